@@ -1,0 +1,1 @@
+"""Runs the SQL of `queries/` on a trace store and returns documented result tables."""

@@ -1,0 +1,1 @@
+"""Types, units, time and errors shared by every room. Standard library only."""

@@ -1,0 +1,78 @@
+"""Every error that a user may see, and the exit code it ends the program with."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of the ``gpuctl`` program; the contract of ``docs/cli.md``."""
+
+    OK = 0
+    CHECK_FAILED = 1
+    USAGE = 2
+    BAD_INPUT = 3
+    STORE = 4
+    MISSING_DEPENDENCY = 5
+    BUG = 70
+    INTERRUPTED = 130
+
+
+class GpuctlError(Exception):
+    """Base of all errors meant for the user: what is wrong, and what to do about it.
+
+    Args:
+        message: what was found, where, and what was expected.
+        hint: what the user can do now.
+    """
+
+    exit_code = ExitCode.BUG
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(GpuctlError):
+    """The command line asks for something that does not exist or does not fit together."""
+
+    exit_code = ExitCode.USAGE
+
+
+class InputError(GpuctlError):
+    """An input file or directory cannot be read as what it should be.
+
+    Args:
+        message: what is wrong.
+        path: the file.
+        line: 1-based line number, where one is known.
+        hint: what the user can do now.
+    """
+
+    exit_code = ExitCode.BAD_INPUT
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        line: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        place = f"{path}:{line}: " if path and line is not None else f"{path}: " if path else ""
+        super().__init__(place + message, hint=hint)
+        self.path = path
+        self.line = line
+
+
+class StoreError(GpuctlError):
+    """The trace store is locked, is no store, or is of another version."""
+
+    exit_code = ExitCode.STORE
+
+
+class DependencyError(GpuctlError):
+    """An optional dependency is not installed."""
+
+    exit_code = ExitCode.MISSING_DEPENDENCY

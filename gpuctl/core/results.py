@@ -1,0 +1,98 @@
+"""What an analysis returns and every renderer reads: documented tables, and where they came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Column:
+    """One documented column of a result table.
+
+    Attributes:
+        name: the column's name in the frame and in every export; ends in its unit where it has one
+            (``wait_s``, ``gpu_hours``, ``jobs_pct``).
+        unit: ``s``, ``min``, ``h``, ``GPU-h``, ``GPUs``, ``%``, ``jobs`` … or ``-``.
+        description: its definition.
+    """
+
+    name: str
+    unit: str
+    description: str
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """One result table; the terminal, JSON, CSV, Parquet and HTML all render this same table.
+
+    Attributes:
+        name: its stable name (``status``, ``queue_delays``); file names are made from it.
+        section: the group it is shown in (``overview``, ``runtime``, ``queueing`` …).
+        title: a heading.
+        question: the question it answers, one sentence.
+        population: what is counted and what is left out and why, with the numbers of this trace.
+        notes: definitions and warnings that hold for this trace (an inferred quota, a clock change).
+        columns: one for each column of ``frame``, in order.
+        frame: the rows.
+        detail: true for tables with one row a job or attempt, and for the points of a curve: exported
+            and charted, not printed.
+    """
+
+    name: str
+    section: str
+    title: str
+    question: str
+    population: str
+    notes: tuple[str, ...]
+    columns: tuple[Column, ...]
+    frame: pl.DataFrame
+    detail: bool = False
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """One row of the ``sources`` ledger: a file that went into the store.
+
+    ``rows_in`` = ``rows_loaded`` + ``rows_rejected``, always.
+    """
+
+    path: str
+    format: str
+    sha256: str
+    bytes: int
+    rows_in: int
+    rows_loaded: int
+    rows_rejected: int
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything one ``gpuctl analyze`` found out.
+
+    Attributes:
+        cluster: the cluster's name in the store.
+        tables: in the order they are to be shown.
+        sections: (key, heading) of the groups of tables, in the order they are to be shown.
+        sources: what the store was made from.
+        settings: the choices that shape the figures, by name (``definition``, ``quotas`` …).
+        command: the command line, as the user gave it.
+        version: gpuctl's version.
+        warnings: what a reader must know before trusting the figures.
+    """
+
+    cluster: str
+    tables: tuple[ResultTable, ...]
+    sections: tuple[tuple[str, str], ...]
+    sources: tuple[SourceInfo, ...]
+    settings: dict[str, str]
+    command: str
+    version: str
+    warnings: tuple[str, ...] = ()
+
+    def table(self, name: str) -> ResultTable | None:
+        """Return the table of that name, or None where this analysis does not have it."""
+        return next((t for t in self.tables if t.name == name), None)

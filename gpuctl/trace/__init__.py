@@ -1,0 +1,1 @@
+"""The trace store: schema, migrations, ledger, and the one place where DuckDB and Polars meet."""

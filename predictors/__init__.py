@@ -1,0 +1,1 @@
+"""Models that answer `gpuctl predict`; one module a predictor."""

@@ -1,0 +1,1 @@
+"""Renders results: terminal, files, HTML. Knows results, never the store."""
