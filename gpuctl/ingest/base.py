@@ -1,0 +1,88 @@
+"""What a source format is, and what its loader writes to.
+
+A format is one module in ``gpuctl.ingest.formats`` with a module-level ``FORMAT``. Its ``load`` reads one
+decompressed byte stream from front to back, puts rows into the sink, and rejects what it cannot read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+    import pyarrow as pa
+
+RAW_LIMIT = 500
+"""Of a rejected row, this many characters are kept in the ``rejects`` table."""
+
+
+class Sink(Protocol):
+    """Takes the rows of one source file; all of them are committed together or not at all.
+
+    Every row of the source (a line, a JSON object) is counted once as seen (`row`), and then exactly once
+    as loaded (`loaded`) or rejected (`reject`): the ledger checks rows_in = rows_loaded + rows_rejected.
+    """
+
+    cluster: str
+    source: int
+    """The number of this source in the ledger; the value of every inserted row's ``source`` column."""
+    timezone: str
+    """The IANA zone of stamps that carry none."""
+
+    def seen(self, rows: int = 1) -> None:
+        """Count rows of the source as read."""
+
+    def loaded(self, rows: int = 1) -> None:
+        """Count rows of the source as loaded."""
+
+    def reject(self, line_no: int, reason: str, raw: bytes | str) -> None:
+        """Count one row as rejected and keep where it stood, why, and its first `RAW_LIMIT` characters.
+
+        Args:
+            line_no: 1-based line on which the row starts.
+            reason: what was found and what was expected; the same words for the same fault, so that
+                rejects can be counted by reason.
+            raw: the row itself.
+        """
+
+    def insert(self, table: str, rows: pl.DataFrame | pa.Table | pa.RecordBatchReader) -> None:
+        """Append rows to a table of the store, matching columns by name; absent ones become NULL."""
+
+    def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
+        """Look at what the store holds already (e.g. to find duplicate jobs)."""
+
+    def execute(self, sql: str, params: dict[str, object] | None = None) -> None:
+        """Change rows of the store within this source's transaction."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """One source format.
+
+    Attributes:
+        name: as ``gpuctl formats`` and the ledger name it, e.g. ``philly-jobs``.
+        title: one line for people.
+        fills: the tables of the trace store it fills.
+        file_names: what such files are usually called, for ``gpuctl formats``.
+        order: formats with a lower one are loaded first.
+        timezone: the zone of its stamps where they carry none and the user names none.
+        clock: ``wall`` where durations are differences of the log's own zone-less stamps, else ``utc``.
+        parser_version: raised when the same bytes would give other rows; such sources are loaded again.
+        sniff: (file name without compression suffix, first 64 KiB decompressed) -> why this is the format,
+            or None. Must not raise whatever the bytes are.
+        load: reads the whole stream into the sink. Raises `InputError` only where nothing can be loaded.
+    """
+
+    name: str
+    title: str
+    fills: tuple[str, ...]
+    file_names: tuple[str, ...]
+    order: int
+    timezone: str
+    clock: Literal["wall", "utc"]
+    parser_version: int
+    sniff: Callable[[str, bytes], str | None]
+    load: Callable[[BinaryIO, Sink], None]

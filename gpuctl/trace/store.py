@@ -1,0 +1,158 @@
+"""Opens a trace store: one DuckDB file, its lock, its version, its migrations."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from gpuctl.core.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    import polars as pl
+
+MIGRATIONS = ("0001_initial.sql",)
+"""Applied in order; the schema version is how many have been applied. Never edit one that was released."""
+
+DEFAULT_MEMORY_LIMIT = "900MB"
+"""DuckDB's own limit; past it, it spills to ``temp_directory``. The process as a whole stays under 2 GB."""
+
+
+class Store:
+    """A trace store that is open for reading or for writing.
+
+    Use it as a context manager. Only one process may write, and none may read meanwhile: DuckDB locks the file.
+
+    Args:
+        path: the DuckDB file.
+        write: create it where it is absent and bring its schema up to date; otherwise it is opened read-only.
+        memory_limit: as DuckDB writes it, e.g. ``"900MB"``.
+        temp_dir: where DuckDB spills to; beside the store unless given.
+
+    Raises:
+        StoreError: the file is locked, is absent (reading), is no trace store, or is of another version.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        write: bool = False,
+        memory_limit: str = DEFAULT_MEMORY_LIMIT,
+        temp_dir: Path | None = None,
+    ) -> None:
+        self.path = path
+        if not write and not path.is_file():
+            raise StoreError(f"{path}: no trace store here", hint="make one with: gpuctl ingest LOGDIR --db FILE")
+        try:
+            self._con = duckdb.connect(
+                str(path),
+                read_only=not write,
+                config={
+                    "storage_compatibility_version": "v1.5.0",
+                    "memory_limit": memory_limit,
+                    "temp_directory": str(temp_dir or path.with_name(path.name + ".tmp")),
+                    "autoinstall_known_extensions": "false",
+                    "autoload_known_extensions": "false",
+                },
+            )
+        except duckdb.Error as error:
+            raise _explain(error, path) from error
+        try:
+            self._con.execute("SET TimeZone = 'UTC'")
+            version = self._version()
+            if write and version < len(MIGRATIONS):
+                self._migrate(version)
+            elif version != len(MIGRATIONS):
+                raise _wrong_version(path, version)
+        except BaseException:
+            self._con.close()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and give up its lock."""
+        self._con.close()
+
+    def execute(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> duckdb.DuckDBPyConnection:
+        """Run one statement; values only through ``params`` (``$name`` or ``?``)."""
+        return self._con.execute(sql, params) if params else self._con.execute(sql)
+
+    def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
+        """Run a query and return its rows; times come back as UTC."""
+        relation = self._con.sql(sql, params=dict(params)) if params else self._con.sql(sql)
+        return relation.pl()
+
+    def value(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Any:
+        """Run a query and return the first column of its first row (None where there is no row)."""
+        row = self.execute(sql, params).fetchone()
+        return row[0] if row else None
+
+    def view(self, name: str, data: Any) -> None:
+        """Let SQL read an Arrow table, a record-batch reader or a Polars frame under ``name``."""
+        self._con.register(name, data)
+
+    def drop_view(self, name: str) -> None:
+        """Forget what ``view`` registered."""
+        self._con.unregister(name)
+
+    def interrupt(self) -> None:
+        """Stop the statement that is running in another thread."""
+        self._con.interrupt()
+
+    def _version(self) -> int:
+        names = {row[0] for row in self.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()}
+        if "gpuctl_schema" in names:
+            return int(self.value("SELECT max(version) FROM gpuctl_schema") or 0)
+        if names:
+            raise StoreError(
+                f"{self.path}: a DuckDB database, but no trace store (it has tables {', '.join(sorted(names)[:3])} …)",
+                hint="name another file with --db",
+            )
+        return 0
+
+    def _migrate(self, version: int) -> None:
+        folder = files("gpuctl.trace").joinpath("migrations")
+        self.execute("BEGIN")
+        self.execute("CREATE TABLE IF NOT EXISTS gpuctl_schema (version INTEGER NOT NULL, migration VARCHAR NOT NULL)")
+        for number, name in enumerate(MIGRATIONS[version:], version + 1):
+            self._con.execute(folder.joinpath(name).read_text("utf-8"))
+            self.execute("INSERT INTO gpuctl_schema VALUES (?, ?)", [number, name])
+        self.execute("COMMIT")
+
+
+def _wrong_version(path: Path, version: int) -> StoreError:
+    if version == 0:
+        return StoreError(f"{path}: an empty database, no trace store", hint="fill it with: gpuctl ingest LOGDIR --db FILE")
+    if version > len(MIGRATIONS):
+        return StoreError(
+            f"{path}: schema version {version}, this gpuctl knows up to {len(MIGRATIONS)}", hint="use a newer gpuctl"
+        )
+    return StoreError(
+        f"{path}: schema version {version}, this gpuctl wants {len(MIGRATIONS)}",
+        hint="bring it up to date with: gpuctl ingest --db FILE (no directory needed)",
+    )
+
+
+def _explain(error: duckdb.Error, path: Path) -> StoreError:
+    text = str(error)
+    if "lock" in text:
+        holder = re.search(r"PID (\d+)", text)
+        who = f"process {holder[1]}" if holder else "another process"
+        return StoreError(f"{path}: {who} has this store open", hint="wait until it is done, then run this again")
+    if "not a valid DuckDB database" in text:
+        return StoreError(f"{path}: not a DuckDB database", hint="name another file with --db")
+    return StoreError(f"{path}: cannot be opened: {text.splitlines()[0]}", hint="check the path, its owner and its disk")
