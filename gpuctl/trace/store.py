@@ -98,8 +98,8 @@ class Store:
 
     def value(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Any:
         """Run a query and return the first column of its first row (None where there is no row)."""
-        row = self.execute(sql, params).fetchone()
-        return row[0] if row else None
+        rows = self.execute(sql, params).fetchall()
+        return rows[0][0] if rows else None
 
     def view(self, name: str, data: Any) -> None:
         """Let SQL read an Arrow table, a record-batch reader or a Polars frame under ``name``."""
@@ -114,7 +114,8 @@ class Store:
         self._con.interrupt()
 
     def _version(self) -> int:
-        names = {row[0] for row in self.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()}
+        tables = self.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()
+        names = {row[0] for row in tables}
         if "gpuctl_schema" in names:
             return int(self.value("SELECT max(version) FROM gpuctl_schema") or 0)
         if names:
@@ -136,7 +137,8 @@ class Store:
 
 def _wrong_version(path: Path, version: int) -> StoreError:
     if version == 0:
-        return StoreError(f"{path}: an empty database, no trace store", hint="fill it with: gpuctl ingest LOGDIR --db FILE")
+        hint = "fill it with: gpuctl ingest LOGDIR --db FILE"
+        return StoreError(f"{path}: an empty database, no trace store", hint=hint)
     if version > len(MIGRATIONS):
         return StoreError(
             f"{path}: schema version {version}, this gpuctl knows up to {len(MIGRATIONS)}", hint="use a newer gpuctl"
@@ -155,4 +157,5 @@ def _explain(error: duckdb.Error, path: Path) -> StoreError:
         return StoreError(f"{path}: {who} has this store open", hint="wait until it is done, then run this again")
     if "not a valid DuckDB database" in text:
         return StoreError(f"{path}: not a DuckDB database", hint="name another file with --db")
-    return StoreError(f"{path}: cannot be opened: {text.splitlines()[0]}", hint="check the path, its owner and its disk")
+    reason = text.splitlines()[0]
+    return StoreError(f"{path}: cannot be opened: {reason}", hint="check the path, its owner and its disk")

@@ -1,0 +1,92 @@
+# `make demo` and `make test` set up all they need in .venv; the other targets are steps of them.
+# Needs python3 >= 3.11, git and make. A second run starts at once: what is set up is remembered in stamp files.
+
+VENV ?= .venv
+DEMO ?= demo-output
+WORKERS ?= 2
+
+BIN := $(VENV)/bin
+ROOMS := gpuctl queries predictors reports
+SCRIPTS := tests tools benchmarks
+CONSTRAINTS := .ci/constraints.txt
+# PIP_BUILD_CONSTRAINT is what pip >= 25.3 reads for the build backend; older ones read PIP_CONSTRAINT.
+PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip \
+	--disable-pip-version-check --quiet --no-input
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint format typecheck imports unit chromium tree docs pictures bench constraints clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
+
+demo: $(VENV)/.installed-run ## analyze sample_data/ and say where the HTML page is
+	@rm -rf "$(DEMO)" && mkdir -p "$(DEMO)"
+	@$(BIN)/gpuctl analyze sample_data/philly \
+		--quotas sample_data/philly/truth/quotas.csv --racks sample_data/philly/truth/racks.csv \
+		--db "$(DEMO)/trace.duckdb" --html "$(DEMO)/report.html"
+	@echo "The report is $(abspath $(DEMO))/report.html: open it in a browser."
+
+test: check unit ## everything that CI runs: lint, types, import contracts, tests
+
+check: lint typecheck imports ## the checks that run no tests
+
+unit: $(VENV)/.installed-dev chromium ## the tests alone; PYTEST="-k name -x" passes options on
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST)
+
+lint: $(VENV)/.installed-dev ## ruff: rules and format
+	@$(BIN)/ruff check --quiet $(ROOMS) $(SCRIPTS)
+	@$(BIN)/ruff format --check --quiet $(ROOMS) $(SCRIPTS) || \
+		{ echo "error: not formatted as ruff would; run: make format" >&2; exit 1; }
+
+format: $(VENV)/.installed-dev ## let ruff mend what it can
+	@$(BIN)/ruff check --quiet --fix $(ROOMS) $(SCRIPTS) || true
+	@$(BIN)/ruff format $(ROOMS) $(SCRIPTS)
+
+typecheck: tree ## mypy --strict, on the package as it gets installed
+	@cd build/tree && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p gpuctl
+
+imports: tree ## which room may import which
+	@cd build/tree && ../../$(BIN)/lint-imports --config ../../pyproject.toml --cache-dir ../../.import_linter_cache \
+		--no-logo >lint-imports.log 2>&1 || { cat lint-imports.log; exit 1; }
+
+# In the checkout three rooms lie beside the package: tools that read the tree see them only once it is installed.
+tree: $(VENV)/.installed-dev
+	@rm -rf build/tree
+	@$(PIP) install --no-deps --no-build-isolation --no-compile --target build/tree .
+
+chromium:
+	@sh tools/chromium.sh
+
+docs: $(VENV)/.installed-dev ## write the help pages of docs/cli.md anew
+	@$(BIN)/python tools/help_pages.py
+
+pictures: $(VENV)/.installed-dev chromium ## take the pictures of the README anew
+	@$(BIN)/python tools/pictures.py
+
+bench: $(VENV)/.installed-dev ## how long the program takes to start
+	@$(BIN)/python benchmarks/help_startup.py
+
+constraints: ## pin the newest releases that fit, for CI
+	@rm -rf build/constraints && sh tools/make_venv.sh build/constraints
+	@build/constraints/bin/python -m pip --disable-pip-version-check --quiet install -e '.[dev]'
+	@{ echo "# The releases that the tests run with. Written by: make constraints"; \
+		build/constraints/bin/python -m pip --disable-pip-version-check freeze --exclude-editable; } \
+		> $(CONSTRAINTS)
+	@rm -rf build/constraints
+
+clean: ## remove all that make has made
+	@rm -rf .venv build dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find $(ROOMS) $(SCRIPTS) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@PYTHON="$(PYTHON)" sh tools/make_venv.sh "$(VENV)"
+
+$(VENV)/.installed-run: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	@echo "Installing gpuctl and what it needs into $(VENV)" >&2
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	@echo "Installing gpuctl, what it needs and what its tests need into $(VENV)" >&2
+	@$(PIP) install --editable '.[dev]'
+	@touch $(VENV)/.installed-run $@

@@ -1,0 +1,166 @@
+"""Splits every queueing delay by its cause, from nothing but the recorded attempts.
+
+While an attempt waits, its cause is at every instant one of
+
+* fair share: its queue holds so much that this gang would take it over its quota (and it may not borrow);
+* capacity: within quota, but fewer GPUs are free in the whole cluster than the gang asks for;
+* fragmentation: enough GPUs are free, but not on the fewest servers of one rack that can hold the gang;
+* scheduler: even such servers are free, as far as the logs show, and still it did not start (scheduling
+  latency, back-off, the seconds between a failure and its retry, or a rule that the logs do not tell).
+
+The first two, and "the rest", are Jeon et al., ATC 2019, section 3.1, as read in specs/philly-yarn.md 2.1: the
+paper counts everything within quota as fragmentation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.analyze import occupancy
+
+if TYPE_CHECKING:
+    from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints, Servers
+
+CAUSES = ("fair_share", "capacity", "fragmentation", "scheduler")
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Attempts whose queueing and start are both known; one element each.
+
+    Attributes:
+        queued: seconds on the log's clock.
+        start: seconds, not before ``queued``.
+        gpus: the gang's size, whole GPUs.
+        queue: number of its queue.
+    """
+
+    queued: Floats
+    start: Floats
+    gpus: Ints
+    queue: Ints
+
+
+@dataclass(frozen=True)
+class Delays:
+    """What `split` found; arrays over the waits.
+
+    Attributes:
+        seconds: (waits, 4): seconds of delay by cause, in the order of `CAUSES`; a row sums to the wait.
+        at_arrival: index into `CAUSES` of the cause at the instant of queueing.
+        overtook_gpus: size of the smallest gang of the same queue that was queued earlier and still
+            waited when this one started; 0 where it overtook none.
+        harmless: whether none of those overtaken could have started instead: even with this gang's GPUs
+            they were too large for their queue's quota or for what was free. Where the GPUs lay is not
+            looked at, so "not harmless" is an upper bound.
+    """
+
+    seconds: Floats
+    at_arrival: Ints
+    overtook_gpus: Ints
+    harmless: Bools
+
+
+def split(waits: Waits, holdings: Holdings, servers: Servers, quotas: Floats, borrow_below: float) -> Delays:
+    """Split every wait by cause at each change of the cluster's state.
+
+    Args:
+        waits: the attempts to explain.
+        holdings: every attempt that held GPUs.
+        servers: the cluster; its GPUs are the sum over servers.
+        quotas: GPUs of each queue's quota, by queue number; inf where it has none.
+        borrow_below: a queue may exceed its quota while, with this gang, at most this share of all GPUs
+            is in use; 0 never.
+    """
+    total = float(servers.gpus.sum())
+    first = float(min(waits.queued.min(initial=np.inf), holdings.start.min(initial=np.inf)))
+    times = occupancy.change_points(holdings, first)
+    used = occupancy.in_use(times, holdings)
+    placeable = occupancy.open_placements(times, servers, sorted({int(g) for g in np.unique(waits.gpus) if g > 0}))
+    seconds = np.zeros((waits.queued.size, len(CAUSES)))
+    at_arrival = np.zeros(waits.queued.size, np.int64)
+    harmless = np.zeros(waits.queued.size, bool)
+    overtook = overtaken_gpus(waits)
+    for queue in np.unique(waits.queue):
+        mine = occupancy.in_use(times, holdings, int(queue))
+        members = np.flatnonzero(waits.queue == queue)
+        for demand in np.unique(waits.gpus[members]):
+            some = members[waits.gpus[members] == demand]
+            low = int(np.searchsorted(times, waits.queued[some].min(), side="right")) - 1
+            high = int(np.searchsorted(times, waits.start[some].max(), side="right"))
+            part = slice(low, high)
+            over = (mine[part] + demand > quotas[queue]) & (used[part] + demand > borrow_below * total)
+            full = ~over & (total - used[part] < demand)
+            spot = placeable[int(demand)][part] if demand > 0 else np.ones(high - low, bool)
+            spot = ~over & ~full & spot
+            cause = np.where(over, 0, np.where(full, 1, np.where(spot, 3, 2)))
+            seconds[some], at_arrival[some] = _integrate(times[part], cause, waits.queued[some], waits.start[some])
+        harmless[members] = _harmless(waits, members, overtook, times, mine, used, quotas[queue], borrow_below, total)
+    return Delays(seconds, at_arrival, overtook, harmless)
+
+
+def _integrate(times: Floats, cause: Ints, queued: Floats, start: Floats) -> tuple[Floats, Ints]:
+    """Seconds of each cause between `queued` and `start`, and the cause at `queued`."""
+    lengths = np.diff(times, append=times[-1])
+    from_k = np.searchsorted(times, queued, side="right") - 1
+    to_k = np.searchsorted(times, start, side="right") - 1
+    seconds = np.empty((queued.size, len(CAUSES)))
+    for number in range(len(CAUSES)):
+        here = (cause == number).astype(np.float64)
+        before = np.concatenate([[0.0], np.cumsum(here * lengths)])
+        seconds[:, number] = (before[to_k] + here[to_k] * (start - times[to_k])) - (
+            before[from_k] + here[from_k] * (queued - times[from_k])
+        )
+    return seconds, cause[from_k]
+
+
+def overtaken_gpus(waits: Waits) -> Ints:
+    """For every start, the smallest gang of its queue that was queued earlier and started later; 0: none.
+
+    Ties in queueing time count as no order.
+    """
+    smallest = np.zeros(waits.queued.size, np.int64)
+    for queue in np.unique(waits.queue):
+        members = np.flatnonzero(waits.queue == queue)
+        members = members[np.argsort(waits.queued[members], kind="stable")]
+        queued, start, gpus = waits.queued[members], waits.start[members], waits.gpus[members]
+        earlier = np.searchsorted(queued, queued, side="left")  # how many were queued strictly before
+        found = np.zeros(members.size, np.int64)
+        for demand in np.unique(gpus)[::-1]:
+            latest = np.maximum.accumulate(np.where(gpus == demand, start, -np.inf))
+            latest = np.concatenate([[-np.inf], latest])[earlier]
+            found[latest > start] = demand
+        smallest[members] = found
+    return smallest
+
+
+def _harmless(
+    waits: Waits, members: Ints, overtook: Ints, times: Floats, mine: Floats, used: Floats,
+    quota: float, borrow_below: float, total: float,
+) -> Bools:  # fmt: skip
+    k = np.searchsorted(times, waits.start[members], side="right") - 1
+    gpus, demand = waits.gpus[members], overtook[members]
+    queue_used, all_used = mine[k] - gpus, used[k] - gpus  # as if it had not started
+    over = (queue_used + demand > quota) & (all_used + demand > borrow_below * total)
+    return np.asarray((demand > 0) & (over | (total - all_used < demand)))
+
+
+def infer_quotas(holdings: Holdings, queues: int, borrow_below: float, total: float) -> Floats:
+    """A lower bound of each queue's quota: the most GPUs it held right after one of its own starts.
+
+    Where borrowing is allowed, only starts that left more than `borrow_below` of the cluster in use count:
+    any other may have been borrowed. A queue with no such start gets the most it ever held.
+    """
+    first = float(holdings.start.min(initial=np.inf))
+    times = occupancy.change_points(holdings, first)
+    used = occupancy.in_use(times, holdings)
+    quotas = np.zeros(queues)
+    for queue in range(queues):
+        mine = occupancy.in_use(times, holdings, queue)
+        k = np.searchsorted(times, holdings.start[holdings.queue == queue], side="right") - 1
+        strict = k[used[k] > borrow_below * total]
+        quotas[queue] = mine[strict].max(initial=0.0) if strict.size else mine.max(initial=0.0)
+    return quotas

@@ -1,0 +1,152 @@
+"""Makes ``base_delays`` and ``base_quotas``: the store's rows into arrays, the split of delays, and back into tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.analyze import delays, occupancy
+from gpuctl.analyze.racks import infer_racks
+
+if TYPE_CHECKING:
+    from gpuctl.trace.store import Store
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where quotas and racks came from, in words, and what a reader must know about them."""
+
+    quota_note: str
+    rack_note: str
+    warnings: tuple[str, ...]
+
+
+def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borrow_below: float) -> Site:
+    """Create the temporary tables ``base_delays`` and ``base_quotas`` from the other base tables.
+
+    Args:
+        store: an open store in which base_jobs, base_attempts, base_placements and base_machines exist.
+        quotas: GPUs by queue, as the user gave them; queues that are not in it have theirs inferred.
+        racks: rack by machine, as the user gave them; with none, racks are those of the logs, else inferred.
+        borrow_below: see `delays.split`.
+    """
+    attempts = store.frame("SELECT * FROM base_attempts WHERE start_ts IS NOT NULL ORDER BY job, attempt")
+    placements = store.frame("SELECT job, attempt, machine, gpus, start_c, held_until_c FROM base_placements")
+    machines = store.frame("SELECT machine, rack, coalesce(gpus, 0) AS gpus FROM base_machines ORDER BY machine")
+    queues = store.frame("SELECT DISTINCT queue FROM base_jobs WHERE queue IS NOT NULL ORDER BY queue")["queue"].to_list()
+    machines, rack_note = _racks(machines, placements, racks)
+    servers = _servers(machines, placements)
+    known = attempts.filter(pl.col("queue").is_not_null())
+    codes = pl.DataFrame({"queue": queues, "code": np.arange(len(queues))}, schema={"queue": pl.String, "code": pl.Int64})
+    known = known.join(codes, on="queue", maintain_order="left")
+    holdings = occupancy.Holdings(
+        known["start_c"].to_numpy(), known["held_until_c"].to_numpy(), known["gpus"].to_numpy(), known["code"].to_numpy()
+    )
+    inferred = delays.infer_quotas(holdings, len(queues), borrow_below, float(servers.gpus.sum()))
+    table, quota_note, warnings = _quotas(queues, quotas, inferred, configured=_configured(store))
+    store.view("quota_rows", table)
+    store.execute("CREATE OR REPLACE TEMP TABLE base_quotas AS SELECT * FROM quota_rows")
+    store.drop_view("quota_rows")
+    waited = known.filter(pl.col("wait_s").is_not_null())
+    found = delays.split(
+        delays.Waits(
+            waited["start_c"].to_numpy() - waited["wait_s"].to_numpy(),
+            waited["start_c"].to_numpy(),
+            np.ceil(waited["gpus"].to_numpy()).astype(np.int64),
+            waited["code"].to_numpy(),
+        ),
+        holdings,
+        servers,
+        table["quota_gpus"].to_numpy(),
+        borrow_below,
+    )
+    store.view("delay_rows", _delay_rows(waited, found, placements, machines))
+    store.execute("CREATE OR REPLACE TEMP TABLE base_delays AS SELECT * FROM delay_rows")
+    store.drop_view("delay_rows")
+    return Site(quota_note, rack_note, tuple(warnings))
+
+
+def _configured(store: Store) -> dict[str, float]:
+    rows = store.frame("SELECT queue, quota_gpus FROM base_queues WHERE quota_gpus IS NOT NULL")
+    return dict(rows.iter_rows())
+
+
+def _quotas(
+    queues: list[str], given: dict[str, float], inferred: np.ndarray, *, configured: dict[str, float]
+) -> tuple[pl.DataFrame, str, list[str]]:
+    rows = []
+    for queue, guess in zip(queues, inferred.tolist(), strict=True):
+        if queue in given:
+            rows.append((queue, given[queue], "given"))
+        elif queue in configured:
+            rows.append((queue, configured[queue], "configured"))
+        else:
+            rows.append((queue, guess, "inferred"))
+    table = pl.DataFrame(
+        rows, schema={"queue": pl.String, "quota_gpus": pl.Float64, "quota_source": pl.String}, orient="row"
+    )
+    counts = {source: sum(row[2] == source for row in rows) for source in ("given", "configured", "inferred")}
+    note = ", ".join(f"{source} for {count} queues" for source, count in counts.items() if count) or "no queue"
+    warnings = []
+    if counts["inferred"]:
+        warnings.append(
+            f"the quotas of {counts['inferred']} queues are inferred (the most GPUs a queue held right after a start "
+            "of its own): fair-share delay is a lower bound. Give them with --quotas"
+        )
+    strangers = sorted(set(given) - set(queues))
+    if strangers:
+        warnings.append(f"--quotas names queues that the trace does not have: {', '.join(strangers[:5])}")
+    return table, note, warnings
+
+
+def _racks(machines: pl.DataFrame, placements: pl.DataFrame, given: dict[str, str]) -> tuple[pl.DataFrame, str]:
+    if given:
+        known, source = given, "given"
+    elif machines["rack"].null_count() < machines.height:
+        known, source = dict(machines.select("machine", "rack").drop_nulls().iter_rows()), "from the logs"
+    else:
+        gangs = placements.group_by("job", "attempt").agg("machine").filter(pl.col("machine").list.len() > 1)
+        known, source = infer_racks(gangs.sort("job", "attempt")["machine"].to_list()), "inferred from shared gangs"
+    names = machines["machine"].to_list()
+    racks = pl.Series("rack", [known.get(name) for name in names], pl.String)
+    count = racks.drop_nulls().n_unique()
+    note = f"{count} {source}, for {len(names) - racks.null_count()} of {len(names)} machines"
+    return machines.with_columns(racks), note
+
+
+def _servers(machines: pl.DataFrame, placements: pl.DataFrame) -> occupancy.Servers:
+    number = {name: k for k, name in enumerate(machines["machine"].to_list())}
+    rack_number = {name: k for k, name in enumerate(sorted(machines["rack"].drop_nulls().unique().to_list()))}
+    return occupancy.Servers(
+        gpus=machines["gpus"].to_numpy().astype(np.int64),
+        rack=np.array([rack_number.get(rack, -1) for rack in machines["rack"].to_list()], np.int64),
+        start=placements["start_c"].to_numpy(),
+        end=placements["held_until_c"].to_numpy(),
+        server=np.array([number[name] for name in placements["machine"].to_list()], np.int64),
+        held=np.ceil(placements["gpus"].to_numpy()).astype(np.int64),
+    )
+
+
+def _delay_rows(
+    waited: pl.DataFrame, found: delays.Delays, placements: pl.DataFrame, machines: pl.DataFrame
+) -> pl.DataFrame:
+    causes = pl.Series(delays.CAUSES)
+    racks = (
+        placements.join(machines.select("machine", "rack"), on="machine")
+        .group_by("job", "attempt")
+        .agg(pl.when(pl.col("rack").null_count() == 0).then(pl.col("rack").n_unique()).alias("racks"))
+    )
+    largest = max(1, int(machines["gpus"].max() or 1))  # type: ignore[arg-type]
+    waits = waited["wait_s"] > 0
+    rows = waited.select("job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s").with_columns(
+        *(pl.Series(f"{cause}_s", found.seconds[:, k]) for k, cause in enumerate(delays.CAUSES)),
+        pl.Series("cause_at_arrival", causes.gather(found.at_arrival.tolist())).set(~waits, None),
+        pl.Series("dominant_cause", causes.gather(found.seconds.argmax(axis=1).tolist())).set(~waits, None),
+        pl.Series("overtook_gpus", found.overtook_gpus),
+        pl.Series("overtook_harmless", found.harmless),
+        (pl.col("gpus") / largest).ceil().cast(pl.Int32).alias("fewest_servers"),
+    )
+    return rows.join(racks, on=["job", "attempt"], how="left")

@@ -1,0 +1,52 @@
+"""The registry of results: which tables an analysis has, in the order they are shown.
+
+A new analysis is one file in `queries/` and one line here. Standard library only, so that the command line
+can offer the names without loading anything heavy.
+"""
+
+from __future__ import annotations
+
+SECTIONS = (
+    ("overview", "Overview"),
+    ("runtime", "Run time"),
+    ("queueing", "Waiting"),
+    ("delays", "Why jobs waited"),
+    ("locality", "Locality and order"),
+    ("utilization", "Utilization"),
+    ("failures", "Attempts and lost GPU-hours"),
+    ("quality", "Quality of the log"),
+    ("reference", "Beside published values"),
+)
+
+TABLES = (
+    "overview",
+    "status",
+    "queues",
+    "occupancy",
+    "runtime_by_size",
+    "runtime_cdf",
+    "job_times",
+    "wait_by_size",
+    "wait_by_queue",
+    "wait_cdf",
+    "waits",
+    "delay_by_size",
+    "delay_by_queue",
+    "delay_two_way",
+    "queue_delays",
+    "locality_delay",
+    "locality_relaxation",
+    "out_of_order",
+    "gpu_util_by_state",
+    "gpu_util_by_servers",
+    "gpu_util_by_colocation",
+    "gpu_util_cdf",
+    "host_util",
+    "host_util_cdf",
+    "attempts_by_size",
+    "gpu_hours_lost",
+    "data_quality",
+)
+
+REFERENCES = {"atc19": "reference_atc19"}
+"""Published values that ``--reference NAME`` prints beside ours, and the table that does it."""

@@ -1,0 +1,239 @@
+"""Runs the analyses of one cluster: prepares shared tables, asks every query, documents every result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import polars as pl
+
+import gpuctl
+from gpuctl.analyze import delaytable, query, registry
+from gpuctl.core.errors import UsageError
+from gpuctl.core.results import Analysis, ResultTable, SourceInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuctl.trace.store import Store
+
+Progress = "Callable[[str, int, int], None]"
+
+
+@dataclass(frozen=True)
+class Options:
+    """The choices that shape the figures.
+
+    Attributes:
+        cluster: which cluster of the store; may be left out where it holds only one.
+        definition: ``gpuctl``, or ``notebook`` for the published notebook's waits and run times.
+        duration: a job's run time: ``span`` (last end - first start), ``sum`` (over attempts), ``last`` (attempt).
+        quotas: GPUs of each queue's quota, as the user gave them.
+        racks: rack of each machine, as the user gave them.
+        borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0 never.
+        reference: a key of `registry.REFERENCES`, or None.
+        sections: keys of the sections to run; empty for all.
+        command: the command line, for the record.
+    """
+
+    cluster: str | None = None
+    definition: Literal["gpuctl", "notebook"] = "gpuctl"
+    duration: Literal["span", "sum", "last"] = "span"
+    quotas: dict[str, float] = field(default_factory=dict)
+    racks: dict[str, str] = field(default_factory=dict)
+    borrow_below: float = 0.0
+    reference: str | None = None
+    sections: tuple[str, ...] = ()
+    command: str = ""
+
+
+def analyze(store: Store, options: Options, progress: Callable[[str, int, int], None] | None = None) -> Analysis:
+    """Run every analysis (or those of `options.sections`) on one cluster of an open store.
+
+    The store is only read; what the queries share lives in temporary tables.
+
+    Args:
+        store: an open store.
+        options: the choices that shape the figures.
+        progress: called with (what is being done, steps done, steps in all).
+
+    Raises:
+        UsageError: the store has several clusters and none is named, or not the one named.
+    """
+    cluster = _choose_cluster(store, options.cluster)
+    names = _tables(options)
+    steps = len(names) + 2
+    tell = progress or (lambda _text, _done, _all: None)
+    tell("reading jobs", 0, steps)
+    needed = {query.load(name).section for name in names}
+    prepared = _prepare(store, cluster, options, telemetry=bool(needed & {"utilization", "reference"}), tell=tell)
+    tables = []
+    for number, name in enumerate(names, 2):
+        tell(name, number, steps)
+        tables.append(_ask(store, query.load(name), prepared))
+    tell("done", steps, steps)
+    return Analysis(
+        cluster=cluster,
+        tables=tuple(tables),
+        sections=tuple((key, title) for key, title in registry.SECTIONS if any(t.section == key for t in tables)),
+        sources=_sources(store, cluster),
+        settings=prepared.settings,
+        command=options.command,
+        version=gpuctl.__version__,
+        warnings=prepared.warnings,
+    )
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    parameters: dict[str, str]
+    numbers: dict[str, str]
+    missing: dict[str, str]
+    settings: dict[str, str]
+    warnings: tuple[str, ...]
+
+
+def _choose_cluster(store: Store, name: str | None) -> str:
+    known = store.frame("SELECT cluster FROM clusters ORDER BY cluster")["cluster"].to_list()
+    if name is not None and name not in known:
+        raise UsageError(f"no cluster {name!r} in {store.path}; it has: {', '.join(known) or 'none'}")
+    if name is None and len(known) != 1:
+        what = f"{len(known)} clusters: {', '.join(known)}" if known else "no cluster yet"
+        raise UsageError(f"{store.path} has {what}", hint="name one with --cluster" if known else "gpuctl ingest LOGDIR")
+    return name or str(known[0])
+
+
+def _tables(options: Options) -> list[str]:
+    names = [name for name in registry.TABLES if not options.sections or query.load(name).section in options.sections]
+    if options.reference:
+        names = list(registry.TABLES) if options.sections else names
+        names.append(registry.REFERENCES[options.reference])
+    return names
+
+
+def _prepare(
+    store: Store, cluster: str, options: Options, *, telemetry: bool, tell: Callable[[str, int, int], None]
+) -> _Prepared:
+    notebook = options.definition == "notebook"
+    duration = "span" if notebook else options.duration
+    chosen = {"cluster": cluster, "duration": duration}
+    for name in ("jobs", "attempts", "placements", "machines", "queues", "runs", "notebook_attempts"):
+        _base(store, name, chosen)
+    _base(store, "waits_notebook" if notebook else "waits", chosen, table="waits")
+    site = delaytable.build(store, quotas=options.quotas, racks=options.racks, borrow_below=options.borrow_below)
+    tell("reading telemetry", 1, len(registry.TABLES))
+    rows = {
+        "attempts": store.value("SELECT count(*) FROM base_attempts"),
+        "placements": store.value("SELECT count(*) FROM base_placements"),
+        "telemetry": store.value("SELECT count(*) FROM gpu_samples WHERE cluster = $cluster", {"cluster": cluster}),
+        "host telemetry": store.value("SELECT count(*) FROM host_util WHERE cluster = $cluster", {"cluster": cluster}),
+    }
+    everything = {**chosen, "whole_minutes": notebook}
+    for name in ("util_pieces", "util_histogram", "host_histogram", "telemetry"):
+        _base(store, name, everything, empty=not telemetry)
+    numbers = {k: _plain(v) for k, v in store.frame(query.base_sql("population")).row(0, named=True).items()}
+    numbers |= {
+        "cluster": cluster,
+        "delays_waited": _plain(store.value("SELECT count(*) FROM base_delays WHERE wait_s > 0")),
+        "paper_waits": _plain(
+            store.value(
+                "SELECT count(*) FROM base_delays JOIN base_attempts USING (job, attempt) "
+                "WHERE base_delays.wait_s > 0 AND base_delays.gpus >= 2 AND run_s >= 60"
+            )
+        ),
+        "util_samples": _plain(store.value("SELECT coalesce(sum(samples), 0)::BIGINT FROM base_util_histogram")),
+        "host_samples": _plain(store.value("SELECT coalesce(sum(samples), 0)::BIGINT FROM base_host_histogram")),
+        "telemetry_note": "a minute belongs to an attempt from the minute in which it starts"
+        if notebook
+        else "a sample belongs to the attempt that holds the GPU at the sample's time",
+        "quota_note": site.quota_note,
+        "rack_note": site.rack_note,
+        "borrow_note": f"allowed while at most {options.borrow_below:.0%} of the GPUs are busy"
+        if options.borrow_below
+        else "a queue may never exceed its quota",
+    }
+    missing = {need: f"no rows: this source has no {need}" for need, count in rows.items() if not count}
+    settings = {
+        "definition": options.definition,
+        "duration": duration,
+        "quotas": site.quota_note,
+        "racks": site.rack_note,
+        "borrowing": numbers["borrow_note"],
+    }
+    return _Prepared(chosen, numbers, missing, settings, (*site.warnings, *_warnings(store, cluster)))
+
+
+def _base(
+    store: Store, name: str, values: dict[str, str] | dict[str, object], *, table: str | None = None, empty: bool = False
+) -> None:
+    sql = query.base_sql(name)
+    wanted = {key: values[key] for key in query.parameters(sql)}
+    limit = " LIMIT 0" if empty else ""
+    store.execute(f"CREATE OR REPLACE TEMP TABLE base_{table or name} AS SELECT * FROM ({sql}){limit}", wanted)
+
+
+def _ask(store: Store, asked: query.Query, prepared: _Prepared) -> ResultTable:
+    wanted = {key: prepared.parameters[key] for key in asked.parameters}
+    store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", wanted)
+    frame = _tidy(store.frame(f"SELECT * FROM result_{asked.name}"))
+    notes = (prepared.missing[asked.needs],) if asked.needs in prepared.missing else ()
+    return ResultTable(
+        name=asked.name,
+        section=asked.section,
+        title=asked.title,
+        question=asked.question,
+        population=asked.population.format_map(prepared.numbers),
+        notes=notes,
+        columns=asked.columns,
+        frame=frame,
+        detail=asked.detail,
+    )
+
+
+def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
+    """DuckDB sums whole numbers as 128-bit ones, which arrive as decimals."""
+    return frame.with_columns(pl.col(pl.Decimal).cast(pl.Int64))
+
+
+def _plain(value: object) -> str:
+    return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
+
+
+def _sources(store: Store, cluster: str) -> tuple[SourceInfo, ...]:
+    rows = store.frame(
+        "SELECT path, format, sha256, bytes, rows_in, rows_loaded, rows_rejected FROM sources "
+        "WHERE cluster = $cluster ORDER BY source",
+        {"cluster": cluster},
+    )
+    return tuple(SourceInfo(**row) for row in rows.iter_rows(named=True))
+
+
+def _warnings(store: Store, cluster: str) -> list[str]:
+    warnings = [
+        f"{row['rows_rejected']} of {row['rows_in']} rows of {row['path']} were rejected: {row['reason']} ({row['n']}) …"
+        for row in store.frame(
+            "SELECT path, rows_in, rows_rejected, reason, n FROM sources JOIN ("
+            "  SELECT source, reason, count(*) AS n, row_number() OVER (PARTITION BY source ORDER BY count(*) DESC, reason) AS k"
+            "  FROM rejects GROUP BY source, reason) USING (source) "
+            "WHERE cluster = $cluster AND k = 1 ORDER BY source",
+            {"cluster": cluster},
+        ).iter_rows(named=True)
+    ]
+    changed = _spans_clock_change(store, cluster)
+    if changed:
+        warnings.append(
+            f"{changed} attempts span a change of the clock. The log's times carry no zone, so waits and run times are "
+            "differences of its wall clock, as in the published analyses: an hour short or long if its clock was changed"
+        )
+    return warnings
+
+
+def _spans_clock_change(store: Store, cluster: str) -> int:
+    return int(
+        store.value(
+            "SELECT count(*) FROM base_attempts CROSS JOIN (SELECT timezone, clock FROM clusters WHERE cluster = $cluster) AS c "
+            "WHERE c.clock = 'wall' AND epoch(held_until_ts - coalesce(queued_ts, start_ts)) <> "
+            "epoch(timezone(c.timezone, held_until_ts) - timezone(c.timezone, coalesce(queued_ts, start_ts)))",
+            {"cluster": cluster},
+        )
+    )

@@ -1,0 +1,107 @@
+"""Asks every format whether a file is its own, by the file's name and its first bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuctl.core.errors import InputError
+from gpuctl.ingest.files import Candidate, NotRead, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from gpuctl.ingest.base import Format
+    from gpuctl.ingest.files import Opener
+
+HEAD = 64 << 10
+"""Decompressed bytes that formats decide by."""
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A file that one format recognised.
+
+    Attributes:
+        candidate: the file.
+        format: whose it is.
+        why: what it was recognised by.
+        sha256: of its bytes before decompression, where it was worth knowing before loading it.
+    """
+
+    candidate: Candidate
+    format: Format
+    why: str
+    sha256: str | None = None
+
+
+def detect(name: str, head: bytes, formats: Sequence[Format]) -> tuple[Format | None, str, bool]:
+    """Decide what a file is.
+
+    Args:
+        name: its name without directories and compression suffix.
+        head: its first `HEAD` bytes, decompressed.
+        formats: to choose from.
+
+    Returns:
+        (format or None, what it was recognised by or why not, true where several formats claim it).
+    """
+    claims = [(f, why) for f in formats if (why := f.sniff(name, head)) is not None]
+    if len(claims) == 1:
+        return *claims[0], False
+    if claims:
+        return None, f"ambiguous: could be {' or '.join(f.name for f, _ in claims)}", True
+    return None, _stranger(head), False
+
+
+def survey(
+    paths: Sequence[Path], formats: Sequence[Format], opener: Opener, *, sizes: set[int], exclude: Sequence[Path] = ()
+) -> Iterator[Finding | NotRead]:
+    """Look through some paths and say of everything there what it is.
+
+    Args:
+        paths: files and directories.
+        formats: to choose from.
+        opener: opens what is found.
+        sizes: sizes in bytes of the files that are in the store; a recognised file of such a size, or as big
+            as one before it, is hashed here, while it is open anyway.
+        exclude: files that are not logs.
+
+    Raises:
+        InputError: one of the paths does not exist.
+    """
+    sizes = set(sizes)
+    for found in walk(paths, opener, exclude=exclude):
+        if isinstance(found, NotRead):
+            yield found
+            continue
+        result = _look(found, formats, opener, hash_it=found.size in sizes)
+        if isinstance(result, Finding):
+            sizes.add(found.size)
+        yield result
+
+
+def _look(found: Candidate, formats: Sequence[Format], opener: Opener, *, hash_it: bool) -> Finding | NotRead:
+    try:
+        with opener.open(found) as stream:
+            head = stream.read(HEAD)
+            fmt, why, failed = detect(found.name, head, formats)
+            if fmt is None:
+                if stream.damage and not head:
+                    why = stream.damage[1]
+                return NotRead(found.shown, why, failed)
+            return Finding(found, fmt, why, stream.digest()[0] if hash_it else None)
+    except InputError as error:
+        return NotRead(found.shown, error.message, failed=True)
+
+
+def _stranger(head: bytes) -> str:
+    if not head:
+        return "empty"
+    if head.startswith(_UTF16):
+        return "UTF-16 text; make it UTF-8 first: iconv -f UTF-16 -t UTF-8"
+    if head[257:262] == b"ustar" or head[:4] == b"PK\3\4":
+        return "an archive inside an archive: unpack it and name the directory"
+    return "binary" if b"\0" in head else "no known format"

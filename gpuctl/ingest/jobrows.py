@@ -1,0 +1,98 @@
+"""What job sources share: rows of their tables from plain tuples, which jobs the store has, and the queues."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import polars as pl
+
+    from gpuctl.ingest.base import Sink
+
+DUPLICATE_JOB = "duplicate job: a job of this id is in the store already"
+
+_TEXT, _WHOLE, _REAL, _TIME, _TEXTS, _WHOLES = "text", "whole", "real", "time", "texts", "wholes"
+
+JOBS = {
+    "job": _TEXT,
+    "queue": _TEXT,
+    "user": _TEXT,
+    "submit_ts": _TIME,
+    "start_ts": _TIME,
+    "end_ts": _TIME,
+    "state": _TEXT,
+    "source_state": _TEXT,
+    "gpus": _REAL,
+    "nodes": _WHOLE,
+    "attempts": _WHOLE,
+    "wait_s": _REAL,
+    "run_span_s": _REAL,
+    "run_sum_s": _REAL,
+    "run_last_s": _REAL,
+    "quirks": _TEXTS,
+}
+"""Columns of ``jobs`` that a wall-clock log fills, in the order in which rows give them."""
+
+ATTEMPTS = {
+    "job": _TEXT,
+    "attempt": _WHOLE,
+    "queued_ts": _TIME,
+    "start_ts": _TIME,
+    "end_ts": _TIME,
+    "released_ts": _TIME,
+    "state": _TEXT,
+    "gpus": _REAL,
+    "servers": _WHOLE,
+    "wait_s": _REAL,
+    "run_s": _REAL,
+    "quirks": _TEXTS,
+}
+"""The same of ``attempts``."""
+
+PLACEMENTS = {"job": _TEXT, "attempt": _WHOLE, "machine": _TEXT, "gpus": _REAL, "gpu_indices": _WHOLES}
+"""The same of ``placements``."""
+
+
+def frame(columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]], sink: Sink) -> pl.DataFrame:
+    """Make a frame of rows; the sink's cluster and source are added as columns.
+
+    Args:
+        columns: `JOBS`, `ATTEMPTS` or `PLACEMENTS`.
+        rows: at least one; values in the order of the columns, times as whole seconds since the epoch (UTC).
+        sink: where the frame is to go.
+    """
+    import polars as pl
+
+    types: dict[str, Any] = {
+        _TEXT: pl.String,
+        _WHOLE: pl.Int32,
+        _REAL: pl.Float64,
+        _TIME: pl.Int64,
+        _TEXTS: pl.List(pl.String),
+        _WHOLES: pl.List(pl.Int32),
+    }
+    cells = zip(*rows, strict=True)
+    made = [pl.Series(name, c, dtype=types[kind]) for (name, kind), c in zip(columns.items(), cells, strict=True)]
+    times = [
+        (pl.col(name) * 1_000_000).cast(pl.Datetime("us", "UTC")) for name, kind in columns.items() if kind == _TIME
+    ]
+    ours = {"cluster": pl.lit(sink.cluster), "source": pl.lit(sink.source, dtype=pl.Int32)}
+    return pl.DataFrame(made).with_columns(*times, **ours)
+
+
+def known_jobs(sink: Sink, jobs: Sequence[str]) -> set[str]:
+    """Tell which of these jobs the store has already for the sink's cluster."""
+    sql = "SELECT job FROM jobs WHERE cluster = $cluster AND job IN (SELECT unnest($jobs::VARCHAR[]))"
+    return set(sink.query(sql, {"cluster": sink.cluster, "jobs": list(jobs)})["job"])
+
+
+def add_queues(sink: Sink, queues: Iterable[str]) -> None:
+    """Add the queues that the store does not know yet for the sink's cluster, without a quota."""
+    import polars as pl
+
+    known = sink.query("SELECT queue FROM queues WHERE cluster = $cluster", {"cluster": sink.cluster})["queue"]
+    fresh = sorted(set(queues).difference(known))
+    if fresh:
+        sink.insert("queues", pl.DataFrame({"queue": fresh}).with_columns(cluster=pl.lit(sink.cluster)))

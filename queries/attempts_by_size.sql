@@ -1,0 +1,21 @@
+-- title: Attempts and retries
+-- section: failures
+-- question: How often is a job of this size tried again, and how often in vain?
+-- population: {jobs} jobs less {jobs_without_attempts} without an attempt, by the GPUs of the first one.
+-- needs: attempts
+-- column: size_bucket | GPUs | GPUs of the job; 'all' is every size
+-- column: jobs | jobs | jobs with at least one attempt
+-- column: attempts | attempts | their attempts
+-- column: retries_mean | attempts | attempts after the first, a job
+-- column: retried_pct | % | share of jobs that were tried again
+-- column: retried_passed_pct | % | share of the retried jobs that passed in the end
+-- column: failed_pct | % | share of jobs that ended as failed
+SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS jobs,
+       sum(attempts)::BIGINT AS attempts, avg(attempts - 1) AS retries_mean,
+       100.0 * count(*) FILTER (attempts > 1) / count(*) AS retried_pct,
+       100.0 * count(*) FILTER (attempts > 1 AND state = 'completed') / nullif(count(*) FILTER (attempts > 1), 0) AS retried_passed_pct,
+       100.0 * count(*) FILTER (state = 'failed') / count(*) AS failed_pct
+FROM base_jobs
+WHERE attempts > 0
+GROUP BY GROUPING SETS ((size_bucket), ())
+ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], size_bucket)

@@ -1,0 +1,27 @@
+-- The attempts of one cluster; *_c are seconds on the clock that the log counts durations on (clusters.clock).
+WITH zone AS (
+    SELECT CASE WHEN clock = 'wall' THEN timezone ELSE 'UTC' END AS name FROM clusters WHERE cluster = $cluster
+),
+times AS (
+    SELECT a.*, j.queue, j."user", j.state AS job_state, j.gpus AS job_gpus, j.size_bucket AS job_size_bucket,
+           a.attempt = j.attempts - 1 AS is_last,
+           epoch(timezone(zone.name, a.queued_ts)) AS queued_c,
+           epoch(timezone(zone.name, a.start_ts)) AS start_c,
+           epoch(timezone(zone.name, a.released_ts)) AS released_c
+    FROM attempts AS a JOIN base_jobs AS j USING (job) CROSS JOIN zone
+    WHERE a.cluster = $cluster
+),
+log AS (
+    SELECT max(greatest(submit_ts, start_ts, end_ts)) AS ts FROM base_jobs
+),
+log_end AS (
+    SELECT greatest((SELECT ts FROM log), max(start_ts), max(end_ts)) AS ts FROM times
+)
+SELECT times.* EXCLUDE (released_c, cluster),
+       log_end.ts AS log_end_ts,
+       coalesce(released_ts, log_end.ts) AS held_until_ts,
+       greatest(coalesce(released_c, epoch(timezone(zone.name, log_end.ts))), start_c) AS held_until_c,
+       CASE WHEN times.gpus = 0 THEN '0' WHEN times.gpus <= 1 THEN '1' WHEN times.gpus <= 4 THEN '2-4'
+            WHEN times.gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket
+FROM times CROSS JOIN zone CROSS JOIN log_end
+ORDER BY job, attempt

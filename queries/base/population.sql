@@ -1,0 +1,13 @@
+-- The numbers that the tables' population sentences are filled with.
+SELECT (SELECT count(*) FROM base_jobs) AS jobs,
+       (SELECT count(*) FROM base_jobs WHERE attempts = 0) AS jobs_without_attempts,
+       (SELECT count(*) FROM base_jobs WHERE gpus IS NULL) AS jobs_without_gpus,
+       (SELECT count(*) FROM base_runs) AS runs,
+       (SELECT count(*) FROM base_waits) AS waits,
+       (SELECT count(*) FROM base_attempts) AS attempts,
+       (SELECT count(*) FROM base_attempts WHERE start_ts IS NULL) AS attempts_without_start,
+       (SELECT count(*) FROM base_attempts WHERE wait_s IS NULL) AS attempts_without_wait,
+       (SELECT count(*) FROM base_attempts WHERE wait_s IS NOT NULL) AS delays,
+       (SELECT count(*) FROM base_attempts WHERE gpus > 1 AND wait_s IS NOT NULL) AS gang_delays,
+       (SELECT count(*) FROM base_attempts WHERE state = 'running') AS attempts_running,
+       (SELECT count(*) FROM base_attempts WHERE list_contains(quirks, 'overlap')) AS attempts_overlapping

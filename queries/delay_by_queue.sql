@@ -1,0 +1,27 @@
+-- title: Queueing delay by cause and queue
+-- section: delays
+-- question: Does this queue wait for quota, for capacity or for GPUs that lie together?
+-- population: {delays} attempts with a known wait, of which {delays_waited} waited; a count is of waits longer than 0 s by the cause with the most seconds. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
+-- needs: placements
+-- column: queue | - | queue or virtual cluster; 'all' is every one
+-- column: attempts | attempts | attempts with a known wait
+-- column: waits | waits | those that waited longer than 0 s
+-- column: fair_share | waits | waits mostly for the queue's quota
+-- column: capacity | waits | waits mostly for GPUs while the cluster was full
+-- column: fragmentation | waits | waits mostly for GPUs that were free but scattered
+-- column: scheduler | waits | waits that none of these explains
+-- column: wait_h | h | hours waited
+-- column: fair_share_h | h | hours of fair-share delay
+-- column: capacity_h | h | hours of capacity delay
+-- column: fragmentation_h | h | hours of fragmentation delay
+-- column: scheduler_h | h | hours of delay that none of these explains
+-- column: wait_gpu_h | GPU-h | hours waited times GPUs asked for
+SELECT CASE WHEN grouping(queue) = 1 THEN 'all' ELSE queue END AS queue, count(*) AS attempts, count(*) FILTER (wait_s > 0) AS waits,
+       count(*) FILTER (dominant_cause = 'fair_share') AS fair_share, count(*) FILTER (dominant_cause = 'capacity') AS capacity,
+       count(*) FILTER (dominant_cause = 'fragmentation') AS fragmentation, count(*) FILTER (dominant_cause = 'scheduler') AS scheduler,
+       sum(wait_s) / 3600 AS wait_h, sum(fair_share_s) / 3600 AS fair_share_h, sum(capacity_s) / 3600 AS capacity_h,
+       sum(fragmentation_s) / 3600 AS fragmentation_h, sum(scheduler_s) / 3600 AS scheduler_h,
+       sum(wait_s * gpus) / 3600 AS wait_gpu_h
+FROM base_delays
+GROUP BY GROUPING SETS ((queue), ())
+ORDER BY grouping(queue), wait_h DESC, queue

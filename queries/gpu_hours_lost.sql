@@ -1,0 +1,31 @@
+-- title: GPU-hours that did not end in success
+-- section: failures
+-- question: What do attempts that do not end in success cost?
+-- population: {attempts} attempts less {attempts_without_start} without a start; GPU-hours are GPUs times the time held, overlapping attempts of a job not counted twice, an attempt that still ran counted to the end of the log. An attempt is a success when it is the last of a job that passed.
+-- needs: attempts
+-- column: size_bucket | GPUs | GPUs of the attempt; 'all' is every size
+-- column: gpu_hours | GPU-h | held by all attempts
+-- column: succeeded_h | GPU-h | by the last attempt of jobs that passed
+-- column: retried_h | GPU-h | by attempts that were followed by another one
+-- column: killed_h | GPU-h | by the last attempt of jobs that were killed
+-- column: failed_h | GPU-h | by the last attempt of jobs that failed
+-- column: other_h | GPU-h | by the last attempt of jobs in any other state, and by attempts that still ran
+-- column: lost_pct | % | share of gpu_hours in retried, killed and failed attempts
+WITH held AS (
+    SELECT size_bucket, gpus * (held_until_c - start_c) / 3600 AS hours,
+           CASE WHEN NOT is_last THEN 'retried' WHEN state = 'running' THEN 'other' WHEN job_state = 'completed' THEN 'succeeded'
+                WHEN job_state IN ('killed', 'failed') THEN job_state ELSE 'other' END AS outcome
+    FROM base_attempts
+    WHERE start_ts IS NOT NULL
+)
+SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, sum(hours) AS gpu_hours,
+       coalesce(sum(hours) FILTER (outcome = 'succeeded'), 0) AS succeeded_h,
+       coalesce(sum(hours) FILTER (outcome = 'retried'), 0) AS retried_h,
+       coalesce(sum(hours) FILTER (outcome = 'killed'), 0) AS killed_h,
+       coalesce(sum(hours) FILTER (outcome = 'failed'), 0) AS failed_h,
+       coalesce(sum(hours) FILTER (outcome = 'other'), 0) AS other_h,
+       100 * coalesce(sum(hours) FILTER (outcome IN ('retried', 'killed', 'failed')), 0) / nullif(sum(hours), 0) AS lost_pct
+FROM held
+GROUP BY GROUPING SETS ((size_bucket), ())
+HAVING count(*) > 0
+ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8'], size_bucket)

@@ -1,0 +1,20 @@
+-- title: GPU utilization, cumulative
+-- section: utilization
+-- question: What share of GPU minutes is at most so busy, by gang size and status?
+-- population: {util_samples} samples, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. Points every 0.5 points of utilization; size 'all' and state 'all' are every one.
+-- needs: telemetry
+-- detail: yes
+-- column: size | GPUs | GPUs of the gang
+-- column: state | - | final state of the job
+-- column: util_pct | % | utilization
+-- column: cdf_pct | % | share of samples at most so busy
+WITH folded AS (
+    SELECT CASE WHEN grouping(gpus) = 1 THEN 'all' ELSE gpus::VARCHAR END AS size, coalesce(gpus, 999999) AS rank,
+           CASE WHEN grouping(state) = 1 THEN 'all' ELSE state END AS state, ceil(tenth / 5)::INTEGER AS half, sum(samples) AS samples
+    FROM base_util_histogram
+    GROUP BY GROUPING SETS ((gpus, state, ceil(tenth / 5)::INTEGER), (gpus, ceil(tenth / 5)::INTEGER), (state, ceil(tenth / 5)::INTEGER), (ceil(tenth / 5)::INTEGER))
+)
+SELECT size, state, half / 2 AS util_pct,
+       100 * sum(samples) OVER (PARTITION BY size, state ORDER BY half) / sum(samples) OVER (PARTITION BY size, state) AS cdf_pct
+FROM folded
+ORDER BY rank, state, half

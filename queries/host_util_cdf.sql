@@ -1,0 +1,16 @@
+-- title: Host CPU and memory, cumulative
+-- section: utilization
+-- question: What share of machine minutes is at most so busy?
+-- population: {host_samples} samples, as in host_util.
+-- needs: host telemetry
+-- detail: yes
+-- column: measure | - | cpu or memory
+-- column: util_pct | % | utilization
+-- column: cdf_pct | % | share of samples at most so busy
+WITH halves AS (
+    SELECT measure, ceil(tenth / 5)::INTEGER AS half, sum(samples) AS samples FROM base_host_histogram GROUP BY ALL
+)
+SELECT measure, half / 2 AS util_pct,
+       100 * sum(samples) OVER (PARTITION BY measure ORDER BY half) / sum(samples) OVER (PARTITION BY measure) AS cdf_pct
+FROM halves
+ORDER BY measure, half

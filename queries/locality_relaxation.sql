@@ -1,0 +1,27 @@
+-- title: Locality given up with waiting
+-- section: locality
+-- question: The longer a gang waits, does it settle for worse servers?
+-- population: {gang_delays} attempts of 2 and more GPUs with a known wait. Racks: {rack_note}.
+-- needs: placements
+-- column: size_bucket | GPUs | GPUs of the gang
+-- column: waited | - | how long it waited
+-- column: attempts | attempts | how many
+-- column: fewest_pct | % | on the fewest servers that can hold it, all in one rack
+-- column: one_rack_pct | % | on more servers than that, all in one rack
+-- column: across_racks_pct | % | on servers of several racks
+-- column: rack_unknown_pct | % | on several servers of which one is in no known rack
+-- column: excess_servers | servers | mean number of servers over the fewest
+WITH waited AS (
+    SELECT *, CASE WHEN wait_s < 60 THEN 0 WHEN wait_s < 600 THEN 1 WHEN wait_s < 3600 THEN 2 WHEN wait_s < 36000 THEN 3 ELSE 4 END AS bin
+    FROM base_delays
+    WHERE gpus >= 2
+)
+SELECT size_bucket, ['< 1 min', '1-10 min', '10-60 min', '1-10 h', '>= 10 h'][bin + 1] AS waited, count(*) AS attempts,
+       100.0 * count(*) FILTER (servers = 1 OR (racks = 1 AND servers <= fewest_servers)) / count(*) AS fewest_pct,
+       100.0 * count(*) FILTER (servers > 1 AND racks = 1 AND servers > fewest_servers) / count(*) AS one_rack_pct,
+       100.0 * count(*) FILTER (servers > 1 AND racks > 1) / count(*) AS across_racks_pct,
+       100.0 * count(*) FILTER (servers > 1 AND racks IS NULL) / count(*) AS rack_unknown_pct,
+       avg(servers - fewest_servers) AS excess_servers
+FROM waited
+GROUP BY size_bucket, bin
+ORDER BY list_position(['2-4', '5-8', '>8'], size_bucket), bin

@@ -1,0 +1,19 @@
+-- title: Starts out of order
+-- section: locality
+-- question: How often does a later job of a queue start first, and how often does that hurt nobody?
+-- population: {delays} starts with a known wait; a start is out of order when an attempt of the same queue, queued earlier, still waits.
+-- needs: placements
+-- column: size_bucket | GPUs | GPUs of the gang that started; 'all' is every size
+-- column: starts | starts | how many
+-- column: out_of_order | starts | those that overtook an earlier attempt of their queue
+-- column: out_of_order_pct | % | their share of the starts
+-- column: harmless | starts | those of them after which none of the overtaken could have started instead: too large for quota or for what was free even without this gang
+-- column: harmless_pct | % | their share of the starts out of order; where free GPUs lay is not looked at, so this is a lower bound
+SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS starts,
+       count(*) FILTER (overtook_gpus > 0) AS out_of_order,
+       100.0 * count(*) FILTER (overtook_gpus > 0) / count(*) AS out_of_order_pct,
+       count(*) FILTER (overtook_gpus > 0 AND overtook_harmless) AS harmless,
+       100.0 * count(*) FILTER (overtook_gpus > 0 AND overtook_harmless) / nullif(count(*) FILTER (overtook_gpus > 0), 0) AS harmless_pct
+FROM base_delays
+GROUP BY GROUPING SETS ((size_bucket), ())
+ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8'], size_bucket)

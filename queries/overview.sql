@@ -1,0 +1,45 @@
+-- title: The trace at a glance
+-- section: overview
+-- question: How big is this trace, and how busy was the cluster?
+-- population: {jobs} jobs of cluster {cluster}, {jobs_without_attempts} of them without any attempt; {attempts} attempts, {attempts_without_start} without a logged start.
+-- column: cluster | - | the cluster's name in the store
+-- column: jobs | jobs | jobs in the log, whatever became of them
+-- column: attempts | attempts | times that a job's gang was put on GPUs
+-- column: users | users | distinct users
+-- column: queues | queues | distinct queues (virtual clusters)
+-- column: machines | machines | machines in the machine list or seen in use
+-- column: gpus | GPUs | sum over machines of the larger of the label and the highest GPU index in use + 1
+-- column: gpus_labelled | GPUs | sum over machines of the number that the machine list states
+-- column: first_submit_ts | UTC | first submission
+-- column: last_ts | UTC | last time in the job log
+-- column: span_days | days | from first submission to the last time in the job log
+-- column: gpu_hours | GPU-h | GPUs times the time they were held, over all attempts; overlapping attempts of a job are not counted twice
+-- column: occupancy_pct | % | GPU-hours held between first submission and last time over gpus times that span
+-- column: wait_p50_min | min | median wait of an attempt
+-- column: wait_p95_min | min | 95th percentile of the wait of an attempt
+-- column: gpu_samples | rows | telemetry rows (machine and minute)
+WITH held AS (
+    SELECT sum(gpus * (held_until_c - start_c)) / 3600 AS gpu_hours, max(log_end_ts) AS attempts_end FROM base_attempts
+),
+log AS (
+    SELECT min(submit_ts) AS first_submit_ts, max(greatest(submit_ts, start_ts, end_ts)) AS last_job_ts FROM base_jobs
+),
+size AS (
+    SELECT count(*) AS machines, sum(gpus)::BIGINT AS gpus, sum(gpus_labelled)::BIGINT AS gpus_labelled FROM base_machines
+)
+SELECT $cluster AS cluster,
+       (SELECT count(*) FROM base_jobs) AS jobs,
+       (SELECT count(*) FROM base_attempts) AS attempts,
+       (SELECT count(DISTINCT "user") FROM base_jobs) AS users,
+       (SELECT count(DISTINCT queue) FROM base_jobs) AS queues,
+       size.machines, size.gpus, size.gpus_labelled,
+       log.first_submit_ts,
+       greatest(log.last_job_ts, held.attempts_end) AS last_ts,
+       epoch(greatest(log.last_job_ts, held.attempts_end) - log.first_submit_ts) / 86400 AS span_days,
+       coalesce(held.gpu_hours, (SELECT sum(gpus * run_s) / 3600 FROM base_jobs)) AS gpu_hours,
+       100 * held.gpu_hours * 3600
+           / nullif(size.gpus * epoch(greatest(log.last_job_ts, held.attempts_end) - log.first_submit_ts), 0) AS occupancy_pct,
+       (SELECT quantile_cont(wait_s, 0.5) / 60 FROM base_attempts) AS wait_p50_min,
+       (SELECT quantile_cont(wait_s, 0.95) / 60 FROM base_attempts) AS wait_p95_min,
+       (SELECT count(*) FROM gpu_samples WHERE cluster = $cluster) AS gpu_samples
+FROM held, log, size

@@ -1,0 +1,29 @@
+-- title: Every queueing delay and its causes
+-- section: delays
+-- question: Why did this attempt wait, second by second?
+-- population: {delays} attempts with a known wait of {attempts}; {attempts_without_wait} have none (a time is missing, or attempts overlap).
+-- needs: placements
+-- detail: yes
+-- column: job | - | the source's job id
+-- column: attempt | - | number of the attempt, from 0
+-- column: queue | - | queue or virtual cluster
+-- column: gpus | GPUs | GPUs of the gang
+-- column: servers | servers | servers it was put on
+-- column: racks | racks | racks of those servers; empty where one is not known
+-- column: fewest_servers | servers | fewest servers that can hold it: GPUs over those of the largest server, rounded up
+-- column: size_bucket | GPUs | bucket of the gang's GPUs
+-- column: queued_ts | UTC | submission; for a retry the end of the attempt before
+-- column: start_ts | UTC | start
+-- column: wait_s | s | start - queued; the four delays below sum to it
+-- column: fair_share_s | s | the gang would have taken its queue over its quota, and it might not borrow
+-- column: capacity_s | s | within quota, fewer GPUs free in the cluster than the gang asks for
+-- column: fragmentation_s | s | within quota, enough GPUs free, but not on the fewest servers of one rack that can hold the gang
+-- column: scheduler_s | s | even such servers were free as far as the log shows: scheduling latency, back-off, a retry being set up, or a rule that the log does not tell
+-- column: cause_at_arrival | - | the cause at the instant of queueing; empty without a wait
+-- column: dominant_cause | - | the cause with the most seconds; empty without a wait
+-- column: overtook_gpus | GPUs | smallest gang of its queue that was queued earlier and still waited when it started; 0: none
+-- column: overtook_harmless | - | true where none of those overtaken could have started instead (quota or free GPUs too few, placement not looked at)
+SELECT job, attempt, queue, gpus, servers, racks, fewest_servers, size_bucket, queued_ts, start_ts, wait_s,
+       fair_share_s, capacity_s, fragmentation_s, scheduler_s, cause_at_arrival, dominant_cause, overtook_gpus, overtook_harmless
+FROM base_delays
+ORDER BY job, attempt

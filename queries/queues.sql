@@ -1,0 +1,24 @@
+-- title: Queues
+-- section: overview
+-- question: What does each queue ask for, hold and wait?
+-- population: {jobs} jobs, {attempts} attempts.
+-- column: queue | - | queue or virtual cluster
+-- column: jobs | jobs | jobs submitted to it
+-- column: users | users | distinct users
+-- column: gpu_hours | GPU-h | GPU time of its jobs under the chosen duration (--duration)
+-- column: gpu_hours_pct | % | share of all queues' GPU-hours
+-- column: quota_gpus | GPUs | its quota
+-- column: quota_source | - | given (--quotas), configured (in the logs) or inferred: the most GPUs it held right after a start of its own, a lower bound
+-- column: wait_p50_min | min | median wait of its attempts
+-- column: wait_p95_min | min | 95th percentile of the wait of its attempts
+SELECT j.queue, count(*) AS jobs, count(DISTINCT j."user") AS users,
+       coalesce(sum(j.gpus * j.run_s), 0) / 3600 AS gpu_hours,
+       100 * coalesce(sum(j.gpus * j.run_s), 0) / nullif(sum(sum(j.gpus * j.run_s)) OVER (), 0) AS gpu_hours_pct,
+       any_value(q.quota_gpus) AS quota_gpus, any_value(q.quota_source) AS quota_source,
+       any_value(w.p50) AS wait_p50_min, any_value(w.p95) AS wait_p95_min
+FROM base_jobs AS j
+LEFT JOIN base_quotas AS q USING (queue)
+LEFT JOIN (SELECT queue, quantile_cont(minutes, 0.5) AS p50, quantile_cont(minutes, 0.95) AS p95 FROM base_waits GROUP BY queue) AS w
+  USING (queue)
+GROUP BY j.queue
+ORDER BY gpu_hours DESC, j.queue

@@ -1,0 +1,17 @@
+-- title: Run time, cumulative
+-- section: runtime
+-- question: What share of jobs runs at most so long?
+-- population: {runs} jobs with a known run time of {jobs}; y is 100 i / (n - 1) for the i-th shortest, counted from 0, as in the published notebook. At most 400 points a curve, evenly spaced in rank, the ends kept.
+-- detail: yes
+-- column: size_bucket | GPUs | GPUs of the gang
+-- column: minutes | min | run time
+-- column: cdf_pct | % | share of jobs that run at most so long
+WITH ranked AS (
+    SELECT size_bucket, minutes, row_number() OVER (PARTITION BY size_bucket ORDER BY minutes) - 1 AS i,
+           count(*) OVER (PARTITION BY size_bucket) AS n
+    FROM base_runs
+)
+SELECT size_bucket, minutes, 100.0 * i / greatest(n - 1, 1) AS cdf_pct
+FROM ranked
+WHERE n <= 400 OR i = n - 1 OR i % (n // 400 + 1) = 0
+ORDER BY list_position(['0', '1', '2-4', '5-8', '>8'], size_bucket), i

@@ -1,0 +1,38 @@
+-- title: What became of the jobs
+-- section: overview
+-- question: How many jobs pass, are killed or fail, and how much GPU time do they take?
+-- population: {jobs} jobs; GPU-hours are of the jobs whose duration is known under that definition, times the GPUs of their first attempt.
+-- column: state | - | final state, one enumeration for all sources; 'all' is every job
+-- column: source_state | - | the source's own word
+-- column: jobs | jobs | number of jobs
+-- column: jobs_pct | % | share of all jobs
+-- column: gpu_hours | GPU-h | GPU time under the chosen duration (--duration)
+-- column: gpu_hours_pct | % | its share
+-- column: jobs_timed | jobs | jobs with a known GPU count and duration under the chosen definition
+-- column: gpu_hours_span | GPU-h | GPU time, duration = last attempt's end - first attempt's start (gaps between attempts count)
+-- column: gpu_hours_span_pct | % | its share
+-- column: gpu_hours_sum | GPU-h | GPU time, duration = sum over attempts
+-- column: gpu_hours_sum_pct | % | its share
+-- column: gpu_hours_last | GPU-h | GPU time, duration = last attempt only
+-- column: gpu_hours_last_pct | % | its share
+WITH by_state AS (
+    SELECT CASE WHEN grouping(state) = 1 THEN 'all' ELSE state END AS state,
+           CASE WHEN grouping(state) = 1 THEN '' ELSE source_state END AS source_state,
+           grouping(state) AS is_total,
+           count(*) AS jobs,
+           coalesce(sum(gpus * run_s), 0) / 3600 AS gpu_hours,
+           count(gpus * run_s) AS jobs_timed,
+           coalesce(sum(gpus * run_span_s), 0) / 3600 AS gpu_hours_span,
+           coalesce(sum(gpus * run_sum_s), 0) / 3600 AS gpu_hours_sum,
+           coalesce(sum(gpus * run_last_s), 0) / 3600 AS gpu_hours_last
+    FROM base_jobs
+    GROUP BY GROUPING SETS ((state, source_state), ())
+),
+total AS (SELECT * FROM by_state WHERE is_total = 1)
+SELECT b.state, b.source_state, b.jobs, 100.0 * b.jobs / t.jobs AS jobs_pct,
+       b.gpu_hours, 100 * b.gpu_hours / nullif(t.gpu_hours, 0) AS gpu_hours_pct, b.jobs_timed,
+       b.gpu_hours_span, 100 * b.gpu_hours_span / nullif(t.gpu_hours_span, 0) AS gpu_hours_span_pct,
+       b.gpu_hours_sum, 100 * b.gpu_hours_sum / nullif(t.gpu_hours_sum, 0) AS gpu_hours_sum_pct,
+       b.gpu_hours_last, 100 * b.gpu_hours_last / nullif(t.gpu_hours_last, 0) AS gpu_hours_last_pct
+FROM by_state AS b CROSS JOIN total AS t
+ORDER BY b.is_total, b.jobs DESC, b.state

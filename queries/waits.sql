@@ -1,0 +1,11 @@
+-- title: Every wait
+-- section: queueing
+-- question: How long was each wait, under the chosen definition?
+-- population: {waits} waits, as in wait_by_size.
+-- detail: yes
+-- column: job | - | the source's job id
+-- column: attempt | - | number of the attempt, from 0
+-- column: queue | - | queue or virtual cluster
+-- column: size_bucket | GPUs | GPUs of the gang
+-- column: wait_min | min | the wait
+SELECT job, attempt, queue, size_bucket, minutes AS wait_min FROM base_waits ORDER BY job, attempt

@@ -1,0 +1,42 @@
+"""Which tables of an analysis a reader asked for."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from gpuctl.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.core.results import Analysis, ResultTable
+
+
+def choose_tables(
+    analysis: Analysis, names: Sequence[str] | None = None
+) -> tuple[tuple[ResultTable, ...], tuple[ResultTable, ...]]:
+    """Return the tables to show and the tables left out, both in the order of the analysis.
+
+    Args:
+        analysis: where to choose from.
+        names: the tables asked for; None means all but the detail tables.
+
+    Raises:
+        UsageError: a name is not that of a table of this analysis.
+    """
+    if names is None:
+        wanted = {t.name for t in analysis.tables if not t.detail}
+    else:
+        wanted = set(names)
+        for name in names:
+            if analysis.table(name) is None:
+                raise _unknown(name, [t.name for t in analysis.tables])
+    chosen = tuple(t for t in analysis.tables if t.name in wanted)
+    return chosen, tuple(t for t in analysis.tables if t.name not in wanted)
+
+
+def _unknown(name: str, known: Sequence[str]) -> UsageError:
+    near = get_close_matches(name, known, n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known) or 'none'}"
+    return UsageError(f"this analysis has no table {name!r}", hint=hint)

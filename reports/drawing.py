@@ -1,0 +1,172 @@
+"""What a chart is before it is drawn (`Chart`), once it is drawn (`Sketch`), and what all kinds share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
+
+from gpuctl.reports.svg import FAINT, INK, new_figure
+from gpuctl.reports.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 560
+"""Of every figure, in user units; a page shows it at 340 to 640 pixels."""
+
+DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2), (2, 2), (8, 2, 2, 2), (12, 3), (4, 1, 1, 1, 1, 1), (1, 2), (10, 4))
+"""A curve has a dash pattern beside its colour, for those who cannot tell the colours apart."""
+
+LABEL_LENGTH = 44
+"""Characters of a name in a figure; longer ones lose their middle, and the figure says so."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart of the report, declared.
+
+    Attributes:
+        name: unique; ids in the page start with it.
+        table: the result table it is drawn from.
+        kind: ``cdf``, ``time``, ``stacked``, ``grouped`` or ``paired``, see `gpuctl.reports.charts.KINDS`.
+        title: its heading.
+        x: the column along the figure: positions, times or categories.
+        y: the columns of heights or lengths.
+        series: the column that tells curves (bars of a group) apart.
+        facet: the column that tells panels apart.
+        where: only rows in which these columns have these values.
+        optional: columns of ``y`` that are left out where the table has none.
+        scale: of ``x``: ``minutes`` (logarithmic) or ``share`` (0 to 100 %).
+        x_title: what stands under the axis.
+        y_title: what stands over the axis.
+        each: what a value of ``series`` or ``facet`` counts, in the singular: ``GPU``.
+    """
+
+    name: str
+    table: str
+    kind: str
+    title: str
+    x: str
+    y: tuple[str, ...]
+    series: str = ""
+    facet: str = ""
+    where: tuple[tuple[str, str], ...] = ()
+    optional: tuple[str, ...] = ()
+    scale: str = "share"
+    x_title: str = ""
+    y_title: str = ""
+    each: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the table must have."""
+        named = (self.x, *self.y, self.series, self.facet, *(column for column, _ in self.where))
+        return tuple(dict.fromkeys(c for c in named if c and c not in self.optional))
+
+
+class Curve(TypedDict):
+    """Points of one curve for the read-out: ``s`` is the number of its colour."""
+
+    name: str
+    s: int
+    x: list[float]
+    y: list[float]
+
+
+class Panel(TypedDict):
+    """One pair of axes for the read-out: where it lies (user units), its scales, its curves."""
+
+    title: str
+    box: tuple[float, float, float, float]
+    scale: str
+    x: tuple[float, float]
+    y: tuple[float, float]
+    unit: str
+    curves: list[Curve]
+
+
+@dataclass(frozen=True)
+class Key:
+    """One entry of a legend.
+
+    Attributes:
+        label: what it says.
+        mark: ``line``, ``area``, ``bar`` or ``tick``.
+        s: the number of its colour; 0 is ink.
+        dash: the dash pattern of a line.
+    """
+
+    label: str
+    mark: str
+    s: int
+    dash: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A chart that has been drawn.
+
+    Attributes:
+        figure: in sentinel colours.
+        keys: its legend; none where there is but one thing to see.
+        description: what it shows, in words.
+        remarks: what was done to the data on the way.
+        panels: for the read-out; none where there is nothing to read out.
+    """
+
+    figure: Figure
+    keys: tuple[Key, ...]
+    description: str
+    remarks: tuple[str, ...] = ()
+    panels: tuple[Panel, ...] = ()
+
+
+def add_axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
+    """Add a pair of axes at (left, top, width, height) in user units, with faint lines behind the data."""
+    width, height = _size(figure)
+    left, top, w, h = box
+    axes = figure.add_axes((left / width, 1 - (top + h) / height, w / width, h / height))
+    axes.grid(visible=True, color=FAINT)
+    return axes
+
+
+def write(figure: Figure, x: float, y: float, text: str, *, ha: str = "left", bold: bool = False) -> None:
+    """Write text with its base line at (x, y) in user units from the top left corner."""
+    width, height = _size(figure)
+    weight = "bold" if bold else "normal"
+    figure.text(x / width, 1 - y / height, text, ha=ha, va="baseline", color=INK, weight=weight)
+
+
+def blank_figure(height: float) -> Figure:
+    """Return an empty figure `WIDTH` wide."""
+    return new_figure(WIDTH, height)
+
+
+def counted(value: object, each: str) -> str:
+    """Return a label for what is counted: ``1 GPU``, ``2-4 GPUs``; just the value where nothing is."""
+    text = short(str(value))
+    return f"{text} {each}{'' if text == '1' else 's'}" if each else text
+
+
+def short(text: str) -> str:
+    """Return a name without its middle where it is too long for a figure."""
+    clean = visible(text) or '""'
+    if len(clean) <= LABEL_LENGTH:
+        return clean
+    half = LABEL_LENGTH // 2
+    return f"{clean[:half]}\u2026{clean[-half + 1 :]}"
+
+
+def shortened_remark(names: Sequence[str]) -> tuple[str, ...]:
+    """Return a remark where `short` shortened any of these names."""
+    if any(short(name) != (visible(name) or '""') for name in names):
+        return ("Long names are shortened in the figure; the table has them in full.",)
+    return ()
+
+
+def _size(figure: Figure) -> tuple[float, float]:
+    width, height = figure.get_size_inches()
+    return float(width) * 72, float(height) * 72

@@ -1,0 +1,242 @@
+"""Writes result tables to files: JSON, JSON lines, CSV, TSV, Markdown, Parquet.
+
+All but Markdown carry the values themselves: numbers in full precision, times as ISO 8601, missing values
+told apart from empty strings. Text is written exactly as the logs have it, so a spreadsheet that opens
+a CSV file may take a cell that starts with ``=`` for a formula.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
+
+from gpuctl.core.errors import UsageError
+from gpuctl.reports import flat
+from gpuctl.reports.choose import choose_tables
+from gpuctl.reports.markdown import markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gpuctl.core.results import Analysis, ResultTable
+
+Format = Literal["table", "json", "jsonl", "csv", "tsv", "markdown", "parquet"]
+DirFormat = Literal["csv", "parquet"]
+
+FORMATS: tuple[str, ...] = get_args(Format)
+"""What ``--format`` takes."""
+
+SCHEMA = 1
+"""Of the JSON document; raised when a key changes its name or meaning."""
+
+_FILE_NAME = re.compile(r"[a-z0-9_]{1,100}")
+
+
+def write_tables(analysis: Analysis, format: Format, file: BinaryIO, *, names: Sequence[str] | None = None) -> None:
+    """Write tables of an analysis to one stream of bytes.
+
+    Several tables in CSV or TSV stand one below the other, each after a line ``# name`` and before an
+    empty line; one table stands alone. JSON lines: one object a row; of several tables each is
+    ``{"table": name, "row": {...}}``.
+
+    Args:
+        analysis: what to write.
+        format: one of `FORMATS`.
+        file: open for writing bytes.
+        names: only these tables, detail tables among them if named; None means all but the detail tables.
+
+    Raises:
+        UsageError: there is no such format or table, or Parquet was asked for other than one table.
+    """
+    chosen, left_out = choose_tables(analysis, names)
+    match format:
+        case "table":
+            _write_terminal(analysis, file, names)
+        case "json":
+            _write_text(file, _json_document(analysis, chosen, left_out if names is None else ()))
+        case "jsonl":
+            _write_text(file, _json_lines(chosen))
+        case "csv":
+            _write_text(file, _delimited(chosen, ","))
+        case "tsv":
+            _write_text(file, _delimited(chosen, "\t"))
+        case "markdown":
+            _write_text(file, markdown(analysis, chosen))
+        case "parquet":
+            _write_parquet(analysis, _only(chosen), file)
+        case _:
+            raise UsageError(f"there is no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
+
+
+def write_dir(
+    analysis: Analysis,
+    directory: Path,
+    format: DirFormat,
+    *,
+    names: Sequence[str] | None = None,
+) -> tuple[Path, ...]:
+    """Write every table of an analysis, detail tables too, to a file ``<table>.<format>`` of its own.
+
+    Each file appears whole or not at all (written beside its place, then renamed). Files of the same
+    name are replaced, all others are left alone.
+
+    Args:
+        analysis: what to write.
+        directory: created where it is absent.
+        format: ``csv`` or ``parquet``.
+        names: only these tables; None means all.
+
+    Returns:
+        The files, in the order of the analysis.
+
+    Raises:
+        UsageError: the directory is a file, or there is no such format or table.
+        OSError: the directory cannot be written to.
+    """
+    if format not in get_args(DirFormat):
+        raise UsageError(f"there is no directory format {format!r}", hint="there are: csv, parquet")
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory}: a file, expected a directory to write tables to", hint="name another place")
+    everything = tuple(t.name for t in analysis.tables)
+    chosen, _ = choose_tables(analysis, everything if names is None else names)
+    directory.mkdir(parents=True, exist_ok=True)
+    return tuple(_write_one(analysis, table, directory, format) for table in chosen)
+
+
+def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write a file so that it is there whole or not at all.
+
+    Args:
+        path: the file; an existing one is replaced at the end.
+        write: puts the bytes into the stream it is given.
+
+    Raises:
+        OSError: the file cannot be written; nothing is left behind.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("xb") as file:
+            write(file)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _write_one(analysis: Analysis, table: ResultTable, directory: Path, extension: DirFormat) -> Path:
+    if not _FILE_NAME.fullmatch(table.name):
+        raise ValueError(f"a result table is named {table.name!r}, which is no file name")
+    path = directory / f"{table.name}.{extension}"
+
+    def write(file: BinaryIO) -> None:
+        if extension == "csv":
+            _write_text(file, _delimited((table,), ","))
+        else:
+            _write_parquet(analysis, table, file)
+
+    write_atomically(path, write)
+    return path
+
+
+def _write_text(file: BinaryIO, pieces: Iterator[str]) -> None:
+    for piece in pieces:
+        file.write(piece.encode("utf-8", "backslashreplace"))
+
+
+def _write_terminal(analysis: Analysis, file: BinaryIO, names: Sequence[str] | None) -> None:
+    from gpuctl.reports.terminal import print_analysis
+
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="\n", write_through=True)
+    try:
+        print_analysis(analysis, file=text, names=names)
+    finally:
+        text.detach()
+
+
+def _delimited(tables: Sequence[ResultTable], separator: str) -> Iterator[str]:
+    for number, table in enumerate(tables):
+        if len(tables) > 1:
+            yield f"{chr(10) if number else ''}# {table.name}\n"
+        yield from flat.lines(table, separator)
+
+
+def _json_document(analysis: Analysis, tables: Sequence[ResultTable], left_out: Sequence[ResultTable]) -> Iterator[str]:
+    head = {
+        "schema": SCHEMA,
+        "gpuctl": analysis.version,
+        "command": analysis.command,
+        "cluster": analysis.cluster,
+        "settings": dict(sorted(analysis.settings.items())),
+        "warnings": list(analysis.warnings),
+        "sources": [vars(source) for source in analysis.sources],
+    }
+    yield "{\n"
+    for key, value in head.items():
+        yield f"{_dump(key)}: {_dump(value)},\n"
+    yield '"tables": {'
+    for number, table in enumerate(tables):
+        yield f'{"," if number else ""}\n{_dump(table.name)}: {_dump(_described(table))[:-1]}, "rows": ['
+        for row_number, row in enumerate(flat.objects(table)):
+            yield f"{',' if row_number else ''}\n{_dump(row)}"
+        yield "]}"
+    yield "\n},\n"
+    yield f'"left_out": {_dump([{"name": t.name, "title": t.title, "rows": t.frame.height} for t in left_out])}\n}}\n'
+
+
+def _described(table: ResultTable) -> dict[str, object]:
+    return {
+        "title": table.title,
+        "question": table.question,
+        "section": table.section,
+        "population": table.population,
+        "notes": list(table.notes),
+        "columns": [
+            {
+                "name": c.name,
+                "unit": c.unit,
+                "description": c.description,
+                "type": flat.json_type(table.frame[c.name].dtype),
+            }
+            for c in table.columns
+        ],
+    }
+
+
+def _json_lines(tables: Sequence[ResultTable]) -> Iterator[str]:
+    for table in tables:
+        for row in flat.objects(table):
+            yield _dump(row if len(tables) == 1 else {"table": table.name, "row": row}) + "\n"
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=True, allow_nan=False)
+
+
+def _only(tables: Sequence[ResultTable]) -> ResultTable:
+    if len(tables) == 1:
+        return tables[0]
+    raise UsageError(
+        f"a Parquet file holds one table, and these are {len(tables)}",
+        hint="name one with --table NAME, or write all of them with --parquet DIR",
+    )
+
+
+def _write_parquet(analysis: Analysis, table: ResultTable, file: BinaryIO) -> None:
+    import pyarrow.parquet as pq
+
+    arrow = table.frame.select([c.name for c in table.columns]).to_arrow()
+    schema = arrow.schema
+    for index, column in enumerate(table.columns):
+        about = {"unit": column.unit, "description": column.description}
+        schema = schema.set(index, schema.field(index).with_metadata(about))
+    origin = {
+        "gpuctl.version": analysis.version,
+        "gpuctl.command": analysis.command,
+        "gpuctl.cluster": analysis.cluster,
+        "gpuctl.table": json.dumps(_described(table)),
+    }
+    pq.write_table(arrow.cast(schema).replace_schema_metadata(origin), file, compression="zstd")

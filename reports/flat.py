@@ -1,0 +1,124 @@
+"""Turns frames into exact text and JSON values: UTC times, missing values, nested values."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from gpuctl.core.results import ResultTable
+
+CHUNK_ROWS = 50_000
+"""Rows that are in memory as text at the same time."""
+
+
+def lines(table: ResultTable, separator: str) -> Iterator[str]:
+    """Yield a table as delimited text: a heading line, then one line a row, in chunks.
+
+    A missing value and NaN are nothing at all, an empty string is ``""``; a field with a separator,
+    quote or line break is quoted, quotes are doubled.
+
+    Args:
+        table: the table.
+        separator: one character, ``,`` or a tab.
+    """
+    names = [c.name for c in table.columns]
+    yield separator.join(names) + "\n"
+    for chunk in table.frame.select(names).iter_slices(CHUNK_ROWS):
+        yield "".join(f"{line}\n" for line in _joined(chunk, separator))
+
+
+def objects(table: ResultTable) -> Iterator[dict[str, object]]:
+    """Yield the rows of a table as dictionaries of JSON values, columns in their order."""
+    names = [c.name for c in table.columns]
+    for row in table.frame.select(names).iter_rows():
+        yield {name: json_value(value) for name, value in zip(names, row, strict=True)}
+
+
+def json_value(value: Any) -> object:
+    """Return a value as JSON knows it.
+
+    Times become ISO 8601 (UTC times end in Z), durations seconds, NaN and infinities None.
+
+    Raises:
+        TypeError: JSON has nothing for a value of this type.
+    """
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else None
+        case datetime():
+            return _iso(value)
+        case date():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case list() | tuple():
+            return [json_value(item) for item in value]
+        case dict():
+            return {key: json_value(item) for key, item in value.items()}
+        case _:
+            raise TypeError(f"a result table holds a {type(value).__name__}")
+
+
+def json_type(dtype: pl.DataType) -> str:
+    """Return what the values of a column are in JSON: ``integer``, ``number``, ``string``, ``time`` and so on."""
+    if dtype.is_integer():
+        return "integer"
+    if dtype.is_numeric():
+        return "number"
+    if dtype.is_temporal():
+        return {"Date": "date", "Duration": "number"}.get(str(dtype.base_type()), "time")
+    if dtype.is_nested():
+        return "object" if str(dtype.base_type()) == "Struct" else "array"
+    return "boolean" if str(dtype) == "Boolean" else "string"
+
+
+def _iso(value: datetime) -> str:
+    if value.tzinfo is None:
+        return value.isoformat()
+    return value.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+
+
+def _joined(frame: pl.DataFrame, separator: str) -> pl.Series:
+    import polars as pl
+
+    fields = [_quoted(_as_text(frame[name]), separator) for name in frame.columns]
+    return pl.DataFrame(fields).select(pl.concat_str(pl.all(), separator=separator).alias("line"))["line"]
+
+
+def _as_text(series: pl.Series) -> pl.Series:
+    import polars as pl
+
+    dtype = series.dtype
+    if dtype.is_float():
+        return series.fill_nan(None).cast(pl.String)
+    if dtype.is_integer() or dtype == pl.String:
+        return series.cast(pl.String)
+    if dtype == pl.Boolean or isinstance(dtype, pl.Enum | pl.Categorical):
+        return series.cast(pl.String)
+    texts = [None if v is None else _scalar_text(v) for v in series.to_list()]
+    return pl.Series(series.name, texts, dtype=pl.String)
+
+
+def _scalar_text(value: object) -> str:
+    exact = json_value(value)
+    return exact if isinstance(exact, str) else json.dumps(exact)
+
+
+def _quoted(text: pl.Series, separator: str) -> pl.Series:
+    import polars as pl
+
+    quotes = (text == "") | text.str.contains(f'[{separator}"\r\n]')
+    quoted = '"' + text.str.replace_all('"', '""', literal=True) + '"'
+    return pl.select(pl.when(quotes).then(quoted).otherwise(text).fill_null("").alias(text.name)).to_series()

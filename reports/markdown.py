@@ -1,0 +1,45 @@
+"""Writes tables as GitHub-flavoured Markdown, rounded for reading; log strings cannot become markup."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gpuctl.reports.text import shown_columns, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpuctl.core.results import Analysis, ResultTable
+    from gpuctl.reports.text import ShownColumn
+
+_MARKUP = re.compile(r"([\\`*_\[\]<>|~#!$&])")
+
+
+def escaped(text: str) -> str:
+    """Return text that Markdown shows as it is: control characters written out, markup escaped."""
+    return _MARKUP.sub(r"\\\1", visible(text))
+
+
+def markdown(analysis: Analysis, tables: Sequence[ResultTable]) -> Iterator[str]:
+    """Yield a Markdown document: warnings, then each table with its question, population and notes."""
+    yield f"# {escaped(analysis.cluster)}\n\n"
+    for warning in analysis.warnings:
+        yield f"> **Warning:** {escaped(warning)}\n\n"
+    for table in tables:
+        yield f"## {escaped(table.title)}\n\n{escaped(table.question)}\n\n"
+        yield from _grid(shown_columns(table))
+        yield f"\n{escaped(table.population)}\n\n"
+        yield from (f"- {escaped(note)}\n" for note in table.notes)
+        yield "\n" if table.notes else ""
+
+
+def _grid(columns: Sequence[ShownColumn]) -> Iterator[str]:
+    yield _line([escaped(f"{c.label} ({c.unit})" if c.unit else c.label) for c in columns])
+    yield _line(["---:" if c.numeric else "---" for c in columns])
+    for cells in zip(*(c.cells for c in columns), strict=True):
+        yield _line([escaped(cell) for cell in cells])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"

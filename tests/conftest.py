@@ -1,0 +1,84 @@
+"""What all tests share: where things are, how to run the program, and a browser where there is one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+ROOT = Path(__file__).resolve().parent.parent
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+def pytest_configure() -> None:
+    """Make what subprocesses print the same on every terminal and in every locale."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "PYTHONWARNINGS", "PYTHONPATH"):
+        os.environ.pop(name, None)
+    os.environ.update(COLUMNS="100", LINES="40", TERM="xterm-256color", LC_ALL="C.UTF-8", TZ="UTC")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The top of the checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def sample_data(root: Path) -> Path:
+    """The folder of small inputs that the README uses."""
+    return root / "sample_data"
+
+
+@pytest.fixture(scope="session")
+def gpuctl(root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run this checkout's gpuctl as a user would, in a process of its own, with no terminal.
+
+    ``gpuctl("analyze", path, cwd=..., env={...}, check=True)``: ``check`` (the default) fails the test with
+    all that was printed where the exit code is not 0.
+    """
+
+    def run(
+        *args: str | os.PathLike[str],
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        timeout_s: float = 240,
+    ) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "gpuctl", *map(os.fspath, args)]
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": str(root), **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout_s,
+        )
+        if check and done.returncode != 0:
+            pytest.fail(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}", pytrace=False)
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of a Chromium to drive with playwright (``executable_path=``, ``args=["--no-sandbox"]``).
+
+    Where there is none the test is skipped; where GPUCTL_REQUIRE_BROWSER is set (CI) it fails.
+    """
+    found = next((path for path in map(shutil.which, BROWSERS) if path), None)
+    if found is None:
+        if os.environ.get("GPUCTL_REQUIRE_BROWSER"):
+            pytest.fail("GPUCTL_REQUIRE_BROWSER is set, and there is no Chromium: apt-get install chromium")
+        pytest.skip("no Chromium on this machine: apt-get install chromium")
+    return found

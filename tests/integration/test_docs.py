@@ -1,0 +1,147 @@
+"""The documents keep their word: every command line in them runs, every link leads somewhere, help pages are current."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+NOT_RUN = "# not run by the tests: "
+"""A line that ends in this and a reason is shown but not run."""
+RUN_ELSEWHERE = ("make ", "git clone", "cd ")
+STAND_INS = {"philly-traces": "philly", "derived.csv": "derived.csv"}
+"""What the documents call the reader's own logs, and the sample that stands in for it."""
+
+
+def blocks(document: Path) -> Iterator[tuple[int, str, str]]:
+    """Line number, language and text of each fenced block."""
+    text = document.read_text("utf-8")
+    for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        yield text.count("\n", 0, match.start()) + 1, match[1], match[2]
+
+
+def shell_lines(language: str, text: str) -> Iterator[str]:
+    """The command lines of a block; in a console block, those after a prompt."""
+    joined = re.sub(r"\\\n\s*", "", text)
+    for line in joined.splitlines():
+        if language == "sh" and line.strip() and not line.startswith("#"):
+            yield line
+        elif language == "console" and line.startswith("$ "):
+            yield line[2:]
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_every_command_line_runs(document: Path, tmp_path: Path) -> None:
+    """In order, in one folder, so that a later one may use what an earlier one made."""
+    (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
+    for name, sample in STAND_INS.items():
+        (tmp_path / name).symlink_to(ROOT / "sample_data" / sample)
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for number, language, text in blocks(document):
+        for line in shell_lines(language, text):
+            if NOT_RUN in line or line.startswith(RUN_ELSEWHERE):
+                continue
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", line],
+                cwd=tmp_path, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                timeout=120,
+            )  # fmt: skip
+            expected = re.search(r"# exits with (\d+)", line)
+            assert done.returncode == (int(expected[1]) if expected else 0), (
+                f"{named(document)}:{number}: {line}\n{done.stdout}\n{done.stderr}"
+            )
+            assert "Traceback" not in done.stderr
+
+
+def test_lines_that_are_not_run_say_why() -> None:
+    for document in DOCUMENTS:
+        for number, language, text in blocks(document):
+            for line in shell_lines(language, text):
+                if NOT_RUN in line:
+                    assert len(line.partition(NOT_RUN)[2]) > 10, f"{named(document)}:{number}"
+
+
+def test_make_targets_in_documents_exist(root: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (root / "Makefile").read_text(), re.MULTILINE))
+    for document in DOCUMENTS:
+        prose = document.read_text("utf-8")
+        told = set(re.findall(r"`make ([a-z]+)[^`]*`", prose)) | set(re.findall(r"^make ([a-z]+)", prose, re.MULTILINE))
+        assert told <= targets, named(document)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_links_lead_somewhere(document: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", document.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith(("https://", "http://", "mailto:")):
+            continue
+        place, _, anchor = target.partition("#")
+        file = (document.parent / place).resolve() if place else document
+        assert file.exists(), f"{named(document)}: {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", file.read_text("utf-8"), re.MULTILINE)
+            assert anchor in {as_anchor(heading) for heading in headings}, f"{named(document)}: {target}"
+
+
+def as_anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_help_pages_in_the_document_are_current(root: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, root / "tools" / "help_pages.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_option_has_help(root: Path) -> None:
+    """In the help pages as printed: an entry that is followed by nothing has none."""
+    text = (root / "docs" / "cli.md").read_text("utf-8")
+    pages = [body for _, language, body in blocks(root / "docs" / "cli.md") if language == "text"]
+    assert len(pages) >= 3, text[:200]
+    for page in pages:
+        entries = re.findall(r"^  ((?:-|[a-z]|\[)\S.*(?:\n {4,}\S.*)*)$", page.partition("\nOptions:")[2], re.MULTILINE)
+        assert entries, page
+        for entry in entries:
+            assert re.search(r"\s{2,}[A-Z0-9'\"(]", entry), f"no help: {entry!r} in\n{page}"
+
+
+def test_exit_codes_in_the_document_are_those_of_the_program(root: Path) -> None:
+    from gpuctl.core.errors import ExitCode
+
+    rows = re.findall(r"^\| (\d+) \| (\S.*) \|$", (root / "docs" / "cli.md").read_text("utf-8"), re.MULTILINE)
+    assert [int(code) for code, _ in rows] == sorted(ExitCode)
+
+
+def test_every_sql_file_is_explained(root: Path) -> None:
+    """docs/analyses.md names each result table, which is named as its SQL file is."""
+    explained = (root / "docs" / "analyses.md").read_text("utf-8")
+    missing = [path.stem for path in sorted((root / "queries").glob("*.sql")) if f"`{path.stem}`" not in explained]
+    assert missing == []
+
+
+def test_changelog_has_the_version(root: Path) -> None:
+    source = ast.parse((root / "gpuctl" / "__init__.py").read_text("utf-8"))
+    version = next(
+        ast.literal_eval(node.value)
+        for node in source.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__"
+    )
+    headings = re.findall(r"^## \[?([^\]\s]+)", (root / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert version in headings or "Unreleased" in headings

@@ -1,0 +1,77 @@
+"""The two ways to run without a wheel: an editable install, and a bare checkout that is not installed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOMS = ("gpuctl", "queries", "predictors", "reports")
+WHERE = "import gpuctl, gpuctl.queries as q, gpuctl.predictors as p, gpuctl.reports as r; " + (
+    "print(*(m.__file__ for m in (gpuctl, q, p, r)), sep='\\n')"
+)
+
+
+def python(*args: str | Path, cwd: Path, **env: str) -> list[str]:
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, *map(os.fspath, args)],
+        cwd=cwd, env=clean | env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def editable(root: Path) -> Path:
+    """The checkout, where this environment has it installed in editable mode (`make test` does that)."""
+    try:
+        origin = importlib.metadata.distribution("gpuctl").read_text("direct_url.json")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("gpuctl is not installed here: run the tests through `make test`")
+    told = json.loads(origin or "{}")
+    if not told.get("dir_info", {}).get("editable") or told["url"] != root.as_uri():
+        pytest.skip("this environment has another gpuctl than this checkout: run the tests through `make test`")
+    return root
+
+
+def test_editable_install_finds_every_room(editable: Path, tmp_path: Path) -> None:
+    assert [Path(place).parent for place in python("-c", WHERE, cwd=tmp_path)] == [editable / room for room in ROOMS]
+
+
+def test_editable_install_does_the_main_job(editable: Path, sample_data: Path, tmp_path: Path) -> None:
+    assert editable
+    script = Path(sys.executable).with_name("gpuctl")
+    assert python(script, "analyze", sample_data / "philly", cwd=tmp_path)
+
+
+@pytest.fixture
+def bare(root: Path, tmp_path: Path) -> Path:
+    """A copy of what a checkout holds, in a place that nothing is installed from."""
+    checkout = tmp_path / "a checkout"
+    for room in ROOMS:
+        shutil.copytree(root / room, checkout / room, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(root / "pyproject.toml", checkout)
+    return checkout
+
+
+def test_bare_checkout_finds_every_room(bare: Path, tmp_path: Path) -> None:
+    found = python("-c", WHERE, cwd=tmp_path, PYTHONPATH=str(bare))
+    assert [Path(place).parent for place in found] == [bare / room for room in ROOMS]
+
+
+def test_bare_checkout_does_the_main_job(bare: Path, sample_data: Path) -> None:
+    assert python("-m", "gpuctl", "analyze", sample_data / "philly", cwd=bare, PYTHONPATH=".")
+
+
+def test_rooms_are_taken_only_from_our_own_checkout(bare: Path, tmp_path: Path) -> None:
+    """A folder that merely holds the package, such as site-packages, must not lend its neighbours to it."""
+    (bare / "pyproject.toml").unlink()
+    program = "import gpuctl; print(len(gpuctl.__path__))"
+    assert python("-c", program, cwd=tmp_path, PYTHONPATH=str(bare)) == ["1"]

@@ -1,0 +1,141 @@
+"""Guards on who imports what, and when: the rooms' layers, fast start-up, no module under two names."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOMS = ("gpuctl", "queries", "predictors", "reports")
+HEAVY = {
+    "duckdb", "jinja2", "lightgbm", "matplotlib", "networkx", "numba", "numpy", "polars", "pyarrow", "rich", "scipy",
+}  # fmt: skip
+START_UP_MODULES = 190
+"""Ceiling on modules loaded for a help page; a Typer program that does nothing loads about 130."""
+
+
+def sources(root: Path) -> Iterator[Path]:
+    for room in ROOMS:
+        yield from sorted((root / room).rglob("*.py"))
+
+
+def loaded_by(args: list[str], root: Path) -> list[str]:
+    """The modules in memory once ``gpuctl ARGS`` has ended."""
+    program = (
+        "import json, sys, atexit\n"
+        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
+        "from gpuctl.cli.main import main\n"
+        f"sys.argv = ['gpuctl', *{args!r}]\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    modules: list[str] = json.loads(done.stderr.splitlines()[-1])
+    return modules
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["analyze", "--help"], ["ingest", "--help"]], ids=" ".join)
+def test_help_loads_nothing_heavy(args: list[str], root: Path) -> None:
+    modules = loaded_by(args, root)
+    assert not HEAVY & {name.partition(".")[0] for name in modules}
+    assert len(modules) <= START_UP_MODULES, f"{len(modules)} modules"
+
+
+def test_core_imports_the_standard_library_only(root: Path) -> None:
+    allowed = sys.stdlib_module_names | {"gpuctl"}
+    found = [
+        f"{path.relative_to(root)}:{node.lineno}: {name}"
+        for path in sorted((root / "gpuctl" / "core").rglob("*.py"))
+        for node, name in imports_at_run_time(ast.parse(path.read_text("utf-8")))
+        if name.partition(".")[0] not in allowed
+    ]
+    assert found == []
+
+
+def imports_at_run_time(tree: ast.AST) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
+    """Every import statement, wherever it stands, but for those under ``if TYPE_CHECKING``."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node, node.module or ""
+        yield from imports_at_run_time(node)
+
+
+def test_every_module_can_be_imported_alone(root: Path) -> None:
+    """A module that works only after another was imported breaks for the one who imports it first."""
+    names = [module_name(path, root) for path in sources(root) if path.name != "__main__.py"]
+    program = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    kept = {k: v for k, v in sys.modules.items() if not k.startswith('gpuctl')}\n"
+        "    for known in set(sys.modules) - set(kept): del sys.modules[known]\n"
+        "    importlib.import_module(name)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *names], cwd=root, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def module_name(path: Path, root: Path) -> str:
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(part for part in ("gpuctl", *(parts if parts[0] != "gpuctl" else parts[1:])) if part != "__init__")
+
+
+def test_no_module_is_imported_under_its_bare_name(root: Path) -> None:
+    """The rule that keeps ``import reports`` out is on, and fires."""
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--output-format=concise", "--stdin-filename=gpuctl/x.py", "-"],
+        input='"""X."""\n\nimport queries.x\nfrom reports import html\n\nimport click\n',
+        cwd=root, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stdout.count("TID251") == 3, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("victim", "line", "contract"),
+    [
+        ("gpuctl/trace/planted.py", "import gpuctl.ingest.base", "Rooms import only the rooms below them"),
+        ("reports/planted.py", "import gpuctl.trace.store", "Reports know results"),
+        ("predictors/planted.py", "import gpuctl.ingest.base", "Nothing downstream of the store knows a log format"),
+        ("gpuctl/newroom/__init__.py", "", "Rooms import only the rooms below them"),
+    ],
+)
+def test_the_import_contracts_fire(victim: str, line: str, contract: str, root: Path, tmp_path: Path) -> None:
+    """A contract that cannot be broken guards nothing: plant an offence, see it reported."""
+    for room in ROOMS:
+        target = tmp_path / room if room == "gpuctl" else tmp_path / "gpuctl" / room
+        shutil.copytree(root / room, target, ignore=shutil.ignore_patterns("__pycache__"))
+    planted = tmp_path / victim if victim.startswith("gpuctl") else tmp_path / "gpuctl" / victim
+    planted.parent.mkdir(exist_ok=True)
+    planted.write_text(f'"""Planted by a test."""\n{line}\n')
+    lint = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [lint, "--config", root / "pyproject.toml", "--no-cache", "--no-logo"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout
+    broken = [text for text in done.stdout.splitlines() if text.endswith("BROKEN")]
+    reported = "\n".join(broken) or done.stdout
+    assert contract in reported or "newroom" in done.stdout, done.stdout
+
+
+def test_no_file_outgrows_its_purpose(root: Path) -> None:
+    files = [*sources(root), *(root / "tests").rglob("*.py"), *(root / "tools").rglob("*.py")]
+    long = {str(path.relative_to(root)): lines for path in files if (lines := path.read_text().count("\n")) > 500}
+    assert long == {}

@@ -1,0 +1,111 @@
+"""The two README commands: what they set up, what they say, and what they do where something is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SH = shutil.which("sh") or "/bin/sh"
+
+
+def run(*command: str | Path, cwd: Path, ok: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    done = subprocess.run(
+        [os.fspath(part) for part in command],
+        cwd=cwd, env=inherited | env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        timeout=280,
+    )  # fmt: skip
+    if ok:
+        assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.slow
+def test_demo_makes_the_page_and_says_where(root: Path, tmp_path: Path) -> None:
+    target = tmp_path / "demo"
+    venv = Path(sys.prefix)
+    done = run("make", "demo", f"VENV={venv}", f"DEMO={target}", "-o", f"{venv}/.installed-run", cwd=root)
+    page = target / "report.html"
+    assert page.stat().st_size > 10_000
+    assert done.stdout.splitlines()[-1].startswith(f"The report is {page}")
+
+
+def test_test_runs_every_check(root: Path) -> None:
+    """`make test` is what CI calls; a step that fell out of it would guard nothing any more."""
+    plan = run("make", "--dry-run", "--always-make", "test", cwd=root).stdout
+    for step in ("ruff check", "ruff format --check", "mypy", "lint-imports", "tools/chromium.sh", "-m pytest -n 2"):
+        assert step in plan
+    assert "make test" in (root / ".ci" / "run").read_text()
+    assert os.access(root / ".ci" / "run", os.X_OK)
+
+
+def test_a_fresh_checkout_starts_with_an_environment(root: Path, tmp_path: Path) -> None:
+    plan = run("make", "--dry-run", "demo", f"VENV={tmp_path}/none", cwd=root).stdout
+    steps = [plan.index(step) for step in ("tools/make_venv.sh", "install --editable .", "gpuctl analyze")]
+    assert steps == sorted(steps)
+
+
+def test_a_second_run_sets_up_nothing(root: Path, tmp_path: Path) -> None:
+    for name in ("bin/python", ".installed-run", ".installed-dev"):
+        stamp = tmp_path / "venv" / name
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.touch()
+    for target in ("demo", "unit"):
+        assert "pip" not in run("make", "--dry-run", target, f"VENV={tmp_path}/venv", cwd=root).stdout
+
+
+def test_help_names_every_target(root: Path) -> None:
+    text = (root / "Makefile").read_text()
+    listed = run("make", cwd=root).stdout
+    documented = re.findall(r"^([a-z]+):.*## ", text, re.MULTILINE)
+    assert len(documented) > 10
+    assert [line.split()[0] for line in listed.splitlines()] == documented
+
+
+def stub(folder: Path, name: str, script: str) -> None:
+    path = folder / name
+    path.write_text(f"#!{SH}\n{script}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("exit 127", "found: none"),
+        ('case "$2" in *print*) echo 3.9;; *) exit 1;; esac', "found: python3 (3.9)"),
+    ],
+)
+def test_no_usable_python_is_told(script: str, told: str, root: Path, tmp_path: Path) -> None:
+    for name in ("python3", *(f"python3.{minor}" for minor in range(11, 15))):
+        stub(tmp_path, name, script if name == "python3" else "exit 127")
+    done = run(SH, root / "tools" / "make_venv.sh", tmp_path / "venv", cwd=tmp_path, ok=False, PATH=str(tmp_path))
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert "3.11 or newer" in done.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+def test_python_without_venv_is_told(root: Path, tmp_path: Path) -> None:
+    """Debian's python3 comes without the module; a half-made environment must not stay behind."""
+    stub(tmp_path, "python3", f'[ "$1" = -m ] && {{ mkdir "$3"; exit 1; }}; exec {sys.executable} "$@"')
+    stub(tmp_path, "mkdir", 'exec /bin/mkdir "$@"')
+    stub(tmp_path, "rm", 'exec /bin/rm "$@"')
+    done = run(SH, root / "tools" / "make_venv.sh", tmp_path / "venv", cwd=tmp_path, ok=False, PATH=str(tmp_path))
+    assert done.returncode == 1
+    assert "apt-get install python3-venv" in done.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+def test_a_missing_browser_is_no_error_but_in_ci(root: Path, tmp_path: Path) -> None:
+    script = root / "tools" / "chromium.sh"
+    for env, code in (({}, 0), ({"GPUCTL_REQUIRE_BROWSER": "1"}, 1)):
+        calm = {"GPUCTL_REQUIRE_BROWSER": "", "PATH": str(tmp_path), **env}
+        done = run(SH, script, cwd=tmp_path, ok=False, **calm)
+        assert done.returncode == code
+        assert "no apt-get" in done.stderr

@@ -1,0 +1,126 @@
+"""The built wheel: what is in it, and that it works in an environment that has nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
+
+ROOMS = ("queries", "predictors", "reports")
+LEFT_OUT = ("__pycache__", ".ruff_cache", ".mypy_cache")
+
+
+def call(*command: str | Path, cwd: Path, timeout_s: float = 280, ok: bool = True) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    done = subprocess.run(
+        [os.fspath(part) for part in command],
+        cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=timeout_s,
+    )  # fmt: skip
+    if ok:
+        assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+@pytest.fixture(scope="module")
+def dist(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sdist of the checkout, and the wheel that is built from that sdist."""
+    target = tmp_path_factory.mktemp("dist")
+    call(sys.executable, "-m", "build", "--no-isolation", "--outdir", target, root, cwd=target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    (found,) = dist.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def empty_venv(wheel: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new virtual environment with the wheel and what the wheel asks for, and no more; its bin folder."""
+    venv = tmp_path_factory.mktemp("empty") / "venv"
+    call(sys.executable, "-m", "venv", "--without-pip", venv, cwd=venv.parent)
+    call(
+        sys.executable, "-m", "pip", "--python", venv / "bin" / "python", "install", "--quiet", "--no-compile",
+        "--constraint", root / ".ci" / "constraints.txt", wheel, cwd=venv.parent,
+    )  # fmt: skip
+    return venv / "bin"
+
+
+def in_tree(root: Path) -> set[str]:
+    """What the wheel should hold, as paths inside it."""
+    ours = {path.relative_to(root).as_posix() for path in (root / "gpuctl").rglob("*") if path.is_file()}
+    for room in ROOMS:
+        ours |= {f"gpuctl/{p.relative_to(root).as_posix()}" for p in (root / room).rglob("*") if p.is_file()}
+    return {name for name in ours if not set(LEFT_OUT) & set(name.split("/"))}
+
+
+def test_wheel_holds_the_tree_and_nothing_else(wheel: Path, root: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {name for name in names if ".dist-info/" not in name} == in_tree(root)
+
+
+def test_sdist_can_be_worked_with(dist: Path) -> None:
+    """It keeps the layout of the checkout: tests, sample data and documents, no caches, no environment."""
+    (sdist,) = dist.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"pyproject.toml", "Makefile", "README.md", "LICENSE", "queries/__init__.py", "tests/conftest.py"} <= names
+    assert any(name.startswith("sample_data/") for name in names)
+    assert not [name for name in names if name.startswith((".venv", "build/", ".git/")) or "__pycache__" in name]
+
+
+def test_wheel_says_what_it_needs(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        info = next(name.rpartition("/")[0] for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        meta = Parser().parsestr(archive.read(f"{info}/METADATA").decode())
+        entry_points = archive.read(f"{info}/entry_points.txt").decode()
+        assert "Apache License" in archive.read(f"{info}/licenses/LICENSE").decode()
+    assert meta["Requires-Python"] == ">=3.11"
+    assert meta["License-Expression"] == "Apache-2.0"
+    assert "gpuctl = gpuctl.cli.main:main" in entry_points
+    always = [text for text in meta.get_all("Requires-Dist") if "extra ==" not in text]
+    assert not [text for text in always if re.match(r"(pytest|ruff|mypy|hypothesis|playwright|click|pandas)\b", text)]
+
+
+def test_main_job_in_an_empty_environment(empty_venv: Path, sample_data: Path, tmp_path: Path) -> None:
+    """From another folder, that holds modules named like our rooms, and with warnings as errors."""
+    for name in (*ROOMS, "gpuctl_helper"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('a module of the working directory was imported')\n")
+    page = tmp_path / "report.html"
+    done = call(empty_venv / "gpuctl", "analyze", sample_data / "philly", "--html", page, cwd=tmp_path)
+    assert "Traceback" not in done.stderr
+    assert done.stdout.strip()
+    assert page.stat().st_size > 10_000
+    again = call(empty_venv / "python", "-W", "error", "-m", "gpuctl", "analyze", sample_data / "philly", cwd=tmp_path)
+    assert again.stdout == done.stdout
+
+
+def test_empty_environment_is_empty(empty_venv: Path, tmp_path: Path) -> None:
+    """Else the test before this one would not see that a dependency is missing."""
+    program = (
+        "import importlib.util as u, gpuctl.queries, gpuctl.reports, gpuctl.predictors;"
+        "print([n for n in ('pytest', 'click', 'pandas', 'hypothesis', 'playwright', 'queries') if u.find_spec(n)]);"
+        "print(*gpuctl.__path__, *(m.__file__ for m in (gpuctl.queries, gpuctl.reports, gpuctl.predictors)))"
+    )
+    done = call(empty_venv / "python", "-I", "-c", program, cwd=tmp_path)
+    extra, places = done.stdout.splitlines()
+    assert extra == "[]"
+    assert all(place.startswith(str(empty_venv.parent)) for place in places.split())
+
+
+def test_version_is_the_same_everywhere(empty_venv: Path, tmp_path: Path) -> None:
+    said = call(empty_venv / "gpuctl", "--version", cwd=tmp_path).stdout
+    program = "import gpuctl, importlib.metadata as m; print(gpuctl.__version__, m.version('gpuctl'))"
+    module, installed = call(empty_venv / "python", "-c", program, cwd=tmp_path).stdout.split()
+    assert module == installed
+    assert module in said.split()

@@ -1,0 +1,95 @@
+"""Philly-format logs for tests: building them, and loading one file into a store of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.ingest.base import RAW_LIMIT
+from gpuctl.trace.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
+    from gpuctl.ingest.base import Format
+
+CLUSTER = "philly"
+
+
+@dataclass
+class OneFile:
+    """A sink that writes straight into a store and counts as the ledger does."""
+
+    store: Store
+    cluster: str = CLUSTER
+    source: int = 1
+    timezone: str = "America/Los_Angeles"
+    rows_in: int = 0
+    rows_loaded: int = 0
+    rejects: list[tuple[int, str, bytes]] = field(default_factory=list)
+
+    def seen(self, rows: int = 1) -> None:
+        self.rows_in += rows
+
+    def loaded(self, rows: int = 1) -> None:
+        self.rows_loaded += rows
+
+    def reject(self, line_no: int, reason: str, raw: bytes | str) -> None:
+        data = raw.encode() if isinstance(raw, str) else raw
+        self.rejects.append((line_no, reason, data[:RAW_LIMIT]))
+
+    def insert(self, table: str, rows: Any) -> None:
+        self.store.view("incoming", rows)
+        self.store.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
+        self.store.drop_view("incoming")
+
+    def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
+        return self.store.frame(sql, params)
+
+    def execute(self, sql: str, params: dict[str, object] | None = None) -> None:
+        self.store.execute(sql, params)
+
+    def rows(self, table: str, order: str = "ALL") -> list[dict[str, Any]]:
+        """All rows of a table; times as naive UTC text."""
+        frame = self.store.frame(f"SELECT * FROM {table} ORDER BY {order}")
+        stamps = [name for name, dtype in frame.schema.items() if str(dtype).startswith("Datetime")]
+        return frame.with_columns(frame[name].dt.strftime("%Y-%m-%d %H:%M:%S") for name in stamps).to_dicts()
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why rows were rejected, in the order of the file."""
+        return [reason for _, reason, _ in sorted(self.rejects)]
+
+
+def load(fmt: Format, data: bytes | str, store: Store, **settings: Any) -> OneFile:
+    """Load bytes as one file of a format; the ledger's sum is checked."""
+    sink = OneFile(store, **settings)
+    fmt.load(io.BytesIO(data.encode() if isinstance(data, str) else data), sink)
+    assert sink.rows_in == sink.rows_loaded + len(sink.rejects)
+    return sink
+
+
+def new_store(folder: Path) -> Store:
+    """An empty store."""
+    return Store(folder / "gpuctl.duckdb", write=True)
+
+
+def attempt(start: str | None, end: str | None, *places: tuple[str, list[int]]) -> dict[str, Any]:
+    """One attempt as the log has it."""
+    detail = [{"ip": machine, "gpus": [f"gpu{i}" for i in gpus]} for machine, gpus in places]
+    return {"start_time": start, "end_time": end, "detail": detail}
+
+
+def job(name: str, submit: str | None, *attempts: dict[str, Any], **other: Any) -> dict[str, Any]:
+    """One job as the log has it."""
+    whole = {"status": "Pass", "vc": "aa11", "jobid": name, "attempts": list(attempts), "submitted_time": submit}
+    return {**whole, "user": "u1", **other}
+
+
+def log(*jobs: Any) -> str:
+    """A job log."""
+    return json.dumps(list(jobs), indent=1)

@@ -1,0 +1,257 @@
+"""An analysis like the ones of a real trace, of any size, with hostile names in it."""
+
+from __future__ import annotations
+
+import math
+import random
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+
+from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "[/red]",
+    "</script><script>alert(2)</script>",
+    '"><img src=x onerror="alert(3)">',
+    "right\u202eleft\u200bzero\x1b[31mred\x00nul\nline",
+    "{{ 7*7 }}{% raw %}",
+    "$x^2$ | a\\b | =1+1",
+)
+
+SIZES = ("1", "2-4", "5-8", ">8")
+
+UNITS = {
+    "minutes": "min", "cdf_pct": "%", "gpus_busy": "GPUs", "gpus_total": "GPUs", "jobs_waiting": "jobs",
+    "gpus_waited_for": "GPUs", "waits": "waits", "gpus": "GPUs", "servers": "servers", "gpu_minutes": "GPU-min",
+    "jobs": "jobs", "gpu_hours": "GPU-h", "ts": "-", "rows": "rows",
+}  # fmt: skip
+ENDINGS = {"_pct": "%", "_h": "h", "_min": "min"}
+
+
+def unit_of(name: str) -> str:
+    """The unit that a column's name says."""
+    ending = next((unit for end, unit in ENDINGS.items() if name.endswith(end)), "-")
+    return UNITS.get(name, ending)
+
+
+def table(
+    name: str, section: str, frame: pl.DataFrame, *, detail: bool = False, notes: tuple[str, ...] = ()
+) -> ResultTable:
+    """A result table around a frame."""
+    title = name.replace("_", " ").capitalize()
+    columns = tuple(Column(c, unit_of(c), f"The {c.replace('_', ' ')} of the row.") for c in frame.columns)
+    return ResultTable(
+        name=name,
+        section=section,
+        title=title,
+        question=f"What is the {title.lower()} of this cluster?",
+        population=f"{frame.height:,} rows of 96,260 jobs; 13,990 left out because they never started.",
+        notes=notes,
+        columns=columns,
+        frame=frame,
+        detail=detail,
+    )
+
+
+def cdf(rng: random.Random, points: int, low: float, high: float) -> tuple[list[float], list[float]]:
+    """A rising curve between two values, spread over decades."""
+    xs = sorted(round(math.exp(rng.triangular(math.log(low), math.log(high))), 4) for _ in range(points))
+    return xs, [100.0 * (i + 1) / points for i in range(points)]
+
+
+def curves(rng: random.Random, points: int, *, queues: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Curves of minutes, one a job size (and queue)."""
+    frames = []
+    for queue in queues or ("",):
+        for index, size in enumerate(SIZES):
+            xs, ys = cdf(rng, points, 0.02, 3000.0 * (index + 1) ** 2)
+            if queues:
+                xs[: points // 4] = [0.0] * (points // 4)
+            labels = {"size_bucket": [size] * points} | ({"queue": [queue] * points} if queues else {})
+            frames.append(pl.DataFrame({**labels, "minutes": xs, "cdf_pct": ys}))
+    return pl.concat(frames)
+
+
+def occupancy(rng: random.Random, points: int) -> pl.DataFrame:
+    """A cluster that fills up and empties."""
+    start = datetime(2017, 10, 3, tzinfo=UTC)
+    step = timedelta(days=75) / points
+    busy = [int(1900 + 350 * math.sin(i * 50 / points) + rng.randint(-60, 60)) for i in range(points)]
+    wait = [max(0, b - 2000 + rng.randint(0, 80)) for b in busy]
+    return pl.DataFrame(
+        {
+            "ts": [start + step * i for i in range(points)],
+            "gpus_busy": busy,
+            "gpus_total": [2490] * points,
+            "jobs_waiting": [w // 3 for w in wait],
+            "gpus_waited_for": wait,
+        }
+    )
+
+
+def delays(key: str, names: tuple[str, ...]) -> pl.DataFrame:
+    """Hours of waiting by cause."""
+    count = len(names)
+    return pl.DataFrame(
+        {
+            key: names,
+            "waits": [40321 // (i + 1) for i in range(count)],
+            "wait_h": [17320.5 / (i + 1) + 2000 for i in range(count)],
+            "fair_share_h": [9320.123456789 / (i + 1) for i in range(count)],
+            "capacity_h": [2000.0 + 31 * i for i in range(count)],
+            "fragmentation_h": [3000.5 * (i + 1) / count for i in range(count)],
+            "scheduler_h": [12.25 * i for i in range(count)],
+            "fair_share_pct": [55.04 - i for i in range(count)],
+        }
+    )
+
+
+def status() -> pl.DataFrame:
+    """What became of the jobs."""
+    return pl.DataFrame(
+        {
+            "state": ["completed", "killed", "failed", "running"],
+            "source_state": ["Pass", "Killed", "Failed", "Running"],
+            "jobs": [66696, 20200, 9345, 19],
+            "jobs_pct": [69.2873, 20.985, 9.708, 0.0197],
+            "gpu_hours": [1733112.33, 1471000.0, 391200.9, 120.05],
+            "gpu_hours_pct": [48.19, 40.93, 10.88, 0.0033],
+            "run_p50_min": [13.7, 41.25, 2.6, None],
+        }
+    )
+
+
+def utilization() -> pl.DataFrame:
+    """Mean and quantiles by job size and servers."""
+    rows = [(1, 1), (2, 1), (4, 1), (8, 1), (8, 2), (8, 4), (16, 2), (16, 4), (16, 8)]
+    return pl.DataFrame(
+        {
+            "gpus": [g for g, _ in rows],
+            "servers": [s for _, s in rows],
+            "gpu_minutes": [9_000_000 // (i + 1) for i in range(len(rows))],
+            "mean_pct": [56.9 - 3.1 * i for i in range(len(rows))],
+            "p50_pct": [73.0 - 6 * i for i in range(len(rows))],
+            "p90_pct": [98.0] * len(rows),
+            "p95_pct": [100.0] * len(rows),
+        }
+    )
+
+
+def utilization_cdf() -> pl.DataFrame:
+    """Curves of utilization by size and final state."""
+    frames = []
+    for size in (1, 4, 8, 16):
+        for k, state in enumerate(("completed", "killed", "failed")):
+            xs = [float(x) for x in range(101)]
+            ys = [100 * (x / 100) ** (0.5 + 0.2 * k + size / 40) for x in xs]
+            frames.append(pl.DataFrame({"size": [size] * 101, "state": [state] * 101, "util_pct": xs, "cdf_pct": ys}))
+    return pl.concat(frames)
+
+
+def host_cdf() -> pl.DataFrame:
+    """Curves of processor and memory use."""
+    xs = [float(x) for x in range(101)]
+    return pl.concat(
+        pl.DataFrame(
+            {"measure": [m] * 101, "util_pct": xs, "cdf_pct": [100 * (x / 100) ** p for x in xs]}
+        )
+        for m, p in (("cpu", 0.35), ("memory", 0.8))
+    )  # fmt: skip
+
+
+def reasons(rows: int) -> pl.DataFrame:
+    """Why jobs failed: the first names are hostile."""
+    names = [HOSTILE[i] if i < len(HOSTILE) else f"job-{i:04d} gpu[001-{i:03d}]" for i in range(rows)]
+    return pl.DataFrame(
+        {
+            "reason": names,
+            "queue": [None if i % 5 == 4 else "" if i % 7 == 6 else f"vc{i % 3}" for i in range(rows)],
+            "first_ts": [datetime(2017, 10, 3, 0, 44, 36, tzinfo=UTC) + timedelta(minutes=17 * i) for i in range(rows)],
+            "jobs": [5000 // (i + 1) for i in range(rows)],
+            "lost_gpu_hours": [float("nan") if i == 3 else 0.1 + 0.2 + i for i in range(rows)],
+            "share_pct": [100.0 / (i + 1) ** 2 for i in range(rows)],
+        }
+    )
+
+
+def totals() -> pl.DataFrame:
+    """One row with many columns."""
+    return pl.DataFrame(
+        {
+            "jobs": [96260], "queues": [15], "users": [319], "gpus": [2490], "gpu_hours": [3595433.28],
+            "first_ts": [datetime(2017, 8, 7, 8, 0, tzinfo=UTC)], "completed_pct": [69.2873],
+        }
+    )  # fmt: skip
+
+
+SECTIONS = (
+    ("overview", "Overview"),
+    ("runtime", "Run times"),
+    ("queueing", "Queueing"),
+    ("utilization", "Utilization"),
+    ("failures", "Failures"),
+)
+
+
+def make_analysis(*, points: int = 300, rows: int = 40, jobs: int = 1000, names: tuple[str, ...] = HOSTILE) -> Analysis:
+    """An analysis with every table that a chart reads.
+
+    Args:
+        points: of each curve.
+        rows: of the table of reasons.
+        jobs: rows of the table with one row a job.
+        names: hostile strings for queues, warnings, notes, paths.
+    """
+    rng = random.Random(7)
+    queues = ("6214e9", "ee9e8c", "11cb48", *names)
+    per_job = pl.DataFrame(
+        {"job": [f"application_{i}" for i in range(jobs)], "wait_min": [0.1 * i for i in range(jobs)]}
+    )
+    tables = (
+        table("totals", "overview", totals()),
+        table("status", "overview", status(), notes=("A job counts once, whatever its attempts.",)),
+        table("occupancy", "overview", occupancy(rng, points), detail=True),
+        table("runtime_cdf", "runtime", curves(rng, points), detail=True),
+        table("wait_cdf", "queueing", curves(rng, points, queues=("all", *queues[:2])), detail=True),
+        table("delay_by_size", "queueing", delays("size_bucket", SIZES), notes=("Quotas are inferred.",)),
+        table("delay_by_queue", "queueing", delays("queue", queues), notes=tuple(names[:2])),
+        table("job_waits", "queueing", per_job, detail=True),
+        table("gpu_util_by_servers", "utilization", utilization()),
+        table("gpu_util_cdf", "utilization", utilization_cdf(), detail=True),
+        table(
+            "gpu_util_by_colocation",
+            "utilization",
+            pl.DataFrame(
+                {
+                    "gpus": [8, 8, 16, 16],
+                    "colocation": ["dedicated", "colocated"] * 2,
+                    "gpu_minutes": [1e6, 2e6, 3e6, 4e5],
+                    "mean_pct": [62.0, 57.1, 50.2, 43.6],
+                    "p50_pct": [71.0, 60.0, 55.0, 40.0],
+                }
+            ),
+        ),
+        table("host_util_cdf", "utilization", host_cdf(), detail=True),
+        table("reasons", "failures", reasons(rows)),
+        table(
+            "empty",
+            "failures",
+            pl.DataFrame({"reason": [], "jobs": []}, schema={"reason": pl.String, "jobs": pl.Int64}),
+        ),
+    )
+    sources = tuple(
+        SourceInfo(f"/logs/{name}", "philly-jobs", f"{i:064x}", 1000 + i, 100 + i, 98 + i, 2)
+        for i, name in enumerate(("cluster_job_log", *names))
+    )
+    return Analysis(
+        cluster="philly",
+        tables=tables,
+        sections=SECTIONS,
+        sources=sources,
+        settings={"quotas": "inferred", "definition": "attempts"},
+        command="gpuctl analyze /logs --html report.html",
+        version="0.1.0",
+        warnings=("Clock changes on 2017-11-05: durations that cross it are one hour off.", *names[:1]),
+    )

@@ -1,0 +1,79 @@
+"""Writes what ``gpuctl --help`` and every command's ``--help`` print into docs/cli.md.
+
+python tools/help_pages.py          write them
+python tools/help_pages.py --check  exit 1 where the document says something else
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "cli.md"
+START = "<!-- Help pages, written by `make docs`: do not edit below. -->"
+END = "<!-- End of the help pages. -->"
+
+
+def help_page(*command: str) -> str:
+    """Return what ``gpuctl COMMAND --help`` prints on a terminal 100 columns wide.
+
+    Raises:
+        subprocess.CalledProcessError: the program did not exit with 0.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "gpuctl", *command, "--help"],
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines())
+
+
+def commands_in(page: str) -> list[str]:
+    """Return the names listed under ``Commands:`` in a help page."""
+    _, _, listed = page.partition("\nCommands:\n")
+    return re.findall(r"^  ([a-z][a-z-]*)", listed, re.MULTILINE)
+
+
+def all_pages(*command: str) -> dict[str, str]:
+    """Return the help page of a command and of every command below it, by command line."""
+    page = help_page(*command)
+    pages = {" ".join(("gpuctl", *command)): page}
+    for name in commands_in(page):
+        pages |= all_pages(*command, name)
+    return pages
+
+
+def with_pages(document: str, pages: dict[str, str]) -> str:
+    """Return the document with the part between the two markers written anew.
+
+    Raises:
+        ValueError: the markers are not there.
+    """
+    head, start, rest = document.partition(START)
+    _, end, tail = rest.partition(END)
+    if not start or not end:
+        raise ValueError(f"{DOCUMENT}: must hold the lines {START!r} and {END!r}")
+    body = "\n".join(f"### {line}\n\n```text\n{page}\n```\n" for line, page in pages.items())
+    return f"{head}{START}\n\n{body}\n{END}{tail}"
+
+
+def main() -> int:
+    """Write the pages, or compare them."""
+    now = DOCUMENT.read_text("utf-8")
+    new = with_pages(now, all_pages())
+    if "--check" in sys.argv[1:]:
+        if now != new:
+            print(f"{DOCUMENT.relative_to(ROOT)} does not say what --help says; run: make docs", file=sys.stderr)
+        return int(now != new)
+    DOCUMENT.write_text(new, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
