@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from gpuctl.reports.drawing import (
@@ -12,55 +13,208 @@ from gpuctl.reports.drawing import (
     add_axes,
     blank_figure,
     counted,
-    short,
     shortened_remark,
     write,
 )
 from gpuctl.reports.svg import INK, PAPER, SERIES
-from gpuctl.reports.text import heading, shown, visible
+from gpuctl.reports.text import heading, plural, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from gpuctl.core.results import ResultTable
 
 CATEGORIES = 14
-"""At most so many categories are drawn, those with the longest bars."""
+"""At most so many categories or bars are drawn, those that weigh most."""
 
-_ROOM_FOR_VALUE = 92
+_ROOM_FOR_VALUE = 108
+_LABEL, _BAR, _BETWEEN, _AFTER = 18, 13, 3, 12
 
 
 def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
-    """Draw one bar a category, made of the columns of ``chart.y`` that the table has.
+    """Draw one bar a category, made of the columns of ``chart.y``.
 
     Args:
         chart: ``x`` names the categories.
-        table: for the names and the unit of its columns.
+        table: for the headings and the unit of its columns.
         frame: the rows to draw.
     """
-    parts = [c for c in chart.y if c in frame.columns and float(frame[c].sum() or 0) > 0]
-    named = {c.name: c for c in table.columns}
-    rows, remarks = _largest(chart, frame, parts)
-    names = [str(v) if v is not None else "none" for v in rows[chart.x].to_list()]
-    lengths = {c: [float(v or 0) for v in rows[c].to_list()] for c in parts}
-    totals = [sum(lengths[c][i] for c in parts) for i in range(rows.height)]
-    unit = named[parts[0]].unit if parts else ""
-    figure, axes_of = _lanes(len(names), bars=1, longest=max(totals, default=1.0))
-    for i, name in enumerate(names):
+    rows, remarks = _heaviest(frame, chart.y)
+    names = [counted(name, chart.each) for name in rows[chart.x].to_list()]
+    heads = _headings(table)
+    unit = next(c.unit for c in table.columns if c.name == chart.y[0])
+    lengths = [[float(v or 0) for v in row] for row in rows.select(chart.y).iter_rows()]
+    figure, axes, scale = _lanes(len(names), 1, max(map(sum, lengths), default=0.0))
+    for lane, (name, parts) in enumerate(zip(names, lengths, strict=True)):
+        top = lane * _pitch(1)
+        write(figure, 0, top + 12, name)
         left = 0.0
-        label = counted(name, chart.each)
-        for number, column in enumerate(parts):
-            axes_of.barh(i, lengths[column][i], left=left, color=SERIES[number], edgecolor=PAPER, linewidth=1, height=0.42)
-            left += lengths[column][i]
-        _lane_texts(figure, i, 1, label, [(totals[i], f"{shown(totals[i])} {unit}")], max(totals, default=1.0))
-    keys = tuple(Key(heading(named[c])[0], "bar", n) for n, c in enumerate(parts, 1))
+        for index, part in enumerate(parts):
+            axes.barh(top + _LABEL + _BAR / 2, part, _BAR, left, color=SERIES[index], edgecolor=PAPER, linewidth=0.8)
+            left += part
+        write(figure, left * scale + 6, top + _LABEL + _BAR - 2, f"{shown(left)} {unit}")
+    keys = tuple(Key(heads[c], "bar", n) for n, c in enumerate(chart.y, 1))
     words = [
-        f"{counted(name, chart.each)}: "
-        + ", ".join(f"{heading(named[c])[0]} {shown(lengths[c][i])} {unit}" for c in parts)
-        + "."
-        for i, name in enumerate(names)
+        f"{name}: {', '.join(f'{heads[c]} {shown(v)} {unit}' for c, v in zip(chart.y, parts, strict=True))}."
+        for name, parts in zip(names, lengths, strict=True)
+    ]
+    return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(_texts(rows, chart.x)))
+
+
+def paired(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
+    """Draw, for each category, one bar for each column of ``chart.y``, on one scale.
+
+    Args:
+        chart: ``x`` names the categories; where there is a ``series``, it is said behind.
+        table: for the headings of its columns.
+        frame: the rows to draw.
+    """
+    rows, remarks = _heaviest(frame, chart.y)
+    names = _texts(rows, chart.x)
+    if chart.series:
+        behind = _texts(rows, chart.series)
+        names = [a if a.lower() == b.lower() else f"{a} ({b})" for a, b in zip(names, behind, strict=True)]
+    labels = [counted(name, "") for name in names]
+    heads = _headings(table)
+    values = [[float(v or 0) for v in row] for row in rows.select(chart.y).iter_rows()]
+    figure, axes, scale = _lanes(len(names), len(chart.y), max(map(max, values), default=0.0))
+    for lane, (name, lengths) in enumerate(zip(labels, values, strict=True)):
+        top = lane * _pitch(len(chart.y))
+        write(figure, 0, top + 12, name)
+        for index, length in enumerate(lengths):
+            y = top + _LABEL + index * (_BAR + _BETWEEN)
+            axes.barh(y + _BAR / 2, length, _BAR, color=SERIES[index], linewidth=0)
+            write(figure, length * scale + 6, y + _BAR - 2, f"{shown(length, '%')} %")
+    keys = tuple(Key(heads[c], "bar", n) for n, c in enumerate(chart.y, 1))
+    words = [
+        f"{name}: " + ", ".join(f"{shown(v, '%')} % of {heads[c]}" for c, v in zip(chart.y, lengths, strict=True)) + "."
+        for name, lengths in zip(labels, values, strict=True)
     ]
     return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(names))
+
+
+def grouped(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
+    """Draw upright bars of the first of ``chart.y`` in per cent, with a tick at the second, by group.
+
+    Args:
+        chart: ``x`` tells the groups, ``series`` the bars of a group, which get a number below them, or,
+            where they are words, a colour.
+        table: for the headings of its columns.
+        frame: the rows to draw, in order.
+    """
+    bar, tick = chart.y
+    heads = _headings(table)
+    rows, remarks = _weightiest(frame.drop_nulls([chart.x, chart.series, bar]), chart.weight, heads[chart.weight])
+    kinds = () if rows[chart.series].dtype.is_numeric() else tuple(dict.fromkeys(_texts(rows, chart.series)))
+    figure = blank_figure(320)
+    box = (64.0, 30.0, WIDTH - 64.0 - 8, 320.0 - 30 - (30 if kinds else 50))
+    at, spans = _positions(rows[chart.x].to_list())
+    axes = _upright_axes(figure, box, at)
+    for x, row in zip(at, rows.iter_rows(named=True), strict=True):
+        color = SERIES[kinds.index(str(row[chart.series])) % len(SERIES) if kinds else 0]
+        axes.bar(x, row[bar], 0.78, color=color, linewidth=0)
+        if row[tick] is not None:
+            axes.hlines(row[tick], x - 0.44, x + 0.44, color=INK, linewidth=2.4)
+    line = box[1] + box[3] + 17
+    if not kinds:
+        _line_below(
+            figure,
+            box,
+            at,
+            line,
+            heads[chart.series],
+            [(str(row), x, x) for row, x in zip(rows[chart.series], at, strict=True)],
+        )
+    _line_below(figure, box, at, line if kinds else line + 21, heads[chart.x], spans)
+    write(figure, 0, 14, chart.y_title)
+    keys = [Key(f"{heads[bar]}, {kind}", "bar", n) for n, kind in enumerate(kinds, 1)] or [Key(heads[bar], "bar", 1)]
+    words = [
+        f"{row[chart.x]} {heads[chart.x]}, {heads[chart.series]} {row[chart.series]}:"
+        f" {heads[bar]} {shown(row[bar], '%')} %, {heads[tick]} {shown(row[tick], '%')} %."
+        for row in rows.iter_rows(named=True)
+    ]
+    return Sketch(figure, (*keys, Key(heads[tick], "tick", 0)), " ".join(words), remarks)
+
+
+def _weightiest(rows: pl.DataFrame, weight: str, title: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    if rows.height <= CATEGORIES:
+        return rows, ()
+    kept = rows.with_row_index("_row").sort(weight, descending=True).head(CATEGORIES).sort("_row")
+    return kept, (f"Of {plural(rows.height, 'bar')}, the {CATEGORIES} with most {title} are drawn.",)
+
+
+def _upright_axes(figure: Figure, box: tuple[float, float, float, float], at: Sequence[float]) -> Axes:
+    axes = add_axes(figure, box)
+    axes.grid(visible=False, axis="x")
+    axes.set_ylim(0, 100)
+    axes.set_yticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100 %"])
+    axes.set_xticks([])
+    axes.set_xlim(-0.8, at[-1] + 0.8)
+    return axes
+
+
+def _line_below(
+    figure: Figure,
+    box: tuple[float, float, float, float],
+    at: Sequence[float],
+    y: float,
+    title: str,
+    labels: Sequence[tuple[str, float, float]],
+) -> None:
+    # A row of numbers under the bars, with its name to the left; each spans the bars from first to last.
+    scale = box[2] / (at[-1] + 1.6)
+    write(figure, 54, y, title, ha="right")
+    for label, first, last in labels:
+        write(figure, box[0] + ((first + last) / 2 + 0.8) * scale, y, label, ha="center")
+
+
+def _headings(table: ResultTable) -> dict[str, str]:
+    return {c.name: heading(c)[0] for c in table.columns}
+
+
+def _texts(frame: pl.DataFrame, column: str) -> list[str]:
+    return ["none" if v is None else str(v) for v in frame[column].to_list()]
+
+
+def _heaviest(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    import polars as pl
+
+    if frame.height <= CATEGORIES:
+        return frame, ()
+    weight = pl.sum_horizontal(pl.col(columns).fill_null(0)).alias("_weight")
+    kept = frame.with_row_index("_row").with_columns(weight).sort("_weight", descending=True).head(CATEGORIES)
+    return kept.sort("_row"), (f"Of {plural(frame.height, 'row')}, the {CATEGORIES} with the longest bars are drawn.",)
+
+
+def _pitch(bars: int) -> int:
+    return _LABEL + bars * _BAR + (bars - 1) * _BETWEEN + _AFTER
+
+
+def _lanes(count: int, bars: int, longest: float) -> tuple[Figure, Axes, float]:
+    # Names stand over their bars: that is readable at any width, and no name is too long for a margin.
+    height = max(count, 1) * _pitch(bars) - _AFTER + 2
+    figure = blank_figure(height)
+    room = WIDTH - _ROOM_FOR_VALUE
+    axes = add_axes(figure, (0, 0, room, height))
+    axes.set_axis_off()
+    axes.set_xlim(0, longest or 1.0)
+    axes.set_ylim(height, 0)
+    return figure, axes, room / (longest or 1.0)
+
+
+def _positions(groups: Sequence[object]) -> tuple[list[float], list[tuple[str, float, float]]]:
+    at: list[float] = []
+    spans: list[tuple[str, float, float]] = []
+    place = 0.0
+    for label, members in groupby(groups):
+        first = place
+        for _ in members:
+            at.append(place)
+            place += 1
+        spans.append((str(label), first, place - 1))
+        place += 0.7
+    return at, spans

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,12 +22,13 @@ from gpuctl.reports.drawing import (
     write,
 )
 from gpuctl.reports.svg import INK, SERIES
-from gpuctl.reports.text import shown
+from gpuctl.reports.text import heading, plural, shown
 from gpuctl.reports.thin import mean_by_bin, thin_curve
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from gpuctl.core.results import ResultTable
     from gpuctl.reports.thin import Floats
@@ -45,6 +47,22 @@ _TIME_TICKS = (
 _LEFT, _TOP, _RIGHT, _BOTTOM = 48, 30, 16, 52
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """What all panels of a CDF chart share: the curves' names, points a curve, the range of x."""
+
+    chart: Chart
+    names: tuple[object, ...]
+    points: int
+    low: float
+    high: float
+    panels: int
+
+    def label(self, name: object) -> str:
+        """Return the name of a curve; sizes are counted in the panel's title where there are panels."""
+        return self.chart.title if name is None else counted(name, "" if self.chart.facet else self.chart.each)
+
+
 def cdf(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
     """Draw cumulative distributions, one curve a value of ``chart.series``, one panel a value of ``facet``.
 
@@ -53,48 +71,56 @@ def cdf(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
         _table: not needed.
         frame: the rows to draw.
     """
-    facets = frame[chart.facet].unique(maintain_order=True).to_list() if chart.facet else [None]
-    names = frame[chart.series].unique(maintain_order=True).to_list() if chart.series else [None]
-    drawn, more = names[: len(SERIES)], names[len(SERIES) :]
-    limit = max(50, min(CURVE_POINTS, FIGURE_POINTS // (len(drawn) * len(facets))))
-    low, high = _limits(chart, frame[chart.x].to_numpy().astype(float))
+    facets = _distinct(frame, chart.facet)
+    names = _distinct(frame, chart.series)
+    values = frame[chart.x].to_numpy().astype(float)
+    shown_names = names[: len(SERIES)]
+    points = max(50, min(CURVE_POINTS, FIGURE_POINTS // (len(shown_names) * len(facets))))
+    plan = _Plan(chart, shown_names, points, *_limits(chart, values), len(facets))
     boxes, height = _boxes(len(facets))
     figure = blank_figure(height)
-    panels, words = [], []
-    for facet, box in zip(facets, boxes, strict=True):
-        import polars as pl
-
-        part = frame if facet is None else frame.filter(pl.col(chart.facet) == facet)
-        title = "" if facet is None else counted(facet, chart.each)
-        axes = add_axes(figure, box)
-        _share_axis(axes)
-        _value_axis(axes, chart, low, high, few=len(facets) > 1)
-        if title:
-            write(figure, box[0], box[1] - 8, title, bold=True)
-        curves = []
-        for index, name in enumerate(drawn):
-            rows = part if name is None else part.filter(pl.col(chart.series) == name)
-            if rows.height == 0:
-                continue
-            label = chart.title if name is None else counted(name, "" if chart.facet else chart.each)
-            x, y = _sorted(rows, chart.x, chart.y[0])
-            words.append(f"{title + ', ' if title else ''}{label}: {_in_words(chart, x, y)}.")
-            curves.append(_curve(axes, label, index, np.maximum(x, low), y, limit, chart.scale == "minutes"))
-        panels.append(
-            Panel(title=title, box=box, scale=chart.scale, x=(low, high), y=(0.0, 100.0), unit="%", curves=curves)
-        )
-    if len(facets) == 1:
-        write(figure, 0, 14, chart.y_title)
+    drawn = [_panel(figure, plan, frame, facet, box) for facet, box in zip(facets, boxes, strict=True)]
+    write(figure, 0, 14, chart.y_title)
     write(figure, _LEFT + (WIDTH - _LEFT - _RIGHT) / 2, height - 6, chart.x_title, ha="center")
-    keys = tuple(
-        Key(counted(name, "" if chart.facet else chart.each), "line", i + 1, DASHES[i])
-        for i, name in enumerate(drawn)
-        if name is not None
+    keys = tuple(Key(plan.label(n), "line", i + 1, DASHES[i]) for i, n in enumerate(shown_names) if n is not None)
+    remarks = _cdf_remarks(chart, values, plan.low)
+    if len(names) > len(shown_names):
+        remarks += (f"{plural(len(names) - len(shown_names), 'more curve')} not drawn; --csv DIR has all.",)
+    words = " ".join(text for _, text in drawn)
+    return Sketch(figure, keys, words, remarks, tuple(panel for panel, _ in drawn))
+
+
+def _distinct(frame: pl.DataFrame, column: str) -> tuple[object, ...]:
+    return tuple(frame[column].unique(maintain_order=True).to_list()) if column else (None,)
+
+
+def _panel(
+    figure: Figure, plan: _Plan, frame: pl.DataFrame, facet: object, box: tuple[float, float, float, float]
+) -> tuple[Panel, str]:
+    chart = plan.chart
+    part = _only(frame, chart.facet, facet)
+    title = counted(facet, chart.each) if chart.facet else ""
+    axes = add_axes(figure, box)
+    _share_axis(axes)
+    _value_axis(axes, plan)
+    if title:
+        write(figure, box[0], box[1] - 8, title, bold=True)
+    curves, words = [], []
+    for index, name in enumerate(plan.names):
+        x, y = _sorted(_only(part, chart.series, name), chart.x, chart.y[0])
+        if len(x):
+            words.append(f"{title + ', ' if title else ''}{plan.label(name)}: {_in_words(chart, x, y)}.")
+            curves.append(_curve(axes, plan, index, x, y))
+    span = (plan.low, plan.high)
+    return Panel(title=title, box=box, scale=chart.scale, x=span, y=(0.0, 100.0), unit="%", curves=curves), " ".join(
+        words
     )
-    remarks = _cdf_remarks(chart, frame[chart.x].to_numpy().astype(float), low)
-    if more:
-        remarks += (f"{len(more)} more curves are not drawn; --csv DIR has them.",)
-    return Sketch(figure, keys, " ".join(words), remarks, tuple(panels))
+
+
+def _only(frame: pl.DataFrame, column: str, value: object) -> pl.DataFrame:
+    import polars as pl
+
+    return frame.filter(pl.col(column).eq_missing(pl.lit(value))) if column else frame
 
 
 def _limits(chart: Chart, values: Floats) -> tuple[float, float]:
@@ -122,19 +148,19 @@ def _share_axis(axes: Axes) -> None:
     axes.set_yticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100 %"])
 
 
-def _value_axis(axes: Axes, chart: Chart, low: float, high: float, *, few: bool) -> None:
+def _value_axis(axes: Axes, plan: _Plan) -> None:
     from matplotlib.ticker import NullLocator
 
-    if chart.scale == "minutes":
+    if plan.chart.scale == "minutes":
         axes.set_xscale("log")
-        ticks = [(at, label) for at, label in _TIME_TICKS if low * 0.999 <= at <= high * 1.001]
-        ticks = ticks[:: 2 if few and len(ticks) > 4 else 1]
+        ticks = [(at, label) for at, label in _TIME_TICKS if plan.low * 0.999 <= at <= plan.high * 1.001]
+        ticks = ticks[:: 2 if plan.panels > 1 and len(ticks) > 4 else 1]
         axes.set_xticks([at for at, _ in ticks], [label for _, label in ticks])
         axes.xaxis.set_minor_locator(NullLocator())
     else:
-        marks = [0, 50, 100] if few else [0, 20, 40, 60, 80, 100]
+        marks = [0, 50, 100] if plan.panels > 1 else [0, 20, 40, 60, 80, 100]
         axes.set_xticks(marks, [f"{m} %" if m == 100 else str(m) for m in marks])
-    axes.set_xlim(low, high)
+    axes.set_xlim(plan.low, plan.high)
 
 
 def _sorted(rows: pl.DataFrame, x: str, y: str) -> tuple[Floats, Floats]:
@@ -142,20 +168,21 @@ def _sorted(rows: pl.DataFrame, x: str, y: str) -> tuple[Floats, Floats]:
     return ordered[x].to_numpy().astype(float), ordered[y].to_numpy().astype(float)
 
 
-def _curve(axes: Axes, label: str, index: int, x: Floats, y: Floats, limit: int, log: bool) -> Curve:
-    keep = thin_curve(np.log(x) if log else x, y, limit)
+def _curve(axes: Axes, plan: _Plan, index: int, x: Floats, y: Floats) -> Curve:
+    x = np.maximum(x, plan.low)
+    keep = thin_curve(np.log(x) if plan.chart.scale == "minutes" else x, y, plan.points)
     x, y = x[keep], y[keep]
-    low, high = axes.get_xlim()
     # The curve comes up from 0 at its first value and stays level after its last.
     axes.plot(
-        np.concatenate(([x[0]], x, [high])) if len(x) else x,
-        np.concatenate(([0.0], y, [y[-1]])) if len(y) else y,
+        np.concatenate(([x[0]], x, [plan.high])),
+        np.concatenate(([0.0], y, [y[-1]])),
         drawstyle="steps-post",
         color=SERIES[index],
-        dashes=DASHES[index] or (None, None),
+        linestyle=(0, DASHES[index]) if DASHES[index] else "solid",
         linewidth=1.8,
-        clip_on=bool(low > x[0]) if len(x) else False,
+        clip_on=False,
     )
+    label = plan.label(plan.names[index])
     return Curve(name=label, s=index + 1, x=[_brief(v) for v in x], y=[round(float(v), 2) for v in y])
 
 
@@ -165,8 +192,6 @@ def _brief(value: float) -> float:
 
 
 def _in_words(chart: Chart, x: Floats, y: Floats) -> str:
-    if not len(x):
-        return "no values"
     unit = " minutes" if chart.scale == "minutes" else " %"
     at = {share: x[min(int(np.searchsorted(y, share)), len(x) - 1)] for share in (50, 90)}
     return f"half are at most {shown(float(at[50]))}{unit}, 90 % at most {shown(float(at[90]))}{unit}"
@@ -183,48 +208,40 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
 
     Args:
         chart: ``x`` holds the times at which the levels change.
-        table: for the names of its columns.
+        table: for the headings of its columns.
         frame: the rows to draw.
     """
-    from gpuctl.reports.text import heading
-
-    columns = [c for c in chart.y if c in frame.columns]
-    rows = frame.select(chart.x, *columns).drop_nulls().sort(chart.x)
-    seconds = rows[chart.x].dt.epoch("ms").to_numpy().astype(float) / 1000
-    levels = {c: rows[c].to_numpy().astype(float) for c in columns}
+    rows = frame.select(chart.x, *chart.y).drop_nulls().sort(chart.x)
     remarks: tuple[str, ...] = ()
     if rows.height < frame.height:
-        remarks += (f"{frame.height - rows.height} rows without a value are not drawn.",)
+        remarks += (f"{plural(frame.height - rows.height, 'row')} without a value not drawn.",)
+    seconds = rows[chart.x].dt.epoch("ms").to_numpy().astype(float) / 1000
+    levels = {c: rows[c].to_numpy().astype(float) for c in chart.y}
     if len(seconds) > CURVE_POINTS:
         edges = np.linspace(seconds[0], seconds[-1], CURVE_POINTS // 2 + 1)
         levels = {c: mean_by_bin(seconds, v, edges) for c, v in levels.items()}
         seconds = edges[:-1]
-        remarks += (f"Each point is the mean over {shown((edges[1] - edges[0]) / 60)} minutes.",)
-    titles = {c.name: " ".join(heading(c)).strip() for c in table.columns}
+        remarks += (f"Each point is the mean over {shown(float(edges[1] - edges[0]) / 60)} minutes.",)
+    headings = {c.name: heading(c)[0] for c in table.columns}
     figure = blank_figure(330)
-    box = (_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, 330 - _TOP - _BOTTOM)
+    box = (_LEFT + 8.0, float(_TOP), float(WIDTH - _LEFT - 8 - _RIGHT), 330.0 - _TOP - _BOTTOM)
     axes = add_axes(figure, box)
-    top = 1.05 * max((float(v.max()) for v in levels.values() if v.size), default=1.0) or 1.0
-    first, last = (seconds[0], seconds[-1]) if len(seconds) > 1 else (seconds[0] - 1800, seconds[0] + 1800)
-    _time_axis(axes, float(first), float(last))
+    top = 1.05 * max((float(v.max()) for v in levels.values()), default=0.0) or 1.0
     axes.set_ylim(0, top)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    keys, curves, words = [], [], []
-    for index, column in enumerate(columns):
-        keys.append(_level(axes, titles[column], index, seconds, levels[column]))
-        values = levels[column]
-        curves.append(
-            Curve(
-                name=titles[column], s=keys[-1].s, x=[int(v * 1000) for v in seconds], y=[round(float(v), 1) for v in values]
-            )
-        )
-        words.append(f"{titles[column]}: from {shown(float(values.min()))} to {shown(float(values.max()))}.")
+    first, last = float(seconds[0]), max(float(seconds[-1]), float(seconds[0]) + 60)
+    _time_axis(axes, first, last)
+    keys = tuple(_level(axes, headings[c], i, seconds, levels[c]) for i, c in enumerate(chart.y))
     write(figure, 0, 14, chart.y_title)
-    write(figure, _LEFT + (WIDTH - _LEFT - _RIGHT) / 2, 324, _period(float(first), float(last)), ha="center")
-    panel = Panel(
-        title="", box=box, scale="time", x=(float(first) * 1000, float(last) * 1000), y=(0.0, top), unit="", curves=curves
-    )
-    return Sketch(figure, tuple(keys), " ".join(words), remarks, (panel,))
+    write(figure, box[0] + box[2] / 2, 324, _period(first, last), ha="center")
+    curves = [
+        Curve(name=key.label, s=key.s, x=[int(t * 1000) for t in seconds], y=[round(float(v), 1) for v in levels[c]])
+        for c, key in zip(chart.y, keys, strict=True)
+    ]
+    words = [f"{c['name']}: between {shown(min(c['y']))} and {shown(max(c['y']))}." for c in curves]
+    span = (first * 1000, last * 1000)
+    panel = Panel(title="", box=box, scale="time", x=span, y=(0.0, top), unit="", curves=curves)
+    return Sketch(figure, keys, " ".join(words), remarks, (panel,))
 
 
 def _level(axes: Axes, title: str, index: int, seconds: Floats, values: Floats) -> Key:
@@ -244,10 +261,10 @@ def _time_axis(axes: Axes, first: float, last: float) -> None:
     from matplotlib.dates import AutoDateLocator, DateFormatter
 
     axes.set_xlim(first / 86400, last / 86400)
-    axes.xaxis.set_major_locator(AutoDateLocator(minticks=3, maxticks=6))
+    axes.xaxis.set_major_locator(AutoDateLocator(minticks=3, maxticks=6))  # type: ignore[no-untyped-call]
     days = (last - first) / 86400
     pattern = "%b %Y" if days > 300 else "%d %b" if days > 3 else "%d %b %H:%M" if days > 1 else "%H:%M"
-    axes.xaxis.set_major_formatter(DateFormatter(pattern, tz=UTC))
+    axes.xaxis.set_major_formatter(DateFormatter(pattern, tz=UTC))  # type: ignore[no-untyped-call]
 
 
 def _period(first: float, last: float) -> str:

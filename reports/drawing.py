@@ -42,6 +42,7 @@ class Chart:
         scale: of ``x``: ``minutes`` (logarithmic) or ``share`` (0 to 100 %).
         x_title: what stands under the axis.
         y_title: what stands over the axis.
+        weight: where there are too many bars, those with most of this column are drawn.
         each: what a value of ``series`` or ``facet`` counts, in the singular: ``GPU``.
     """
 
@@ -58,12 +59,13 @@ class Chart:
     scale: str = "share"
     x_title: str = ""
     y_title: str = ""
+    weight: str = ""
     each: str = ""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the table must have."""
-        named = (self.x, *self.y, self.series, self.facet, *(column for column, _ in self.where))
+        named = (self.x, *self.y, self.series, self.facet, self.weight, *(column for column, _ in self.where))
         return tuple(dict.fromkeys(c for c in named if c and c not in self.optional))
 
 

@@ -12,7 +12,7 @@ import warnings
 import xml.etree.ElementTree as ET
 from contextlib import contextmanager
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ SERIES = ("#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04", "#0a0b05", "#0a0b06", "#0a
 _COLOURS = {INK: "currentColor", FAINT: "var(--grid)", PAPER: "var(--paper)"} | {
     sentinel: f"var(--s{number})" for number, sentinel in enumerate(SERIES, 1)
 }
-_RC = {
+_RC: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "gpuctl",
     "path.simplify": False,
@@ -99,7 +99,8 @@ def to_svg(figure: Figure, prefix: str, title: str, description: str) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     out = io.BytesIO()
-    FigureCanvasSVG(figure).print_svg(out, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    FigureCanvasSVG(figure).print_svg(out, metadata=nothing)  # type: ignore[no-untyped-call]
     root = ET.fromstring(out.getvalue())  # noqa: S314 -- written by matplotlib a line above
     ids = {old: f"{prefix}-{n}" for n, old in enumerate(_REFERENCE.findall(out.getvalue().decode()), 1)}
     _, _, width, height = root.attrib["viewBox"].split()

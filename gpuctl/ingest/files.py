@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _MEMBER = "!"
-_KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISBLK, "a device"), (stat.S_ISCHR, "a device"))
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISCHR, "a device"),
+)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import polars as pl
+    import pyarrow as pa
 
     from gpuctl.ingest.base import Sink
 
@@ -55,31 +55,29 @@ PLACEMENTS = {"job": _TEXT, "attempt": _WHOLE, "machine": _TEXT, "gpus": _REAL, 
 """The same of ``placements``."""
 
 
-def frame(columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]], sink: Sink) -> pl.DataFrame:
-    """Make a frame of rows; the sink's cluster and source are added as columns.
+def table(columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]], sink: Sink) -> pa.Table:
+    """Make an Arrow table of rows; the sink's cluster and source are added as columns.
 
     Args:
         columns: `JOBS`, `ATTEMPTS` or `PLACEMENTS`.
         rows: at least one; values in the order of the columns, times as whole seconds since the epoch (UTC).
-        sink: where the frame is to go.
+        sink: where the table is to go.
     """
-    import polars as pl
+    import pyarrow as pa
 
-    types: dict[str, Any] = {
-        _TEXT: pl.String,
-        _WHOLE: pl.Int32,
-        _REAL: pl.Float64,
-        _TIME: pl.Int64,
-        _TEXTS: pl.List(pl.String),
-        _WHOLES: pl.List(pl.Int32),
+    types = {
+        _TEXT: pa.string(),
+        _WHOLE: pa.int32(),
+        _REAL: pa.float64(),
+        _TIME: pa.timestamp("s", "UTC"),
+        _TEXTS: pa.list_(pa.string()),
+        _WHOLES: pa.list_(pa.int32()),
     }
     cells = zip(*rows, strict=True)
-    made = [pl.Series(name, c, dtype=types[kind]) for (name, kind), c in zip(columns.items(), cells, strict=True)]
-    times = [
-        (pl.col(name) * 1_000_000).cast(pl.Datetime("us", "UTC")) for name, kind in columns.items() if kind == _TIME
-    ]
-    ours = {"cluster": pl.lit(sink.cluster), "source": pl.lit(sink.source, dtype=pl.Int32)}
-    return pl.DataFrame(made).with_columns(*times, **ours)
+    made = {name: pa.array(c, types[kind]) for (name, kind), c in zip(columns.items(), cells, strict=True)}
+    made["cluster"] = pa.repeat(sink.cluster, len(rows))
+    made["source"] = pa.repeat(pa.scalar(sink.source, pa.int32()), len(rows))
+    return pa.table(made)
 
 
 def known_jobs(sink: Sink, jobs: Sequence[str]) -> set[str]:

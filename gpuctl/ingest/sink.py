@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpuctl.ingest.base import RAW_LIMIT
+from gpuctl.ingest.rejects import Rejects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import IO
 
     import polars as pl
     import pyarrow as pa
@@ -26,8 +24,7 @@ TABLES = WITH_SOURCE | {"machines", "queues"}
 """The only tables a format may insert into."""
 REASONS_KEPT = 1000
 """Different reject reasons counted one by one; what is past that is counted as one."""
-_BATCH = 2000
-_IN_MEMORY = 4 << 20
+_T = TypeVar("_T")
 
 
 class StoreSink:
@@ -52,7 +49,7 @@ class StoreSink:
         self.touched: set[str] = set()
         """Tables that rows were inserted into."""
         self._store = store
-        self._rejects = _Rejects(source)
+        self._rejects = Rejects(source, store.path.parent)
 
     def seen(self, rows: int = 1) -> None:
         """Count rows of the source as read."""
@@ -88,11 +85,11 @@ class StoreSink:
 
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
         """Look at what the store holds already, rows of this source included."""
-        return self._apart(lambda: self._store.frame(sql, params))
+        return apart(self._store, lambda: self._store.frame(sql, params))
 
     def execute(self, sql: str, params: dict[str, object] | None = None) -> None:
         """Change rows of the store within this source's transaction."""
-        self._apart(lambda: self._store.execute(sql, params).fetchall())
+        apart(self._store, lambda: self._store.execute(sql, params).fetchall())
 
     def finish(self) -> None:
         """Write the rejects.
@@ -104,8 +101,9 @@ class StoreSink:
             raise AssertionError(
                 f"rows do not add up: {self.rows_in} in, {self.rows_loaded} loaded, {self.rows_rejected} rejected"
             )
-        with self._rejects.reader() as reader:
-            self._append("rejects", reader, {})
+        rejects = self._rejects.reader()
+        if rejects is not None:
+            self._append("rejects", rejects, {})
 
     def close(self) -> None:
         """Give up the space that rejects took."""
@@ -120,7 +118,7 @@ class StoreSink:
             rows = _remembering(rows, faults)
         self._store.view("incoming", rows)
         try:
-            self._apart(lambda: self._store.execute(sql, values).fetchall())
+            apart(self._store, lambda: self._store.execute(sql, values).fetchall())
         except Exception as error:
             # DuckDB turns what a stream of batches raises into text; the format's own error says more
             if faults:
@@ -129,8 +127,34 @@ class StoreSink:
         finally:
             self._store.drop_view("incoming")
 
-    def _apart[T](self, work: Callable[[], T]) -> T:
-        return work()
+
+def apart(store: Store, work: Callable[[], _T]) -> _T:
+    """Run a statement in a thread of its own, so that Ctrl-C stops it: DuckDB itself never looks for signals.
+
+    Args:
+        store: the store that `work` uses.
+        work: runs the statement.
+    """
+    done: list[_T] = []
+    faults: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as fault:
+            faults.append(fault)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        store.interrupt()
+        thread.join()
+        raise
+    if faults:
+        raise faults[0]
+    return done[0]
 
 
 def _remembering(reader: pa.RecordBatchReader, faults: list[BaseException]) -> pa.RecordBatchReader:

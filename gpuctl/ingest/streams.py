@@ -166,9 +166,7 @@ class LogStream(io.BufferedReader):
         on_bytes: told how many bytes were read from `file`, after each read.
     """
 
-    def __init__(
-        self, file: Source, path: str, limits: Limits, on_bytes: Callable[[int], None] | None = None
-    ) -> None:
+    def __init__(self, file: Source, path: str, limits: Limits, on_bytes: Callable[[int], None] | None = None) -> None:
         self._file = file
         self._pieces = Pieces(Raw(file, path, on_bytes), path, limits, hold=True)
         super().__init__(self._pieces, CHUNK)

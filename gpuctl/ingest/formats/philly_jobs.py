@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gpuctl.core.states import State
 from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.jobrows import ATTEMPTS, DUPLICATE_JOB, JOBS, PLACEMENTS, add_queues, frame, known_jobs
+from gpuctl.ingest.jobrows import ATTEMPTS, DUPLICATE_JOB, JOBS, PLACEMENTS, add_queues, known_jobs, table
 from gpuctl.ingest.jsonstream import elements
 from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.philly_attempts import Attempt, Span, Timeline, timeline
 from gpuctl.ingest.walltime import MISSING, Stamp, WallClock
 
 if TYPE_CHECKING:
-    import polars as pl
+    import pyarrow as pa
 
 STATES = {"Pass": State.COMPLETED, "Killed": State.KILLED, "Failed": State.FAILED}
 """Philly's words; any other word is kept as ``source_state`` of a job whose state is unknown."""
@@ -31,7 +31,6 @@ _GPU_INDEX = {f"gpu{i}": i for i in range(1024)}
 _NUMBERED_GPU = re.compile(r"gpu\d+", re.ASCII)
 # A whole job begins with any key but those of the objects inside it.
 _JOB_START = re.compile(r'\{\s{0,32}"(?!(?:start_time|end_time|detail|ip|gpus)")')
-_JOB_KEYS = (b'"jobid"', b'"attempts"', b'"submitted_time"')
 
 
 class Gang(NamedTuple):
@@ -182,8 +181,8 @@ class _Load:
             for gang in job.gangs:
                 for machine, indices in gang.machines.items():
                     self.machines[machine] = max(self.machines[machine], indices[-1] + 1 if indices else 0)
-        for table, rows in _frames(fresh, self.sink).items():
-            self.sink.insert(table, rows)
+        for name, rows in _tables(fresh, self.sink).items():
+            self.sink.insert(name, rows)
         self.sink.loaded(len(fresh))
 
 
@@ -247,7 +246,7 @@ def _write_machines(sink: Sink, gpus: Counter[str]) -> None:
         sink.insert("machines", pl.DataFrame({"cluster": names, "machine": fresh, "gpus_observed": observed}))
 
 
-def _frames(jobs: list[Job], sink: Sink) -> dict[str, pl.DataFrame]:
+def _tables(jobs: list[Job], sink: Sink) -> dict[str, pa.Table]:
     """The rows of the three tables, under the names of their columns."""
     attempts: list[tuple[Any, ...]] = []
     placements: list[tuple[Any, ...]] = []
@@ -256,12 +255,12 @@ def _frames(jobs: list[Job], sink: Sink) -> dict[str, pl.DataFrame]:
         for number, (times, gang) in enumerate(zip(job.times.attempts, job.gangs, strict=True)):
             attempts.append(_attempt_row(job, number, times, gang, is_last=number == last))
             placements += [(job.job, number, name, len(ids), ids) for name, ids in gang.machines.items()]
-    frames = {"jobs": frame(JOBS, list(map(_job_row, jobs)), sink)}
+    tables = {"jobs": table(JOBS, list(map(_job_row, jobs)), sink)}
     if attempts:
-        frames["attempts"] = frame(ATTEMPTS, attempts, sink)
+        tables["attempts"] = table(ATTEMPTS, attempts, sink)
     if placements:
-        frames["placements"] = frame(PLACEMENTS, placements, sink)
-    return frames
+        tables["placements"] = table(PLACEMENTS, placements, sink)
+    return tables
 
 
 def _job_row(job: Job) -> tuple[Any, ...]:
@@ -318,8 +317,8 @@ def sniff(name: str, head: bytes) -> str | None:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text.startswith((b"[", b"{")):
         return None
-    if all(key in text for key in _JOB_KEYS):
-        return 'JSON objects with "jobid", "attempts" and "submitted_time"'
+    if b'"jobid"' in text and (b'"attempts"' in text or b'"submitted_time"' in text):
+        return 'JSON objects with "jobid" and "attempts" or "submitted_time"'
     if name == "cluster_job_log" and text[1:].lstrip().startswith(b"]"):
         return "file name, and an empty JSON array"
     return None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from gpuctl.core.errors import InputError
 from gpuctl.core.states import State
 from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.jobrows import DUPLICATE_JOB, JOBS, add_queues, frame, known_jobs
+from gpuctl.ingest.jobrows import DUPLICATE_JOB, JOBS, add_queues, known_jobs, table
 from gpuctl.ingest.lines import Line, RowError, numbered_lines
 from gpuctl.ingest.walltime import Stamp, WallClock
 
@@ -132,7 +132,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         InputError: the first line is not the header of such a table.
     """
     lines = numbered_lines(stream)
-    table = Table(_header(next(lines, None)), WallClock(sink.timezone))
+    reader = Table(_header(next(lines, None)), WallClock(sink.timezone))
     batch: list[tuple[Line, tuple[Any, ...]]] = []
     queues: set[str] = set()
     for line in lines:
@@ -140,7 +140,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             continue
         sink.seen()
         try:
-            batch.append((line, table.row(line)))
+            batch.append((line, reader.row(line)))
         except RowError as bad:
             sink.reject(line.line_no, str(bad), line.data)
             continue
@@ -168,7 +168,7 @@ def _write(sink: Sink, batch: Iterable[tuple[Line, tuple[Any, ...]]]) -> set[str
         else:
             fresh.append(row)
     if fresh:
-        sink.insert("jobs", frame(JOBS, fresh, sink))
+        sink.insert("jobs", table(JOBS, fresh, sink))
         sink.loaded(len(fresh))
     return {row[1] for row in fresh if row[1] is not None}
 

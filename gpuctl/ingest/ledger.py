@@ -1,0 +1,169 @@
+"""The ledger of sources: what is in the store already, what a new file replaces, and what a cluster spans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuctl.ingest.sink import WITH_SOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpuctl.ingest.base import Format
+    from gpuctl.ingest.sink import StoreSink
+    from gpuctl.trace.store import Store
+
+# every text below is made of these names and of nothing a user or a log says
+_TIMES = {
+    "jobs": ("submit_ts", "start_ts", "end_ts"),
+    "attempts": ("queued_ts", "start_ts", "end_ts"),
+    **dict.fromkeys(("gpu_samples", "host_util", "queue_samples", "job_logs", "progress", "traffic"), ("ts",)),
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One source that is in the store."""
+
+    source: int
+    path: str
+    sha256: str
+    bytes: int
+    parser_version: int
+    format: str
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What is known of a cluster's stamps."""
+
+    source_format: str
+    timezone: str
+
+
+def sizes(store: Store, cluster: str) -> set[int]:
+    """Return the sizes in bytes of all sources of a cluster."""
+    rows = store.execute("SELECT DISTINCT bytes FROM sources WHERE cluster = ?", [cluster]).fetchall()
+    return {row[0] for row in rows}
+
+
+def entries(store: Store, cluster: str, path: str, size: int) -> list[Entry]:
+    """List the sources of a cluster that a file may stand for: those under its path, and those of its size."""
+    rows = store.execute(
+        "SELECT source, path, sha256, bytes, parser_version, format FROM sources "
+        "WHERE cluster = ? AND (path = ? OR bytes = ?) ORDER BY source",
+        [cluster, path, size],
+    ).fetchall()
+    return [Entry(*row) for row in rows]
+
+
+def same_bytes(near: Iterable[Entry], fmt: Format, sha256: str | None) -> Entry | None:
+    """Find the source that holds these bytes, whatever its path was, read by a parser no older than today's."""
+    ours = (e for e in near if e.sha256 == sha256 and e.format == fmt.name)
+    return next((e for e in ours if e.parser_version >= fmt.parser_version), None)
+
+
+def superseded(near: Iterable[Entry], fmt: Format, path: str, sha256: str | None) -> list[Entry]:
+    """List the sources that a file takes the place of.
+
+    These are other bytes under its path, and its own bytes as an older parser read them.
+
+    Args:
+        near: as `entries` lists them.
+        fmt: the file's format.
+        path: its path in the ledger.
+        sha256: of its bytes; None where no source is as big as it is.
+    """
+    old = []
+    for entry in near:
+        same = entry.sha256 == sha256 and entry.format == fmt.name
+        if (same and entry.parser_version < fmt.parser_version) or (not same and entry.path == path):
+            old.append(entry)
+    return old
+
+
+def moved(entry: Entry) -> bool:
+    """Whether a source has left the path that it was loaded from; members of archives are taken not to."""
+    old = Path(entry.path)
+    return "!" not in entry.path and (not old.is_file() or old.stat().st_size != entry.bytes)
+
+
+def next_source(store: Store) -> int:
+    """Return the number that the next source gets."""
+    return int(store.execute("SELECT coalesce(max(source), 0) + 1 FROM sources").fetchall()[0][0])
+
+
+def rename(store: Store, source: int, path: str) -> None:
+    """Note that a source lies under another path now."""
+    store.execute("UPDATE sources SET path = ? WHERE source = ?", [path, source]).fetchall()
+
+
+def remove(store: Store, source: int) -> None:
+    """Delete a source and every row that came from it."""
+    for table in [*sorted(WITH_SOURCE), "rejects", "sources"]:
+        store.execute(f"DELETE FROM {table} WHERE source = ?", [source]).fetchall()  # noqa: S608
+
+
+def record(store: Store, sink: StoreSink, fmt: Format, path: str, sha256: str, size: int) -> None:
+    """Write the ledger's row of a source that has been loaded."""
+    store.execute(
+        "INSERT INTO sources BY NAME SELECT ?::INTEGER AS source, ? AS cluster, ? AS path, ? AS format, ? AS sha256, "
+        "?::BIGINT AS bytes, ?::BIGINT AS rows_in, ?::BIGINT AS rows_loaded, ?::BIGINT AS rows_rejected, "
+        "?::INTEGER AS parser_version, now() AS loaded_at",
+        [
+            sink.source,
+            sink.cluster,
+            path,
+            fmt.name,
+            sha256,
+            size,
+            sink.rows_in,
+            sink.rows_loaded,
+            sink.rows_rejected,
+            fmt.parser_version,
+        ],
+    ).fetchall()
+
+
+def cluster_of(store: Store, cluster: str) -> Cluster | None:
+    """Return what is known of a cluster; None where the store has nothing of it."""
+    rows = store.execute("SELECT source_format, timezone FROM clusters WHERE cluster = ?", [cluster]).fetchall()
+    return Cluster(*rows[0]) if rows else None
+
+
+def note_cluster(store: Store, sink: StoreSink, fmt: Format, *, replaced: bool) -> None:
+    """Create or update the row of a cluster after one source was loaded.
+
+    Its format, zone and clock are those of the source that its jobs came from, of the first source where
+    there are no jobs. Its times are widened by the rows just inserted; after a replacement they are found anew.
+    """
+    known = cluster_of(store, sink.cluster)
+    if known is None:
+        store.execute(
+            "INSERT INTO clusters (cluster, source_format, timezone, clock) VALUES (?, ?, ?, ?)",
+            [sink.cluster, fmt.name, sink.timezone, fmt.clock],
+        ).fetchall()
+    elif "jobs" in fmt.fills:
+        store.execute(
+            "UPDATE clusters SET source_format = ?, timezone = ?, clock = ? WHERE cluster = ?",
+            [fmt.name, sink.timezone, fmt.clock, sink.cluster],
+        ).fetchall()
+    if replaced:
+        store.execute(
+            "UPDATE clusters SET first_ts = NULL, last_ts = NULL WHERE cluster = ?", [sink.cluster]
+        ).fetchall()
+    for table in sorted(_TIMES) if replaced else sorted(sink.touched & set(_TIMES)):
+        _widen(store, sink, table, whole=replaced)
+
+
+def _widen(store: Store, sink: StoreSink, table: str, *, whole: bool) -> None:
+    times = ", ".join(_TIMES[table])
+    which = "cluster = $cluster" if whole else "cluster = $cluster AND source = $source"
+    store.execute(
+        f"UPDATE clusters SET first_ts = least(first_ts, low), last_ts = greatest(last_ts, high) "  # noqa: S608
+        f"FROM (SELECT min(least({times})) AS low, max(greatest({times})) AS high FROM {table} WHERE {which}) "
+        "WHERE cluster = $cluster",
+        {"cluster": sink.cluster} if whole else {"cluster": sink.cluster, "source": sink.source},
+    ).fetchall()

@@ -1,0 +1,300 @@
+"""Ingest: from paths to a trace store, one transaction a source file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from gpuctl.core.errors import InputError, StoreError, UsageError
+from gpuctl.ingest.codecs import Limits
+from gpuctl.ingest.detect import Finding, survey
+from gpuctl.ingest.files import NotRead, Opener, clean
+from gpuctl.ingest.registry import all_formats
+from gpuctl.ingest.report import IngestInterrupted, IngestReport, SourceReport
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from gpuctl.ingest.base import Format
+    from gpuctl.ingest.ledger import Entry
+    from gpuctl.ingest.report import Status
+    from gpuctl.ingest.sink import StoreSink
+    from gpuctl.trace.store import Store
+
+TOP_REASONS = 5
+_SHOWN_WHEN_NOTHING_FITS = 12
+_OF_THE_END = re.compile(r"cut off|truncated|not closed")
+_ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tzst|zip)(\.(gz|zst|bz2|xz))?$", re.IGNORECASE)
+
+
+class Progress(Protocol):
+    """Is told how far an ingest has come."""
+
+    def start(self, what: str, total: int) -> None:
+        """Begin with a file of `total` bytes (0 where that is not known)."""
+
+    def advance(self, size: int) -> None:
+        """Note that `size` more bytes of it were read."""
+
+
+def ingest(
+    paths: Sequence[Path],
+    db_path: Path,
+    *,
+    cluster: str | None = None,
+    timezone: str | None = None,
+    progress: Progress | None = None,
+    dry_run: bool = False,
+    limits: Limits | None = None,
+    formats: Sequence[Format] | None = None,
+) -> IngestReport:
+    """Load every log file under some paths into a trace store, which is made where there is none.
+
+    Args:
+        paths: files, directories and archives; with none, the store is only brought up to its newest version.
+        db_path: the trace store.
+        cluster: what the cluster is called in it; made from the first path unless given.
+        timezone: IANA zone of stamps that carry none; the format's own unless given.
+        progress: is told what is being read.
+        dry_run: look only; nothing is written.
+        limits: when compressed input is refused.
+        formats: to choose from; all unless given.
+
+    Returns:
+        what was found and what became of it; sources that failed are in it and do not stop the others.
+
+    Raises:
+        InputError: a path does not exist, or nothing under the paths is a known log.
+        UsageError: no such time zone, or the cluster was read with another one before.
+        StoreError: the store is locked, is none, or is of a newer version, or its disk is full.
+        IngestInterrupted: Ctrl-C.
+    """
+    from gpuctl.trace.store import Store
+
+    _check_timezone(timezone)
+    run = _Run(
+        cluster=cluster_name(paths, cluster),
+        timezone=timezone,
+        formats=all_formats() if formats is None else formats,
+        db_path=db_path,
+        opener=Opener(limits or Limits()),
+        progress=progress,
+        dry_run=dry_run,
+    )
+    try:
+        if db_path.exists() and paths:
+            with Store(db_path, write=not dry_run) as store:
+                run.look(paths, store)
+                return run.load(store)
+        if paths:
+            # no store is made until there is something to put into it
+            run.look(paths, None)
+        if dry_run:
+            return run.load(None)
+        with Store(db_path, write=True) as store:
+            return run.load(store)
+    finally:
+        run.opener.close()
+
+
+def cluster_name(paths: Sequence[Path], given: str | None = None) -> str:
+    """Name a cluster: as given, else after the first path's directory or archive, in plain letters.
+
+    Raises:
+        UsageError: the name given is empty, over 100 characters, or has characters that cannot be printed.
+    """
+    if given is not None:
+        if not given.strip() or len(given) > 100 or not given.isprintable():
+            raise UsageError(f"--cluster {given!r}: a name has 1 to 100 printable characters")
+        return given
+    if not paths:
+        return ""
+    first = paths[0].resolve()
+    name = first.name
+    if not first.is_dir():
+        name = _ARCHIVE.sub("", name) if _ARCHIVE.search(name) else first.parent.name
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", clean(name)).strip("-.")[:64] or "cluster"
+
+
+def _check_timezone(timezone: str | None) -> None:
+    try:
+        if timezone is not None:
+            ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise UsageError(
+            f"--timezone {timezone!r}: no such time zone", hint="give an IANA name, e.g. America/Los_Angeles or UTC"
+        ) from error
+
+
+@dataclass
+class _Run:
+    """One ingest under way."""
+
+    cluster: str
+    timezone: str | None
+    formats: Sequence[Format]
+    db_path: Path
+    opener: Opener
+    progress: Progress | None
+    dry_run: bool
+    findings: list[Finding] = field(default_factory=list)
+    not_read: list[NotRead] = field(default_factory=list)
+    done: list[SourceReport] = field(default_factory=list)
+
+    def look(self, paths: Sequence[Path], store: Store | None) -> None:
+        """Find out what there is.
+
+        Raises:
+            InputError: nothing is a known log.
+        """
+        from gpuctl.ingest import ledger
+
+        sizes = ledger.sizes(store, self.cluster) if store else set()
+        own = [self.db_path, *(self.db_path.with_name(self.db_path.name + end) for end in (".wal", ".tmp"))]
+        if self.progress:
+            self.progress.start("looking through what is there", 0)
+        by_path: dict[str, Finding] = {}
+        for found in survey(paths, self.formats, self.opener, sizes=sizes, exclude=own):
+            if isinstance(found, NotRead):
+                self.not_read.append(found)
+                continue
+            if self.progress:
+                self.progress.advance(found.candidate.size)
+            earlier = by_path.get(found.candidate.path)
+            if earlier is not None:
+                why = "a later member of the archive has the same name"
+                self.not_read.append(NotRead(earlier.candidate.shown, why))
+            by_path[found.candidate.path] = found
+        if not by_path:
+            raise _nothing(paths, self.not_read)
+        self.findings = sorted(by_path.values(), key=_loading_order)
+
+    def load(self, store: Store | None) -> IngestReport:
+        """Load all that was found; without a store, only say what would be done."""
+        from gpuctl.ingest import ledger
+
+        if store:
+            known = ledger.cluster_of(store, self.cluster)
+            if known and self.timezone not in {None, known.timezone}:
+                raise UsageError(
+                    f"cluster {self.cluster} was read with the time zone {known.timezone}, not {self.timezone}",
+                    hint="give another --cluster or another --db",
+                )
+        for finding in self.findings:
+            before = ledger.next_source(store) if store else 0
+            try:
+                self.done.append(self._one(finding, store))
+            except InputError as error:
+                self.done.append(_report(finding, "failed", message=error.message))
+            except KeyboardInterrupt:
+                # a commit cannot be interrupted: the source may be in after all
+                kept = store is not None and ledger.next_source(store) > before
+                self.done.append(_report(finding, "loaded" if kept else "interrupted"))
+                raise IngestInterrupted(self._summary()) from None
+        return self._summary()
+
+    def _summary(self) -> IngestReport:
+        return IngestReport(self.cluster, tuple(self.done), tuple(self.not_read), self.dry_run)
+
+    def _one(self, finding: Finding, store: Store | None) -> SourceReport:
+        from gpuctl.ingest import ledger
+
+        if store is None:
+            return _report(finding, "new")
+        found, fmt = finding.candidate, finding.format
+        near = ledger.entries(store, self.cluster, found.path, found.size)
+        sha256 = finding.sha256
+        if sha256 is None and any(e.bytes == found.size for e in near):
+            with self.opener.open(found) as stream:
+                sha256 = stream.digest()[0]
+        old = ledger.superseded(near, fmt, found.path, sha256)
+        same = ledger.same_bytes(near, fmt, sha256)
+        if same is None:
+            if self.dry_run:
+                return _report(finding, "replaced" if old else "new")
+            return self._transaction(finding, store, old)
+        elsewhere = "" if same.path == found.path else f"the same bytes as {same.path}"
+        if not self.dry_run:
+            for entry in old:
+                ledger.remove(store, entry.source)
+            if elsewhere and ledger.moved(same):
+                ledger.rename(store, same.source, found.path)
+        return _report(finding, "replaced" if old else "unchanged", message=elsewhere)
+
+    def _transaction(self, finding: Finding, store: Store, old: Sequence[Entry]) -> SourceReport:
+        import duckdb
+
+        from gpuctl.ingest import ledger
+        from gpuctl.ingest.sink import StoreSink
+
+        found, fmt = finding.candidate, finding.format
+        known = ledger.cluster_of(store, self.cluster)
+        stored = known.timezone if known and known.source_format == fmt.name else None
+        sink = StoreSink(store, self.cluster, ledger.next_source(store), self.timezone or stored or fmt.timezone)
+        store.execute("BEGIN").fetchall()
+        try:
+            for entry in old:
+                ledger.remove(store, entry.source)
+            sha256, size, damage = self._read(finding, sink)
+            sink.finish()
+            ledger.record(store, sink, fmt, found.path, sha256, max(size, found.size))
+            ledger.note_cluster(store, sink, fmt, replaced=bool(old))
+        except BaseException as error:
+            store.execute("ROLLBACK").fetchall()
+            if isinstance(error, (duckdb.IOException, duckdb.OutOfMemoryException)):
+                first = str(error).splitlines()[0]
+                raise StoreError(
+                    f"{self.db_path}: cannot be written: {first}", hint="make room on its disk, then run this again"
+                ) from error
+            raise
+        finally:
+            sink.close()
+        store.execute("COMMIT").fetchall()
+        return _report(finding, "replaced" if old else "loaded", sink, damage)
+
+    def _read(self, finding: Finding, sink: StoreSink) -> tuple[str, int, str]:
+        """Run the format's loader; return digest and size of what was read, and what was damaged."""
+        found = finding.candidate
+        if self.progress:
+            self.progress.start(found.shown, found.size)
+        with self.opener.open(found, self.progress.advance if self.progress else None) as stream:
+            try:
+                finding.format.load(stream, sink)
+            except RecursionError as error:
+                raise InputError("nested too deep to be read", path=found.shown) from error
+            stream.drain()
+            damage = stream.damage
+            # a loader that ran into the end inside a row has counted that row itself
+            if damage and not _OF_THE_END.search(sink.last_reason):
+                sink.seen()
+                sink.reject(*damage)
+            return *stream.digest(), damage[1] if damage else ""
+
+
+def _loading_order(finding: Finding) -> tuple[int, str, int]:
+    found = finding.candidate
+    return finding.format.order, str(found.file), found.position or 0
+
+
+def _report(finding: Finding, status: Status, sink: StoreSink | None = None, message: str = "") -> SourceReport:
+    found = finding.candidate
+    report = (found.shown, finding.format.name, finding.why, status, found.size)
+    if sink is None:
+        return SourceReport(*report, message=message)
+    counts = (sink.rows_in, sink.rows_loaded, sink.rows_rejected)
+    return SourceReport(*report, *counts, tuple(sink.reasons.most_common(TOP_REASONS)), message)
+
+
+def _nothing(paths: Sequence[Path], not_read: Sequence[NotRead]) -> InputError:
+    where = ", ".join(clean(p) for p in paths)
+    hint = "what gpuctl reads: gpuctl formats"
+    if not not_read:
+        return InputError("no file here", path=where, hint=hint)
+    shown = [f"  {n.shown}: {n.why}" for n in not_read[:_SHOWN_WHEN_NOTHING_FITS]]
+    more = len(not_read) - len(shown)
+    if more:
+        shown.append(f"  and {more} more")
+    return InputError("\n".join(["no known log here, only:", *shown]), path=where, hint=hint)

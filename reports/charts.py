@@ -1,0 +1,142 @@
+"""The charts of the report: one row each. A new chart of a known kind is one more row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gpuctl.reports import bars, curves
+from gpuctl.reports.drawing import Chart, Key, Panel
+from gpuctl.reports.svg import drawing_settings, to_svg
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from gpuctl.core.results import Analysis, ResultTable
+    from gpuctl.reports.drawing import Sketch
+
+KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
+    "cdf": curves.cdf,
+    "time": curves.over_time,
+    "stacked": bars.stacked,
+    "paired": bars.paired,
+    "grouped": bars.grouped,
+}
+
+CAUSES = (
+    "fair_share_h", "capacity_h", "fragmentation_h", "scheduler_h", "dependency_h", "held_h", "reservation_h",
+    "limit_h",
+)  # fmt: skip
+
+CHARTS = (
+    Chart(
+        "chart-status", "status", "paired", "Jobs and their GPU-hours by final state",
+        x="state", series="source_state", y=("jobs_pct", "gpu_hours_pct"),
+    ),
+    Chart(
+        "chart-occupancy", "occupancy", "time", "GPUs in use and GPUs waited for",
+        x="ts", y=("gpus_busy", "gpus_total", "gpus_waited_for"), y_title="GPUs",
+    ),
+    Chart(
+        "chart-runtime-cdf", "runtime_cdf", "cdf", "Run time by job size",
+        x="minutes", y=("cdf_pct",), series="size_bucket", scale="minutes", each="GPU",
+        x_title="run time (logarithmic)", y_title="share of jobs that ran at most so long",
+    ),
+    Chart(
+        "chart-wait-cdf", "wait_cdf", "cdf", "Queueing delay by job size, all queues",
+        x="minutes", y=("cdf_pct",), series="size_bucket", where=(("queue", "all"),), scale="minutes", each="GPU",
+        x_title="queueing delay (logarithmic)", y_title="share of jobs that waited at most so long",
+    ),
+    Chart(
+        "chart-delay-by-size", "delay_by_size", "stacked", "Hours waited by cause and job size",
+        x="size_bucket", y=CAUSES, optional=CAUSES, each="GPU",
+    ),
+    Chart(
+        "chart-delay-by-queue", "delay_by_queue", "stacked", "Hours waited by cause and queue",
+        x="queue", y=CAUSES, optional=CAUSES,
+    ),
+    Chart(
+        "chart-gpu-util-by-servers", "gpu_util_by_servers", "grouped", "GPU utilization by job size and servers",
+        x="gpus", series="servers", y=("mean_pct", "p50_pct"), weight="gpu_minutes", y_title="GPU utilization",
+    ),
+    Chart(
+        "chart-gpu-util-cdf", "gpu_util_cdf", "cdf", "GPU utilization by job size and final state",
+        x="util_pct", y=("cdf_pct",), series="state", facet="size", each="GPU",
+        x_title="GPU utilization", y_title="share of GPU-minutes",
+    ),
+    Chart(
+        "chart-gpu-util-by-colocation", "gpu_util_by_colocation", "grouped",
+        "GPU utilization on dedicated and shared servers",
+        x="gpus", series="colocation", y=("mean_pct", "p50_pct"), weight="gpu_minutes", y_title="GPU utilization",
+    ),
+    Chart(
+        "chart-host-util-cdf", "host_util_cdf", "cdf", "Processor and memory use of the servers",
+        x="util_pct", y=("cdf_pct",), series="measure",
+        x_title="utilization", y_title="share of server-minutes",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A chart as it goes into the page; ``svg`` is empty and ``missing`` says why where it was not drawn."""
+
+    name: str
+    table: str
+    title: str
+    svg: str = ""
+    keys: tuple[Key, ...] = ()
+    remarks: tuple[str, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    missing: str = ""
+
+
+def draw_all(analysis: Analysis) -> tuple[Drawing, ...]:
+    """Draw every chart of the registry, or say why it cannot be drawn.
+
+    Args:
+        analysis: charts whose table it lacks are not drawn.
+    """
+    with drawing_settings():
+        return tuple(draw(chart, analysis.table(chart.table)) for chart in CHARTS)
+
+
+def draw(chart: Chart, table: ResultTable | None) -> Drawing:
+    """Draw one chart, inside `gpuctl.reports.svg.drawing_settings`.
+
+    Args:
+        chart: what to draw.
+        table: its table, None where the analysis has none.
+    """
+    frame, missing = _rows(chart, table)
+    if table is None or frame is None:
+        return Drawing(chart.name, chart.table, chart.title, missing=missing)
+    sketch = KINDS[chart.kind](_without_empty(chart, frame), table, frame)
+    svg = to_svg(sketch.figure, chart.name, chart.title, sketch.description)
+    return Drawing(chart.name, chart.table, chart.title, svg, sketch.keys, sketch.remarks, sketch.panels)
+
+
+def _without_empty(chart: Chart, frame: pl.DataFrame) -> Chart:
+    y = tuple(c for c in chart.y if c not in chart.optional or (c in frame.columns and frame[c].sum()))
+    return replace(chart, y=y)
+
+
+def _rows(chart: Chart, table: ResultTable | None) -> tuple[pl.DataFrame | None, str]:
+    import polars as pl
+
+    if table is None:
+        return None, f"This analysis has no table {chart.table}: it was not asked for, or the logs do not tell."
+    lacking = [c for c in chart.columns if c not in table.frame.columns]
+    if lacking:
+        return None, f"The table {chart.table} has no column {' or '.join(lacking)}."
+    frame = table.frame
+    for column, value in chart.where:
+        frame = frame.filter(pl.col(column).cast(pl.String) == value)
+    if chart.optional and not any(c in frame.columns and frame[c].sum() for c in chart.y):
+        return None, f"In the table {chart.table} there is nothing but zero to draw."
+    if frame.height == 0:
+        rows = " and ".join(f"{column} {value}" for column, value in chart.where)
+        return None, f"The table {chart.table} has no rows{' with ' + rows if rows else ''}."
+    return frame, ""
