@@ -23,16 +23,16 @@ seen AS (
     SELECT 'attempt', unnest(quirks) FROM base_attempts
 ),
 counted AS (SELECT level, quirk, count(*) AS rows FROM seen GROUP BY ALL),
-machines AS (
+sizes AS (
     SELECT count(*) FILTER (gpus_observed > gpus_labelled) AS wrong, count(*) FILTER (gpus_labelled IS NULL) AS unlisted FROM base_machines
 )
 SELECT finding, rows, treatment
 FROM (
     SELECT rank, finding, rows, treatment FROM counted JOIN known USING (level, quirk)
     UNION ALL
-    SELECT 20, 'machines labelled with fewer GPUs than a job used', wrong, 'GPUs: the highest index in use + 1' FROM machines WHERE wrong > 0
+    SELECT 20, 'machines labelled with fewer GPUs than a job used', wrong, 'GPUs: the highest index in use + 1' FROM sizes WHERE wrong > 0
     UNION ALL
-    SELECT 21, 'machines in use that the machine list does not have', unlisted, 'GPUs: the highest index in use + 1' FROM machines WHERE unlisted > 0
+    SELECT 21, 'machines in use that the machine list does not have', unlisted, 'GPUs: the highest index in use + 1' FROM sizes WHERE unlisted > 0
     UNION ALL
     SELECT 22, 'minutes without any GPU telemetry, between the first and the last row', missing, 'left out' FROM base_telemetry WHERE missing > 0
     UNION ALL

@@ -121,15 +121,9 @@ def grouped(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
             axes.hlines(row[tick], x - 0.44, x + 0.44, color=INK, linewidth=2.4)
     line = box[1] + box[3] + 17
     if not kinds:
-        _line_below(
-            figure,
-            box,
-            at,
-            line,
-            heads[chart.series],
-            [(str(row), x, x) for row, x in zip(rows[chart.series], at, strict=True)],
-        )
-    _line_below(figure, box, at, line if kinds else line + 21, heads[chart.x], spans)
+        numbers = [(str(number), x, x) for number, x in zip(rows[chart.series].to_list(), at, strict=True)]
+        _line_below(figure, box, at[-1], y=line, title=heads[chart.series], labels=numbers)
+    _line_below(figure, box, at[-1], y=line if kinds else line + 21, title=heads[chart.x], labels=spans)
     write(figure, 0, 14, chart.y_title)
     keys = [Key(f"{heads[bar]}, {kind}", "bar", n) for n, kind in enumerate(kinds, 1)] or [Key(heads[bar], "bar", 1)]
     words = [
@@ -160,16 +154,17 @@ def _upright_axes(figure: Figure, box: tuple[float, float, float, float], at: Se
 def _line_below(
     figure: Figure,
     box: tuple[float, float, float, float],
-    at: Sequence[float],
+    last: float,
+    *,
     y: float,
     title: str,
     labels: Sequence[tuple[str, float, float]],
 ) -> None:
     # A row of numbers under the bars, with its name to the left; each spans the bars from first to last.
-    scale = box[2] / (at[-1] + 1.6)
+    scale = box[2] / (last + 1.6)
     write(figure, 54, y, title, ha="right")
-    for label, first, last in labels:
-        write(figure, box[0] + ((first + last) / 2 + 0.8) * scale, y, label, ha="center")
+    for label, begin, end in labels:
+        write(figure, box[0] + ((begin + end) / 2 + 0.8) * scale, y, label, ha="center")
 
 
 def _headings(table: ResultTable) -> dict[str, str]:

@@ -129,7 +129,8 @@ def _limits(chart: Chart, values: Floats) -> tuple[float, float]:
     positive = values[values > 0]
     if positive.size == 0:
         return _SECOND, 1.0
-    low = max(_SECOND, float(positive.min()))
+    least = float(positive.min())
+    low = max((at for at, _ in _TIME_TICKS if at <= least), default=_SECOND)
     return low, max(float(positive.max()), low * 10)
 
 

@@ -12,7 +12,7 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from gpuctl.ingest.codecs import Damage, Limits, codec_of
+from gpuctl.ingest.codecs import DamageError, Limits, codec_of
 from gpuctl.ingest.streams import Pieces, Raw, Source
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Tar:
             self._here = self._tar.next()
             # tarfile keeps every header it has seen; of an archive with a million members that is gigabytes
             self._tar.members.clear()  # type: ignore[attr-defined]
-        except (tarfile.TarError, Damage, OSError, ValueError) as error:
+        except (tarfile.TarError, DamageError, OSError, ValueError) as error:
             self.damage = self._stream_damage() or f"damaged archive: {error}"
             return None
         if self._here is None:
@@ -122,7 +122,8 @@ class Tar:
 
     def open(self) -> Source:
         """Open the member that `next` returned last."""
-        assert self._here is not None
+        if self._here is None:
+            raise ValueError("no member to open")
         return _Part(self._bytes, self._here.offset_data, self._here.size)
 
     def close(self) -> None:
@@ -171,7 +172,8 @@ class Zip:
 
     def open(self) -> Source:
         """Open the member that `next` returned last."""
-        assert self._zip is not None
+        if self._zip is None:
+            raise ValueError("no member to open")
         try:
             return self._zip.open(self._zip.filelist[self._next - 1])
         except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
@@ -223,7 +225,7 @@ class _Forward:
 
 
 class _Part:
-    """One member of a tar archive; gives what is there of it, then `Damage` where the archive ends too early."""
+    """One member of a tar archive; gives what is there of it, then `DamageError` where the archive ends too early."""
 
     def __init__(self, file: _Forward, start: int, size: int) -> None:
         self._file = file
@@ -233,7 +235,7 @@ class _Part:
     def read(self, size: int, /) -> bytes:
         data = self._file.read(min(size, self._left))
         if not data and self._left and size:
-            raise Damage("truncated archive")
+            raise DamageError("truncated archive")
         self._left -= len(data)
         return data
 
@@ -248,7 +250,7 @@ class _Broken:
         self._why = why
 
     def read(self, size: int, /) -> bytes:
-        raise Damage(self._why)
+        raise DamageError(self._why)
 
     def close(self) -> None:
         """Nothing is open."""

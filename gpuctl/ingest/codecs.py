@@ -33,7 +33,7 @@ _MAGICS = (
 )
 
 
-class Damage(Exception):
+class DamageError(Exception):
     """The bytes end early or are not what they should be; all before this was sound."""
 
 
@@ -84,7 +84,7 @@ def decompress(raw: Reader, codec: str | None) -> Iterator[bytes]:
         codec: as `codec_of` names it; None passes the bytes on as they are.
 
     Raises:
-        Damage: after everything sound has been yielded.
+        DamageError: after everything sound has been yielded.
     """
     if codec is None:
         while data := raw.read(CHUNK):
@@ -95,7 +95,7 @@ def decompress(raw: Reader, codec: str | None) -> Iterator[bytes]:
         try:
             data = next(pieces, b"")
         except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
-            raise Damage(f"damaged {codec} stream: {error}") from error
+            raise DamageError(f"damaged {codec} stream: {error}") from error
         if not data:
             return
         yield data
@@ -146,10 +146,10 @@ def _streams(raw: Reader, codec: str) -> Iterator[bytes]:
             elif not unit.eof:
                 data = raw.read(CHUNK)
                 if not data:
-                    raise Damage(f"truncated {codec} stream")
+                    raise DamageError(f"truncated {codec} stream")
         data = _after_padding(unit.unused_data, raw)
         if data and codec_of(data) != codec:
-            raise Damage(f"bytes after the end of the {codec} stream")
+            raise DamageError(f"bytes after the end of the {codec} stream")
 
 
 def _after_padding(data: bytes, raw: Reader) -> bytes:
@@ -170,9 +170,9 @@ def _zstd(raw: Reader) -> Iterator[bytes]:
         elif number == _ZSTD_MAGIC:
             yield from _zstd_frame(raw, magic)
         elif len(magic) < 4:
-            raise Damage("truncated zstd stream")
+            raise DamageError("truncated zstd stream")
         else:
-            raise Damage("bytes after the end of the zstd stream")
+            raise DamageError("bytes after the end of the zstd stream")
 
 
 def _zstd_frame(raw: Reader, magic: bytes) -> Iterator[bytes]:
@@ -191,7 +191,7 @@ def _zstd_frame(raw: Reader, magic: bytes) -> Iterator[bytes]:
             block = int.from_bytes(header, "little")
             last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
             if kind == 3 or size > _ZSTD_BLOCK:
-                raise Damage("damaged zstd stream: no such block")
+                raise DamageError("damaged zstd stream: no such block")
             pending += header + _exactly(raw, 1 if kind == 1 else size)
             if last and flags & 4:
                 pending += _exactly(raw, 4)
@@ -200,13 +200,13 @@ def _zstd_frame(raw: Reader, magic: bytes) -> Iterator[bytes]:
             for start in range(0, len(out), CHUNK):
                 yield out[start : start + CHUNK]
     except zstandard.ZstdError as error:
-        raise Damage(f"damaged zstd stream: {error}") from error
+        raise DamageError(f"damaged zstd stream: {error}") from error
 
 
 def _exactly(raw: Reader, size: int) -> bytes:
     data = raw.read(size)
     if len(data) < size:
-        raise Damage("truncated zstd stream")
+        raise DamageError("truncated zstd stream")
     return data
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.files import Candidate, NotRead, walk
+from gpuctl.ingest.files import Candidate, NotRead, reason, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,7 +94,7 @@ def _look(found: Candidate, formats: Sequence[Format], opener: Opener, *, hash_i
                 return NotRead(found.shown, why, failed)
             return Finding(found, fmt, why, stream.digest()[0] if hash_it else None)
     except InputError as error:
-        return NotRead(found.shown, error.message, failed=True)
+        return NotRead(found.shown, reason(error), failed=True)
 
 
 def _stranger(head: bytes) -> str:

@@ -178,8 +178,17 @@ def plain_name(name: str) -> str:
     return last[: len(last) - len(suffix)] or last
 
 
+def reason(error: InputError) -> str:
+    """Say what is wrong without naming the file again, for where its path stands beside it."""
+    if error.path is None:
+        return error.message
+    if error.line is None:
+        return error.message.removeprefix(f"{error.path}: ")
+    return f"line {error.line}: " + error.message.removeprefix(f"{error.path}:{error.line}: ")
+
+
 def clean(path: Path | str) -> str:
-    """Return a path as text that can be stored: bytes that are no UTF-8 become ``\\xNN``."""
+    """Return a path as text that can be stored: bytes that are no UTF-8 are written as hexadecimal."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
@@ -221,7 +230,7 @@ def _walk_directory(
     path: Path, root: Path, opener: Opener, seen: dict[tuple[int, int], str], barred: set[Path]
 ) -> Iterator[Candidate | NotRead]:
     try:
-        names = sorted(os.listdir(path))
+        names = sorted(entry.name for entry in path.iterdir())
     except OSError as error:
         yield NotRead(clean(path), f"cannot be listed: {error.strerror}", failed=True)
         return
@@ -243,4 +252,4 @@ def _one_file(path: Path, real: Path, status: os.stat_result, opener: Opener) ->
         else:
             yield from opener.members(real, kind, absolute, shown)
     except InputError as error:
-        yield NotRead(shown, error.message, failed=True)
+        yield NotRead(shown, reason(error), failed=True)

@@ -106,23 +106,23 @@ def remove(store: Store, source: int) -> None:
         store.execute(f"DELETE FROM {table} WHERE source = ?", [source]).fetchall()  # noqa: S608
 
 
-def record(store: Store, sink: StoreSink, fmt: Format, path: str, sha256: str, size: int) -> None:
-    """Write the ledger's row of a source that has been loaded."""
+def record(store: Store, sink: StoreSink, entry: Entry) -> None:
+    """Write the ledger's row of a source that `sink` has loaded."""
     store.execute(
         "INSERT INTO sources BY NAME SELECT ?::INTEGER AS source, ? AS cluster, ? AS path, ? AS format, ? AS sha256, "
         "?::BIGINT AS bytes, ?::BIGINT AS rows_in, ?::BIGINT AS rows_loaded, ?::BIGINT AS rows_rejected, "
         "?::INTEGER AS parser_version, now() AS loaded_at",
         [
-            sink.source,
+            entry.source,
             sink.cluster,
-            path,
-            fmt.name,
-            sha256,
-            size,
+            entry.path,
+            entry.format,
+            entry.sha256,
+            entry.bytes,
             sink.rows_in,
             sink.rows_loaded,
             sink.rows_rejected,
-            fmt.parser_version,
+            entry.parser_version,
         ],
     ).fetchall()
 
@@ -136,7 +136,7 @@ def cluster_of(store: Store, cluster: str) -> Cluster | None:
 def note_cluster(store: Store, sink: StoreSink, fmt: Format, *, replaced: bool) -> None:
     """Create or update the row of a cluster after one source was loaded.
 
-    Its format, zone and clock are those of the source that its jobs came from, of the first source where
+    Its format, zone and clock are those of the format that its jobs came from first, of the first source where
     there are no jobs. Its times are widened by the rows just inserted; after a replacement they are found anew.
     """
     known = cluster_of(store, sink.cluster)
@@ -145,7 +145,7 @@ def note_cluster(store: Store, sink: StoreSink, fmt: Format, *, replaced: bool) 
             "INSERT INTO clusters (cluster, source_format, timezone, clock) VALUES (?, ?, ?, ?)",
             [sink.cluster, fmt.name, sink.timezone, fmt.clock],
         ).fetchall()
-    elif "jobs" in fmt.fills:
+    elif "jobs" in fmt.fills and not _has_other_jobs(store, sink):
         store.execute(
             "UPDATE clusters SET source_format = ?, timezone = ?, clock = ? WHERE cluster = ?",
             [fmt.name, sink.timezone, fmt.clock, sink.cluster],
@@ -156,6 +156,14 @@ def note_cluster(store: Store, sink: StoreSink, fmt: Format, *, replaced: bool) 
         ).fetchall()
     for table in sorted(_TIMES) if replaced else sorted(sink.touched & set(_TIMES)):
         _widen(store, sink, table, whole=replaced)
+
+
+def _has_other_jobs(store: Store, sink: StoreSink) -> bool:
+    rows = store.execute(
+        "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE cluster = ? AND source <> ? LIMIT 1)",
+        [sink.cluster, sink.source],
+    ).fetchall()
+    return bool(rows[0][0])
 
 
 def _widen(store: Store, sink: StoreSink, table: str, *, whole: bool) -> None:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gpuctl.core.errors import InputError, StoreError, UsageError
+from gpuctl.ingest import ledger
 from gpuctl.ingest.codecs import Limits
 from gpuctl.ingest.detect import Finding, survey
-from gpuctl.ingest.files import NotRead, Opener, clean
+from gpuctl.ingest.files import NotRead, Opener, clean, reason
+from gpuctl.ingest.ledger import Entry
 from gpuctl.ingest.registry import all_formats
 from gpuctl.ingest.report import IngestInterrupted, IngestReport, SourceReport
 
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuctl.ingest.base import Format
-    from gpuctl.ingest.ledger import Entry
     from gpuctl.ingest.report import Status
     from gpuctl.ingest.sink import StoreSink
     from gpuctl.trace.store import Store
@@ -150,8 +151,6 @@ class _Run:
         Raises:
             InputError: nothing is a known log.
         """
-        from gpuctl.ingest import ledger
-
         sizes = ledger.sizes(store, self.cluster) if store else set()
         own = [self.db_path, *(self.db_path.with_name(self.db_path.name + end) for end in (".wal", ".tmp"))]
         if self.progress:
@@ -174,8 +173,6 @@ class _Run:
 
     def load(self, store: Store | None) -> IngestReport:
         """Load all that was found; without a store, only say what would be done."""
-        from gpuctl.ingest import ledger
-
         if store:
             known = ledger.cluster_of(store, self.cluster)
             if known and self.timezone not in {None, known.timezone}:
@@ -188,7 +185,7 @@ class _Run:
             try:
                 self.done.append(self._one(finding, store))
             except InputError as error:
-                self.done.append(_report(finding, "failed", message=error.message))
+                self.done.append(_report(finding, "failed", message=reason(error)))
             except KeyboardInterrupt:
                 # a commit cannot be interrupted: the source may be in after all
                 kept = store is not None and ledger.next_source(store) > before
@@ -200,8 +197,6 @@ class _Run:
         return IngestReport(self.cluster, tuple(self.done), tuple(self.not_read), self.dry_run)
 
     def _one(self, finding: Finding, store: Store | None) -> SourceReport:
-        from gpuctl.ingest import ledger
-
         if store is None:
             return _report(finding, "new")
         found, fmt = finding.candidate, finding.format
@@ -227,7 +222,6 @@ class _Run:
     def _transaction(self, finding: Finding, store: Store, old: Sequence[Entry]) -> SourceReport:
         import duckdb
 
-        from gpuctl.ingest import ledger
         from gpuctl.ingest.sink import StoreSink
 
         found, fmt = finding.candidate, finding.format
@@ -240,7 +234,9 @@ class _Run:
                 ledger.remove(store, entry.source)
             sha256, size, damage = self._read(finding, sink)
             sink.finish()
-            ledger.record(store, sink, fmt, found.path, sha256, max(size, found.size))
+            # a cut-off member counts with the size its archive gives, so that it is known again
+            entry = Entry(sink.source, found.path, sha256, max(size, found.size), fmt.parser_version, fmt.name)
+            ledger.record(store, sink, entry)
             ledger.note_cluster(store, sink, fmt, replaced=bool(old))
         except BaseException as error:
             store.execute("ROLLBACK").fetchall()

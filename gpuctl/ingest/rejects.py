@@ -29,7 +29,7 @@ class Rejects:
         self._lines: list[int] = []
         self._reasons: list[str] = []
         self._raws: list[str] = []
-        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, dir=folder)  # noqa: SIM115
+        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, dir=str(folder))  # noqa: SIM115
         self._writer: pa.RecordBatchStreamWriter | None = None
 
     def add(self, line_no: int, reason: str, raw: bytes | str) -> None:

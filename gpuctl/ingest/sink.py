@@ -74,7 +74,7 @@ class StoreSink:
         """
         if table not in TABLES:
             raise KeyError(f"{table}: no table that a format fills")
-        columns = rows.columns if hasattr(rows, "rechunk") else rows.schema.names
+        columns = rows.schema.names() if callable(rows.schema.names) else rows.schema.names
         values: dict[str, Any] = {}
         if "cluster" not in columns:
             values["cluster"] = self.cluster

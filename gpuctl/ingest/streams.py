@@ -10,7 +10,7 @@ import zlib
 from typing import TYPE_CHECKING, Protocol
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.codecs import CHUNK, Damage, Limits, Reader, codec_of, decompress
+from gpuctl.ingest.codecs import CHUNK, DamageError, Limits, Reader, codec_of, decompress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,7 +48,7 @@ class Raw:
         """Read exactly `size` bytes, fewer at the end.
 
         Raises:
-            Damage: an archive around these bytes is damaged.
+            DamageError: an archive around these bytes is damaged.
             InputError: the disk gives an error.
         """
         if self._back:
@@ -57,7 +57,7 @@ class Raw:
         try:
             data = self._file.read(size)
         except (EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error) as error:
-            raise Damage(f"damaged archive: {error}") from error
+            raise DamageError(f"damaged archive: {error}") from error
         except OSError as error:
             raise InputError(f"cannot be read on: {error.strerror or error}", path=self._path) from error
         self._hash.update(data)
@@ -76,7 +76,7 @@ class Raw:
         try:
             while self.read(CHUNK):
                 pass
-        except Damage:
+        except DamageError:
             pass  # what can be read of a cut-off member is what its digest is of
         return self._hash.hexdigest()
 
@@ -109,9 +109,15 @@ class Pieces(io.RawIOBase):
         self._pieces = self._sound()
 
     def readable(self) -> bool:
+        """Return true."""
         return True
 
     def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]
+        """Put the next sound bytes into `buffer`; 0 at the end.
+
+        Raises:
+            InputError: the limits are passed, or the disk gives an error.
+        """
         if not self._ready:
             self._ready = memoryview(next(self._pieces, b""))
         size = min(len(buffer), len(self._ready))
@@ -125,7 +131,7 @@ class Pieces(io.RawIOBase):
                 whole = self._whole_lines(piece) if self._hold else piece
                 if whole:
                     yield whole
-        except Damage as damage:
+        except DamageError as damage:
             self.damage = str(damage)
             if self._hold and self.lines and not self._long_line:
                 self.tail, self._held = self._held, b""

@@ -9,24 +9,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from gpuctl.core.states import State
 from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.jobrows import ATTEMPTS, DUPLICATE_JOB, JOBS, PLACEMENTS, add_queues, known_jobs, table
+from gpuctl.ingest.jobrows import ATTEMPTS, DUPLICATE_JOB, JOBS, PLACEMENTS, add_queues, known_jobs
 from gpuctl.ingest.jsonstream import elements
 from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.philly_attempts import Attempt, Span, Timeline, timeline
+from gpuctl.ingest.philly_attempts import Span, Timeline, timeline
 from gpuctl.ingest.walltime import MISSING, Stamp, WallClock
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 STATES = {"Pass": State.COMPLETED, "Killed": State.KILLED, "Failed": State.FAILED}
 """Philly's words; any other word is kept as ``source_state`` of a job whose state is unknown."""
 
 _BATCH_JOBS = 20_000
-_BATCH_PLACEMENTS = 100_000
+_BATCH_ROWS = 200_000
 _GPU_INDEX = {f"gpu{i}": i for i in range(1024)}
 _NUMBERED_GPU = re.compile(r"gpu\d+", re.ASCII)
 # A whole job begins with any key but those of the objects inside it.
@@ -135,55 +132,58 @@ def _gpu_index(name: object) -> int:
     return index
 
 
-class _Row(NamedTuple):
-    job: Job
-    line_no: int
-    raw: bytes
-
-
 @dataclass
-class _Load:
-    """What has been read and not yet written, and what is written once at the end."""
+class _Batch:
+    """Rows that have been read and not yet written, and the ids of all jobs so far.
+
+    Rows are tuples of plain values: Python's garbage collector leaves such alone, and would else go through all of
+    them again and again (more than half of the time of a load).
+    """
 
     sink: Sink
-    rows: list[_Row] = field(default_factory=list)
-    placements: int = 0
-    jobs: set[str] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
     queues: set[str] = field(default_factory=set)
     machines: Counter[str] = field(default_factory=Counter)
+    places: list[tuple[int, bytes]] = field(default_factory=list)
+    jobs: list[tuple[Any, ...]] = field(default_factory=list)
+    attempts: list[tuple[Any, ...]] = field(default_factory=list)
+    placements: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def add(self, row: _Row) -> None:
+    def add(self, job: Job, line_no: int, raw: bytes) -> None:
         """Take one job, and write the batch when it is full."""
-        if row.job.job in self.jobs:
-            self.sink.reject(row.line_no, DUPLICATE_JOB, row.raw)
+        if job.job in self.seen:
+            self.sink.reject(line_no, DUPLICATE_JOB, raw)
             return
-        self.jobs.add(row.job.job)
-        self.rows.append(row)
-        self.placements += sum(1 + len(gang.machines) for gang in row.job.gangs)
-        if len(self.rows) >= _BATCH_JOBS or self.placements >= _BATCH_PLACEMENTS:
+        self.seen.add(job.job)
+        self.places.append((line_no, raw))
+        self.jobs.append(_job_row(job))
+        for number, gang in enumerate(job.gangs):
+            self.attempts.append(_attempt_row(job, number))
+            self.placements += [(job.job, number, name, len(ids), tuple(ids)) for name, ids in gang.machines.items()]
+        if len(self.jobs) >= _BATCH_JOBS or len(self.attempts) + len(self.placements) >= _BATCH_ROWS:
             self.write()
 
     def write(self) -> None:
         """Write the jobs that the store does not have yet, and reject the others."""
-        known = known_jobs(self.sink, [row.job.job for row in self.rows])
-        fresh = []
-        for row in self.rows:
-            if row.job.job in known:
-                self.sink.reject(row.line_no, DUPLICATE_JOB, row.raw)
-            else:
-                fresh.append(row.job)
-        self.rows, self.placements = [], 0
-        if not fresh:
-            return
-        for job in fresh:
-            if job.queue is not None:
-                self.queues.add(job.queue)
-            for gang in job.gangs:
-                for machine, indices in gang.machines.items():
-                    self.machines[machine] = max(self.machines[machine], indices[-1] + 1 if indices else 0)
-        for name, rows in _tables(fresh, self.sink).items():
-            self.sink.insert(name, rows)
-        self.sink.loaded(len(fresh))
+        known = known_jobs(self.sink, [row[0] for row in self.jobs])
+        if known:
+            self._reject(known)
+        for columns, rows in ((JOBS, self.jobs), (ATTEMPTS, self.attempts), (PLACEMENTS, self.placements)):
+            if rows:
+                self.sink.insert(columns.table, columns.arrow(rows, self.sink))
+        self.sink.loaded(len(self.jobs))
+        self.queues.update(row[1] for row in self.jobs if row[1] is not None)
+        for _, _, machine, _, indices in self.placements:
+            self.machines[machine] = max(self.machines[machine], indices[-1] + 1 if indices else 0)
+        self.places, self.jobs, self.attempts, self.placements = [], [], [], []
+
+    def _reject(self, known: set[str]) -> None:
+        for (line_no, raw), row in zip(self.places, self.jobs, strict=True):
+            if row[0] in known:
+                self.sink.reject(line_no, DUPLICATE_JOB, raw)
+        self.jobs, self.attempts, self.placements = (
+            [row for row in rows if row[0] not in known] for rows in (self.jobs, self.attempts, self.placements)
+        )
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
@@ -206,7 +206,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         InputError: the file is empty.
     """
     clock = WallClock(sink.timezone)
-    batch = _Load(sink)
+    batch = _Batch(sink)
     for element in elements(stream, _JOB_START):
         sink.seen()
         if element.fault is not None:
@@ -217,7 +217,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         except RowError as bad:
             sink.reject(element.line_no, str(bad), element.raw)
             continue
-        batch.add(_Row(job, element.line_no, element.raw))
+        batch.add(job, element.line_no, element.raw)
     batch.write()
     add_queues(sink, batch.queues)
     _write_machines(sink, batch.machines)
@@ -246,23 +246,6 @@ def _write_machines(sink: Sink, gpus: Counter[str]) -> None:
         sink.insert("machines", pl.DataFrame({"cluster": names, "machine": fresh, "gpus_observed": observed}))
 
 
-def _tables(jobs: list[Job], sink: Sink) -> dict[str, pa.Table]:
-    """The rows of the three tables, under the names of their columns."""
-    attempts: list[tuple[Any, ...]] = []
-    placements: list[tuple[Any, ...]] = []
-    for job in jobs:
-        last = len(job.gangs) - 1
-        for number, (times, gang) in enumerate(zip(job.times.attempts, job.gangs, strict=True)):
-            attempts.append(_attempt_row(job, number, times, gang, is_last=number == last))
-            placements += [(job.job, number, name, len(ids), ids) for name, ids in gang.machines.items()]
-    tables = {"jobs": table(JOBS, list(map(_job_row, jobs)), sink)}
-    if attempts:
-        tables["attempts"] = table(ATTEMPTS, attempts, sink)
-    if placements:
-        tables["placements"] = table(PLACEMENTS, placements, sink)
-    return tables
-
-
 def _job_row(job: Job) -> tuple[Any, ...]:
     times, gangs = job.times, job.gangs
     quirks = times.quirks
@@ -285,12 +268,13 @@ def _job_row(job: Job) -> tuple[Any, ...]:
         times.run_span,
         times.run_sum,
         times.run_last,
-        quirks,
+        tuple(quirks),
     )
 
 
-def _attempt_row(job: Job, number: int, times: Attempt, gang: Gang, *, is_last: bool) -> tuple[Any, ...]:
-    if not is_last:
+def _attempt_row(job: Job, number: int) -> tuple[Any, ...]:
+    times, gang = job.times.attempts[number], job.gangs[number]
+    if number < len(job.gangs) - 1:
         state = State.FAILED
     elif times.start is not None and times.end is None:
         state = State.RUNNING
@@ -308,7 +292,7 @@ def _attempt_row(job: Job, number: int, times: Attempt, gang: Gang, *, is_last: 
         len(gang.machines),
         times.wait,
         times.run,
-        times.quirks,
+        tuple(times.quirks),
     )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from gpuctl.core.errors import InputError
 from gpuctl.core.states import State
 from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.jobrows import DUPLICATE_JOB, JOBS, add_queues, known_jobs, table
+from gpuctl.ingest.jobrows import DUPLICATE_JOB, JOBS, add_queues, known_jobs
 from gpuctl.ingest.lines import Line, RowError, numbered_lines
 from gpuctl.ingest.walltime import Stamp, WallClock
 
@@ -95,7 +95,7 @@ class Table:
             None,
             duration,
             None,
-            [] if stamp.later is None else ["ambiguous_hour"],
+            () if stamp.later is None else ("ambiguous_hour",),
         )
 
 
@@ -168,7 +168,7 @@ def _write(sink: Sink, batch: Iterable[tuple[Line, tuple[Any, ...]]]) -> set[str
         else:
             fresh.append(row)
     if fresh:
-        sink.insert("jobs", table(JOBS, fresh, sink))
+        sink.insert(JOBS.table, JOBS.arrow(fresh, sink))
         sink.loaded(len(fresh))
     return {row[1] for row in fresh if row[1] is not None}
 

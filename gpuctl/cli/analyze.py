@@ -1,0 +1,254 @@
+"""``gpuctl analyze``: logs, or a trace store, into result tables."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tempfile
+from contextlib import ExitStack, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.analyze.registry import REFERENCES, SECTIONS
+from gpuctl.cli.common import message, settings
+from gpuctl.core.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpuctl.analyze.run import Options
+    from gpuctl.cli.common import Settings
+    from gpuctl.core.results import Analysis
+    from gpuctl.ingest.report import IngestReport
+
+Section = StrEnum("Section", [key for key, _ in SECTIONS])
+Reference = StrEnum("Reference", list(REFERENCES))
+
+
+class Definition(StrEnum):
+    """Whose definitions of waits and run times to use."""
+
+    GPUCTL = "gpuctl"
+    NOTEBOOK = "notebook"
+
+
+class Duration(StrEnum):
+    """What a job's duration is."""
+
+    SPAN = "span"
+    SUM = "sum"
+    LAST = "last"
+
+
+class OutputFormat(StrEnum):
+    """How results are written."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+    TSV = "tsv"
+    MARKDOWN = "markdown"
+    PARQUET = "parquet"
+
+
+def analyze(
+    context: typer.Context,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH...", help="Log files, directories or archives, or one trace store (.duckdb)."),
+    ] = None,
+    db: Annotated[
+        Path | None,
+        typer.Option(
+            "--db",
+            metavar="FILE",
+            help="Keep what is read from the PATHs in this trace store; without PATHs, analyze it. "
+            "Without --db a temporary store is used.",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which cluster of the store; needed where it holds several.")
+    ] = None,
+    timezone: Annotated[
+        str | None,
+        typer.Option(metavar="ZONE", help="Zone of times that carry none, e.g. Europe/Berlin; else the format's own."),
+    ] = None,
+    quotas: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus: GPUs of each queue's quota; else inferred."),
+    ] = None,
+    racks: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="CSV with columns machine,rack; else from the logs, else inferred."),
+    ] = None,
+    borrow_below: Annotated[
+        float,
+        typer.Option(
+            metavar="F",
+            min=0.0,
+            max=1.0,
+            help="A queue may exceed its quota while at most this share of all GPUs is in use; 0: never.",
+        ),
+    ] = 0.0,
+    definition: Annotated[
+        Definition, typer.Option(help="Waits and run times as gpuctl defines them, or as the published notebook does.")
+    ] = Definition.GPUCTL,
+    duration: Annotated[
+        Duration,
+        typer.Option(help="A job's duration: last end - first start, sum of its attempts, or its last attempt."),
+    ] = Duration.SPAN,
+    reference: Annotated[
+        Reference | None, typer.Option(help="Print published values beside ours.")
+    ] = None,
+    section: Annotated[
+        list[Section] | None, typer.Option(help="Only this section; may be given several times.")
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Print only this table (detail tables too); may be given several times."),
+    ] = None,
+    output_format: Annotated[
+        OutputFormat | None,
+        typer.Option("--format", help="table on a terminal and tsv into a pipe, unless given."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json, with every table.")] = False,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")
+    ] = None,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.parquet.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write one self-contained HTML page.")
+    ] = None,
+) -> None:
+    """Say how busy the cluster was, how long jobs waited and why, and how well they used their GPUs."""
+    given = settings(context)
+    as_json = as_json or given.json
+    if as_json and output_format not in {None, OutputFormat.JSON}:
+        raise UsageError(f"--json and --format {output_format} contradict each other", hint="give one of them")
+    shape = OutputFormat.JSON if as_json else output_format
+    if shape is OutputFormat.PARQUET and output is None and sys.stdout.isatty():
+        raise UsageError("--format parquet writes bytes that no terminal shows", hint="add --output FILE")
+    options = _options(cluster, definition, duration, quotas, racks, borrow_below, reference, section)
+    with _read(paths or [], db, cluster, timezone, given) as (store_path, name, report):
+        result = _run(store_path, options, name, given)
+    for kind, directory in (("csv", csv), ("parquet", parquet)):
+        if directory is not None:
+            _write_directory(result, directory, kind)
+    if html is not None:
+        from gpuctl.reports.html import write_html
+
+        write_html(result, html)
+    _print(result, shape, output, table, given)
+    for what in (csv, parquet, html, output):
+        if what is not None:
+            message(f"wrote {what}", quiet=given.quiet)
+    if report is not None and report.failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _options(
+    cluster: str | None,
+    definition: Definition,
+    duration: Duration,
+    quotas: Path | None,
+    racks: Path | None,
+    borrow_below: float,
+    reference: Reference | None,
+    sections: list[Section] | None,
+) -> Options:
+    from gpuctl.analyze.run import Options
+    from gpuctl.analyze.sitefiles import read_quotas, read_racks
+
+    return Options(
+        cluster=cluster,
+        definition=definition.value,
+        duration=duration.value,
+        quotas=read_quotas(quotas) if quotas else {},
+        racks=read_racks(racks) if racks else {},
+        borrow_below=borrow_below,
+        reference=reference.value if reference else None,
+        sections=tuple(part.value for part in sections or ()),
+        command="gpuctl " + shlex.join(sys.argv[1:]),
+    )
+
+
+@contextmanager
+def _read(
+    paths: list[Path], db: Path | None, cluster: str | None, timezone: str | None, given: Settings
+) -> Iterator[tuple[Path, str | None, IngestReport | None]]:
+    """The store to analyze, the cluster that was just read into it, and what that reading found."""
+    from gpuctl.cli.ingest import _tell as tell
+    from gpuctl.cli.progress import Bar
+    from gpuctl.ingest.load import ingest
+
+    stores = [path for path in paths if _is_store(path)]
+    if stores and (len(paths) > 1 or db is not None):
+        raise UsageError(f"{stores[0]} is a trace store; it is analyzed alone", hint="name it, and nothing else")
+    if stores or not paths:
+        if db is None and not stores:
+            raise UsageError("nothing to analyze", hint="name a directory of logs, a trace store, or --db FILE")
+        yield stores[0] if stores else db, cluster, None  # type: ignore[misc]
+        return
+    with ExitStack() as stack:
+        if db is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-"))
+            store_path = Path(folder) / "trace.duckdb"
+        else:
+            store_path = db
+        with Bar(wanted=not given.quiet, color=given.color) as bar:
+            report = ingest(paths, store_path, cluster=cluster, timezone=timezone, progress=bar)
+        tell(report, store_path, quiet=given.quiet)
+        yield store_path, report.cluster, report
+
+
+def _is_store(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(12)[8:] == b"DUCK"
+    except OSError:
+        return False
+
+
+def _run(store_path: Path, options: Options, cluster: str | None, given: Settings) -> Analysis:
+    from dataclasses import replace
+
+    from gpuctl.analyze.run import analyze as run
+    from gpuctl.cli.progress import Bar
+    from gpuctl.trace.store import Store
+
+    with Store(store_path) as store, Bar(wanted=not given.quiet, color=given.color) as bar:
+        return run(store, replace(options, cluster=cluster), lambda what, _done, _all: bar.start(f"analysis: {what}", 0))
+
+
+def _write_directory(result: Analysis, directory: Path, kind: str) -> None:
+    from gpuctl.reports.export import write_dir
+
+    write_dir(result, directory, kind)  # type: ignore[arg-type]
+
+
+def _print(
+    result: Analysis, shape: OutputFormat | None, output: Path | None, tables: list[str] | None, given: Settings
+) -> None:
+    from gpuctl.reports.export import write_atomically, write_tables
+    from gpuctl.reports.terminal import print_analysis
+
+    if shape is None and output is None and sys.stdout.isatty():
+        print_analysis(result, color=None if given.color else False, names=tables)
+        return
+    names = tables
+    if shape is OutputFormat.JSON and not tables:
+        names = [each.name for each in result.tables]
+    kind = shape or OutputFormat.TSV
+    if output is not None:
+        write_atomically(output, lambda file: write_tables(result, kind.value, file, names=names))
+    else:
+        write_tables(result, kind.value, sys.stdout.buffer, names=names)

@@ -1,0 +1,91 @@
+"""What every command shares: the global options, and printing to stdout and stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import typer
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options that stand before the command.
+
+    Attributes:
+        json: results as JSON.
+        quiet: no progress and no messages but errors.
+        debug: tracebacks.
+        color: colours allowed (they still need a terminal).
+    """
+
+    json: bool = False
+    quiet: bool = False
+    debug: bool = False
+    color: bool = True
+
+
+def settings(context: typer.Context) -> Settings:
+    """Return the global options that this command was called with."""
+    found = context.find_object(Settings)
+    return Settings() if found is None else found
+
+
+def visible(text: str) -> str:
+    """Write out characters that would move the cursor, hide or turn text around; names of files may hold any."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c.encode("unicode_escape").decode() if unicodedata.category(c) in _HIDDEN else c for c in text)
+
+
+def message(text: str, *, quiet: bool = False) -> None:
+    """Print one message to stderr, line by line made harmless."""
+    if not quiet:
+        sys.stderr.write("".join(f"{visible(line)}\n" for line in text.split("\n")))
+
+
+def print_json(value: object) -> None:
+    """Print a value to stdout as one JSON document."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=True) + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | int]], *, color: bool) -> None:
+    """Print a small table to stdout: TSV into a pipe, aligned on a terminal; no cell is ever cut off.
+
+    Args:
+        columns: headings.
+        rows: one cell a column; numbers are set to the right.
+        color: bold headings on a terminal.
+    """
+    if not sys.stdout.isatty():
+        for row in [columns, *rows]:
+            sys.stdout.write("\t".join(visible(str(cell)) for cell in row) + "\n")
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for index, name in enumerate(columns):
+        right = any(isinstance(row[index], int) for row in rows)
+        table.add_column(Text(name), justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(
+            *(Text(f"{cell:,}".replace(",", " ") if isinstance(cell, int) else visible(cell)) for cell in row)
+        )
+    Console(markup=False, highlight=False, emoji=False, no_color=not color or None).print(table)
+
+
+def color_allowed(*, no_color: bool) -> bool:
+    """Whether colours may be used: not with ``--no-color``, a ``NO_COLOR`` that is not empty, or a dumb terminal."""
+    return not (no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb")

@@ -1,0 +1,132 @@
+"""The ``gpuctl`` program: its commands, its global options, and how its errors end.
+
+Nothing heavy is imported here or by the modules imported here: ``gpuctl --help`` must stay fast.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from gpuctl import __version__
+from gpuctl.cli.analyze import analyze
+from gpuctl.cli.common import Settings, color_allowed, message
+from gpuctl.cli.formats import formats
+from gpuctl.cli.ingest import ingest
+from gpuctl.core.errors import ExitCode, GpuctlError
+
+app = typer.Typer(
+    name="gpuctl",
+    help="Turn the logs of a GPU cluster into answers: who waited, why, and what the GPUs did meanwhile.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# one line a command, in the order that --help lists them in
+app.command()(analyze)
+app.command()(ingest)
+app.command()(formats)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"gpuctl {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def global_options(
+    context: typer.Context,
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print results as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback with an internal error.")] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="Print without colours (so does NO_COLOR).")] = False,
+) -> None:
+    """Take the options that stand before the command."""
+    del version
+    context.obj = Settings(json=json, quiet=quiet, debug=debug, color=color_allowed(no_color=no_color))
+
+
+def main() -> None:
+    """Run the program and exit with the code that `ExitCode` gives its outcome."""
+    for stream in (sys.stdout, sys.stderr):
+        # names from logs may hold characters that this terminal's encoding lacks
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    code = _run(debug="--debug" in sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = ExitCode.OK
+        _forget_stdout()
+    sys.exit(code)
+
+
+def _run(*, debug: bool) -> int:
+    try:
+        app(prog_name="gpuctl")
+    except SystemExit as end:
+        # Typer turns both into exits of its own
+        origin = _origin(end)
+        if isinstance(origin, BrokenPipeError):
+            # `gpuctl … | head`: the reader has seen what it wanted
+            _forget_stdout()
+            return ExitCode.OK
+        if type(origin) is KeyboardInterrupt:
+            message("gpuctl: interrupted")
+        return end.code if isinstance(end.code, int) else ExitCode.OK
+    except GpuctlError as error:
+        return _report(error, debug=debug)
+    except KeyboardInterrupt:
+        message("gpuctl: interrupted")
+        return ExitCode.INTERRUPTED
+    except Exception as error:
+        return _report_bug(error, debug=debug)
+    return ExitCode.OK
+
+
+def _origin(end: SystemExit) -> BaseException | None:
+    error: BaseException | None = end
+    while error is not None and not isinstance(error, (BrokenPipeError, KeyboardInterrupt)):
+        error = error.__context__
+    return error
+
+
+def _report(error: GpuctlError, *, debug: bool) -> int:
+    message(f"gpuctl: {error.message}")
+    if error.hint:
+        message(f"hint: {error.hint}")
+    if debug:
+        _traceback(error)
+    return error.exit_code
+
+
+def _report_bug(error: Exception, *, debug: bool) -> int:
+    if debug:
+        _traceback(error)
+    first = str(error).partition("\n")[0]
+    message(f"gpuctl: internal error: {type(error).__name__}: {first}"[:400])
+    message("hint: this is a fault of gpuctl: please report it with what `gpuctl --debug ...` prints")
+    return ExitCode.BUG
+
+
+def _traceback(error: BaseException) -> None:
+    import traceback
+
+    message("".join(traceback.format_exception(error)).rstrip())
+
+
+def _forget_stdout() -> None:
+    # otherwise the interpreter flushes once more at its end, and complains
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

@@ -1,0 +1,78 @@
+"""A progress bar on stderr for work that takes longer than a moment; only where a person can see it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from gpuctl.cli.common import visible
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.progress import Progress, TaskID
+
+PATIENCE_S = 0.5
+"""Nothing is shown before this many seconds have gone by."""
+_NAME_WIDTH = 40
+
+
+class Bar:
+    """Shows the file at hand and how many of its bytes are done; a context manager.
+
+    Args:
+        wanted: false keeps it silent; without a terminal on stderr it is silent anyway.
+        color: use colours.
+    """
+
+    def __init__(self, *, wanted: bool = True, color: bool = True) -> None:
+        self._wanted = wanted and sys.stderr.isatty()
+        self._color = color
+        self._since = time.monotonic()
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+        self._what = ""
+        self._total: int | None = None
+        self._done = 0
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def start(self, what: str, total: int) -> None:
+        """Begin with a file of `total` bytes (0 where that is not known)."""
+        text = visible(what)
+        self._what = text if len(text) <= _NAME_WIDTH else "…" + text[1 - _NAME_WIDTH :]
+        self._total = total or None
+        self._done = 0
+        self._show()
+
+    def advance(self, size: int) -> None:
+        """Note that `size` more bytes of it were read."""
+        self._done += size
+        self._show()
+
+    def _show(self) -> None:
+        if not self._wanted or time.monotonic() - self._since < PATIENCE_S:
+            return
+        if self._progress is None:
+            self._progress = _bar(color=self._color)
+            self._progress.start()
+            self._task = self._progress.add_task("", total=None)
+        if self._task is not None:
+            self._progress.update(self._task, description=self._what, total=self._total, completed=self._done)
+
+
+def _bar(*, color: bool) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False, no_color=not color or None)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True)

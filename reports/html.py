@@ -1,0 +1,218 @@
+"""Writes an analysis as one HTML page that needs nothing else: no network, no other file.
+
+Result tables are embedded up to a number of rows; tables with one row a job are not, only the points of
+the curves drawn from them. The page's security policy allows its own style and script, by hash, and
+nothing more; everything from logs is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, BinaryIO
+
+from gpuctl.core.results import Column, ResultTable
+from gpuctl.reports.charts import draw_all
+from gpuctl.reports.export import write_atomically
+from gpuctl.reports.flat import json_value
+from gpuctl.reports.summary import headlines
+from gpuctl.reports.text import plural, shown_columns, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    from gpuctl.core.results import Analysis, SourceInfo
+    from gpuctl.reports.charts import Drawing
+    from gpuctl.reports.drawing import Panel
+    from gpuctl.reports.text import ShownColumn
+
+TABLE_ROWS = 500
+"""At most so many rows of a table are in the page …"""
+
+PAGE_CELLS = 10_000
+"""… and at most so many cells of all tables: where there are more, every table gets fewer rows."""
+
+_FEWER_ROWS = (TABLE_ROWS, 250, 100, 50, 25)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """What a cell shows, and its exact value where that is something else (``v`` a number or time, ``j`` JSON)."""
+
+    text: str
+    v: str = ""
+    j: str = ""
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The embedded rows of a table."""
+
+    name: str
+    title: str
+    columns: tuple[ShownColumn, ...]
+    rows: tuple[tuple[_Cell, ...], ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class _Card:
+    """One result table in the page: its figures, its rows, and what they mean."""
+
+    table: ResultTable
+    drawings: tuple[Drawing, ...]
+    grid: _Grid | None
+
+
+def write_html(analysis: Analysis, path: Path) -> None:
+    """Write the report of an analysis.
+
+    Args:
+        analysis: what to report.
+        path: the file; it is replaced at the end, or left as it was.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    page = render_html(analysis).encode("utf-8", "backslashreplace")
+    write_atomically(path, lambda file: _put(file, page))
+
+
+def render_html(analysis: Analysis) -> str:
+    """Return the page as text; the same analysis gives the same text every time."""
+    style, early, script = (_asset(name) for name in ("report.css", "theme.js", "report.js"))
+    drawings = draw_all(analysis)
+    names = {t.name for t in analysis.tables}
+    cards = _cards(analysis, drawings)
+    policy = (
+        f"default-src 'none'; script-src {_hash(early)} {_hash(script)}; style-src {_hash(style)};"
+        " base-uri 'none'; form-action 'none'"
+    )
+    return _environment().get_template("report.html.j2").render(
+        analysis=analysis,
+        policy=policy,
+        style=style,
+        early=early,
+        script=script,
+        headlines=headlines(analysis),
+        sections=_sections(analysis, cards),
+        undrawn=[d for d in drawings if d.missing and d.table not in names],
+        without_rows=[c.table for c in cards if c.grid is None],
+        sources=_sources_grid(analysis.sources),
+        totals=_source_totals(analysis.sources),
+    )
+
+
+def _put(file: BinaryIO, page: bytes) -> None:
+    file.write(page)
+
+
+def _asset(name: str) -> str:
+    return files("gpuctl.reports").joinpath("assets", name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    folder = files("gpuctl.reports").joinpath("templates")
+    environment = Environment(
+        loader=FunctionLoader(lambda name: folder.joinpath(name).read_text("utf-8")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(visible=visible, island=_island, trusted=Markup, plural=plural)
+    return environment
+
+
+def _island(panels: Sequence[Panel]) -> Markup:
+    # JSON inside a script element: nothing in it may look like the element's end.
+    from markupsafe import Markup
+
+    text = json.dumps(panels, separators=(",", ":"), allow_nan=False)
+    for char in "<>&":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return Markup(text)  # noqa: S704 -- escaped a line above
+
+
+def _cards(analysis: Analysis, drawings: Sequence[Drawing]) -> tuple[_Card, ...]:
+    limit = _row_limit([t for t in analysis.tables if not t.detail])
+    return tuple(
+        _Card(
+            table=table,
+            drawings=tuple(d for d in drawings if d.table == table.name),
+            grid=None if table.detail else _grid(table, limit),
+        )
+        for table in analysis.tables
+    )
+
+
+def _row_limit(tables: Sequence[ResultTable]) -> int:
+    for limit in _FEWER_ROWS:
+        if sum(min(t.frame.height, limit) * len(t.columns) for t in tables) <= PAGE_CELLS:
+            return limit
+    return _FEWER_ROWS[-1]
+
+
+def _sections(analysis: Analysis, cards: Sequence[_Card]) -> list[tuple[str, str, list[_Card]]]:
+    titles = dict(analysis.sections)
+    for card in cards:
+        titles.setdefault(card.table.section, card.table.section.capitalize())
+    # A table of one row a job that no figure is drawn from has nothing to show here.
+    seen = [card for card in cards if card.grid is not None or card.drawings]
+    groups = [(key, title, [c for c in seen if c.table.section == key]) for key, title in titles.items()]
+    return [group for group in groups if group[2]]
+
+
+def _grid(table: ResultTable, limit: int) -> _Grid:
+    columns = shown_columns(table, limit)
+    rows = zip(*(tuple(map(_cell, column.cells, column.values)) for column in columns), strict=True)
+    return _Grid(table.name, table.title, columns, tuple(rows), table.frame.height)
+
+
+def _cell(text: str, value: object) -> _Cell:
+    if isinstance(value, str):
+        return _Cell(text, j="" if text == value else json.dumps(value))
+    exact = json_value(value)
+    if exact is None or isinstance(exact, bool):
+        return _Cell(text, j=json.dumps(exact))
+    plain = exact if isinstance(exact, str) else json.dumps(exact)
+    return _Cell(text, v="" if plain == text else plain)
+
+
+def _sources_grid(sources: Sequence[SourceInfo]) -> _Grid:
+    import polars as pl
+
+    columns = (
+        Column("path", "-", "The file, as found; members of archives as archive!member."),
+        Column("format", "-", "The format it was read as."),
+        Column("rows_in", "-", "Rows read: those loaded and those rejected."),
+        Column("rows_loaded", "-", "Rows that are in the store."),
+        Column("rows_rejected", "-", "Rows that could not be read; the store keeps each with its reason."),
+        Column("bytes", "-", "Its size, decompressed."),
+        Column("sha256", "-", "Of its bytes."),
+    )
+    names = [c.name for c in columns]
+    schema = {n: pl.Int64 if n.startswith(("rows", "bytes")) else pl.String for n in names}
+    frame = pl.DataFrame([[getattr(s, n) for n in names] for s in sources], schema=schema, orient="row")
+    table = ResultTable("sources", "provenance", "Sources", "", "", (), columns, frame)
+    return _grid(table, TABLE_ROWS // 2)
+
+
+def _source_totals(sources: Sequence[SourceInfo]) -> dict[str, int]:
+    return {n: sum(getattr(s, n) for s in sources) for n in ("rows_in", "rows_loaded", "rows_rejected")}

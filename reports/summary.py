@@ -1,0 +1,103 @@
+"""The few figures that a report starts with, each taken from a result table that the report also shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuctl.reports.charts import CAUSES
+from gpuctl.reports.text import heading, shown, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+    from gpuctl.core.results import Analysis, ResultTable
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One figure of the summary.
+
+    Attributes:
+        label: what it is.
+        value: the figure, rounded.
+        unit: its unit.
+        detail: what to know beside it.
+        table: the result table it was taken from.
+    """
+
+    label: str
+    value: str
+    unit: str
+    detail: str
+    table: str
+
+
+def headlines(analysis: Analysis) -> tuple[Headline, ...]:
+    """Return the figures that this analysis has tables for."""
+    found = (
+        make(table) for name, columns, make in _SOURCES if (table := _usable(analysis.table(name), columns)) is not None
+    )
+    return tuple(headline for headline in found if headline is not None)
+
+
+def _usable(table: ResultTable | None, columns: tuple[str, ...]) -> ResultTable | None:
+    if table is None or table.frame.height == 0 or not set(columns) <= set(table.frame.columns):
+        return None
+    return table
+
+
+def _jobs(table: ResultTable) -> Headline | None:
+    rows = table.frame.sort("jobs", descending=True, maintain_order=True)
+    state, share = visible(str(rows["state"][0])), rows["jobs_pct"][0]
+    return Headline("Jobs", shown(table.frame["jobs"].sum()), "", f"{shown(share, '%')} % {state}", table.name)
+
+
+def _gpu_hours(table: ResultTable) -> Headline | None:
+    lost = table.frame.filter(table.frame["state"].cast(str) != "completed")["gpu_hours_pct"].sum()
+    value = shown(round(float(table.frame["gpu_hours"].sum())))
+    return Headline("GPU-hours", value, "", f"{shown(float(lost), '%')} % in jobs that did not complete", table.name)
+
+
+def _busy(table: ResultTable) -> Headline | None:
+    frame = table.frame.select("ts", "gpus_busy", "gpus_total").drop_nulls().sort("ts")
+    seconds = frame["ts"].diff().dt.total_microseconds().slice(1) / 1e6
+    length = float(seconds.sum() or 0)
+    if length <= 0:
+        return None
+    busy, total = (float((frame[c].head(-1) * seconds).sum()) / length for c in ("gpus_busy", "gpus_total"))
+    if total <= 0:
+        return None
+    return Headline(
+        "GPUs allocated", shown(100 * busy / total, "%"), "%", f"{busy:,.0f} of {total:,.0f} on average", table.name
+    )
+
+
+def _waiting(table: ResultTable) -> Headline | None:
+    names = {c.name: heading(c)[0] for c in table.columns}
+    hours = {c: float(table.frame[c].sum()) for c in CAUSES if c in table.frame.columns}
+    total = sum(hours.values())
+    if total <= 0:
+        return None
+    most = sorted(hours, key=lambda c: -hours[c])[:2]
+    shares = ", ".join(f"{shown(100 * hours[c] / total, '%')} % {names[c]}" for c in most)
+    return Headline("Time in queue", shown(total), "h", shares, table.name)
+
+
+def _utilization(table: ResultTable) -> Headline | None:
+    frame = table.frame.drop_nulls(["gpu_minutes", "mean_pct"])
+    minutes = float(frame["gpu_minutes"].sum())
+    if minutes <= 0:
+        return None
+    mean = float((frame["gpu_minutes"] * frame["mean_pct"]).sum()) / minutes
+    return Headline("GPU utilization", shown(mean, "%"), "%", "mean over the GPU-minutes of jobs", table.name)
+
+
+_SOURCES: tuple[tuple[str, tuple[str, ...], Callable[[ResultTable], Headline | None]], ...] = (
+    ("status", ("state", "jobs", "jobs_pct"), _jobs),
+    ("status", ("state", "gpu_hours", "gpu_hours_pct"), _gpu_hours),
+    ("occupancy", ("ts", "gpus_busy", "gpus_total"), _busy),
+    ("delay_by_size", (), _waiting),
+    ("gpu_util_by_servers", ("gpu_minutes", "mean_pct"), _utilization),
+)
