@@ -23,7 +23,7 @@ demo: $(VENV)/.installed-run ## analyze sample_data/ and say where the HTML page
 	@rm -rf "$(DEMO)" && mkdir -p "$(DEMO)"
 	@$(BIN)/gpuctl analyze sample_data/philly \
 		--quotas sample_data/philly/truth/quotas.csv --racks sample_data/philly/truth/racks.csv \
-		--db "$(DEMO)/trace.duckdb" --html "$(DEMO)/report.html"
+		--borrow-below 0.8 --html "$(DEMO)/report.html"
 	@echo "The report is $(abspath $(DEMO))/report.html: open it in a browser."
 
 test: check unit ## everything that CI runs: lint, types, import contracts, tests

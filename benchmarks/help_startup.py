@@ -20,13 +20,14 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = 1.5
+MADE_BY_TYPER = {"--help", "--install-completion", "--show-completion"}
 PLAIN = "rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True"
 
 
 def parameters(command: Any) -> str:
     """Return the source of a function's parameters that make the options and arguments of a Typer command."""
     lines = []
-    for number, param in enumerate(p for p in command.params if "--help" not in p.opts):
+    for number, param in enumerate(p for p in command.params if not MADE_BY_TYPER & set(p.opts)):
         kind = "bool" if getattr(param, "is_flag", False) else "str"
         text = repr(getattr(param, "help", None) or "")
         if param.param_type_name == "argument":
@@ -50,10 +51,10 @@ def bare_program(settings: str) -> tuple[str, int, int]:
         "from typing import Annotated, Optional",
         "import typer",
         f"app = typer.Typer({settings})",
-        f"@app.callback()\ndef top(\n{parameters(group).replace('--install-completion', '--install-c')}\n) -> None:",
+        f"@app.callback()\ndef top(\n{parameters(group)}\n) -> None:",
         f"    {group.help!r}",
     ]
-    options = 0
+    options = len(group.params)
     for name, command in group.commands.items():
         function = name.replace("-", "_")
         parts.append(f"@app.command({name!r})\ndef {function}(\n{parameters(command)}\n) -> None:")

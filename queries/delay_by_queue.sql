@@ -24,4 +24,5 @@ SELECT CASE WHEN grouping(queue) = 1 THEN 'all' ELSE queue END AS queue, count(*
        sum(wait_s * gpus) / 3600 AS wait_gpu_h
 FROM base_delays
 GROUP BY GROUPING SETS ((queue), ())
+HAVING count(*) > 0
 ORDER BY grouping(queue), wait_h DESC, queue

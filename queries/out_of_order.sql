@@ -16,4 +16,5 @@ SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS si
        100.0 * count(*) FILTER (overtook_gpus > 0 AND overtook_harmless) / nullif(count(*) FILTER (overtook_gpus > 0), 0) AS harmless_pct
 FROM base_delays
 GROUP BY GROUPING SETS ((size_bucket), ())
+HAVING count(*) > 0
 ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8'], size_bucket)

@@ -5,7 +5,7 @@
 -- column: cluster | - | the cluster's name in the store
 -- column: jobs | jobs | jobs in the log, whatever became of them
 -- column: attempts | attempts | times that a job's gang was put on GPUs
--- column: users | users | distinct users
+-- column: users | users | distinct users; empty where the source names none
 -- column: queues | queues | distinct queues (virtual clusters)
 -- column: machines | machines | machines in the machine list or seen in use
 -- column: gpus | GPUs | sum over machines of the larger of the label and the highest GPU index in use + 1
@@ -30,7 +30,7 @@ size AS (
 SELECT $cluster AS cluster,
        (SELECT count(*) FROM base_jobs) AS jobs,
        (SELECT count(*) FROM base_attempts) AS attempts,
-       (SELECT count(DISTINCT "user") FROM base_jobs) AS users,
+       (SELECT nullif(count(DISTINCT "user"), 0) FROM base_jobs) AS users,
        (SELECT count(DISTINCT queue) FROM base_jobs) AS queues,
        size.machines, size.gpus, size.gpus_labelled,
        log.first_submit_ts,

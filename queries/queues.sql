@@ -4,14 +4,14 @@
 -- population: {jobs} jobs, {attempts} attempts.
 -- column: queue | - | queue or virtual cluster
 -- column: jobs | jobs | jobs submitted to it
--- column: users | users | distinct users
+-- column: users | users | distinct users; empty where the source names none
 -- column: gpu_hours | GPU-h | GPU time of its jobs under the chosen duration (--duration)
 -- column: gpu_hours_pct | % | share of all queues' GPU-hours
 -- column: quota_gpus | GPUs | its quota
 -- column: quota_source | - | given (--quotas), configured (in the logs) or inferred: the most GPUs it held right after a start of its own, a lower bound
 -- column: wait_p50_min | min | median wait of its attempts
 -- column: wait_p95_min | min | 95th percentile of the wait of its attempts
-SELECT j.queue, count(*) AS jobs, count(DISTINCT j."user") AS users,
+SELECT j.queue, count(*) AS jobs, nullif(count(DISTINCT j."user"), 0) AS users,
        coalesce(sum(j.gpus * j.run_s), 0) / 3600 AS gpu_hours,
        100 * coalesce(sum(j.gpus * j.run_s), 0) / nullif(sum(sum(j.gpus * j.run_s)) OVER (), 0) AS gpu_hours_pct,
        any_value(q.quota_gpus) AS quota_gpus, any_value(q.quota_source) AS quota_source,

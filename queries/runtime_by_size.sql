@@ -18,4 +18,5 @@ SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS si
        quantile_cont(minutes, 0.95) AS p95_min, quantile_cont(minutes, 0.99) AS p99_min
 FROM base_runs
 GROUP BY GROUPING SETS ((size_bucket), ())
+HAVING count(*) > 0
 ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8'], size_bucket)

@@ -15,9 +15,9 @@
 -- column: gpu_hours_sum_pct | % | its share
 -- column: gpu_hours_last | GPU-h | GPU time, duration = last attempt only
 -- column: gpu_hours_last_pct | % | its share
-WITH by_state AS (
+WITH by_state AS MATERIALIZED (
     SELECT CASE WHEN grouping(state) = 1 THEN 'all' ELSE state END AS state,
-           CASE WHEN grouping(state) = 1 THEN '' ELSE source_state END AS source_state,
+           CASE WHEN grouping(state) = 1 THEN NULL ELSE source_state END AS source_state,
            grouping(state) AS is_total,
            count(*) AS jobs,
            coalesce(sum(gpus * run_s), 0) / 3600 AS gpu_hours,

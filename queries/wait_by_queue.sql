@@ -2,6 +2,7 @@
 -- section: queueing
 -- question: Which queues wait, and for gangs of which size?
 -- population: {waits} waits, as in wait_by_size; rows with 'all' are the queue's every size.
+-- needs: attempts
 -- column: queue | - | queue or virtual cluster
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size
 -- column: waits | waits | how many

@@ -2,6 +2,7 @@
 -- section: queueing
 -- question: How long do attempts wait for their GPUs?
 -- population: {waits} waits; an attempt's wait begins with submission, a retry's with the end of the attempt before. {attempts_without_wait} attempts have none: a time is missing, or attempts overlap. Size buckets by GPUs.
+-- needs: attempts
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size
 -- column: waits | waits | how many
 -- column: mean_min | min | mean wait
@@ -18,4 +19,5 @@ SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS si
        quantile_cont(minutes, 0.95) AS p95_min, quantile_cont(minutes, 0.99) AS p99_min
 FROM base_waits
 GROUP BY GROUPING SETS ((size_bucket), ())
+HAVING count(*) > 0
 ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8'], size_bucket)

@@ -2,6 +2,7 @@
 -- section: queueing
 -- question: What share of waits is at most so long, by queue and gang size?
 -- population: {waits} waits, as in wait_by_size; queue 'all' is every queue. y is 100 i / (n - 1) for the i-th shortest, counted from 0, as in the published notebook. At most 400 points a curve for all queues and 100 for one, evenly spaced in rank, the ends kept.
+-- needs: attempts
 -- detail: yes
 -- column: queue | - | queue or virtual cluster; 'all' is every queue
 -- column: size_bucket | GPUs | GPUs of the gang

@@ -2,6 +2,7 @@
 -- section: queueing
 -- question: How long was each wait, under the chosen definition?
 -- population: {waits} waits, as in wait_by_size.
+-- needs: attempts
 -- detail: yes
 -- column: job | - | the source's job id
 -- column: attempt | - | number of the attempt, from 0

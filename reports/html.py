@@ -95,18 +95,22 @@ def render_html(analysis: Analysis) -> str:
         f"default-src 'none'; script-src {_hash(early)} {_hash(script)}; style-src {_hash(style)};"
         " base-uri 'none'; form-action 'none'"
     )
-    return _environment().get_template("report.html.j2").render(
-        analysis=analysis,
-        policy=policy,
-        style=style,
-        early=early,
-        script=script,
-        headlines=headlines(analysis),
-        sections=_sections(analysis, cards),
-        undrawn=[d for d in drawings if d.missing and d.table not in names],
-        without_rows=[c.table for c in cards if c.grid is None],
-        sources=_sources_grid(analysis.sources),
-        totals=_source_totals(analysis.sources),
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            analysis=analysis,
+            policy=policy,
+            style=style,
+            early=early,
+            script=script,
+            headlines=headlines(analysis),
+            sections=_sections(analysis, cards),
+            undrawn=[d for d in drawings if d.missing and d.table not in names],
+            without_rows=[c.table for c in cards if c.grid is None],
+            sources=_sources_grid(analysis.sources),
+            totals=_source_totals(analysis.sources),
+        )
     )
 
 

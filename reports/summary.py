@@ -11,7 +11,6 @@ from gpuctl.reports.text import heading, shown, visible
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
     from gpuctl.core.results import Analysis, ResultTable
 
 

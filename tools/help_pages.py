@@ -14,19 +14,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "cli.md"
+AS_GPUCTL = "import sys; sys.argv[0] = 'gpuctl'; from gpuctl.cli.main import main; main()"
+"""What the console script does, whether or not it is installed."""
 START = "<!-- Help pages, written by `make docs`: do not edit below. -->"
 END = "<!-- End of the help pages. -->"
 
 
 def help_page(*command: str) -> str:
-    """Return what ``gpuctl COMMAND --help`` prints on a terminal 100 columns wide.
+    """Return what ``gpuctl COMMAND --help`` prints on a terminal 80 columns wide.
 
     Raises:
         subprocess.CalledProcessError: the program did not exit with 0.
     """
     done = subprocess.run(
-        [sys.executable, "-m", "gpuctl", *command, "--help"],
-        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-c", AS_GPUCTL, *command, "--help"],
+        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,

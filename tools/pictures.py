@@ -3,7 +3,8 @@
 python tools/pictures.py [COMMAND ...]   (the command of `make demo` unless another is given)
 
 Needs a Chromium. The terminal is a pseudo-terminal 112 columns wide; what the program writes there is turned into
-HTML and drawn by the browser. Progress, which goes to standard error, is not part of the picture.
+HTML and drawn by the browser. Progress, which goes to standard error, is not part of the picture. The pictures go to
+docs/images, or to the folder named by the environment variable IMAGES.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ LINES = 46
 
 DEMO = (
     "gpuctl analyze sample_data/philly --quotas sample_data/philly/truth/quotas.csv"
-    " --racks sample_data/philly/truth/racks.csv"
+    " --racks sample_data/philly/truth/racks.csv --borrow-below 0.8"
 )
 DARK = ("282c34", "e06c75", "98c379", "e5c07b", "61afef", "c678dd", "56b6c2", "c8ccd4")
 BRIGHT = ("5c6370", "f0828a", "acd78f", "f5d48f", "7fc3fa", "d692eb", "70cad6", "f0f2f6")

@@ -60,7 +60,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         ),
         holdings,
         servers,
-        table["quota_gpus"].to_numpy(),
+        table["quota_gpus"].fill_null(np.inf).to_numpy(),
         borrow_below,
     )
     store.view("delay_rows", _delay_rows(waited, found, placements, machines))
@@ -77,14 +77,16 @@ def _configured(store: Store) -> dict[str, float]:
 def _quotas(
     queues: list[str], given: dict[str, float], inferred: np.ndarray, *, configured: dict[str, float]
 ) -> tuple[pl.DataFrame, str, list[str]]:
-    rows = []
+    rows: list[tuple[str, float | None, str | None]] = []
     for queue, guess in zip(queues, inferred.tolist(), strict=True):
         if queue in given:
             rows.append((queue, given[queue], "given"))
         elif queue in configured:
             rows.append((queue, configured[queue], "configured"))
-        else:
+        elif guess > 0:
             rows.append((queue, guess, "inferred"))
+        else:
+            rows.append((queue, None, None))
     table = pl.DataFrame(
         rows, schema={"queue": pl.String, "quota_gpus": pl.Float64, "quota_source": pl.String}, orient="row"
     )

@@ -27,7 +27,8 @@ class Options:
     Attributes:
         cluster: which cluster of the store; may be left out where it holds only one.
         definition: ``gpuctl``, or ``notebook`` for the published notebook's waits and run times.
-        duration: a job's run time: ``span`` (last end - first start), ``sum`` (over attempts), ``last`` (attempt).
+        duration: a job's run time: ``span`` (last end - first start), ``sum`` (over attempts), ``last`` (attempt);
+            None for ``span``, or ``sum`` where the source tells nothing else.
         quotas: GPUs of each queue's quota, as the user gave them.
         racks: rack of each machine, as the user gave them.
         borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0 never.
@@ -38,7 +39,7 @@ class Options:
 
     cluster: str | None = None
     definition: Literal["gpuctl", "notebook"] = "gpuctl"
-    duration: Literal["span", "sum", "last"] = "span"
+    duration: Literal["span", "sum", "last"] | None = None
     quotas: dict[str, float] = field(default_factory=dict)
     racks: dict[str, str] = field(default_factory=dict)
     borrow_below: float = 0.0
@@ -93,6 +94,12 @@ class _Prepared:
     warnings: tuple[str, ...]
 
 
+def _known_duration(store: Store, cluster: str) -> str:
+    spans = store.value("SELECT count(run_span_s) FROM jobs WHERE cluster = $cluster", {"cluster": cluster})
+    sums = store.value("SELECT count(run_sum_s) FROM jobs WHERE cluster = $cluster", {"cluster": cluster})
+    return "sum" if sums and not spans else "span"
+
+
 def _choose_cluster(store: Store, name: str | None) -> str:
     known = store.frame("SELECT cluster FROM clusters ORDER BY cluster")["cluster"].to_list()
     if name is not None and name not in known:
@@ -115,7 +122,7 @@ def _prepare(
     store: Store, cluster: str, options: Options, *, telemetry: bool, tell: Callable[[str, int, int], None]
 ) -> _Prepared:
     notebook = options.definition == "notebook"
-    duration = "span" if notebook else options.duration
+    duration = "span" if notebook else options.duration or _known_duration(store, cluster)
     chosen = {"cluster": cluster, "duration": duration}
     for name in ("jobs", "attempts", "placements", "machines", "queues", "runs", "notebook_attempts"):
         _base(store, name, chosen)

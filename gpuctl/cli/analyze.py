@@ -98,9 +98,12 @@ def analyze(
         Definition, typer.Option(help="Waits and run times as gpuctl defines them, or as the published notebook does.")
     ] = Definition.GPUCTL,
     duration: Annotated[
-        Duration,
-        typer.Option(help="A job's duration: last end - first start, sum of its attempts, or its last attempt."),
-    ] = Duration.SPAN,
+        Duration | None,
+        typer.Option(
+            help="A job's duration: last end - first start, sum of its attempts, or its last attempt. "
+            "span, or sum where the source tells nothing else, unless given."
+        ),
+    ] = None,
     reference: Annotated[
         Reference | None, typer.Option(help="Print published values beside ours.")
     ] = None,
@@ -158,7 +161,7 @@ def analyze(
 def _options(
     cluster: str | None,
     definition: Definition,
-    duration: Duration,
+    duration: Duration | None,
     quotas: Path | None,
     racks: Path | None,
     borrow_below: float,
@@ -171,7 +174,7 @@ def _options(
     return Options(
         cluster=cluster,
         definition=definition.value,
-        duration=duration.value,
+        duration=duration.value if duration else None,
         quotas=read_quotas(quotas) if quotas else {},
         racks=read_racks(racks) if racks else {},
         borrow_below=borrow_below,

@@ -27,7 +27,7 @@ _BATCH_ROWS = 200_000
 _GPU_INDEX = {f"gpu{i}": i for i in range(1024)}
 _NUMBERED_GPU = re.compile(r"gpu\d+", re.ASCII)
 # A whole job begins with any key but those of the objects inside it.
-_JOB_START = re.compile(r'\{\s{0,32}"(?!(?:start_time|end_time|detail|ip|gpus)")')
+_JOB_START = re.compile(r'\{\s{0,32}"(?!(?:start_time|end_time|detail|ip|gpus)")[^"]{1,64}"')
 
 
 class Gang(NamedTuple):

@@ -1,0 +1,197 @@
+"use strict";
+(function () {
+  const root = document.documentElement;
+  const all = (selector, from) => Array.from((from || document).querySelectorAll(selector));
+
+  // ---- theme
+
+  const themeButton = document.querySelector(".theme");
+  function showTheme(theme) {
+    root.dataset.theme = theme;
+    themeButton.setAttribute("aria-pressed", String(theme === "dark"));
+    themeButton.textContent = theme === "dark" ? "Light" : "Dark";
+    themeButton.setAttribute("aria-label", theme === "dark" ? "Change to the light theme" : "Change to the dark theme");
+  }
+  showTheme(root.dataset.theme);
+  themeButton.addEventListener("click", () => {
+    showTheme(root.dataset.theme === "dark" ? "light" : "dark");
+    try { localStorage.setItem("gpuctl-theme", root.dataset.theme); } catch (error) { /* not remembered, then */ }
+  });
+
+  // ---- contents: closed on a narrow screen, and the section in view is marked
+
+  const contents = document.querySelector(".contents details");
+  const narrow = matchMedia("(max-width: 60rem)");
+  const fold = () => { contents.open = !narrow.matches; };
+  narrow.addEventListener("change", fold);
+  fold();
+  contents.addEventListener("click", (event) => {
+    if (narrow.matches && event.target.closest("a")) contents.open = false;
+  });
+  const links = new Map(all(".contents a").map((a) => [a.getAttribute("href").slice(1), a]));
+  const inView = new Set();
+  const watcher = new IntersectionObserver((entries) => {
+    entries.forEach((e) => (e.isIntersecting ? inView.add(e.target.id) : inView.delete(e.target.id)));
+    const first = all("#summary, .card, #provenance").find((s) => inView.has(s.id) && links.has(s.id));
+    links.forEach((a, id) => (first && id === first.id ? a.setAttribute("aria-current", "true") : a.removeAttribute("aria-current")));
+  }, { rootMargin: "-10% 0px -55% 0px" });
+  all("#summary, .card, #provenance").forEach((section) => watcher.observe(section));
+
+  // ---- tables
+
+  const exact = (cell) => {
+    if (cell.dataset.j !== undefined) return JSON.parse(cell.dataset.j);
+    return cell.dataset.v !== undefined ? cell.dataset.v : cell.textContent;
+  };
+  const quoted = (value) => {
+    if (value === null) return "";
+    const text = String(value);
+    return text === "" || /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
+  };
+  const collator = new Intl.Collator("en", { numeric: true });
+  const compare = { number: (a, b) => a - b, time: (a, b) => (a < b ? -1 : a > b ? 1 : 0), text: collator.compare };
+
+  function sortBy(table, heads, index, rows) {
+    const head = heads[index];
+    const next = { none: "ascending", ascending: "descending", descending: "none" }[head.getAttribute("aria-sort")];
+    heads.forEach((h) => h.setAttribute("aria-sort", h === head ? next : "none"));
+    let ordered = rows;
+    if (next !== "none") {
+      const sign = next === "ascending" ? 1 : -1;
+      const order = compare[head.dataset.kind];
+      const keyed = rows.map((row) => [exact(row.cells[index]), row]);
+      const missing = (value) => value === null || value === undefined;
+      keyed.sort(([a], [b]) => (missing(a) || missing(b) ? missing(a) - missing(b) : sign * order(a, b)));
+      ordered = keyed.map(([, row]) => row);
+    }
+    table.tBodies[0].append(...ordered);
+  }
+
+  function download(name, text) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
+  all(".grid").forEach((grid) => {
+    const table = grid.querySelector("table");
+    const heads = all("thead th", table);
+    const rows = all("tbody tr", table);
+    const count = grid.querySelector(".count");
+    const whole = count.textContent;
+    heads.forEach((head, index) => {
+      head.querySelector("button").addEventListener("click", () => sortBy(table, heads, index, rows));
+    });
+    grid.querySelector(".filter").addEventListener("input", (event) => {
+      const wanted = event.target.value.trim().toLowerCase();
+      rows.forEach((row) => { row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted); });
+      const left = rows.filter((row) => !row.hidden).length;
+      count.textContent = left === rows.length ? whole : left.toLocaleString("en") + " of " + whole;
+    });
+    grid.querySelector(".csv").addEventListener("click", () => {
+      const lines = [heads.map((head) => quoted(head.dataset.name)).join(",")];
+      all("tbody tr", table).forEach((row) => {
+        if (!row.hidden) lines.push(Array.from(row.cells, (cell) => quoted(exact(cell))).join(","));
+      });
+      download(grid.dataset.name + ".csv", lines.join("\n") + "\n");
+    });
+  });
+
+  // ---- figures: values at the place that is pointed at
+
+  const round = (value) => {
+    const size = Math.abs(value);
+    return value.toLocaleString("en", { maximumFractionDigits: size >= 100 ? 0 : size >= 10 ? 1 : 2 });
+  };
+  const place = {
+    minutes: (x) => (x < 1 ? round(x * 60) + " s" : x < 60 ? round(x) + " min" : x < 1440 ? round(x / 60) + " h" : round(x / 1440) + " d"),
+    share: (x) => round(x) + " %",
+    time: (x) => new Date(x).toISOString().slice(0, 16).replace("T", " ") + " UTC",
+  };
+
+  function scales(panel) {
+    const log = panel.scale === "minutes";
+    const [a, b] = panel.x.map((v) => (log ? Math.log(v) : v));
+    const [left, top, width, height] = panel.box;
+    const [low, high] = panel.y;
+    return {
+      value: (x) => { const v = a + ((x - left) / width) * (b - a); return log ? Math.exp(v) : v; },
+      across: (v) => left + (((log ? Math.log(v) : v) - a) / (b - a)) * width,
+      down: (y) => top + (1 - (y - low) / (high - low)) * height,
+    };
+  }
+
+  // The last point at or before x: between its points a curve is level.
+  function level(curve, x) {
+    let low = 0, high = curve.x.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (curve.x[middle] <= x) low = middle + 1; else high = middle;
+    }
+    return low === 0 ? null : curve.y[low - 1];
+  }
+
+  function element(name, attributes) {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
+    return made;
+  }
+
+  all(".figure").forEach((figure) => {
+    const island = figure.querySelector(".points");
+    if (!island) return;
+    const panels = JSON.parse(island.textContent);
+    const svg = figure.querySelector("svg.chart");
+    const readout = figure.querySelector(".readout");
+    const hint = readout.innerHTML;
+    const marks = element("g", { class: "marks", "aria-hidden": "true" });
+    svg.append(marks);
+    let focus = { panel: 0, share: 0.5 };
+
+    function read() {
+      const panel = panels[focus.panel], scale = scales(panel), [left, top, width, height] = panel.box;
+      const x = scale.value(left + focus.share * width);
+      const at = left + focus.share * width;
+      marks.replaceChildren(element("line", { x1: at, x2: at, y1: top, y2: top + height, class: "cursor" }));
+      const list = panel.curves.map((curve) => {
+        const y = level(curve, x);
+        const shown = y === null ? (panel.unit === "%" ? 0 : null) : y;
+        if (shown !== null) {
+          marks.append(element("circle", { cx: at, cy: scale.down(shown), r: 4, fill: curve.s ? "var(--s" + curve.s + ")" : "currentColor" }));
+        }
+        return curve.name + " " + (shown === null ? "–" : round(shown)) + (panel.unit && shown !== null ? " " + panel.unit : "");
+      });
+      readout.textContent = (panel.title ? panel.title + ", " : "") + place[panel.scale](x) + ": " + list.join(" · ");
+    }
+
+    function point(event) {
+      const box = svg.getBoundingClientRect(), view = svg.viewBox.baseVal;
+      const x = ((event.clientX - box.left) / box.width) * view.width;
+      const y = ((event.clientY - box.top) / box.height) * view.height;
+      const index = panels.findIndex(({ box: [l, t, w, h] }) => x >= l - 8 && x <= l + w + 8 && y >= t - 12 && y <= t + h + 24);
+      if (index < 0) return;
+      const [left, , width] = panels[index].box;
+      focus = { panel: index, share: Math.min(1, Math.max(0, (x - left) / width)) };
+      read();
+    }
+
+    svg.addEventListener("pointermove", point);
+    svg.addEventListener("pointerdown", point);
+    svg.addEventListener("pointerleave", () => {
+      if (document.activeElement !== svg) { marks.replaceChildren(); readout.innerHTML = hint; }
+    });
+    svg.addEventListener("blur", () => { marks.replaceChildren(); readout.innerHTML = hint; });
+    svg.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -0.01, ArrowRight: 0.01 }[event.key];
+      const turn = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+      if (step) focus.share = Math.min(1, Math.max(0, focus.share + step * (event.shiftKey ? 10 : 1)));
+      else if (turn && panels.length > 1) focus.panel = (focus.panel + turn + panels.length) % panels.length;
+      else if (event.key === "Home" || event.key === "End") focus.share = event.key === "Home" ? 0 : 1;
+      else return;
+      event.preventDefault();
+      read();
+    });
+  });
+})();
