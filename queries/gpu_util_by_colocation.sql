@@ -19,7 +19,7 @@ ranked AS (
     FROM folded
 )
 SELECT gpus, CASE WHEN colocated THEN 'colocated' ELSE 'dedicated' END AS colocation, any_value(n)::BIGINT AS gpu_minutes,
-       sum(total) / sum(samples) AS mean_pct,
+       sum(total) / sum(samples) / 1e6 AS mean_pct,
        min(tenth) FILTER (upto >= 0.50 * n) / 10 AS p50_pct, min(tenth) FILTER (upto >= 0.90 * n) / 10 AS p90_pct,
        100.0 * coalesce(sum(samples) FILTER (tenth = 0), 0) / any_value(n) AS idle_pct
 FROM ranked

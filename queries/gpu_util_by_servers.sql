@@ -18,7 +18,7 @@ ranked AS (
     SELECT *, sum(samples) OVER (PARTITION BY gpus, servers ORDER BY tenth) AS upto, sum(samples) OVER (PARTITION BY gpus, servers) AS n
     FROM folded
 )
-SELECT gpus, servers, any_value(n)::BIGINT AS gpu_minutes, sum(total) / sum(samples) AS mean_pct,
+SELECT gpus, servers, any_value(n)::BIGINT AS gpu_minutes, sum(total) / sum(samples) / 1e6 AS mean_pct,
        min(tenth) FILTER (upto >= 0.50 * n) / 10 AS p50_pct, min(tenth) FILTER (upto >= 0.90 * n) / 10 AS p90_pct,
        min(tenth) FILTER (upto >= 0.95 * n) / 10 AS p95_pct,
        100.0 * coalesce(sum(samples) FILTER (tenth = 0), 0) / any_value(n) AS idle_pct

@@ -13,7 +13,7 @@ WITH ranked AS (
     SELECT *, sum(samples) OVER (PARTITION BY measure ORDER BY tenth) AS upto, sum(samples) OVER (PARTITION BY measure) AS n
     FROM base_host_histogram
 )
-SELECT measure, any_value(n)::BIGINT AS samples, sum(total) / sum(samples) AS mean_pct,
+SELECT measure, any_value(n)::BIGINT AS samples, sum(total) / sum(samples) / 1e6 AS mean_pct,
        min(tenth) FILTER (upto >= 0.10 * n) / 10 AS p10_pct, min(tenth) FILTER (upto >= 0.50 * n) / 10 AS p50_pct,
        min(tenth) FILTER (upto >= 0.90 * n) / 10 AS p90_pct
 FROM ranked

@@ -111,7 +111,7 @@ def grouped(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     rows, remarks = _weightiest(frame.drop_nulls([chart.x, chart.series, bar]), chart.weight, heads[chart.weight])
     kinds = () if rows[chart.series].dtype.is_numeric() else tuple(dict.fromkeys(_texts(rows, chart.series)))
     figure = blank_figure(320)
-    box = (64.0, 30.0, WIDTH - 64.0 - 8, 320.0 - 30 - (30 if kinds else 50))
+    box = (70.0, 30.0, WIDTH - 70.0 - 8, 320.0 - 30 - (30 if kinds else 50))
     at, spans = _positions(rows[chart.x].to_list())
     axes = _upright_axes(figure, box, at)
     for x, row in zip(at, rows.iter_rows(named=True), strict=True):
@@ -145,7 +145,7 @@ def _upright_axes(figure: Figure, box: tuple[float, float, float, float], at: Se
     axes = add_axes(figure, box)
     axes.grid(visible=False, axis="x")
     axes.set_ylim(0, 100)
-    axes.set_yticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100 %"])
+    axes.set_yticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100"])
     axes.set_xticks([])
     axes.set_xlim(-0.8, at[-1] + 0.8)
     return axes
@@ -162,7 +162,7 @@ def _line_below(
 ) -> None:
     # A row of numbers under the bars, with its name to the left; each spans the bars from first to last.
     scale = box[2] / (last + 1.6)
-    write(figure, 54, y, title, ha="right")
+    write(figure, 60, y, title, ha="right")
     for label, begin, end in labels:
         write(figure, box[0] + ((begin + end) / 2 + 0.8) * scale, y, label, ha="center")
 

@@ -42,12 +42,12 @@ CHARTS = (
     Chart(
         "chart-runtime-cdf", "runtime_cdf", "cdf", "Run time by job size",
         x="minutes", y=("cdf_pct",), series="size_bucket", scale="minutes", each="GPU",
-        x_title="run time (logarithmic)", y_title="share of jobs that ran at most so long",
+        x_title="run time (logarithmic)", y_title="% of jobs that ran at most so long",
     ),
     Chart(
         "chart-wait-cdf", "wait_cdf", "cdf", "Queueing delay by job size, all queues",
         x="minutes", y=("cdf_pct",), series="size_bucket", where=(("queue", "all"),), scale="minutes", each="GPU",
-        x_title="queueing delay (logarithmic)", y_title="share of jobs that waited at most so long",
+        x_title="queueing delay (logarithmic)", y_title="% of jobs that waited at most so long",
     ),
     Chart(
         "chart-delay-by-size", "delay_by_size", "stacked", "Hours waited by cause and job size",
@@ -59,22 +59,22 @@ CHARTS = (
     ),
     Chart(
         "chart-gpu-util-by-servers", "gpu_util_by_servers", "grouped", "GPU utilization by job size and servers",
-        x="gpus", series="servers", y=("mean_pct", "p50_pct"), weight="gpu_minutes", y_title="GPU utilization",
+        x="gpus", series="servers", y=("mean_pct", "p50_pct"), weight="gpu_minutes", y_title="GPU utilization, %",
     ),
     Chart(
         "chart-gpu-util-cdf", "gpu_util_cdf", "cdf", "GPU utilization by job size and final state",
         x="util_pct", y=("cdf_pct",), series="state", facet="size", each="GPU",
-        x_title="GPU utilization", y_title="share of GPU-minutes",
+        x_title="GPU utilization, %", y_title="% of GPU-minutes at most so high",
     ),
     Chart(
         "chart-gpu-util-by-colocation", "gpu_util_by_colocation", "grouped",
         "GPU utilization on dedicated and shared servers",
-        x="gpus", series="colocation", y=("mean_pct", "p50_pct"), weight="gpu_minutes", y_title="GPU utilization",
+        x="gpus", series="colocation", y=("mean_pct", "p50_pct"), weight="gpu_minutes", y_title="GPU utilization, %",
     ),
     Chart(
         "chart-host-util-cdf", "host_util_cdf", "cdf", "Processor and memory use of the servers",
         x="util_pct", y=("cdf_pct",), series="measure",
-        x_title="utilization", y_title="share of server-minutes",
+        x_title="utilization, %", y_title="% of server-minutes at most so high",
     ),
 )  # fmt: skip
 

@@ -44,7 +44,12 @@ _TIME_TICKS = (
     (_SECOND, "1 s"), (10 * _SECOND, "10 s"), (1.0, "1 min"), (10.0, "10 min"), (60.0, "1 h"), (1440.0, "1 d"),
     (14400.0, "10 d"), (144000.0, "100 d"),
 )  # fmt: skip
-_LEFT, _TOP, _RIGHT, _BOTTOM = 48, 30, 16, 52
+_STEPS = (
+    (1.0, "1 second"), (10.0, "10 seconds"), (60.0, "1 minute"), (300.0, "5 minutes"), (900.0, "15 minutes"),
+    (3600.0, "1 hour"), (3 * 3600.0, "3 hours"), (6 * 3600.0, "6 hours"), (12 * 3600.0, "12 hours"), (86400.0, "1 day"),
+    (7 * 86400.0, "7 days"), (28 * 86400.0, "28 days"),
+)  # fmt: skip
+_LEFT, _TOP, _RIGHT, _BOTTOM = 44, 30, 16, 48
 
 
 @dataclass(frozen=True)
@@ -139,14 +144,14 @@ def _boxes(count: int) -> tuple[list[tuple[float, float, float, float]], int]:
         height = 330
         return [(_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, height - _TOP - _BOTTOM)], height
     lanes = (count + 1) // 2
-    wide, tall, gap = (WIDTH - _LEFT - _RIGHT - 44) / 2, 150, 58
-    boxes = [(_LEFT + (i % 2) * (wide + 44), _TOP + (i // 2) * (tall + gap), wide, tall) for i in range(count)]
-    return [(x, float(y), w, float(h)) for x, y, w, h in boxes], _TOP + lanes * (tall + gap) - gap + _BOTTOM
+    top, wide, tall, across, down = _TOP + 24.0, (WIDTH - _LEFT - _RIGHT - 52) / 2, 150.0, 52, 60
+    boxes = [(_LEFT + (i % 2) * (wide + across), top + (i // 2) * (tall + down), wide, tall) for i in range(count)]
+    return boxes, int(top + lanes * (tall + down) - down + _BOTTOM)
 
 
 def _share_axis(axes: Axes) -> None:
     axes.set_ylim(0, 100)
-    axes.set_yticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100 %"])
+    axes.set_yticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100"])
 
 
 def _value_axis(axes: Axes, plan: _Plan) -> None:
@@ -160,7 +165,7 @@ def _value_axis(axes: Axes, plan: _Plan) -> None:
         axes.xaxis.set_minor_locator(NullLocator())
     else:
         marks = [0, 50, 100] if plan.panels > 1 else [0, 20, 40, 60, 80, 100]
-        axes.set_xticks(marks, [f"{m} %" if m == 100 else str(m) for m in marks])
+        axes.set_xticks(marks, [str(m) for m in marks])
     axes.set_xlim(plan.low, plan.high)
 
 
@@ -219,10 +224,10 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     seconds = rows[chart.x].dt.epoch("ms").to_numpy().astype(float) / 1000
     levels = {c: rows[c].to_numpy().astype(float) for c in chart.y}
     if len(seconds) > CURVE_POINTS:
-        edges = np.linspace(seconds[0], seconds[-1], CURVE_POINTS // 2 + 1)
+        edges, step = _edges(float(seconds[0]), float(seconds[-1]))
         levels = {c: mean_by_bin(seconds, v, edges) for c, v in levels.items()}
         seconds = edges[:-1]
-        remarks += (f"Each point is the mean over {shown(float(edges[1] - edges[0]) / 60)} minutes.",)
+        remarks += (f"Each point is the mean over {step}.",)
     headings = {c.name: heading(c)[0] for c in table.columns}
     figure = blank_figure(330)
     box = (_LEFT + 8.0, float(_TOP), float(WIDTH - _LEFT - 8 - _RIGHT), 330.0 - _TOP - _BOTTOM)
@@ -245,10 +250,21 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     return Sketch(figure, keys, " ".join(words), remarks, (panel,))
 
 
+def _edges(first: float, last: float) -> tuple[Floats, str]:
+    # Whole minutes, hours or days, counted from midnight UTC.
+    step, name = next(
+        ((s, n) for s, n in _STEPS if (last - first) / s <= CURVE_POINTS / 2), (_STEPS[-1][0], _STEPS[-1][1])
+    )
+    inner = np.arange((first // step + 1) * step, last, step)
+    return np.concatenate(([first], inner, [last])), name
+
+
 def _level(axes: Axes, title: str, index: int, seconds: Floats, values: Floats) -> Key:
     days = seconds / 86400
     if index == 0:
-        axes.fill_between(days, values, step="post", color=SERIES[0], alpha=0.3, linewidth=0)
+        # fill_between would draw a collection, which SVG writes as a reference to a path elsewhere.
+        outline = np.repeat(days, 2)[1:], np.repeat(values, 2)[:-1]
+        axes.fill([days[0], *outline[0], days[-1]], [0, *outline[1], 0], color=SERIES[0], alpha=0.3, linewidth=0)
         axes.plot(days, values, drawstyle="steps-post", color=SERIES[0], linewidth=1.2)
         return Key(title, "area", 1)
     if index == 1:

@@ -39,6 +39,9 @@ TABLE_ROWS = 500
 PAGE_CELLS = 10_000
 """… and at most so many cells of all tables: where there are more, every table gets fewer rows."""
 
+FEW_ROWS = 5
+"""A table with no more rows has no filter."""
+
 _FEWER_ROWS = (TABLE_ROWS, 250, 100, 50, 25)
 
 
@@ -141,6 +144,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(visible=visible, island=_island, trusted=Markup, plural=plural)
+    environment.globals.update(few_rows=FEW_ROWS)
     return environment
 
 

@@ -50,13 +50,15 @@ def _usable(table: ResultTable | None, columns: tuple[str, ...]) -> ResultTable 
 def _jobs(table: ResultTable) -> Headline | None:
     rows = table.frame.sort("jobs", descending=True, maintain_order=True)
     state, share = visible(str(rows["state"][0])), rows["jobs_pct"][0]
-    return Headline("Jobs", shown(table.frame["jobs"].sum()), "", f"{shown(share, '%')} % {state}", table.name)
+    return Headline("Jobs", shown(table.frame["jobs"].sum()), "", f"{shown(share, '%')}\u00a0% {state}", table.name)
 
 
 def _gpu_hours(table: ResultTable) -> Headline | None:
     lost = table.frame.filter(table.frame["state"].cast(str) != "completed")["gpu_hours_pct"].sum()
     value = shown(round(float(table.frame["gpu_hours"].sum())))
-    return Headline("GPU-hours", value, "", f"{shown(float(lost), '%')} % in jobs that did not complete", table.name)
+    return Headline(
+        "GPU-hours", value, "", f"{shown(float(lost), '%')}\u00a0% in jobs that did not complete", table.name
+    )
 
 
 def _busy(table: ResultTable) -> Headline | None:
@@ -80,7 +82,7 @@ def _waiting(table: ResultTable) -> Headline | None:
     if total <= 0:
         return None
     most = sorted(hours, key=lambda c: -hours[c])[:2]
-    shares = ", ".join(f"{shown(100 * hours[c] / total, '%')} % {names[c]}" for c in most)
+    shares = ", ".join(f"{shown(100 * hours[c] / total, '%')}\u00a0% {names[c]}" for c in most)
     return Headline("Time in queue", shown(total), "h", shares, table.name)
 
 

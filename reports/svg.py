@@ -117,6 +117,8 @@ def _serialized(element: ET.Element, ids: dict[str, str]) -> str:
     tag = element.tag.rpartition("}")[2]
     if tag in {"metadata", "style"}:
         return ""
+    if tag in {"use", "image"}:
+        raise ValueError(f"a figure holds <{tag}>: draw lines, fills and text, no markers and no images")
     inner = escape((element.text or "").strip(), quote=False)
     inner += "".join(_serialized(child, ids) for child in element)
     attributes = "".join(f' {k}="{escape(v)}"' for k, v in _attributes(tag, element, ids))

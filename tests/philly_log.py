@@ -21,16 +21,16 @@ CLUSTER = "philly"
 
 
 @dataclass
-class OneFile:
-    """A sink that writes straight into a store and counts as the ledger does."""
+class Kept:
+    """A sink of an empty store that keeps what is inserted, and counts as the ledger does."""
 
-    store: Store
     cluster: str = CLUSTER
     source: int = 1
     timezone: str = "America/Los_Angeles"
     rows_in: int = 0
     rows_loaded: int = 0
     rejects: list[tuple[int, str, bytes]] = field(default_factory=list)
+    tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def seen(self, rows: int = 1) -> None:
         self.rows_in += rows
@@ -41,6 +41,38 @@ class OneFile:
     def reject(self, line_no: int, reason: str, raw: bytes | str) -> None:
         data = raw.encode() if isinstance(raw, str) else raw
         self.rejects.append((line_no, reason, data[:RAW_LIMIT]))
+
+    def insert(self, table: str, rows: Any) -> None:
+        arrow = rows.to_arrow() if hasattr(rows, "to_arrow") else rows
+        columns = {name: column.to_pylist() for name, column in zip(arrow.column_names, arrow.columns, strict=True)}
+        self.tables.setdefault(table, []).extend(
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        )
+
+    def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
+        import polars as pl
+
+        names = ("job", "queue", "machine", "labelled")
+        return pl.DataFrame(schema={name: pl.String for name in names if name in sql.split("FROM")[0]})
+
+    def execute(self, sql: str, params: dict[str, object] | None = None) -> None:
+        raise AssertionError(f"nothing to change in an empty store: {sql} {params}")
+
+    def column(self, table: str, name: str) -> list[Any]:
+        """One column of what was inserted into a table."""
+        return [row[name] for row in self.tables.get(table, [])]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why rows were rejected, in the order of the file."""
+        return [reason for _, reason, _ in sorted(self.rejects)]
+
+
+@dataclass
+class OneFile(Kept):
+    """A sink that writes straight into a store."""
+
+    store: Store = field(kw_only=True)
 
     def insert(self, table: str, rows: Any) -> None:
         self.store.view("incoming", rows)
@@ -59,17 +91,17 @@ class OneFile:
         stamps = [name for name, dtype in frame.schema.items() if str(dtype).startswith("Datetime")]
         return frame.with_columns(frame[name].dt.strftime("%Y-%m-%d %H:%M:%S") for name in stamps).to_dicts()
 
-    @property
-    def reasons(self) -> list[str]:
-        """Why rows were rejected, in the order of the file."""
-        return [reason for _, reason, _ in sorted(self.rejects)]
+
+def load_into(sink: Kept, fmt: Format, data: bytes | str) -> None:
+    """Load bytes as one file of a format; the ledger's sum is checked."""
+    fmt.load(io.BytesIO(data.encode() if isinstance(data, str) else data), sink)
+    assert sink.rows_in == sink.rows_loaded + len(sink.rejects)
 
 
 def load(fmt: Format, data: bytes | str, store: Store, **settings: Any) -> OneFile:
-    """Load bytes as one file of a format; the ledger's sum is checked."""
-    sink = OneFile(store, **settings)
-    fmt.load(io.BytesIO(data.encode() if isinstance(data, str) else data), sink)
-    assert sink.rows_in == sink.rows_loaded + len(sink.rejects)
+    """Load bytes into a store as one file of a format."""
+    sink = OneFile(store=store, **settings)
+    load_into(sink, fmt, data)
     return sink
 
 

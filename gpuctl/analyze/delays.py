@@ -149,18 +149,29 @@ def _harmless(
 
 
 def infer_quotas(holdings: Holdings, queues: int, borrow_below: float, total: float) -> Floats:
-    """A lower bound of each queue's quota: the most GPUs it held right after one of its own starts.
+    """A lower bound of each queue's quota: the most GPUs it held with a start of its own that was no borrowing.
 
-    Where borrowing is allowed, only starts that left more than `borrow_below` of the cluster in use count:
-    any other may have been borrowed. A queue with no such start gets the most it ever held.
+    A start is surely within quota where, with this gang, more than `borrow_below` of the cluster is in use;
+    starts of the same instant are left out of the count, since their order is not known. A queue without such
+    a start gets the most it ever held, which may have been borrowed; one that never held any gets 0.
     """
-    first = float(holdings.start.min(initial=np.inf))
-    times = occupancy.change_points(holdings, first)
-    used = occupancy.in_use(times, holdings)
+    times = occupancy.change_points(holdings, float(holdings.start.min(initial=np.inf)))
+    used = occupancy.in_use(times, holdings) - _started(times, holdings)
     quotas = np.zeros(queues)
     for queue in range(queues):
-        mine = occupancy.in_use(times, holdings, queue)
-        k = np.searchsorted(times, holdings.start[holdings.queue == queue], side="right") - 1
-        strict = k[used[k] > borrow_below * total]
-        quotas[queue] = mine[strict].max(initial=0.0) if strict.size else mine.max(initial=0.0)
+        mine = holdings.queue == queue
+        held = occupancy.in_use(times, holdings, queue)
+        quotas[queue] = held.max(initial=0.0)
+        before = held - _started(times, holdings, queue)
+        k, gpus = np.searchsorted(times, holdings.start[mine]), holdings.gpus[mine]
+        strict = used[k] + gpus > borrow_below * total
+        if strict.any() and borrow_below > 0:
+            quotas[queue] = (before[k] + gpus)[strict].max()
     return quotas
+
+
+def _started(times: Floats, holdings: Holdings, queue: int | None = None) -> Floats:
+    """GPUs of the gangs that start at each instant, of one queue or of all."""
+    mine = slice(None) if queue is None else holdings.queue == queue
+    at = np.searchsorted(times, holdings.start[mine])
+    return np.bincount(at, weights=holdings.gpus[mine], minlength=times.size)

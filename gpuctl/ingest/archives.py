@@ -12,7 +12,7 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from gpuctl.ingest.codecs import DamageError, Limits, codec_of
+from gpuctl.ingest.codecs import CHUNK, DamageError, Limits, codec_of
 from gpuctl.ingest.streams import Pieces, Raw, Source
 
 if TYPE_CHECKING:
@@ -115,7 +115,8 @@ class Tar:
             self.damage = self._stream_damage() or f"damaged archive: {error}"
             return None
         if self._here is None:
-            self.damage = self._stream_damage() or self._ending()
+            ending = self._ending()
+            self.damage = self._stream_damage() or ending
             return None
         info = self._here
         return Member(info.name, info.size, _refusal(info), info.isdir())
@@ -131,7 +132,11 @@ class Tar:
         self._file.close()
 
     def _stream_damage(self) -> str | None:
-        return self._pieces.damage if self._pieces else None
+        if self._pieces is None:
+            return None
+        while self._bytes.read(CHUNK):
+            pass  # the check sum of the compressed stream comes after the archive's own end
+        return self._pieces.damage
 
     def _ending(self) -> str | None:
         last = self._bytes.last

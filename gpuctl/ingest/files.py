@@ -77,6 +77,7 @@ class Opener:
     _archive: Archive | None = None
     _file: Path | None = None
     _at: int = -1
+    _fresh: bool = False
 
     def members(self, file: Path, kind: str, path: str, shown: str) -> Iterator[Candidate | NotRead]:
         """Go through an archive, saying of each entry what it is. The one yielded last can be opened at no cost.
@@ -87,6 +88,7 @@ class Opener:
         archive = self._start(file, kind, path)
         while (member := archive.next()) is not None:
             self._at += 1
+            self._fresh = True
             name = clean(member.name)
             inside = f"{shown}{_MEMBER}{name}"
             if member.refused:
@@ -95,6 +97,7 @@ class Opener:
                 yield NotRead(inside, "hidden")
             elif not member.directory:
                 yield Candidate(f"{path}{_MEMBER}{name}", inside, plain_name(name), file, member.size, self._at)
+        self._fresh = False
         if archive.damage:
             yield NotRead(shown, f"{archive.damage}; members after that place are lost", failed=True)
 
@@ -111,7 +114,8 @@ class Opener:
         if candidate.position is None:
             return LogStream(open_regular(candidate.file), candidate.shown, self.limits, on_bytes)
         archive = self._archive
-        if archive is None or self._file != candidate.file or self._at > candidate.position:
+        passed = self._at > candidate.position or (self._at == candidate.position and not self._fresh)
+        if archive is None or self._file != candidate.file or passed:
             with open_regular(candidate.file) as file:
                 kind = archive_kind(file, candidate.shown, self.limits)
             archive = self._start(candidate.file, kind or "tar", candidate.shown)
@@ -119,6 +123,7 @@ class Opener:
             if archive.next() is None:
                 raise InputError("the archive has changed since it was looked through", path=candidate.shown)
             self._at += 1
+        self._fresh = False
         return LogStream(archive.open(), candidate.shown, self.limits, on_bytes)
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
 -- One pass over the host telemetry: samples by measure and utilization in tenths of a percent.
-SELECT measure, round(pct * 10)::SMALLINT AS tenth, count(*) AS samples, sum((pct * 1e6)::BIGINT) / 1e6 AS total
+SELECT measure, round(pct * 10)::SMALLINT AS tenth, count(*) AS samples, sum((pct * 1e6)::BIGINT) AS total
 FROM (
     SELECT unnest([
         {measure: 'cpu', pct: cpu_pct::DOUBLE},

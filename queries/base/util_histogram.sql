@@ -1,6 +1,6 @@
 -- Sums are of whole millionths of a percent, so that they do not depend on the order in which threads add.
 -- One pass over the telemetry: samples (one a GPU and minute) by gang size, servers, job state, colocation and utilization in tenths of a percent.
-SELECT gpus, servers, state, colocated, tenth, count(*) AS samples, sum((util * 1e6)::BIGINT) / 1e6 AS total
+SELECT gpus, servers, state, colocated, tenth, count(*) AS samples, sum((util * 1e6)::BIGINT) AS total
 FROM (
     SELECT gpus, servers, state, colocated, util, round(util * 10)::SMALLINT AS tenth
     FROM (

@@ -84,8 +84,9 @@
     heads.forEach((head, index) => {
       head.querySelector("button").addEventListener("click", () => sortBy(table, heads, index, rows));
     });
-    grid.querySelector(".filter").addEventListener("input", (event) => {
-      const wanted = event.target.value.trim().toLowerCase();
+    const filter = grid.querySelector(".filter");
+    if (filter) filter.addEventListener("input", () => {
+      const wanted = filter.value.trim().toLowerCase();
       rows.forEach((row) => { row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted); });
       const left = rows.filter((row) => !row.hidden).length;
       count.textContent = left === rows.length ? whole : left.toLocaleString("en") + " of " + whole;

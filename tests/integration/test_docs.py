@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -116,16 +116,19 @@ def test_help_pages_in_the_document_are_current(root: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_option_has_help(root: Path) -> None:
-    """In the help pages as printed: an entry that is followed by nothing has none."""
-    text = (root / "docs" / "cli.md").read_text("utf-8")
-    pages = [body for _, language, body in blocks(root / "docs" / "cli.md") if language == "text"]
-    assert len(pages) >= 3, text[:200]
-    for page in pages:
-        entries = re.findall(r"^  ((?:-|[a-z]|\[)\S.*(?:\n {4,}\S.*)*)$", page.partition("\nOptions:")[2], re.MULTILINE)
-        assert entries, page
-        for entry in entries:
-            assert re.search(r"\s{2,}[A-Z0-9'\"(]", entry), f"no help: {entry!r} in\n{page}"
+def test_every_command_and_option_has_help() -> None:
+    from typer.main import get_command
+
+    from gpuctl.cli.main import app
+
+    silent = []
+    left: list[tuple[str, Any]] = [("gpuctl", get_command(app))]
+    for line, command in left:
+        left += [(f"{line} {name}", below) for name, below in getattr(command, "commands", {}).items()]
+        silent += [line] if not command.help else []
+        silent += [f"{line} {param.name}" for param in command.params if not param.help]
+    assert len(left) > 3
+    assert silent == []
 
 
 def test_exit_codes_in_the_document_are_those_of_the_program(root: Path) -> None:

@@ -70,6 +70,13 @@ def test_bare_checkout_does_the_main_job(bare: Path, sample_data: Path) -> None:
     assert python("-m", "gpuctl", "analyze", sample_data / "philly", cwd=bare, PYTHONPATH=".")
 
 
+def test_same_logs_give_the_same_bytes(root: Path, sample_data: Path, tmp_path: Path) -> None:
+    """Whatever order the threads of a run finish in; else two runs could not be compared."""
+    command = ("-m", "gpuctl", "--json", "analyze", sample_data / "philly")
+    first, second = (python(*command, cwd=tmp_path, PYTHONPATH=str(root)) for _ in range(2))
+    assert first == second
+
+
 def test_rooms_are_taken_only_from_our_own_checkout(bare: Path, tmp_path: Path) -> None:
     """A folder that merely holds the package, such as site-packages, must not lend its neighbours to it."""
     (bare / "pyproject.toml").unlink()

@@ -93,16 +93,18 @@ def test_wheel_says_what_it_needs(wheel: Path) -> None:
 
 
 def test_main_job_in_an_empty_environment(empty_venv: Path, sample_data: Path, tmp_path: Path) -> None:
-    """From another folder, that holds modules named like our rooms, and with warnings as errors."""
-    for name in (*ROOMS, "gpuctl_helper"):
+    """From another folder, that holds modules named like our rooms."""
+    for name in ROOMS:
         (tmp_path / f"{name}.py").write_text("raise SystemExit('a module of the working directory was imported')\n")
     page = tmp_path / "report.html"
-    done = call(empty_venv / "gpuctl", "analyze", sample_data / "philly", "--html", page, cwd=tmp_path)
-    assert "Traceback" not in done.stderr
-    assert done.stdout.strip()
-    assert page.stat().st_size > 10_000
-    again = call(empty_venv / "python", "-W", "error", "-m", "gpuctl", "analyze", sample_data / "philly", cwd=tmp_path)
-    assert again.stdout == done.stdout
+    command = ("analyze", sample_data / "philly", "--html", page)
+    for program in ([empty_venv / "gpuctl"], [empty_venv / "python", "-W", "error", "-m", "gpuctl"]):
+        done = call(*program, *command, cwd=tmp_path)
+        assert "Traceback" not in done.stderr
+        assert "Warning" not in done.stderr
+        assert done.stdout.strip()
+        assert page.stat().st_size > 10_000
+        page.unlink()
 
 
 def test_empty_environment_is_empty(empty_venv: Path, tmp_path: Path) -> None:
