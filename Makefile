@@ -20,7 +20,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
 demo: $(VENV)/.installed-run ## analyze sample_data/ and say where the HTML page is
-	@rm -rf "$(DEMO)" && mkdir -p "$(DEMO)"
+	@mkdir -p "$(DEMO)" && rm -f "$(DEMO)/report.html"
 	@$(BIN)/gpuctl analyze sample_data/philly \
 		--quotas sample_data/philly/truth/quotas.csv --racks sample_data/philly/truth/racks.csv \
 		--borrow-below 0.8 --html "$(DEMO)/report.html"

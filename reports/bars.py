@@ -111,7 +111,7 @@ def grouped(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     rows, remarks = _weightiest(frame.drop_nulls([chart.x, chart.series, bar]), chart.weight, heads[chart.weight])
     kinds = () if rows[chart.series].dtype.is_numeric() else tuple(dict.fromkeys(_texts(rows, chart.series)))
     figure = blank_figure(320)
-    box = (70.0, 30.0, WIDTH - 70.0 - 8, 320.0 - 30 - (30 if kinds else 50))
+    box = (70.0, 30.0, WIDTH - 70.0 - 8, 320.0 - 30 - (30 if kinds else 52))
     at, spans = _positions(rows[chart.x].to_list())
     axes = _upright_axes(figure, box, at)
     for x, row in zip(at, rows.iter_rows(named=True), strict=True):
@@ -119,7 +119,7 @@ def grouped(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         axes.bar(x, row[bar], 0.78, color=color, linewidth=0)
         if row[tick] is not None:
             axes.hlines(row[tick], x - 0.44, x + 0.44, color=INK, linewidth=2.4)
-    line = box[1] + box[3] + 17
+    line = box[1] + box[3] + 20
     if not kinds:
         numbers = [(str(number), x, x) for number, x in zip(rows[chart.series].to_list(), at, strict=True)]
         _line_below(figure, box, at[-1], y=line, title=heads[chart.series], labels=numbers)
@@ -162,7 +162,7 @@ def _line_below(
 ) -> None:
     # A row of numbers under the bars, with its name to the left; each spans the bars from first to last.
     scale = box[2] / (last + 1.6)
-    write(figure, 60, y, title, ha="right")
+    write(figure, 58, y, title, ha="right")
     for label, begin, end in labels:
         write(figure, box[0] + ((begin + end) / 2 + 0.8) * scale, y, label, ha="center")
 

@@ -47,7 +47,8 @@ def fit(columns: Sequence[ShownColumn], width: int) -> tuple[Part, ...]:
         return (Part(everything, roomy),)
     tight = tuple(_width(c, _longest_word(c.label)) for c in columns)
     floors = tuple(
-        t if c.numeric else min(t, max(TEXT_FLOOR, _longest_word_width(c))) for c, t in zip(columns, tight, strict=True)
+        t if c.kind != "text" else min(t, max(TEXT_FLOOR, _longest_word_width(c)))
+        for c, t in zip(columns, tight, strict=True)
     )
     if _total(floors) <= width:
         return (Part(everything, _spread(floors, tight, roomy, width)),)

@@ -52,7 +52,7 @@ def gpuctl(root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         check: bool = True,
         timeout_s: float = 240,
     ) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "gpuctl", *map(os.fspath, args)]
+        command = [sys.executable, "-m", "gpuctl", *(os.fspath(arg) for arg in args)]
         done = subprocess.run(
             command,
             cwd=cwd,

@@ -52,8 +52,9 @@ class Kept:
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
         import polars as pl
 
+        selected = sql.partition("FROM")[0]
         names = ("job", "queue", "machine", "labelled")
-        return pl.DataFrame(schema={name: pl.String for name in names if name in sql.split("FROM")[0]})
+        return pl.DataFrame(schema=dict.fromkeys((name for name in names if name in selected), pl.String))
 
     def execute(self, sql: str, params: dict[str, object] | None = None) -> None:
         raise AssertionError(f"nothing to change in an empty store: {sql} {params}")

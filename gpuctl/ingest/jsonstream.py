@@ -150,8 +150,8 @@ def _next(window: _Window, record_start: re.Pattern[str], limit: int) -> tuple[E
             elif window.ended:
                 fault = CUT_OFF
         else:
-            # the digits of a bare number may go on in the next read
-            if end < len(window.text) or window.ended:
+            # a bare number may go on in the next read: after 1 there may come .5 or e+5
+            if end + 2 < len(window.text) or window.ended:
                 return _complete(window, value, end, limit), True
         if fault is None and window.held() > limit:
             fault = TOO_LONG

@@ -124,8 +124,8 @@ class StoreSink:
             if faults:
                 raise faults[0] from error
             raise
-        finally:
-            self._store.drop_view("incoming")
+        # after a fault the transaction is lost, and the view goes with it
+        self._store.drop_view("incoming")
 
 
 def apart(store: Store, work: Callable[[], _T]) -> _T:
@@ -143,14 +143,18 @@ def apart(store: Store, work: Callable[[], _T]) -> _T:
             done.append(work())
         except BaseException as fault:
             faults.append(fault)
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
+    # an interrupted Thread.join would take the thread for dead, an interrupted Event.wait does not
+    ended = threading.Event()
+    threading.Thread(target=run, daemon=True).start()
     try:
-        thread.join()
+        ended.wait()
     except KeyboardInterrupt:
-        store.interrupt()
-        thread.join()
+        # what has not begun yet cannot be interrupted, so once is not always enough
+        while not ended.wait(0.1):
+            store.interrupt()
         raise
     if faults:
         raise faults[0]

@@ -23,7 +23,7 @@ REASONS = {
     HEADER: "a header in the middle of the file",
 }
 
-_POW10 = 10.0 ** np.arange(309)
+_POW10 = 10.0 ** np.arange(23)
 _COMMA, _CR, _LF, _SPACE = 44, 13, 10, 32
 _NO_ZONE = np.int64(1) << 60
 _SLOTS = 1 << 16  # hash slots for machine names; a chunk with more than half as many names is scanned in two
@@ -133,9 +133,10 @@ def _number(buf, start, end):  # type: ignore[no-untyped-def]
         if exponent < 0:
             return (0.0, False)
         fraction += exponent if minus else -exponent
-    if fraction > 308 or fraction < -308:
-        return (0.0, False)
-    value = mantissa / _POW10[fraction] if fraction >= 0 else mantissa * _POW10[-fraction]
+    if fraction > 22 or fraction < -22:  # powers of ten past 22 are no exact doubles anyway
+        value = mantissa * 10.0 ** (-fraction)
+    else:
+        value = mantissa / _POW10[fraction] if fraction >= 0 else mantissa * _POW10[-fraction]
     return (-value if negative else value, True)
 
 

@@ -66,6 +66,8 @@ class Store:
             raise _explain(error, path) from error
         try:
             self._con.execute("SET TimeZone = 'UTC'")
+            # DuckDB would print it to standard output, into the results
+            self._con.execute("SET enable_progress_bar = false")
             version = self._version()
             if write and version < len(MIGRATIONS):
                 self._migrate(version)

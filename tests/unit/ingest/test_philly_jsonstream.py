@@ -46,7 +46,13 @@ def test_arrays_and_lines_of_objects_are_read(text: str) -> None:
 
 def test_line_numbers_are_those_on_which_elements_start() -> None:
     text = '[\n{"a":\n\n1}\n,\n\n{"a": 2}, {"a": 3},\n {"a": oops},\n{"b": 1}]'
-    assert [(line, fault) for line, _, fault in read(text)] == [(2, None), (7, None), (7, None), (8, NOT_JSON), (9, None)]
+    assert [(line, fault) for line, _, fault in read(text)] == [
+        (2, None),
+        (7, None),
+        (7, None),
+        (8, NOT_JSON),
+        (9, None),
+    ]
 
 
 def test_an_empty_array_has_no_elements() -> None:

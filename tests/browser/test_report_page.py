@@ -1,0 +1,281 @@
+"""The HTML report in headless Chromium, opened from disk with the network off."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuctl.reports.charts import CHARTS
+from gpuctl.reports.html import write_html
+from tests.unit.reports.fakes import HOSTILE, make_analysis
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+WIDTHS = (1280, 390)
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("report") / "report.html"
+    write_html(make_analysis(points=2000, rows=60), place)
+    return place
+
+
+class Opened:
+    """A page with what went wrong while it was open."""
+
+    def __init__(self, context: BrowserContext, path: Path) -> None:
+        self.page: Page = context.new_page()
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        self.page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(path.as_uri())
+
+
+@pytest.fixture
+def opened(browser: Browser, report: Path) -> Iterator[Callable[..., Opened]]:
+    contexts: list[BrowserContext] = []
+    pages: list[Opened] = []
+
+    def start(width: int = 1280, scheme: str = "light", *, scripts: bool = True, path: Path = report) -> Opened:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            offline=True,
+            java_script_enabled=scripts,
+            accept_downloads=True,
+        )
+        contexts.append(context)
+        pages.append(Opened(context, path))
+        return pages[-1]
+
+    yield start
+    seen = [(p.complaints, p.requests) for p in pages]
+    for context in contexts:
+        context.close()
+    for complaints, requests in seen:
+        assert complaints == []
+        assert [url for url in requests if url != report.as_uri() and not url.startswith("blob:")] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_opens_from_disk_without_a_complaint_or_a_request(
+    opened: Callable[..., Opened], report: Path, width: int, scheme: str, record_property: Callable[[str, object], None]
+) -> None:
+    page = opened(width, scheme)
+    assert page.requests == [report.as_uri()]
+    assert page.page.locator("figure svg.chart").count() == len(CHARTS)
+    assert page.page.evaluate("document.documentElement.dataset.theme") == scheme
+    paint = page.page.evaluate("performance.getEntriesByName('first-contentful-paint').map((e) => e.startTime)[0]")
+    # For people who read the test report; a shared machine's clock proves nothing.
+    record_property("first_paint_ms", paint)
+    record_property("bytes", report.stat().st_size)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_page_never_scrolls_sideways(opened: Callable[..., Opened], width: int) -> None:
+    page = opened(width).page
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    inner, scroll = page.evaluate("[innerWidth, document.documentElement.scrollWidth]")
+    assert scroll <= inner == width
+    outside = page.evaluate(
+        """() => [...document.querySelectorAll('main *')].filter((e) => !e.closest('.scroll, caption, svg'))
+        .filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.tagName + '.' + e.className)"""
+    )
+    assert outside == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_text_in_figures_is_legible_and_inside_the_screen(opened: Callable[..., Opened], width: int) -> None:
+    page = opened(width).page
+    boxes = page.evaluate(
+        """() => [...document.querySelectorAll('svg.chart text')].map((t) => {
+          const b = t.getBoundingClientRect(), s = t.ownerSVGElement;
+          const scale = s.getBoundingClientRect().width / s.viewBox.baseVal.width;
+          return [t.textContent, b.left, b.right, parseFloat(getComputedStyle(t).fontSize) * scale]; })"""
+    )
+    assert len(boxes) > 100
+    assert min(size for *_, size in boxes) >= 9.5
+    for label, left, right, _ in boxes:
+        assert left >= 0, label
+        assert right <= width, label
+
+
+def test_ids_are_unique(opened: Callable[..., Opened]) -> None:
+    ids = opened().page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+
+
+def test_hostile_names_are_text(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    names = page.locator("#reasons tbody th").all_text_contents()
+    assert names[:4] == list(HOSTILE[:4])
+    assert names[4] == "right\\u202eleft\\u200bzero\\x1b[31mred\\x00nul\\nline"
+    assert page.locator("img, iframe").count() == 0
+    drawn = page.locator("#chart-delay-by-queue text").all_text_contents()
+    assert set(HOSTILE[:4]) <= set(drawn)
+
+
+def column(page: Page, table: str, index: int) -> list[str]:
+    return page.locator(f"#{table}-table tbody tr:not([hidden]) > :nth-child({index})").all_text_contents()
+
+
+def test_sorting_by_mouse_and_by_keyboard(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    before = column(page, "status", 3)
+    head = page.locator("#status-table th", has_text="jobs").first
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert column(page, "status", 3) == ["19", "9,345", "20,200", "66,696"]
+    head.locator("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert column(page, "status", 3) == ["66,696", "20,200", "9,345", "19"]
+    head.locator("button").press("Space")
+    assert head.get_attribute("aria-sort") == "none"
+    assert column(page, "status", 3) == before
+
+
+def test_missing_values_stay_last(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    button = page.locator("#status-table th", has_text="run p50").locator("button")
+    for expected in (["2.60", "13.7", "41.2", "\u2013"], ["41.2", "13.7", "2.60", "\u2013"]):
+        button.click()
+        assert column(page, "status", 7) == expected
+
+
+def test_filter_and_csv_give_the_rows_that_are_shown(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    card = page.locator("#reasons")
+    card.locator(".filter").fill("GPU[001")
+    assert card.locator(".count").text_content() == "53 of 60 rows"
+    card.locator(".filter").fill("script")
+    assert card.locator(".count").text_content() == "2 of 60 rows"
+    card.locator(".filter").fill("")
+    assert card.locator(".count").text_content() == "60 rows"
+    with page.expect_download() as download:
+        card.locator(".csv").click()
+    assert download.value.suggested_filename == "reasons.csv"
+    text = download.value.path().read_bytes().decode()
+    head, *rows = csv.reader(io.StringIO(text, newline=""))
+    assert head == ["reason", "queue", "first_ts", "jobs", "lost_gpu_hours", "share_pct"]
+    assert [row[0] for row in rows[: len(HOSTILE)]] == list(HOSTILE)
+    assert rows[0][2:] == ["2017-10-03T00:44:36Z", "5000", "0.30000000000000004", "100.0"]
+    assert ',"",2017-' in text
+    assert ",,2017-" in text
+
+
+def test_theme_is_changed_and_remembered(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    paper = "getComputedStyle(document.body).backgroundColor"
+    before = page.evaluate(paper)
+    page.locator(".theme").click()
+    assert page.evaluate(paper) != before
+    assert page.locator(".theme").get_attribute("aria-pressed") == "true"
+    page.reload()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_figures_take_the_colours_of_the_theme(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    marks = "[...document.querySelectorAll('#chart-status path, #chart-status text')]"
+    colours = f"{marks}.map((e) => getComputedStyle(e).fill).join()"
+    before = page.evaluate(colours)
+    page.locator(".theme").click()
+    assert page.evaluate(colours) != before
+
+
+def test_values_are_read_out_by_pointer_and_by_keyboard(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    figure = page.locator('figure[data-chart="chart-runtime-cdf"]')
+    svg, readout = figure.locator("svg.chart"), figure.locator(".readout")
+    points = json.loads(figure.locator("script.points").text_content() or "")[0]
+    svg.scroll_into_view_if_needed()
+    box = svg.bounding_box()
+    assert box is not None
+    left, top, width, height = points["box"]
+    scale = box["width"] / 560
+    page.mouse.move(box["x"] + (left + width * 0.5) * scale, box["y"] + (top + height * 0.5) * scale)
+    middle = (points["x"][0] * points["x"][1]) ** 0.5
+    curve = points["curves"][0]
+    expected = max(y for x, y in zip(curve["x"], curve["y"], strict=True) if x <= middle * 1.01)
+    shown = readout.text_content() or ""
+    assert "1 GPU" in shown
+    value = float(shown.split("1 GPU ")[1].split(" %")[0])
+    assert abs(value - expected) < 1
+    assert figure.locator("svg .marks circle").count() == 4
+    svg.focus()
+    svg.press("End")
+    assert "1 GPU 100 %" in (readout.text_content() or "")
+    svg.press("ArrowLeft")
+    assert "1 GPU" in (readout.text_content() or "")
+    page.locator(".theme").focus()
+    page.mouse.move(5, 5)
+    assert "Point at the figure" in (readout.text_content() or "")
+
+
+def test_all_controls_are_reached_by_tab_and_show_where_they_are(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    seen = set()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.tagName"))
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    assert {"A", "BUTTON", "SUMMARY"} <= seen
+
+
+def test_contents_collapse_on_a_narrow_screen(opened: Callable[..., Opened]) -> None:
+    page = opened(390).page
+    assert not page.locator(".contents a").first.is_visible()
+    page.locator(".contents summary").click()
+    page.locator('.contents a[href="#delay_by_size"]').click()
+    assert not page.locator(".contents a").first.is_visible()
+    assert opened(1280).page.locator(".contents a").first.is_visible()
+
+
+def test_without_scripts_all_is_there_but_the_controls(opened: Callable[..., Opened]) -> None:
+    page = opened(scripts=False).page
+    assert page.locator("figure svg.chart").count() == len(CHARTS)
+    assert page.locator("#status-table tbody tr").count() == 4
+    assert not page.locator(".csv").first.is_visible()
+    assert not page.locator(".theme").is_visible()
+
+
+def test_prints_without_controls(opened: Callable[..., Opened]) -> None:
+    page = opened(scheme="dark").page
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.locator(".csv").first.is_visible()
+    assert not page.locator(".contents").is_visible()
+    assert page.locator("figure svg.chart").first.is_visible()
