@@ -57,8 +57,9 @@ tree: $(VENV)/.installed-dev
 chromium:
 	@sh tools/chromium.sh
 
-docs: $(VENV)/.installed-dev ## write the help pages of docs/cli.md anew
+docs: $(VENV)/.installed-dev ## write the help pages of docs/cli.md and the tables of docs/analyses.md anew
 	@$(BIN)/python tools/help_pages.py
+	@$(BIN)/python tools/analysis_pages.py
 
 pictures: $(VENV)/.installed-dev chromium ## take the pictures of the README anew
 	@$(BIN)/python tools/pictures.py

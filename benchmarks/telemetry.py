@@ -102,7 +102,9 @@ def main() -> None:
         for turn in range(repeats):
             for way, code in WAYS.items():
                 head = f"path, out = {str(path)!r}, {str(Path(folder) / f'{way}{turn}.duckdb')!r}\n"
-                done = subprocess.run([sys.executable, "-c", head + code + END], check=True, capture_output=True, text=True)
+                done = subprocess.run(
+                    [sys.executable, "-c", head + code + END], check=True, capture_output=True, text=True
+                )
                 seconds, mib = map(float, done.stdout.split())
                 best[way], memory[way] = min(best[way], seconds), max(memory[way], mib)
     for way, seconds in best.items():

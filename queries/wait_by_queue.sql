@@ -12,7 +12,7 @@
 -- column: p95_min | min | 95th percentile
 -- column: over_10min_pct | % | share of waits of 10 minutes and longer
 SELECT queue, CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS waits,
-       avg(minutes) AS mean_min, quantile_cont(minutes, 0.50) AS p50_min, quantile_cont(minutes, 0.90) AS p90_min,
+       avg(seconds) / 60 AS mean_min, quantile_cont(minutes, 0.50) AS p50_min, quantile_cont(minutes, 0.90) AS p90_min,
        quantile_cont(minutes, 0.95) AS p95_min, 100.0 * count(*) FILTER (minutes >= 10) / count(*) AS over_10min_pct
 FROM base_waits
 GROUP BY GROUPING SETS ((queue, size_bucket), (queue))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuctl.reports import bars, curves
-from gpuctl.reports.drawing import Chart, Key, Panel
+from gpuctl.reports.drawing import TOTAL, Chart, Key, Panel
 from gpuctl.reports.svg import drawing_settings, to_svg
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ CHARTS = (
     ),
     Chart(
         "chart-wait-cdf", "wait_cdf", "cdf", "Queueing delay by job size, all queues",
-        x="minutes", y=("cdf_pct",), series="size_bucket", where=(("queue", "all"),), scale="minutes", each="GPU",
+        x="minutes", y=("cdf_pct",), series="size_bucket", where=(("queue", (TOTAL,)),), scale="minutes", each="GPU",
         x_title="queueing delay (logarithmic)", y_title="% of jobs that waited at most so long",
     ),
     Chart(
@@ -63,7 +63,7 @@ CHARTS = (
     ),
     Chart(
         "chart-gpu-util-cdf", "gpu_util_cdf", "cdf", "GPU utilization by job size and final state",
-        x="util_pct", y=("cdf_pct",), series="state", facet="size", each="GPU",
+        x="util_pct", y=("cdf_pct",), series="state", facet="size", where=(("size", ("1", "4", "8", "16")),), each="GPU",
         x_title="GPU utilization, %", y_title="% of GPU-minutes at most so high",
     ),
     Chart(
@@ -132,11 +132,13 @@ def _rows(chart: Chart, table: ResultTable | None) -> tuple[pl.DataFrame | None,
     if lacking:
         return None, f"The table {chart.table} has no column {' or '.join(lacking)}."
     frame = table.frame
-    for column, value in chart.where:
-        frame = frame.filter(pl.col(column).cast(pl.String) == value)
+    for column, values in chart.where:
+        frame = frame.filter(pl.col(column).cast(pl.String).is_in(values))
+    if frame[chart.x].dtype == pl.String:
+        frame = frame.filter(pl.col(chart.x).ne_missing(TOTAL))
+    if frame.height == 0:
+        rows = " and ".join(f"{column} {' or '.join(values)}" for column, values in chart.where)
+        return None, f"The table {chart.table} has no rows{' with ' + rows if rows else ''}."
     if chart.optional and not any(c in frame.columns and frame[c].sum() for c in chart.y):
         return None, f"In the table {chart.table} there is nothing but zero to draw."
-    if frame.height == 0:
-        rows = " and ".join(f"{column} {value}" for column, value in chart.where)
-        return None, f"The table {chart.table} has no rows{' with ' + rows if rows else ''}."
     return frame, ""

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuctl.reports.drawing import (
     DASHES,
+    TOTAL,
     WIDTH,
     Chart,
     Curve,
@@ -63,8 +64,18 @@ class _Plan:
     high: float
     panels: int
 
+    def colour(self, name: object) -> int:
+        """Return the number of a curve's colour: 0 (ink) for the total, 1 and up for the others."""
+        return 0 if name == TOTAL else 1 + [n for n in self.names if n != TOTAL].index(name)
+
+    def dash(self, name: object) -> tuple[float, ...]:
+        """Return a curve's dash pattern."""
+        return DASHES[max(0, self.colour(name) - 1)]
+
     def label(self, name: object) -> str:
         """Return the name of a curve; sizes are counted in the panel's title where there are panels."""
+        if name == TOTAL:
+            return TOTAL
         return self.chart.title if name is None else counted(name, "" if self.chart.facet else self.chart.each)
 
 
@@ -87,7 +98,7 @@ def cdf(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
     drawn = [_panel(figure, plan, frame, facet, box) for facet, box in zip(facets, boxes, strict=True)]
     write(figure, 0, 14, chart.y_title)
     write(figure, _LEFT + (WIDTH - _LEFT - _RIGHT) / 2, height - 6, chart.x_title, ha="center")
-    keys = tuple(Key(plan.label(n), "line", i + 1, DASHES[i]) for i, n in enumerate(shown_names) if n is not None)
+    keys = tuple(Key(plan.label(n), "line", plan.colour(n), plan.dash(n)) for n in shown_names if n is not None)
     remarks = _cdf_remarks(chart, values, plan.low)
     if len(names) > len(shown_names):
         remarks += (f"{plural(len(names) - len(shown_names), 'more curve')} not drawn; --csv DIR has all.",)
@@ -111,11 +122,11 @@ def _panel(
     if title:
         write(figure, box[0], box[1] - 8, title, bold=True)
     curves, words = [], []
-    for index, name in enumerate(plan.names):
+    for name in plan.names:
         x, y = _sorted(_only(part, chart.series, name), chart.x, chart.y[0])
         if len(x):
             words.append(f"{title + ', ' if title else ''}{plan.label(name)}: {_in_words(chart, x, y)}.")
-            curves.append(_curve(axes, plan, index, x, y))
+            curves.append(_curve(axes, plan, name, x, y))
     span = (plan.low, plan.high)
     return Panel(title=title, box=box, scale=chart.scale, x=span, y=(0.0, 100.0), unit="%", curves=curves), " ".join(
         words
@@ -174,22 +185,22 @@ def _sorted(rows: pl.DataFrame, x: str, y: str) -> tuple[Floats, Floats]:
     return ordered[x].to_numpy().astype(float), ordered[y].to_numpy().astype(float)
 
 
-def _curve(axes: Axes, plan: _Plan, index: int, x: Floats, y: Floats) -> Curve:
+def _curve(axes: Axes, plan: _Plan, name: object, x: Floats, y: Floats) -> Curve:
     x = np.maximum(x, plan.low)
     keep = thin_curve(np.log(x) if plan.chart.scale == "minutes" else x, y, plan.points)
     x, y = x[keep], y[keep]
+    number, dash = plan.colour(name), plan.dash(name)
     # The curve comes up from 0 at its first value and stays level after its last.
     axes.plot(
         np.concatenate(([x[0]], x, [plan.high])),
         np.concatenate(([0.0], y, [y[-1]])),
         drawstyle="steps-post",
-        color=SERIES[index],
-        linestyle=(0, DASHES[index]) if DASHES[index] else "solid",
+        color=SERIES[number - 1] if number else INK,
+        linestyle=(0, dash) if dash else "solid",
         linewidth=1.8,
         clip_on=False,
     )
-    label = plan.label(plan.names[index])
-    return Curve(name=label, s=index + 1, x=[_brief(v) for v in x], y=[round(float(v), 2) for v in y])
+    return Curve(name=plan.label(name), s=number, x=[_brief(v) for v in x], y=[round(float(v), 2) for v in y])
 
 
 def _brief(value: float) -> float:
@@ -229,25 +240,42 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         seconds = edges[:-1]
         remarks += (f"Each point is the mean over {step}.",)
     headings = {c.name: heading(c)[0] for c in table.columns}
-    figure = blank_figure(330)
-    box = (_LEFT + 8.0, float(_TOP), float(WIDTH - _LEFT - 8 - _RIGHT), 330.0 - _TOP - _BOTTOM)
-    axes = add_axes(figure, box)
-    top = 1.05 * max((float(v.max()) for v in levels.values()), default=0.0) or 1.0
-    axes.set_ylim(0, top)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    first, last = float(seconds[0]), max(float(seconds[-1]), float(seconds[0]) + 60)
-    _time_axis(axes, first, last)
-    keys = tuple(_level(axes, headings[c], i, seconds, levels[c]) for i, c in enumerate(chart.y))
+    span = (float(seconds[0]), max(float(seconds[-1]), float(seconds[0]) + 60))
+    groups = [g for g in (chart.y[:2], chart.y[2:]) if g]
+    boxes, height = _stacked_boxes(len(groups))
+    figure = blank_figure(height)
     write(figure, 0, 14, chart.y_title)
-    write(figure, box[0] + box[2] / 2, 324, _period(first, last), ha="center")
-    curves = [
-        Curve(name=key.label, s=key.s, x=[int(t * 1000) for t in seconds], y=[round(float(v), 1) for v in levels[c]])
-        for c, key in zip(chart.y, keys, strict=True)
+    panels: list[Panel] = []
+    keys: list[Key] = []
+    for columns, box in zip(groups, boxes, strict=True):
+        axes = add_axes(figure, box)
+        top = 1.05 * max(float(levels[c].max()) for c in columns) or 1.0
+        axes.set_ylim(0, top)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.locator_params(axis="y", nbins=5 if box is boxes[0] else 3)
+        _time_axis(axes, *span)
+        new = [_level(axes, headings[c], chart.y.index(c), seconds, levels[c]) for c in columns]
+        curves = [_levels_curve(key, seconds, levels[c]) for key, c in zip(new, columns, strict=True)]
+        keys += new
+        across = (span[0] * 1000, span[1] * 1000)
+        panels.append(Panel(title="", box=box, scale="time", x=across, y=(0.0, top), unit="", curves=curves))
+    write(figure, boxes[0][0] + boxes[0][2] / 2, height - 6, _period(*span), ha="center")
+    words = [
+        f"{c['name']}: between {shown(min(c['y']))} and {shown(max(c['y']))}." for p in panels for c in p["curves"]
     ]
-    words = [f"{c['name']}: between {shown(min(c['y']))} and {shown(max(c['y']))}." for c in curves]
-    span = (first * 1000, last * 1000)
-    panel = Panel(title="", box=box, scale="time", x=span, y=(0.0, top), unit="", curves=curves)
-    return Sketch(figure, keys, " ".join(words), remarks, (panel,))
+    return Sketch(figure, tuple(keys), " ".join(words), remarks, tuple(panels))
+
+
+def _stacked_boxes(count: int) -> tuple[list[tuple[float, float, float, float]], int]:
+    # What is waited for may be many times what there is: on one scale the one would flatten the other.
+    left, width = _LEFT + 8.0, WIDTH - _LEFT - 8.0 - _RIGHT
+    tops, heights = (30.0, 270.0), (200.0 if count > 1 else 250.0, 90.0)
+    boxes = [(left, top, width, height) for top, height in zip(tops[:count], heights[:count], strict=True)]
+    return boxes, int(boxes[-1][1] + boxes[-1][3] + _BOTTOM)
+
+
+def _levels_curve(key: Key, seconds: Floats, values: Floats) -> Curve:
+    return Curve(name=key.label, s=key.s, x=[int(t * 1000) for t in seconds], y=[round(float(v), 1) for v in values])
 
 
 def _edges(first: float, last: float) -> tuple[Floats, str]:

@@ -20,6 +20,9 @@ WIDTH = 560
 DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2), (2, 2), (8, 2, 2, 2), (12, 3), (4, 1, 1, 1, 1, 1), (1, 2), (10, 4))
 """A curve has a dash pattern beside its colour, for those who cannot tell the colours apart."""
 
+TOTAL = "all"
+"""In a column of names: the row sums up the others. Bars leave it out, a curve of it is drawn in ink."""
+
 LABEL_LENGTH = 44
 """Characters of a name in a figure; longer ones lose their middle, and the figure says so."""
 
@@ -37,7 +40,7 @@ class Chart:
         y: the columns of heights or lengths.
         series: the column that tells curves (bars of a group) apart.
         facet: the column that tells panels apart.
-        where: only rows in which these columns have these values.
+        where: only rows in which these columns have one of these values.
         optional: columns of ``y`` that are left out where the table has none.
         scale: of ``x``: ``minutes`` (logarithmic) or ``share`` (0 to 100 %).
         x_title: what stands under the axis.
@@ -54,7 +57,7 @@ class Chart:
     y: tuple[str, ...]
     series: str = ""
     facet: str = ""
-    where: tuple[tuple[str, str], ...] = ()
+    where: tuple[tuple[str, tuple[str, ...]], ...] = ()
     optional: tuple[str, ...] = ()
     scale: str = "share"
     x_title: str = ""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuctl.reports.charts import CAUSES
+from gpuctl.reports.drawing import TOTAL
 from gpuctl.reports.text import heading, shown, visible
 
 if TYPE_CHECKING:
@@ -42,9 +43,11 @@ def headlines(analysis: Analysis) -> tuple[Headline, ...]:
 
 
 def _usable(table: ResultTable | None, columns: tuple[str, ...]) -> ResultTable | None:
-    if table is None or table.frame.height == 0 or not set(columns) <= set(table.frame.columns):
+    if table is None or not set(columns) <= set(table.frame.columns):
         return None
-    return table
+    first = table.frame.columns[0]
+    rows = table.frame.filter(table.frame[first].cast(str).ne_missing(TOTAL))
+    return replace(table, frame=rows) if rows.height else None
 
 
 def _jobs(table: ResultTable) -> Headline | None:

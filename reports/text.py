@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 MISSING = "\u2013"
 """What a reader sees where there is no value."""
 
+_DUST = 1e-9
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SUFFIX_OF_UNIT = {"s": "s", "min": "min", "h": "h", "%": "pct", "GB": "gb", "MB": "mb", "B": "bytes"}
-_SPELLED_UNIT = {"jobs": "jobs", "GPUs": "gpus", "GPU-h": "gpu_hours", "GPU-min": "gpu_minutes", "min": "minutes"}
+_SPELLED_UNIT = {"GPU-h": "gpu_hours", "GPU-min": "gpu_minutes", "min": "minutes", "h": "hours", "d": "days"}
 _CAPITALS = {"gpu": "GPU", "gpus": "GPUs", "cpu": "CPU", "cpus": "CPUs", "cdf": "CDF", "id": "ID", "vc": "VC"}
 
 
@@ -55,10 +56,8 @@ def heading(column: Column) -> tuple[str, str]:
     suffix = _SUFFIX_OF_UNIT.get(unit)
     if suffix and name.endswith(f"_{suffix}"):
         name = name.removesuffix(f"_{suffix}")
-    spelled = _SPELLED_UNIT.get(unit)
-    if spelled and (name == spelled or name.endswith(f"_{spelled}")):
-        unit = ""
-    if unit.lower() == name.replace("_", " "):
+    spelled = _SPELLED_UNIT.get(unit, unit.lower().replace(" ", "_"))
+    if f"_{spelled}_" in f"_{name}_":
         unit = ""
     words = [_CAPITALS.get(word, word) for word in name.split("_") if word]
     return visible(" ".join(words)), visible(unit)
@@ -123,10 +122,10 @@ def _decimals(size: float) -> int:
 
 
 def _share(value: float) -> str:
-    # A share that is not quite none or all must not read as if it were.
-    if 0 < value < 0.05:
+    # A share that is not quite none or all must not read as if it were; a sum of floats may miss by less.
+    if _DUST < value < 0.05:
         return "<0.1"
-    if 99.95 <= value < 100:
+    if 99.95 <= value < 100 - _DUST:
         return ">99.9"
     return f"{value:.1f}"
 

@@ -41,7 +41,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         rows["machine"].append(machine)
         rows["cpu_pct"].append(number_of)
         sink.loaded()
-    sink.insert("host_util", pl.DataFrame(rows, schema_overrides={"ts": pl.Datetime("us", "UTC"), "cpu_pct": pl.Float32}))
+    sink.insert(
+        "host_util", pl.DataFrame(rows, schema_overrides={"ts": pl.Datetime("us", "UTC"), "cpu_pct": pl.Float32})
+    )
 
 
 FAKE = Format(

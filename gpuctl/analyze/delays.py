@@ -64,6 +64,21 @@ class Delays:
     harmless: Bools
 
 
+@dataclass(frozen=True)
+class _State:
+    """The cluster over its change points: GPUs held by all, and the rule of borrowing."""
+
+    times: Floats
+    used: Floats
+    total: float
+    borrow_below: float
+
+    def over_quota(self, queue_used: Floats, used: Floats, demand: Ints | int, quota: float) -> Bools:
+        """Whether a gang of `demand` GPUs would exceed its queue's quota, and may not borrow."""
+        borrows = used + demand <= self.borrow_below * self.total
+        return np.asarray((queue_used + demand > quota) & ~borrows)
+
+
 def split(waits: Waits, holdings: Holdings, servers: Servers, quotas: Floats, borrow_below: float) -> Delays:
     """Split every wait by cause at each change of the cluster's state.
 
@@ -75,30 +90,29 @@ def split(waits: Waits, holdings: Holdings, servers: Servers, quotas: Floats, bo
         borrow_below: a queue may exceed its quota while, with this gang, at most this share of all GPUs
             is in use; 0 never.
     """
-    total = float(servers.gpus.sum())
     first = float(min(waits.queued.min(initial=np.inf), holdings.start.min(initial=np.inf)))
     times = occupancy.change_points(holdings, first)
-    used = occupancy.in_use(times, holdings)
+    state = _State(times, occupancy.in_use(times, holdings), float(servers.gpus.sum()), borrow_below)
     placeable = occupancy.open_placements(times, servers, sorted({int(g) for g in np.unique(waits.gpus) if g > 0}))
     seconds = np.zeros((waits.queued.size, len(CAUSES)))
     at_arrival = np.zeros(waits.queued.size, np.int64)
-    harmless = np.zeros(waits.queued.size, bool)
     overtook = overtaken_gpus(waits)
+    harmless = np.zeros(waits.queued.size, bool)
     for queue in np.unique(waits.queue):
         mine = occupancy.in_use(times, holdings, int(queue))
         members = np.flatnonzero(waits.queue == queue)
         for demand in np.unique(waits.gpus[members]):
             some = members[waits.gpus[members] == demand]
             low = int(np.searchsorted(times, waits.queued[some].min(), side="right")) - 1
-            high = int(np.searchsorted(times, waits.start[some].max(), side="right"))
-            part = slice(low, high)
-            over = (mine[part] + demand > quotas[queue]) & (used[part] + demand > borrow_below * total)
-            full = ~over & (total - used[part] < demand)
-            spot = placeable[int(demand)][part] if demand > 0 else np.ones(high - low, bool)
-            spot = ~over & ~full & spot
+            part = slice(low, int(np.searchsorted(times, waits.start[some].max(), side="right")))
+            used = state.used[part]
+            over = state.over_quota(mine[part], used, demand, quotas[queue])
+            full = state.total - used < demand
+            spot = placeable[int(demand)][part] if demand > 0 else np.ones(used.size, bool)
             cause = np.where(over, 0, np.where(full, 1, np.where(spot, 3, 2)))
             seconds[some], at_arrival[some] = _integrate(times[part], cause, waits.queued[some], waits.start[some])
-        harmless[members] = _harmless(waits, members, overtook, times, mine, used, quotas[queue], borrow_below, total)
+        gpus, demands = waits.gpus[members], overtook[members]
+        harmless[members] = _harmless(waits.start[members], gpus, demands, state, mine, float(quotas[queue]))
     return Delays(seconds, at_arrival, overtook, harmless)
 
 
@@ -137,15 +151,11 @@ def overtaken_gpus(waits: Waits) -> Ints:
     return smallest
 
 
-def _harmless(
-    waits: Waits, members: Ints, overtook: Ints, times: Floats, mine: Floats, used: Floats,
-    quota: float, borrow_below: float, total: float,
-) -> Bools:  # fmt: skip
-    k = np.searchsorted(times, waits.start[members], side="right") - 1
-    gpus, demand = waits.gpus[members], overtook[members]
-    queue_used, all_used = mine[k] - gpus, used[k] - gpus  # as if it had not started
-    over = (queue_used + demand > quota) & (all_used + demand > borrow_below * total)
-    return np.asarray((demand > 0) & (over | (total - all_used < demand)))
+def _harmless(start: Floats, gpus: Ints, demand: Ints, state: _State, mine: Floats, quota: float) -> Bools:  # noqa: PLR0917
+    k = np.searchsorted(state.times, start, side="right") - 1
+    queue_used, used = mine[k] - gpus, state.used[k] - gpus  # as if it had not started
+    over = state.over_quota(queue_used, used, demand, quota)
+    return np.asarray((demand > 0) & (over | (state.total - used < demand)))
 
 
 def infer_quotas(holdings: Holdings, queues: int, borrow_below: float, total: float) -> Floats:
@@ -174,4 +184,4 @@ def _started(times: Floats, holdings: Holdings, queue: int | None = None) -> Flo
     """GPUs of the gangs that start at each instant, of one queue or of all."""
     mine = slice(None) if queue is None else holdings.queue == queue
     at = np.searchsorted(times, holdings.start[mine])
-    return np.bincount(at, weights=holdings.gpus[mine], minlength=times.size)
+    return np.bincount(at, weights=holdings.gpus[mine], minlength=times.size).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Makes ``base_delays`` and ``base_quotas``: the store's rows into arrays, the split of delays, and back into tables."""
+"""Makes ``base_delays`` and ``base_quotas``: rows into arrays, the split of delays, and back into tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from gpuctl.analyze import delays, occupancy
 from gpuctl.analyze.racks import infer_racks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpuctl.trace.store import Store
+
+
+UNEXPLAINED = 0.05
+"""A larger share of waiting time without a cause is worth a warning, where quotas are guessed."""
+BORROW_GUESSES = (0.0, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 
 @dataclass(frozen=True)
@@ -36,37 +43,39 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     attempts = store.frame("SELECT * FROM base_attempts WHERE start_ts IS NOT NULL ORDER BY job, attempt")
     placements = store.frame("SELECT job, attempt, machine, gpus, start_c, held_until_c FROM base_placements")
     machines = store.frame("SELECT machine, rack, coalesce(gpus, 0) AS gpus FROM base_machines ORDER BY machine")
-    queues = store.frame("SELECT DISTINCT queue FROM base_jobs WHERE queue IS NOT NULL ORDER BY queue")["queue"].to_list()
+    queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()
     machines, rack_note = _racks(machines, placements, racks)
     servers = _servers(machines, placements)
-    known = attempts.filter(pl.col("queue").is_not_null())
-    codes = pl.DataFrame({"queue": queues, "code": np.arange(len(queues))}, schema={"queue": pl.String, "code": pl.Int64})
-    known = known.join(codes, on="queue", maintain_order="left")
-    holdings = occupancy.Holdings(
-        known["start_c"].to_numpy(), known["held_until_c"].to_numpy(), known["gpus"].to_numpy(), known["code"].to_numpy()
+    numbers = range(len(queues))
+    codes = pl.DataFrame({"queue": queues, "code": numbers}, schema={"queue": pl.String, "code": pl.Int64})
+    attempts = attempts.join(codes, on="queue", maintain_order="left")
+    start, end, gpus, code = (attempts[name].to_numpy() for name in ("start_c", "held_until_c", "gpus", "code"))
+    holdings = occupancy.Holdings(start, end, gpus, code)
+    waited = attempts.filter(pl.col("wait_s").is_not_null())
+    waits = delays.Waits(
+        waited["start_c"].to_numpy() - waited["wait_s"].to_numpy(),
+        waited["start_c"].to_numpy(),
+        np.ceil(waited["gpus"].to_numpy()).astype(np.int64),
+        waited["code"].to_numpy(),
     )
-    inferred = delays.infer_quotas(holdings, len(queues), borrow_below, float(servers.gpus.sum()))
-    table, quota_note, warnings = _quotas(queues, quotas, inferred, configured=_configured(store))
+    configured = _configured(store)
+
+    def explain(borrow: float) -> tuple[pl.DataFrame, delays.Delays]:
+        guesses = delays.infer_quotas(holdings, len(queues), borrow, float(servers.gpus.sum()))
+        table = _quotas(queues, given=quotas, configured=configured, inferred=guesses)
+        return table, delays.split(waits, holdings, servers, table["quota_gpus"].fill_null(np.inf).to_numpy(), borrow)
+
+    table, found = explain(borrow_below)
+    warnings = _quota_warnings(table, strangers=sorted(set(quotas) - set(queues)))
+    if "inferred" in table["quota_source"]:
+        warnings += _borrowing_hint(borrow_below, found, lambda borrow: explain(borrow)[1])
     store.view("quota_rows", table)
     store.execute("CREATE OR REPLACE TEMP TABLE base_quotas AS SELECT * FROM quota_rows")
     store.drop_view("quota_rows")
-    waited = known.filter(pl.col("wait_s").is_not_null())
-    found = delays.split(
-        delays.Waits(
-            waited["start_c"].to_numpy() - waited["wait_s"].to_numpy(),
-            waited["start_c"].to_numpy(),
-            np.ceil(waited["gpus"].to_numpy()).astype(np.int64),
-            waited["code"].to_numpy(),
-        ),
-        holdings,
-        servers,
-        table["quota_gpus"].fill_null(np.inf).to_numpy(),
-        borrow_below,
-    )
     store.view("delay_rows", _delay_rows(waited, found, placements, machines))
     store.execute("CREATE OR REPLACE TEMP TABLE base_delays AS SELECT * FROM delay_rows")
     store.drop_view("delay_rows")
-    return Site(quota_note, rack_note, tuple(warnings))
+    return Site(_quota_note(table), rack_note, tuple(warnings))
 
 
 def _configured(store: Store) -> dict[str, float]:
@@ -75,8 +84,8 @@ def _configured(store: Store) -> dict[str, float]:
 
 
 def _quotas(
-    queues: list[str], given: dict[str, float], inferred: np.ndarray, *, configured: dict[str, float]
-) -> tuple[pl.DataFrame, str, list[str]]:
+    queues: list[str], *, given: dict[str, float], configured: dict[str, float], inferred: np.ndarray
+) -> pl.DataFrame:
     rows: list[tuple[str, float | None, str | None]] = []
     for queue, guess in zip(queues, inferred.tolist(), strict=True):
         if queue in given:
@@ -87,21 +96,42 @@ def _quotas(
             rows.append((queue, guess, "inferred"))
         else:
             rows.append((queue, None, None))
-    table = pl.DataFrame(
-        rows, schema={"queue": pl.String, "quota_gpus": pl.Float64, "quota_source": pl.String}, orient="row"
-    )
-    counts = {source: sum(row[2] == source for row in rows) for source in ("given", "configured", "inferred")}
-    note = ", ".join(f"{source} for {count} queues" for source, count in counts.items() if count) or "no queue"
+    schema = {"queue": pl.String, "quota_gpus": pl.Float64, "quota_source": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _quota_note(table: pl.DataFrame) -> str:
+    counts = table["quota_source"].drop_nulls().value_counts(sort=True).rows()
+    return ", ".join(f"{source} for {count} queues" for source, count in counts) or "none known"
+
+
+def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[str]:
     warnings = []
-    if counts["inferred"]:
+    inferred = (table["quota_source"] == "inferred").sum()
+    if inferred:
         warnings.append(
-            f"the quotas of {counts['inferred']} queues are inferred (the most GPUs a queue held right after a start "
-            "of its own): fair-share delay is a lower bound. Give them with --quotas"
+            f"the quotas of {inferred} queues are inferred (the most GPUs a queue held with a start of its own), "
+            "which docs/analyses.md shows to be a guess. Give them with --quotas"
         )
-    strangers = sorted(set(given) - set(queues))
     if strangers:
         warnings.append(f"--quotas names queues that the trace does not have: {', '.join(strangers[:5])}")
-    return table, note, warnings
+    return warnings
+
+
+def _borrowing_hint(borrow_below: float, found: delays.Delays, explain: Callable[[float], delays.Delays]) -> list[str]:
+    """Where inferred quotas leave much waiting unexplained, say which rule of borrowing would explain most."""
+    left = _unexplained(found)
+    if left <= UNEXPLAINED:
+        return []
+    best_left, best = min((_unexplained(explain(borrow)), borrow) for borrow in BORROW_GUESSES)
+    hint = f"{left:.0%} of the waiting time is explained by no cause, so the inferred quotas are probably too high"
+    if best != borrow_below and best_left < left / 2:
+        hint += f"; if queues may borrow, --borrow-below {best:g} would leave {best_left:.0%} unexplained"
+    return [hint]
+
+
+def _unexplained(found: delays.Delays) -> float:
+    return float(found.seconds[:, delays.CAUSES.index("scheduler")].sum() / max(1.0, found.seconds.sum()))
 
 
 def _racks(machines: pl.DataFrame, placements: pl.DataFrame, given: dict[str, str]) -> tuple[pl.DataFrame, str]:
@@ -143,7 +173,8 @@ def _delay_rows(
     )
     largest = max(1, int(machines["gpus"].max() or 1))  # type: ignore[arg-type]
     waits = waited["wait_s"] > 0
-    rows = waited.select("job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s").with_columns(
+    names = ("job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s")
+    rows = waited.select(names).with_columns(
         *(pl.Series(f"{cause}_s", found.seconds[:, k]) for k, cause in enumerate(delays.CAUSES)),
         pl.Series("cause_at_arrival", causes.gather(found.at_arrival.tolist())).set(~waits, None),
         pl.Series("dominant_cause", causes.gather(found.seconds.argmax(axis=1).tolist())).set(~waits, None),

@@ -105,11 +105,11 @@ def open_placements(times: Floats, servers: Servers, demands: list[int]) -> dict
             known = bool(start_counts[-1] >= 0)
             last = np.append(at[1:] != at[:-1], True) if at.size else np.zeros(0, bool)
             kept = np.concatenate([[0], rows[last]])
-            for demand, total in count.items():
+            for demand, racks in count.items():
                 fits = _fits(free[kept], demand, largest) if known or demand <= largest else np.zeros(kept.size, bool)
                 change = np.diff(fits.astype(np.float64))
-                total += float(fits[0]) + step(times, at[last], change)
-    return {demand: total > 0 for demand, total in count.items()}
+                racks += float(fits[0]) + step(times, at[last], change)  # noqa: PLW2901 - adds in place
+    return {demand: racks > 0 for demand, racks in count.items()}
 
 
 def _by_rack(servers: Servers, largest: int) -> Iterator[tuple[Floats, Ints, Ints, NDArray[np.int32]]]:

@@ -30,7 +30,7 @@ def infer_racks(gangs: Iterable[Sequence[str]]) -> dict[str, str]:
     weights: dict[tuple[str, str], float] = {}
     for machines in gangs:
         members = sorted(set(machines))
-        if 2 <= len(members) <= LARGEST_GANG:  # noqa: PLR2004
+        if 2 <= len(members) <= LARGEST_GANG:
             pairs = list(combinations(members, 2))
             for pair in pairs:
                 weights[pair] = weights.get(pair, 0.0) + 1 / len(pairs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpuctl.trace.store import Store
-
-Progress = "Callable[[str, int, int], None]"
 
 
 @dataclass(frozen=True)
@@ -106,11 +104,17 @@ def _choose_cluster(store: Store, name: str | None) -> str:
         raise UsageError(f"no cluster {name!r} in {store.path}; it has: {', '.join(known) or 'none'}")
     if name is None and len(known) != 1:
         what = f"{len(known)} clusters: {', '.join(known)}" if known else "no cluster yet"
-        raise UsageError(f"{store.path} has {what}", hint="name one with --cluster" if known else "gpuctl ingest LOGDIR")
+        raise UsageError(
+            f"{store.path} has {what}", hint="name one with --cluster" if known else "gpuctl ingest LOGDIR"
+        )
     return name or str(known[0])
 
 
 def _tables(options: Options) -> list[str]:
+    known = dict(registry.SECTIONS)
+    for name, choices in [*((s, known) for s in options.sections), (options.reference, registry.REFERENCES)]:
+        if name is not None and name not in choices:
+            raise UsageError(f"there is no {name!r}", hint=f"there are: {', '.join(choices)}")
     names = [name for name in registry.TABLES if not options.sections or query.load(name).section in options.sections]
     if options.reference:
         names = list(registry.TABLES) if options.sections else names
@@ -129,27 +133,13 @@ def _prepare(
     _base(store, "waits_notebook" if notebook else "waits", chosen, table="waits")
     site = delaytable.build(store, quotas=options.quotas, racks=options.racks, borrow_below=options.borrow_below)
     tell("reading telemetry", 1, len(registry.TABLES))
-    rows = {
-        "attempts": store.value("SELECT count(*) FROM base_attempts"),
-        "placements": store.value("SELECT count(*) FROM base_placements"),
-        "telemetry": store.value("SELECT count(*) FROM gpu_samples WHERE cluster = $cluster", {"cluster": cluster}),
-        "host telemetry": store.value("SELECT count(*) FROM host_util WHERE cluster = $cluster", {"cluster": cluster}),
-    }
+    [rows] = _rows(store, "counts", chosen)
     everything = {**chosen, "whole_minutes": notebook}
     for name in ("util_pieces", "util_histogram", "host_histogram", "telemetry"):
         _base(store, name, everything, empty=not telemetry)
-    numbers = {k: _plain(v) for k, v in store.frame(query.base_sql("population")).row(0, named=True).items()}
-    numbers |= {
+    [population] = _rows(store, "population", chosen)
+    numbers = {key: _plain(value) for key, value in population.items()} | {
         "cluster": cluster,
-        "delays_waited": _plain(store.value("SELECT count(*) FROM base_delays WHERE wait_s > 0")),
-        "paper_waits": _plain(
-            store.value(
-                "SELECT count(*) FROM base_delays JOIN base_attempts USING (job, attempt) "
-                "WHERE base_delays.wait_s > 0 AND base_delays.gpus >= 2 AND run_s >= 60"
-            )
-        ),
-        "util_samples": _plain(store.value("SELECT coalesce(sum(samples), 0)::BIGINT FROM base_util_histogram")),
-        "host_samples": _plain(store.value("SELECT coalesce(sum(samples), 0)::BIGINT FROM base_host_histogram")),
         "telemetry_note": "a minute belongs to an attempt from the minute in which it starts"
         if notebook
         else "a sample belongs to the attempt that holds the GPU at the sample's time",
@@ -159,7 +149,11 @@ def _prepare(
         if options.borrow_below
         else "a queue may never exceed its quota",
     }
-    missing = {need: f"no rows: this source has no {need}" for need, count in rows.items() if not count}
+    missing = {
+        need.replace("_", " "): f"no rows: this source has no {need.replace('_', ' ')}"
+        for need, count in rows.items()
+        if not count
+    }
     settings = {
         "definition": options.definition,
         "duration": duration,
@@ -171,18 +165,25 @@ def _prepare(
 
 
 def _base(
-    store: Store, name: str, values: dict[str, str] | dict[str, object], *, table: str | None = None, empty: bool = False
+    store: Store,
+    name: str,
+    values: dict[str, str] | dict[str, object],
+    *,
+    table: str | None = None,
+    empty: bool = False,
 ) -> None:
     sql = query.base_sql(name)
     wanted = {key: values[key] for key in query.parameters(sql)}
     limit = " LIMIT 0" if empty else ""
-    store.execute(f"CREATE OR REPLACE TEMP TABLE base_{table or name} AS SELECT * FROM ({sql}){limit}", wanted)
+    # every part of this text is ours: names from this module, SQL from queries/
+    made = f"CREATE OR REPLACE TEMP TABLE base_{table or name} AS SELECT * FROM ({sql}){limit}"  # noqa: S608
+    store.execute(made, wanted)
 
 
 def _ask(store: Store, asked: query.Query, prepared: _Prepared) -> ResultTable:
     wanted = {key: prepared.parameters[key] for key in asked.parameters}
     store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", wanted)
-    frame = _tidy(store.frame(f"SELECT * FROM result_{asked.name}"))
+    frame = _tidy(store.frame(f"FROM result_{asked.name}"))
     notes = (prepared.missing[asked.needs],) if asked.needs in prepared.missing else ()
     return ResultTable(
         name=asked.name,
@@ -203,7 +204,7 @@ def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _plain(value: object) -> str:
-    return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _sources(store: Store, cluster: str) -> tuple[SourceInfo, ...]:
@@ -216,31 +217,22 @@ def _sources(store: Store, cluster: str) -> tuple[SourceInfo, ...]:
 
 
 def _warnings(store: Store, cluster: str) -> list[str]:
+    rejected = _rows(store, "rejected", {"cluster": cluster})
     warnings = [
-        f"{row['rows_rejected']} of {row['rows_in']} rows of {row['path']} were rejected: {row['reason']} ({row['n']}) …"
-        for row in store.frame(
-            "SELECT path, rows_in, rows_rejected, reason, n FROM sources JOIN ("
-            "  SELECT source, reason, count(*) AS n, row_number() OVER (PARTITION BY source ORDER BY count(*) DESC, reason) AS k"
-            "  FROM rejects GROUP BY source, reason) USING (source) "
-            "WHERE cluster = $cluster AND k = 1 ORDER BY source",
-            {"cluster": cluster},
-        ).iter_rows(named=True)
+        f"{row['rows_rejected']} of {row['rows_in']} rows of {row['path']} were rejected; "
+        f"most often ({row['rows']}): {row['reason']}"
+        for row in rejected
     ]
-    changed = _spans_clock_change(store, cluster)
-    if changed:
+    [changed] = _rows(store, "clock_change", {"cluster": cluster})
+    if changed["attempts"]:
         warnings.append(
-            f"{changed} attempts span a change of the clock. The log's times carry no zone, so waits and run times are "
-            "differences of its wall clock, as in the published analyses: an hour short or long if its clock was changed"
+            f"{changed['attempts']} attempts span a change of the clock. The log's times carry no zone, so waits and "
+            "run times are differences of its wall clock, as in the published analyses: an hour off if it was changed"
         )
     return warnings
 
 
-def _spans_clock_change(store: Store, cluster: str) -> int:
-    return int(
-        store.value(
-            "SELECT count(*) FROM base_attempts CROSS JOIN (SELECT timezone, clock FROM clusters WHERE cluster = $cluster) AS c "
-            "WHERE c.clock = 'wall' AND epoch(held_until_ts - coalesce(queued_ts, start_ts)) <> "
-            "epoch(timezone(c.timezone, held_until_ts) - timezone(c.timezone, coalesce(queued_ts, start_ts)))",
-            {"cluster": cluster},
-        )
-    )
+def _rows(store: Store, name: str, values: dict[str, str]) -> list[dict[str, Any]]:
+    sql = query.base_sql(name)
+    wanted = {key: values[key] for key in query.parameters(sql)}
+    return store.frame(sql, wanted).to_dicts()

@@ -44,7 +44,9 @@ def read_racks(path: Path) -> dict[str, str]:
     racks: dict[str, str] = {}
     for line, (machine, rack) in _rows(path, ("machine",), "rack"):
         if machine in racks:
-            raise InputError(f"machine {machine!r} is in a second rack", path=str(path), line=line, hint="keep one of them")
+            raise InputError(
+                f"machine {machine!r} is in a second rack", path=str(path), line=line, hint="keep one of them"
+            )
         racks[machine] = rack
     return racks
 
@@ -58,7 +60,9 @@ def _rows(path: Path, keys: tuple[str, ...], value: str) -> Iterator[tuple[int, 
             reader.fieldnames = names
             key = next((k for k in keys if k in names), None)
             if key is None or value not in names:
-                raise InputError(f"found the columns {', '.join(names) or '(none)'}, expected {wanted}", path=str(path), line=1)
+                raise InputError(
+                    f"found the columns {', '.join(names) or '(none)'}, expected {wanted}", path=str(path), line=1
+                )
             for row in reader:
                 if reader.line_num > MOST_ROWS:
                     raise InputError(f"more than {MOST_ROWS} lines", path=str(path), hint=f"expected {wanted}")

@@ -8,7 +8,7 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import Analysis
     from gpuctl.ingest.report import IngestReport
-
-Section = StrEnum("Section", [key for key, _ in SECTIONS])
-Reference = StrEnum("Reference", list(REFERENCES))
 
 
 class Definition(StrEnum):
@@ -55,7 +52,7 @@ class OutputFormat(StrEnum):
     PARQUET = "parquet"
 
 
-def analyze(
+def analyze(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
     paths: Annotated[
         list[Path] | None,
@@ -105,10 +102,14 @@ def analyze(
         ),
     ] = None,
     reference: Annotated[
-        Reference | None, typer.Option(help="Print published values beside ours.")
+        str | None, typer.Option(metavar="NAME", help=f"Print published values beside ours: {', '.join(REFERENCES)}.")
     ] = None,
     section: Annotated[
-        list[Section] | None, typer.Option(help="Only this section; may be given several times.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"Only this section; may be given several times: {', '.join(key for key, _ in SECTIONS)}.",
+        ),
     ] = None,
     table: Annotated[
         list[str] | None,
@@ -122,15 +123,11 @@ def analyze(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
     ] = None,
-    csv: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")
-    ] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")] = None,
     parquet: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.parquet.")
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write one self-contained HTML page.")
-    ] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one self-contained HTML page.")] = None,
 ) -> None:
     """Say how busy the cluster was, how long jobs waited and why, and how well they used their GPUs."""
     given = settings(context)
@@ -140,12 +137,25 @@ def analyze(
     shape = OutputFormat.JSON if as_json else output_format
     if shape is OutputFormat.PARQUET and output is None and sys.stdout.isatty():
         raise UsageError("--format parquet writes bytes that no terminal shows", hint="add --output FILE")
-    options = _options(cluster, definition, duration, quotas, racks, borrow_below, reference, section)
+    from gpuctl.analyze.run import Options
+    from gpuctl.analyze.sitefiles import read_quotas, read_racks
+
+    options = Options(
+        definition=definition.value,
+        duration=duration.value if duration else None,
+        quotas=read_quotas(quotas) if quotas else {},
+        racks=read_racks(racks) if racks else {},
+        borrow_below=borrow_below,
+        reference=reference,
+        sections=tuple(section or ()),
+        command="gpuctl " + shlex.join(sys.argv[1:]),
+    )
     with _read(paths or [], db, cluster, timezone, given) as (store_path, name, report):
         result = _run(store_path, options, name, given)
-    for kind, directory in (("csv", csv), ("parquet", parquet)):
-        if directory is not None:
-            _write_directory(result, directory, kind)
+    if csv is not None:
+        _write_directory(result, csv, "csv")
+    if parquet is not None:
+        _write_directory(result, parquet, "parquet")
     if html is not None:
         from gpuctl.reports.html import write_html
 
@@ -156,32 +166,6 @@ def analyze(
             message(f"wrote {what}", quiet=given.quiet)
     if report is not None and report.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
-
-
-def _options(
-    cluster: str | None,
-    definition: Definition,
-    duration: Duration | None,
-    quotas: Path | None,
-    racks: Path | None,
-    borrow_below: float,
-    reference: Reference | None,
-    sections: list[Section] | None,
-) -> Options:
-    from gpuctl.analyze.run import Options
-    from gpuctl.analyze.sitefiles import read_quotas, read_racks
-
-    return Options(
-        cluster=cluster,
-        definition=definition.value,
-        duration=duration.value if duration else None,
-        quotas=read_quotas(quotas) if quotas else {},
-        racks=read_racks(racks) if racks else {},
-        borrow_below=borrow_below,
-        reference=reference.value if reference else None,
-        sections=tuple(part.value for part in sections or ()),
-        command="gpuctl " + shlex.join(sys.argv[1:]),
-    )
 
 
 @contextmanager
@@ -229,13 +213,14 @@ def _run(store_path: Path, options: Options, cluster: str | None, given: Setting
     from gpuctl.trace.store import Store
 
     with Store(store_path) as store, Bar(wanted=not given.quiet, color=given.color) as bar:
-        return run(store, replace(options, cluster=cluster), lambda what, _done, _all: bar.start(f"analysis: {what}", 0))
+        options = replace(options, cluster=cluster)
+        return run(store, options, lambda what, _done, _all: bar.start(f"analysis: {what}", 0))
 
 
-def _write_directory(result: Analysis, directory: Path, kind: str) -> None:
+def _write_directory(result: Analysis, directory: Path, kind: Literal["csv", "parquet"]) -> None:
     from gpuctl.reports.export import write_dir
 
-    write_dir(result, directory, kind)  # type: ignore[arg-type]
+    write_dir(result, directory, kind)
 
 
 def _print(

@@ -83,7 +83,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | int]], *, 
         table.add_row(
             *(Text(f"{cell:,}".replace(",", " ") if isinstance(cell, int) else visible(cell)) for cell in row)
         )
-    Console(markup=False, highlight=False, emoji=False, no_color=not color or None).print(table)
+    Console(markup=False, highlight=False, emoji=False, color_system="auto" if color else None).print(table)
 
 
 def color_allowed(*, no_color: bool) -> bool:

@@ -27,6 +27,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+_EVERYWHERE = frozenset({"--quiet", "-q", "--debug", "--no-color"})
+
 # one line a command, in the order that --help lists them in
 app.command()(analyze)
 app.command()(ingest)
@@ -62,7 +64,8 @@ def main() -> None:
         # names from logs may hold characters that this terminal's encoding lacks
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    code = _run(debug="--debug" in sys.argv[1:])
+    arguments = _in_front(sys.argv[1:])
+    code = _run(arguments, debug="--debug" in arguments)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -71,9 +74,16 @@ def main() -> None:
     sys.exit(code)
 
 
-def _run(*, debug: bool) -> int:
+def _in_front(arguments: list[str]) -> list[str]:
+    """Move the options that every command has to the front: people write them at the end of the line."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    moved = [a for a in arguments[:end] if a in _EVERYWHERE]
+    return [*moved, *(a for a in arguments[:end] if a not in _EVERYWHERE), *arguments[end:]]
+
+
+def _run(arguments: list[str], *, debug: bool) -> int:
     try:
-        app(prog_name="gpuctl")
+        app(arguments, prog_name="gpuctl")
     except SystemExit as end:
         # Typer turns both into exits of its own
         origin = _origin(end)

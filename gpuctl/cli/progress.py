@@ -73,6 +73,6 @@ def _bar(*, color: bool) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True, markup=False, highlight=False, emoji=False, no_color=not color or None)
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False, color_system="auto" if color else None)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeElapsedColumn())
     return Progress(*columns, console=console, transient=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 HEAD = 64 << 10
 _ROW = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( [A-Z]{3})?,[!-+\--~]{1,255}((?:,[^,]*)+)")
@@ -32,9 +32,9 @@ def read_header(stream: BinaryIO, header: re.Pattern[bytes]) -> tuple[BinaryIO, 
     bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
     line = first_line(head)
     if not header.fullmatch(line):
-        return _Prefixed(head[bom:], stream), b"", 1
+        return cast("BinaryIO", _Prefixed(head[bom:], stream)), b"", 1
     cut = head.find(b"\n") + 1
-    return _Prefixed(head[cut:] if cut else b"", stream), line, 2
+    return cast("BinaryIO", _Prefixed(head[cut:] if cut else b"", stream)), line, 2
 
 
 class _Prefixed(io.RawIOBase):

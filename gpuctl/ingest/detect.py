@@ -89,8 +89,8 @@ def _look(found: Candidate, formats: Sequence[Format], opener: Opener, *, hash_i
             head = stream.read(HEAD)
             fmt, why, failed = detect(found.name, head, formats)
             if fmt is None:
-                if stream.damage and not head:
-                    why = stream.damage[1]
+                if stream.damage:
+                    why = f"{why} ({stream.damage[1]})" if head else stream.damage[1]
                 return NotRead(found.shown, why, failed)
             return Finding(found, fmt, why, stream.digest()[0] if hash_it else None)
     except InputError as error:

@@ -108,7 +108,7 @@ def _in_order(
 
 
 def _chunks(stream: BinaryIO, line: int) -> Iterator[tuple[int, bytes, str]]:
-    """(number of its first line, whole lines, fault) of a stream; with a fault the bytes are one line that is refused."""
+    """(number of the first line, whole lines, fault) of a stream; with a fault the bytes are one refused line."""
     rest = b""
     while True:
         data = stream.read(CHUNK)
@@ -170,7 +170,7 @@ def _scan_once(
 
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
     found = kernel.scan(np.frombuffer(data, np.uint8), lines, layout.least, layout.most, layout.low, layout.high)
-    rows, seconds, shift, codes, ends, values, name_start, name_end, names = found[:9]
+    rows, seconds, shift, codes, ends, values, name_start, name_end = found[:8]
     refused, at, start, end, code, blanks, consumed = found[9:]
     table = [data[a:b].decode("ascii") for a, b in zip(name_start.tolist(), name_end.tolist(), strict=True)]
     rejects = [

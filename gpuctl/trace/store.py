@@ -96,7 +96,8 @@ class Store:
     def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
         """Run a query and return its rows; times come back as UTC."""
         relation = self._con.sql(sql, params=dict(params)) if params else self._con.sql(sql)
-        return relation.pl()
+        frame: pl.DataFrame = relation.pl()
+        return frame
 
     def value(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Any:
         """Run a query and return the first column of its first row (None where there is no row)."""

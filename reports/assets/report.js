@@ -77,6 +77,7 @@
 
   all(".grid").forEach((grid) => {
     const table = grid.querySelector("table");
+    if (!table) return;
     const heads = all("thead th", table);
     const rows = all("tbody tr", table);
     const count = grid.querySelector(".count");
@@ -97,6 +98,13 @@
         if (!row.hidden) lines.push(Array.from(row.cells, (cell) => quoted(exact(cell))).join(","));
       });
       download(grid.dataset.name + ".csv", lines.join("\n") + "\n");
+    });
+  });
+
+  all(".upright").forEach((list) => {
+    list.querySelector(".csv").addEventListener("click", () => {
+      const line = (items, value) => items.map((item) => quoted(value(item))).join(",") + "\n";
+      download(list.dataset.name + ".csv", line(all("dt", list), (dt) => dt.dataset.name) + line(all("dd", list), exact));
     });
   });
 
@@ -152,19 +160,27 @@
     let focus = { panel: 0, share: 0.5 };
 
     function read() {
-      const panel = panels[focus.panel], scale = scales(panel), [left, top, width, height] = panel.box;
-      const x = scale.value(left + focus.share * width);
+      const panel = panels[focus.panel], [left, , width] = panel.box;
       const at = left + focus.share * width;
-      marks.replaceChildren(element("line", { x1: at, x2: at, y1: top, y2: top + height, class: "cursor" }));
-      const list = panel.curves.map((curve) => {
-        const y = level(curve, x);
-        const shown = y === null ? (panel.unit === "%" ? 0 : null) : y;
-        if (shown !== null) {
-          marks.append(element("circle", { cx: at, cy: scale.down(shown), r: 4, fill: curve.s ? "var(--s" + curve.s + ")" : "currentColor" }));
-        }
-        return curve.name + " " + (shown === null ? "–" : round(shown)) + (panel.unit && shown !== null ? " " + panel.unit : "");
+      const x = scales(panel).value(at);
+      marks.replaceChildren();
+      // Panels that share their axis of time are read together.
+      const together = panel.scale === "time" ? panels : [panel];
+      const list = together.flatMap((one) => {
+        const scale = scales(one), [, top, , height] = one.box;
+        marks.append(element("line", { x1: at, x2: at, y1: top, y2: top + height, class: "cursor" }));
+        return one.curves.map((curve) => reading(one, scale, curve, x, at));
       });
       readout.textContent = (panel.title ? panel.title + ", " : "") + place[panel.scale](x) + ": " + list.join(" · ");
+    }
+
+    function reading(panel, scale, curve, x, at) {
+      const y = level(curve, x);
+      const shown = y === null ? (panel.unit === "%" ? 0 : null) : y;
+      if (shown === null) return curve.name + " –";
+      const fill = curve.s ? "var(--s" + curve.s + ")" : "currentColor";
+      marks.append(element("circle", { cx: at, cy: scale.down(shown), r: 4, fill: fill }));
+      return curve.name + " " + round(shown) + (panel.unit ? " " + panel.unit : "");
     }
 
     function point(event) {

@@ -154,10 +154,10 @@ def test_sorting_by_mouse_and_by_keyboard(opened: Callable[..., Opened]) -> None
     head = page.locator("#status-table th", has_text="jobs").first
     head.locator("button").click()
     assert head.get_attribute("aria-sort") == "ascending"
-    assert column(page, "status", 3) == ["19", "9,345", "20,200", "66,696"]
+    assert column(page, "status", 3) == ["19", "9,345", "20,200", "66,696", "96,260"]
     head.locator("button").press("Enter")
     assert head.get_attribute("aria-sort") == "descending"
-    assert column(page, "status", 3) == ["66,696", "20,200", "9,345", "19"]
+    assert column(page, "status", 3) == ["96,260", "66,696", "20,200", "9,345", "19"]
     head.locator("button").press("Space")
     assert head.get_attribute("aria-sort") == "none"
     assert column(page, "status", 3) == before
@@ -165,10 +165,12 @@ def test_sorting_by_mouse_and_by_keyboard(opened: Callable[..., Opened]) -> None
 
 def test_missing_values_stay_last(opened: Callable[..., Opened]) -> None:
     page = opened().page
-    button = page.locator("#status-table th", has_text="run p50").locator("button")
-    for expected in (["2.60", "13.7", "41.2", "\u2013"], ["41.2", "13.7", "2.60", "\u2013"]):
+    button = page.locator("#reasons-table th", has_text="lost GPU hours").locator("button")
+    assert column(page, "reasons", 5)[3] == "\u2013"
+    for first in ("0.300", "59.3"):
         button.click()
-        assert column(page, "status", 7) == expected
+        cells = column(page, "reasons", 5)
+        assert (cells[0], cells[-1]) == (first, "\u2013")
 
 
 def test_filter_and_csv_give_the_rows_that_are_shown(opened: Callable[..., Opened]) -> None:
@@ -267,7 +269,7 @@ def test_contents_collapse_on_a_narrow_screen(opened: Callable[..., Opened]) -> 
 def test_without_scripts_all_is_there_but_the_controls(opened: Callable[..., Opened]) -> None:
     page = opened(scripts=False).page
     assert page.locator("figure svg.chart").count() == len(CHARTS)
-    assert page.locator("#status-table tbody tr").count() == 4
+    assert page.locator("#status-table tbody tr").count() == 5
     assert not page.locator(".csv").first.is_visible()
     assert not page.locator(".theme").is_visible()
 

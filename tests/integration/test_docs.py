@@ -109,9 +109,14 @@ def as_anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def test_help_pages_in_the_document_are_current(root: Path) -> None:
+@pytest.mark.parametrize("tool", ["help_pages.py", "analysis_pages.py"])
+def test_generated_parts_of_the_documents_are_current(root: Path, tool: str) -> None:
     done = subprocess.run(
-        [sys.executable, root / "tools" / "help_pages.py", "--check"], capture_output=True, text=True, check=False
+        [sys.executable, root / "tools" / tool, "--check"],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

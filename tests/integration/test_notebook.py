@@ -60,10 +60,11 @@ def test_waits_and_run_times(tmp_path: Path) -> None:
             job("overlap", day("10:00:00"), attempt(day("10:01:00"), day("12:00:00"), 2),
                 attempt(day("11:00:00"), day("12:00:00"), 3)),
             # an end is missing: from there on the wait before is repeated, whatever else is known
-            job("stale", day("10:00:00"), attempt(day("10:03:00"), None, 4), attempt(day("10:05:00"), day("10:06:00"), 4),
-                attempt(None, day("10:20:00"), 4)),
+            job("stale", day("10:00:00"), attempt(day("10:03:00"), None, 4),
+                attempt(day("10:05:00"), day("10:06:00"), 4), attempt(None, day("10:20:00"), 4)),
             # a start is missing first: nothing to repeat yet
-            job("late", day("10:00:00"), attempt(None, day("10:02:00"), 5), attempt(day("10:04:00"), day("10:09:00"), 5)),
+            job("late", day("10:00:00"), attempt(None, day("10:02:00"), 5),
+                attempt(day("10:04:00"), day("10:09:00"), 5)),
             # a wait of nothing is dropped
             job("zero", day("10:00:00"), attempt(day("10:00:00"), day("10:09:00"), 6)),
             job("never", day("10:00:00")),
@@ -111,7 +112,5 @@ def test_published_durations(root: Path, tmp_path: Path) -> None:
         pytest.skip("../shared is not here: it has real rows of the trace, which are not ours to copy")
     ingest([rows], tmp_path / "t.duckdb", cluster="c")
     with Store(tmp_path / "t.duckdb") as store:
-        row = store.frame(
-            "SELECT run_span_s, run_sum_s FROM jobs WHERE job LIKE '%_14199'"
-        ).row(0)
+        row = store.frame("SELECT run_span_s, run_sum_s FROM jobs WHERE job LIKE '%_14199'").row(0)
     assert row == (193263.0, 193256.0)

@@ -136,8 +136,8 @@ def test_names_that_stay(
         "--borrow-below", "0.8", "--parquet", out,
     )  # fmt: skip
     rows = pl.read_parquet(out / "queue_delays.parquet")
-    wanted = "job attempt queue gpus servers wait_s fair_share_s capacity_s fragmentation_s".split()
-    assert set(wanted) <= set(rows.columns)
+    wanted = {"job", "attempt", "queue", "gpus", "servers", "wait_s", "fair_share_s", "capacity_s", "fragmentation_s"}
+    assert wanted <= set(rows.columns)
     for name in ("overview", "gpu_util_by_servers", "status"):
         assert pl.read_parquet(out / f"{name}.parquet").height > 0, name
     for arguments in (["--json", "analyze", directory], ["analyze", directory, "--json"]):

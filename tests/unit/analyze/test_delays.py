@@ -16,9 +16,7 @@ def holdings(*rows: tuple[float, float, float, int]) -> occupancy.Holdings:
 
 def servers(gpus: list[int], rack: list[int], *rows: tuple[float, float, int, int]) -> occupancy.Servers:
     start, end, server, held = (np.array(column, float) for column in zip(*rows, strict=True))
-    return occupancy.Servers(
-        np.array(gpus), np.array(rack), start, end, server.astype(np.int64), held.astype(np.int64)
-    )
+    return occupancy.Servers(np.array(gpus), np.array(rack), start, end, server.astype(np.int64), held.astype(np.int64))
 
 
 def waits(*rows: tuple[float, float, int, int]) -> delays.Waits:

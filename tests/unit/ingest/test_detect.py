@@ -52,6 +52,7 @@ def why_not(data: bytes, path: Path) -> str:
         (b"\x7fELF\0\0", "binary"),
         ("#fake\n".encode("utf-16"), "UTF-16 text; make it UTF-8 first: iconv -f UTF-16 -t UTF-8"),
         (gzip.compress(b"#fake\n" * 1000)[:11], "truncated gzip stream"),
+        (gzip.compress(bytes(range(65, 91)) * 9)[:-9], "no known format (truncated gzip stream)"),
     ],
 )
 def test_says_why_a_file_is_not_recognised(tmp_path: Path, data: bytes, why: str) -> None:

@@ -327,7 +327,13 @@ def test_ctrl_c_stops_a_statement_that_would_run_for_hours(logs: Path, db: Path)
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [("philly/", "philly"), ("philly/log", "philly"), ("trace.tar.gz", "trace"), ("a b;c$(x)/", "a-b-c-x"), ("…/", "cluster")],
+    [
+        ("philly/", "philly"),
+        ("philly/log", "philly"),
+        ("trace.tar.gz", "trace"),
+        ("a b;c$(x)/", "a-b-c-x"),
+        ("…/", "cluster"),
+    ],
 )
 def test_names_a_cluster_after_its_path(tmp_path: Path, path: str, name: str) -> None:
     where = tmp_path / path

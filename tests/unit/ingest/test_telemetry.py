@@ -62,7 +62,9 @@ def test_fewer_fields_for_a_machine_with_fewer_gpus(tmp_path: Path) -> None:
 
 
 def test_the_hour_that_occurs_twice(tmp_path: Path) -> None:
-    lines = [f"2017-11-05 {clock},m1,1,\n" for clock in ("00:59:00 PDT", "01:59:00 PDT", "01:00:00 PST", "02:00:00 PST")]
+    lines = [
+        f"2017-11-05 {clock},m1,1,\n" for clock in ("00:59:00 PDT", "01:59:00 PDT", "01:00:00 PST", "02:00:00 PST")
+    ]
     _, rows = util(tmp_path, HEADER + "".join(lines))
     assert utc(rows) == ["11-05 07:59:00", "11-05 08:59:00", "11-05 09:00:00", "11-05 10:00:00"]
 

@@ -92,7 +92,8 @@ def occupancy(rng: random.Random, points: int) -> pl.DataFrame:
 
 
 def delays(key: str, names: tuple[str, ...]) -> pl.DataFrame:
-    """Hours of waiting by cause."""
+    """Hours of waiting by cause; the last row is the total."""
+    names = (*names, "all")
     count = len(names)
     return pl.DataFrame(
         {
@@ -112,13 +113,13 @@ def status() -> pl.DataFrame:
     """What became of the jobs."""
     return pl.DataFrame(
         {
-            "state": ["completed", "killed", "failed", "running"],
-            "source_state": ["Pass", "Killed", "Failed", "Running"],
-            "jobs": [66696, 20200, 9345, 19],
-            "jobs_pct": [69.2873, 20.985, 9.708, 0.0197],
-            "gpu_hours": [1733112.33, 1471000.0, 391200.9, 120.05],
-            "gpu_hours_pct": [48.19, 40.93, 10.88, 0.0033],
-            "run_p50_min": [13.7, 41.25, 2.6, None],
+            "state": ["completed", "killed", "failed", "running", "all"],
+            "source_state": ["Pass", "Killed", "Failed", "Running", None],
+            "jobs": [66696, 20200, 9345, 19, 96260],
+            "jobs_pct": [69.2873, 20.985, 9.708, 0.0197, 100.0],
+            "gpu_hours": [1733112.33, 1471000.0, 391200.9, 120.05, 3595433.28],
+            "gpu_hours_pct": [48.19, 40.93, 10.88, 0.0033, 100.0],
+            "run_p50_min": [13.7, 41.25, 2.6, None, 12.0],
         }
     )
 
@@ -142,10 +143,10 @@ def utilization() -> pl.DataFrame:
 def utilization_cdf() -> pl.DataFrame:
     """Curves of utilization by size and final state."""
     frames = []
-    for size in (1, 4, 8, 16):
-        for k, state in enumerate(("completed", "killed", "failed")):
+    for size in ("all", "1", "2", "4", "8", "16", "32"):
+        for k, state in enumerate(("all", "completed", "killed", "failed")):
             xs = [float(x) for x in range(101)]
-            ys = [100 * (x / 100) ** (0.5 + 0.2 * k + size / 40) for x in xs]
+            ys = [100 * (x / 100) ** (0.5 + 0.2 * k + len(size) / 10) for x in xs]
             frames.append(pl.DataFrame({"size": [size] * 101, "state": [state] * 101, "util_pct": xs, "cdf_pct": ys}))
     return pl.concat(frames)
 

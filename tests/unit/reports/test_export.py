@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import UsageError
@@ -39,9 +39,13 @@ def fields(text: str, delimiter: str = ",") -> list[list[str]]:
     return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
 
 
+TEXTS = st.text(st.sampled_from('ab,;"\r\n\t ') | st.characters(codec="utf-8"))
+
+
 @settings(max_examples=150, deadline=None)
+@example([("a", math.nan, 1), (None, math.inf, 2), ("", -math.inf, 3), ("a\rb", None, 4)], "csv")
 @given(
-    st.lists(st.tuples(st.none() | st.text(), st.none() | st.floats(), st.integers(-(2**62), 2**62)), max_size=8),
+    st.lists(st.tuples(st.none() | TEXTS, st.none() | st.floats(), st.integers(-(2**62), 2**62)), max_size=8),
     st.sampled_from(["csv", "tsv"]),
 )
 def test_delimited_text_gives_back_every_value(rows: list[tuple[str | None, float | None, int]], form: Format) -> None:
@@ -135,7 +139,7 @@ def test_the_same_analysis_gives_the_same_bytes(form: Format) -> None:
 
 def test_json_lines_are_rows() -> None:
     lines = written(make_analysis(), "jsonl", ("status",)).decode().splitlines()
-    assert [json.loads(line)["state"] for line in lines] == ["completed", "killed", "failed", "running"]
+    assert [json.loads(line)["state"] for line in lines] == ["completed", "killed", "failed", "running", "all"]
     several = [json.loads(line) for line in written(make_analysis(), "jsonl").splitlines()]
     assert {line["table"] for line in several} >= {"status", "reasons"}
     assert all(list(line) == ["table", "row"] for line in several)
@@ -188,7 +192,7 @@ def test_a_directory_gets_one_file_a_table_and_keeps_what_else_it_has(tmp_path: 
     assert [p.name for p in paths] == [f"{t.name}.{form}" for t in analysis.tables]
     assert {p.name for p in folder.iterdir()} == {p.name for p in paths} | {"mine.txt"}
     read = pl.read_csv if form == "csv" else pl.read_parquet
-    assert read(folder / f"status.{form}").height == 4
+    assert read(folder / f"status.{form}").height == 5
     assert read(folder / f"job_waits.{form}").height == 1000
 
 

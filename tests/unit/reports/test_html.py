@@ -90,6 +90,16 @@ def test_data_islands_are_json_and_cannot_end_early(page: Page) -> None:
         assert json.loads(body)[0]["curves"]
 
 
+def test_a_curve_with_a_hostile_name_stays_in_its_island() -> None:
+    frame = pl.DataFrame({"size_bucket": [HOSTILE[2]], "minutes": [1.0], "cdf_pct": [100.0]})
+    hostile = Page(
+        render_html(replace(make_analysis(points=5, names=()), tables=(table("runtime_cdf", "runtime", frame),)))
+    )
+    (island,) = [body for kind, body in hostile.scripts if kind == "application/json"]
+    assert json.loads(island)[0]["curves"][0]["name"] == f"{HOSTILE[2]} GPUs"
+    assert len(hostile.scripts) == 3
+
+
 def test_hostile_strings_make_no_elements(page: Page, text: str) -> None:
     assert {a.get("type") for t, a in page.tags if t == "script"} <= {None, "application/json"}
     assert "alert(" not in "".join(body for _, body in page.scripts)

@@ -58,6 +58,13 @@ def test_a_table_of_anything_fits_and_loses_no_column(width: int, cells: list[st
     assert all(part.columns[0] == 0 for part in parts)
 
 
+@pytest.mark.parametrize("width", range(40, 110))
+def test_a_table_that_just_does_not_fit_is_laid_out_anew(width: int) -> None:
+    frame = pl.DataFrame({"name": ["x" * 30], "long heading words": ["y" * 12]} | {f"n{i}": [10**9] for i in range(3)})
+    for part in fit(shown_columns(table("t", "overview", frame)), width):
+        assert sum(part.widths) + GAP * (len(part.widths) - 1) <= width
+
+
 def test_hostile_names_are_printed_as_text() -> None:
     text = printed(make_analysis(), 200)
     assert "\x1b" not in text

@@ -47,7 +47,11 @@ def test_visible_writes_out_what_would_act(raw: str, clean: str) -> None:
         ("gpu_hours_pct", "%", "GPU hours", "%"),
         ("jobs", "jobs", "jobs", ""),
         ("waits", "waits", "waits", ""),
-        ("gpus_busy", "GPUs", "GPUs busy", "GPUs"),
+        ("gpus_busy", "GPUs", "GPUs busy", ""),
+        ("gpu_hours_sum", "GPU-h", "GPU hours sum", ""),
+        ("span_days", "days", "span days", ""),
+        ("size_bucket", "GPUs", "size bucket", "GPUs"),
+        ("fair_share_waits", "waits", "fair share waits", ""),
         ("state", "-", "state", ""),
     ],
 )
@@ -95,8 +99,8 @@ def test_a_shown_number_is_within_half_a_percent(value: float) -> None:
 @given(st.floats(min_value=0, max_value=100))
 def test_a_share_reads_as_none_or_all_only_if_it_is(value: float) -> None:
     text = shown(value, "%")
-    assert (text == "0.0") == (value == 0)
-    assert (text == "100.0") == (value == 100)
+    assert (text == "0.0") == (value <= 1e-9)
+    assert (text == "100.0") == (value >= 100 - 1e-9)
 
 
 def test_a_column_of_whole_floats_loses_its_decimals_and_a_mixed_one_does_not() -> None:

@@ -1,0 +1,5 @@
+-- How many rows there are of everything that an analysis may need, by its name in the queries' headers.
+SELECT (SELECT count(*) FROM base_attempts) AS attempts,
+       (SELECT count(*) FROM base_placements) AS placements,
+       (SELECT count(*) FROM gpu_samples WHERE cluster = $cluster) AS telemetry,
+       (SELECT count(*) FROM host_util WHERE cluster = $cluster) AS host_telemetry
