@@ -63,7 +63,8 @@ CHARTS = (
     ),
     Chart(
         "chart-gpu-util-cdf", "gpu_util_cdf", "cdf", "GPU utilization by job size and final state",
-        x="util_pct", y=("cdf_pct",), series="state", facet="size", where=(("size", ("1", "4", "8", "16")),), each="GPU",
+        x="util_pct", y=("cdf_pct",), series="state", facet="size", each="GPU",
+        where=(("size", ("1", "4", "8", "16")),),
         x_title="GPU utilization, %", y_title="% of GPU-minutes at most so high",
     ),
     Chart(

@@ -55,6 +55,10 @@ def global_options(
 ) -> None:
     """Take the options that stand before the command."""
     del version
+    if quiet:
+        import logging
+
+        logging.getLogger("gpuctl").setLevel(logging.ERROR)
     context.obj = Settings(json=json, quiet=quiet, debug=debug, color=color_allowed(no_color=no_color))
 
 

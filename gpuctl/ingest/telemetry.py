@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -66,6 +67,10 @@ def load(stream: BinaryIO, sink: Sink, layout: Layout, *, first_line: int = 1) -
     """
     import pyarrow as pa
 
+    from gpuctl.ingest import telemetry_kernel as kernel
+
+    if not kernel.is_compiled():
+        logging.getLogger(__name__).warning("compiling the telemetry reader; only the first run on a machine does")
     workers = max(1, min(8, len(os.sched_getaffinity(0))))
     chunks = _chunks(stream, first_line)
     with ThreadPoolExecutor(workers) as pool:

@@ -2,12 +2,19 @@
 
 It exists because telemetry is the big table: the scanner reads some 300 MB/s a core, and gives the line of
 every row that it does not accept. The same source runs uncompiled with ``NUMBA_DISABLE_JIT=1``.
+The compiled code is kept beside this file, or in the user's cache where that cannot be written to.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import numba
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OK, BLANK = 0, 1
 BAD_TIME, BAD_ZONE, BAD_MACHINE, TOO_FEW, TOO_MANY, BAD_VALUE, OUT_OF_RANGE, HEADER = 2, 3, 4, 5, 6, 7, 8, 9
@@ -23,13 +30,21 @@ REASONS = {
     HEADER: "a header in the middle of the file",
 }
 
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    try:
+        return numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # nowhere to keep the compiled code: each process compiles it anew
+        return numba.njit(nogil=True)(function)
+
+
 _POW10 = 10.0 ** np.arange(23)
 _COMMA, _CR, _LF, _SPACE = 44, 13, 10, 32
 _NO_ZONE = np.int64(1) << 60
 _SLOTS = 1 << 16  # hash slots for machine names; a chunk with more than half as many names is scanned in two
 
 
-@numba.njit(nogil=True, cache=True, inline="always")
+@_compiled
 def _digits(buf, start, count):  # type: ignore[no-untyped-def]
     """The number in `count` bytes from `start`, or -1 where one of them is no digit."""
     value = 0
@@ -41,7 +56,7 @@ def _digits(buf, start, count):  # type: ignore[no-untyped-def]
     return value
 
 
-@numba.njit(nogil=True, cache=True)
+@_compiled
 def _timestamp(buf, start, end):  # type: ignore[no-untyped-def]
     """(seconds since 1970 on the stamp's own clock, seconds to add for UTC or _NO_ZONE, status) of a time field."""
     bad = (0, _NO_ZONE, BAD_TIME)
@@ -83,7 +98,7 @@ def _timestamp(buf, start, end):  # type: ignore[no-untyped-def]
     return (0, _NO_ZONE, BAD_ZONE)
 
 
-@numba.njit(nogil=True, cache=True)
+@_compiled
 def _number(buf, start, end):  # type: ignore[no-untyped-def]
     """(value, ok) of a field; NaN for an empty field, NA and NaN."""
     while start < end and buf[start] == _SPACE:
@@ -140,7 +155,7 @@ def _number(buf, start, end):  # type: ignore[no-untyped-def]
     return (-value if negative else value, True)
 
 
-@numba.njit(nogil=True, cache=True)
+@_compiled
 def _name_code(buf, start, end, slots, name_start, name_end, names):  # type: ignore[no-untyped-def]
     """The number of a machine name in this chunk; a new name gets the number `names`. -1: no valid name."""
     if end <= start or end - start > 255:
@@ -169,7 +184,7 @@ def _name_code(buf, start, end, slots, name_start, name_end, names):  # type: ig
         slot = (slot + 1) & (_SLOTS - 1)
 
 
-@numba.njit(nogil=True, cache=True)
+@_compiled
 def scan(buf, lines, least, most, low, high):  # type: ignore[no-untyped-def]
     """Read whole lines of telemetry.
 
@@ -286,3 +301,9 @@ def scan(buf, lines, least, most, low, high):  # type: ignore[no-untyped-def]
         name_start[:names], name_end[:names], names,
         rejects, reject_line, reject_start, reject_end, reject_code, blanks, min(i, n),
     )  # fmt: skip
+
+
+def is_compiled() -> bool:
+    """Whether an earlier process left compiled code that this one can load."""
+    folder = getattr(getattr(scan, "stats", None), "cache_path", None)
+    return folder is None or any(Path(folder).glob(f"{__name__.rpartition('.')[2]}.scan-*.nbi"))

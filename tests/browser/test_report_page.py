@@ -194,6 +194,28 @@ def test_filter_and_csv_give_the_rows_that_are_shown(opened: Callable[..., Opene
     assert ",,2017-" in text
 
 
+def test_a_single_row_is_a_list_and_gives_csv(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    assert page.locator("#totals dt").count() >= 7
+    with page.expect_download() as download:
+        page.locator("#totals .csv").click()
+    text = download.value.path().read_bytes().decode()
+    assert text.splitlines() == [
+        "jobs,queues,users,gpus,gpu_hours,first_ts,completed_pct",
+        "96260,15,319,2490,3595433.28,2017-08-07T08:00:00Z,69.2873",
+    ]
+
+
+def test_a_moment_is_read_in_all_panels_of_its_figure(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    figure = page.locator('figure[data-chart="chart-occupancy"]')
+    figure.locator("svg.chart").focus()
+    figure.locator("svg.chart").press("ArrowRight")
+    shown = figure.locator(".readout").text_content() or ""
+    assert all(name in shown for name in ("UTC: ", "GPUs busy ", "GPUs total 2,490", "GPUs waited for "))
+    assert figure.locator(".marks line").count() == 2
+
+
 def test_theme_is_changed_and_remembered(opened: Callable[..., Opened]) -> None:
     page = opened().page
     paper = "getComputedStyle(document.body).backgroundColor"

@@ -172,6 +172,22 @@ def test_a_chart_without_its_data_says_why() -> None:
     ]
 
 
+def test_totals_are_no_bars_and_curves_of_ink(drawings: tuple[Drawing, ...]) -> None:
+    by_name = {d.name: d for d in drawings}
+    for name in ("chart-status", "chart-delay-by-size", "chart-delay-by-queue"):
+        assert not [t for t in ET.fromstring(by_name[name].svg).iter("text") if (t.text or "").startswith("all")]
+    keys = by_name["chart-gpu-util-cdf"].keys
+    assert [(k.label, k.s) for k in keys] == [("all", 0), ("completed", 1), ("killed", 2), ("failed", 3)]
+    assert [p["title"] for p in by_name["chart-gpu-util-cdf"].panels] == ["1 GPU", "4 GPUs", "8 GPUs", "16 GPUs"]
+
+
+def test_demand_has_a_scale_of_its_own(drawings: tuple[Drawing, ...]) -> None:
+    level, demand = next(d.panels for d in drawings if d.name == "chart-occupancy")
+    assert [c["name"] for c in level["curves"]] == ["GPUs busy", "GPUs total"]
+    assert [c["name"] for c in demand["curves"]] == ["GPUs waited for"]
+    assert level["x"] == demand["x"]
+
+
 def test_nothing_waited_is_said() -> None:
     frame = pl.DataFrame({"queue": ["a"], "capacity_h": [0.0]})
     assert "nothing but zero" in drawn("chart-delay-by-queue", frame).missing
