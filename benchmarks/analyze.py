@@ -3,7 +3,7 @@
     python benchmarks/analyze.py [JOBS] [ROWS …]
 
 Every run is the real program in a process of its own, from raw logs to Parquet and HTML. Peak memory is the resident
-set of that process: DuckDB keeps pages up to its limit (900 MB), past which it must not grow with the rows of telemetry.
+set of that process: DuckDB keeps pages up to its limit (900 MB), past which it must not grow with the telemetry.
 Beside it stands the job log alone, read by json.load into dicts.
 """
 

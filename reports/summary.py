@@ -46,7 +46,9 @@ def _usable(table: ResultTable | None, columns: tuple[str, ...]) -> ResultTable 
     if table is None or not set(columns) <= set(table.frame.columns):
         return None
     first = table.frame.columns[0]
-    rows = table.frame.filter(table.frame[first].cast(str).ne_missing(TOTAL))
+    rows = (
+        table.frame if table.frame.height == 1 else table.frame.filter(table.frame[first].cast(str).ne_missing(TOTAL))
+    )
     return replace(table, frame=rows) if rows.height else None
 
 
@@ -57,25 +59,20 @@ def _jobs(table: ResultTable) -> Headline | None:
 
 
 def _gpu_hours(table: ResultTable) -> Headline | None:
-    lost = table.frame.filter(table.frame["state"].cast(str) != "completed")["gpu_hours_pct"].sum()
-    value = shown(round(float(table.frame["gpu_hours"].sum())))
-    return Headline(
-        "GPU-hours", value, "", f"{shown(float(lost), '%')}\u00a0% in jobs that did not complete", table.name
-    )
+    hours = float(table.frame["gpu_hours"].sum())
+    lost = sum(float(table.frame[name].sum()) for name in _LOST)
+    if hours <= 0:
+        return None
+    share = f"{shown(100 * lost / hours, '%')}\u00a0% in attempts that did not end in success"
+    return Headline("GPU-hours", shown(round(hours)), "", share, table.name)
 
 
 def _busy(table: ResultTable) -> Headline | None:
-    frame = table.frame.select("ts", "gpus_busy", "gpus_total").drop_nulls().sort("ts")
-    seconds = frame["ts"].diff().dt.total_microseconds().slice(1) / 1e6
-    length = float(seconds.sum() or 0)
-    if length <= 0:
+    share, total = table.frame["occupancy_pct"][0], table.frame["gpus"][0]
+    if share is None or not total:
         return None
-    busy, total = (float((frame[c].head(-1) * seconds).sum()) / length for c in ("gpus_busy", "gpus_total"))
-    if total <= 0:
-        return None
-    return Headline(
-        "GPUs allocated", shown(100 * busy / total, "%"), "%", f"{busy:,.0f} of {total:,.0f} on average", table.name
-    )
+    held = f"{share * total / 100:,.0f} of {total:,.0f} on average"
+    return Headline("GPUs allocated", shown(float(share), "%"), "%", held, table.name)
 
 
 def _waiting(table: ResultTable) -> Headline | None:
@@ -98,10 +95,11 @@ def _utilization(table: ResultTable) -> Headline | None:
     return Headline("GPU utilization", shown(mean, "%"), "%", "mean over the GPU-minutes of jobs", table.name)
 
 
+_LOST = ("retried_h", "killed_h", "failed_h")
 _SOURCES: tuple[tuple[str, tuple[str, ...], Callable[[ResultTable], Headline | None]], ...] = (
     ("status", ("state", "jobs", "jobs_pct"), _jobs),
-    ("status", ("state", "gpu_hours", "gpu_hours_pct"), _gpu_hours),
-    ("occupancy", ("ts", "gpus_busy", "gpus_total"), _busy),
+    ("gpu_hours_lost", ("gpu_hours", *_LOST), _gpu_hours),
+    ("overview", ("occupancy_pct", "gpus"), _busy),
     ("delay_by_size", (), _waiting),
     ("gpu_util_by_servers", ("gpu_minutes", "mean_pct"), _utilization),
 )

@@ -49,6 +49,7 @@ def _ingest(gpuctl: Run, logs: Path, *, code: int) -> subprocess.CompletedProces
         ("readme.md", b"# hello\n", "no known format"),
         ("a.zip", b"PK\3\4rubbish", "damaged archive"),
     ],
+    ids=["empty", "binary", "utf-16", "cut", "text", "zip"],
 )
 def test_a_file_that_is_no_log_is_named_with_the_reason(
     gpuctl: Run, logs: Path, name: str, data: bytes, why: str

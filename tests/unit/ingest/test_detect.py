@@ -54,6 +54,7 @@ def why_not(data: bytes, path: Path) -> str:
         (gzip.compress(b"#fake\n" * 1000)[:11], "truncated gzip stream"),
         (gzip.compress(bytes(range(65, 91)) * 9)[:-9], "no known format (truncated gzip stream)"),
     ],
+    ids=["empty", "empty inside", "text", "binary", "utf-16", "cut to nothing", "cut"],
 )
 def test_says_why_a_file_is_not_recognised(tmp_path: Path, data: bytes, why: str) -> None:
     assert why_not(data, tmp_path / "x") == why

@@ -202,10 +202,22 @@ def test_a_page_replaces_the_old_one_whole(tmp_path: Path) -> None:
 
 
 def test_headlines_are_taken_from_the_tables() -> None:
-    found = {h.label: h for h in headlines(make_analysis(points=50))}
+    analysis = make_analysis(points=50)
+    lost = {
+        "gpu_hours": [30.0, 70.0, 100.0],
+        "retried_h": [1.0, 2.0, 3.0],
+        "killed_h": 3 * [0.0],
+        "failed_h": [4.0, 5.0, 9.0],
+    }
+    more = (
+        table("gpu_hours_lost", "failures", pl.DataFrame({"size_bucket": ["1", "2-4", "all"], **lost})),
+        table("overview", "overview", pl.DataFrame({"cluster": ["all"], "gpus": [200], "occupancy_pct": [62.5]})),
+    )
+    found = {h.label: h for h in headlines(replace(analysis, tables=(*analysis.tables, *more)))}
     assert found["Jobs"].value == "96,260"
     assert found["Jobs"].detail == "69.3\u00a0% completed"
-    assert found["GPU-hours"].value == "3,595,433"
+    assert (found["GPU-hours"].value, found["GPU-hours"].detail[:4]) == ("100", "12.0")
+    assert (found["GPUs allocated"].value, found["GPUs allocated"].detail) == ("62.5", "125 of 200 on average")
     rows = make_analysis(points=5).tables[5].frame.filter(pl.col("size_bucket") != "all")
     hours = sum(float(rows[c].sum()) for c in ("fair_share_h", "capacity_h", "fragmentation_h", "scheduler_h"))
     assert found["Time in queue"].value == f"{hours:,.0f}"
