@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from gpuctl.ingest.base import Sink
 
-CHUNK = 8 << 20
+CHUNK = 2 << 20
 """Bytes scanned at a time by one thread."""
-GROUP = 32
+GROUP = 128
 """Chunks inserted by one statement; what is rejected in them is held in memory until it ends."""
 
 
@@ -114,11 +114,12 @@ def _in_order(
 
 def _chunks(stream: BinaryIO, line: int) -> Iterator[tuple[int, bytes, str]]:
     """(number of the first line, whole lines, fault) of a stream; with a fault the bytes are one refused line."""
+    import numpy as np
+
+    from gpuctl.ingest import telemetry_kernel as kernel
+
     rest = b""
-    while True:
-        data = stream.read(CHUNK)
-        if not data:
-            break
+    while data := stream.read(CHUNK):
         cut = data.rfind(b"\n") + 1
         if cut == 0:
             rest += data
@@ -128,10 +129,10 @@ def _chunks(stream: BinaryIO, line: int) -> Iterator[tuple[int, bytes, str]]:
             line += 1
             rest = _after_line_end(stream)
             continue
-        whole = rest + data[:cut]
+        whole = rest + data[:cut] if rest or cut < len(data) else data
         rest = data[cut:]
         yield line, whole, ""
-        line += whole.count(b"\n")
+        line += int(kernel.count_lines(np.frombuffer(whole, np.uint8)))
     if rest:
         yield line, rest, "the stream was cut off inside this line" if getattr(stream, "truncated", False) else ""
 
@@ -173,8 +174,9 @@ def _scan_once(
 
     from gpuctl.ingest import telemetry_kernel as kernel
 
-    lines = data.count(b"\n") + (not data.endswith(b"\n"))
-    found = kernel.scan(np.frombuffer(data, np.uint8), lines, layout.least, layout.most, layout.low, layout.high)
+    buffer = np.frombuffer(data, np.uint8)
+    lines = int(kernel.count_lines(buffer)) + (not data.endswith(b"\n"))
+    found = kernel.scan(buffer, lines, layout.least, layout.most, layout.low, layout.high)
     rows, seconds, shift, codes, ends, values, name_start, name_end = found[:8]
     refused, at, start, end, code, blanks, consumed = found[9:]
     table = [data[a:b].decode("ascii") for a, b in zip(name_start.tolist(), name_end.tolist(), strict=True)]

@@ -156,15 +156,8 @@ def _number(buf, start, end):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _name_code(buf, start, end, slots, name_start, name_end, names):  # type: ignore[no-untyped-def]
-    """The number of a machine name in this chunk; a new name gets the number `names`. -1: no valid name."""
-    if end <= start or end - start > 255:
-        return -1
-    h = np.uint64(14695981039346656037)
-    for k in range(start, end):
-        if buf[k] <= _SPACE or buf[k] > 126:
-            return -1
-        h = (h ^ np.uint64(buf[k])) * np.uint64(1099511628211)
+def _lookup(buf, start, end, h, slots, name_start, name_end, names):  # type: ignore[no-untyped-def]
+    """The number of a machine name with hash `h` in this chunk; a new name gets the number `names`."""
     slot = np.int64((h ^ (h >> np.uint64(29))) & np.uint64(_SLOTS - 1))
     while True:
         code = slots[slot]
@@ -182,6 +175,65 @@ def _name_code(buf, start, end, slots, name_start, name_end, names):  # type: ig
             if same:
                 return code
         slot = (slot + 1) & (_SLOTS - 1)
+
+
+@_compiled
+def _values(buf, at, values, used, least, most, low, high):  # type: ignore[no-untyped-def]
+    """Read the values of an ordinary row, from the comma at `at` to its line end, in one pass.
+
+    Returns:
+        (how many values, index of the line end); (-1, 0) for a row with anything out of the ordinary in it,
+        which `scan` then reads field by field. A line end must follow somewhere.
+    """
+    count = 0
+    while True:
+        at += 1
+        c = buf[at]
+        if c == _LF and count >= least:  # a trailing comma
+            return (count, at)
+        if count == most:
+            return (-1, 0)
+        if c == 78 and buf[at + 1] == 65:  # NA
+            value = np.nan
+            at += 2
+            c = buf[at]
+        else:
+            mantissa, first, fraction = np.int64(0), at, 0
+            while 48 <= c <= 57:
+                mantissa = mantissa * 10 + (c - 48)
+                at += 1
+                c = buf[at]
+            digits = at - first
+            if c == 46:
+                at += 1
+                first = at
+                c = buf[at]
+                while 48 <= c <= 57:
+                    mantissa = mantissa * 10 + (c - 48)
+                    at += 1
+                    c = buf[at]
+                fraction = at - first
+                digits += fraction
+            if digits == 0 or digits > 15:  # 15 digits are exact in a double
+                return (-1, 0)
+            value = mantissa / _POW10[fraction]
+            if value < low or value > high:
+                return (-1, 0)
+        values[used + count] = value
+        count += 1
+        if c == _LF:
+            return (count, at) if count >= least else (-1, 0)
+        if c != _COMMA:
+            return (-1, 0)
+
+
+@_compiled
+def count_lines(buf):  # type: ignore[no-untyped-def]
+    """How many line ends there are."""
+    found = 0
+    for k in range(buf.size):
+        found += buf[k] == _LF
+    return found
 
 
 @_compiled
@@ -215,9 +267,41 @@ def scan(buf, lines, least, most, low, high):  # type: ignore[no-untyped-def]
     ends[0] = 0
     known_start, known_length = -1, 0  # the time field of the last row: the next one is nearly always the same
     known_seconds, known_shift = np.int64(0), np.int64(0)
+    last_end = n - 1
+    while last_end >= 0 and buf[last_end] != _LF:
+        last_end -= 1
     i = 0
     while i < n and names < _SLOTS // 2:
         start = i
+        # the ordinary row: the time of the row before, a name, plain numbers
+        if known_start >= 0 and start + known_length < last_end and buf[start + known_length] == _COMMA:
+            same = True
+            for k in range(known_length):
+                if buf[known_start + k] != buf[start + k]:
+                    same = False
+                    break
+            if same:
+                m = start + known_length + 1
+                j = m
+                h = np.uint64(14695981039346656037)
+                while _SPACE < buf[j] < 127 and buf[j] != _COMMA:
+                    h = (h ^ np.uint64(buf[j])) * np.uint64(1099511628211)
+                    j += 1
+                if buf[j] == _COMMA and m < j <= m + 255:
+                    count, end = _values(buf, j, values, used, least, most, low, high)
+                    if count >= 0:
+                        code = _lookup(buf, m, j, h, slots, name_start, name_end, names)
+                        if code == names:
+                            names += 1
+                        seconds[rows] = known_seconds
+                        shift[rows] = known_shift
+                        codes[rows] = code
+                        used += count
+                        rows += 1
+                        ends[rows] = used
+                        line += 1
+                        i = end + 1
+                        continue
         end = start
         while end < n and buf[end] != _LF:
             end += 1
@@ -251,11 +335,17 @@ def scan(buf, lines, least, most, low, high):  # type: ignore[no-untyped-def]
             j = m
             while j < end and buf[j] != _COMMA:
                 j += 1
-            code = _name_code(buf, m, j, slots, name_start, name_end, names)
-            if code == names:
-                names += 1
-            if code < 0:
+            h = np.uint64(14695981039346656037)
+            for k in range(m, j):
+                if buf[k] <= _SPACE or buf[k] > 126:
+                    status = BAD_MACHINE
+                h = (h ^ np.uint64(buf[k])) * np.uint64(1099511628211)
+            if j <= m or j > m + 255:
                 status = BAD_MACHINE
+            if status == OK:
+                code = _lookup(buf, m, j, h, slots, name_start, name_end, names)
+                if code == names:
+                    names += 1
         while status == OK and j < end:
             f = j + 1
             j = f

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-MIGRATIONS = ("0001_initial.sql",)
+MIGRATIONS = ("0001_initial.sql", "0002_cluster_managers.sql")
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
 
 DEFAULT_MEMORY_LIMIT = "900MB"
@@ -68,6 +68,8 @@ class Store:
             self._con.execute("SET TimeZone = 'UTC'")
             # DuckDB would print it to standard output, into the results
             self._con.execute("SET enable_progress_bar = false")
+            # rows have no order of their own; keeping that of arrival would make inserts wait for one another
+            self._con.execute("SET preserve_insertion_order = false")
             version = self._version()
             if write and version < len(MIGRATIONS):
                 self._migrate(version)
