@@ -212,9 +212,8 @@ def _run(store_path: Path, options: Options, cluster: str | None, given: Setting
     from gpuctl.cli.progress import Bar
     from gpuctl.trace.store import Store
 
-    with Store(store_path) as store, Bar(wanted=not given.quiet, color=given.color) as bar:
-        options = replace(options, cluster=cluster)
-        return run(store, options, lambda what, _done, _all: bar.start(f"analysis: {what}", 0))
+    with Store(store_path) as store, Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        return run(store, replace(options, cluster=cluster), bar.at)
 
 
 def _write_directory(result: Analysis, directory: Path, kind: Literal["csv", "parquet"]) -> None:

@@ -19,16 +19,18 @@ _NAME_WIDTH = 40
 
 
 class Bar:
-    """Shows the file at hand and how many of its bytes are done; a context manager.
+    """Shows what is at hand and how much of it is done; a context manager.
 
     Args:
+        steps: count in steps rather than in bytes.
         wanted: false keeps it silent; without a terminal on stderr it is silent anyway.
         color: use colours.
     """
 
-    def __init__(self, *, wanted: bool = True, color: bool = True) -> None:
+    def __init__(self, *, wanted: bool = True, color: bool = True, steps: bool = False) -> None:
         self._wanted = wanted and sys.stderr.isatty()
         self._color = color
+        self._steps = steps
         self._since = time.monotonic()
         self._progress: Progress | None = None
         self._task: TaskID | None = None
@@ -53,6 +55,11 @@ class Bar:
         self._done = 0
         self._show()
 
+    def at(self, what: str, done: int, total: int) -> None:
+        """Be at `done` of `total` steps."""
+        self._what, self._done, self._total = visible(what), done, total
+        self._show()
+
     def advance(self, size: int) -> None:
         """Note that `size` more bytes of it were read."""
         self._done += size
@@ -62,17 +69,18 @@ class Bar:
         if not self._wanted or time.monotonic() - self._since < PATIENCE_S:
             return
         if self._progress is None:
-            self._progress = _bar(color=self._color)
+            self._progress = _bar(color=self._color, steps=self._steps)
             self._progress.start()
             self._task = self._progress.add_task("", total=None)
         if self._task is not None:
             self._progress.update(self._task, description=self._what, total=self._total, completed=self._done)
 
 
-def _bar(*, color: bool) -> Progress:
+def _bar(*, color: bool, steps: bool) -> Progress:
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True, markup=False, highlight=False, emoji=False, color_system="auto" if color else None)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    done = MofNCompleteColumn() if steps else DownloadColumn()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), done, TimeElapsedColumn())
     return Progress(*columns, console=console, transient=True)

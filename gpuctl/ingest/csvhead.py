@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HEAD = 64 << 10
 _ROW = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( [A-Z]{3})?,[!-+\--~]{1,255}((?:,[^,]*)+)")
@@ -21,7 +23,7 @@ def looks_like_row(line: bytes, least: int, most: int) -> bool:
     return match is not None and least <= match[2].rstrip(b",").count(b",") <= most
 
 
-def read_header(stream: BinaryIO, header: re.Pattern[bytes]) -> tuple[BinaryIO, bytes, int]:
+def read_header(stream: BinaryIO, header: re.Pattern[bytes]) -> tuple[Rest, bytes, int]:
     """Take the header off a stream.
 
     Returns:
@@ -32,13 +34,18 @@ def read_header(stream: BinaryIO, header: re.Pattern[bytes]) -> tuple[BinaryIO, 
     bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
     line = first_line(head)
     if not header.fullmatch(line):
-        return cast("BinaryIO", _Prefixed(head[bom:], stream)), b"", 1
+        return Rest(head[bom:], stream), b"", 1
     cut = head.find(b"\n") + 1
-    return cast("BinaryIO", _Prefixed(head[cut:] if cut else b"", stream)), line, 2
+    return Rest(head[cut:] if cut else b"", stream), line, 2
 
 
-class _Prefixed(io.RawIOBase):
-    """A stream with some bytes put back in front of it."""
+class Rest:
+    """What is left of a stream from which a first part was taken and put back.
+
+    Args:
+        head: the part that was put back.
+        stream: gives the rest.
+    """
 
     def __init__(self, head: bytes, stream: BinaryIO) -> None:
         self._head = head
@@ -46,15 +53,16 @@ class _Prefixed(io.RawIOBase):
 
     @property
     def truncated(self) -> bool:
+        """Whether the stream ended before its time, once it has ended."""
         return bool(getattr(self._stream, "truncated", False))
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
+    def blocks(self) -> Iterator[bytes]:
+        """Yield what is left in pieces of no particular size."""
         head, self._head = self._head, b""
-        if size < 0:
-            return head + self._stream.read()
-        self._head = head[size:]
-        head = head[:size]
-        return head + self._stream.read(size - len(head)) if len(head) < size and not self._head else head
+        if head:
+            yield head
+        if hasattr(self._stream, "blocks"):
+            yield from self._stream.blocks()
+        else:
+            while data := self._stream.read(HEAD):
+                yield data

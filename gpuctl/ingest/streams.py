@@ -125,6 +125,13 @@ class Pieces(io.RawIOBase):
         self._ready = self._ready[size:]
         return size
 
+    def blocks(self) -> Iterator[bytes]:
+        """Yield all that `readinto` has not given yet, piece by piece as it is decompressed."""
+        if self._ready:
+            ready, self._ready = bytes(self._ready), memoryview(b"")
+            yield ready
+        yield from self._pieces
+
     def _sound(self) -> Iterator[bytes]:
         try:
             for piece in self._checked(codec_of(self.raw.peek(16))):
@@ -152,7 +159,8 @@ class Pieces(io.RawIOBase):
             self.lines += ends
             self._long_line = False
             cut = piece.rindex(b"\n") + 1
-            whole, self._held = self._held + piece[:cut], piece[cut:]
+            whole = b"".join((self._held, memoryview(piece)[:cut]))
+            self._held = piece[cut:]
             return whole
         self._held += piece
         if len(self._held) <= HOLD_LIMIT:
@@ -187,6 +195,18 @@ class LogStream(io.BufferedReader):
         """(line, what is wrong, first bytes of that line) where it is damaged, once reading has come there."""
         part = self._pieces
         return None if part.damage is None else (part.lines + 1, part.damage, part.tail)
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the rest in pieces as they are decompressed, for readers that need not copy them again.
+
+        All pieces but the first and the last are whole lines, unless a line is longer than `HOLD_LIMIT`.
+
+        Raises:
+            InputError: the rest decompresses to far more than it takes up.
+        """
+        if buffered := self.read1(CHUNK):
+            yield buffered
+        yield from self._pieces.blocks()
 
     def drain(self) -> None:
         """Read on to the end, so that damage anywhere is noticed.

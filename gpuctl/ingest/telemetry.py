@@ -7,7 +7,7 @@ import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.csvhead import Rest
 
-CHUNK = 2 << 20
-"""Bytes scanned at a time by one thread."""
-GROUP = 128
-"""Chunks inserted by one statement; what is rejected in them is held in memory until it ends."""
+LONGEST_LINE = 2 << 20
+"""A line of more bytes than this is refused."""
+GROUP = 256
+"""Pieces of the stream (about 1 MiB each) inserted by one statement; their rejects are in memory until it ends."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +54,14 @@ class Chunk:
     rows: int
 
 
-def load(stream: BinaryIO, sink: Sink, layout: Layout, *, first_line: int = 1) -> None:
+def load(stream: Rest, sink: Sink, layout: Layout, *, first_line: int = 1) -> None:
     """Scan a telemetry stream and insert its rows.
 
     Blank lines are no rows. A last line without a line end is read like any other, unless the stream says
     that it was truncated (``stream.truncated``), in which case it may be half a row and is rejected.
 
     Args:
-        stream: decompressed bytes, positioned after the header.
+        stream: decompressed bytes after the header.
         sink: takes rows and rejects.
         layout: what the value columns mean.
         first_line: the number of the stream's first line in its file.
@@ -112,37 +113,34 @@ def _in_order(
             future.cancel()
 
 
-def _chunks(stream: BinaryIO, line: int) -> Iterator[tuple[int, bytes, str]]:
+def _chunks(stream: Rest, line: int) -> Iterator[tuple[int, bytes, str]]:
     """(number of the first line, whole lines, fault) of a stream; with a fault the bytes are one refused line."""
     import numpy as np
 
     from gpuctl.ingest import telemetry_kernel as kernel
 
     rest = b""
-    while data := stream.read(CHUNK):
+    skipping = False
+    for data in stream.blocks():
         cut = data.rfind(b"\n") + 1
-        if cut == 0:
-            rest += data
-            if len(rest) < 2 * CHUNK:
+        if skipping:
+            start = data.find(b"\n") + 1
+            if not start:
                 continue
-            yield line, rest[:4096], f"a line longer than {CHUNK} bytes"
-            line += 1
-            rest = _after_line_end(stream)
+            skipping, data, cut = False, data[start:], cut - start  # noqa: PLW2901 - the rest of the long line goes
+        if not cut:
+            rest += data
+            if len(rest) >= LONGEST_LINE:
+                yield line, rest[:4096], f"a line longer than {LONGEST_LINE} bytes"
+                line += 1
+                rest, skipping = b"", True
             continue
-        whole = rest + data[:cut] if rest or cut < len(data) else data
+        whole = b"".join((rest, memoryview(data)[:cut])) if rest or cut < len(data) else data
         rest = data[cut:]
         yield line, whole, ""
         line += int(kernel.count_lines(np.frombuffer(whole, np.uint8)))
     if rest:
-        yield line, rest, "the stream was cut off inside this line" if getattr(stream, "truncated", False) else ""
-
-
-def _after_line_end(stream: BinaryIO) -> bytes:
-    while data := stream.read(CHUNK):
-        cut = data.find(b"\n")
-        if cut >= 0:
-            return data[cut + 1 :]
-    return b""
+        yield line, rest, "the stream was cut off inside this line" if stream.truncated else ""
 
 
 def _scan(data: bytes, line: int, fault: str, layout: Layout, zone: str) -> Chunk:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from gpuctl.ingest import telemetry, telemetry_kernel
+from gpuctl.ingest import csvhead, telemetry, telemetry_kernel
 from gpuctl.ingest.base import RAW_LIMIT
 from gpuctl.ingest.formats import philly_cpu_util, philly_gpu_util, philly_mem_util
 from gpuctl.ingest.sink import StoreSink
@@ -134,7 +134,7 @@ def test_host_files(tmp_path: Path) -> None:
 
 
 def test_line_numbers_and_counts_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telemetry, "CHUNK", 400)
+    monkeypatch.setattr(csvhead, "HEAD", 400)
     monkeypatch.setattr(telemetry, "GROUP", 3)
     lines = [f"2017-10-03 00:{m:02}:00 PDT,m{m % 7},{m},\n" if m % 10 else "broken\n" for m in range(60)]
     rejects, rows = util(tmp_path, HEADER + "".join(lines))
@@ -143,7 +143,8 @@ def test_line_numbers_and_counts_across_chunks(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_line_without_end_is_one_reject_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telemetry, "CHUNK", 1000)
+    monkeypatch.setattr(csvhead, "HEAD", 400)
+    monkeypatch.setattr(telemetry, "LONGEST_LINE", 1000)
     good = "2017-10-03 00:08:00 PDT,m1,1,\n"
     rejects, rows = util(tmp_path, HEADER + good + "1," * 50_000 + "\n" + good)
     assert [(line, len(raw) <= RAW_LIMIT) for line, _, raw in rejects] == [(3, True)]
