@@ -15,12 +15,14 @@
 -- column: capacity_h | h | hours of capacity delay
 -- column: fragmentation_h | h | hours of fragmentation delay
 -- column: scheduler_h | h | hours of delay that none of these explains
+-- column: ineligible_h | h | hours before the attempt asked for GPUs at all (held, begin time, dependency, throttle, back-off)
 -- column: wait_gpu_h | GPU-h | hours waited times GPUs asked for
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS attempts, count(*) FILTER (wait_s > 0) AS waits,
        count(*) FILTER (dominant_cause = 'fair_share') AS fair_share, count(*) FILTER (dominant_cause = 'capacity') AS capacity,
        count(*) FILTER (dominant_cause = 'fragmentation') AS fragmentation, count(*) FILTER (dominant_cause = 'scheduler') AS scheduler,
        sum(wait_s) / 3600 AS wait_h, sum(fair_share_s) / 3600 AS fair_share_h, sum(capacity_s) / 3600 AS capacity_h,
        sum(fragmentation_s) / 3600 AS fragmentation_h, sum(scheduler_s) / 3600 AS scheduler_h,
+       sum(ineligible_s) / 3600 AS ineligible_h,
        sum(wait_s * gpus) / 3600 AS wait_gpu_h
 FROM base_delays
 GROUP BY GROUPING SETS ((size_bucket), ())

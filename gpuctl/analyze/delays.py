@@ -22,6 +22,8 @@ import numpy as np
 from gpuctl.analyze import occupancy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints, Servers
 
 CAUSES = ("fair_share", "capacity", "fragmentation", "scheduler")
@@ -32,16 +34,18 @@ class Waits:
     """Attempts whose queueing and start are both known; one element each.
 
     Attributes:
-        queued: seconds on the log's clock.
+        queued: seconds on the log's clock; from then on nothing but other jobs kept it from starting.
         start: seconds, not before ``queued``.
         gpus: the gang's size, whole GPUs.
         queue: number of its queue.
+        pool: number of the pool of servers that it may run on.
     """
 
     queued: Floats
     start: Floats
     gpus: Ints
     queue: Ints
+    pool: Ints
 
 
 @dataclass(frozen=True)
@@ -65,55 +69,119 @@ class Delays:
 
 
 @dataclass(frozen=True)
+class Cluster:
+    """Who held what, on which servers, under which rules.
+
+    Attributes:
+        holdings: every attempt that held GPUs.
+        pools: the servers that an attempt of each pool may run on; pools may share servers.
+        quotas: GPUs of each queue's quota, by queue number; inf where it has none.
+        borrow_below: a queue may exceed its quota while, with this gang, at most this share of its pool's
+            GPUs is in use; 0 never.
+    """
+
+    holdings: Holdings
+    pools: tuple[Servers, ...]
+    quotas: Floats
+    borrow_below: float
+
+
+@dataclass(frozen=True)
 class _State:
-    """The cluster over its change points: GPUs held by all, and the rule of borrowing."""
+    """One pool over the cluster's change points."""
 
     times: Floats
     used: Floats
     total: float
     borrow_below: float
+    placeable: dict[int, Bools]
 
     def over_quota(self, queue_used: Floats, used: Floats, demand: Ints | int, quota: float) -> Bools:
         """Whether a gang of `demand` GPUs would exceed its queue's quota, and may not borrow."""
         borrows = used + demand <= self.borrow_below * self.total
         return np.asarray((queue_used + demand > quota) & ~borrows)
 
+    def causes(self, queue_used: Floats, demand: int, quota: float, part: slice) -> Ints:
+        """The cause that a gang of `demand` GPUs has on each interval of `part`, as index into `CAUSES`."""
+        used = self.used[part]
+        over = self.over_quota(queue_used[part], used, demand, quota)
+        full = self.total - used < demand
+        spot = self.placeable[demand][part] if demand > 0 else np.ones(used.size, bool)
+        return np.where(over, 0, np.where(full, 1, np.where(spot, 3, 2)))
 
-def split(waits: Waits, holdings: Holdings, servers: Servers, quotas: Floats, borrow_below: float) -> Delays:
-    """Split every wait by cause at each change of the cluster's state.
 
-    Args:
-        waits: the attempts to explain.
-        holdings: every attempt that held GPUs.
-        servers: the cluster; its GPUs are the sum over servers.
-        quotas: GPUs of each queue's quota, by queue number; inf where it has none.
-        borrow_below: a queue may exceed its quota while, with this gang, at most this share of all GPUs
-            is in use; 0 never.
-    """
-    first = float(min(waits.queued.min(initial=np.inf), holdings.start.min(initial=np.inf)))
-    times = occupancy.change_points(holdings, first)
-    state = _State(times, occupancy.in_use(times, holdings), float(servers.gpus.sum()), borrow_below)
-    placeable = occupancy.open_placements(times, servers, sorted({int(g) for g in np.unique(waits.gpus) if g > 0}))
+def split(waits: Waits, cluster: Cluster) -> Delays:
+    """Split every wait by cause at each change of the cluster's state."""
+    times, states = _states(waits, cluster)
     seconds = np.zeros((waits.queued.size, len(CAUSES)))
     at_arrival = np.zeros(waits.queued.size, np.int64)
     overtook = overtaken_gpus(waits)
     harmless = np.zeros(waits.queued.size, bool)
-    for queue in np.unique(waits.queue):
-        mine = occupancy.in_use(times, holdings, int(queue))
-        members = np.flatnonzero(waits.queue == queue)
-        for demand in np.unique(waits.gpus[members]):
-            some = members[waits.gpus[members] == demand]
+    for queue, mine, members in _by_queue(times, waits, cluster):
+        quota = float(cluster.quotas[queue])
+        for pool, demand, some in _by_request(waits, members):
             low = int(np.searchsorted(times, waits.queued[some].min(), side="right")) - 1
             part = slice(low, int(np.searchsorted(times, waits.start[some].max(), side="right")))
-            used = state.used[part]
-            over = state.over_quota(mine[part], used, demand, quotas[queue])
-            full = state.total - used < demand
-            spot = placeable[int(demand)][part] if demand > 0 else np.ones(used.size, bool)
-            cause = np.where(over, 0, np.where(full, 1, np.where(spot, 3, 2)))
+            cause = states[pool].causes(mine, demand, quota, part)
             seconds[some], at_arrival[some] = _integrate(times[part], cause, waits.queued[some], waits.start[some])
-        gpus, demands = waits.gpus[members], overtook[members]
-        harmless[members] = _harmless(waits.start[members], gpus, demands, state, mine, float(quotas[queue]))
+            harmless[some] = _harmless(waits.start[some], waits.gpus[some], overtook[some], states[pool], mine, quota)
     return Delays(seconds, at_arrival, overtook, harmless)
+
+
+def causes_at(waits: Waits, cluster: Cluster, wait: Ints, at: Floats) -> Ints:
+    """The cause, as index into `CAUSES`, that each of some waits had at an instant within it.
+
+    Args:
+        waits: the waits.
+        cluster: as for `split`.
+        wait: index into `waits`, one element a question.
+        at: seconds, one element a question.
+    """
+    times, states = _states(waits, cluster)
+    answer = np.zeros(wait.size, np.int64)
+    k = np.searchsorted(times, at, side="right") - 1
+    asked = np.zeros(waits.queued.size, bool)
+    asked[wait] = True
+    for queue, mine, members in _by_queue(times, waits, cluster):
+        for pool, demand, some in _by_request(waits, members[asked[members]]):
+            ours = np.isin(wait, some)
+            whole = slice(0, times.size)
+            answer[ours] = states[pool].causes(mine, demand, float(cluster.quotas[queue]), whole)[k[ours]]
+    return answer
+
+
+def _states(waits: Waits, cluster: Cluster) -> tuple[Floats, list[_State]]:
+    holdings = cluster.holdings
+    first = float(min(waits.queued.min(initial=np.inf), holdings.start.min(initial=np.inf)))
+    times = occupancy.change_points(holdings, first)
+    # machines that went down change at instants of their own
+    times = np.unique(np.concatenate([times, *(part for pool in cluster.pools for part in (pool.start, pool.end))]))
+    times = times[times >= first]
+    states = []
+    for number, servers in enumerate(cluster.pools):
+        demands = sorted({int(g) for g in np.unique(waits.gpus[waits.pool == number]) if g > 0})
+        free, placeable = occupancy.free_and_open(times, servers, demands)
+        total = float(servers.gpus.sum())
+        used = total - free
+        if len(cluster.pools) == 1:  # some sources do not say where GPUs were held
+            used = np.maximum(used, occupancy.in_use(times, holdings))
+        states.append(_State(times, used, total, cluster.borrow_below, placeable))
+    return times, states
+
+
+def _by_queue(times: Floats, waits: Waits, cluster: Cluster) -> Iterator[tuple[int, Floats, Ints]]:
+    """For each queue that has waits: its number, GPUs that it held, the waits."""
+    for queue in np.unique(waits.queue):
+        held = occupancy.in_use(times, cluster.holdings, int(queue))
+        yield int(queue), held, np.flatnonzero(waits.queue == queue)
+
+
+def _by_request(waits: Waits, members: Ints) -> Iterator[tuple[int, int, Ints]]:
+    """The waits `members` in groups of one pool and gang size."""
+    for pool in np.unique(waits.pool[members]):
+        same = members[waits.pool[members] == pool]
+        for demand in np.unique(waits.gpus[same]):
+            yield int(pool), int(demand), same[waits.gpus[same] == demand]
 
 
 def _integrate(times: Floats, cause: Ints, queued: Floats, start: Floats) -> tuple[Floats, Ints]:

@@ -42,28 +42,25 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     """
     attempts = store.frame("SELECT * FROM base_attempts WHERE start_ts IS NOT NULL ORDER BY job, attempt")
     placements = store.frame("SELECT job, attempt, machine, gpus, start_c, held_until_c FROM base_placements")
-    machines = store.frame("SELECT machine, rack, coalesce(gpus, 0) AS gpus FROM base_machines ORDER BY machine")
+    machines = store.frame("SELECT * REPLACE (coalesce(gpus, 0) AS gpus) FROM base_machines ORDER BY machine")
     queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()
     machines, rack_note = _racks(machines, placements, racks)
-    servers = _servers(machines, placements)
-    numbers = range(len(queues))
-    codes = pl.DataFrame({"queue": queues, "code": numbers}, schema={"queue": pl.String, "code": pl.Int64})
-    attempts = attempts.join(codes, on="queue", maintain_order="left")
-    start, end, gpus, code = (attempts[name].to_numpy() for name in ("start_c", "held_until_c", "gpus", "code"))
-    holdings = occupancy.Holdings(start, end, gpus, code)
-    waited = attempts.filter(pl.col("wait_s").is_not_null())
-    waits = delays.Waits(
-        waited["start_c"].to_numpy() - waited["wait_s"].to_numpy(),
-        waited["start_c"].to_numpy(),
-        np.ceil(waited["gpus"].to_numpy()).astype(np.int64),
-        waited["code"].to_numpy(),
-    )
+    servers = _servers(machines, placements, store.frame("FROM base_machine_events"))
+    attempts = attempts.join(_numbered("queue", queues), on="queue", maintain_order="left")
+    holdings = occupancy.Holdings(*(attempts[name].to_numpy() for name in ("start_c", "held_until_c", "gpus", "code")))
+    own = store.frame("FROM base_queue_machines")
+    waited, pools = _pools(attempts.filter(pl.col("wait_s").is_not_null()), machines, servers, own)
+    waits = _waits(waited)
     configured = _configured(store)
 
     def explain(borrow: float) -> tuple[pl.DataFrame, delays.Delays]:
-        guesses = delays.infer_quotas(holdings, len(queues), borrow, float(servers.gpus.sum()))
+        # queues with machines of their own (partitions) are bounded by those, not by a quota that could be guessed
+        guesses = (
+            delays.infer_quotas(holdings, len(queues), borrow, float(servers.gpus.sum())) if own.is_empty() else None
+        )
         table = _quotas(queues, given=quotas, configured=configured, inferred=guesses)
-        return table, delays.split(waits, holdings, servers, table["quota_gpus"].fill_null(np.inf).to_numpy(), borrow)
+        limits = table["quota_gpus"].fill_null(np.inf).to_numpy()
+        return table, delays.split(waits, delays.Cluster(holdings, pools, limits, borrow))
 
     table, found = explain(borrow_below)
     warnings = _quota_warnings(table, strangers=sorted(set(quotas) - set(queues)))
@@ -72,10 +69,23 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     store.view("quota_rows", table)
     store.execute("CREATE OR REPLACE TEMP TABLE base_quotas AS SELECT * FROM quota_rows")
     store.drop_view("quota_rows")
-    store.view("delay_rows", _delay_rows(waited, found, placements, machines))
+    limits = table["quota_gpus"].fill_null(np.inf).to_numpy()
+    _sampled(store, waited, waits, delays.Cluster(holdings, pools, limits, borrow_below))
+    store.view("delay_rows", _delay_rows(waited, waits, found, placements, machines))
     store.execute("CREATE OR REPLACE TEMP TABLE base_delays AS SELECT * FROM delay_rows")
     store.drop_view("delay_rows")
     return Site(_quota_note(table), rack_note, tuple(warnings))
+
+
+def _sampled(store: Store, waited: pl.DataFrame, waits: delays.Waits, cluster: delays.Cluster) -> None:
+    """Create ``base_sampled_causes``: the cause by replay at each instant at which a reason was sampled."""
+    numbers = waited.select("job", "attempt").with_row_index("wait")
+    samples = store.frame("FROM base_queue_samples").join(numbers, on=["job", "attempt"], maintain_order="left")
+    found = delays.causes_at(waits, cluster, samples["wait"].to_numpy().astype(np.int64), samples["at_c"].to_numpy())
+    causes = pl.Series("cause", delays.CAUSES).gather(found.tolist())
+    store.view("sampled_rows", samples.select("job", "attempt", "at_c", "reason").with_columns(causes))
+    store.execute("CREATE OR REPLACE TEMP TABLE base_sampled_causes AS SELECT * FROM sampled_rows")
+    store.drop_view("sampled_rows")
 
 
 def _configured(store: Store) -> dict[str, float]:
@@ -84,10 +94,11 @@ def _configured(store: Store) -> dict[str, float]:
 
 
 def _quotas(
-    queues: list[str], *, given: dict[str, float], configured: dict[str, float], inferred: np.ndarray
+    queues: list[str], *, given: dict[str, float], configured: dict[str, float], inferred: np.ndarray | None
 ) -> pl.DataFrame:
     rows: list[tuple[str, float | None, str | None]] = []
-    for queue, guess in zip(queues, inferred.tolist(), strict=True):
+    guesses = [0.0] * len(queues) if inferred is None else inferred.tolist()
+    for queue, guess in zip(queues, guesses, strict=True):
         if queue in given:
             rows.append((queue, given[queue], "given"))
         elif queue in configured:
@@ -149,21 +160,66 @@ def _racks(machines: pl.DataFrame, placements: pl.DataFrame, given: dict[str, st
     return machines.with_columns(racks), note
 
 
-def _servers(machines: pl.DataFrame, placements: pl.DataFrame) -> occupancy.Servers:
-    number = {name: k for k, name in enumerate(machines["machine"].to_list())}
-    rack_number = {name: k for k, name in enumerate(sorted(machines["rack"].drop_nulls().unique().to_list()))}
+def _numbered(name: str, values: list[str]) -> pl.DataFrame:
+    return pl.DataFrame({name: values, "code": range(len(values))}, schema={name: pl.String, "code": pl.Int64})
+
+
+def _waits(waited: pl.DataFrame) -> delays.Waits:
+    start = waited["start_c"].to_numpy()
+    queued = start - waited["wait_s"].to_numpy()
+    # a job that is held or depends on another one does not wait for GPUs; some logs say so after its end
+    eligible = np.clip(waited["eligible_c"].fill_null(0).to_numpy(), queued, start)
+    gpus = np.ceil(waited["gpus"].to_numpy()).astype(np.int64)
+    return delays.Waits(eligible, start, gpus, waited["code"].to_numpy(), waited["pool"].to_numpy())
+
+
+def _servers(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
+    """The cluster's servers; one that is down or drained counts as held."""
+    numbers = _numbered("machine", machines["machine"].to_list())
+    racks = _numbered("rack", sorted(machines["rack"].drop_nulls().unique().to_list()))
+    held = placements.select("machine", "gpus", "start_c", "held_until_c").join(numbers, on="machine")
+    down = events.select("machine", "from_c", "to_c").join(machines.select("machine", "gpus"), on="machine")
+    down = down.select("machine", pl.col("gpus").cast(pl.Float64), start_c="from_c", held_until_c="to_c")
+    held = pl.concat([held, down.join(numbers, on="machine")], how="diagonal")
     return occupancy.Servers(
         gpus=machines["gpus"].to_numpy().astype(np.int64),
-        rack=np.array([rack_number.get(rack, -1) for rack in machines["rack"].to_list()], np.int64),
-        start=placements["start_c"].to_numpy(),
-        end=placements["held_until_c"].to_numpy(),
-        server=np.array([number[name] for name in placements["machine"].to_list()], np.int64),
-        held=np.ceil(placements["gpus"].to_numpy()).astype(np.int64),
+        rack=machines.join(racks, on="rack", how="left", maintain_order="left")["code"].fill_null(-1).to_numpy(),
+        start=held["start_c"].to_numpy(),
+        end=held["held_until_c"].to_numpy(),
+        server=held["code"].to_numpy(),
+        held=np.ceil(held["gpus"].to_numpy()).astype(np.int64),
     )
 
 
+def _pools(
+    waited: pl.DataFrame, machines: pl.DataFrame, servers: occupancy.Servers, own: pl.DataFrame
+) -> tuple[pl.DataFrame, tuple[occupancy.Servers, ...]]:
+    """Number the pools that attempts may run on: all machines, or those of their queue and GPU type."""
+    if own.is_empty():
+        pool = pl.lit(0, pl.Int64).alias("pool")
+        largest = pl.lit(max(1, int(servers.gpus.max(initial=0)))).alias("largest")
+        return waited.with_columns(pool, largest), (servers,)
+    requests = waited.select("queue", "gpu_type").unique(maintain_order=True).with_row_index("pool")
+    pools = []
+    for _, queue, kind in requests.iter_rows():
+        members = machines["machine"].is_in(own.filter(pl.col("queue") == queue)["machine"].implode())
+        if not members.any():
+            members = pl.Series([True] * machines.height)
+        typed = members & (machines["gpu_type"] == kind).fill_null(value=False)
+        pools.append(occupancy.subset(servers, (typed if kind is not None and typed.any() else members).to_numpy()))
+    requests = requests.with_columns(
+        pl.col("pool").cast(pl.Int64), largest=pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
+    )
+    joined = waited.join(requests, on=["queue", "gpu_type"], nulls_equal=True, maintain_order="left")
+    return joined, tuple(pools)
+
+
 def _delay_rows(
-    waited: pl.DataFrame, found: delays.Delays, placements: pl.DataFrame, machines: pl.DataFrame
+    waited: pl.DataFrame,
+    waits: delays.Waits,
+    found: delays.Delays,
+    placements: pl.DataFrame,
+    machines: pl.DataFrame,
 ) -> pl.DataFrame:
     causes = pl.Series(delays.CAUSES)
     racks = (
@@ -171,15 +227,21 @@ def _delay_rows(
         .group_by("job", "attempt")
         .agg(pl.when(pl.col("rack").null_count() == 0).then(pl.col("rack").n_unique()).alias("racks"))
     )
-    largest = max(1, int(machines["gpus"].max() or 1))  # type: ignore[arg-type]
-    waits = waited["wait_s"] > 0
     names = ("job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s")
-    rows = waited.select(names).with_columns(
-        *(pl.Series(f"{cause}_s", found.seconds[:, k]) for k, cause in enumerate(delays.CAUSES)),
-        pl.Series("cause_at_arrival", causes.gather(found.at_arrival.tolist())).set(~waits, None),
-        pl.Series("dominant_cause", causes.gather(found.seconds.argmax(axis=1).tolist())).set(~waits, None),
+    parts = {f"{cause}_s": found.seconds[:, k] for k, cause in enumerate(delays.CAUSES)}
+    before = waits.queued - (waits.start - waited["wait_s"].to_numpy())
+    idle = pl.Series(waits.start <= waits.queued)
+    dominant = causes.gather(found.seconds.argmax(axis=1).tolist()).set(idle, None)
+    held = pl.Series(before > found.seconds.max(axis=1, initial=0.0))
+    rows = waited.select(
+        *names, "source_reason", fewest_servers=(pl.col("gpus") / pl.col("largest")).ceil().cast(pl.Int32)
+    )
+    rows = rows.with_columns(
+        pl.Series("ineligible_s", before),
+        *(pl.Series(name, seconds) for name, seconds in parts.items()),
+        pl.Series("cause_at_arrival", causes.gather(found.at_arrival.tolist())).set(idle, None),
+        pl.Series("dominant_cause", dominant).set(held, "ineligible"),
         pl.Series("overtook_gpus", found.overtook_gpus),
         pl.Series("overtook_harmless", found.harmless),
-        (pl.col("gpus") / largest).ceil().cast(pl.Int32).alias("fewest_servers"),
     )
     return rows.join(racks, on=["job", "attempt"], how="left")

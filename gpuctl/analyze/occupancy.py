@@ -78,21 +78,36 @@ def in_use(times: Floats, holdings: Holdings, queue: int | None = None) -> Float
     return step(times, np.concatenate([start, end]), np.concatenate([gpus, -gpus]))
 
 
-def open_placements(times: Floats, servers: Servers, demands: list[int]) -> dict[int, Bools]:
-    """When a gang could have been put on the fewest servers that can hold it, all in one rack.
+def subset(servers: Servers, members: Bools) -> Servers:
+    """The same for some of the servers only; `members` has one element a server."""
+    number = np.cumsum(members) - 1
+    mine = members[servers.server]
+    return Servers(
+        gpus=servers.gpus[members],
+        rack=servers.rack[members],
+        start=servers.start[mine],
+        end=servers.end[mine],
+        server=number[servers.server[mine]],
+        held=servers.held[mine],
+    )
+
+
+def free_and_open(times: Floats, servers: Servers, demands: list[int]) -> tuple[Floats, dict[int, Bools]]:
+    """How many GPUs were free, and when a gang could have been put on the fewest servers, all in one rack.
 
     The fewest servers are ``ceil(demand / GPUs of the largest server)``. A gang that needs several is never
     placeable on servers of unknown rack, since they may stand anywhere.
 
     Args:
         times: change points.
-        servers: the cluster and what was held on it.
+        servers: the servers to look at and what was held on them.
         demands: gang sizes to ask for, each at least 1.
 
     Returns:
-        for each demand, whether such a placement was free, on every interval of `times`.
+        free GPUs on every interval of `times`; for each demand, whether such a placement was free.
     """
     largest = int(servers.gpus.max(initial=0))
+    vacant = np.zeros(times.size)
     count = {demand: np.zeros(times.size) for demand in demands}
     if largest > 0:
         for at, before, after, start_counts in _by_rack(servers, largest):
@@ -102,18 +117,23 @@ def open_placements(times: Floats, servers: Servers, demands: list[int]) -> dict
             np.add.at(free, (rows, before), -1)
             np.add.at(free, (rows, after), 1)
             np.cumsum(free, axis=0, out=free)
-            known = bool(start_counts[-1] >= 0)
             last = np.append(at[1:] != at[:-1], True) if at.size else np.zeros(0, bool)
             kept = np.concatenate([[0], rows[last]])
+            vacant += float(start_counts @ np.arange(largest + 1)) + step(
+                times, at, (after - before).astype(np.float64)
+            )
             for demand, racks in count.items():
-                fits = _fits(free[kept], demand, largest) if known or demand <= largest else np.zeros(kept.size, bool)
+                fits = _fits(free[kept], demand, largest)
                 change = np.diff(fits.astype(np.float64))
                 racks += float(fits[0]) + step(times, at[last], change)  # noqa: PLW2901 - adds in place
-    return {demand: racks > 0 for demand, racks in count.items()}
+    return vacant, {demand: racks > 0 for demand, racks in count.items()}
 
 
 def _by_rack(servers: Servers, largest: int) -> Iterator[tuple[Floats, Ints, Ints, NDArray[np.int32]]]:
-    """For each rack: instants, free GPUs of the server that changed before and after, servers by free GPUs at first."""
+    """For each rack its changes: instants, free GPUs of the changed server before and after; then its servers at first.
+
+    The last is how many servers have 0, 1, 2 … GPUs. A server of unknown rack is a rack of its own.
+    """
     at = np.concatenate([servers.start, servers.end])
     server = np.concatenate([servers.server, servers.server])
     change = np.concatenate([-servers.held, servers.held])

@@ -47,6 +47,11 @@ def base_sql(name: str) -> str:
     return files("gpuctl.queries").joinpath("base", f"{name}.sql").read_text("utf-8")
 
 
+def reasons() -> bytes:
+    """``queries/reasons.csv``: every reason that Slurm 25.11 knows for waiting or ending, and our category of it."""
+    return files("gpuctl.queries").joinpath("reasons.csv").read_bytes()
+
+
 def parameters(sql: str) -> frozenset[str]:
     """The names of the ``$parameters`` of a statement, comments aside."""
     return frozenset(_PARAMETER.findall(re.sub(r"--[^\n]*", "", sql)))

@@ -128,9 +128,23 @@ def _prepare(
     notebook = options.definition == "notebook"
     duration = "span" if notebook else options.duration or _known_duration(store, cluster)
     chosen = {"cluster": cluster, "duration": duration}
-    for name in ("jobs", "attempts", "placements", "machines", "queues", "runs", "notebook_attempts"):
+    for name in (
+        "jobs",
+        "attempts",
+        "placements",
+        "machines",
+        "queues",
+        "queue_machines",
+        "machine_events",
+        "queue_samples",
+        "runs",
+        "notebook_attempts",
+    ):
         _base(store, name, chosen)
     _base(store, "waits_notebook" if notebook else "waits", chosen, table="waits")
+    store.view("reason_rows", pl.read_csv(query.reasons()))
+    store.execute("CREATE OR REPLACE TEMP TABLE base_reasons AS SELECT * FROM reason_rows")
+    store.drop_view("reason_rows")
     site = delaytable.build(store, quotas=options.quotas, racks=options.racks, borrow_below=options.borrow_below)
     tell("reading telemetry", 1, len(registry.TABLES))
     [rows] = _rows(store, "counts", chosen)

@@ -3,9 +3,11 @@ WITH zone AS (
     SELECT CASE WHEN clock = 'wall' THEN timezone ELSE 'UTC' END AS name FROM clusters WHERE cluster = $cluster
 ),
 times AS (
-    SELECT a.*, j.queue, j."user", j.state AS job_state, j.gpus AS job_gpus, j.size_bucket AS job_size_bucket,
+    SELECT a.* EXCLUDE (reason), coalesce(a.reason, CASE WHEN a.attempt = j.attempts - 1 THEN j.reason END) AS source_reason,
+           j.queue, j."user", j.state AS job_state, j.gpus AS job_gpus, j.gpu_type, j.size_bucket AS job_size_bucket,
            a.attempt = j.attempts - 1 AS is_last,
            epoch(timezone(zone.name, a.queued_ts)) AS queued_c,
+           epoch(timezone(zone.name, coalesce(a.eligible_ts, a.queued_ts))) AS eligible_c,
            epoch(timezone(zone.name, a.start_ts)) AS start_c,
            epoch(timezone(zone.name, a.released_ts)) AS released_c
     FROM attempts AS a JOIN base_jobs AS j USING (job) CROSS JOIN zone

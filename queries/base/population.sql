@@ -14,5 +14,9 @@ SELECT (SELECT count(*) FROM base_jobs) AS jobs,
        (SELECT count(*) FROM base_delays WHERE wait_s > 0) AS delays_waited,
        (SELECT count(*) FROM base_delays JOIN (SELECT job, attempt, run_s FROM base_attempts) USING (job, attempt)
         WHERE wait_s > 0 AND gpus >= 2 AND run_s >= 60) AS paper_waits,
+       (SELECT count(*) FROM base_delays WHERE ineligible_s > 0) AS delays_ineligible,
+       (SELECT count(*) FROM base_delays WHERE wait_s > ineligible_s) AS delays_eligible_waited,
+       (SELECT count(*) FROM base_sampled_causes) AS reason_samples,
+       (SELECT count(*) FROM base_attempts WHERE am_start_ts IS NOT NULL AND first_container_ts IS NOT NULL) AS gangs_acquired,
        (SELECT coalesce(sum(samples), 0)::BIGINT FROM base_util_histogram) AS util_samples,
        (SELECT coalesce(sum(samples), 0)::BIGINT FROM base_host_histogram) AS host_samples

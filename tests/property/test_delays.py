@@ -80,12 +80,15 @@ def test_same_as_second_by_second(made: list[Job], quota: list[int], borrow: flo
         np.array([s[2] for s in spots]),
         np.array([s[3] for s in spots]),
     )
+    waits = delays.Waits(column(0), column(1), gpus, queue, np.zeros(gpus.size, np.int64))
     found = delays.split(
-        delays.Waits(column(0), column(1), gpus, queue),
-        occupancy.Holdings(column(1), column(2), gpus.astype(float), queue),
-        servers,
-        np.array(quota, float),
-        borrow,
+        waits,
+        delays.Cluster(
+            occupancy.Holdings(column(1), column(2), gpus.astype(float), queue),
+            (servers,),
+            np.array(quota, float),
+            borrow,
+        ),
     )
     assert found.seconds.tolist() == plain(made, quota, borrow)
     overtaken = [

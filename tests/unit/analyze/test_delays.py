@@ -21,7 +21,13 @@ def servers(gpus: list[int], rack: list[int], *rows: tuple[float, float, int, in
 
 def waits(*rows: tuple[float, float, int, int]) -> delays.Waits:
     queued, start, gpus, queue = (np.array(column, float) for column in zip(*rows, strict=True))
-    return delays.Waits(queued, start, gpus.astype(np.int64), queue.astype(np.int64))
+    return delays.Waits(queued, start, gpus.astype(np.int64), queue.astype(np.int64), np.zeros(queued.size, np.int64))
+
+
+def split(
+    asked: delays.Waits, held: occupancy.Holdings, cluster: occupancy.Servers, quotas: np.ndarray, borrow: float
+) -> delays.Delays:
+    return delays.split(asked, delays.Cluster(held, (cluster,), quotas, borrow))
 
 
 def test_one_wait_with_all_four_causes_in_turn() -> None:
@@ -33,7 +39,7 @@ def test_one_wait_with_all_four_causes_in_turn() -> None:
     )  # fmt: skip
     # 4 GPUs for queue 0: over quota until 10, 8 of 8 in use until 20, then 2 + 2 free on two servers until 30,
     # then a whole server is free and nothing happens until 40
-    found = delays.split(waits((0, 40, 4, 0)), held, cluster, np.array([4.0, 8.0]), NEVER)
+    found = split(waits((0, 40, 4, 0)), held, cluster, np.array([4.0, 8.0]), NEVER)
     assert found.seconds.tolist() == [[10, 10, 10, 10]]
     assert delays.CAUSES[found.at_arrival[0]] == "fair_share"
 
@@ -41,13 +47,13 @@ def test_one_wait_with_all_four_causes_in_turn() -> None:
 def test_a_wait_that_begins_and_ends_between_changes() -> None:
     held = holdings((0, 100, 8, 0), (60, 90, 1, 1))
     cluster = servers([8, 8], [0, 0], (0, 100, 0, 8), (60, 90, 1, 1))
-    found = delays.split(waits((25.5, 60, 16, 0)), held, cluster, np.array([99.0, 99.0]), NEVER)
+    found = split(waits((25.5, 60, 16, 0)), held, cluster, np.array([99.0, 99.0]), NEVER)
     assert found.seconds.tolist() == [[0, 34.5, 0, 0]]
 
 
 def test_no_wait_has_no_seconds() -> None:
     held = holdings((5, 9, 1, 0))
-    found = delays.split(waits((5, 5, 1, 0)), held, servers([8], [0], (5, 9, 0, 1)), np.array([1.0]), NEVER)
+    found = split(waits((5, 5, 1, 0)), held, servers([8], [0], (5, 9, 0, 1)), np.array([1.0]), NEVER)
     assert found.seconds.tolist() == [[0, 0, 0, 0]]
 
 
@@ -56,10 +62,10 @@ def test_borrowing_turns_fair_share_into_what_else_holds() -> None:
     cluster = servers([4, 4, 2], [0, 0, 0], (0, 20, 0, 4), (20, 30, 0, 4))
     asked = waits((0, 20, 4, 0))
     quota = np.array([4.0])
-    assert delays.split(asked, held, cluster, quota, NEVER).seconds.tolist() == [[20, 0, 0, 0]]
+    assert split(asked, held, cluster, quota, NEVER).seconds.tolist() == [[20, 0, 0, 0]]
     # 8 of 10 GPUs would be in use with it
-    assert delays.split(asked, held, cluster, quota, 0.79).seconds.tolist() == [[20, 0, 0, 0]]
-    assert delays.split(asked, held, cluster, quota, 0.80).seconds.tolist() == [[0, 0, 0, 20]]
+    assert split(asked, held, cluster, quota, 0.79).seconds.tolist() == [[20, 0, 0, 0]]
+    assert split(asked, held, cluster, quota, 0.80).seconds.tolist() == [[0, 0, 0, 20]]
 
 
 def test_a_gang_of_several_servers_needs_one_rack_of_known_servers() -> None:
@@ -73,7 +79,7 @@ def test_a_gang_of_several_servers_needs_one_rack_of_known_servers() -> None:
         ([0, 1, 2], [0, 0, 10, 0]),
         ([-1, -1, -1], [0, 0, 10, 0]),
     ):
-        found = delays.split(asked, held, servers([8, 8, 8], racks, *rows), quota, NEVER)
+        found = split(asked, held, servers([8, 8, 8], racks, *rows), quota, NEVER)
         assert found.seconds.tolist() == [expected], racks
 
 
@@ -87,13 +93,13 @@ def test_overtaking_is_harmless_where_the_overtaken_could_not_have_started() -> 
     held = holdings((0, 100, 6, 0), (10, 100, 2, 0), (100, 110, 8, 0))
     cluster = servers([8], [0], (0, 100, 0, 6), (10, 100, 0, 2), (100, 110, 0, 8))
     asked = waits((5, 100, 8, 0), (10, 10, 2, 0))
-    found = delays.split(asked, held, cluster, np.array([99.0]), NEVER)
+    found = split(asked, held, cluster, np.array([99.0]), NEVER)
     assert found.overtook_gpus.tolist() == [0, 8]
     assert found.harmless.tolist() == [False, True]
     small = waits((5, 100, 2, 0), (10, 10, 2, 0))
-    assert delays.split(small, held, cluster, np.array([99.0]), NEVER).harmless.tolist() == [False, False]
+    assert split(small, held, cluster, np.array([99.0]), NEVER).harmless.tolist() == [False, False]
     # two GPUs fit the queue's quota of 7 neither beside 6 nor instead of the other two
-    assert delays.split(small, held, cluster, np.array([7.0]), NEVER).harmless.tolist() == [False, True]
+    assert split(small, held, cluster, np.array([7.0]), NEVER).harmless.tolist() == [False, True]
 
 
 def test_quotas_are_inferred_from_starts_that_cannot_have_borrowed() -> None:

@@ -1,0 +1,18 @@
+-- title: The scheduler's reason beside the cause found by replay
+-- section: delays
+-- question: Does what the scheduler says agree with what the cluster's state shows?
+-- population: {delays_eligible_waited} attempts that waited longer than 0 s while eligible, in a source that gives reasons. The scheduler keeps one reason, the last one other than priority or resources: against reasons sampled every second on a real Slurm it named the longest such reason for 81 % of the jobs and none for 13 %. Neither column proves the other wrong: a job may fit by GPUs and be held back by priority, a reservation or a limit.
+-- needs: reasons
+-- column: category | - | kind of the scheduler's reason; 'none given' where it left none
+-- column: cause | - | the cause with the most seconds while eligible, by replay
+-- column: attempts | attempts | how many
+-- column: hours | h | hours from eligibility to start
+SELECT coalesce(r.category, CASE WHEN source_reason IS NULL THEN 'none given' ELSE 'unknown' END) AS category,
+       ['fair_share', 'capacity', 'fragmentation', 'scheduler'][
+           list_position([fair_share_s, capacity_s, fragmentation_s, scheduler_s],
+                         greatest(fair_share_s, capacity_s, fragmentation_s, scheduler_s))] AS cause,
+       count(*) AS attempts, sum(wait_s - ineligible_s) / 3600 AS hours
+FROM base_delays LEFT JOIN base_reasons AS r ON r.reason = split_part(source_reason, ',', 1)
+WHERE wait_s > ineligible_s AND (SELECT count(source_reason) FROM base_delays) > 0
+GROUP BY ALL
+ORDER BY hours DESC, category, cause

@@ -1,0 +1,19 @@
+-- title: Sampled reasons beside the cause at that instant
+-- section: delays
+-- question: When the scheduler gave this reason, what did the cluster's state show?
+-- population: {reason_samples} samples of waiting attempts, each while the attempt was eligible (squeue, gpuctl sample).
+-- needs: samples
+-- column: reason | - | the scheduler's reason at the instant
+-- column: samples | samples | how many
+-- column: fair_share_pct | % | share of them with fair-share delay by replay
+-- column: capacity_pct | % | with too few GPUs free
+-- column: fragmentation_pct | % | with enough GPUs free, but not together
+-- column: scheduler_pct | % | with GPUs free that fit: held back by priority, a reservation, a limit, or other resources
+SELECT reason, count(*) AS samples,
+       100.0 * count(*) FILTER (cause = 'fair_share') / count(*) AS fair_share_pct,
+       100.0 * count(*) FILTER (cause = 'capacity') / count(*) AS capacity_pct,
+       100.0 * count(*) FILTER (cause = 'fragmentation') / count(*) AS fragmentation_pct,
+       100.0 * count(*) FILTER (cause = 'scheduler') / count(*) AS scheduler_pct
+FROM base_sampled_causes
+GROUP BY reason
+ORDER BY samples DESC, reason
