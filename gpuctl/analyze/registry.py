@@ -6,6 +6,14 @@ can offer the names without loading anything heavy.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from gpuctl.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 SECTIONS = (
     ("overview", "Overview"),
     ("runtime", "Run time"),
@@ -54,3 +62,22 @@ TABLES = (
 
 REFERENCES = {"atc19": "reference_atc19"}
 """Published values that ``--reference NAME`` prints beside ours, and the table that does it."""
+
+
+def check_names(*, sections: Iterable[str] = (), tables: Iterable[str] = (), reference: str | None = None) -> None:
+    """Refuse names that no section, table or reference has, before any work is done.
+
+    Raises:
+        UsageError: names the nearest ones that there are.
+    """
+    everything = (*TABLES, *REFERENCES.values())
+    for kind, names, known in (
+        ("section", sections, tuple(key for key, _ in SECTIONS)),
+        ("table", tables, everything),
+        ("reference", () if reference is None else (reference,), tuple(REFERENCES)),
+    ):
+        for name in names:
+            if name not in known:
+                near = get_close_matches(name, known, n=3)
+                hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
+                raise UsageError(f"there is no {kind} {name!r}", hint=hint)

@@ -111,10 +111,7 @@ def _choose_cluster(store: Store, name: str | None) -> str:
 
 
 def _tables(options: Options) -> list[str]:
-    known = dict(registry.SECTIONS)
-    for name, choices in [*((s, known) for s in options.sections), (options.reference, registry.REFERENCES)]:
-        if name is not None and name not in choices:
-            raise UsageError(f"there is no {name!r}", hint=f"there are: {', '.join(choices)}")
+    registry.check_names(sections=options.sections, reference=options.reference)
     names = [name for name in registry.TABLES if not options.sections or query.load(name).section in options.sections]
     if options.reference:
         names = list(registry.TABLES) if options.sections else names

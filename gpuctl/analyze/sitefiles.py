@@ -71,4 +71,5 @@ def _rows(path: Path, keys: tuple[str, ...], value: str) -> Iterator[tuple[int, 
                     raise InputError(f"no {key} or no {value} in this row", path=str(path), line=reader.line_num)
                 yield reader.line_num, got
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"cannot be read: {error}", path=str(path), hint=f"expected a CSV with {wanted}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"cannot be read: {reason}", path=str(path), hint=f"expected a CSV with {wanted}") from error

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gpuctl.analyze.registry import REFERENCES, SECTIONS
+from gpuctl.analyze.registry import REFERENCES, SECTIONS, check_names
 from gpuctl.cli.common import message, settings
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -137,6 +137,9 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
     shape = OutputFormat.JSON if as_json else output_format
     if shape is OutputFormat.PARQUET and output is None and sys.stdout.isatty():
         raise UsageError("--format parquet writes bytes that no terminal shows", hint="add --output FILE")
+    if shape is OutputFormat.PARQUET and len(set(table or ())) != 1:
+        raise UsageError("one Parquet file holds one table", hint="name it with --table, or use --parquet DIR")
+    check_names(sections=section or (), tables=table or (), reference=reference)
     from gpuctl.analyze.run import Options
     from gpuctl.analyze.sitefiles import read_quotas, read_racks
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpuctl.analyze import registry
 from gpuctl.analyze.run import Options, analyze
+from gpuctl.core.errors import UsageError
 from gpuctl.core.results import Analysis
 from gpuctl.trace.store import Store
 
@@ -41,3 +43,13 @@ def test_an_empty_cluster_says_what_is_missing(empty: Analysis) -> None:
     table = empty.table("gpu_util_by_servers")
     assert table is not None
     assert table.notes == ("no rows: this source has no telemetry",)
+
+
+@pytest.mark.parametrize(
+    "names", [{"sections": ["delay"]}, {"tables": ["queue_delay"]}, {"reference": "atc2019"}, {"tables": ["zzz"]}]
+)
+def test_unknown_names_are_refused_with_the_nearest(names: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as refused:
+        registry.check_names(**names)
+    assert refused.value.hint
+    assert ("did you mean" in refused.value.hint) == ("zzz" not in str(refused.value))
