@@ -205,7 +205,7 @@ def _pools(
         members = machines["machine"].is_in(own.filter(pl.col("queue") == queue)["machine"].implode())
         if not members.any():
             members = pl.Series([True] * machines.height)
-        typed = members & (machines["gpu_type"] == kind).fill_null(value=False)
+        typed = members & machines["gpu_type"].eq_missing(pl.Series([kind], dtype=pl.String))
         pools.append(occupancy.subset(servers, (typed if kind is not None and typed.any() else members).to_numpy()))
     requests = requests.with_columns(
         pl.col("pool").cast(pl.Int64), largest=pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
