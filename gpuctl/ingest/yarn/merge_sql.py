@@ -1,0 +1,221 @@
+"""The SQL that makes jobs, attempts, containers and placements of ``yarn_facts``.
+
+Every text here is made of the names below; what a log or a user says goes in as parameters or is read from tables.
+Where several sources tell of the same field, the one whose kind of place ranks first counts, then the earliest time or
+the first text by alphabet: so nothing depends on the order in which the sources were loaded.
+"""
+
+from __future__ import annotations
+
+from gpuctl.ingest.yarn.facts import APP_STATES, ATTEMPT_STATES
+
+STALE = """
+    CREATE OR REPLACE TEMP TABLE yarn_stale AS
+    WITH now AS (
+        SELECT job, list_sort(list(DISTINCT source)) AS sources FROM yarn_facts WHERE cluster = $cluster GROUP BY job
+    ),
+    built AS (SELECT job, sources, context FROM yarn_built WHERE cluster = $cluster)
+    SELECT coalesce(now.job, built.job) AS job, now.sources
+    FROM now FULL JOIN built USING (job)
+    WHERE now.sources IS DISTINCT FROM built.sources OR built.context IS DISTINCT FROM $context
+"""
+"""Jobs whose rows are not made of what there is now; ``sources`` is NULL where nothing is left of one."""
+
+_TIMES = ("submit_ts", "launch_ts", "allocated_ts", "running_ts", "end_ts")
+
+
+def _rank(*origins: str) -> str:
+    return f"list_position([{', '.join(repr(o) for o in origins)}], origin)"
+
+
+_APP_RANK = _rank("summary", "rest", "ats", "epoch", "state", "audit", "nm")
+_CONTAINER_RANK = _rank("state", "audit", "rest", "ats", "epoch", "summary", "nm")
+_EXIT_RANK = _rank("ats", "rest", "nm", "state", "audit", "epoch", "summary")
+
+
+def facts(*, zone: bool, offsets: int) -> str:
+    """The facts of stale jobs with their times in UTC, as a temporary table.
+
+    Args:
+        zone: whether stamps are read in ``$zone``.
+        offsets: else, how many offsets ``$stamps`` and ``$ahead`` hold.
+    """
+    if zone:
+        local = "timezone($zone, {0})"
+    elif offsets == 1:
+        local = "timezone('UTC', {0} - to_seconds($ahead[1]))"
+    else:
+        # the number of those that have begun; before the first one, the first one holds
+        nth = "greatest(1, len(list_filter($stamps::TIMESTAMP[], lambda s: s <= {0})))"
+        local = f"timezone('UTC', {{0}} - to_seconds($ahead[{nth}]))"
+    times = ", ".join(
+        f"""CASE WHEN "local" THEN {local.format(t)} ELSE timezone('UTC', {t}) END AS {t}""" for t in _TIMES
+    )
+    return f"""
+        CREATE OR REPLACE TEMP TABLE yarn_seen AS
+        SELECT f.* REPLACE ({times}), {_APP_RANK} AS app_rank, {_CONTAINER_RANK} AS rank, {_EXIT_RANK} AS exit_rank
+        FROM yarn_facts AS f SEMI JOIN yarn_stale USING (job) WHERE cluster = $cluster
+    """  # noqa: S608
+
+
+def _pick(column: str, rank: str, *, keep: str = "") -> str:
+    """The value of a column from the best place, and where it came from as ``column_from``."""
+    best = f"min({{'r': {rank}, 'v': {column}, 's': source}}) FILTER ({column} IS NOT NULL{keep})"
+    return f"({best}).v AS {column}, ({best}).s AS {column.strip(chr(34))}_from"
+
+
+def _state(order: tuple[str, ...]) -> str:
+    """The latest state that any place tells of."""
+    states = f"[{', '.join(repr(s) for s in order)}]"
+    one = f"{{'r': -list_position({states}, state), 'o': app_rank, 'v': state, 's': source}}"
+    best = f"min({one}) FILTER (state IS NOT NULL)"
+    return f"({best}).v AS state, ({best}).s AS state_from"
+
+
+CONTAINERS = f"""
+    CREATE OR REPLACE TEMP TABLE yarn_containers AS
+    WITH merged AS (
+        SELECT job, attempt, container, bool_or(is_master) AS told_master,
+               CAST(regexp_extract(container, '[0-9]+$') AS BIGINT) AS number,
+               {_pick("machine", "rank")}, {_pick("gpus", "rank")}, {_pick("cpus", "rank")}, {_pick("mem_mb", "rank")},
+               {_pick("allocated_ts", "rank")}, {_pick("running_ts", "rank")}, {_pick("end_ts", "rank")},
+               {_pick("exit_code", "exit_rank")}, {_pick("reason", "exit_rank")}, {_pick("state", "rank")}
+        FROM yarn_seen WHERE container IS NOT NULL GROUP BY job, attempt, container
+    )
+    SELECT *, coalesce(told_master, number = 1 AND bool_or(told_master) OVER of_attempt IS NOT TRUE) AS is_master,
+           coalesce(state IN ('RELEASED', 'EXPIRED') AND running_ts IS NULL, false) AS unused
+    FROM merged WINDOW of_attempt AS (PARTITION BY job, attempt)
+"""  # noqa: S608
+
+INSERT_CONTAINERS = """
+    INSERT INTO containers BY NAME
+    SELECT $cluster AS cluster, job, attempt, container, machine, gpus, cpus, mem_mb, is_master,
+           allocated_ts, running_ts, end_ts, exit_code,
+           coalesce(reason, CASE WHEN state IN ('RELEASED', 'EXPIRED', 'KILLED') THEN lower(state) END) AS reason,
+           list_max(sources) AS source
+    FROM yarn_containers JOIN yarn_stale USING (job)
+"""
+
+GANGS = """
+    CREATE OR REPLACE TEMP TABLE yarn_gang_members AS
+    WITH classed AS (
+        SELECT *, CASE WHEN unused OR allocated_ts IS NULL THEN 0
+                       WHEN gpus > 0 AND NOT is_master THEN 4 WHEN gpus > 0 THEN 3
+                       WHEN NOT is_master THEN 2 ELSE 1 END AS class
+        FROM yarn_containers
+    ),
+    top AS (SELECT *, max(class) OVER (PARTITION BY job, attempt) AS highest FROM classed),
+    ends AS (
+        SELECT *, min(end_ts) FILTER (class = highest) OVER (PARTITION BY job, attempt) AS first_end
+        FROM top WHERE highest > 0
+    )
+    SELECT *, class = highest AND (first_end IS NULL OR allocated_ts < first_end OR allocated_ts = end_ts) AS in_gang,
+    FROM ends
+    WHERE in_gang OR (is_master AND gpus > 0)
+"""
+"""Members of each attempt's initial gang, and its master where that holds GPUs as well.
+
+The gang is of containers with GPUs where any but the master has some, else of the master if it has some, else of all
+but the master, else the master alone. Members are those allocated before the first of them ends; containers given back
+before they ever ran are none.
+"""
+
+ATTEMPTS = f"""
+    CREATE OR REPLACE TEMP TABLE yarn_attempts AS
+    WITH gangs AS (
+        SELECT job, attempt, min(allocated_ts) FILTER (in_gang) AS first_container_ts,
+               max(allocated_ts) FILTER (in_gang) AS gang_ts,
+               arg_max(allocated_ts_from, allocated_ts) FILTER (in_gang) AS gang_from,
+               CASE WHEN bool_and(gpus IS NOT NULL) FILTER (in_gang) THEN sum(gpus) END AS gpus,
+               CASE WHEN bool_and(cpus IS NOT NULL) FILTER (in_gang) THEN sum(cpus) FILTER (in_gang) END AS cpus,
+               CASE WHEN bool_and(mem_mb IS NOT NULL) FILTER (in_gang) THEN sum(mem_mb) FILTER (in_gang) END AS mem_mb,
+               CASE WHEN bool_and(machine IS NOT NULL) FILTER (in_gang)
+                    THEN count(DISTINCT machine) FILTER (in_gang) END AS servers,
+               bool_and(is_master) AS only_master
+        FROM yarn_gang_members GROUP BY job, attempt
+    ),
+    held AS (
+        SELECT job, attempt, max(end_ts) AS last_end, max(end_ts) FILTER (gpus > 0) AS last_gpu_end,
+               bool_and(end_ts IS NOT NULL OR allocated_ts IS NULL) AS all_ended,
+               min(allocated_ts) FILTER (is_master) AS master_ts, min(exit_code) FILTER (is_master) AS master_exit
+        FROM yarn_containers GROUP BY job, attempt
+    ),
+    told AS (
+        SELECT job, attempt, {_pick("allocated_ts", "rank")}, {_pick("launch_ts", "rank")}, {_pick("end_ts", "rank")},
+               {_pick("exit_code", "exit_rank")}, {_pick("reason", "exit_rank")},
+               {_state(ATTEMPT_STATES)}
+        FROM yarn_seen WHERE attempt IS NOT NULL AND container IS NULL GROUP BY job, attempt
+    ),
+    numbers AS (
+        SELECT job, unnest(range(latest + 1))::INTEGER AS attempt
+        FROM (SELECT job, max(attempt) AS latest FROM yarn_seen WHERE attempt IS NOT NULL GROUP BY job
+              UNION ALL
+              SELECT job, 0 FROM yarn_jobs
+              WHERE job NOT IN (SELECT job FROM yarn_seen WHERE attempt IS NOT NULL)
+                AND (launch_ts IS NOT NULL OR machine IS NOT NULL OR state IN ('RUNNING', 'FINISHED')))
+    )
+    SELECT n.job, n.attempt, list_max(j.sources) AS source, j.submit_ts, j.end_ts AS job_end_ts,
+           j.state AS job_state, j.final_status, j.gpus AS job_gpus, j.gpu_seconds,
+           n.attempt = max(n.attempt) OVER (PARTITION BY n.job) AS is_last,
+           g.first_container_ts, g.gang_ts, g.gang_from, g.gpus, g.cpus, g.mem_mb, g.servers, g.only_master,
+           h.last_end, h.last_gpu_end, h.all_ended, coalesce(h.master_ts, t.allocated_ts) AS master_ts,
+           coalesce(t.launch_ts, CASE WHEN n.attempt = 0 THEN j.launch_ts END) AS launch_ts,
+           t.end_ts, coalesce(t.exit_code, h.master_exit) AS exit_code, t.reason, t.state
+    FROM numbers AS n JOIN yarn_jobs AS j USING (job)
+    LEFT JOIN gangs AS g USING (job, attempt) LEFT JOIN held AS h USING (job, attempt)
+    LEFT JOIN told AS t USING (job, attempt)
+"""  # noqa: S608
+
+JOBS = f"""
+    CREATE OR REPLACE TEMP TABLE yarn_jobs AS
+    WITH merged AS (
+        SELECT job, {_pick("name", "app_rank")}, {_pick('"user"', "app_rank")},
+               {_pick("queue", "(CASE WHEN contains(queue, '.') THEN 0 ELSE 10 END + app_rank)")},
+               {_pick("final_status", "app_rank", keep=" AND state IN ('FINISHED', 'FAILED', 'KILLED')")},
+               {_pick("priority", "app_rank")}, {_pick("submit_ts", "app_rank")}, {_pick("launch_ts", "app_rank")},
+               {_pick("end_ts", "app_rank")}, {_pick("gpu_seconds", "app_rank")}, {_pick("reason", "app_rank")},
+               {_pick("machine", "app_rank")}, max(gpus) AS gpus, {_state(APP_STATES)}
+        FROM yarn_seen WHERE attempt IS NULL AND container IS NULL GROUP BY job
+    ),
+    stamped AS (SELECT job, bool_or("local") AS stamped FROM yarn_seen GROUP BY job)
+    SELECT s.job, sources, stamped, merged.* EXCLUDE (job)
+    FROM yarn_stale AS s JOIN stamped USING (job) LEFT JOIN merged USING (job)
+"""  # noqa: S608
+
+ATTEMPT_ROWS = "SELECT * FROM yarn_attempts ORDER BY job, attempt"
+JOB_ROWS = "SELECT * FROM yarn_jobs ORDER BY job"
+PLACEMENTS = """
+    INSERT INTO placements BY NAME
+    SELECT $cluster AS cluster, job, attempt, machine, sum(gpus) AS gpus, list_max(any_value(sources)) AS source
+    FROM yarn_gang_members JOIN yarn_stale USING (job)
+    WHERE gpus > 0 AND machine IS NOT NULL GROUP BY job, attempt, machine
+"""
+FIELD_SOURCES = """
+    INSERT INTO field_sources BY NAME
+    WITH fields AS (
+        UNPIVOT (SELECT job, name_from AS name, user_from AS "user", queue_from AS queue, submit_ts_from AS submit_ts,
+                        end_ts_from AS end_ts, state_from AS state, final_status_from AS final_status,
+                        reason_from AS reason, priority_from AS priority, gpu_seconds_from AS gpu_seconds,
+                        launch_ts_from AS launch_ts
+                 FROM yarn_jobs WHERE len(sources) > 1)
+        ON COLUMNS(* EXCLUDE (job)) INTO NAME field VALUE source
+        UNION ALL
+        SELECT job, 'start_ts', gang_from FROM yarn_attempts WHERE gang_from IS NOT NULL
+        QUALIFY row_number() OVER (PARTITION BY job ORDER BY attempt) = 1
+        UNION ALL
+        SELECT DISTINCT job, 'machines', machine_from FROM yarn_containers WHERE machine_from IS NOT NULL
+        UNION ALL
+        SELECT DISTINCT job, 'gpus', gpus_from FROM yarn_containers WHERE gpus_from IS NOT NULL
+    )
+    SELECT $cluster AS cluster, job, field, source FROM fields JOIN yarn_stale USING (job) WHERE len(sources) > 1
+"""
+FORGET = ("jobs", "attempts", "containers", "placements", "field_sources", "yarn_built")
+BUILT = """
+    INSERT INTO yarn_built BY NAME
+    SELECT $cluster AS cluster, job, sources, $context AS context FROM yarn_stale WHERE sources IS NOT NULL
+"""
+SEEN_MACHINES = """
+    INSERT INTO machines BY NAME
+    SELECT DISTINCT $cluster AS cluster, machine FROM yarn_containers
+    WHERE machine IS NOT NULL AND machine NOT IN (SELECT machine FROM machines WHERE cluster = $cluster)
+"""
