@@ -26,8 +26,8 @@ KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
 }
 
 CAUSES = (
-    "fair_share_h", "capacity_h", "fragmentation_h", "scheduler_h", "ineligible_h", "dependency_h", "held_h", "reservation_h",
-    "limit_h",
+    "fair_share_h", "capacity_h", "fragmentation_h", "scheduler_h", "ineligible_h", "dependency_h", "held_h",
+    "reservation_h", "limit_h",
 )  # fmt: skip
 
 CHARTS = (

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
 WITH_SOURCE = frozenset(
     {
-        *("jobs", "attempts", "placements", "gpu_samples", "host_util", "queue_samples", "job_logs", "progress", "traffic"),
+        *(
+            "jobs",
+            "attempts",
+            "placements",
+            "gpu_samples",
+            "host_util",
+            "queue_samples",
+            "job_logs",
+            "progress",
+            "traffic",
+        ),
         *("machine_events", "machine_samples", "containers", "field_sources"),
         *("exact_placements", "job_events", "gpu_limits", "settings"),
         "yarn_facts",

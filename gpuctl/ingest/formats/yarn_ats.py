@@ -20,6 +20,10 @@ from gpuctl.ingest.yarn.summary import ENDED
 from gpuctl.ingest.yarn.values import text_of, whole_of
 
 _MARK = re.compile(rb'"(?:finalAppStatus|appAttemptId|containerExitStatus|assignedNodeId)"\s*:')
+_EMPTY = re.compile(
+    rb'\s*\{\s*"(?:appAttempts|containers)"\s*:\s*(?:null|\{\s*\})\s*\}\s*'
+    rb'|\s*\{\s*"(?:appAttempt|container)"\s*:\s*(?:null|\[\s*\])\s*\}\s*'
+)
 _NOT_KNOWN = -1000
 
 
@@ -91,7 +95,10 @@ def take_container(facts: f.Facts, container: dict[str, Any]) -> None:
         f.once(row, f.MACHINE, f.host(address))
     f.once(row, f.MEM, whole_of(container.get("allocatedMB")))
     f.once(row, f.CPUS, whole_of(container.get("allocatedVCores")))
-    f.once(row, f.GPUS, _gpus(container.get("allocatedResources")))
+    gpus = _gpus(container.get("allocatedResources"))
+    # the timeline server forgets all but memory and cores and then writes 0; the ResourceManager lists what runs
+    if gpus or container.get("containerState") == "RUNNING":
+        f.once(row, f.GPUS, gpus)
     f.once(row, f.REASON, text_of(container.get("diagnosticsInfo")))
     code = whole_of(container.get("containerExitStatus"))
     if end is not None and code != _NOT_KNOWN:
@@ -134,6 +141,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 def sniff(name: str, head: bytes) -> str | None:
     """Recognise applications, attempts or containers as the timeline server writes them."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if _EMPTY.fullmatch(text):
+        return "an empty list of attempts or containers"
     found = _MARK.search(text) if text.startswith((b"{", b"[")) else None
     return f"objects with {found[0].decode().rstrip(': ')}" if found else None
 

@@ -14,6 +14,7 @@ from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.yarn import facts as f
 from gpuctl.ingest.yarn.audit import read_audit
 from gpuctl.ingest.yarn.bulk import MARKS, Bulk
+from gpuctl.ingest.yarn.ids import container_id
 from gpuctl.ingest.yarn.lines import Hit, read_records
 from gpuctl.ingest.yarn.machines import Machine, add_machines
 from gpuctl.ingest.yarn.merge import refresh
@@ -41,9 +42,9 @@ _ATTEMPT_END = re.compile(
 _REGISTERED = re.compile(r"NodeManager from node (\S+?) ?\(cmPort: .* registered with capability: (?=<)")
 _TRANSITION = re.compile(r"(container_\w+) Container Transitioned from ([A-Z]+) to ([A-Z]+)")
 _CHANGE = re.compile(r"(app\w+) State change from ([A-Z_]+) to ([A-Z_]+)(?: on event ?= ?(\w+))?")
-_CONTAINER_TIMES = {"ALLOCATED": f.ALLOCATED, "RUNNING": f.RUNNING}
+_CONTAINER_TIMES = {"RESERVED": f.LAUNCH, "ALLOCATED": f.ALLOCATED, "RUNNING": f.RUNNING}
 _CONTAINER_ENDS = frozenset({"COMPLETED", "RELEASED", "EXPIRED", "KILLED"})
-_CONTAINER_STATES = frozenset({"NEW", "ACQUIRED", "RESERVED", *_CONTAINER_TIMES, *_CONTAINER_ENDS})
+_CONTAINER_STATES = frozenset({"NEW", "ACQUIRED", *_CONTAINER_TIMES, *_CONTAINER_ENDS})
 _ATTEMPT_TIMES = {"SUBMITTED": f.SUBMIT, "ALLOCATED_SAVING": f.ALLOCATED, "LAUNCHED": f.LAUNCH, "RUNNING": f.RUNNING}
 _AT_ONCE = len(MARKS)
 _OVER = frozenset({"FINAL_SAVING", "FINISHED", "FAILED", "KILLED"})
@@ -72,10 +73,14 @@ class _Reader:
         to = words[3]
         if to not in _CONTAINER_STATES:
             raise RowError("a container state that YARN does not have (line cut off?)")
+        if container_id(words[1]) is None:
+            raise RowError(f.NO_ID)
+        if to not in _CONTAINER_TIMES and to not in _CONTAINER_ENDS:
+            return
         row = self.facts.row("state", words[1])
         if to in _CONTAINER_TIMES:
             f.earliest(row, _CONTAINER_TIMES[to], hit.millis)
-        elif to in _CONTAINER_ENDS and (row[f.END] is None or hit.millis < row[f.END]):
+        elif row[f.END] is None or hit.millis < row[f.END]:
             row[f.END], row[f.STATE] = hit.millis, to
 
     def change(self, hit: Hit) -> None:

@@ -124,9 +124,7 @@ def settle(sink: Sink, seen: Seen, restarts: dict[str, int]) -> int:
     touched = _touched(sink)
     rejected = _settle(sink, seen, touched) if touched else 0
     if restarts:
-        sink.execute(
-            _RESTARTS, {"cluster": sink.cluster, "jobs": list(restarts), "restarts": list(restarts.values())}
-        )
+        sink.execute(_RESTARTS, {"cluster": sink.cluster, "jobs": list(restarts), "restarts": list(restarts.values())})
     return rejected
 
 

@@ -39,3 +39,12 @@ class Distinct:
         import polars as pl
 
         return pl.Series(values, dtype=dtype).gather(self._at)
+
+    def lists(self, work: Callable[[str], list[str]]) -> pl.Series:
+        """Return the column of the lists that `work` makes of every value."""
+        import polars as pl
+        import pyarrow as pa
+
+        # Arrow takes lists of lists much faster than Polars
+        made = pa.array([work(text) for text in self.texts], pa.large_list(pa.large_string()))
+        return pl.Series(made).gather(self._at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.states import State
 from gpuctl.ingest.slurm.distinct import Distinct
@@ -61,28 +61,25 @@ def identity(frame: pl.DataFrame) -> pl.DataFrame:
         for name, source in _NUMBERS.items()
         if source in frame.columns
     ]
-    return frame.select(columns + (_array_and_het(frame["JobID"]) if "JobID" in frame.columns else []))
+    return frame.select(columns).with_columns(_array_and_het(frame["JobID"]) if "JobID" in frame.columns else [])
 
 
-def _array_and_het(ids: pl.Series) -> list[pl.Expr]:
+def _array_and_het(ids: pl.Series) -> list[pl.Series]:
     import polars as pl
 
     columns = []
     if ids.str.contains("_", literal=True).any():
-        parts = pl.col("JobID").str.splitn("_", 2).struct
+        parts = ids.str.splitn("_", 2).struct
         task = parts.field("field_1")
         columns += [
-            pl.when(task.is_not_null()).then(parts.field("field_0")).alias("array_job"),
+            parts.field("field_0").set(task.is_null(), None).alias("array_job"),
             task.str.strip_chars("[]").alias("array_task"),
             task.str.starts_with("[").fill_null(value=False).alias("array_rest"),
         ]
     if ids.str.contains("+", literal=True).any():
-        parts = pl.col("JobID").str.splitn("+", 2).struct
+        parts = ids.str.splitn("+", 2).struct
         offset = parts.field("field_1").cast(pl.Int32, strict=False)
-        columns += [
-            pl.when(offset.is_not_null()).then(parts.field("field_0")).alias("het_job"),
-            offset.alias("het_offset"),
-        ]
+        columns += [parts.field("field_0").set(offset.is_null(), None).alias("het_job"), offset.alias("het_offset")]
     return columns
 
 
@@ -149,7 +146,7 @@ def _with_absent(wide: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
     time = pl.Datetime("us", "UTC")
-    kinds = {
+    kinds: dict[str, Any] = {
         **dict.fromkeys(("submit_ts", "eligible_ts", "start_ts", "end_ts", "later_start_ts", "later_end_ts"), time),
         **dict.fromkeys(("suspended_s", "elapsed_s"), pl.Float64),
         **dict.fromkeys(("exit_code", "exit_signal", "restarts"), pl.Int32),
@@ -172,7 +169,11 @@ def _with_times(wide: pl.DataFrame, fields: set[str]) -> pl.DataFrame:
     nobody = pl.col("node_list").is_in(list(NOBODY)) | pl.col("node_list").is_null()
     never = pending | (nobody & (start == end) if "NodeList" in fields else pl.lit(value=False))
     wide = wide.with_columns(
-        start_ts=pl.when(never).then(None).when(start < submit).then(pl.coalesce("later_start_ts", start)).otherwise(start),
+        start_ts=pl.when(never)
+        .then(None)
+        .when(start < submit)
+        .then(pl.coalesce("later_start_ts", start))
+        .otherwise(start),
         end_ts=pl.when(unfinished).then(None).otherwise(end),
     )
     if "End" not in fields:

@@ -35,7 +35,9 @@ def expand(text: str, limit: int = 65_536) -> list[str]:
         parts, size = _parts(item, left, limit)
         left -= size
         alternatives = [
-            [part] if isinstance(part, str) else [f"{n:0{w}d}" for first, last, w in part for n in range(first, last + 1)]
+            [part]
+            if isinstance(part, str)
+            else [f"{n:0{w}d}" for first, last, w in part for n in range(first, last + 1)]
             for part in parts
         ]
         names.update(dict.fromkeys(map("".join, itertools.product(*alternatives))))

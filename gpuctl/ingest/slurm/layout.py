@@ -34,23 +34,25 @@ USED = frozenset(
 )
 """The fields that tell something the store has a place for."""
 
-# every field that a sacct from 15.08 to 26.05 prints, in words of one beginning
-_MEASURED = "DiskRead DiskWrite Pages RSS VMSize"
-_USAGE = "Ave Max MaxNode MaxTask Min MinNode MinTask Tot"
+_TEXT = """
+AdminComment AssocID AveCPU AveCPUFreq BlockID Comment Constraints ConsumedEnergy ConsumedEnergyRaw Container CPUTime
+CPUTimeRAW DBIndex Exclusive Extra FailedNode GID Group Layout Licenses McsLabel MinCPU MinCPUNode MinCPUTask NTasks
+OriginalSLUID OverSubscribe Planned PlannedCPU PlannedCPURAW QOSRAW QOSREQ ReqCPUFreq ReqCPUFreqGov ReqCPUFreqMax
+ReqCPUFreqMin ReqReservation Reservation ReservationId Reserved ResvCPU ResvCPURAW SegmentSize SLUID StdErr StdIn StdOut
+SubmitLine SystemComment SystemCPU TotalCPU UID UserCPU WCKey WCKeyID WorkDir
+"""
+_MEASURED = ("DiskRead", "DiskWrite", "Pages", "RSS", "VMSize")
+_USAGE = ("Ave", "Max", "MaxNode", "MaxTask", "Min", "MinNode", "MinTask", "Tot")
 FIELDS = frozenset(
     {
         *USED,
-        *"AdminComment AllocNodes AssocID AveCPU AveCPUFreq BlockID Comment Constraints ConsumedEnergy".split(),
-        *"ConsumedEnergyRaw Container CPUTime CPUTimeRAW DBIndex Exclusive Extra FailedNode GID Group Layout".split(),
-        *"Licenses McsLabel MinCPU MinCPUNode MinCPUTask NTasks OriginalSLUID OverSubscribe Planned PlannedCPU".split(),
-        *"PlannedCPURAW QOSRAW QOSREQ ReqCPUFreq ReqCPUFreqGov ReqCPUFreqMax ReqCPUFreqMin ReqReservation".split(),
-        *"Reservation ReservationId Reserved ResvCPU ResvCPURAW SegmentSize SLUID StdErr StdIn StdOut".split(),
-        *"SubmitLine SystemComment SystemCPU TotalCPU UID UserCPU WCKey WCKeyID WorkDir".split(),
-        *(f"Ave{what}" for what in _MEASURED.split()),
-        *(f"Max{what}{of}" for what in _MEASURED.split() for of in ("", "Node", "Task")),
-        *(f"TRESUsage{way}{how}" for way in ("In", "Out") for how in _USAGE.split()),
+        *_TEXT.split(),
+        *(f"Ave{what}" for what in _MEASURED),
+        *(f"Max{what}{of}" for what in _MEASURED for of in ("", "Node", "Task")),
+        *(f"TRESUsage{way}{how}" for way in ("In", "Out") for how in _USAGE),
     }
 )
+"""Every field that a sacct from 15.08 to 26.05 prints."""
 SINCE_26_05 = frozenset({"Exclusive", "OriginalSLUID"})
 """Fields that only releases have which show exit codes of 128 and more as they are."""
 
@@ -106,7 +108,7 @@ def from_header(line: bytes) -> Layout | None:
         sacct's.
     """
     first = _FIRST_NAME.match(line)
-    if first is None or first[2].isspace() and first[2] != b"\t":
+    if first is None or (first[2].isspace() and first[2] != b"\t"):
         return None
     delimiter = first[2]
     quoted = line.startswith(b'"')
@@ -191,11 +193,11 @@ def is_table(head: bytes) -> bool:
         return False
     names = lines[0].split()
     known = [name for name in names if canonical(name.decode("utf-8", "replace")) in FIELDS]
-    return bool({b"JobID", b"JobIDRaw"} & set(names)) and 2 * len(known) > len(names) and names != _tacc()
-
-
-def _tacc() -> list[bytes]:
-    return [name.encode() if isinstance(name, str) else name for name in TACC]
+    return (
+        bool({b"JobID", b"JobIDRaw"} & set(names))
+        and 2 * len(known) > len(names)
+        and names != [name.encode() for name in TACC]
+    )
 
 
 def split_quoted(text: str, delimiter: str) -> list[str] | None:

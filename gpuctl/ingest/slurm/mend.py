@@ -21,7 +21,7 @@ MOST_LINES = 64
 MOST_EXTRA = 32
 """Delimiters that one record may have too many."""
 WORK = 50_000_000
-"""Comparisons of a field with a shape that one source is worth (about a minute); what is damaged past that is rejected."""
+"""Comparisons of a field with a shape that one source is worth, about a minute; past that they are rejected."""
 
 AMBIGUOUS = "stray delimiter or line end: more than one way to read the record"
 _LONGEST = 1 << 16
@@ -48,10 +48,12 @@ _SHAPES = {
     **dict.fromkeys(("ExitCode", "DerivedExitCode"), r"(?:\d+:\d+)?"),
     **dict.fromkeys(("Submit", "Eligible", "Start", "End"), _TIME),
     **dict.fromkeys(
-        ("Elapsed", "Timelimit", "Suspended", "CPUTime", "TotalCPU", "UserCPU", "SystemCPU", "Planned", "Reserved"), _DURATION
+        ("Elapsed", "Timelimit", "Suspended", "CPUTime", "TotalCPU", "UserCPU", "SystemCPU", "Planned", "Reserved"),
+        _DURATION,
     ),
     **dict.fromkeys(
-        ("NNodes", "NCPUS", "AllocNodes", "AllocCPUS", "ReqCPUS", "ReqNodes", "Priority", "Restarts", "UID", "GID"), _NUMBER
+        ("NNodes", "NCPUS", "AllocNodes", "AllocCPUS", "ReqCPUS", "ReqNodes", "Priority", "Restarts", "UID", "GID"),
+        _NUMBER,
     ),
     **dict.fromkeys(("ElapsedRaw", "CPUTimeRAW", "AssocID", "DBIndex", "NTasks", "QOSRAW"), _NUMBER),
     **dict.fromkeys(("ReqTRES", "AllocTRES"), _TRES),

@@ -89,7 +89,8 @@ def normal(frame: pl.DataFrame, lines: pl.Series, timezone: str, *, folded: bool
         faults[BAD_STATE] = Distinct(frame["State"]).each(lambda text: not _is_word(text), pl.Boolean)
     bad: list[Bad] = []
     if any(where.any() for where in faults.values()):
-        why = pl.select(pl.coalesce([pl.when(where).then(pl.lit(fault)) for fault, where in faults.items()])).to_series()
+        first = pl.coalesce([pl.when(where).then(pl.lit(fault)) for fault, where in faults.items()])
+        why = pl.select(first).to_series()
         bad = [(fault, frame.filter(why == fault), lines.filter(why == fault)) for fault in why.drop_nulls().unique()]
         good = why.is_null()
         frame, lines = frame.filter(good), lines.filter(good)

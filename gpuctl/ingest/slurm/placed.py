@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from gpuctl.ingest.slurm.distinct import Distinct
-from gpuctl.ingest.slurm.hostlist import count, expand
+from gpuctl.ingest.slurm.hostlist import NOBODY, count, expand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,26 +15,17 @@ if TYPE_CHECKING:
 
 PIECE = 1_000_000
 """Placements made at a time; one record may have 65 536."""
+_CACHE = 1 << 13
+_FEW = 32
+"""Lists of more names are not kept."""
+_SEVERAL = frozenset("[],")
 
 
-class Sizes(NamedTuple):
-    """How many machines the records name.
-
-    Attributes:
-        servers: a number for every record; null where the node list cannot be read.
-        known: whether it can.
-    """
-
-    servers: pl.Series
-    known: pl.Series
-
-
-def sizes(node_list: pl.Series) -> Sizes:
-    """Count the names in every node list; a list that is none, or of more than 65 536 names, is not known."""
+def sizes(node_list: pl.Series) -> pl.Series:
+    """Count the machines in every node list; null where it is none or has more than 65 536 names."""
     import polars as pl
 
-    servers = Distinct(node_list).each(_count, pl.Int32)
-    return Sizes(servers, servers.is_not_null())
+    return Distinct(node_list).each(_count, pl.Int32)
 
 
 def placements(records: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -73,14 +65,27 @@ def _rows(piece: pl.DataFrame) -> pl.DataFrame:
     if machines.height == rows.height:
         return machines
     several = rows.filter(~single)
-    names = Distinct(several["node_list"]).each(expand, pl.List(pl.String))
+    names = Distinct(several["node_list"]).lists(_names)
     more = several.drop("node_list").with_columns(names.alias("machine")).explode("machine")
     return pl.concat([machines, more])
 
 
+@lru_cache(_CACHE)
 def _count(text: str) -> int | None:
+    if not _SEVERAL.intersection(text):
+        return 0 if text.strip() in NOBODY else 1 if len(text.split()) == 1 else None
     try:
         # names that are written twice are one machine
         return len(expand(text)) if "," in text else count(text)
     except ValueError:
         return None
+
+
+def _names(text: str) -> list[str]:
+    number = _count(text)
+    return _few(text) if number is not None and number <= _FEW else expand(text)
+
+
+@lru_cache(_CACHE)
+def _few(text: str) -> list[str]:
+    return expand(text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.jobrows import add_queues
@@ -12,15 +13,16 @@ from gpuctl.ingest.slurm.placed import placements, sizes
 from gpuctl.ingest.slurm.seen import Seen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import polars as pl
     import pyarrow as pa
 
     from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.slurm.normal import Bad
 
 BATCH = 122_880
 """Records made into rows at a time: a row group of DuckDB, which it writes at once when it is whole."""
-CHUNK = 61_440
-"""Rows that DuckDB takes at a time."""
 
 _ATTEMPT = {
     "job": "job",
@@ -59,6 +61,17 @@ _JOB = {
 }
 
 
+class _Batch(NamedTuple):
+    """Records as rows of the tables."""
+
+    rows: int
+    steps: int
+    bad: list[Bad]
+    tables: list[tuple[str, pl.DataFrame]]
+    placed: pl.DataFrame | None
+    more_placed: Iterator[pl.DataFrame]
+
+
 class Records:
     """Takes canonical frames of accounting records, batch by batch; `finish` completes the tables.
 
@@ -89,6 +102,9 @@ class Records:
         self._written = 0
         self._waiting: list[tuple[pl.DataFrame, pl.Series]] = []
         self._waiting_rows = 0
+        self._worker = ThreadPoolExecutor(1)
+        """Prepares a batch while the store takes in the one before it."""
+        self._coming: Future[_Batch] | None = None
         self._seen = Seen()
         self._queues: set[str] = set()
         self._clusters: set[str] = set()
@@ -121,45 +137,61 @@ class Records:
         """Number the attempts, settle what was told more than once, and total the jobs; call it once, at the end."""
         while self._waiting_rows:
             self._flush()
+        if self._coming is not None:
+            self._write(self._coming.result())
+        self._worker.shutdown()
         rejected = settle(self._sink, self._seen, self._restarts)
         self._sink.loaded(self._written - rejected)
         add_queues(self._sink, self._queues)
 
     def _flush(self) -> None:
-        """Make rows of what waits, of `BATCH` records at most."""
+        """Start on what waits, `BATCH` records at most, and insert the batch before it meanwhile."""
         import polars as pl
 
         frame = pl.concat([frame for frame, _ in self._waiting], how="diagonal")
         lines = pl.concat([lines for _, lines in self._waiting])
         rest = (frame.slice(BATCH), lines.slice(BATCH))
         self._waiting, self._waiting_rows = ([rest] if rest[0].height else []), rest[0].height
-        self._batch(frame.head(BATCH), lines.head(BATCH))
+        before, self._coming = self._coming, self._worker.submit(self._prepare, frame.head(BATCH), lines.head(BATCH))
+        if before is not None:
+            self._write(before.result())
 
-    def _batch(self, frame: pl.DataFrame, lines: pl.Series) -> None:
-        parts = sort_out(frame, lines)
-        self._sink.loaded(parts.steps)
-        made = normal(parts.jobs, parts.lines, self._sink.timezone, folded=self._folded)
-        for reason, rows, where in (*parts.bad, *made.bad):
-            for row, line in zip(rows.iter_rows(), where, strict=True):
-                self._sink.reject(line, reason, "|".join(cell for cell in row if isinstance(cell, str)))
-        if made.records.height:
-            self._write(made.records)
-
-    def _write(self, records: pl.DataFrame) -> None:
+    def _prepare(self, frame: pl.DataFrame, lines: pl.Series) -> _Batch:
+        """Make rows of records; runs in the worker."""
         import polars as pl
 
+        parts = sort_out(frame, lines)
+        made = normal(parts.jobs, parts.lines, self._sink.timezone, folded=self._folded)
+        records = made.records
         ordinals = self._seen.add(records["job"], records["line"])
-        named, known = sizes(records["node_list"])
+        named = sizes(records["node_list"])
         records = records.with_columns(
-            ordinals.alias("attempt"), (ordinals + 1).alias("attempts"), named.alias("named"), known.alias("known")
+            ordinals.alias("attempt"), (ordinals + 1).alias("attempts"), named.alias("named")
         ).with_columns(**_totals())
+        records = records.rechunk()
         self._remember(records)
-        for table, names in (("attempts", _ATTEMPT), ("jobs", _JOB)):
-            there = [pl.col(name).alias(column) for name, column in names.items() if name in records.columns]
-            self._insert(table, records.select(there))
-        for rows in placements(records):
-            self._insert("placements", rows)
-        self._written += records.height
+        tables = [
+            (table, records.select(pl.col(name).alias(to) for name, to in names.items() if name in records.columns))
+            for table, names in (("attempts", _ATTEMPT), ("jobs", _JOB))
+        ]
+        placed = placements(records)
+        # the rest, of which there is one only where node lists are long, is made when it is wanted
+        first = next(placed, None)
+        return _Batch(records.height, parts.steps, [*parts.bad, *made.bad], tables, first, placed)
+
+    def _write(self, batch: _Batch) -> None:
+        self._sink.loaded(batch.steps)
+        for reason, rows, where in batch.bad:
+            for row, line in zip(rows.iter_rows(), where, strict=True):
+                self._sink.reject(line, reason, "|".join(cell for cell in row if isinstance(cell, str)))
+        if batch.rows:
+            for table, rows in batch.tables:
+                self._insert(table, rows)
+        if batch.placed is not None:
+            self._insert("placements", batch.placed)
+            for rows in batch.more_placed:
+                self._insert("placements", rows)
+        self._written += batch.rows
 
     def _insert(self, table: str, rows: pl.DataFrame) -> None:
         import polars as pl
@@ -190,11 +222,12 @@ class Records:
 
 
 def _reader(rows: pl.DataFrame) -> pa.RecordBatchReader:
-    """Hand rows over so that they can be forgotten: DuckDB keeps a frame that it was shown until the transaction ends."""
-    import pyarrow as pa
+    """Hand rows over so that they can be forgotten: DuckDB keeps a frame that it saw until the transaction ends."""
+    import polars as pl
 
-    table = rows.to_arrow()
-    return pa.RecordBatchReader.from_batches(table.schema, iter(table.to_batches(max_chunksize=CHUNK)))
+    # one chunk goes to one thread of DuckDB, which writes a row group at once when it has a whole one;
+    # the newest level hands strings over as they are
+    return rows.rechunk().to_arrow(compat_level=pl.CompatLevel.newest()).to_reader()
 
 
 def _totals() -> dict[str, pl.Expr]:
@@ -206,7 +239,7 @@ def _totals() -> dict[str, pl.Expr]:
         "servers": pl.when(pl.col("named") > 0).then("named").otherwise(pl.col("nodes").fill_null(0)),
         "span_s": pl.col("run_s"),
         "sum_s": pl.col("run_s"),
-        "attempt_quirks": pl.when(pl.col("known"))
+        "attempt_quirks": pl.when(pl.col("named").is_not_null())
         .then("attempt_quirks")
         .otherwise(pl.col("attempt_quirks").list.concat(pl.lit(["nodes_unknown"]))),
     }

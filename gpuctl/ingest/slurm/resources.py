@@ -6,9 +6,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpuctl.ingest.slurm.distinct import Distinct
-from gpuctl.ingest.slurm.tres import gres, req_mem, tres
+from gpuctl.ingest.slurm.tres import Tres, gres, req_mem, tres
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import polars as pl
 
 _CACHE = 1 << 16
@@ -92,7 +94,7 @@ def _number(column: pl.Series) -> pl.Series:
     return numbers.set(numbers <= 0, None)
 
 
-def _fields(column: Distinct, work: object) -> dict[str, pl.Series]:
+def _fields(column: Distinct, work: Callable[[str], Tres]) -> dict[str, pl.Series]:
     import polars as pl
 
     dtypes = {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gpuctl.ingest.slurm.layout import Layout
 
-PIECE = 8 << 20
+PIECE = 4 << 20
 """Bytes of text parsed at a time."""
 NOT_A_RECORD = "a message of Slurm's tools, not a record"
 MENDED, NOT_UTF8 = "_mended", "_not_utf8"
@@ -88,9 +88,9 @@ class Text:
             first_line: the number of the first one of them.
         """
         line, rest = first_line, b""
-        for data, more in _whole_lines(stream, head):
-            data, torn = (data, b"") if more else _torn(data, stream)
-            parsed = self.parse(rest + data, line, last=not more)
+        for piece, more in _whole_lines(stream, head):
+            data, torn = (piece, b"") if more else _torn(piece, stream)
+            parsed = self.parse(rest + data if rest else data, line, last=not more)
             line, rest = line + parsed.lines, parsed.rest
             if torn:
                 parsed.rejects.append((line, CUT_OFF, torn.decode("utf-8", "replace")))
@@ -104,7 +104,8 @@ class Text:
             first_line: the number of the first one.
             last: whether nothing follows.
         """
-        if b"\r\n" in data:
+        # one byte is found much faster than two
+        if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
         if self._delimiter != self._layout.delimiter:
             data = data.replace(self._layout.delimiter, self._delimiter)
@@ -136,13 +137,13 @@ class Text:
                 quote_char=None,
                 schema=dict.fromkeys(names, pl.String),
             )
-        except pl.exceptions.ComputeError:
+        except (pl.exceptions.ComputeError, pl.exceptions.SchemaError):
             return None
-        rows = data.count(b"\n")
+        rows = _count(data, b"\n")
         # none has more fields, or it would not have been read: so none has fewer if the delimiters add up
         if frame.height != rows:
             return None
-        if frame[names[-1]].null_count() and data.count(self._delimiter) != rows * (len(names) - 1):
+        if frame[names[-1]].null_count() and _count(data, self._delimiter) != rows * (len(names) - 1):
             return None
         return frame.select(pl.col(f"c{i}").alias(name) for name, i in self._used.items())
 
@@ -224,6 +225,12 @@ class Text:
         return frame.with_columns(**{n: m for n, m in marks.items() if m.any()}), pl.Series(rows.lines, dtype=pl.Int64)
 
 
+def _count(data: bytes, byte: bytes) -> int:
+    import numpy as np
+
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == byte[0]))
+
+
 def _replaced(raw: list[bytes]) -> bool:
     """Whether some of these bytes are no UTF-8."""
     try:
@@ -243,7 +250,7 @@ def _whole_lines(stream: BinaryIO, head: bytes) -> Iterator[tuple[bytes, bool]]:
             break
         cut = data.rfind(b"\n") + 1
         if cut:
-            yield rest + data[:cut], True
+            yield b"".join((rest, memoryview(data)[:cut])), True
             rest = data[cut:]
         elif len(rest) <= LINE_LIMIT:
             rest += data

@@ -50,6 +50,8 @@ def instants(texts: pl.Series, timezone: str) -> Instants:
     utc = _local(texts, timezone)
     none = pl.Series(texts.name, [None], dtype=pl.Datetime("us", "UTC")).new_from_index(0, texts.len())
     no = pl.Series([False]).new_from_index(0, texts.len())
+    if utc.null_count() == texts.null_count():
+        return Instants(utc, none, no)
     rest = utc.is_null() & texts.is_not_null() & ~texts.is_in(list(NO_TIME))
     if not rest.any():
         return Instants(utc, none, no)
@@ -63,7 +65,7 @@ def instants(texts: pl.Series, timezone: str) -> Instants:
 def _local(texts: pl.Series, timezone: str) -> pl.Series:
     import polars as pl
 
-    naive = texts.str.to_datetime(_LOCAL, time_unit="us", strict=False)
+    naive = texts.str.to_datetime(_LOCAL, time_unit="us", strict=False, cache=False)
     if timezone == "UTC":
         utc = naive.dt.replace_time_zone("UTC")
     else:
@@ -85,15 +87,14 @@ def _with_zone(texts: pl.Series) -> pl.Series:
     epoch = (numbers * 1_000_000).cast(pl.Datetime("us", "UTC"))
     if epoch.null_count() == texts.null_count():
         return epoch
-    offset = texts.str.to_datetime(_LOCAL + "%z", time_unit="us", strict=False).dt.convert_time_zone("UTC")
+    offset = texts.str.to_datetime(_LOCAL + "%z", time_unit="us", strict=False, cache=False).dt.convert_time_zone("UTC")
     return epoch.zip_with(epoch.is_not_null(), _in_range(offset))
 
 
 def _in_range(utc: pl.Series) -> pl.Series:
-    years = utc.dt.year()
-    if utc.null_count() == utc.len() or years.is_between(FIRST_YEAR, LAST_YEAR).all():
-        return utc
-    return utc.zip_with(years.is_between(FIRST_YEAR, LAST_YEAR), utc.clear(utc.len()))
+    sound = utc.dt.year().is_between(FIRST_YEAR, LAST_YEAR)
+    # nulls do not count as unsound
+    return utc if sound.all() else utc.zip_with(sound, utc.clear(utc.len()))
 
 
 def _odd(texts: pl.Series, utc: pl.Series, rest: pl.Series, clock: WallClock) -> Instants:

@@ -99,8 +99,9 @@ class Bulk:
         found, known = _read(records, _TRANSITION)
         to = pl.col("to")
         self._add(
-            found.filter(~to.is_in(["NEW", "RESERVED", "ACQUIRED"])).group_by("container"),
+            found.filter(~to.is_in(["NEW", "ACQUIRED"])).group_by("container"),
             "state",
+            launch_ts=_at(to == "RESERVED"),
             allocated_ts=_at(to == "ALLOCATED"),
             running_ts=_at(to == "RUNNING"),
             end_ts=_at(to.is_in(_ENDS)),

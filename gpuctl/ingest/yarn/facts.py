@@ -31,7 +31,10 @@ FIELDS = {
     "exit_code": "whole",
     "reason": "text",
 }
-"""Columns of ``yarn_facts`` that a source may fill, and their kinds. Times: milliseconds since 1970."""
+"""Columns of ``yarn_facts`` that a source may fill, and their kinds. Times: milliseconds since 1970.
+
+``launch_ts`` of a container is when room for it was reserved on a machine.
+"""
 NAME, USER, QUEUE, STATE, FINAL_STATUS, PRIORITY, SUBMIT, LAUNCH, ALLOCATED, RUNNING = range(10)
 END, GPUS, CPUS, MEM, GPU_SECONDS, MACHINE, IS_MASTER, EXIT_CODE, REASON = range(10, len(FIELDS))
 
@@ -53,6 +56,7 @@ ATTEMPT_STATES = (
 )
 STAGES = {**{s: 10 * i for i, s in enumerate(ATTEMPT_STATES)}, "NEW_SAVING": 5, "ACCEPTED": 20, "KILLING": 75}
 """How late each state is; that of an application and that of an attempt are not compared."""
+NO_ID = "not an id of an application, attempt or container (line cut off?)"
 _LAST_MILLIS = 7_258_118_400_000
 _FLUSH_AT = 100_000
 
@@ -120,13 +124,15 @@ def advance(row: Row, state: str) -> None:
 
 
 def epoch_millis(value: object) -> int | None:
-    """Return a time of a JSON answer; None for 0 and negative ones, which stand for no time.
+    """Return a time of a JSON answer, a number or (2.10) a text of digits; None for 0 and less, which stand for none.
 
     Raises:
         RowError: it is no time in milliseconds before the year 2200.
     """
     if value is None:
         return None
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value < _LAST_MILLIS:
         raise RowError("a time is not milliseconds since 1970")
     return int(value) if value > 0 else None
@@ -148,7 +154,7 @@ def _keys(entity: str) -> tuple[str, int | None, str | None]:
         return attempt.job, attempt.attempt, None
     if is_application(entity):
         return entity, None, None
-    raise RowError("not an id of an application, attempt or container (line cut off?)")
+    raise RowError(NO_ID)
 
 
 def _arrow(origin: str, table: dict[str, Row]) -> Any:

@@ -67,7 +67,7 @@ def _gather(sink: Sink, clock: Clock) -> None:
         if len(clock.offsets) > 1:
             told["stamps"] = [stamp for stamp, _ in clock.offsets]
     sink.execute(sql.facts(zone=clock.zone is not None, offsets=len(clock.offsets)), told)
-    for statement in (sql.CONTAINERS, sql.GANGS, sql.JOBS, sql.ATTEMPTS):
+    for statement in (sql.JOBS, sql.CONTAINERS, sql.GANGS, sql.ATTEMPTS):
         sink.execute(statement)
 
 

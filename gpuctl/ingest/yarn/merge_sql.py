@@ -77,15 +77,29 @@ CONTAINERS = f"""
     WITH merged AS (
         SELECT job, attempt, container, bool_or(is_master) AS told_master,
                CAST(regexp_extract(container, '[0-9]+$') AS BIGINT) AS number,
+               coalesce(TRY_CAST(regexp_extract(container, '_e([0-9]+)_', 1) AS BIGINT), 0) AS epoch,
                {_pick("machine", "rank")}, {_pick("gpus", "rank")}, {_pick("cpus", "rank")}, {_pick("mem_mb", "rank")},
                {_pick("allocated_ts", "rank")}, {_pick("running_ts", "rank")}, {_pick("end_ts", "rank")},
-               {_pick("exit_code", "exit_rank")}, {_pick("reason", "exit_rank")}, {_pick("state", "rank")}
+               {_pick("exit_code", "exit_rank")}, {_pick("reason", "exit_rank")}, {_pick("state", "rank")},
+               bool_or(launch_ts IS NOT NULL) AS was_reserved,
+               bool_or(origin IN ('state', 'audit', 'nm')
+                       AND coalesce(allocated_ts, running_ts) IS NOT NULL) AS was_there
         FROM yarn_seen WHERE container IS NOT NULL GROUP BY job, attempt, container
+    ),
+    real AS (
+        SELECT m.* FROM merged AS m JOIN yarn_jobs AS j USING (job)
+        WHERE was_there OR m.running_ts IS NOT NULL OR coalesce(told_master, false)
+           OR NOT (was_reserved OR (m.end_ts IS NULL AND coalesce(j.state IN ('FINISHED', 'FAILED', 'KILLED'), false)))
     )
-    SELECT *, coalesce(told_master, number = 1 AND bool_or(told_master) OVER of_attempt IS NOT TRUE) AS is_master,
+    SELECT *, coalesce(told_master, number = 1 AND epoch = min(epoch) OVER of_attempt
+                                    AND bool_or(told_master) OVER of_attempt IS NOT TRUE) AS is_master,
            coalesce(state IN ('RELEASED', 'EXPIRED') AND running_ts IS NULL, false) AS unused
-    FROM merged WINDOW of_attempt AS (PARTITION BY job, attempt)
+    FROM real WINDOW of_attempt AS (PARTITION BY job, attempt)
 """  # noqa: S608
+"""Containers, without those that were reserved and never allocated: the timeline server lists them as begun.
+
+It alone speaks of them, and of no end even when the application is over.
+"""
 
 INSERT_CONTAINERS = """
     INSERT INTO containers BY NAME
@@ -100,24 +114,26 @@ GANGS = """
     CREATE OR REPLACE TEMP TABLE yarn_gang_members AS
     WITH classed AS (
         SELECT *, CASE WHEN unused OR allocated_ts IS NULL THEN 0
-                       WHEN gpus > 0 AND NOT is_master THEN 4 WHEN gpus > 0 THEN 3
+                       WHEN NOT is_master AND (gpus > 0 OR (gpus IS NULL AND has_gpus)) THEN 4
+                       WHEN gpus > 0 THEN 3
                        WHEN NOT is_master THEN 2 ELSE 1 END AS class
-        FROM yarn_containers
+        FROM (SELECT *, bool_or(gpus > 0 AND NOT is_master) OVER (PARTITION BY job, attempt) AS has_gpus
+              FROM yarn_containers)
     ),
     top AS (SELECT *, max(class) OVER (PARTITION BY job, attempt) AS highest FROM classed),
     ends AS (
         SELECT *, min(end_ts) FILTER (class = highest) OVER (PARTITION BY job, attempt) AS first_end
         FROM top WHERE highest > 0
     )
-    SELECT *, class = highest AND (first_end IS NULL OR allocated_ts < first_end OR allocated_ts = end_ts) AS in_gang,
+    SELECT *, class = highest AND (first_end IS NULL OR allocated_ts < first_end OR allocated_ts = end_ts) AS in_gang
     FROM ends
     WHERE in_gang OR (is_master AND gpus > 0)
 """
 """Members of each attempt's initial gang, and its master where that holds GPUs as well.
 
-The gang is of containers with GPUs where any but the master has some, else of the master if it has some, else of all
-but the master, else the master alone. Members are those allocated before the first of them ends; containers given back
-before they ever ran are none.
+The gang is of containers with GPUs (or of unknown size) where any but the master has some, else of the master if it has
+some, else of all but the master, else the master alone. Members are those allocated before the first of them ends;
+containers given back before they ever ran are none.
 """
 
 ATTEMPTS = f"""

@@ -88,13 +88,11 @@ def containers(store: Store, manifest: Row, *, hosts: bool, exits: bool, gpus: b
     wanted = {c["container"]: (t, c) for a in manifest["applications"] for t in a["attempts"] for c in t["containers"]}
     handed_back = {c["container"] for a in manifest["applications"] for t in a["attempts"] for c in t["released"]}
     said = [f"container {c} is missing" for c in sorted((set(wanted) | masters | handed_back) - set(found))]
-    for name in sorted(set(found) - set(wanted) - masters):
-        # the ResourceManager may allocate what no master asked for any more; such never run
-        if found[name]["running_ts"] is not None:
-            said.append(f"container {name} ran, and no master held it")
+    # the ResourceManager may allocate what no master asked for any more; such never run
+    odd = sorted(name for name in set(found) - set(wanted) - masters if found[name]["running_ts"] is not None)
+    said += [f"container {name} ran, and no master held it" for name in odd]
     for name in sorted((masters | set(wanted)) & set(found)):
-        if found[name]["is_master"] != (name in masters):
-            said.append(f"container {name}: is_master {found[name]['is_master']}")
+        said += _pairs(f"container {name}", [("is_master", found[name]["is_master"], name in masters)])
     for name in sorted(set(wanted) & set(found)):
         said += _container(found[name], *wanted[name], hosts=hosts, exits=exits, gpus=gpus)
     return said
@@ -177,8 +175,8 @@ def occupancy(store: Store, nodes: list[Row], from_ms: int, slack_ms: int = 1000
 
 
 def _open(row: Row, at_ms: int) -> bool:
-    end = _ms(row["end_ts"])
-    return (_ms(row["allocated_ts"]) or at_ms) <= at_ms and (end is None or at_ms < end)
+    begun, end = row["allocated_ts"], row["end_ts"]
+    return begun is not None and _ms(begun) <= at_ms and (end is None or at_ms < _ms(end))
 
 
 def gangs(attempt: Row) -> list[Row]:
@@ -192,14 +190,15 @@ def gangs(attempt: Row) -> list[Row]:
 
 def _gang(key: str, row: Row, attempt: Row, *, gpus: bool) -> list[str]:
     gang = gangs(attempt)
-    lost = [c for c in attempt["containers"] if gang and c.get("ended_ms", 0) < _first(gang) and c not in gang]
-    if not gang or any("ended_ms" in c for c in lost):
+    # with one lost before the gang stood, its members cannot be told from the allocations
+    if not gang or any(c.get("ended_ms", _first(gang)) < _first(gang) for c in attempt["containers"]):
         return []
     said = _pairs(key, [("gpus", row["gpus"], float(sum(c["gpus"] for c in gang)) if gpus else None)])
     if row["servers"] is not None and row["servers"] > len({c["host"] for c in gang}):
         said.append(f"{key}: {row['servers']} servers instead of {len({c['host'] for c in gang})}")
     latest = max(c["allocated_ms"] for c in gang)
-    said += _within(f"{key}: gang stood", row["start_ts"], attempt["asked_ms"], latest)
+    # a master hears of its containers when it next asks, a second or two later at most
+    said += _within(f"{key}: gang stood", row["start_ts"], max(attempt["asked_ms"], latest - 2000), latest)
     return said + _within(f"{key}: first container", row["first_container_ts"], attempt["asked_ms"], latest)
 
 
@@ -215,7 +214,7 @@ def _container(row: Row, attempt: Row, seen: Row, *, hosts: bool, exits: bool, g
         said += _pairs(key, [("machine", row["machine"], seen["host"])])
     said += _within(f"{key}: allocated", row["allocated_ts"], attempt["asked_ms"], seen["allocated_ms"])
     if "ended_ms" in seen:
-        begun = seen.get("started_ms", seen["allocated_ms"])
+        begun: int = seen["started_ms"] if "started_ms" in seen else seen["allocated_ms"]
         said += _within(f"{key}: ended", row["end_ts"], begun, seen["ended_ms"])
         if exits:
             said += _pairs(key, [("exit code", row["exit_code"], seen["exit"])])
@@ -224,7 +223,8 @@ def _container(row: Row, attempt: Row, seen: Row, *, hosts: bool, exits: bool, g
 
 def _submission(row: Row, app: Row, *, exact: bool) -> list[str]:
     if exact:
-        return _pairs(app["key"], [("submission", _ms(row["submit_ts"]), app["start_ms"])])
+        got = row["submit_ts"]
+        return _pairs(app["key"], [("submission", None if got is None else _ms(got), app["start_ms"])])
     return _within(f"{app['key']}: submitted", row["submit_ts"], app["submit_from_ms"], app["submit_to_ms"])
 
 
@@ -232,7 +232,8 @@ def _end(row: Row, app: Row, *, exact: bool) -> list[str]:
     if app["end_seen_ms"] is None:
         return _pairs(app["key"], [("end", row["end_ts"], None)])
     if exact:
-        return _pairs(app["key"], [("end", _ms(row["end_ts"]), app["finish_ms"])])
+        got = row["end_ts"]
+        return _pairs(app["key"], [("end", None if got is None else _ms(got), app["finish_ms"])])
     return _within(f"{app['key']}: ended", row["end_ts"], app["start_ms"], app["end_seen_ms"])
 
 
@@ -254,8 +255,8 @@ def _sets(what: str, got: set[str], want: set[str]) -> list[str]:
     return [f"{what}: {n} missing" for n in absent] + [f"{what}: {n} was none" for n in extra]
 
 
-def _ms(moment: datetime | None) -> int | None:
-    return None if moment is None else round(moment.timestamp() * 1000)
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
 
 
 def _rows(store: Store, sql: str, key: str) -> dict[str, Row]:

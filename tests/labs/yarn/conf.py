@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 GPU = "yarn.io/gpu"
@@ -102,7 +103,7 @@ def write(folder: Path, ports: Ports) -> None:
         _daemon(folder, node, ports, own)
 
 
-def _daemon(folder: Path, name: str, ports: Ports, own: dict[str, object]) -> None:
+def _daemon(folder: Path, name: str, ports: Ports, own: Mapping[str, object]) -> None:
     conf = folder / "conf" / name
     conf.mkdir()
     groups = "".join(f"{user}=lab;" for user in USERS)
@@ -140,6 +141,7 @@ def _yarn(folder: Path, ports: Ports) -> dict[str, object]:
         "resourcemanager.store.class": f"{package}.resourcemanager.recovery.FileSystemRMStateStore",
         "resourcemanager.fs.state-store.uri": f"file://{folder}/state",
         "resourcemanager.connect.retry-interval.ms": 500,
+        "node-attribute.fs-store.root-dir": f"file://{folder}/state/attributes",
         "resourcemanager.system-metrics-publisher.enabled": True,
         "scheduler.minimum-allocation-mb": 128,
         "scheduler.maximum-allocation-mb": NODE_SIZE["mem_mb"],
@@ -172,11 +174,11 @@ def _capacity() -> dict[str, object]:
     return settings
 
 
-def _prefixed(prefix: str, settings: dict[str, object]) -> dict[str, object]:
+def _prefixed(prefix: str, settings: Mapping[str, object]) -> dict[str, object]:
     return {prefix + key: value for key, value in settings.items()}
 
 
-def _xml(path: Path, settings: dict[str, object]) -> None:
+def _xml(path: Path, settings: Mapping[str, object]) -> None:
     rows = []
     for name, value in settings.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)

@@ -40,8 +40,8 @@ def classpath(version: str, *, download: bool) -> str:
         for attempt in range(1 + _TRIES * download):
             offline = [] if attempt else ["-o"]
             command = [
-                "mvn", "-B", "-q", *offline, "-f", HERE / "pom.xml", f"-Dhadoop.version={version}",
-                f"-Dmdep.outputFile={answer}", *_repository(), _GOAL,
+                "mvn", "-B", "-q", "-Dstyle.color=never", *offline, "-f", str(HERE / "pom.xml"),
+                f"-Dhadoop.version={version}", f"-Dmdep.outputFile={answer}", *_repository(), _GOAL,
             ]  # fmt: skip
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=900)
             if done.returncode == 0:

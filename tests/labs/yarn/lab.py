@@ -48,6 +48,7 @@ class Lab:
         self.timezone = timezone
         self.pids: dict[str, int] = {}
         self.web = self.timeline = ""
+        self._own: dict[str, subprocess.Popen[bytes]] = {}
 
     @classmethod
     def reopen(cls, folder: Path) -> Lab:
@@ -139,9 +140,9 @@ class Lab:
         until = time.monotonic() + _START_S
         while time.monotonic() < until:
             metrics = self.get(self.web, "/ws/v1/cluster/metrics")
-            if metrics and metrics["clusterMetrics"]["activeNodes"] == count:
-                if self.get(self.timeline, "/ws/v1/timeline"):
-                    return
+            up = metrics is not None and metrics["clusterMetrics"]["activeNodes"] == count
+            if up and self.get(self.timeline, "/ws/v1/timeline"):
+                return
             ended = [name for name in self.pids if self._ended(name)]
             if ended:
                 raise RuntimeError("\n".join([f"{', '.join(ended)} ended", *self._tails()]))
@@ -233,7 +234,7 @@ class Lab:
     def _runs(self, plan: workload.Plan, key: str) -> bool:
         """Whether the master of a job has started its whole gang."""
         wanted = next(j["containers"] for j in plan.jobs if j["key"] == key)
-        return manifest.started(self.folder, key) >= wanted
+        return manifest.started(self.folder, key) >= int(str(wanted))
 
     def _daemon(self, kind: str, host: str) -> None:
         name = f"{kind}.{host}"
@@ -248,7 +249,7 @@ class Lab:
                 env=self._env(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                 start_new_session=True,
             )  # fmt: skip
-        self.pids[name] = started.pid
+        self.pids[name], self._own[name] = started.pid, started
         self._save()
 
     def _java(self, kind: str, settings: str, *args: object, id_: str = "client") -> list[str]:
@@ -285,16 +286,13 @@ class Lab:
         while not self._ended(name):
             if time.monotonic() > until:
                 _signal(-self.pids[name], signal.SIGKILL)
-                break
             time.sleep(0.1)
         self.pids.pop(name, None)
 
     def _ended(self, name: str) -> bool:
-        try:
-            # collects it where it is a child of this process
-            return os.waitpid(self.pids[name], os.WNOHANG)[0] != 0
-        except ChildProcessError:
-            return not Path(f"/proc/{self.pids[name]}").exists()
+        if name in self._own:
+            return self._own[name].poll() is not None
+        return not Path(f"/proc/{self.pids[name]}").exists()
 
     def _note(self, event: str, **fields: object) -> None:
         """Write what the lab itself did beside what client and masters wrote."""
@@ -367,7 +365,7 @@ def main() -> None:
         except BaseException:
             lab.stop()
             raise
-        print(f"ResourceManager: {lab.web}")
+        sys.stdout.write(f"ResourceManager: {lab.web}\n")
         return
     lab = Lab.reopen(given.folder)
     if given.what == "run":

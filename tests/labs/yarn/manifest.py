@@ -8,13 +8,13 @@ import re
 import socket
 import time
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.labs.yarn import conf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 Event = dict[str, Any]
 
@@ -122,20 +122,19 @@ def record(folder: Path, version: str, timezone: str, out: Path) -> None:
 
 
 class _Scrub:
-    """Takes this machine out of a text: lab folder, Maven cache, class path and host name."""
+    """Takes this machine out of a text: lab folder, Maven cache, class path, home and host name."""
 
     def __init__(self, folder: Path) -> None:
         path = (folder / "classpath").read_text("utf-8").split(":")[0]
         repository = path.split("/org/apache/")[0]
-        self.places = ((str(folder), "/lab"), (repository, "/m2"))
-        name = re.escape(socket.gethostname())
-        self.host = re.compile(rf"\b{name}(?=/127\.0\.0\.1)|(?<=host = ){name}\b")
+        self.places = ((str(folder), "/lab"), (repository, "/m2"), (f"{Path.home()}/", "/home/yarn/"))
+        self.host = re.compile(rf"""(?<=[ "]){re.escape(socket.gethostname())}(?=[/"\s])""")
 
     def __call__(self, text: str) -> str:
         text = re.sub(r"(classpath = ).*", r"\1(left out)", text)
         for place, name in self.places:
             text = text.replace(place, name)
-        return self.host.sub("rm01", text)
+        return self.host.sub("labhost", text)
 
 
 def _gz(path: Path, content: bytes) -> None:

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def test_rest_tells_gpus_of_finished_applications_by_gpu_seconds(tmp_path: Path) -> None:
-    app = y.App(1, 10, [y.Attempt([y.Container(1, 11.7, 13, 132), y.Container(2, 12, 13, 130, "n1", 4)], 130)], 130)
+    app = y.App(1, 10, [y.Attempt([y.Container(1, 11.7, 13, 132), y.Container(2, 16, 17, 1300, "n1", 4)], 1300)], 1300)
     db, (report,) = y.load(tmp_path, {"apps.json": y.rest_apps([app])})
     assert (report.format, report.rows_in, report.rows_rejected) == ("yarn-rest-apps", 1, 0)
     job = y.row(db, JOB.format(1))
-    assert (job["submit_ts"], job["start_ts"], job["end_ts"]) == (y.at(10), y.at(12), y.at(130))
+    assert (job["submit_ts"], job["start_ts"], job["end_ts"]) == (y.at(10), y.at(12), y.at(1300))
     assert (job["state"], job["gpus"], job["attempts"]) == ("completed", 4, 1)
     assert sorted(job["quirks"]) == ["gpus_estimated", "start_is_am"]
     assert y.row(db, ATTEMPTS.format(1))["quirks"] == ["start_is_am", "gpus_estimated"]
@@ -31,7 +31,13 @@ def test_rest_tells_gpus_of_finished_applications_by_gpu_seconds(tmp_path: Path)
 
 
 def test_gpus_that_came_and_went_are_not_estimated(tmp_path: Path) -> None:
-    app = y.App(1, 10, [y.Attempt([y.Container(1, 11.7, 13, 132), y.Container(2, 70, 71, 115, "n1", 4)], 130)], 130)
+    app = y.App(1, 10, [y.Attempt([y.Container(1, 11.7, 13, 132), y.Container(2, 70, 71, 1150, "n1", 4)], 1300)], 1300)
+    db, _ = y.load(tmp_path, {"apps.json": y.rest_apps([app])})
+    assert y.row(db, JOB.format(1))["gpus"] is None
+
+
+def test_gpus_of_short_applications_are_not_estimated(tmp_path: Path) -> None:
+    app = y.App(1, 10, [y.Attempt([y.Container(1, 11.7, 13, 132), y.Container(2, 12, 13, 130, "n1", 4)], 130)], 130)
     db, _ = y.load(tmp_path, {"apps.json": y.rest_apps([app])})
     assert y.row(db, JOB.format(1))["gpus"] is None
 
@@ -171,6 +177,48 @@ def test_timeline_of_a_gang(tmp_path: Path) -> None:
     assert (job["state"], job["source_state"], job["gpus"], job["nodes"]) == ("completed", "FINISHED/SUCCEEDED", 4, 2)
     assert (job["start_ts"], job["wait_s"], job["quirks"]) == (y.at(40), 30, [])
     assert y.row(db, "SELECT count(*) AS n FROM placements")["n"] == 2
+
+
+def test_reservations_that_the_timeline_lists_as_begun(tmp_path: Path) -> None:
+    app = y.gang()
+    app.attempts[0].containers.append(y.Container(4, 14, None, None, "n3", 2))
+    files = {"apps.json": y.ats_apps([app]), "containers.json": y.ats_containers(app)}
+    db, _ = y.load(tmp_path, files)
+    assert (y.row(db, JOB.format(1))["gpus"], y.frame(db, "SELECT * FROM containers").height) == (4, 3)
+
+
+def test_zero_gpus_of_an_ended_container_mean_nothing(tmp_path: Path) -> None:
+    # the timeline server of 3.5 writes 0 for containers that had GPUs
+    app = y.gang()
+    files = {
+        "apps.json": y.ats_apps([app]),
+        "containers.json": y.ats_containers(app).replace(b'"value": 2', b'"value": 0'),
+    }
+    db, _ = y.load(tmp_path, files)
+    assert y.row(db, JOB.format(1))["gpus"] is None
+
+
+def test_a_gang_of_which_one_member_is_of_unknown_size(tmp_path: Path) -> None:
+    app = y.gang()
+    files = {
+        "apps.json": y.ats_apps([app]),
+        "containers.json": y.ats_containers(app).replace(b'"value": 2', b'"value": 0', 1),
+    }
+    db, _ = y.load(tmp_path, files)
+    job = y.row(db, JOB.format(1))
+    assert (job["gpus"], job["nodes"], job["start_ts"]) == (None, 2, y.at(40))
+
+
+def test_times_as_text(tmp_path: Path) -> None:
+    # the ResourceManager of 2.10 writes all numbers of a container as text
+    app = y.gang()
+    data = json.loads(y.ats_containers(app, gpus=False))
+    for container in data["container"]:
+        container |= {key: str(value) for key, value in container.items() if isinstance(value, int)}
+    db, (report,) = y.load(tmp_path, {"containers.json": json.dumps(data).encode()})
+    assert report.rows_rejected == 0
+    rows = y.frame(db, "SELECT cpus, mem_mb, end_ts FROM containers ORDER BY container").rows()
+    assert rows[1] == (2, 4096, y.at(125))
 
 
 def test_timeline_without_gpus_in_it(tmp_path: Path) -> None:

@@ -162,6 +162,27 @@ def test_container_ids_with_an_epoch(tmp_path: Path) -> None:
     assert y.frame(db, "SELECT min(container) AS c FROM containers")["c"][0].startswith("container_e02_")
 
 
+def test_numbers_of_containers_begin_anew_after_a_restart(tmp_path: Path) -> None:
+    app = y.gang()
+    log = y.rm_log([app])
+    log.records = [
+        (s, t.replace(app.container_id(0, 3), f"container_e01_{y.START}_0001_01_000001")) for s, t in log.records
+    ]
+    db, _ = y.load(tmp_path, {"rm.log": log.text()})
+    masters = y.frame(db, "SELECT container FROM containers WHERE is_master")["container"].to_list()
+    assert masters == [app.container_id(0, 1)]
+    assert y.row(db, JOB.format(1))["gpus"] == 4
+
+
+def test_an_attempt_without_workers_does_not_tell_the_size(tmp_path: Path) -> None:
+    app = y.retried()
+    del app.attempts[0].containers[1]
+    db, _ = y.load(tmp_path, {"rm.log": y.rm_log([app]).text()})
+    job = y.row(db, JOB.format(2))
+    assert (job["gpus"], job["quirks"], job["attempts"]) == (1, [], 2)
+    assert y.frame(db, ATTEMPTS.format(2))["gpus"].to_list() == [0, 1]
+
+
 def test_recovery_after_a_restart_tells_no_times(tmp_path: Path) -> None:
     log = y.Log()
     app = y.gang()
@@ -260,3 +281,12 @@ def test_the_clock_is_found_across_files(tmp_path: Path) -> None:
     assert y.row(db, JOB.format(1))["start_ts"] == y.at(40)
     span = y.row(db, "SELECT first_ts, last_ts FROM clusters")
     assert (span["first_ts"], span["last_ts"]) == (y.at(10), y.at(130))
+
+
+def test_reservations_are_no_containers(tmp_path: Path) -> None:
+    log = y.rm_log([y.gang()])
+    reserved = f"{y.gang().container_id(0, 9)} Container Transitioned from NEW to RESERVED"
+    log.add(20, f"{y.RM}.rmcontainer.RMContainerImpl", reserved)
+    db, (report,) = y.load(tmp_path, {"rm.log": log.text()})
+    assert report.rows_rejected == 0
+    assert y.frame(db, "SELECT * FROM containers").height == 3
