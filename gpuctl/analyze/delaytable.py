@@ -40,7 +40,9 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         racks: rack by machine, as the user gave them; with none, racks are those of the logs, else inferred.
         borrow_below: see `delays.split`.
     """
-    attempts = store.frame("SELECT * FROM base_attempts WHERE start_ts IS NOT NULL ORDER BY job, attempt")
+    attempts = store.frame(
+        "SELECT * FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY job, attempt"
+    )
     placements = store.frame("SELECT job, attempt, machine, gpus, start_c, held_until_c FROM base_placements")
     machines = store.frame("SELECT * REPLACE (coalesce(gpus, 0) AS gpus) FROM base_machines ORDER BY machine")
     queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()

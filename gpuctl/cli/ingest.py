@@ -56,17 +56,13 @@ def ingest(
         str | None, typer.Option(metavar="A,B", help="Slurm clusters to ask about; this machine's if absent.")
     ] = None,
     sacct: Annotated[str | None, typer.Option(metavar="PATH", help="Where sacct is, if not on PATH.")] = None,
-    url: Annotated[
-        str | None, typer.Option(metavar="URL", help="YARN's ResourceManager to ask, e.g. http://rm:8088.")
-    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be loaded, write nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Read cluster logs into a trace store. Files that are in it already are left alone.
 
     With --db and no PATH, the store is only brought up to this version of gpuctl. With --from sacct --since DATE,
-    Slurm's accounting is asked day by day; with --from yarn --url URL, a ResourceManager. What they say is kept in a
-    folder beside the store.
+    Slurm's accounting is asked day by day, and what it says is kept in a folder beside the store.
     """
     from gpuctl.cli.progress import Bar
 
@@ -74,10 +70,10 @@ def ingest(
     as_json = as_json or options.json
     store = db or DEFAULT_DB
     if source is None:
-        _check(paths, db, since or until or clusters or sacct or url)
+        _check(paths, db, since or until or clusters or sacct)
     elif paths:
         raise UsageError(f"--from {source} reads no files: leave {paths[0]} out")
-    asked = source and Asked(source, since, until, clusters, sacct, url)
+    asked = source and Asked(source, since, until, clusters, sacct)
     if asked and dry_run:
         print_table(["command"], [[command] for command in plan(asked, store)], color=options.color)
         return
@@ -95,9 +91,7 @@ def ingest(
 
 def _check(paths: list[Path] | None, db: Path | None, of_live: object) -> None:
     if of_live:
-        raise UsageError(
-            "--since, --until, --clusters, --sacct and --url need --from", hint="--from sacct, --from yarn"
-        )
+        raise UsageError("--since, --until, --clusters and --sacct need --from", hint="--from sacct")
     if not paths and db is None:
         raise UsageError("name a log directory or file to read", hint="gpuctl ingest LOGDIR")
 

@@ -22,7 +22,6 @@ class Scheduler(StrEnum):
     """What can be asked."""
 
     SACCT = "sacct"
-    YARN = "yarn"
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,6 @@ class Asked:
         until: last day.
         clusters: names of Slurm clusters, with commas between them; None is this machine's own.
         sacct: the program; None is the one on PATH.
-        url: of YARN's ResourceManager.
     """
 
     source: Scheduler
@@ -43,7 +41,6 @@ class Asked:
     until: datetime | None
     clusters: str | None
     sacct: str | None
-    url: str | None
 
     @property
     def days(self) -> tuple[date | None, date | None]:
@@ -60,7 +57,7 @@ class Brought:
 
 
 def fetch(asked: Asked, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> list[Brought]:
-    """Ask, and keep what was said beside the store, in ``STORE.sacct/CLUSTER`` or ``STORE.yarn/CLUSTER``.
+    """Ask, and keep what was said beside the store, in ``STORE.sacct/CLUSTER``.
 
     Args:
         asked: whom and what for.
@@ -69,19 +66,11 @@ def fetch(asked: Asked, store: Path, cluster: str | None, bar: Bar, *, quiet: bo
         bar: shows how far it has come.
         quiet: do not tell what could not be had.
     """
-    _check(asked)
-    if asked.source is Scheduler.YARN:
-        return [_from_yarn(asked, store, cluster, bar)]
     return [_from_sacct(slurm, asked, store, cluster, bar, quiet=quiet) for slurm in _clusters(asked, cluster)]
 
 
 def plan(asked: Asked, store: Path) -> list[str]:
-    """Return what `fetch` would do: the command lines for the job records, or the addresses."""
-    _check(asked)
-    if asked.source is Scheduler.YARN:
-        from gpuctl.ingest.yarn.live import WHAT
-
-        return [f"{str(asked.url).rstrip('/')}/ws/v1/cluster/{what}" for what in WHAT]
+    """Return what `fetch` would do: the command lines for the job records."""
     from gpuctl.ingest.slurm.live import cluster_name
     from gpuctl.ingest.slurm.live import plan as plan_days
 
@@ -89,16 +78,6 @@ def plan(asked: Asked, store: Path) -> list[str]:
     for slurm in _clusters(asked, None):
         commands += plan_days(_folder(store, Scheduler.SACCT, cluster_name(slurm)), slurm, *asked.days)
     return commands
-
-
-def _check(asked: Asked) -> None:
-    of_slurm = {"--since": asked.since, "--until": asked.until, "--clusters": asked.clusters, "--sacct": asked.sacct}
-    wrong = {"--url": asked.url} if asked.source is Scheduler.SACCT else of_slurm
-    given = [name for name, value in wrong.items() if value is not None]
-    if given:
-        raise UsageError(f"{given[0]} does not go with --from {asked.source}")
-    if asked.source is Scheduler.YARN and asked.url is None:
-        raise UsageError("--from yarn needs the ResourceManager's address", hint="--url http://rm:8088")
 
 
 def _from_sacct(slurm: Slurm, asked: Asked, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> Brought:
@@ -115,17 +94,6 @@ def _from_sacct(slurm: Slurm, asked: Asked, store: Path, cluster: str | None, ba
     for note in found.notes:
         message(f"{name}: {note}", quiet=quiet)
     return Brought(found.files, cluster or name)
-
-
-def _from_yarn(asked: Asked, store: Path, cluster: str | None, bar: Bar) -> Brought:
-    from urllib.parse import urlsplit
-
-    from gpuctl.ingest.yarn.live import fetch as fetch_answers
-
-    url = str(asked.url)
-    bar.start(url, 0)
-    name = cluster or urlsplit(url).hostname or "yarn"
-    return Brought(fetch_answers(url, _folder(store, Scheduler.YARN, name)), name)
 
 
 def _clusters(asked: Asked, cluster: str | None) -> list[Slurm]:

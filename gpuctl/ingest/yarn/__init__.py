@@ -1,1 +1,0 @@
-"""YARN: what ResourceManager and NodeManager logs, REST answers and timeline dumps say, and how it is put together."""
