@@ -40,9 +40,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         racks: rack by machine, as the user gave them; with none, racks are those of the logs, else inferred.
         borrow_below: see `delays.split`.
     """
-    attempts = store.frame(
-        "SELECT * FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY job, attempt"
-    )
+    attempts = store.frame("SELECT * FROM base_attempts WHERE start_ts IS NOT NULL ORDER BY job, attempt")
     placements = store.frame("SELECT job, attempt, machine, gpus, start_c, held_until_c FROM base_placements")
     machines = store.frame("SELECT * REPLACE (coalesce(gpus, 0) AS gpus) FROM base_machines ORDER BY machine")
     queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()
@@ -207,7 +205,7 @@ def _pools(
         members = machines["machine"].is_in(own.filter(pl.col("queue") == queue)["machine"].implode())
         if not members.any():
             members = pl.Series([True] * machines.height)
-        typed = members & machines["gpu_type"].eq_missing(pl.Series([kind], dtype=pl.String))
+        typed = members & (machines["gpu_type"] == kind).fill_null(value=False)
         pools.append(occupancy.subset(servers, (typed if kind is not None and typed.any() else members).to_numpy()))
     requests = requests.with_columns(
         pl.col("pool").cast(pl.Int64), largest=pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])

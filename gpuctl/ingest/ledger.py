@@ -20,7 +20,6 @@ _TIMES = {
     "jobs": ("submit_ts", "start_ts", "end_ts"),
     "attempts": ("queued_ts", "start_ts", "end_ts"),
     **dict.fromkeys(("gpu_samples", "host_util", "queue_samples", "job_logs", "progress", "traffic"), ("ts",)),
-    **dict.fromkeys(("machine_samples", "job_events"), ("ts",)),
 }
 
 

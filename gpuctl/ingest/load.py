@@ -130,11 +130,6 @@ def _check_timezone(timezone: str | None) -> None:
         ) from error
 
 
-def _family(format_name: str) -> str:
-    """The software whose logs a format reads; all of its logs have the clock of one site."""
-    return format_name.partition("-")[0]
-
-
 @dataclass
 class _Run:
     """One ingest under way."""
@@ -231,7 +226,7 @@ class _Run:
 
         found, fmt = finding.candidate, finding.format
         known = ledger.cluster_of(store, self.cluster)
-        stored = known.timezone if known and _family(known.source_format) == _family(fmt.name) else None
+        stored = known.timezone if known and known.source_format == fmt.name else None
         sink = StoreSink(store, self.cluster, ledger.next_source(store), self.timezone or stored or fmt.timezone)
         store.execute("BEGIN").fetchall()
         try:

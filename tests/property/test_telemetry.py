@@ -57,8 +57,7 @@ def test_same_as_python(rows: list[tuple[datetime, str, str, list[str], bool]], 
             if text_value in {"NA", "", "nan"}:
                 assert math.isnan(value)
             else:
-                # powers of ten past 22 are no exact doubles; what is stored has 24 bits (utilization) or whole kB
-                assert math.isclose(value, float(text_value), rel_tol=1e-12, abs_tol=1e-300)
+                assert math.isclose(value, float(text_value), rel_tol=1e-15, abs_tol=1e-300)
 
 
 @settings(deadline=None)
