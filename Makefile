@@ -14,7 +14,7 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/
 	--disable-pip-version-check --quiet --no-input
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format typecheck imports unit chromium tree docs pictures bench constraints clean
+.PHONY: help demo test check lint format typecheck imports unit chromium slurm tree docs pictures bench constraints clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -30,7 +30,7 @@ test: check unit ## everything that CI runs: lint, types, import contracts, test
 
 check: lint typecheck imports ## the checks that run no tests
 
-unit: $(VENV)/.installed-dev chromium ## the tests alone; PYTEST="-k name -x" passes options on
+unit: $(VENV)/.installed-dev chromium slurm ## the tests alone; PYTEST="-k name -x" passes options on
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST)
 
 lint: $(VENV)/.installed-dev ## ruff: rules and format
@@ -56,6 +56,9 @@ tree: $(VENV)/.installed-dev
 
 chromium:
 	@sh tools/chromium.sh
+
+slurm:
+	@sh tools/slurm_packages.sh
 
 docs: $(VENV)/.installed-dev ## write the help pages of docs/cli.md and the tables of docs/analyses.md anew
 	@$(BIN)/python tools/help_pages.py

@@ -15,7 +15,24 @@ WITH known(rank, level, quirk, finding, treatment) AS (
         (6, 'attempt', 'end_before_start', 'attempts that end before they start', 'no run time; hold no GPUs'),
         (7, 'job', 'start_before_submit', 'jobs that start before they are submitted', 'no wait'),
         (8, 'attempt', 'ambiguous_hour', 'attempts with a time in the hour that the clock change repeats', 'the earlier reading'),
-        (9, 'job', 'ambiguous_hour', 'jobs with a time in the hour that the clock change repeats', 'the earlier reading')
+        (9, 'job', 'ambiguous_hour', 'jobs with a time in the hour that the clock change repeats', 'the earlier reading'),
+        (30, 'job', 'attempts_missing', 'jobs that Slurm says were requeued more often than the log shows', 'export with sacct -D; until then the GPU-hours and waits of their earlier attempts are missing'),
+        (31, 'job', 'job_row_lost', 'jobs of which only an earlier attempt''s record is left', 'that attempt stands for the job'),
+        (32, 'job', 'mended', 'jobs whose record a stray delimiter had shifted or a line end had broken', 'put together again, where only one reading fits'),
+        (33, 'job', 'not_utf8', 'jobs whose record has bytes that are no UTF-8', 'those bytes are replaced'),
+        (34, 'job', 'exit_code_may_be_folded', 'jobs with an exit code that may stand for one 128 greater', 'as printed; sacct before 26.05 prints codes from 128 less 128 (JSON and database dumps do not)'),
+        (35, 'job', 'exit_code_not_told', 'jobs that failed and have the exit code 0 in this release''s JSON', 'the code is unknown; the state counts'),
+        (36, 'job', 'unknown_state', 'jobs in a state that no release of Slurm has', 'counted as jobs, neither as passed nor as failed'),
+        (37, 'job', 'array_rest', 'records that stand for all the tasks of an array that have not started', 'one job'),
+        (38, 'job', 'shared_gpus', 'jobs with MIG slices or shards of GPUs', 'a slice counts as its share of a GPU; of shards alone the GPUs are unknown'),
+        (39, 'job', 'gpus_requested', 'jobs whose allocated GPUs are not in the log', 'those that were requested'),
+        (40, 'attempt', 'eligible_clamped', 'attempts whose eligible time lies outside submission to start', 'moved to the nearer of the two'),
+        (41, 'attempt', 'suspended', 'attempts that were suspended for a time', 'held their GPUs meanwhile'),
+        (42, 'attempt', 'nodes_unknown', 'attempts whose node list cannot be read', 'no placement; in GPU-hours, not in locality'),
+        (50, 'job', 'zone_assumed', 'jobs with times of a log that names no time zone', 'read as UTC: give --timezone'),
+        (51, 'job', 'zone_derived', 'jobs with times of a log that names no time zone', 'the zone follows from application summaries of the same log'),
+        (52, 'attempt', 'start_is_am', 'attempts of which only the application master''s launch is known', 'taken as the start: the gang stood later'),
+        (53, 'attempt', 'gpus_estimated', 'attempts whose GPUs follow from GPU-seconds over run time', 'the nearest whole number')
 ),
 seen AS (
     SELECT 'job' AS level, unnest(quirks) AS quirk FROM base_jobs
@@ -25,6 +42,16 @@ seen AS (
 counted AS (SELECT level, quirk, count(*) AS rows FROM seen GROUP BY ALL),
 sizes AS (
     SELECT count(*) FILTER (gpus_observed > gpus_labelled) AS wrong, count(*) FILTER (gpus_labelled IS NULL) AS unlisted FROM base_machines
+),
+blanks AS (
+    SELECT count(*) FILTER (gpus IS NULL) AS sizeless FROM base_attempts
+),
+split AS (SELECT count(DISTINCT (job, attempt)) AS attempts FROM base_placements WHERE estimated AND gpus > 0),
+-- what sacct leaves out unless it is asked for
+slurm AS (
+    SELECT (SELECT count(*) FROM base_attempts WHERE attempt > 0) AS requeues,
+           (SELECT count(*) FROM base_jobs) AS jobs
+    WHERE (SELECT count(*) FROM clusters WHERE cluster = $cluster AND source_format LIKE 'slurm%') > 0
 )
 SELECT finding, rows, treatment
 FROM (
@@ -32,10 +59,19 @@ FROM (
     UNION ALL
     SELECT 20, 'machines labelled with fewer GPUs than a job used', wrong, 'GPUs: the highest index in use + 1' FROM sizes WHERE wrong > 0
     UNION ALL
-    SELECT 21, 'machines in use that the machine list does not have', unlisted, 'GPUs: the highest index in use + 1' FROM sizes WHERE unlisted > 0
+    SELECT 21, 'machines in use that the machine list does not have', unlisted, 'GPUs: the highest index in use + 1, else the most that were in use at once' FROM sizes WHERE unlisted > 0
     UNION ALL
     SELECT 22, 'minutes without any GPU telemetry, between the first and the last row', missing, 'left out' FROM base_telemetry WHERE missing > 0
     UNION ALL
     SELECT 23, 'GPU telemetry values that are NA', na, 'left out' FROM base_telemetry WHERE na > 0
+    UNION ALL
+    SELECT 24, 'attempts whose number of GPUs no source tells', sizeless, 'in no GPU-hours and no delay; size unknown' FROM blanks WHERE sizeless > 0
+    UNION ALL
+    SELECT 25, 'attempts on several machines whose GPUs a machine are not told', attempts, 'an even share each: an estimate (scontrol show job -d tells)' FROM split WHERE attempts > 0
+    UNION ALL
+    SELECT 43, 'requeued attempts in the whole of Slurm''s accounting', requeues, 'none was requeued, or it was exported without -D (--duplicates), which leaves all but the last attempt out' FROM slurm WHERE requeues = 0 AND jobs >= 1000
+    UNION ALL
+    SELECT rank, finding, rows, 'nothing is known of what this means: ' || quirk
+    FROM (SELECT 99 AS rank, 'rows marked in a way that this table has no words for' AS finding, rows, quirk FROM counted ANTI JOIN known USING (level, quirk))
 )
-ORDER BY rank
+ORDER BY rank, finding, treatment

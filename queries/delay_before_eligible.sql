@@ -1,18 +1,40 @@
 -- title: Before a job asks for GPUs
 -- section: delays
 -- question: What kept attempts from being eligible at all?
--- population: {delays} attempts with a known wait, of which {delays_ineligible} were not eligible at once. The time is exact (submission to eligibility); its name is the last reason that the scheduler gave for the attempt other than priority or resources, which may belong to a later part of the wait.
+-- population: {delays} attempts with a known wait, of which {delays_ineligible} were not eligible at once. The time is exact (submission to eligibility). What it was for is told by samples of the queue in that time; else by the attempt's number (a requeued one waits for a back-off); else by the one reason that accounting keeps, where it is of this kind. 'not told' is where it is not: it belongs to a later part of the wait, or there is none, as of the tasks of an array, which a scheduling cycle makes eligible.
 -- needs: attempts
--- column: category | - | kind of the reason; 'none given' where the scheduler left none
--- column: source_reason | - | the scheduler's own word
+-- column: category | - | hold, begin_time, dependency, array_throttle, requeue_backoff, or not told
+-- column: told_by | - | sample, attempt number, or accounting
+-- column: source_reason | - | the scheduler's own word: the most frequent of the samples, or that of accounting
 -- column: attempts | attempts | how many
 -- column: hours | h | from submission to eligibility
 -- column: p50_min | min | median of it
 -- column: p95_min | min | 95th percentile
-SELECT coalesce(r.category, CASE WHEN source_reason IS NULL THEN 'none given' ELSE 'unknown' END) AS category,
-       source_reason, count(*) AS attempts, sum(ineligible_s) / 3600 AS hours,
+WITH kinds(reason, category) AS (
+    VALUES ('JobHeldUser', 'hold'), ('JobHeldAdmin', 'hold'), ('JobHoldMaxRequeue', 'hold'), ('BeginTime', 'begin_time'),
+           ('Dependency', 'dependency'), ('DependencyNeverSatisfied', 'dependency'), ('JobArrayTaskLimit', 'array_throttle')
+),
+sampled AS (
+    SELECT job, attempt, reason FROM base_queue_samples SEMI JOIN kinds USING (reason)
+    WHERE NOT eligible
+    GROUP BY job, attempt, reason
+    QUALIFY row_number() OVER (PARTITION BY job, attempt ORDER BY count(*) DESC, reason) = 1
+),
+told AS (
+    SELECT d.ineligible_s,
+           CASE WHEN s.reason IS NOT NULL THEN 'sample'
+                WHEN d.attempt > 0 AND coalesce(k.category, 'begin_time') = 'begin_time' THEN 'attempt number'
+                WHEN k.category IS NOT NULL THEN 'accounting' END AS told_by,
+           coalesce(s.reason, d.source_reason) AS source_reason, d.attempt
+    FROM base_delays AS d
+    LEFT JOIN sampled AS s USING (job, attempt)
+    LEFT JOIN kinds AS k ON k.reason = split_part(d.source_reason, ',', 1)
+    WHERE d.ineligible_s > 0
+)
+SELECT CASE WHEN told_by = 'attempt number' OR (attempt > 0 AND k.category = 'begin_time') THEN 'requeue_backoff'
+            WHEN told_by IS NULL THEN 'not told' ELSE k.category END AS category,
+       told_by, source_reason, count(*) AS attempts, sum(ineligible_s) / 3600 AS hours,
        quantile_cont(ineligible_s, 0.5) / 60 AS p50_min, quantile_cont(ineligible_s, 0.95) / 60 AS p95_min
-FROM base_delays LEFT JOIN base_reasons AS r ON r.reason = split_part(source_reason, ',', 1)
-WHERE ineligible_s > 0
+FROM told LEFT JOIN kinds AS k ON k.reason = split_part(source_reason, ',', 1)
 GROUP BY ALL
-ORDER BY hours DESC, source_reason
+ORDER BY hours DESC, category, told_by, source_reason

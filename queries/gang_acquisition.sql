@@ -22,4 +22,4 @@ FROM base_attempts
 WHERE am_start_ts IS NOT NULL AND first_container_ts IS NOT NULL AND start_ts IS NOT NULL AND queued_ts IS NOT NULL
 GROUP BY GROUPING SETS ((size_bucket), ())
 HAVING count(*) > 0
-ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8'], size_bucket)
+ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], size_bucket)

@@ -7,25 +7,26 @@
 -- column: gpu_hours | GPU-h | held by all attempts
 -- column: succeeded_h | GPU-h | by the last attempt of jobs that passed
 -- column: retried_h | GPU-h | by attempts that were followed by another one
--- column: killed_h | GPU-h | by the last attempt of jobs that were killed
--- column: failed_h | GPU-h | by the last attempt of jobs that failed
+-- column: killed_h | GPU-h | by the last attempt of jobs that were killed, ran into their time limit or were preempted
+-- column: failed_h | GPU-h | by the last attempt of jobs that failed, ran out of memory or lost a machine
 -- column: other_h | GPU-h | by the last attempt of jobs in any other state, and by attempts that still ran
 -- column: lost_pct | % | share of gpu_hours in retried, killed and failed attempts
 WITH held AS (
     SELECT size_bucket, gpus * (held_until_c - start_c) / 3600 AS hours,
            CASE WHEN NOT is_last THEN 'retried' WHEN state = 'running' THEN 'other' WHEN job_state = 'completed' THEN 'succeeded'
-                WHEN job_state IN ('killed', 'failed') THEN job_state ELSE 'other' END AS outcome
+                WHEN job_state IN ('killed', 'timeout', 'preempted') THEN 'killed'
+                WHEN job_state IN ('failed', 'out_of_memory', 'node_fail') THEN 'failed' ELSE 'other' END AS outcome
     FROM base_attempts
     WHERE start_ts IS NOT NULL
 )
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, sum(hours) AS gpu_hours,
-       coalesce(sum(hours) FILTER (outcome = 'succeeded'), 0) AS succeeded_h,
-       coalesce(sum(hours) FILTER (outcome = 'retried'), 0) AS retried_h,
-       coalesce(sum(hours) FILTER (outcome = 'killed'), 0) AS killed_h,
-       coalesce(sum(hours) FILTER (outcome = 'failed'), 0) AS failed_h,
-       coalesce(sum(hours) FILTER (outcome = 'other'), 0) AS other_h,
+       CASE WHEN count(hours) > 0 THEN coalesce(sum(hours) FILTER (outcome = 'succeeded'), 0) END AS succeeded_h,
+       CASE WHEN count(hours) > 0 THEN coalesce(sum(hours) FILTER (outcome = 'retried'), 0) END AS retried_h,
+       CASE WHEN count(hours) > 0 THEN coalesce(sum(hours) FILTER (outcome = 'killed'), 0) END AS killed_h,
+       CASE WHEN count(hours) > 0 THEN coalesce(sum(hours) FILTER (outcome = 'failed'), 0) END AS failed_h,
+       CASE WHEN count(hours) > 0 THEN coalesce(sum(hours) FILTER (outcome = 'other'), 0) END AS other_h,
        100 * coalesce(sum(hours) FILTER (outcome IN ('retried', 'killed', 'failed')), 0) / nullif(sum(hours), 0) AS lost_pct
 FROM held
 GROUP BY GROUPING SETS ((size_bucket), ())
 HAVING count(*) > 0
-ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8'], size_bucket)
+ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], size_bucket)

@@ -6,7 +6,7 @@
 -- detail: yes
 -- column: ts | UTC | beginning of the bin
 -- column: gpus_busy | GPUs | mean number of GPUs held
--- column: gpus_total | GPUs | GPUs of the cluster (machine list and use; machines that were down are not known)
+-- column: gpus_total | GPUs | GPUs of the cluster (machine list and use; machines that were down are counted)
 -- column: busy_pct | % | gpus_busy over gpus_total
 -- column: jobs_waiting | attempts | mean number of attempts waiting
 -- column: gpus_waited_for | GPUs | mean number of GPUs that waiting attempts asked for

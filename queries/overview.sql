@@ -8,7 +8,7 @@
 -- column: users | users | distinct users; empty where the source names none
 -- column: queues | queues | distinct queues (virtual clusters)
 -- column: machines | machines | machines in the machine list or seen in use
--- column: gpus | GPUs | sum over machines of the larger of the label and the highest GPU index in use + 1
+-- column: gpus | GPUs | sum over machines of the larger of the label and the highest GPU index in use + 1; of machines with neither, the most GPUs held there at once
 -- column: gpus_labelled | GPUs | sum over machines of the number that the machine list states
 -- column: first_submit_ts | UTC | first submission
 -- column: last_ts | UTC | last time in the job log

@@ -12,7 +12,7 @@
 -- column: wait_p50_min | min | median wait of its attempts
 -- column: wait_p95_min | min | 95th percentile of the wait of its attempts
 SELECT j.queue, count(*) AS jobs, nullif(count(DISTINCT j."user"), 0) AS users,
-       coalesce(sum(j.gpus * j.run_s), 0) / 3600 AS gpu_hours,
+       CASE WHEN sum(count(j.gpus * j.run_s)) OVER () > 0 THEN coalesce(sum(j.gpus * j.run_s), 0) END / 3600 AS gpu_hours,
        100 * coalesce(sum(j.gpus * j.run_s), 0) / nullif(sum(sum(j.gpus * j.run_s)) OVER (), 0) AS gpu_hours_pct,
        any_value(q.quota_gpus) AS quota_gpus, any_value(q.quota_source) AS quota_source,
        any_value(w.p50) AS wait_p50_min, any_value(w.p95) AS wait_p95_min

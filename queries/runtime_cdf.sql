@@ -14,4 +14,4 @@ WITH ranked AS (
 SELECT size_bucket, minutes, 100.0 * i / greatest(n - 1, 1) AS cdf_pct
 FROM ranked
 WHERE n <= 400 OR i = n - 1 OR i % (n // 400 + 1) = 0
-ORDER BY list_position(['0', '1', '2-4', '5-8', '>8'], size_bucket), i
+ORDER BY list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], size_bucket), i

@@ -1,9 +1,9 @@
 -- title: What became of the jobs
 -- section: overview
 -- question: How many jobs pass, are killed or fail, and how much GPU time do they take?
--- population: {jobs} jobs; GPU-hours are of the jobs whose duration is known under that definition, times the GPUs of their first attempt.
+-- population: {jobs} jobs; GPU-hours are of the jobs whose duration is known under that definition, times the GPUs of their first attempt; empty where no job has both.
 -- column: state | - | final state, one enumeration for all sources; 'all' is every job
--- column: source_state | - | the source's own word
+-- column: source_state | - | the source's own word, without who cancelled it
 -- column: jobs | jobs | number of jobs
 -- column: jobs_pct | % | share of all jobs
 -- column: gpu_hours | GPU-h | GPU time under the chosen duration (--duration)
@@ -20,13 +20,14 @@ WITH by_state AS MATERIALIZED (
            CASE WHEN grouping(state) = 1 THEN NULL ELSE source_state END AS source_state,
            grouping(state) AS is_total,
            count(*) AS jobs,
-           coalesce(sum(gpus * run_s), 0) / 3600 AS gpu_hours,
+           CASE WHEN known THEN coalesce(sum(gpus * run_s), 0) END / 3600 AS gpu_hours,
            count(gpus * run_s) AS jobs_timed,
-           coalesce(sum(gpus * run_span_s), 0) / 3600 AS gpu_hours_span,
-           coalesce(sum(gpus * run_sum_s), 0) / 3600 AS gpu_hours_sum,
-           coalesce(sum(gpus * run_last_s), 0) / 3600 AS gpu_hours_last
-    FROM base_jobs
-    GROUP BY GROUPING SETS ((state, source_state), ())
+           CASE WHEN known THEN coalesce(sum(gpus * run_span_s), 0) END / 3600 AS gpu_hours_span,
+           CASE WHEN known THEN coalesce(sum(gpus * run_sum_s), 0) END / 3600 AS gpu_hours_sum,
+           CASE WHEN known THEN coalesce(sum(gpus * run_last_s), 0) END / 3600 AS gpu_hours_last
+    FROM (SELECT * REPLACE (regexp_replace(source_state, ' by [0-9]+$', '') AS source_state) FROM base_jobs)
+    CROSS JOIN (SELECT count(gpus * run_s) > 0 AS known FROM base_jobs)
+    GROUP BY GROUPING SETS ((known, state, source_state), (known))
 ),
 total AS (SELECT * FROM by_state WHERE is_total = 1)
 SELECT b.state, b.source_state, b.jobs, 100.0 * b.jobs / t.jobs AS jobs_pct,

@@ -17,4 +17,4 @@ SELECT queue, CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket EN
 FROM base_waits
 GROUP BY GROUPING SETS ((queue, size_bucket), (queue))
 ORDER BY sum(count(*)) OVER (PARTITION BY queue) DESC, queue, grouping(size_bucket) DESC,
-         list_position(['0', '1', '2-4', '5-8', '>8'], size_bucket)
+         list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], size_bucket)

@@ -21,4 +21,4 @@ ranked AS (
 SELECT queue, size_bucket, minutes, 100.0 * i / greatest(n - 1, 1) AS cdf_pct
 FROM ranked
 WHERE n <= points OR i = n - 1 OR i % (n // points + 1) = 0
-ORDER BY points DESC, queue, list_position(['0', '1', '2-4', '5-8', '>8'], size_bucket), i
+ORDER BY points DESC, queue, list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], size_bucket), i

@@ -10,12 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+# how long one example takes depends on what else the machine does
+settings.register_profile("gpuctl", deadline=None)
+settings.load_profile("gpuctl")
 
 
 def pytest_configure() -> None:

@@ -39,6 +39,7 @@ class Waits:
         gpus: the gang's size, whole GPUs.
         queue: number of its queue.
         pool: number of the pool of servers that it may run on.
+        priority: what the scheduler gave it, the higher the sooner; NaN where that is not known.
     """
 
     queued: Floats
@@ -46,6 +47,7 @@ class Waits:
     gpus: Ints
     queue: Ints
     pool: Ints
+    priority: Floats
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Delays:
         at_arrival: index into `CAUSES` of the cause at the instant of queueing.
         overtook_gpus: size of the smallest gang of the same queue that was queued earlier and still
             waited when this one started; 0 where it overtook none.
+        behind: seconds of the cause scheduler while an attempt of the same queue with a higher priority waited; 0
+            where priorities are not known.
         harmless: whether none of those overtaken could have started instead: even with this gang's GPUs
             they were too large for their queue's quota or for what was free. Where the GPUs lay is not
             looked at, so "not harmless" is an upper bound.
@@ -64,6 +68,7 @@ class Delays:
 
     seconds: Floats
     at_arrival: Ints
+    behind: Floats
     overtook_gpus: Ints
     harmless: Bools
 
@@ -112,76 +117,111 @@ class _State:
 
 def split(waits: Waits, cluster: Cluster) -> Delays:
     """Split every wait by cause at each change of the cluster's state."""
-    times, states = _states(waits, cluster)
     seconds = np.zeros((waits.queued.size, len(CAUSES)))
     at_arrival = np.zeros(waits.queued.size, np.int64)
     overtook = overtaken_gpus(waits)
     harmless = np.zeros(waits.queued.size, bool)
-    for queue, mine, members in _by_queue(times, waits, cluster):
-        quota = float(cluster.quotas[queue])
-        for pool, demand, some in _by_request(waits, members):
+    behind = np.zeros(waits.queued.size)
+    for state, queue, mine, members in _by_pool_and_queue(waits, cluster):
+        times, quota = state.times, float(cluster.quotas[queue])
+        highest = _highest_waiting(times, waits, queue)
+        for demand, some in _by_size(waits, members):
             low = int(np.searchsorted(times, waits.queued[some].min(), side="right")) - 1
             part = slice(low, int(np.searchsorted(times, waits.start[some].max(), side="right")))
-            cause = states[pool].causes(mine, demand, quota, part)
+            cause = state.causes(mine, demand, quota, part)
             seconds[some], at_arrival[some] = _integrate(times[part], cause, waits.queued[some], waits.start[some])
-            harmless[some] = _harmless(waits.start[some], waits.gpus[some], overtook[some], states[pool], mine, quota)
-    return Delays(seconds, at_arrival, overtook, harmless)
+            if highest.size:
+                fitted = cause == CAUSES.index("scheduler")
+                behind[some] = _behind(times[part], fitted, highest[part], waits, some)
+            harmless[some] = _harmless(waits.start[some], waits.gpus[some], overtook[some], state, mine, quota)
+    return Delays(seconds, at_arrival, behind, overtook, harmless)
 
 
-def causes_at(waits: Waits, cluster: Cluster, wait: Ints, at: Floats) -> Ints:
-    """The cause, as index into `CAUSES`, that each of some waits had at an instant within it.
+def _highest_waiting(times: Floats, waits: Waits, queue: int) -> Floats:
+    """The highest priority that waits in a queue on each interval; empty where none is known."""
+    from gpuctl.analyze.delays_kernel import highest_waiting
+
+    ours = np.flatnonzero((waits.queue == queue) & ~np.isnan(waits.priority))
+    if not ours.size:
+        return np.zeros(0)
+    ours = ours[np.argsort(-waits.priority[ours], kind="stable")]
+    first = np.searchsorted(times, waits.queued[ours], side="left")
+    last = np.searchsorted(times, waits.start[ours], side="left")
+    return np.asarray(highest_waiting(times.size, first, last, waits.priority[ours]))
+
+
+def _behind(times: Floats, fitted: Bools, highest: Floats, waits: Waits, some: Ints) -> Floats:
+    """Seconds of some waits on the intervals that are `fitted` and on which a higher priority waited."""
+    from gpuctl.analyze.delays_kernel import seconds_behind
+
+    found = seconds_behind(times, fitted, highest, waits.queued[some], waits.start[some], waits.priority[some])
+    return np.asarray(found)
+
+
+def causes_at(waits: Waits, cluster: Cluster, wait: Ints, at: Floats) -> tuple[Ints, Bools]:
+    """What held each of some waits back at an instant within it.
 
     Args:
         waits: the waits.
         cluster: as for `split`.
         wait: index into `waits`, one element a question.
         at: seconds, one element a question.
+
+    Returns:
+        the cause, as index into `CAUSES`; whether an attempt of the same queue with a higher priority waited.
     """
-    times, states = _states(waits, cluster)
-    answer = np.zeros(wait.size, np.int64)
-    k = np.searchsorted(times, at, side="right") - 1
+    answer, behind = np.zeros(wait.size, np.int64), np.zeros(wait.size, bool)
+    if not wait.size:
+        return answer, behind
     asked = np.zeros(waits.queued.size, bool)
     asked[wait] = True
-    for queue, mine, members in _by_queue(times, waits, cluster):
-        for pool, demand, some in _by_request(waits, members[asked[members]]):
+    for state, queue, mine, members in _by_pool_and_queue(waits, cluster):
+        highest = _highest_waiting(state.times, waits, queue)
+        for demand, some in _by_size(waits, members[asked[members]]):
             ours = np.isin(wait, some)
-            whole = slice(0, times.size)
-            answer[ours] = states[pool].causes(mine, demand, float(cluster.quotas[queue]), whole)[k[ours]]
-    return answer
+            k = np.searchsorted(state.times, at[ours], side="right") - 1
+            whole = slice(0, state.times.size)
+            answer[ours] = state.causes(mine, demand, float(cluster.quotas[queue]), whole)[k]
+            if highest.size:
+                behind[ours] = highest[k] > waits.priority[wait[ours]]
+    return answer, behind
 
 
-def _states(waits: Waits, cluster: Cluster) -> tuple[Floats, list[_State]]:
-    holdings = cluster.holdings
-    first = float(min(waits.queued.min(initial=np.inf), holdings.start.min(initial=np.inf)))
-    times = occupancy.change_points(holdings, first)
-    # machines that went down change at instants of their own
-    times = np.unique(np.concatenate([times, *(part for pool in cluster.pools for part in (pool.start, pool.end))]))
-    times = times[times >= first]
-    states = []
+def _times(waits: Waits, cluster: Cluster) -> Floats:
+    """Every instant at which something changes: who holds GPUs, which machines are up, who waits, how urgently."""
+    first = float(min(waits.queued.min(initial=np.inf), cluster.holdings.start.min(initial=np.inf)))
+    arrivals = waits.queued[~np.isnan(waits.priority)]
+    of_pools = (part for pool in cluster.pools for part in (pool.start, pool.end))
+    times = np.unique(np.concatenate([occupancy.change_points(cluster.holdings, first), arrivals, *of_pools]))
+    return times[times >= first]
+
+
+def _by_pool_and_queue(waits: Waits, cluster: Cluster) -> Iterator[tuple[_State, int, Floats, Ints]]:
+    """For each pool and queue that has waits: the pool's state, the queue's number, GPUs that it held, the waits.
+
+    One pool at a time, since its state is large.
+    """
+    times = _times(waits, cluster)
     for number, servers in enumerate(cluster.pools):
-        demands = sorted({int(g) for g in np.unique(waits.gpus[waits.pool == number]) if g > 0})
+        asking = np.flatnonzero(waits.pool == number)
+        if not asking.size:
+            continue
+        demands = sorted({int(g) for g in np.unique(waits.gpus[asking]) if g > 0})
         free, placeable = occupancy.free_and_open(times, servers, demands)
         total = float(servers.gpus.sum())
         used = total - free
         if len(cluster.pools) == 1:  # some sources do not say where GPUs were held
-            used = np.maximum(used, occupancy.in_use(times, holdings))
-        states.append(_State(times, used, total, cluster.borrow_below, placeable))
-    return times, states
+            used = np.maximum(used, occupancy.in_use(times, cluster.holdings))
+        state = _State(times, used, total, cluster.borrow_below, placeable)
+        for queue in np.unique(waits.queue[asking]):
+            held = occupancy.in_use(times, cluster.holdings, int(queue))
+            yield state, int(queue), held, asking[waits.queue[asking] == queue]
 
 
-def _by_queue(times: Floats, waits: Waits, cluster: Cluster) -> Iterator[tuple[int, Floats, Ints]]:
-    """For each queue that has waits: its number, GPUs that it held, the waits."""
-    for queue in np.unique(waits.queue):
-        held = occupancy.in_use(times, cluster.holdings, int(queue))
-        yield int(queue), held, np.flatnonzero(waits.queue == queue)
-
-
-def _by_request(waits: Waits, members: Ints) -> Iterator[tuple[int, int, Ints]]:
-    """The waits `members` in groups of one pool and gang size."""
-    for pool in np.unique(waits.pool[members]):
-        same = members[waits.pool[members] == pool]
-        for demand in np.unique(waits.gpus[same]):
-            yield int(pool), int(demand), same[waits.gpus[same] == demand]
+def _by_size(waits: Waits, members: Ints) -> Iterator[tuple[int, Ints]]:
+    """The waits `members` by gang size."""
+    for demand in np.unique(waits.gpus[members]):
+        yield int(demand), members[waits.gpus[members] == demand]
 
 
 def _integrate(times: Floats, cause: Ints, queued: Floats, start: Floats) -> tuple[Floats, Ints]:

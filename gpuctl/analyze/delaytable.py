@@ -40,7 +40,11 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         racks: rack by machine, as the user gave them; with none, racks are those of the logs, else inferred.
         borrow_below: see `delays.split`.
     """
-    attempts = store.frame("SELECT * FROM base_attempts WHERE start_ts IS NOT NULL ORDER BY job, attempt")
+    attempts = store.frame(
+        "SELECT job, attempt, queue, gpus, gpu_type, servers, size_bucket, queued_ts, start_ts, start_c, held_until_c, "
+        "eligible_c, wait_s, priority, source_reason "
+        "FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY job, attempt"
+    )
     placements = store.frame("SELECT job, attempt, machine, gpus, start_c, held_until_c FROM base_placements")
     machines = store.frame("SELECT * REPLACE (coalesce(gpus, 0) AS gpus) FROM base_machines ORDER BY machine")
     queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()
@@ -48,7 +52,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     servers = _servers(machines, placements, store.frame("FROM base_machine_events"))
     attempts = attempts.join(_numbered("queue", queues), on="queue", maintain_order="left")
     holdings = occupancy.Holdings(*(attempts[name].to_numpy() for name in ("start_c", "held_until_c", "gpus", "code")))
-    own = store.frame("FROM base_queue_machines")
+    own = store.frame("SELECT queue, machine FROM base_queue_machines")
     waited, pools = _pools(attempts.filter(pl.col("wait_s").is_not_null()), machines, servers, own)
     waits = _waits(waited)
     configured = _configured(store)
@@ -71,19 +75,22 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     store.drop_view("quota_rows")
     limits = table["quota_gpus"].fill_null(np.inf).to_numpy()
     _sampled(store, waited, waits, delays.Cluster(holdings, pools, limits, borrow_below))
-    store.view("delay_rows", _delay_rows(waited, waits, found, placements, machines))
+    store.view("delay_rows", _delay_rows(waited, waits, found, pools, placements, machines))
     store.execute("CREATE OR REPLACE TEMP TABLE base_delays AS SELECT * FROM delay_rows")
     store.drop_view("delay_rows")
     return Site(_quota_note(table), rack_note, tuple(warnings))
 
 
 def _sampled(store: Store, waited: pl.DataFrame, waits: delays.Waits, cluster: delays.Cluster) -> None:
-    """Create ``base_sampled_causes``: the cause by replay at each instant at which a reason was sampled."""
+    """Create ``base_sampled_causes``: what the replay finds at each instant at which a reason was sampled."""
     numbers = waited.select("job", "attempt").with_row_index("wait")
-    samples = store.frame("FROM base_queue_samples").join(numbers, on=["job", "attempt"], maintain_order="left")
-    found = delays.causes_at(waits, cluster, samples["wait"].to_numpy().astype(np.int64), samples["at_c"].to_numpy())
+    samples = store.frame("SELECT job, attempt, at_c, reason FROM base_queue_samples WHERE eligible")
+    samples = samples.join(numbers, on=["job", "attempt"], maintain_order="left")
+    wait = samples["wait"].to_numpy().astype(np.int64)
+    found, behind = delays.causes_at(waits, cluster, wait, samples["at_c"].to_numpy())
     causes = pl.Series("cause", delays.CAUSES).gather(found.tolist())
-    store.view("sampled_rows", samples.select("job", "attempt", "at_c", "reason").with_columns(causes))
+    rows = samples.select("job", "attempt", "at_c", "reason").with_columns(causes, pl.Series("behind", behind))
+    store.view("sampled_rows", rows)
     store.execute("CREATE OR REPLACE TEMP TABLE base_sampled_causes AS SELECT * FROM sampled_rows")
     store.drop_view("sampled_rows")
 
@@ -170,7 +177,8 @@ def _waits(waited: pl.DataFrame) -> delays.Waits:
     # a job that is held or depends on another one does not wait for GPUs; some logs say so after its end
     eligible = np.clip(waited["eligible_c"].fill_null(0).to_numpy(), queued, start)
     gpus = np.ceil(waited["gpus"].to_numpy()).astype(np.int64)
-    return delays.Waits(eligible, start, gpus, waited["code"].to_numpy(), waited["pool"].to_numpy())
+    priority = waited["priority"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return delays.Waits(eligible, start, gpus, waited["code"].to_numpy(), waited["pool"].to_numpy(), priority)
 
 
 def _servers(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
@@ -205,7 +213,7 @@ def _pools(
         members = machines["machine"].is_in(own.filter(pl.col("queue") == queue)["machine"].implode())
         if not members.any():
             members = pl.Series([True] * machines.height)
-        typed = members & (machines["gpu_type"] == kind).fill_null(value=False)
+        typed = members & machines["gpu_type"].eq_missing(pl.Series([kind], dtype=pl.String))
         pools.append(occupancy.subset(servers, (typed if kind is not None and typed.any() else members).to_numpy()))
     requests = requests.with_columns(
         pl.col("pool").cast(pl.Int64), largest=pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
@@ -214,10 +222,11 @@ def _pools(
     return joined, tuple(pools)
 
 
-def _delay_rows(
+def _delay_rows(  # noqa: PLR0917
     waited: pl.DataFrame,
     waits: delays.Waits,
     found: delays.Delays,
+    pools: tuple[occupancy.Servers, ...],
     placements: pl.DataFrame,
     machines: pl.DataFrame,
 ) -> pl.DataFrame:
@@ -239,9 +248,24 @@ def _delay_rows(
     rows = rows.with_columns(
         pl.Series("ineligible_s", before),
         *(pl.Series(name, seconds) for name, seconds in parts.items()),
+        pl.Series("fewest_racks", _fewest_racks(waits, pools), nan_to_null=True).cast(pl.Int32),
         pl.Series("cause_at_arrival", causes.gather(found.at_arrival.tolist())).set(idle, None),
         pl.Series("dominant_cause", dominant).set(held, "ineligible"),
+        pl.Series("behind_s", found.behind),
         pl.Series("overtook_gpus", found.overtook_gpus),
         pl.Series("overtook_harmless", found.harmless),
     )
     return rows.join(racks, on=["job", "attempt"], how="left")
+
+
+def _fewest_racks(waits: delays.Waits, pools: tuple[occupancy.Servers, ...]) -> np.ndarray:
+    """The fewest racks of its pool that could hold each gang if they were empty; NaN where all together could not."""
+    fewest = np.full(waits.gpus.size, np.nan)
+    for number, pool in enumerate(pools):
+        known = pool.rack >= 0
+        sizes = np.bincount(pool.rack[known], weights=pool.gpus[known])
+        held = np.cumsum(np.sort(sizes)[::-1])
+        ours = np.flatnonzero(waits.pool == number)
+        ours = ours[waits.gpus[ours] <= held[-1]] if held.size else ours[:0]
+        fewest[ours] = np.searchsorted(held, waits.gpus[ours]) + 1
+    return fewest

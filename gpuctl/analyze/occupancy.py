@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -107,33 +105,25 @@ def free_and_open(times: Floats, servers: Servers, demands: list[int]) -> tuple[
         free GPUs on every interval of `times`; for each demand, whether such a placement was free.
     """
     largest = int(servers.gpus.max(initial=0))
-    vacant = np.zeros(times.size)
-    count = {demand: np.zeros(times.size) for demand in demands}
-    if largest > 0:
-        for at, before, after, start_counts in _by_rack(servers, largest):
-            free = np.zeros((at.size + 1, largest + 1), np.int32)
-            free[0] = start_counts
-            rows = np.arange(1, at.size + 1)
-            np.add.at(free, (rows, before), -1)
-            np.add.at(free, (rows, after), 1)
-            np.cumsum(free, axis=0, out=free)
-            last = np.append(at[1:] != at[:-1], True) if at.size else np.zeros(0, bool)
-            kept = np.concatenate([[0], rows[last]])
-            vacant += float(start_counts @ np.arange(largest + 1)) + step(
-                times, at, (after - before).astype(np.float64)
-            )
-            for demand, racks in count.items():
-                fits = _fits(free[kept], demand, largest)
-                change = np.diff(fits.astype(np.float64))
-                racks += float(fits[0]) + step(times, at[last], change)  # noqa: PLW2901 - adds in place
-    return vacant, {demand: racks > 0 for demand, racks in count.items()}
+    if largest == 0:
+        return np.zeros(times.size), {demand: np.zeros(times.size, bool) for demand in demands}
+    from gpuctl.analyze.delays_kernel import free_and_fitting
+
+    rack, k, before, after = _changes(times, servers, largest)
+    at_first = np.zeros((int(_racks(servers).max()) + 1, largest + 1), np.int64)
+    np.add.at(at_first, (_racks(servers), servers.gpus), 1)
+    vacant, fitting = free_and_fitting(times.size, rack, k, before, after, at_first, np.array(demands, np.int64))
+    return np.cumsum(vacant), {demand: np.cumsum(fitting[d]) > 0 for d, demand in enumerate(demands)}
 
 
-def _by_rack(servers: Servers, largest: int) -> Iterator[tuple[Floats, Ints, Ints, NDArray[np.int32]]]:
-    """For each rack its changes: instants, free GPUs of the changed server before and after; then its servers at first.
+def _racks(servers: Servers) -> Ints:
+    """The number of each server's rack; a server of unknown rack is a rack of its own."""
+    own = servers.rack.max(initial=-1) + 1 + np.arange(servers.rack.size)
+    return np.where(servers.rack >= 0, servers.rack, own)
 
-    The last is how many servers have 0, 1, 2 … GPUs. A server of unknown rack is a rack of its own.
-    """
+
+def _changes(times: Floats, servers: Servers, largest: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Every change of a server's free GPUs, by rack and time: rack, interval that it begins, GPUs before and after."""
     at = np.concatenate([servers.start, servers.end])
     server = np.concatenate([servers.server, servers.server])
     change = np.concatenate([-servers.held, servers.held])
@@ -147,26 +137,8 @@ def _by_rack(servers: Servers, largest: int) -> Iterator[tuple[Floats, Ints, Int
     before = after - change
     # logs overlap now and then: a server is never less than empty nor more than full
     after, before = np.clip(after, 0, largest), np.clip(before, 0, largest)
-    rack = np.where(servers.rack >= 0, servers.rack, servers.rack.max(initial=-1) + 1 + np.arange(servers.rack.size))
-    for number in np.unique(rack):
-        members = rack == number
-        mine = members[server]
-        order = np.argsort(at[mine], kind="stable")
-        yield (
-            at[mine][order],
-            before[mine][order],
-            after[mine][order],
-            np.bincount(servers.gpus[members], minlength=largest + 1).astype(np.int32),
-        )
-
-
-def _fits(free: NDArray[np.int32], demand: int, largest: int) -> Bools:
-    """Whether `demand` GPUs are free on the fewest servers; row: a state, column f: servers with f free GPUs."""
-    wanted = -(-demand // largest)
-    left = np.full(free.shape[0], wanted, np.int64)
-    gathered = np.zeros(free.shape[0], np.int64)
-    for size in range(largest, 0, -1):
-        taken = np.minimum(free[:, size], left)
-        gathered += taken * size
-        left -= taken
-    return np.asarray(gathered >= demand)
+    rack = _racks(servers)[server]
+    order = np.lexsort((at, rack))
+    # what lies before the first interval counts from there on
+    k = np.searchsorted(times, at[order], side="left")
+    return rack[order], k, before[order], after[order]

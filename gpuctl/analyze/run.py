@@ -234,6 +234,25 @@ def _warnings(store: Store, cluster: str) -> list[str]:
         f"most often ({row['rows']}): {row['reason']}"
         for row in rejected
     ]
+    inferred = store.value("SELECT count(*) FROM base_machines WHERE gpus_inferred")
+    if inferred:
+        warnings.append(
+            f"the GPUs of {inferred} machines are inferred: no source tells them, so each counts with the most that "
+            "its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/sources.md says what to "
+            "load"
+        )
+    partitions = store.value("SELECT count(DISTINCT queue) FROM base_queue_machines WHERE inferred")
+    if partitions:
+        warnings.append(
+            f"the machines of {partitions} partitions are inferred: those that their jobs ran on. Load slurm.conf or "
+            "scontrol show partition"
+        )
+    [twice] = _rows(store, "told_twice", {"cluster": cluster})
+    if twice["tasks"]:
+        warnings.append(
+            f"{twice['tasks']} array tasks are counted twice: one source names them by JobID (12_3), another one by "
+            "JobIDRaw (15). Leave one of the two out"
+        )
     [changed] = _rows(store, "clock_change", {"cluster": cluster})
     if changed["attempts"]:
         warnings.append(

@@ -74,6 +74,10 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         str | None,
         typer.Option(metavar="ZONE", help="Zone of times that carry none, e.g. Europe/Berlin; else the format's own."),
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header: JobIDRaw,State,..."),
+    ] = None,
     quotas: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus: GPUs of each queue's quota; else inferred."),
@@ -153,7 +157,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         sections=tuple(section or ()),
         command="gpuctl " + shlex.join(sys.argv[1:]),
     )
-    with _read(paths or [], db, cluster, timezone, given) as (store_path, name, report):
+    with _read(paths or [], db, cluster, given, timezone=timezone, columns=columns) as (store_path, name, report):
         result = _run(store_path, options, name, given)
     if csv is not None:
         _write_directory(result, csv, "csv")
@@ -173,12 +177,19 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
 
 @contextmanager
 def _read(
-    paths: list[Path], db: Path | None, cluster: str | None, timezone: str | None, given: Settings
+    paths: list[Path],
+    db: Path | None,
+    cluster: str | None,
+    given: Settings,
+    *,
+    timezone: str | None,
+    columns: str | None,
 ) -> Iterator[tuple[Path, str | None, IngestReport | None]]:
     """The store to analyze, the cluster that was just read into it, and what that reading found."""
-    from gpuctl.cli.ingest import _tell as tell
+    from gpuctl.cli.ingest import tell
     from gpuctl.cli.progress import Bar
     from gpuctl.ingest.load import ingest
+    from gpuctl.ingest.registry import formats_for
 
     stores = [path for path in paths if _is_store(path)]
     if stores and (len(paths) > 1 or db is not None):
@@ -195,7 +206,8 @@ def _read(
         else:
             store_path = db
         with Bar(wanted=not given.quiet, color=given.color) as bar:
-            report = ingest(paths, store_path, cluster=cluster, timezone=timezone, progress=bar)
+            formats = formats_for(columns)
+            report = ingest(paths, store_path, cluster=cluster, timezone=timezone, progress=bar, formats=formats)
         tell(report, store_path, quiet=given.quiet)
         yield store_path, report.cluster, report
 

@@ -16,6 +16,7 @@ from gpuctl.cli.analyze import analyze
 from gpuctl.cli.common import Settings, color_allowed, message
 from gpuctl.cli.formats import formats
 from gpuctl.cli.ingest import ingest
+from gpuctl.cli.sample import sample
 from gpuctl.core.errors import ExitCode, GpuctlError
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ _EVERYWHERE = frozenset({"--quiet", "-q", "--debug", "--no-color"})
 # one line a command, in the order that --help lists them in
 app.command()(analyze)
 app.command()(ingest)
+app.command()(sample)
 app.command()(formats)
 
 

@@ -74,6 +74,7 @@ class Format:
         sniff: (file name without compression suffix, first 64 KiB decompressed) -> why this is the format,
             or None. Must not raise whatever the bytes are.
         load: reads the whole stream into the sink. Raises `InputError` only where nothing can be loaded.
+        settle: brings rows that are made of several sources up to date after one of them was removed.
     """
 
     name: str
@@ -86,3 +87,4 @@ class Format:
     parser_version: int
     sniff: Callable[[str, bytes], str | None]
     load: Callable[[BinaryIO, Sink], None]
+    settle: Callable[[Sink], None] | None = None

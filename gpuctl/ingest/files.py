@@ -184,12 +184,11 @@ def plain_name(name: str) -> str:
 
 
 def reason(error: InputError) -> str:
-    """Say what is wrong without naming the file again, for where its path stands beside it."""
-    if error.path is None:
-        return error.message
-    if error.line is None:
-        return error.message.removeprefix(f"{error.path}: ")
-    return f"line {error.line}: " + error.message.removeprefix(f"{error.path}:{error.line}: ")
+    """Say what is wrong and what to do, without naming the file again, for where its path stands beside it."""
+    place = "" if error.path is None else error.path if error.line is None else f"{error.path}:{error.line}"
+    line = "" if error.line is None else f"line {error.line}: "
+    hint = f"; {error.hint}" if error.hint else ""
+    return line + error.message.removeprefix(f"{place}: ") + hint
 
 
 def clean(path: Path | str) -> str:

@@ -20,6 +20,7 @@ _TIMES = {
     "jobs": ("submit_ts", "start_ts", "end_ts"),
     "attempts": ("queued_ts", "start_ts", "end_ts"),
     **dict.fromkeys(("gpu_samples", "host_util", "queue_samples", "job_logs", "progress", "traffic"), ("ts",)),
+    **dict.fromkeys(("machine_samples", "job_events"), ("ts",)),
 }
 
 

@@ -130,6 +130,11 @@ def _check_timezone(timezone: str | None) -> None:
         ) from error
 
 
+def _family(format_name: str) -> str:
+    """The software whose logs a format reads; all of its logs have the clock of one site."""
+    return format_name.partition("-")[0]
+
+
 @dataclass
 class _Run:
     """One ingest under way."""
@@ -213,8 +218,8 @@ class _Run:
             return self._transaction(finding, store, old)
         elsewhere = "" if same.path == found.path else f"the same bytes as {same.path}"
         if not self.dry_run:
-            for entry in old:
-                ledger.remove(store, entry.source)
+            if old:
+                self._forget(finding, store, old)
             if elsewhere and ledger.moved(same):
                 ledger.rename(store, same.source, found.path)
         return _report(finding, "replaced" if old else "unchanged", message=elsewhere)
@@ -222,12 +227,8 @@ class _Run:
     def _transaction(self, finding: Finding, store: Store, old: Sequence[Entry]) -> SourceReport:
         import duckdb
 
-        from gpuctl.ingest.sink import StoreSink
-
         found, fmt = finding.candidate, finding.format
-        known = ledger.cluster_of(store, self.cluster)
-        stored = known.timezone if known and known.source_format == fmt.name else None
-        sink = StoreSink(store, self.cluster, ledger.next_source(store), self.timezone or stored or fmt.timezone)
+        sink = self._sink(fmt, store)
         store.execute("BEGIN").fetchall()
         try:
             for entry in old:
@@ -248,8 +249,32 @@ class _Run:
             raise
         finally:
             sink.close()
+            store.restore_memory_limit()
         store.execute("COMMIT").fetchall()
         return _report(finding, "replaced" if old else "loaded", sink, damage)
+
+    def _sink(self, fmt: Format, store: Store) -> StoreSink:
+        from gpuctl.ingest.sink import StoreSink
+
+        known = ledger.cluster_of(store, self.cluster)
+        stored = known.timezone if known and _family(known.source_format) == _family(fmt.name) else None
+        return StoreSink(store, self.cluster, ledger.next_source(store), self.timezone or stored or fmt.timezone)
+
+    def _forget(self, finding: Finding, store: Store, old: Sequence[Entry]) -> None:
+        """Remove sources in whose place comes nothing new."""
+        sink = self._sink(finding.format, store)
+        store.execute("BEGIN").fetchall()
+        try:
+            for entry in old:
+                ledger.remove(store, entry.source)
+            if finding.format.settle:
+                finding.format.settle(sink)
+        except BaseException:
+            store.execute("ROLLBACK").fetchall()
+            raise
+        finally:
+            sink.close()
+        store.execute("COMMIT").fetchall()
 
     def _read(self, finding: Finding, sink: StoreSink) -> tuple[str, int, str]:
         """Run the format's loader; return digest and size of what was read, and what was damaged."""

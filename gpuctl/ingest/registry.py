@@ -25,3 +25,17 @@ def all_formats() -> tuple[Format, ...]:
     if len({f.name for f in found}) < len(found):
         raise ValueError(f"two formats of one name among {sorted(f.name for f in found)}")
     return tuple(sorted(found, key=lambda f: (f.order, f.name)))
+
+
+def formats_for(columns: str | None) -> tuple[Format, ...]:
+    """Return every format; where columns are named, sacct's text without a header is read in their order.
+
+    Raises:
+        InputError: a column is no field of sacct, or the job id is not among them.
+    """
+    if columns is None:
+        return all_formats()
+    from gpuctl.ingest.formats import slurm_sacct
+
+    own = slurm_sacct.with_columns(columns)
+    return tuple(own if found.name == own.name else found for found in all_formats())

@@ -17,10 +17,25 @@ if TYPE_CHECKING:
     from gpuctl.trace.store import Store
 
 WITH_SOURCE = frozenset(
-    {"jobs", "attempts", "placements", "gpu_samples", "host_util", "queue_samples", "job_logs", "progress", "traffic"}
+    {
+        *(
+            "jobs",
+            "attempts",
+            "placements",
+            "gpu_samples",
+            "host_util",
+            "queue_samples",
+            "job_logs",
+            "progress",
+            "traffic",
+        ),
+        *("machine_events", "machine_samples", "containers", "field_sources"),
+        *("exact_placements", "job_events", "gpu_limits", "settings"),
+        "yarn_facts",
+    }
 )
 """Tables whose rows say which source they came from."""
-TABLES = WITH_SOURCE | {"machines", "queues"}
+TABLES = WITH_SOURCE | {"machines", "queues", "queue_machines"}
 """The only tables a format may insert into."""
 REASONS_KEPT = 1000
 """Different reject reasons counted one by one; what is past that is counted as one."""

@@ -69,8 +69,9 @@ def load(stream: Rest, sink: Sink, layout: Layout, *, first_line: int = 1) -> No
     import pyarrow as pa
 
     from gpuctl.ingest import telemetry_kernel as kernel
+    from gpuctl.trace.jit import is_compiled
 
-    if not kernel.is_compiled():
+    if not is_compiled(kernel.scan):
         logging.getLogger(__name__).warning("compiling the telemetry reader; only the first run on a machine does")
     workers = max(1, min(8, len(os.sched_getaffinity(0))))
     chunks = _chunks(stream, first_line)

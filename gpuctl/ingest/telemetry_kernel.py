@@ -7,14 +7,9 @@ The compiled code is kept beside this file, or in the user's cache where that ca
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numba
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from gpuctl.trace.jit import compiled
 
 OK, BLANK = 0, 1
 BAD_TIME, BAD_ZONE, BAD_MACHINE, TOO_FEW, TOO_MANY, BAD_VALUE, OUT_OF_RANGE, HEADER = 2, 3, 4, 5, 6, 7, 8, 9
@@ -31,20 +26,13 @@ REASONS = {
 }
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    try:
-        return numba.njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # nowhere to keep the compiled code: each process compiles it anew
-        return numba.njit(nogil=True)(function)
-
-
 _POW10 = 10.0 ** np.arange(23)
 _COMMA, _CR, _LF, _SPACE = 44, 13, 10, 32
 _NO_ZONE = np.int64(1) << 60
 _SLOTS = 1 << 16  # hash slots for machine names; a chunk with more than half as many names is scanned in two
 
 
-@_compiled
+@compiled
 def _digits(buf, start, count):  # type: ignore[no-untyped-def]
     """The number in `count` bytes from `start`, or -1 where one of them is no digit."""
     value = 0
@@ -56,7 +44,7 @@ def _digits(buf, start, count):  # type: ignore[no-untyped-def]
     return value
 
 
-@_compiled
+@compiled
 def _timestamp(buf, start, end):  # type: ignore[no-untyped-def]
     """(seconds since 1970 on the stamp's own clock, seconds to add for UTC or _NO_ZONE, status) of a time field."""
     bad = (0, _NO_ZONE, BAD_TIME)
@@ -98,7 +86,7 @@ def _timestamp(buf, start, end):  # type: ignore[no-untyped-def]
     return (0, _NO_ZONE, BAD_ZONE)
 
 
-@_compiled
+@compiled
 def _number(buf, start, end):  # type: ignore[no-untyped-def]
     """(value, ok) of a field; NaN for an empty field, NA and NaN."""
     while start < end and buf[start] == _SPACE:
@@ -155,7 +143,7 @@ def _number(buf, start, end):  # type: ignore[no-untyped-def]
     return (-value if negative else value, True)
 
 
-@_compiled
+@compiled
 def _lookup(buf, start, end, h, slots, name_start, name_end, names):  # type: ignore[no-untyped-def]
     """The number of a machine name with hash `h` in this chunk; a new name gets the number `names`."""
     slot = np.int64((h ^ (h >> np.uint64(29))) & np.uint64(_SLOTS - 1))
@@ -177,7 +165,7 @@ def _lookup(buf, start, end, h, slots, name_start, name_end, names):  # type: ig
         slot = (slot + 1) & (_SLOTS - 1)
 
 
-@_compiled
+@compiled
 def _values(buf, at, values, used, least, most, low, high):  # type: ignore[no-untyped-def]
     """Read the values of an ordinary row, from the comma at `at` to its line end, in one pass.
 
@@ -227,7 +215,7 @@ def _values(buf, at, values, used, least, most, low, high):  # type: ignore[no-u
             return (-1, 0)
 
 
-@_compiled
+@compiled
 def count_lines(buf):  # type: ignore[no-untyped-def]
     """How many line ends there are."""
     found = 0
@@ -236,7 +224,7 @@ def count_lines(buf):  # type: ignore[no-untyped-def]
     return found
 
 
-@_compiled
+@compiled
 def scan(buf, lines, least, most, low, high):  # type: ignore[no-untyped-def]
     """Read whole lines of telemetry.
 
@@ -391,9 +379,3 @@ def scan(buf, lines, least, most, low, high):  # type: ignore[no-untyped-def]
         name_start[:names], name_end[:names], names,
         rejects, reject_line, reject_start, reject_end, reject_code, blanks, min(i, n),
     )  # fmt: skip
-
-
-def is_compiled() -> bool:
-    """Whether an earlier process left compiled code that this one can load."""
-    folder = getattr(getattr(scan, "stats", None), "cache_path", None)
-    return folder is None or any(Path(folder).glob(f"{__name__.rpartition('.')[2]}.scan-*.nbi"))

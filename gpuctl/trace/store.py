@@ -48,6 +48,7 @@ class Store:
         temp_dir: Path | None = None,
     ) -> None:
         self.path = path
+        self._memory_limit = memory_limit
         if not write and not path.is_file():
             raise StoreError(f"{path}: no trace store here", hint="make one with: gpuctl ingest LOGDIR --db FILE")
         try:
@@ -113,6 +114,10 @@ class Store:
     def drop_view(self, name: str) -> None:
         """Forget what ``view`` registered."""
         self._con.unregister(name)
+
+    def restore_memory_limit(self) -> None:
+        """Give DuckDB the memory again that the store was opened with: a loader may have taken it less."""
+        self.execute(f"SET memory_limit = '{self._memory_limit}'")
 
     def interrupt(self) -> None:
         """Stop the statement that is running in another thread."""

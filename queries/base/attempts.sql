@@ -4,7 +4,7 @@ WITH zone AS (
 ),
 times AS (
     SELECT a.* EXCLUDE (reason), coalesce(a.reason, CASE WHEN a.attempt = j.attempts - 1 THEN j.reason END) AS source_reason,
-           j.queue, j."user", j.state AS job_state, j.gpus AS job_gpus, j.gpu_type, j.size_bucket AS job_size_bucket,
+           j.queue, j."user", j.state AS job_state, j.gpus AS job_gpus, j.gpu_type, j.priority, j.size_bucket AS job_size_bucket,
            a.attempt = j.attempts - 1 AS is_last,
            epoch(timezone(zone.name, a.queued_ts)) AS queued_c,
            epoch(timezone(zone.name, coalesce(a.eligible_ts, a.queued_ts))) AS eligible_c,
@@ -23,7 +23,7 @@ SELECT times.* EXCLUDE (released_c, cluster),
        log_end.ts AS log_end_ts,
        coalesce(released_ts, log_end.ts) AS held_until_ts,
        greatest(coalesce(released_c, epoch(timezone(zone.name, log_end.ts))), start_c) AS held_until_c,
-       CASE WHEN times.gpus = 0 THEN '0' WHEN times.gpus <= 1 THEN '1' WHEN times.gpus <= 4 THEN '2-4'
+       CASE WHEN times.gpus IS NULL THEN 'unknown' WHEN times.gpus = 0 THEN '0' WHEN times.gpus <= 1 THEN '1' WHEN times.gpus <= 4 THEN '2-4'
             WHEN times.gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket
 FROM times CROSS JOIN zone CROSS JOIN log_end
 ORDER BY job, attempt

@@ -1,5 +1,29 @@
--- The machines of one cluster; gpus is the larger of the label and what was seen in use.
-SELECT machine, rack, gpu_type, gpus, gpus_labelled, gpus_observed, gpu_mem_mb
-FROM machines
-WHERE cluster = $cluster
+-- The machines of one cluster: those of the lists, and those that jobs ran on. GPUs are the larger of the label and the
+-- highest index seen in use + 1; where a source tells neither, the most that jobs held there at once (a lower bound).
+WITH listed AS (
+    SELECT machine, rack, gpu_type, gpus, gpus_labelled, gpus_observed, gpu_mem_mb FROM machines WHERE cluster = $cluster
+),
+unsized AS (
+    SELECT DISTINCT machine FROM base_placements ANTI JOIN (SELECT machine FROM listed WHERE gpus IS NOT NULL) USING (machine)
+),
+changes AS (
+    SELECT machine, start_c AS at_c, gpus FROM base_placements SEMI JOIN unsized USING (machine) WHERE held_until_c > start_c
+    UNION ALL
+    SELECT machine, held_until_c, -gpus FROM base_placements SEMI JOIN unsized USING (machine) WHERE held_until_c > start_c
+),
+levels AS (
+    SELECT machine, sum(sum(gpus)) OVER (PARTITION BY machine ORDER BY at_c) AS held FROM changes GROUP BY machine, at_c
+),
+-- shares of GPUs are sums of fractions
+most AS (SELECT machine, ceil(max(held) - 1e-6)::INTEGER AS gpus FROM levels GROUP BY machine),
+models AS (
+    SELECT p.machine, any_value(a.gpu_type) AS gpu_type
+    FROM base_placements AS p JOIN base_attempts AS a USING (job, attempt) SEMI JOIN unsized ON unsized.machine = p.machine
+    WHERE a.gpu_type IS NOT NULL
+    GROUP BY p.machine
+    HAVING count(DISTINCT a.gpu_type) = 1
+)
+SELECT machine, listed.rack, coalesce(listed.gpu_type, models.gpu_type) AS gpu_type, coalesce(listed.gpus, most.gpus) AS gpus,
+       listed.gpus_labelled, listed.gpus_observed, listed.gpu_mem_mb, listed.gpus IS NULL AND most.gpus IS NOT NULL AS gpus_inferred
+FROM listed FULL JOIN unsized USING (machine) LEFT JOIN most USING (machine) LEFT JOIN models USING (machine)
 ORDER BY machine

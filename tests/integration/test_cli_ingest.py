@@ -190,3 +190,20 @@ def _on_terminal(arguments: list[str], root: Path) -> str:
         os.close(ours)
     assert process.wait() == 0, shown
     return shown.decode().replace("\r\n", "\n")
+
+
+def test_records_without_a_header_say_what_is_wanted_and_are_read_with_it(gpuctl: Run, tmp_path: Path) -> None:
+    (tmp_path / "jobs.txt").write_text("1|COMPLETED|2026-11-20T10:00:00|2026-11-20T10:00:05|2026-11-20T10:00:09|gpu\n")
+    refused = gpuctl("ingest", "jobs.txt", cwd=tmp_path, check=False)
+    assert refused.returncode == 3
+    assert "line 1: records of sacct without a header" in refused.stderr
+    assert "--columns JobIDRaw,User,State" in refused.stderr
+    wrong = gpuctl("ingest", "jobs.txt", "--columns", "JobID,Stat", cwd=tmp_path, check=False)
+    assert (wrong.returncode, wrong.stdout) == (3, "")
+    assert "'stat' is no field of sacct" in wrong.stderr
+    columns = "JobID,State,Submit,Start,End,Partition"
+    done = gpuctl("ingest", "jobs.txt", "--columns", columns, "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["sources"][0]["rows_loaded"] == 1
+    table = gpuctl("analyze", "jobs.txt", "--columns", columns, "--table", "waits", "--json", cwd=tmp_path)
+    (wait,) = json.loads(table.stdout)["tables"]["waits"]["rows"]
+    assert (wait["wait_min"] * 60, wait["queue"], wait["size_bucket"]) == (5, "gpu", "unknown")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuctl.analyze import delays, occupancy
+from gpuctl.analyze.delays_kernel import highest_waiting, seconds_behind
 
 SIZES = (8, 8, 2, 8)
 RACKS = (0, 0, 1, 1)
@@ -63,7 +64,7 @@ def plain(made: list[Job], quota: list[int], borrow: float) -> list[list[int]]:
     return result
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(jobs(), st.lists(st.integers(1, 26), min_size=QUEUES, max_size=QUEUES), st.sampled_from([0.0, 0.3, 0.5, 0.9]))
 def test_same_as_second_by_second(made: list[Job], quota: list[int], borrow: float) -> None:
     if not made:
@@ -80,7 +81,8 @@ def test_same_as_second_by_second(made: list[Job], quota: list[int], borrow: flo
         np.array([s[2] for s in spots]),
         np.array([s[3] for s in spots]),
     )
-    waits = delays.Waits(column(0), column(1), gpus, queue, np.zeros(gpus.size, np.int64))
+    unknown = np.full(gpus.size, np.nan)
+    waits = delays.Waits(column(0), column(1), gpus, queue, np.zeros(gpus.size, np.int64), unknown)
     found = delays.split(
         waits,
         delays.Cluster(
@@ -95,3 +97,28 @@ def test_same_as_second_by_second(made: list[Job], quota: list[int], borrow: flo
         min((sum(o[4]) for o in made if o[3] == j[3] and o[0] < j[0] and o[1] > j[1]), default=0) for j in made
     ]
     assert found.overtook_gpus.tolist() == overtaken
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from([1.0, 2.0, 3.0, math.nan])), max_size=12
+    ),
+    st.lists(st.booleans(), min_size=21, max_size=21),
+)
+def test_behind_a_higher_priority_as_second_by_second(made: list[tuple[int, int, float]], counts: list[bool]) -> None:
+    times = np.arange(21.0)
+    start, end, priority = (np.array([wait[k] for wait in made], float) for k in range(3))
+    end = np.maximum(start, end)
+    known = np.flatnonzero(~np.isnan(priority))
+    known = known[np.argsort(-priority[known], kind="stable")]
+    first, last = (np.searchsorted(times, at[known]) for at in (start, end))
+    highest = highest_waiting(times.size, first, last, priority[known])
+    known_waits = [wait for wait in zip(start, end, priority, strict=True) if not math.isnan(wait[2])]
+    waiting = [[p for s, e, p in known_waits if s <= t < e] for t in times]
+    assert highest.tolist() == [max(some, default=-math.inf) for some in waiting]
+    found = seconds_behind(times, np.array(counts), highest, start, end, priority)
+    assert found.tolist() == [
+        sum(1 for t in range(int(s), int(e)) if counts[t] and max(waiting[t], default=-math.inf) > p)
+        for s, e, p in zip(start, end, priority, strict=True)
+    ]

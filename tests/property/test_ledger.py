@@ -44,7 +44,7 @@ PACK: tuple[Callable[[bytes], bytes], ...] = (
     bz2.compress,
     lzma.compress,
 )
-SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite

@@ -10,7 +10,7 @@ from gpuctl.analyze import delays, delaytable
 
 def found(unexplained: float) -> delays.Delays:
     seconds = np.array([[100 * (1 - unexplained), 0, 0, 100 * unexplained]])
-    return delays.Delays(seconds, np.array([0]), np.array([0]), np.array([False]))
+    return delays.Delays(seconds, np.array([0]), np.array([0.0]), np.array([0]), np.array([False]))
 
 
 def by_borrowing(borrow: float) -> delays.Delays:

@@ -21,7 +21,9 @@ def servers(gpus: list[int], rack: list[int], *rows: tuple[float, float, int, in
 
 def waits(*rows: tuple[float, float, int, int]) -> delays.Waits:
     queued, start, gpus, queue = (np.array(column, float) for column in zip(*rows, strict=True))
-    return delays.Waits(queued, start, gpus.astype(np.int64), queue.astype(np.int64), np.zeros(queued.size, np.int64))
+    unknown = np.full(queued.size, np.nan)
+    pool = np.zeros(queued.size, np.int64)
+    return delays.Waits(queued, start, gpus.astype(np.int64), queue.astype(np.int64), pool, unknown)
 
 
 def split(

@@ -125,7 +125,7 @@ def test_listing_formats_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(["cluster_job_log", "cluster_gpu_util", "x.csv", ""]), st.binary(max_size=300), st.data())
 def test_no_sniffer_ever_raises_or_claims_what_another_claims(name: str, noise: bytes, data: st.DataObject) -> None:
     head = data.draw(st.sampled_from([b"", *HEADS]))

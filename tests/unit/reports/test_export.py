@@ -42,7 +42,7 @@ def fields(text: str, delimiter: str = ",") -> list[list[str]]:
 TEXTS = st.text(st.sampled_from('ab,;"\r\n\t ') | st.characters(codec="utf-8"))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @example([("a", math.nan, 1), (None, math.inf, 2), ("", -math.inf, 3), ("a\rb", None, 4)], "csv")
 @given(
     st.lists(st.tuples(st.none() | TEXTS, st.none() | st.floats(), st.integers(-(2**62), 2**62)), max_size=8),

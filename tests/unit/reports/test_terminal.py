@@ -41,7 +41,7 @@ def test_every_printed_value_is_there_in_full(width: int) -> None:
     assert "\u2026" not in text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     width=st.integers(40, 160),
     cells=st.lists(st.text(max_size=60), min_size=1, max_size=4),

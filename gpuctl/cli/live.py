@@ -1,0 +1,146 @@
+"""What ``gpuctl ingest --from`` asks a live scheduler for, before the files that come of it are loaded."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from gpuctl.cli.common import message
+from gpuctl.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from datetime import date, datetime
+    from pathlib import Path
+
+    from gpuctl.cli.progress import Bar
+    from gpuctl.ingest.slurm.live import Slurm
+
+
+class Scheduler(StrEnum):
+    """What can be asked."""
+
+    SACCT = "sacct"
+    YARN = "yarn"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options that say what to ask for.
+
+    Attributes:
+        source: whom.
+        since: first day.
+        until: last day.
+        clusters: names of Slurm clusters, with commas between them; None is this machine's own.
+        sacct: the program; None is the one on PATH.
+        url: of YARN's ResourceManager.
+    """
+
+    source: Scheduler
+    since: datetime | None
+    until: datetime | None
+    clusters: str | None
+    sacct: str | None
+    url: str | None
+
+    @property
+    def days(self) -> tuple[date | None, date | None]:
+        """First and last day."""
+        return self.since and self.since.date(), self.until and self.until.date()
+
+
+@dataclass(frozen=True)
+class Brought:
+    """Files that are to be loaded as one cluster."""
+
+    files: list[Path]
+    cluster: str | None
+
+
+def fetch(asked: Asked, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> list[Brought]:
+    """Ask, and keep what was said beside the store, in ``STORE.sacct/CLUSTER`` or ``STORE.yarn/CLUSTER``.
+
+    Args:
+        asked: whom and what for.
+        store: the trace store.
+        cluster: what to call the cluster in the store, in place of its own name.
+        bar: shows how far it has come.
+        quiet: do not tell what could not be had.
+    """
+    _check(asked)
+    if asked.source is Scheduler.YARN:
+        return [_from_yarn(asked, store, cluster, bar)]
+    return [_from_sacct(slurm, asked, store, cluster, bar, quiet=quiet) for slurm in _clusters(asked, cluster)]
+
+
+def plan(asked: Asked, store: Path) -> list[str]:
+    """Return what `fetch` would do: the command lines for the job records, or the addresses."""
+    _check(asked)
+    if asked.source is Scheduler.YARN:
+        from gpuctl.ingest.yarn.live import WHAT
+
+        return [f"{str(asked.url).rstrip('/')}/ws/v1/cluster/{what}" for what in WHAT]
+    from gpuctl.ingest.slurm.live import cluster_name
+    from gpuctl.ingest.slurm.live import plan as plan_days
+
+    commands: list[str] = []
+    for slurm in _clusters(asked, None):
+        commands += plan_days(_folder(store, Scheduler.SACCT, cluster_name(slurm)), slurm, *asked.days)
+    return commands
+
+
+def _check(asked: Asked) -> None:
+    of_slurm = {"--since": asked.since, "--until": asked.until, "--clusters": asked.clusters, "--sacct": asked.sacct}
+    wrong = {"--url": asked.url} if asked.source is Scheduler.SACCT else of_slurm
+    given = [name for name, value in wrong.items() if value is not None]
+    if given:
+        raise UsageError(f"{given[0]} does not go with --from {asked.source}")
+    if asked.source is Scheduler.YARN and asked.url is None:
+        raise UsageError("--from yarn needs the ResourceManager's address", hint="--url http://rm:8088")
+
+
+def _from_sacct(slurm: Slurm, asked: Asked, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> Brought:
+    from gpuctl.ingest.slurm.live import cluster_name
+    from gpuctl.ingest.slurm.live import fetch as fetch_days
+
+    name = cluster_name(slurm)
+    folder = _folder(store, Scheduler.SACCT, name)
+    try:
+        found = fetch_days(folder, slurm, *asked.days, progress=bar)
+    except KeyboardInterrupt:
+        message(f"what was asked for until now is kept in {folder}: run this again to go on")
+        raise
+    for note in found.notes:
+        message(f"{name}: {note}", quiet=quiet)
+    return Brought(found.files, cluster or name)
+
+
+def _from_yarn(asked: Asked, store: Path, cluster: str | None, bar: Bar) -> Brought:
+    from urllib.parse import urlsplit
+
+    from gpuctl.ingest.yarn.live import fetch as fetch_answers
+
+    url = str(asked.url)
+    bar.start(url, 0)
+    name = cluster or urlsplit(url).hostname or "yarn"
+    return Brought(fetch_answers(url, _folder(store, Scheduler.YARN, name)), name)
+
+
+def _clusters(asked: Asked, cluster: str | None) -> list[Slurm]:
+    from gpuctl.ingest.slurm.live import Slurm
+
+    program = asked.sacct or "sacct"
+    if asked.clusters is None:
+        return [Slurm(program)]
+    names = [name.strip() for name in asked.clusters.split(",")]
+    if not all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name) for name in names):
+        raise UsageError(f"--clusters {asked.clusters!r}: not names of clusters with commas between them")
+    if cluster is not None and len(names) > 1:
+        raise UsageError("--cluster names one cluster, --clusters asks for several", hint="leave --cluster out")
+    return [Slurm(program, name) for name in names]
+
+
+def _folder(store: Path, source: Scheduler, cluster: str) -> Path:
+    return store.with_suffix(f".{source}") / (re.sub(r"[^A-Za-z0-9._-]+", "-", cluster).strip("-.") or "cluster")

@@ -1,0 +1,188 @@
+"""``slurm.conf`` and the files it includes: machines, partitions, and the settings that scheduling depends on.
+
+A row of the ledger is one statement; comments and blank lines are none.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.lines import RowError
+from gpuctl.ingest.slurmsite.conf import INCLUDED, hosts, statements, words
+from gpuctl.ingest.slurmsite.gres import read_gres
+from gpuctl.ingest.slurmsite.machines import Machine, put_machines, put_members, put_partitions
+from gpuctl.ingest.slurmsite.scontrol import name_of, whole
+from gpuctl.ingest.slurmsite.settings import kept, settings_rows
+
+_DEFAULT = "DEFAULT"
+_MOST_MACHINES = 1_000_000
+_MOST_MEMBERS = 1_000_000
+_NODE = re.compile(rb"^[ \t]*NodeName[ \t]*=[ \t]*\S", re.IGNORECASE | re.MULTILINE)
+_PARTITION = re.compile(rb"^[ \t]*PartitionName[ \t]*=[ \t]*\S+[ \t]+\S*=", re.IGNORECASE | re.MULTILINE)
+_OWN = re.compile(
+    rb"^[ \t]*(?:ClusterName|SlurmctldHost|ControlMachine|SlurmctldPort|SelectType|SchedulerType)[ \t]*=[ \t]*\S",
+    re.IGNORECASE | re.MULTILINE,
+)
+_OTHERS = re.compile(
+    rb"CPUAlloc=\d|^[ \t]*(?:AutoDetect|Name|SwitchName|BlockName)[ \t]*=|^NodeName=.*[ \t]Name=gpu|"
+    rb"^[ \t]*(?:DbdHost|DbdAddr|StorageLoc)[ \t]*=|^[ \t]+AllowGroups=|^PartitionName=\S+ AllowGroups=|"
+    rb"^Configuration data as of",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+@dataclass
+class _Site:
+    """What the statements so far have said."""
+
+    machines: dict[str, Machine] = field(default_factory=dict)
+    partitions: dict[str, dict[str, str]] = field(default_factory=dict)
+    sets: dict[str, list[str]] = field(default_factory=dict)
+    node_default: dict[str, str] = field(default_factory=dict)
+    partition_default: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    rank: dict[str, int] = field(default_factory=dict)
+    members: list[tuple[str, str]] = field(default_factory=list)
+    all_rank: int = _MOST_MACHINES
+    budget: int = _MOST_MEMBERS
+
+    def take(self, text: str) -> None:
+        """Take one statement in.
+
+        Raises:
+            RowError: it cannot be read.
+        """
+        if text.lower().startswith("include") and "=" not in text.split(None, 1)[0]:
+            raise RowError(INCLUDED)
+        found = words(text)
+        first = next(iter(found))
+        if first == "nodename":
+            self._nodes(found)
+        elif first == "partitionname":
+            self._partition(found)
+        elif first == "nodeset":
+            self.sets[name_of(found["nodeset"], "node set")] = hosts(found.get("nodes", ""))
+        else:
+            self.settings.update((name, value) for name, value in found.items() if kept(name))
+
+    def _nodes(self, found: dict[str, str]) -> None:
+        if found["nodename"].upper() == _DEFAULT:
+            self.node_default.update(found)
+            return
+        names = hosts(found["nodename"])
+        if not names:
+            raise RowError("no node name")
+        model = _machine({**self.node_default, **found})
+        if len(self.machines) + len(names) > _MOST_MACHINES:
+            raise RowError(f"more than {_MOST_MACHINES} machines")
+        for name in names:
+            self.machines[name_of(name, "node name")] = model._replace(machine=name)
+
+    def _partition(self, found: dict[str, str]) -> None:
+        if found["partitionname"].upper() == _DEFAULT:
+            self.partition_default.update(found)
+            return
+        for name in found["partitionname"].split(","):
+            partition = name_of(name, "partition name")
+            self.partitions[partition] = {**self.partitions.get(partition, self.partition_default), **found}
+            rank = list(self.partitions).index(partition)
+            nodes = self.partitions[partition].get("nodes", "")
+            if nodes.upper() == "ALL":
+                self.all_rank = min(rank, self.all_rank)
+                continue
+            for node in hosts(nodes):
+                for member in self.sets.get(node, [node]):
+                    self.budget -= 1
+                    if self.budget < 0:
+                        raise RowError(f"partitions list more than {_MOST_MEMBERS} nodes")
+                    self.members.append((partition, member))
+                    self.rank[member] = min(rank, self.rank.get(member, rank))
+
+    def finish(self) -> tuple[list[Machine], dict[str, str | None]]:
+        """Return the machines, each with the first partition that lists it, and the partitions with their QOS."""
+        names = list(self.partitions)
+        machines = []
+        for name, machine in self.machines.items():
+            rank = min(self.rank.get(name, len(names)), self.all_rank)
+            machines.append(machine._replace(partition=names[rank] if rank < len(names) else None))
+        return machines, {name: found.get("qos") or None for name, found in self.partitions.items()}
+
+
+def _machine(found: dict[str, str]) -> Machine:
+    """Read what a node statement says of each of its nodes."""
+    try:
+        gres = read_gres(found.get("gres", ""))
+    except ValueError as bad:
+        raise RowError(str(bad)) from None
+    per_node = 1
+    for key in ("boards", "sockets", "corespersocket", "threadspercore"):
+        per_node *= whole(found.get(key), 2**16) or 1
+    sockets = whole(found.get("socketsperboard"), 2**16)
+    cpus = whole(found.get("cpus") or found.get("procs")) or per_node * (sockets or 1)
+    if cpus > 2**20:
+        raise RowError("a node with more than 1048576 CPUs")
+    return Machine("", gres.gpus, gres.gpu_type, cpus, whole(found.get("realmemory"), 2**50))
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read ``machines``, partitions (``queues``, ``queue_machines``) and ``settings``.
+
+    GPUs are those of ``Gres``, none where a node has no ``Gres``. A partition's ``QOS`` is kept, for its limits
+    (`slurm_limits`) are the partition's quota. Statements with nothing of this kind are counted as loaded;
+    ``Include`` is rejected, for the file it names is not followed.
+    """
+    site = _Site()
+    for statement in statements(stream):
+        sink.seen()
+        try:
+            if statement.fault:
+                raise RowError(statement.fault)
+            site.take(statement.text)
+        except RowError as bad:
+            sink.reject(statement.line_no, str(bad), without_secret(statement.text))
+            continue
+        sink.loaded()
+    machines, partitions = site.finish()
+    put_machines(sink, machines)
+    put_members(sink, site.members, whole="queue")
+    put_partitions(sink, partitions)
+    settings_rows(sink, site.settings)
+
+
+def without_secret(text: str) -> str:
+    """Return a statement with the value of anything like a password left out."""
+    return re.sub(r"(?i)(\w*pass\w*\s*=\s*)\S+", r"\1…", text)
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise statements that only slurm.conf has; not other tools' lines with the same keys."""
+    del name
+    if _OTHERS.search(head):
+        return None
+    if _OWN.search(head) and (_NODE.search(head) or _PARTITION.search(head) or b"Slurmctld" in head):
+        return "statements of slurm.conf"
+    if _NODE.search(head) and b"=" in head and _CONF_WORDS.search(head):
+        return "NodeName= statements of slurm.conf"
+    return "PartitionName= statements of slurm.conf" if _PARTITION.search(head) else None
+
+
+_CONF_WORDS = re.compile(
+    rb"^[ \t]*NodeName[ \t]*=.*[ \t](?:Gres|CPUs|Sockets|RealMemory|NodeAddr|NodeHostname|CoresPerSocket)[ \t]*=",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+FORMAT = Format(
+    name="slurm-conf",
+    title="Slurm: slurm.conf with its machines and partitions",
+    fills=("machines", "queues", "queue_machines", "settings"),
+    file_names=("slurm.conf",),
+    order=10,
+    timezone="UTC",
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+)

@@ -1,0 +1,60 @@
+"""``scontrol show config``: the settings in force that scheduling depends on.
+
+A row of the ledger is one line; blank lines are none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.formats.slurm_conf import without_secret
+from gpuctl.ingest.lines import RowError, numbered_lines
+from gpuctl.ingest.slurmsite.settings import kept, settings_rows
+
+_FIRST = b"Configuration data as of"
+_SETTING = re.compile(r"([A-Za-z][\w.\[\]]*)\s*=\s?(.*)")
+_HEADING = re.compile(r"Configuration data as of .*|[\w .]+ (?:Support )?Configuration:|Slurmctld\(.*\) at .* is \w+")
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read ``settings``; headings, and settings that scheduling does not depend on, are counted as loaded."""
+    found: dict[str, str] = {}
+    for line in numbered_lines(stream):
+        if not line.data.strip():
+            continue
+        sink.seen()
+        try:
+            text = line.text().strip()
+            setting = _SETTING.fullmatch(text)
+            if setting is None and not _HEADING.fullmatch(text):
+                raise RowError("neither Name = value nor a heading")
+        except RowError as bad:
+            sink.reject(line.line_no, str(bad), without_secret(line.data.decode("utf-8", "replace")))
+            continue
+        if setting is not None and kept(setting[1]):
+            found[setting[1]] = setting[2].strip()
+        sink.loaded()
+    settings_rows(sink, found)
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise the first line that scontrol prints."""
+    del name
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return "heading of scontrol show config" if text.startswith(_FIRST) else None
+
+
+FORMAT = Format(
+    name="slurm-config",
+    title="Slurm: the settings in force (scontrol show config)",
+    fills=("settings",),
+    file_names=("scontrol_config.txt",),
+    order=12,
+    timezone="UTC",
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+)

@@ -1,0 +1,117 @@
+"""Slurm's accounting database, written out: a mysqldump of its tables, or one table as tabs (``mariadb -B``) or CSV.
+
+A row of the ledger is one row of ``CLUSTER_job_table`` or ``CLUSTER_event_table``, or of a table that names numbers
+(``tres_table``, ``qos_table``, ``CLUSTER_assoc_table``); other tables are passed over. Names may come after the jobs,
+or from files of their own (`gpuctl.ingest.formats.slurm_dbd_names`), which are loaded first. Without ``tres_table``
+nobody can say which numbers are GPUs, so they are unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from gpuctl.core.errors import InputError
+from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.lines import RowError
+from gpuctl.ingest.slurm import dbd_delimited, dbd_sql
+from gpuctl.ingest.slurm.dbd_fields import COLUMNS, JOB_COLUMNS, fields
+from gpuctl.ingest.slurm.dbd_tables import EVENT_COLUMNS, NAME_TABLES, Names, read_event
+from gpuctl.ingest.slurm.form_batches import Batches, HeadAgain, Spool
+from gpuctl.ingest.slurm.records import Records
+from gpuctl.ingest.slurmsite.machines import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpuctl.ingest.slurm.dbd_sql import Row
+
+_JOBS, _NODE_EVENTS = "_job_table", "_event_table"
+_TABLES = {_JOBS: JOB_COLUMNS, _NODE_EVENTS: EVENT_COLUMNS, **NAME_TABLES}
+_HEAD = 2**16
+_SQL = re.compile(
+    rb"(?:CREATE TABLE|INSERT INTO|DROP TABLE IF EXISTS|Table structure for table) `\w*?(?:_job|tres)_table`"
+)
+_EVENTS = {"machine": "text", "from_ts": "s", "to_ts": "s", "state": "text", "reason": "text"}
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read jobs, attempts, placements and machine events; see `Records` for what becomes of the jobs.
+
+    The jobs are kept in a temporary file until the end, for what names their numbers may stand there.
+
+    Raises:
+        InputError: no table of slurmdbd is in this file.
+    """
+    head = stream.read(_HEAD)
+    again = cast("BinaryIO", HeadAgain(head, stream))
+    single = dbd_delimited.table_of(head)
+    found = (dbd_delimited if single else dbd_sql).rows(again, _TABLES)
+    with Spool() as spool:
+        names = _read(found, spool, sink)
+        if names is None:
+            if single is not None:
+                return
+            raise InputError(
+                "no rows of a table that slurmdbd keeps jobs, events or names in",
+                hint="dump CLUSTER_job_table, CLUSTER_assoc_table, CLUSTER_event_table, qos_table and tres_table",
+            )
+        records = Records(sink)
+        for frame, lines in spool.frames():
+            records.add(names.name(frame), lines)
+        records.finish()
+
+
+def _read(rows: Iterable[Row], spool: Spool, sink: Sink) -> Names | None:
+    """Put the jobs aside, write the rest into the store, and return what names numbers; None where there is no row."""
+    names, any_row = Names(sink), False
+    batches, events = Batches(COLUMNS, spool.put), Rows(sink, "machine_events", _EVENTS)
+    for row in rows:
+        any_row = True
+        try:
+            _take(row, names, batches, events, sink)
+        except RowError as bad:
+            sink.seen()
+            sink.reject(row.line_no, str(bad), row.raw)
+    batches.flush()
+    events.flush()
+    names.store()
+    return names if any_row else None
+
+
+def _take(row: Row, names: Names, batches: Batches, events: Rows, sink: Sink) -> None:
+    if row.fault is not None:
+        raise RowError(row.fault)
+    if row.table.endswith(_JOBS):
+        batches.add(row.line_no, fields(row.cells, row.table.removesuffix(_JOBS)))
+        return
+    if row.table.endswith(_NODE_EVENTS):
+        event = read_event(row.cells)
+        if event is not None:
+            events.add(*event)
+    else:
+        names.add(next(end for end in NAME_TABLES if row.table.endswith(end)), row.cells)
+    sink.seen()
+    sink.loaded()
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise an SQL dump with a job table or the table of TRES, or the header of one table."""
+    if _SQL.search(head):
+        return "SQL dump with tables of slurmdbd"
+    single = dbd_delimited.table_of(head)
+    return f"header of slurmdbd's {single[0].removeprefix('_')}" if single and single[0] not in NAME_TABLES else None
+
+
+FORMAT = Format(
+    name="slurm-dbd",
+    title="Slurm accounting database: SQL dump, or job_table as tabs or CSV",
+    fills=("jobs", "attempts", "placements", "queues", "machine_events", "settings"),
+    file_names=("slurmdbd_tables.sql", "slurm-log.csv", "scheduler-log.csv"),
+    order=22,  # where several forms tell of the same attempts, the fuller one counts
+    timezone="UTC",
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+)

@@ -1,0 +1,88 @@
+"""What the numbers in Slurm's accounting database stand for, in files of their own.
+
+These are ``tres_table``, ``qos_table`` or ``CLUSTER_assoc_table`` as tabs (``mariadb -B``) or CSV, and the list of TRES
+that a published trace may bring instead (``tres-mapping.txt``: a number and a name on each line). They are loaded
+before the jobs, into ``settings`` as ``slurmdbd.tres.1001`` and the like. A row of the ledger is one line after the
+header.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from gpuctl.core.errors import InputError
+from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.lines import RowError, numbered_lines
+from gpuctl.ingest.slurm import dbd_delimited
+from gpuctl.ingest.slurm.dbd_sql import Row
+from gpuctl.ingest.slurm.dbd_tables import NAME_TABLES, Names
+from gpuctl.ingest.slurm.form_batches import HeadAgain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HEAD = 2**16
+_MAPPING_FILE = "tres-mapping.txt"
+_MAPPING = re.compile(rb"\W*(\d{1,9})\W+([A-Za-z][\w/:.-]*)\W*")
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read names into ``settings``.
+
+    Raises:
+        InputError: this is no such table.
+    """
+    head = stream.read(_HEAD)
+    again = cast("BinaryIO", HeadAgain(head, stream))
+    single = dbd_delimited.table_of(head)
+    if single is None and not _MAPPING.search(head):
+        raise InputError("neither a table of slurmdbd with its header, nor lines of a number and a name", line=1)
+    names = Names(sink)
+    for row in dbd_delimited.rows(again, NAME_TABLES) if single else _mapping(again):
+        sink.seen()
+        try:
+            if row.fault is not None:
+                raise RowError(row.fault)
+            names.add(row.table, row.cells)
+            sink.loaded()
+        except RowError as bad:
+            sink.reject(row.line_no, str(bad), row.raw)
+    names.store()
+
+
+def _mapping(stream: BinaryIO) -> Iterator[Row]:
+    for line in numbered_lines(stream):
+        match = _MAPPING.fullmatch(line.data)
+        if match is None:
+            # a header, if it is one, is no row
+            if line.data.strip() and line.line_no > 1:
+                yield Row(line.line_no, "tres_table", {}, "not a number and a name", line.data)
+            continue
+        name = match[2].decode()
+        kind, _, rest = f"gres/{name}".partition("/") if name.startswith("gpu") else name.partition("/")
+        yield Row(line.line_no, "tres_table", {"id": match[1].decode(), "type": kind, "name": rest}, None, line.data)
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise the header of one of the tables, or the list of TRES under its usual name."""
+    single = dbd_delimited.table_of(head)
+    if single and single[0] in NAME_TABLES:
+        return f"header of slurmdbd's {single[0].removeprefix('_')}"
+    if name == _MAPPING_FILE and _MAPPING.search(head):
+        return "file name, and lines of a number and a name"
+    return None
+
+
+FORMAT = Format(
+    name="slurm-dbd-names",
+    title="Slurm accounting database: what numbers of TRES, QOS and associations stand for",
+    fills=("settings",),
+    file_names=("tres_table.tsv", "qos_table.tsv", "assoc_table.tsv", _MAPPING_FILE),
+    order=15,
+    timezone="UTC",
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+)

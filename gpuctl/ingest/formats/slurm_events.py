@@ -1,0 +1,100 @@
+"""``sacctmgr -P show event``: when machines were down or drained, and why.
+
+A row of the ledger is one line after the header; blank lines are none. Times are local to where sacctmgr ran.
+"""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from gpuctl.core.errors import InputError
+from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.lines import RowError, numbered_lines
+from gpuctl.ingest.slurmsite.conf import hosts
+from gpuctl.ingest.slurmsite.delimited import cells_of, header_in, layout_of
+from gpuctl.ingest.slurmsite.machines import Rows
+from gpuctl.ingest.slurmsite.stamps import LocalClock
+
+_NEEDED = ("nodename", "timestart", "timeend", "state")
+_KINDS = {"machine": "text", "from_ts": "s", "to_ts": "s", "state": "text", "reason": "text"}
+_ALIASES = {"start": "timestart", "end": "timeend", "nodenames": "nodename", "nodelist": "nodename"}
+
+_Event = tuple[str, int, int | None, str, str | None]
+
+
+def read_event(cells: dict[str, str], clock: LocalClock) -> list[_Event]:
+    """Read one row: machine, from, to (None: not over yet), state, reason; several where it names several machines.
+
+    A row without a machine is about the cluster as a whole (its registration) and gives none.
+
+    Raises:
+        RowError: a cell is not what it should be.
+    """
+    try:
+        start, end = clock.read_or_none(cells["timestart"]), clock.read_or_none(cells["timeend"])
+    except ValueError as bad:
+        raise RowError(str(bad)) from None
+    if not cells["nodename"]:
+        return []
+    if start is None:
+        raise RowError("an event without a start")
+    if end is not None and end < start:
+        raise RowError("an event that ends before it starts")
+    if not cells["state"] or not cells["state"].isprintable():
+        raise RowError("no state that can be printed")
+    return [(name, start, end, cells["state"], cells.get("reason") or None) for name in hosts(cells["nodename"])]
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read ``machine_events``; ``state`` and ``reason`` are Slurm's own words.
+
+    Raises:
+        InputError: the first line is not the header.
+    """
+    lines = numbered_lines(stream)
+    first = next(lines, None)
+    layout = layout_of(first.data[:10_000].decode("utf-8", "replace")) if first else None
+    if layout is None or not _fits(layout.columns):
+        raise InputError(
+            "line 1 is not the header that `sacctmgr -P show event` prints",
+            hint="write it with: sacctmgr -P show event start=2020-01-01 > events.txt",
+        )
+    layout = layout._replace(columns=tuple(_ALIASES.get(name, name) for name in layout.columns))
+    clock, rows = LocalClock(sink.timezone), Rows(sink, "machine_events", _KINDS)
+    for line in lines:
+        if not line.data.strip():
+            continue
+        sink.seen()
+        try:
+            events = read_event(cells_of(line.text(), layout, "reason"), clock)
+        except RowError as bad:
+            sink.reject(line.line_no, str(bad), line.data)
+            continue
+        for event in events:
+            rows.add(*event)
+        sink.loaded()
+    rows.flush()
+
+
+def _fits(columns: tuple[str, ...]) -> bool:
+    return set(_NEEDED) <= {_ALIASES.get(name, name) for name in columns}
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise the header with NodeName, TimeStart, TimeEnd and State."""
+    del name
+    return "header of sacctmgr show event" if "timestart" in (found := header_in(head)) and _fits(found) else None
+
+
+FORMAT = Format(
+    name="slurm-events",
+    title="Slurm: when machines were down or drained (sacctmgr -P show event)",
+    fills=("machine_events",),
+    file_names=("sacctmgr_event.txt", "events.txt"),
+    order=40,
+    timezone="UTC",
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+)

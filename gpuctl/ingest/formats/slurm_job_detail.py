@@ -1,0 +1,124 @@
+"""``scontrol show job -d``, with or without ``-o``: which GPUs of which machine a running job has.
+
+Accounting tells only how many GPUs a job has on all of its machines together. A row of the ledger is one job record.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO, NamedTuple
+
+from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.lines import RowError
+from gpuctl.ingest.slurmsite.conf import hosts
+from gpuctl.ingest.slurmsite.gres import Gpus, read_gres
+from gpuctl.ingest.slurmsite.machines import Rows
+from gpuctl.ingest.slurmsite.reconcile import reconcile
+from gpuctl.ingest.slurmsite.scontrol import fields, name_of, records
+from gpuctl.ingest.slurmsite.stamps import LocalClock
+
+_START = b"JobId="
+_SHAPE = re.compile(rb"^JobId=\d+ (?:ArrayJobId=.*? |HetJobId=.*? )?\s*JobName=.*?\sUserId=", re.DOTALL)
+_HEAD = re.compile(r"JobId=(\d{1,10})\s")
+# the job's name may hold anything; what follows it does not begin before its owner
+_AFTER_NAME = re.compile(r"\sUserId=[^\s()]+\(\d+\)\s")
+_NODES = re.compile(r"(?:^|\s)Nodes=(\S+) CPU_IDs=(\S*) Mem=\d+ (GRES|GRES_IDX)=(\S*)")
+_GRES_END = re.compile(r"\sMinCPUsNode=")
+_KINDS = {
+    **{"job": "text", "submit_ts": "s", "start_ts": "s"},
+    **{"machine": "text", "gpus": "real", "gpu_indices": "wholes"},
+}
+
+
+class Detail(NamedTuple):
+    """The GPUs of one running job: times in seconds since the epoch, and what it has on each machine."""
+
+    job: str
+    submit: int | None
+    start: int | None
+    machines: dict[str, Gpus]
+
+
+def read_detail(text: str, clock: LocalClock) -> Detail:
+    """Read one record; ``machines`` is empty where it tells of no GPUs (ended and pending jobs, jobs without GPUs).
+
+    Raises:
+        RowError: it is no job record, or a time, host list or GPU index cannot be read.
+    """
+    head, after = _HEAD.match(text), _AFTER_NAME.search(text)
+    if head is None or after is None:
+        raise RowError("no job record: expected JobId=, JobName=, UserId=")
+    rest = text[after.start() :]
+    found = fields(rest)
+    try:
+        submit, start = (clock.read_or_none(found.get(key, "")) for key in ("SubmitTime", "StartTime"))
+        machines = _machines(_gres_part(rest))
+    except ValueError as bad:
+        raise RowError(str(bad)) from None
+    return Detail(head[1], submit, start, machines if any(g.gpus for g in machines.values()) else {})
+
+
+def _gres_part(text: str) -> str:
+    end = _GRES_END.search(text)
+    return text[: end.start()] if end else text
+
+
+def _machines(text: str) -> dict[str, Gpus]:
+    """GPUs by machine; machines of one group have the same number, and the same indices."""
+    found: dict[str, Gpus] = {}
+    for group in _NODES.finditer(text):
+        gpus = read_gres(group[4])
+        for machine in hosts(group[1]):
+            found[name_of(machine, "node name")] = gpus
+    return found
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read ``exact_placements`` and put them in the place of estimates of the same attempts (`reconcile`).
+
+    Records that tell of no GPUs are counted as loaded, and so are those that repeat another one of the file (samples
+    over time), which are stored once; of every record 100 bytes or so are held in memory.
+    """
+    clock, rows = LocalClock(sink.timezone), Rows(sink, "exact_placements", _KINDS)
+    written: set[int] = set()
+    for record in records(stream, _START):
+        sink.seen()
+        try:
+            if record.fault:
+                raise RowError(record.fault)
+            detail = read_detail(record.text, clock)
+        except RowError as bad:
+            sink.reject(record.line_no, str(bad), record.text)
+            continue
+        sink.loaded()
+        same = hash((*detail[:3], *detail.machines.items()))
+        if detail.machines and same not in written:
+            written.add(same)
+            for machine, gpus in detail.machines.items():
+                rows.add(*detail[:3], machine, float(gpus.gpus), gpus.indices)
+    rows.flush()
+    reconcile(sink)
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise records that begin with JobId= and JobName=."""
+    del name
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    # job completion files have JobId= and UserId= as well, but no state of a living job
+    if _SHAPE.match(text) and (b" JobState=" in text or b"\n   JobState=" in text) and b"SubmitTime=" in text:
+        return "JobId= records of scontrol" if b"MCS_label=" in text or b"AllocNode:Sid=" in text else None
+    return None
+
+
+FORMAT = Format(
+    name="slurm-job-detail",
+    title="Slurm: which GPUs a job has (scontrol show job -d, with or without -o)",
+    fills=("exact_placements", "placements", "field_sources"),
+    file_names=("scontrol_job_detail.txt",),
+    order=60,
+    timezone="UTC",
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+)

@@ -1,0 +1,89 @@
+"""Slurm's job completion file (``JobCompType=jobcomp/filetxt``): one record a line for every job that has ended.
+
+A row of the ledger is one record; a job name with line ends in it makes it several lines. What such a file does not
+have: jobs that have not ended, GPUs other than asked for, GPU types, why a job waited, which scheduler started it, how
+long it was suspended; that an attempt was requeued is told only of those that their user or an operator requeued.
+Its times are those of the slurmctld host, without a zone.
+
+A job that lost its machines or was preempted may come back with the submission time that it had, and has a record for
+each time it ran. Of such a further record the submission is taken to be the end of the one before, as Slurm resets it
+elsewhere; unless another form of accounting, which has the last of them only, was loaded before.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.lines import RowError
+from gpuctl.ingest.slurm.form_batches import Batches
+from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, fields, records
+from gpuctl.ingest.slurm.records import Records
+from gpuctl.ingest.slurm.times import instants
+
+_SIGN = re.compile(rb"^JobId=\d+ UserId=.{1,200} (?:Job)?Name=.* JobState=[A-Z_]+ Partition=", re.MULTILINE)
+
+_COME_BACK = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REQUEUED"})
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read completion records into jobs, attempts and placements; see `Records` for what becomes of them."""
+    into = Records(sink)
+    batches = Batches(COLUMNS, into.add)
+    back: dict[str, tuple[str, str]] = {}
+    for record in records(stream):
+        try:
+            if record.fault is not None:
+                raise RowError(record.fault)
+            batches.add(record.line_no, _apart(fields(record.text), back, sink))
+        except RowError as bad:
+            sink.seen()
+            sink.reject(record.line_no, str(bad), record.text)
+    batches.flush()
+    into.finish()
+
+
+def _apart(fields: dict[str, str], back: dict[str, tuple[str, str]], sink: Sink) -> dict[str, str]:
+    """Give an attempt a submission time of its own where it has that of the attempt before.
+
+    Args:
+        fields: of one record.
+        back: job -> submission and end of its last attempt, of the jobs that may come back; is kept up to date.
+        sink: of the cluster.
+    """
+    job, submit = fields["JobIDRaw"], fields["Submit"]
+    before = back.get(job)
+    if fields["State"] in _COME_BACK:
+        back[job] = submit, fields["End"]
+    if before is None or before[0] != submit or _known(job, fields["Start"], sink):
+        return fields
+    return {**fields, "Submit": before[1]}
+
+
+def _known(job: str, start: str, sink: Sink) -> bool:
+    """Whether the store has an attempt of this job with this start."""
+    import polars as pl
+
+    at = instants(pl.Series([start]), sink.timezone).utc
+    sql = "SELECT job FROM attempts WHERE cluster = $cluster AND job = $job AND start_ts = $start::TIMESTAMPTZ LIMIT 1"
+    return bool(sink.query(sql, {"cluster": sink.cluster, "job": job, "start": at[0]}).height)
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise a record: JobId, UserId and Name before JobState and Partition."""
+    return "lines JobId=… UserId=… Name=… JobState=…" if _SIGN.search(head) else None
+
+
+FORMAT = Format(
+    name="slurm-jobcomp",
+    title="Slurm job completion file (jobcomp/filetxt)",
+    fills=("jobs", "attempts", "placements", "queues"),
+    file_names=("jobcomp.log", "slurm_jobcomp.log"),
+    order=24,  # where several forms tell of the same attempts, the fuller one counts
+    timezone="UTC",
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+)

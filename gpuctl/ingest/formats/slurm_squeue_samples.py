@@ -1,0 +1,106 @@
+"""Samples of squeue over time (`gpuctl sample`, or another sampler with a header): why jobs wait, as Slurm says it.
+
+A row of the ledger is one line; blank lines are none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.lines import RowError, numbered_lines
+from gpuctl.ingest.slurmsite.delimited import header_in
+from gpuctl.ingest.slurmsite.machines import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+from gpuctl.ingest.slurmsite.reconcile import reconcile
+from gpuctl.ingest.slurmsite.samples import ALIASES, EPOCH_NAMES, Table, jobs_of, reason_of
+
+_KINDS = {
+    **{"ts": "ms", "job": "text", "reason": "text"},
+    **dict.fromkeys(("state", "detail", "array_job", "array_task"), "text"),
+}
+_STARTED = frozenset({"RUNNING", "R"})
+_WORDS = {"PD": "PENDING", "CF": "CONFIGURING", "CG": "COMPLETING", "S": "SUSPENDED", "SE": "SPECIAL_EXIT"}
+_NEEDED = frozenset({"jobid", "state", "reason"})
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read ``queue_samples``: a row a job that was in the queue and not simply running.
+
+    Headers and lines of running jobs are counted as loaded: they tell of no reason. Tasks of an array that have no
+    id of their own yet get it once the store knows their jobs (`gpuctl.ingest.slurmsite.reconcile`).
+    """
+    table, rows = Table(None, read_jobs), Rows(sink, "queue_samples", _KINDS)
+    for line in numbered_lines(stream):
+        if not line.data.strip():
+            continue
+        sink.seen()
+        try:
+            sample = table.read(line)
+        except RowError as bad:
+            sink.reject(line.line_no, str(bad), line.data)
+            continue
+        sink.loaded()
+        if sample is not None:
+            for waiting in tasks_of(sample[1]):
+                rows.add(sample[0], *waiting)
+    rows.flush()
+    reconcile(sink)
+
+
+class Waiting(NamedTuple):
+    """What one line says: of which jobs (see `jobs_of`), and why they wait; no job where it tells of no reason."""
+
+    job: str
+    array: str
+    reason: str
+    state: str
+    detail: str | None
+
+
+def read_jobs(cells: dict[str, str]) -> Waiting | None:
+    """Read one line of squeue after its time; None where its job runs.
+
+    Raises:
+        RowError: a cell is missing or not what it should be.
+    """
+    if not cells.keys() >= _NEEDED:
+        raise RowError("no columns JOBID, STATE and REASON in the header before")
+    job, array = cells["jobid"], cells.get("array", "")
+    jobs_of(job, array)
+    state = _WORDS.get(cells["state"], cells["state"])
+    if not state.replace("_", "").isalpha():
+        raise RowError("no state of a job")
+    reason, detail = reason_of(cells["reason"])
+    return None if state in _STARTED else Waiting(job, array, reason, state, detail)
+
+
+def tasks_of(waiting: Waiting | None) -> Iterator[tuple[str | None, ...]]:
+    """Yield a row of ``queue_samples``, its time left out, for every job that a line stands for."""
+    if waiting is not None:
+        for job in jobs_of(waiting.job, waiting.array):
+            yield job.job, waiting.reason, waiting.state, waiting.detail, job.array_job, job.array_task
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise a header that begins with a time in seconds and has JOBID, STATE and REASON."""
+    del name
+    columns = header_in(head)
+    fits = bool(columns) and columns[0] in EPOCH_NAMES and {ALIASES.get(c, c) for c in columns} >= _NEEDED
+    return "header of squeue samples" if fits else None
+
+
+FORMAT = Format(
+    name="slurm-squeue-samples",
+    title="Slurm: why jobs waited, sampled over time (gpuctl sample)",
+    fills=("queue_samples",),
+    file_names=("squeue-2026-11-20.txt", "squeue_samples.txt"),
+    order=50,
+    timezone="UTC",
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+)

@@ -1,0 +1,175 @@
+"""``/ws/v1/cluster/scheduler`` of a YARN ResourceManager: the tree of queues, with their guaranteed GPUs where told.
+
+Read are the Capacity Scheduler and the Fair Scheduler. A row of the ledger is one queue.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, BinaryIO, NamedTuple
+
+from gpuctl.core.errors import InputError
+from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.yarn.dumps import whole
+from gpuctl.ingest.yarn.merge import refresh
+from gpuctl.ingest.yarn.quotas import note_shares
+from gpuctl.ingest.yarn.resources import as_list, is_gpu, number_of
+from gpuctl.ingest.yarn.values import text_of
+
+_INFO = re.compile(rb'"schedulerInfo"\s*:')
+_DEEPEST = 100
+_GUARANTEES = ("effectiveMinResource", "steadyFairResources")
+
+
+class Queue(NamedTuple):
+    """One queue: its full path, its parent's, its guaranteed GPUs (None: not told).
+
+    Where they are not told, ``share`` is what it is guaranteed of all machines without a node label, 0 to 1 (None: not
+    told either, as by the Fair Scheduler, or it has no such share).
+    """
+
+    path: str
+    parent: str | None
+    quota_gpus: float | None
+    share: float | None = None
+
+
+def read_queues(document: object) -> tuple[list[Queue], list[tuple[str, str]]]:
+    """Read the tree of queues.
+
+    Returns:
+        queues; and (why, what) of those that cannot be read.
+
+    Raises:
+        InputError: there is no scheduler in it.
+    """
+    scheduler = document.get("scheduler") if isinstance(document, dict) else None
+    info = scheduler.get("schedulerInfo") if isinstance(scheduler, dict) else None
+    if not isinstance(info, dict):
+        raise InputError("no scheduler in it; expected {scheduler: {schedulerInfo: ...}}")
+    found: list[Queue] = []
+    faults: list[tuple[str, str]] = []
+    todo: list[tuple[Any, str | None, int]] = [(info.get("rootQueue", info), None, 0)]
+    while todo:
+        node, parent, depth = todo.pop()
+        name = text_of(node.get("queuePath")) or text_of(node.get("queueName")) if isinstance(node, dict) else None
+        if name is None and parent is None and isinstance(node, dict) and "queues" not in node:
+            continue  # the FIFO scheduler has no queues
+        if name is None or not name.isprintable():
+            faults.append(("no name of a queue that can be printed", repr(node)[:500]))
+            continue
+        if depth > _DEEPEST:
+            faults.append(("queues nested too deep", name))
+            continue
+        path = name if parent is None or name.startswith(f"{parent}.") else f"{parent}.{name}"
+        gpus = _guaranteed(node)
+        found.append(Queue(path, parent, gpus, _share(node, parent) if gpus is None else None))
+        todo += [(child, path, depth + 1) for child in reversed(_children(node))]
+    return found, faults
+
+
+def _children(node: dict[str, Any]) -> list[Any]:
+    inside = node.get("queues") or node.get("childQueues")
+    return as_list(inside.get("queue") if isinstance(inside, dict) else inside)
+
+
+def _guaranteed(node: dict[str, Any]) -> float | None:
+    """GPUs that a queue is guaranteed, over all partitions; None where its GPUs are not told."""
+    capacities = node.get("capacities")
+    parts = as_list(capacities.get("queueCapacitiesByPartition")) if isinstance(capacities, dict) else []
+    by_partition = [_gpus_in(part.get("effectiveMinResource")) for part in parts if isinstance(part, dict)]
+    told = [gpus for gpus in by_partition if gpus is not None]
+    if told:
+        return sum(told)
+    return next((gpus for key in _GUARANTEES if (gpus := _gpus_in(node.get(key))) is not None), None)
+
+
+def _share(node: dict[str, Any], parent: str | None) -> float | None:
+    """The Capacity Scheduler's ``absoluteCapacity`` as a fraction; its root, which has all, comes without one."""
+    percent = number_of(node.get("absoluteCapacity" if parent is not None else "capacity"))
+    return percent / 100 if percent is not None and 0 < percent <= 100 else None
+
+
+def _gpus_in(resource: object) -> float | None:
+    if not isinstance(resource, dict):
+        return None
+    informations = resource.get("resourceInformations")
+    rows = as_list(informations.get("resourceInformation") if isinstance(informations, dict) else None)
+    amounts = [
+        number_of(row.get("value"))
+        for row in rows
+        if isinstance(row, dict) and isinstance(row.get("name"), str) and is_gpu(row["name"])
+    ]
+    told = [amount for amount in [*amounts, number_of(resource.get("GPUs"))] if amount is not None]
+    return sum(told) if told else None
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read the queues into ``queues``: full path, parent, and ``quota_gpus`` where told (``configured``).
+
+    Of several dumps that differ, the greatest quota counts. Where only shares are told (2.10), the quota is that of the
+    GPUs of all machines known, now or when a source tells of machines later. Jobs whose source gives
+    only the last part of a queue's path are given the path.
+
+    Raises:
+        InputError: it is no JSON, or no scheduler's.
+    """
+    queues, faults = read_queues(whole(stream))
+    sink.seen(len(queues) + len(faults))
+    for reason, raw in faults:
+        sink.reject(1, reason, raw)
+    sink.loaded(len(queues))
+    _write(sink, queues)
+    note_shares(sink, {queue.path: queue.share for queue in queues if queue.share is not None})
+    refresh(sink)
+
+
+def _write(sink: Sink, queues: list[Queue]) -> None:
+    import polars as pl
+
+    by_path = {queue.path: queue for queue in queues}
+    rows = [by_path[path] for path in sorted(by_path)]
+    columns = {
+        "queue": pl.Series([row.path for row in rows], dtype=pl.String),
+        "parent": pl.Series([row.parent for row in rows], dtype=pl.String),
+        "quota_gpus": pl.Series([row.quota_gpus for row in rows], dtype=pl.Float64),
+        "quota_source": pl.Series([None if row.quota_gpus is None else "configured" for row in rows], dtype=pl.String),
+    }
+    sink.execute(
+        """
+        UPDATE queues SET parent = coalesce(queues.parent, told.parent),
+                          quota_gpus = greatest(queues.quota_gpus, told.quota),
+                          quota_source = coalesce(queues.quota_source, told.quota_source)
+        FROM (SELECT unnest($queue::VARCHAR[]) AS queue, unnest($parent::VARCHAR[]) AS parent,
+                     unnest($quota_gpus::DOUBLE[]) AS quota, unnest($quota_source::VARCHAR[]) AS quota_source) AS told
+        WHERE queues.cluster = $cluster AND queues.queue = told.queue
+        """,
+        {"cluster": sink.cluster, **{name: cells.to_list() for name, cells in columns.items()}},
+    )
+    known = sink.query("SELECT queue FROM queues WHERE cluster = $cluster", {"cluster": sink.cluster})[
+        "queue"
+    ].to_list()
+    fresh = pl.DataFrame(columns).filter(~pl.col("queue").is_in(known))
+    if fresh.height:
+        sink.insert("queues", fresh)
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise a scheduler's state."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return '"schedulerInfo"' if text.startswith(b"{") and _INFO.search(text) else None
+
+
+FORMAT = Format(
+    name="yarn-rest-scheduler",
+    title="YARN: queues as a ResourceManager's REST interface shows them (/ws/v1/cluster/scheduler)",
+    fills=("queues",),
+    file_names=("*scheduler*.json",),
+    order=10,
+    timezone="UTC",
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+    settle=refresh,
+)

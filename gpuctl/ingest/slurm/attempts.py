@@ -1,0 +1,220 @@
+"""Settles jobs that several records tell of: which record counts, which attempt it is, and the totals of the job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuctl.core.errors import InputError
+from gpuctl.ingest.slurm.seen import REPEAT
+
+if TYPE_CHECKING:
+    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.slurm.seen import Seen
+
+AGAIN = "the same job and attempt was loaded before"
+
+# A row of jobs belongs to the attempt with its source and the number jobs.attempts - 1: so `Records` inserts them, one
+# for each attempt, and so they are left here, one for each job, that of its last attempt.
+
+_OTHERS = "SELECT 1 AS there FROM attempts WHERE cluster = $cluster AND source <> $source LIMIT 1"
+_REPEATED = f"SELECT DISTINCT job FROM attempts WHERE cluster = $cluster AND source = $source AND attempt >= {REPEAT}"  # noqa: S608
+_KNOWN = """
+    SELECT DISTINCT job FROM attempts WHERE cluster = $cluster AND source = $source
+        AND job IN (SELECT job FROM attempts WHERE cluster = $cluster AND source <> $source)
+"""
+# a source that was removed may have taken the first or the last attempt of a job with it, and its row in jobs
+_BROKEN = """
+    SELECT job FROM attempts WHERE cluster = $cluster AND source <> $source
+        AND job NOT IN (SELECT job FROM jobs WHERE cluster = $cluster)
+    UNION
+    SELECT job FROM attempts WHERE cluster = $cluster
+        AND job IN (SELECT job FROM attempts WHERE cluster = $cluster AND source <> $source AND attempt > 0)
+    GROUP BY job HAVING count(*) <> max(attempt) + 1
+"""
+_TABLES = ("slurm_touched", "slurm_told", "slurm_order", "slurm_totals")
+# a text without Submit is matched by its starts; one without either can only tell of an attempt that others tell better
+_TOLD = """
+    CREATE TEMP TABLE slurm_told AS
+    WITH told AS (
+        SELECT job, source, attempt, queued_ts, eligible_ts, start_ts, end_ts,
+               CASE state WHEN 'pending' THEN 0 WHEN 'running' THEN 1 WHEN 'suspended' THEN 1 ELSE 2 END AS progress
+        FROM attempts WHERE cluster = $cluster AND job IN (SELECT job FROM slurm_touched)
+    ),
+    dated AS (
+        SELECT *, coalesce(
+            queued_ts,
+            CASE WHEN start_ts IS NOT NULL THEN min(queued_ts) OVER (PARTITION BY job, start_ts) END,
+            start_ts
+        ) AS dated_ts
+        FROM told
+    ),
+    placed AS (
+        SELECT * EXCLUDE (dated_ts), dated_ts IS NULL AS dateless,
+               coalesce(dated_ts, min(dated_ts) OVER (PARTITION BY job)) AS since
+        FROM dated
+    )
+    SELECT *, row_number() OVER (
+        PARTITION BY job, since ORDER BY dateless, queued_ts IS NULL, progress DESC, source, attempt
+    ) AS choice
+    FROM placed
+"""
+# jobs that another source tells of too, by how much their times differ where they ran for equally long
+_SHIFTS = """
+    WITH mine AS (SELECT * FROM attempts WHERE cluster = $cluster AND source = $source AND end_ts > start_ts),
+    pairs AS (
+        SELECT o.source, mine.job, epoch(mine.start_ts) - epoch(o.start_ts) AS shift_s
+        FROM mine JOIN attempts AS o ON o.cluster = $cluster AND o.source <> $source AND o.job = mine.job
+        WHERE o.end_ts - o.start_ts = mine.end_ts - mine.start_ts
+    ),
+    counted AS (SELECT source, shift_s, count(DISTINCT job) AS jobs FROM pairs GROUP BY ALL)
+    SELECT coalesce(s.path, 'another source') AS path, c.shift_s, c.jobs
+    FROM counted AS c LEFT JOIN sources AS s ON s.source = c.source
+    WHERE c.shift_s <> 0 AND c.shift_s % 900 = 0 AND abs(c.shift_s) <= 26 * 3600 AND c.jobs >= $least
+          AND 2 * c.jobs > (SELECT count(DISTINCT job) FROM pairs WHERE pairs.source = c.source)
+    ORDER BY c.jobs DESC, path
+    LIMIT 1
+"""
+LEAST = 3
+"""So many jobs that differ from another source's by the same quarters of an hour say that a clock is another one."""
+_ORDER = """
+    CREATE TEMP TABLE slurm_order AS
+    SELECT *, row_number() OVER sequence - 1 AS number, lead(start_ts) OVER sequence AS next_start,
+           lead(since) OVER sequence AS next_since, count(*) OVER (PARTITION BY job) AS attempts
+    FROM slurm_told WHERE choice = 1
+    WINDOW sequence AS (PARTITION BY job ORDER BY since NULLS LAST, start_ts NULLS LAST, source, attempt)
+"""
+_DROP_LOSERS = tuple(
+    f"DELETE FROM {table} AS t USING slurm_told AS o "  # noqa: S608
+    f"WHERE t.cluster = $cluster AND t.job = o.job AND t.source = o.source AND {number} = o.attempt AND o.choice > 1"
+    for table, number in (("attempts", "t.attempt"), ("placements", "t.attempt"), ("jobs", "t.attempts - 1"))
+)
+_DROP_EARLIER = """
+    DELETE FROM jobs AS t USING slurm_order AS o
+    WHERE t.cluster = $cluster AND t.job = o.job AND t.source = o.source AND t.attempts - 1 = o.attempt
+        AND o.number < o.attempts - 1
+"""
+_ATTEMPTS = """
+    UPDATE attempts AS t SET
+        attempt = o.number,
+        state = CASE WHEN o.progress < 2 AND o.next_since IS NOT NULL THEN 'unknown' ELSE t.state END,
+        quirks = CASE
+            WHEN o.end_ts > o.next_start THEN list_distinct(list_append(t.quirks, 'overlap'))
+            WHEN o.progress < 2 AND o.start_ts IS NOT NULL AND o.next_since IS NOT NULL
+                THEN list_distinct(list_append(t.quirks, 'no_end'))
+            ELSE t.quirks END,
+        released_ts = CASE
+            WHEN o.end_ts > o.next_start THEN greatest(o.start_ts, o.next_start)
+            WHEN o.end_ts IS NULL THEN coalesce(greatest(o.start_ts, o.next_since), t.released_ts)
+            ELSE t.released_ts END
+    FROM slurm_order AS o
+    WHERE t.cluster = $cluster AND t.job = o.job AND t.source = o.source AND t.attempt = o.attempt
+"""
+_PLACEMENTS = """
+    UPDATE placements AS t SET attempt = o.number FROM slurm_order AS o
+    WHERE t.cluster = $cluster AND t.job = o.job AND t.source = o.source AND t.attempt = o.attempt
+"""
+_ORPHANS = """
+    INSERT INTO jobs BY NAME
+    SELECT a.cluster, a.job, a.queued_ts AS submit_ts, a.start_ts, a.end_ts, a.state, a.source_state, a.gpus,
+           a.servers AS nodes, a.exit_code, a.exit_signal, a.reason, o.attempt + 1 AS attempts, a.run_s AS run_last_s,
+           ['job_row_lost'] AS quirks, a.source
+    FROM attempts AS a JOIN slurm_order AS o
+        ON a.cluster = $cluster AND a.job = o.job AND a.source = o.source AND a.attempt = o.number
+    WHERE o.number = o.attempts - 1 AND a.job NOT IN (SELECT job FROM jobs WHERE cluster = $cluster)
+"""
+_TOTALS = """
+    CREATE TEMP TABLE slurm_totals AS
+    SELECT a.job, count(*) AS attempts, arg_min(a.queued_ts, a.attempt) AS submit_ts,
+           arg_min(a.eligible_ts, a.attempt) FILTER (a.attempt = 0) AS eligible_ts, min(a.start_ts) AS start_ts,
+           epoch(arg_max_null(a.end_ts, a.attempt)) - epoch(min(a.start_ts)) AS span_s,
+           sum(epoch(a.released_ts) - epoch(a.start_ts)) FILTER (a.run_s IS NOT NULL) AS sum_s
+    FROM attempts AS a WHERE a.cluster = $cluster AND a.job IN (SELECT job FROM slurm_touched) GROUP BY a.job
+"""
+_JOBS = """
+    UPDATE jobs AS t SET
+        attempts = o.attempts, submit_ts = o.submit_ts, eligible_ts = o.eligible_ts, start_ts = o.start_ts,
+        wait_s = CASE WHEN o.start_ts >= o.submit_ts THEN epoch(o.start_ts) - epoch(o.submit_ts) END,
+        run_span_s = CASE WHEN o.span_s >= 0 THEN o.span_s END,
+        run_sum_s = coalesce(o.sum_s, t.run_sum_s)
+    FROM slurm_totals AS o WHERE t.cluster = $cluster AND t.job = o.job
+"""
+_RESTARTS = """
+    UPDATE jobs AS t SET quirks = list_append(t.quirks, 'attempts_missing')
+    FROM (SELECT unnest($jobs::VARCHAR[]) AS job, unnest($restarts::INTEGER[]) AS restarts) AS r
+    WHERE t.cluster = $cluster AND t.job = r.job AND t.attempts <= r.restarts
+        AND NOT list_contains(t.quirks, 'attempts_missing')
+"""
+
+
+def settle(sink: Sink, seen: Seen, restarts: dict[str, int]) -> int:
+    """Bring the rows of this source into agreement with one another and with what the store had.
+
+    Args:
+        sink: whose rows are all inserted; `AGAIN` is why some of them are rejected here.
+        seen: knows their lines.
+        restarts: how often a job was started anew, where the source says.
+
+    Returns:
+        how many of the source's records do not stand; they were counted as rejected.
+
+    Raises:
+        InputError: another source tells of the same jobs with a clock that is hours ahead or behind.
+    """
+    touched = _touched(sink)
+    rejected = _settle(sink, seen, touched) if touched else 0
+    if restarts:
+        sink.execute(_RESTARTS, {"cluster": sink.cluster, "jobs": list(restarts), "restarts": list(restarts.values())})
+    return rejected
+
+
+def _check_clock(sink: Sink) -> None:
+    """Refuse a source whose jobs are in the store already, all at times that differ by the same quarters of an hour."""
+    own: dict[str, object] = {"cluster": sink.cluster, "source": sink.source, "least": LEAST}
+    for path, shift, jobs in sink.query(_SHIFTS, own).iter_rows():
+        way = "later" if shift > 0 else "earlier"
+        raise InputError(
+            f"{jobs} of its jobs are in the store, from {path}, {abs(shift) / 3600:g} h {way} here: these two were "
+            "exported with the times of different zones",
+            hint="leave one of them out, or name this one's zone with --timezone and load it alone",
+        )
+
+
+def _touched(sink: Sink) -> str:
+    """The query of the jobs that several records tell of; empty where there are none."""
+    own = {"cluster": sink.cluster, "source": sink.source}
+    parts = [_REPEATED]
+    if sink.query(_OTHERS, own).height:
+        _check_clock(sink)
+        parts += [_KNOWN, _BROKEN]
+    query = " UNION ".join(f"({part})" for part in parts)
+    return query if sink.query(f"SELECT job FROM ({query}) LIMIT 1", own).height else ""  # noqa: S608
+
+
+def _settle(sink: Sink, seen: Seen, touched: str) -> int:
+    cluster: dict[str, object] = {"cluster": sink.cluster}
+    own = {**cluster, "source": sink.source}
+    sink.execute(f"CREATE TEMP TABLE slurm_touched AS {touched}", own)
+    sink.execute(_TOLD, cluster)
+    rejected = _reject_losers(sink, seen)
+    for statement in _DROP_LOSERS:
+        sink.execute(statement, cluster)
+    sink.execute(_ORDER)
+    for statement in (_DROP_EARLIER, _ATTEMPTS, _PLACEMENTS, _ORPHANS, _TOTALS, _JOBS):
+        sink.execute(statement, cluster)
+    for table in _TABLES:
+        sink.execute(f"DROP TABLE {table}")
+    return rejected
+
+
+def _reject_losers(sink: Sink, seen: Seen) -> int:
+    """Reject the records of this source that do not stand."""
+    losers = sink.query(
+        "SELECT job, attempt, strftime(since, '%Y-%m-%dT%H:%M:%SZ') AS since FROM slurm_told "
+        "WHERE choice > 1 AND source = $source",
+        {"source": sink.source},
+    )
+    if losers.height:
+        lines = seen.lines(losers["job"], losers["attempt"])
+        for line, job, since in sorted(zip(lines, losers["job"], losers["since"], strict=True)):
+            sink.reject(line, AGAIN, f"job {job}, submitted {since or 'at an unknown time'}")
+    return losers.height

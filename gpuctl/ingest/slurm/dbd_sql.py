@@ -1,0 +1,235 @@
+r"""Reads the rows of an SQL dump (mysqldump, mariadb-dump) one by one, without a database.
+
+Only ``CREATE TABLE`` and ``INSERT INTO … VALUES`` are understood; everything else is passed over. Text is taken
+apart by the rules of MySQL strings (backslash escapes, doubled quotes) and nothing in it is ever evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from gpuctl.ingest.base import RAW_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ROW_LIMIT = 2**20
+"""A row of more bytes than this is rejected, with what is left of its statement."""
+
+NOT_A_ROW = "no row of values: the rest of this INSERT statement is not read"
+CUT_OFF = "cut off: the file ends inside this row"
+NO_COLUMNS = "INSERT into a table whose columns were not named before"
+WRONG_WIDTH = "not as many values as the table has columns"
+
+_CHUNK = 2**20
+_STATEMENT = 2**17  # names and columns of a statement are within this many bytes
+_BLANK = re.compile(rb"\s++|--[^\n]*+\n?|#[^\n]*+\n?|;|/\*.*?\*/", re.DOTALL)
+_INSERT = re.compile(
+    rb"(?:INSERT(?:\s+IGNORE)?|REPLACE)\s+INTO\s+(?:`?[\w$]+`?\.)?`?([\w$]+)`?\s*(?:\(([^()]{0,65536})\)\s*)?VALUES?\s*",
+    re.IGNORECASE,
+)
+_CREATE = re.compile(rb"CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:`?[\w$]+`?\.)?`?([\w$]+)`?\s*\(", re.IGNORECASE)
+_COLUMN = re.compile(rb"^\s*`([^`\n]+)`\s", re.MULTILINE)
+_STRING = rb"'(?:[^'\\]++|\\.|'')*+'"
+# no backslash outside of strings: it would let a search for the end of one string begin at every place
+_ROW = re.compile(rb"\(((?:[^'()\\]++|" + _STRING + rb")*+)\)\s*", re.DOTALL)
+_VALUE = re.compile(rb"(\s*+(?:(?:_\w++\s*+)?(" + _STRING + rb")|([^',]*+))\s*+,)", re.DOTALL)
+_STOP = re.compile(rb"['\"`;]|--|#|/\*")
+_END = {
+    b"'": re.compile(rb"\\.|''|'", re.DOTALL),
+    b'"': re.compile(rb'\\.|""|"', re.DOTALL),
+    b"`": re.compile(rb"`"),
+    b"--": re.compile(rb"\n"),
+    b"#": re.compile(rb"\n"),
+    b"/*": re.compile(rb"\*/"),
+}
+_ESCAPE = re.compile(rb"\\(.)|''", re.DOTALL)
+_ESCAPED = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a"}
+
+
+class Row(NamedTuple):
+    """One row of a table, or one stretch of an INSERT that cannot be read.
+
+    Attributes:
+        line_no: 1-based line on which it starts.
+        table: its table.
+        cells: the wanted columns that the table has; None is NULL.
+        fault: why it cannot be read, or None.
+        raw: its first `RAW_LIMIT` bytes.
+    """
+
+    line_no: int
+    table: str
+    cells: dict[str, str | None]
+    fault: str | None
+    raw: bytes
+
+
+def rows(stream: BinaryIO, wanted: Mapping[str, frozenset[str]]) -> Iterator[Row]:
+    """Yield the rows of some tables, from front to back.
+
+    Args:
+        stream: decompressed bytes.
+        wanted: the end of a table's name (``_job_table``) -> the columns to keep. Other tables are passed over.
+    """
+    window = _Window(stream)
+    columns: dict[str, list[str]] = {}
+    while True:
+        window.hold(_STATEMENT)
+        if blank := _BLANK.match(window.data, window.pos):
+            window.advance(blank.end())
+            continue
+        if window.at_end():
+            return
+        if created := _CREATE.match(window.data, window.pos):
+            end = window.data.find(b"\n)", created.end())
+            found = _COLUMN.findall(window.data, created.end(), end if end >= 0 else created.end() + _STATEMENT)
+            columns[_text(created[1])] = [_text(name) for name in found]
+        elif insert := _INSERT.match(window.data, window.pos):
+            table = _text(insert[1])
+            kept = next((names for end, names in wanted.items() if table.endswith(end)), None)
+            if kept is not None:
+                named = (
+                    [_text(name).strip("` \n") for name in insert[2].split(b",")] if insert[2] else columns.get(table)
+                )
+                window.advance(insert.end())
+                yield from _values(window, table, named, kept)
+                continue
+        _pass_statement(window)
+
+
+class _Window:
+    """The part of the file that is held, where reading stands in it, and on which line that is."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.data = b""
+        self.pos = 0
+        self.line = 1
+        self.ended = False
+        self._stream = stream
+
+    def at_end(self) -> bool:
+        return self.ended and self.pos == len(self.data)
+
+    def held(self) -> int:
+        return len(self.data) - self.pos
+
+    def advance(self, to: int) -> None:
+        self.line += self.data.count(b"\n", self.pos, to)
+        self.pos = to
+
+    def grow(self) -> bool:
+        """Drop what has been read and hold more of the rest; false where nothing is left."""
+        more = b"" if self.ended else self._stream.read(max(_CHUNK, self.held()))
+        self.ended = not more
+        self.data = self.data[self.pos :] + more
+        self.pos = 0
+        return bool(more)
+
+    def hold(self, size: int) -> None:
+        while self.held() < size and not self.ended:
+            self.grow()
+
+
+def _values(window: _Window, table: str, columns: list[str] | None, kept: frozenset[str]) -> Iterator[Row]:
+    """The rows of one statement, from the first bracket on."""
+    at = [(i, name) for i, name in enumerate(columns or ()) if name in kept]
+    while True:
+        match = _row(window)
+        line, raw = window.line, window.data[window.pos : window.pos + RAW_LIMIT]
+        if match is None:
+            cut = window.ended and window.held() <= ROW_LIMIT
+            yield Row(line, table, {}, CUT_OFF if cut else NOT_A_ROW, raw)
+            _pass_damage(window)
+            return
+        cells = _cells(match[1], at, len(columns or ()))
+        fault = NO_COLUMNS if not columns else WRONG_WIDTH if cells is None else None
+        yield Row(line, table, cells or {}, fault, raw[: len(match[0])])
+        after = match.end()
+        mark = window.data[after : after + 1]
+        window.advance(after)
+        if mark != b",":
+            return
+        window.advance(after + 1)
+        _pass_blanks(window)
+
+
+def _row(window: _Window) -> re.Match[bytes] | None:
+    while True:
+        match = _ROW.match(window.data, window.pos)
+        # what follows the bracket has to be held too: a comma or the end of the statement
+        if match is not None and (match.end() < len(window.data) or window.ended):
+            return match if match.end() - window.pos <= ROW_LIMIT else None
+        if window.ended or window.held() > ROW_LIMIT:
+            return None
+        window.grow()
+
+
+def _cells(inner: bytes, at: list[tuple[int, str]], width: int) -> dict[str, str | None] | None:
+    found: list[tuple[bytes, bytes, bytes]] = _VALUE.findall(inner + b",")
+    if len(found) != width or sum(len(whole) for whole, _, _ in found) != len(inner) + 1:
+        return None
+    cells: dict[str, str | None] = {}
+    for i, name in at:
+        _, string, plain = found[i]
+        if string:
+            cells[name] = _unescape(string[1:-1])
+        else:
+            word = plain.strip()
+            cells[name] = None if word.upper() == b"NULL" else _text(word)
+    return cells
+
+
+def _unescape(string: bytes) -> str:
+    if b"\\" in string or b"''" in string:
+        string = _ESCAPE.sub(lambda m: b"'" if m[1] is None else _ESCAPED.get(m[1], m[1]), string)
+    return _text(string)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _pass_blanks(window: _Window) -> None:
+    while True:
+        while window.pos < len(window.data) and window.data[window.pos] in b" \t\r\n":
+            window.advance(window.pos + 1)
+        if window.pos < len(window.data) or not window.grow():
+            return
+
+
+def _pass_damage(window: _Window) -> None:
+    """Go on at the next line that begins a statement with rows; inside of damage no string can be told from its end."""
+    while True:
+        found = re.compile(rb"\n(?=INSERT INTO )").search(window.data, window.pos)
+        if found:
+            window.advance(found.end())
+            return
+        window.advance(max(window.pos, len(window.data) - 16))
+        if not window.grow():
+            window.advance(len(window.data))
+            return
+
+
+def _pass_statement(window: _Window) -> None:
+    """Go past the next semicolon that is in no string and no comment, holding only one read of it."""
+    inside: bytes | None = None
+    while True:
+        found = (_STOP if inside is None else _END[inside]).search(window.data, window.pos)
+        # a mark of two bytes may be cut in the middle
+        if found is None or (found.end() == len(window.data) and not window.ended):
+            left = found.start() if found else len(window.data) - (0 if window.ended else 1)
+            window.advance(max(window.pos, left))
+            if window.at_end():
+                return
+            window.grow()
+            continue
+        window.advance(found.end())
+        if inside is not None:
+            if len(found[0]) == 1 or inside == b"/*":
+                inside = None
+        elif found[0] == b";":
+            return
+        else:
+            inside = found[0]

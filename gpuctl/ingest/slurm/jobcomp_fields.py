@@ -1,0 +1,167 @@
+"""One record of Slurm's job completion file (``JobCompType=jobcomp/filetxt``) as the fields of ``sacct -P``.
+
+Nothing in such a line is quoted: the job's name and its working directory may hold blanks, line ends and even
+``Other=words``. They are cut out by what must stand around them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from gpuctl.ingest.lines import CUT_OFF, LINE_LIMIT, RowError, numbered_lines
+from gpuctl.ingest.slurm.json_fields import clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COLUMNS = (
+    *("JobIDRaw", "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode", "DerivedExitCode"),
+    *("Submit", "Eligible", "Start", "End", "Timelimit", "NNodes", "NCPUS", "ReqTRES", "NodeList", "Cluster"),
+)
+"""What `fields` fills, by the names of ``sacct -e``."""
+
+NO_RECORD = "line outside of any record"
+TOO_LONG = f"record of more than {LINE_LIMIT // 2**20} MiB"
+
+_START = b"JobId="
+_NAME = re.compile(r" (?:Job)?Name=")
+_STATE = re.compile(r" JobState=([A-Z_]{1,40}) (?=Partition=)")
+# WorkDir is the one value of these that may hold blanks
+_KEYS = (
+    *("Partition", "TimeLimit", "StartTime", "EndTime", "NodeList", "NodeCnt", "ProcCnt", "WorkDir", "ReservationName"),
+    *("Gres", "Tres", "Account", "QOS", "WcKey", "Cluster", "SubmitTime", "EligibleTime", "ArrayJobId", "ArrayTaskId"),
+    *("PackJobId", "PackJobOffset", "HetJobId", "HetJobOffset", "DerivedExitCode", "ExitCode"),
+)
+_KEY = re.compile(rf"(?:^| )({'|'.join(_KEYS)})=")
+_NOTHING = frozenset({"(null)", "unknown", "Unknown", "None"})
+_USER = re.compile(r"(.*)\((\d{1,10})\)", re.DOTALL | re.ASCII)
+
+
+class Record(NamedTuple):
+    """One record as it stands in the file.
+
+    Attributes:
+        line_no: 1-based line on which it starts.
+        text: its lines, joined by line ends; bytes that are no UTF-8 are replaced.
+        fault: why it cannot be read, or None.
+    """
+
+    line_no: int
+    text: str
+    fault: str | None
+
+
+def records(stream: BinaryIO) -> Iterator[Record]:
+    """Yield every record; a name with line ends in it makes a record of several lines."""
+    lines: list[str] = []
+    start, size, fault = 0, 0, None
+    for line in numbered_lines(stream):
+        opens = line.data.startswith(_START)
+        if opens and lines:
+            yield Record(start, "\n".join(lines), fault)
+            lines = []
+        if not lines:
+            if not line.data.strip():
+                continue
+            start, size, fault = line.line_no, 0, None if opens else NO_RECORD
+        size += len(line.data)
+        fault = fault or line.fault
+        if size > LINE_LIMIT:
+            fault = fault or TOO_LONG
+        elif len(lines) < 1000:
+            lines.append(line.data.decode("utf-8", "replace"))
+    if lines:
+        yield Record(start, "\n".join(lines), fault)
+
+
+def fields(text: str) -> dict[str, str]:
+    """Return the `COLUMNS` of one record.
+
+    Raises:
+        RowError: it is not what such a record looks like.
+    """
+    states = list(_STATE.finditer(text))
+    head, state = (text[: states[-1].start()], states[-1][1]) if states else ("", "")
+    name = _NAME.search(head)
+    if name is None:
+        raise RowError("no Name= … JobState= … Partition=")
+    words = _words(text[states[-1].end() :])
+    if "ExitCode" not in words or "EndTime" not in words:
+        raise RowError(CUT_OFF if "ExitCode" not in words else "no EndTime")
+    first = _first(head[: name.start()])
+    nodes, tres = _word(words, "NodeList"), _word(words, "Tres")
+    job = first.get("JobId", "")
+    if not (job.isascii() and job.isdigit() and len(job) < 20):
+        raise RowError("JobId is not a number")
+    return {
+        "JobIDRaw": job,
+        "JobID": _job_id(job, words),
+        "JobName": head[name.end() :],
+        "User": _user(first.get("UserId", "")),
+        "Account": _word(words, "Account"),
+        "Partition": _word(words, "Partition"),
+        "QOS": _word(words, "QOS"),
+        # the file has only what has ended: a job put back into the queue is named after what it is now
+        "State": "REQUEUED" if state == "PENDING" else state,
+        "ExitCode": _exit_code(words.get("ExitCode", "")),
+        "DerivedExitCode": _exit_code(words.get("DerivedExitCode", "")),
+        "Submit": _word(words, "SubmitTime") or "Unknown",
+        "Eligible": _word(words, "EligibleTime") or "Unknown",
+        "Start": (_word(words, "StartTime") if nodes else "") or "None",
+        "End": _word(words, "EndTime") or "Unknown",
+        "Timelimit": _limit(words.get("TimeLimit", "")),
+        "NNodes": _count(words.get("NodeCnt", ""), tres, "node"),
+        "NCPUS": _count(words.get("ProcCnt", ""), tres, "cpu"),
+        "ReqTRES": tres,
+        "NodeList": nodes or "None assigned",
+        "Cluster": _word(words, "Cluster"),
+    }
+
+
+def _words(text: str) -> dict[str, str]:
+    marks = list(_KEY.finditer(text))
+    found: dict[str, str] = {}
+    for mark, after in zip(marks, [*(m.start() for m in marks[1:]), len(text)], strict=True):
+        found.setdefault(mark[1], text[mark.end() : after].strip())
+    return found
+
+
+def _first(text: str) -> dict[str, str]:
+    """``JobId=6 UserId=carol(1003) GroupId=…``: what stands before the name."""
+    parts = (part.partition("=") for part in text.split(" "))
+    return {key: value for key, _, value in parts}
+
+
+def _word(words: dict[str, str], key: str) -> str:
+    word = words.get(key, "")
+    return "" if word in _NOTHING else word
+
+
+def _user(text: str) -> str:
+    match = _USER.fullmatch(text)
+    return match[1] or match[2] if match else text
+
+
+def _job_id(job: str, words: dict[str, str]) -> str:
+    if "ArrayJobId" in words:
+        return f"{words['ArrayJobId']}_{words.get('ArrayTaskId', '')}"
+    for kind in ("Het", "Pack"):
+        if f"{kind}JobId" in words:
+            return f"{words[f'{kind}JobId']}+{words.get(f'{kind}JobOffset', '')}"
+    return job
+
+
+def _exit_code(text: str) -> str:
+    # slurmctld marks a job that it gave up on with status 1, which looks like signal 1; the database stores code 1
+    return "1:0" if text == "0:1" else text
+
+
+def _limit(text: str) -> str:
+    return clock(60 * int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else text
+
+
+def _count(text: str, tres: str, name: str) -> str:
+    if text.isascii() and text.isdigit() and text.strip("0"):
+        return text
+    return next((part.partition("=")[2] for part in tres.split(",") if part.startswith(f"{name}=")), "")

@@ -1,0 +1,174 @@
+"""Puts records together that a stray delimiter has shifted or a line end has broken, where only one way fits.
+
+``sacct -P`` escapes nothing, so a name or command line may hold the delimiter and line ends. Most fields can hold
+neither and have a shape; a record is mended where the shapes leave one place for every field that gpuctl uses.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from gpuctl.ingest.slurm.layout import USED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.ingest.slurm.layout import Layout
+
+MOST_LINES = 64
+"""Lines that one record may have."""
+MOST_EXTRA = 32
+"""Delimiters that one record may have too many."""
+WORK = 50_000_000
+"""Comparisons of a field with a shape that one source is worth, about a minute; past that they are rejected."""
+
+AMBIGUOUS = "stray delimiter or line end: more than one way to read the record"
+_LONGEST = 1 << 16
+
+_FREE = frozenset(
+    {
+        *("JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "Extra", "WorkDir", "StdErr", "StdIn"),
+        *("StdOut", "Constraints", "Container"),
+    }
+)
+"""Fields in which anything may stand."""
+_TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[+-]\d{4}|Z)?|\d{1,12}|Unknown|None|N/A|"
+_DURATION = r"(?:(?:\d+-)?\d+:)?\d+:\d+(?:\.\d+)?|UNLIMITED|Partition_Limit|INVALID|"
+_NUMBER = r"\d*"
+_TRES = r"(?:[\w/:.+-]+=[^,=|]*(?:,[\w/:.+-]+=[^,=|]*)*)?"
+_SHAPES = {
+    "JobIDRaw": r"\d{1,20}(?:\.\w+)?",
+    "JobID": r"\d{1,20}(?:_(?:\d{1,20}|\[[\d,%:.-]{0,4096}\]?))?(?:\+\d{1,9})?(?:\.\w+)?",
+    "State": r"[A-Z_]{4,}\+?(?: by \d+)?",
+    "Reason": r"[\w ,:/()\[\].-]*",
+    "NodeList": r"None assigned|[\w.,\[\]-]*",
+    "Layout": r"(?:[A-Z][A-Za-z,]*)?",
+    "ReqMem": r"(?:\d+(?:\.\d+)?[KMGTPE]?[cn]?)?",
+    **dict.fromkeys(("ExitCode", "DerivedExitCode"), r"(?:\d+:\d+)?"),
+    **dict.fromkeys(("Submit", "Eligible", "Start", "End"), _TIME),
+    **dict.fromkeys(
+        ("Elapsed", "Timelimit", "Suspended", "CPUTime", "TotalCPU", "UserCPU", "SystemCPU", "Planned", "Reserved"),
+        _DURATION,
+    ),
+    **dict.fromkeys(
+        ("NNodes", "NCPUS", "AllocNodes", "AllocCPUS", "ReqCPUS", "ReqNodes", "Priority", "Restarts", "UID", "GID"),
+        _NUMBER,
+    ),
+    **dict.fromkeys(("ElapsedRaw", "CPUTimeRAW", "AssocID", "DBIndex", "NTasks", "QOSRAW"), _NUMBER),
+    **dict.fromkeys(("ReqTRES", "AllocTRES"), _TRES),
+    "": "",
+}
+_WORD = r"\S*"
+"""The shape of all other fields: no blanks."""
+_OTHER = r"[^\s|]*?"
+"""The same where it is followed by a delimiter."""
+
+
+class Mender:
+    """Mends the records of one text.
+
+    Args:
+        layout: the text's columns.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._width = len(layout.fields)
+        self._delimiter = layout.delimiter.decode("latin-1")
+        self._shapes = [
+            None if name in _FREE else re.compile(_SHAPES.get(name, _WORD), re.ASCII) for name in layout.fields
+        ]
+        self._used = [i for i, name in enumerate(layout.fields) if name in USED]
+        self._work = 0
+        self._begins = self._beginning(layout.fields)
+        self._counts = layout.delimiter == b"\x1f"
+        """No name holds this one: the number of delimiters alone tells where a record ends."""
+        self.absorbs = self._begins is not None and layout.fields[-1] in _FREE
+        """Whether a line that begins no record can only be more of the last field of the record before it."""
+
+    def begins(self, line: str) -> bool:
+        """Tell whether a line may be the first one of a record."""
+        return self._begins is None or self._begins.match(line) is not None
+
+    def group(self, lines: Sequence[str]) -> tuple[int, list[str] | None]:
+        """Put the first of some damaged lines together with those that belong to it.
+
+        Args:
+            lines: lines that have not as many fields as there are columns.
+
+        Returns:
+            (how many lines the record takes up, its fields); (0, None) where no number of lines gives a record, and
+            fields None where several readings of it do.
+        """
+        if not self.begins(lines[0]):
+            return 0, None
+        text = lines[0]
+        for taken in range(1, min(len(lines), MOST_LINES) + 1):
+            if taken > 1:
+                if self._begins is not None and not self._counts and self.begins(lines[taken - 1]):
+                    return 0, None
+                text += "\n" + lines[taken - 1]
+            if len(text) > _LONGEST:
+                return 0, None
+            fields = text.split(self._delimiter)
+            extra = len(fields) - self._width
+            if extra > MOST_EXTRA:
+                return 0, None
+            if extra >= 0:
+                ways, record = self._fit(fields, extra)
+                if ways:
+                    return taken, record
+        return 0, None
+
+    def _beginning(self, names: Sequence[str]) -> re.Pattern[str] | None:
+        """What a record's first line begins with, as far as its fields have shapes; None where no job id is first."""
+        if names[0] not in {"JobIDRaw", "JobID"}:
+            return None
+        fixed = list(takewhile(lambda name: name not in _FREE, names[:-1]))
+        parts = [f"(?:{_SHAPES.get(name, _OTHER)}){re.escape(self._delimiter)}" for name in fixed]
+        return re.compile("".join(parts), re.ASCII)
+
+    def _fit(self, fields: list[str], extra: int) -> tuple[bool, list[str] | None]:
+        """Find how the fields fill the columns.
+
+        Column i begins at field i + d, with d the fields that earlier columns took too many; sets of such d are bits.
+
+        Returns:
+            (whether they do at all, the columns if every one in use has one place).
+        """
+        self._work += self._width * (extra + 1)
+        if self._work > WORK:
+            return False, None
+        every = (1 << extra + 1) - 1
+        reach = [1]
+        for i, shape in enumerate(self._shapes):
+            here = reach[-1]
+            if shape is None:
+                reach.append(every & ~((here & -here) - 1))
+            else:
+                reach.append(sum(1 << d for d in range(extra + 1) if here >> d & 1 and shape.fullmatch(fields[i + d])))
+            if not reach[-1]:
+                return False, None
+        left = 1 << extra
+        if not reach[-1] & left:
+            return False, None
+        alive = [left]
+        for i in range(self._width - 1, -1, -1):
+            if self._shapes[i] is None:
+                left = reach[i] & (1 << left.bit_length()) - 1
+            else:
+                # what reached here through a shape comes on with the same d
+                left &= reach[i]
+            alive.append(left)
+        alive.reverse()
+        return True, self._columns(fields, alive)
+
+    def _columns(self, fields: list[str], alive: list[int]) -> list[str] | None:
+        columns = [""] * self._width
+        for i in self._used:
+            if alive[i].bit_count() > 1 or alive[i + 1].bit_count() > 1:
+                return None
+            start, end = i + alive[i].bit_length() - 1, i + alive[i + 1].bit_length()
+            columns[i] = self._delimiter.join(fields[start:end])
+        return columns

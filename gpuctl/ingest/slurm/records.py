@@ -1,0 +1,270 @@
+"""The one road from Slurm accounting records, whatever form they came in, into the trace store."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpuctl.core.errors import InputError
+from gpuctl.ingest.jobrows import add_queues
+from gpuctl.ingest.slurm.attempts import settle
+from gpuctl.ingest.slurm.normal import normal, sort_out
+from gpuctl.ingest.slurm.placed import placements, sizes
+from gpuctl.ingest.slurm.seen import Seen
+from gpuctl.ingest.slurmsite.reconcile import reconcile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+    import pyarrow as pa
+
+    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.slurm.normal import Bad
+
+BATCH = 122_880
+"""Records made into rows at a time: a row group of DuckDB, which it writes at once when it is whole."""
+
+MEMORY_LIMIT = "200MB"
+"""What DuckDB may hold while it takes in batches; it would keep all that it has written, up to its limit."""
+MEMORY_LIMIT_AFTER = "600MB"
+"""What it may hold from then on, to compare whole columns: this process as a whole stays under 1 GB."""
+
+_ATTEMPT = {
+    "job": "job",
+    "attempt": "attempt",
+    "submit_ts": "queued_ts",
+    "eligible_ts": "eligible_ts",
+    "start_ts": "start_ts",
+    "end_ts": "end_ts",
+    "released_ts": "released_ts",
+    "state": "state",
+    "source_state": "source_state",
+    "started_by": "started_by",
+    "gpus": "gpus",
+    "servers": "servers",
+    "wait_s": "wait_s",
+    "run_s": "run_s",
+    "exit_code": "exit_code",
+    "exit_signal": "exit_signal",
+    "reason": "reason",
+    "attempt_quirks": "quirks",
+}
+_JOB = {
+    **{
+        name: name
+        for name in (
+            *("job", "queue", "user", "account", "name", "array_job", "array_task", "het_job", "het_offset"),
+            *("submit_ts", "eligible_ts", "start_ts", "end_ts", "state", "source_state", "gpus", "gpu_type", "nodes"),
+            *("cpus", "mem_mb", "time_limit_s", "priority", "qos", "exit_code", "exit_signal", "derived_exit_code"),
+            *("derived_exit_signal", "reason", "partition", "attempts", "wait_s"),
+        )
+    },
+    "run_s": "run_last_s",
+    "span_s": "run_span_s",
+    "sum_s": "run_sum_s",
+    "job_quirks": "quirks",
+}
+
+
+class _Batch(NamedTuple):
+    """Records as rows of the tables."""
+
+    rows: int
+    steps: int
+    bad: list[Bad]
+    tables: list[tuple[str, pl.DataFrame]]
+    more_placed: Iterator[pl.DataFrame]
+
+
+class Records:
+    """Takes canonical frames of accounting records, batch by batch; `finish` completes the tables.
+
+    A frame has one row a record and columns named as sacct names its fields (``JobIDRaw``, ``State``, ``AllocTRES`` …),
+    all of them text as ``sacct -P`` prints it, null or empty where it prints nothing; absent columns are fields that
+    the source does not have. Times may be zone-less text (of the sink's zone), text with an offset, or seconds since
+    the epoch, value by value. A column of truths whose name begins with ``_`` is a quirk that the source adds to its
+    jobs. Records of steps (``1234.batch``) are counted as loaded and fill no table.
+
+    A record is one attempt of a job; attempts are told apart by Submit, which Slurm resets on a requeue (by Start where
+    there is no Submit), and numbered in its order. A second record of the same attempt, in this source or in one loaded
+    before, is rejected, unless it has come further: the record of a finished attempt takes the place of that of a
+    running or pending one, that of a running one the place of that of a pending one.
+
+    The caller counts no rows of the sink itself for what it adds here: `add` and `finish` call `Sink.seen`,
+    `Sink.loaded` and `Sink.reject`.
+
+    Args:
+        sink: takes the rows.
+        folded_exit_codes: whether the source shows exit codes of 128 and more less 128, as sacct's text did until 25.05
+            (false for JSON, database dumps, job completion files).
+    """
+
+    def __init__(self, sink: Sink, *, folded_exit_codes: bool = False) -> None:
+        self._sink = sink
+        self._folded = folded_exit_codes
+        self._next_line = 1
+        self._written = 0
+        self._waiting: list[tuple[pl.DataFrame, pl.Series]] = []
+        self._waiting_rows = 0
+        self._worker = ThreadPoolExecutor(1)
+        """Prepares a batch while the store takes in the one before it."""
+        self._coming: Future[_Batch] | None = None
+        self._seen = Seen()
+        self._queues: set[str] = set()
+        self._clusters: set[str] = set()
+        self._restarts: dict[str, int] = {}
+        sink.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
+
+    def add(self, frame: pl.DataFrame, lines: pl.Series | None = None) -> None:
+        """Take some records.
+
+        Args:
+            frame: one row a record, columns of text; JobIDRaw or JobID must be there.
+            lines: the 1-based line on which each record starts; numbered on from the records before unless given.
+
+        Raises:
+            InputError: the records are of several clusters, whose job ids would be mixed up.
+        """
+        import polars as pl
+
+        if lines is None:
+            lines = pl.Series(range(self._next_line, self._next_line + frame.height), dtype=pl.Int64)
+        self._next_line += frame.height
+        self._sink.seen(frame.height)
+        self._check_cluster(frame)
+        if self._waiting and _fields(frame) != _fields(self._waiting[0][0]):
+            self._flush()
+        if frame.height:
+            self._waiting.append((frame, lines))
+            self._waiting_rows += frame.height
+        while self._waiting_rows >= BATCH:
+            self._flush()
+
+    def finish(self) -> None:
+        """Number the attempts, settle what was told more than once, and total the jobs; call it once, at the end."""
+        while self._waiting_rows:
+            self._flush()
+        if self._coming is not None:
+            self._write(self._coming.result())
+            self._coming = None
+        self._worker.shutdown()
+        self._sink.execute(f"SET memory_limit = '{MEMORY_LIMIT_AFTER}'")
+        rejected = settle(self._sink, self._seen, self._restarts)
+        self._sink.loaded(self._written - rejected)
+        add_queues(self._sink, self._queues)
+        reconcile(self._sink)
+
+    def _flush(self) -> None:
+        """Start on what waits, `BATCH` records at most, and insert the batch before it meanwhile."""
+        import polars as pl
+
+        frame = pl.concat([frame for frame, _ in self._waiting], how="diagonal")
+        lines = pl.concat([lines for _, lines in self._waiting])
+        rest = (frame.slice(BATCH), lines.slice(BATCH))
+        self._waiting, self._waiting_rows = ([rest] if rest[0].height else []), rest[0].height
+        # every step is slower on a column in pieces
+        frame, lines = frame.head(BATCH).rechunk(), lines.head(BATCH).rechunk()
+        before, self._coming = self._coming, self._worker.submit(self._prepare, frame, lines)
+        del frame, lines, rest
+        if before is not None:
+            self._write(before.result())
+
+    def _prepare(self, frame: pl.DataFrame, lines: pl.Series) -> _Batch:
+        """Make rows of records; runs in the worker."""
+        import polars as pl
+
+        parts = sort_out(frame, lines)
+        if parts.jobs.is_empty():
+            return _Batch(0, parts.steps, parts.bad, [], iter(()))
+        made = normal(parts.jobs, parts.lines, self._sink.timezone, folded=self._folded)
+        records = made.records
+        if records.is_empty():
+            return _Batch(0, parts.steps, [*parts.bad, *made.bad], [], iter(()))
+        ordinals = self._seen.add(records["job"], records["line"])
+        named = sizes(records["node_list"])
+        records = records.with_columns(
+            ordinals.alias("attempt"), (ordinals + 1).alias("attempts"), named.alias("named")
+        ).with_columns(**_totals())
+        records = records.rechunk()
+        self._remember(records)
+        tables = [
+            (table, records.select(pl.col(name).alias(to) for name, to in names.items() if name in records.columns))
+            for table, names in (("attempts", _ATTEMPT), ("jobs", _JOB))
+        ]
+        placed = placements(records)
+        # what comes after the first piece, which is so only where node lists are long, is made when it is wanted
+        tables += [("placements", piece) for piece in islice(placed, 1)]
+        return _Batch(records.height, parts.steps, [*parts.bad, *made.bad], tables, placed)
+
+    def _write(self, batch: _Batch) -> None:
+        self._sink.loaded(batch.steps)
+        bad = [
+            (line, reason, "|".join(cell for cell in row if isinstance(cell, str)))
+            for reason, rows, where in batch.bad
+            for row, line in zip(rows.iter_rows(), where, strict=True)
+        ]
+        for line, reason, raw in sorted(bad):
+            self._sink.reject(line, reason, raw)
+        while batch.tables:
+            # a table is forgotten as soon as the store has it
+            self._insert(*batch.tables.pop(0))
+        for rows in batch.more_placed:
+            self._insert("placements", rows)
+        self._written += batch.rows
+
+    def _insert(self, table: str, rows: pl.DataFrame) -> None:
+        import polars as pl
+
+        owner = [pl.lit(self._sink.cluster).alias("cluster"), pl.lit(self._sink.source, pl.Int32).alias("source")]
+        self._sink.insert(table, _reader(rows.with_columns(owner)))
+
+    def _remember(self, records: pl.DataFrame) -> None:
+        import polars as pl
+
+        if "queue" in records.columns:
+            for names in records["queue"].unique().drop_nulls():
+                # a pending job may name several partitions
+                self._queues.update(filter(None, names.split(",")))
+        again = records.filter(pl.col("restarts") > 0).select("job", "restarts")
+        for job, restarts in again.iter_rows():
+            self._restarts[job] = max(restarts, self._restarts.get(job, 0))
+
+    def _check_cluster(self, frame: pl.DataFrame) -> None:
+        if "Cluster" in frame.columns:
+            self._clusters.update(name for name in frame["Cluster"].unique().drop_nulls() if name)
+        if len(self._clusters) > 1:
+            raise InputError(
+                f"records of {len(self._clusters)} clusters ({', '.join(sorted(self._clusters)[:3])}), whose job ids "
+                "would be mixed up",
+                hint="export one cluster at a time: sacct -M NAME, and give each its own --cluster",
+            )
+
+
+def _fields(frame: pl.DataFrame) -> list[str]:
+    """The fields of sacct that a frame has; an absent field and an empty one are not the same."""
+    return sorted(name for name in frame.columns if not name.startswith("_"))
+
+
+def _reader(rows: pl.DataFrame) -> pa.RecordBatchReader:
+    """Hand rows over so that they can be forgotten: DuckDB keeps a frame that it saw until the transaction ends."""
+    import polars as pl
+
+    # one chunk goes to one thread of DuckDB, which writes a row group at once when it has a whole one;
+    # the newest level hands strings over as they are
+    return rows.rechunk().to_arrow(compat_level=pl.CompatLevel.newest()).to_reader()
+
+
+def _totals() -> dict[str, pl.Expr]:
+    """What the tables want beside the record's own columns, for a job of one attempt."""
+    import polars as pl
+
+    return {
+        "servers": pl.when(pl.col("named") > 0).then("named").otherwise(pl.col("nodes").fill_null(0)),
+        "span_s": pl.col("run_s"),
+        "sum_s": pl.col("run_s"),
+        "attempt_quirks": pl.when(pl.col("named").is_not_null())
+        .then("attempt_quirks")
+        .otherwise(pl.col("attempt_quirks").list.concat(pl.lit(["nodes_unknown"]))),
+    }

@@ -1,0 +1,117 @@
+"""What a job was given, or asked for while it has nothing: GPUs, cores, nodes and memory of canonical frames."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from gpuctl.ingest.slurm.distinct import Distinct
+from gpuctl.ingest.slurm.tres import Tres, gres, req_mem, tres
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+_CACHE = 1 << 16
+_SOURCES = {
+    "AllocTRES": lru_cache(_CACHE)(tres),
+    "ReqTRES": lru_cache(_CACHE)(tres),
+    "AllocGRES": lru_cache(_CACHE)(gres),
+    "ReqGRES": lru_cache(_CACHE)(gres),
+}
+_ALLOCATIONS = ("AllocTRES", "AllocGRES")
+_NODES = ("NNodes", "AllocNodes", "ReqNodes")
+_CPUS = ("NCPUS", "AllocCPUS", "ReqCPUS")
+_req_mem = lru_cache(_CACHE)(req_mem)
+
+
+def resources(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return ``gpus`` (null: not told), ``gpu_type``, ``shared``, ``requested``, ``nodes``, ``cpus`` and ``mem_mb``.
+
+    What was allocated counts; what was asked for counts where nothing is allocated (a pending job) or the source has
+    no column of allocations (then ``requested``). Sites that did not track GPUs as TRES before 20.11 have them only as
+    AllocGRES (of the whole job) and ReqGRES (of each node). ``shared``: MIG slices or shards are among the GPUs.
+
+    Args:
+        frame: canonical text, one row a job's record.
+    """
+    import polars as pl
+
+    told = {"_": pl.Series(range(frame.height), dtype=pl.UInt32)}
+    told |= {f"n.{name}": _number(frame[name]) for name in (*_NODES, *_CPUS) if name in frame.columns}
+    for source, work in _SOURCES.items():
+        if source in frame.columns:
+            told |= {f"{source}.{field}": part for field, part in _fields(Distinct(frame[source]), work).items()}
+    wide = pl.DataFrame(told)
+    nodes = _first(wide, *(f"n.{name}" for name in _NODES), "AllocTRES.nodes", "ReqTRES.nodes")
+    cpus = _first(wide, *(f"n.{name}" for name in _CPUS), "AllocTRES.cpus", "ReqTRES.cpus")
+    gpus = _gpus(wide, nodes)
+    return wide.with_columns(**_memory(frame)).select(
+        gpus=gpus.cast(pl.Float64),
+        gpu_type=_first(wide, *(f"{source}.gpu_type" for source in (*_ALLOCATIONS, "ReqTRES", "ReqGRES"))),
+        shared=pl.any_horizontal([pl.col(c).fill_null(value=False) for c in wide.columns if c.endswith(".shared")])
+        if any(c.endswith(".shared") for c in wide.columns)
+        else pl.lit(value=False),
+        requested=gpus.is_not_null() & pl.lit(not set(_ALLOCATIONS) & set(frame.columns)),
+        nodes=nodes.cast(pl.Int32),
+        cpus=cpus.cast(pl.Int32),
+        mem_mb=pl.coalesce(
+            _first(wide, "AllocTRES.mem_mb", "ReqTRES.mem_mb"),
+            pl.col("mem") * pl.when(per="core").then(cpus).when(per="node").then(nodes).otherwise(1),
+        ).cast(pl.Int64, strict=False),
+    )
+
+
+def _gpus(wide: pl.DataFrame, nodes: pl.Expr) -> pl.Expr:
+    import polars as pl
+
+    by_node = _first(wide, "ReqGRES.gpus") * nodes
+    allocated, older = _first(wide, "AllocTRES.gpus"), _first(wide, "AllocGRES.gpus")
+    return (
+        pl.when(allocated > 0)
+        .then(allocated)
+        .when(older > 0)
+        .then(older)
+        .when(by_node > 0)
+        .then(by_node)
+        .otherwise(pl.coalesce(allocated, _first(wide, "ReqTRES.gpus"), older, by_node))
+    )
+
+
+def _first(wide: pl.DataFrame, *names: str) -> pl.Expr:
+    """The first of some columns that has a value; null where none of them is there."""
+    import polars as pl
+
+    there = [name for name in names if name in wide.columns]
+    return pl.coalesce(there) if there else pl.lit(None)
+
+
+def _number(column: pl.Series) -> pl.Series:
+    import polars as pl
+
+    numbers = column.cast(pl.Int32, strict=False)
+    return numbers.set(numbers <= 0, None)
+
+
+def _fields(column: Distinct, work: Callable[[str], Tres]) -> dict[str, pl.Series]:
+    import polars as pl
+
+    dtypes = {
+        "gpus": pl.Float64,
+        "gpu_type": pl.String,
+        "shared": pl.Boolean,
+        "cpus": pl.Int32,
+        "nodes": pl.Int32,
+        "mem_mb": pl.Int64,
+    }
+    return column.fields(work, dtypes)
+
+
+def _memory(frame: pl.DataFrame) -> dict[str, pl.Series]:
+    import polars as pl
+
+    if "ReqMem" not in frame.columns:
+        none = pl.Series([None], dtype=pl.Float64).new_from_index(0, frame.height)
+        return {"mem": none, "per": none.cast(pl.String)}
+    return Distinct(frame["ReqMem"]).fields(_req_mem, {"mem": pl.Float64, "per": pl.String})

@@ -1,0 +1,132 @@
+"""Trackable resources (TRES), the older generic resources (GRES) and memory sizes of Slurm."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_UNKNOWN = 2**63
+"""Slurm's NO_VAL64 and INFINITE64, and everything near them."""
+_MOST_GPUS = 1e6
+_MOST_MB = 2**30
+"""More than a pebibyte: not a size but a number with a flag bit in it."""
+_MIG = re.compile(r"(\d)g\.(\d+)gb", re.IGNORECASE)
+_SLICES = 7
+_A30_SLICES = 4
+_A30 = frozenset({(1, 6), (2, 12), (4, 24)})
+_NUMBER = re.compile(r"(\d+(?:\.\d*)?)([KMGTPE]?)", re.IGNORECASE | re.ASCII)
+_GRES = re.compile(r"(?:gres[:/])?gpu(?::([^:=(,]+))??(?:[:=](\d+)([KM]?))?(?:\(.*\))?", re.IGNORECASE)
+_MB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3, "E": 1024.0**4}
+_TIMES = {"": 1, "K": 1000, "M": 1000_000}
+
+
+class Tres(NamedTuple):
+    """What one TRES text says; None where it does not say.
+
+    Attributes:
+        gpus: whole GPUs and, of MIG slices, their share of one; 0 where the text lists resources and no GPU, None
+            where it is empty or has only shards (how many make up a GPU is configured on the nodes).
+        gpu_type: the type, several joined by commas in alphabetical order.
+        shared: whether there are MIG slices or shards in it.
+        cpus: cores.
+        nodes: nodes.
+        mem_mb: MiB of memory over all nodes.
+    """
+
+    gpus: float | None = None
+    gpu_type: str | None = None
+    shared: bool = False
+    cpus: int | None = None
+    nodes: int | None = None
+    mem_mb: int | None = None
+
+
+def tres(text: str) -> Tres:
+    """Read ``billing=8,cpu=4,gres/gpu:a100=2,gres/gpu=2,mem=16G,node=1``.
+
+    A typed and an untyped entry tell of the same GPUs: what the typed ones do not make up of the untyped number is
+    GPUs without a type. A MIG slice ``1g.5gb`` counts 1/7 of a GPU (1/4 for the sizes of the A30, which has four).
+    """
+    values: dict[str, float | None] = {}
+    for part in text.split(","):
+        key, equals, value = part.partition("=")
+        if equals:
+            values[key.strip().lower()] = _number(value, memory=key == "mem")
+    if not values:
+        return Tres()
+    typed = {key[9:]: count or 0.0 for key, count in values.items() if key.startswith("gres/gpu:")}
+    shards = any(key == "gres/shard" or key.startswith("gres/shard:") for key in values)
+    unknown = any(values.get(key, 0) is None for key in values if key.startswith("gres/gpu"))
+    gpus = None if unknown else _count(typed, values.get("gres/gpu"))
+    if gpus == 0 and shards:
+        gpus = None
+    return Tres(
+        gpus=gpus,
+        gpu_type=",".join(sorted(typed)) or None,
+        shared=shards or any(_MIG.search(name) for name in typed),
+        cpus=_whole(values.get("cpu")),
+        nodes=_whole(values.get("node")),
+        mem_mb=_whole(values.get("mem")),
+    )
+
+
+def gres(text: str) -> Tres:
+    """Read ``gpu:a100:4``, ``gres:gpu:4``, ``gpu:4(IDX:0-3)`` or ``gpu`` (one), commas between several."""
+    typed: dict[str, float] = {}
+    plain = 0.0
+    found = False
+    for part in re.split(r",(?![^(]*\))", text.strip()):
+        match = _GRES.fullmatch(part.strip())
+        if match is None:
+            continue
+        found = True
+        count = float(match[2] or 1) * _TIMES[(match[3] or "").upper()]
+        if match[1]:
+            typed[match[1].lower()] = typed.get(match[1].lower(), 0.0) + count
+        else:
+            plain += count
+    if not found:
+        return Tres(gpus=0.0 if text.strip() not in {"", "0", "(null)", "N/A"} else None)
+    gpus = _count(typed, plain + sum(typed.values()))
+    shared = any(_MIG.search(name) for name in typed)
+    return Tres(gpus=gpus, gpu_type=",".join(sorted(typed)) or None, shared=shared)
+
+
+def req_mem(text: str) -> tuple[float | None, str]:
+    """Read ReqMem: ``16G`` for the whole job, before 21.08 ``4000Mc`` a core or ``31000Mn`` a node.
+
+    Returns:
+        (MiB or None, ``job`` | ``core`` | ``node``).
+    """
+    text = text.strip()
+    size = _number(text.rstrip("cn"), memory=True)
+    per = {"c": "core", "n": "node"}.get(text[-1:], "job")
+    return (None if size is None or not 0 < size < _MOST_MB else size), per
+
+
+def _number(text: str, *, memory: bool) -> float | None:
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None or float(match[1]) >= _UNKNOWN:
+        return None
+    unit = match[2].upper()
+    return float(match[1]) * (_MB[unit] if memory else 1000.0 ** "KMGTPE".index(unit) * 1000 if unit else 1)
+
+
+def _count(typed: dict[str, float], untyped: float | None) -> float | None:
+    share = sum(count * _share(name) for name, count in typed.items())
+    rest = max(0.0, untyped - sum(typed.values())) if untyped is not None else 0.0
+    gpus = share + rest
+    return gpus if gpus <= _MOST_GPUS else None
+
+
+def _share(name: str) -> float:
+    """What part of a GPU one device of this type is."""
+    match = _MIG.search(name)
+    if match is None:
+        return 1.0
+    slices, size = int(match[1]), int(match[2])
+    return min(1.0, slices / (_A30_SLICES if (slices, size) in _A30 else _SLICES))
+
+
+def _whole(value: float | None) -> int | None:
+    return round(value) if value is not None and value < 2**31 else None

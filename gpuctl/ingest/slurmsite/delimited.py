@@ -1,0 +1,71 @@
+"""Tables that Slurm's commands print with ``-P`` or ``-p``: a header, and a delimiter that nothing escapes."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from gpuctl.ingest.lines import RowError
+
+DELIMITERS = ("\x1f", "|", "\t", ";", ",", "^", "~", "\x1e", "\x01")
+_NAME = re.compile(r"[A-Za-z][\w ().:/%-]*")
+
+
+class Layout(NamedTuple):
+    """How the rows of a table are written.
+
+    Attributes:
+        delimiter: between cells.
+        columns: names in lower case, without blanks and underscores.
+        trailing: whether a delimiter ends every row (``-p``).
+    """
+
+    delimiter: str
+    columns: tuple[str, ...]
+    trailing: bool = False
+
+
+def layout_of(line: str) -> Layout | None:
+    """Take a line for a header; None if it is none."""
+    for delimiter in DELIMITERS:
+        if delimiter in line:
+            cells = [cell.strip() for cell in line.split(delimiter)]
+            trailing = cells[-1] == ""
+            names = cells[:-1] if trailing else cells
+            if names and all(_NAME.fullmatch(name) for name in names):
+                plain = tuple(name.lower().replace(" ", "").replace("_", "") for name in names)
+                return Layout(delimiter, plain, trailing)
+            return None
+    return None
+
+
+def header_in(head: bytes) -> tuple[str, ...]:
+    """Column names of the first line of a file's beginning, empty where that is no header."""
+    first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:10_000]
+    found = layout_of(first.decode("utf-8", "replace").rstrip("\r"))
+    return found.columns if found else ()
+
+
+def cells_of(line: str, layout: Layout, free: str | None) -> dict[str, str]:
+    """Split a row; surplus delimiters belong to the one column that holds free text.
+
+    Args:
+        line: the row.
+        layout: as the header has it.
+        free: name of the column with free text; None where there is none.
+
+    Raises:
+        RowError: the number of cells does not fit.
+    """
+    columns = layout.columns
+    cells = line.split(layout.delimiter)
+    if layout.trailing and cells[-1].strip() == "":
+        cells.pop()
+    surplus = len(cells) - len(columns)
+    if surplus > 0 and free in columns:
+        at = columns.index(free)
+        cells = [*cells[:at], layout.delimiter.join(cells[at : at + surplus + 1]), *cells[at + surplus + 1 :]]
+        surplus = 0
+    if surplus:
+        raise RowError(f"not {len(columns)} columns as in the header")
+    return dict(zip(columns, (cell.strip() for cell in cells), strict=True))

@@ -1,0 +1,138 @@
+"""Makes jobs, attempts, containers and placements of all that the sources of a cluster say of its applications.
+
+Facts are kept as each source gave them (``yarn_facts``); the rows of a job are made anew whenever a source that says
+something of it came or went, or the clock or the queue names were found to be others. So the pieces may arrive in any
+order, overlap, or be replaced.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from gpuctl.ingest.jobrows import add_queues
+from gpuctl.ingest.yarn import merge_sql as sql
+from gpuctl.ingest.yarn.clock import find_clock
+from gpuctl.ingest.yarn.events import Change, machine_events
+from gpuctl.ingest.yarn.quotas import fill_quotas
+from gpuctl.ingest.yarn.rows import ATTEMPT_COLUMNS, JOB_COLUMNS, attempt_rows, job_rows
+
+if TYPE_CHECKING:
+    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.yarn.clock import Clock
+
+_TEMPORARY = (
+    *("yarn_stale", "yarn_seen", "yarn_told", "yarn_containers", "yarn_gang_members", "yarn_jobs", "yarn_attempts"),
+)
+
+
+def refresh(sink: Sink) -> None:
+    """Make the rows of every job anew whose facts have changed since they were made.
+
+    Args:
+        sink: of the source that was just read; its facts are written already.
+    """
+    cluster: dict[str, object] = {"cluster": sink.cluster}
+    fill_quotas(sink)
+    clock, paths = find_clock(sink), _queue_paths(sink)
+    offsets = [(stamp.isoformat(), ahead) for stamp, ahead in clock.offsets]
+    restarts = [stamp.isoformat() for stamp in sink.query(sql.RESTARTS, cluster)["ts"]]
+    context = json.dumps([clock.zone, offsets, clock.assumed, sorted(paths.items()), restarts])
+    sink.execute(sql.STALE, {**cluster, "context": context})
+    if not sink.query("SELECT 1 AS one FROM yarn_stale LIMIT 1").height:
+        sink.execute("DROP TABLE yarn_stale")
+        return
+    for table in sql.FORGET:
+        # one of the names above; no part of this text is input
+        sink.execute(
+            f"DELETE FROM {table} WHERE cluster = $cluster AND job IN (SELECT job FROM yarn_stale)",  # noqa: S608
+            cluster,
+        )
+    _gather(sink, clock)
+    sink.execute(sql.INSERT_CONTAINERS, cluster)
+    sink.execute(sql.PLACEMENTS, cluster)
+    sink.execute(sql.FIELD_SOURCES, cluster)
+    sink.execute(sql.SEEN_MACHINES, cluster)
+    _tell_machine_events(sink)
+    attempts = attempt_rows(sink.query(sql.ATTEMPT_ROWS))
+    jobs = job_rows(sink.query(sql.JOB_ROWS), attempts, paths, clock.quirk)
+    sink.insert("attempts", attempts.select(ATTEMPT_COLUMNS))
+    sink.insert("jobs", jobs.select(JOB_COLUMNS))
+    sink.execute(sql.BUILT, {**cluster, "context": context})
+    _name_queues(sink)
+    for table in _TEMPORARY:
+        sink.execute(f"DROP TABLE {table}")
+    _span(sink)
+
+
+def _gather(sink: Sink, clock: Clock) -> None:
+    told: dict[str, object] = {"cluster": sink.cluster}
+    if clock.zone is not None:
+        told["zone"] = clock.zone
+    else:
+        told["ahead"] = [ahead for _, ahead in clock.offsets]
+        if len(clock.offsets) > 1:
+            told["stamps"] = [stamp for stamp, _ in clock.offsets]
+    sink.execute(sql.facts(zone=clock.zone is not None, offsets=len(clock.offsets)), told)
+    for statement in (sql.JOBS, sql.TOLD, sql.CONTAINERS, sql.GANGS, sql.ATTEMPTS):
+        sink.execute(statement)
+
+
+def _tell_machine_events(sink: Sink) -> None:
+    """Make the machine events of the cluster anew where what is said of its machines or its clock has changed."""
+    import polars as pl
+
+    if not sink.query(f"SELECT 1 AS one FROM yarn_stale WHERE {sql.MANAGER}").height:  # noqa: S608
+        return
+    sink.execute("DELETE FROM machine_events WHERE cluster = $cluster", {"cluster": sink.cluster})
+    events = machine_events(Change(*row) for row in sink.query(sql.CHANGES).iter_rows())
+    if events:
+        time = pl.Datetime("us", "UTC")
+        schema: dict[str, pl.DataType | type[pl.DataType]] = {
+            **{"machine": pl.String, "from_ts": time, "to_ts": time},
+            **{"state": pl.String, "reason": pl.String, "source": pl.Int32},
+        }
+        sink.insert("machine_events", pl.DataFrame(events, schema, orient="row"))
+
+
+def _queue_paths(sink: Sink) -> dict[str, str]:
+    """Last part of a queue's path -> the path, of those queues that a scheduler dump gave a parent to."""
+    rows = sink.query(
+        "SELECT regexp_extract(queue, '[^.]*$') AS leaf, any_value(queue) AS path FROM queues "
+        "WHERE cluster = $cluster AND parent IS NOT NULL GROUP BY leaf HAVING count(*) = 1",
+        {"cluster": sink.cluster},
+    )
+    return dict(rows.iter_rows())
+
+
+def _name_queues(sink: Sink) -> None:
+    """Add the queues of jobs, and forget those that no scheduler dump named and no job is in any more."""
+    jobs = sink.query(
+        "SELECT DISTINCT queue FROM jobs WHERE cluster = $cluster AND queue IS NOT NULL", {"cluster": sink.cluster}
+    )
+    sink.execute(
+        "DELETE FROM queues WHERE cluster = $cluster AND parent IS NULL AND quota_source IS NULL AND queue <> 'root' "
+        "AND queue NOT IN (SELECT queue FROM jobs WHERE cluster = $cluster AND queue IS NOT NULL)",
+        {"cluster": sink.cluster},
+    )
+    add_queues(sink, jobs["queue"].to_list())
+
+
+def _span(sink: Sink) -> None:
+    """Find the span of the cluster anew: times of earlier sources may have moved with the clock."""
+    sink.execute(
+        """
+        UPDATE clusters SET first_ts = low, last_ts = high
+        FROM (SELECT min(low) AS low, max(high) AS high
+              FROM (SELECT min(least(submit_ts, start_ts, end_ts)) AS low,
+                           max(greatest(submit_ts, start_ts, end_ts)) AS high FROM jobs WHERE cluster = $cluster
+                    UNION ALL
+                    SELECT min(least(queued_ts, start_ts, end_ts)), max(greatest(queued_ts, start_ts, end_ts))
+                    FROM attempts WHERE cluster = $cluster
+                    UNION ALL SELECT min(ts), max(ts) FROM machine_samples WHERE cluster = $cluster
+                    UNION ALL SELECT min(ts), max(ts) FROM gpu_samples WHERE cluster = $cluster
+                    UNION ALL SELECT min(ts), max(ts) FROM host_util WHERE cluster = $cluster))
+        WHERE cluster = $cluster
+        """,
+        {"cluster": sink.cluster},
+    )

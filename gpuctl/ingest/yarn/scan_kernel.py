@@ -1,0 +1,194 @@
+"""The compiled scanner of YARN's logs: bytes in, the places of the few lines worth reading out.
+
+Most bytes of a ResourceManager log say nothing about jobs. The scanner looks at the date at the front of each line
+and at the first bytes of its message, and at nothing else. The same source runs uncompiled with
+``NUMBA_DISABLE_JIT=1``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.trace.jit import compiled
+
+_LF, _CR, _SPACE, _TAB, _COLON = 10, 13, 32, 9, 58
+NO_DATE = np.int64(-1) << 62
+
+
+@compiled
+def _two(buf, at):  # type: ignore[no-untyped-def]
+    """The number in two digits, or -1000 where they are none."""
+    high, low = np.int64(buf[at]) - 48, np.int64(buf[at + 1]) - 48
+    return high * 10 + low if 0 <= high <= 9 and 0 <= low <= 9 else np.int64(-1000)
+
+
+@compiled
+def _millis(year, month, day, hour, minute, second):  # type: ignore[no-untyped-def]
+    """Milliseconds since 1970 on the clock of the stamp; NO_DATE where there is no such time."""
+    if month < 1 or month > 12 or day < 1 or hour < 0 or minute < 0 or second < 0:
+        return NO_DATE
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    longest = 31 if month in (1, 3, 5, 7, 8, 10, 12) else 30
+    if month == 2:
+        longest = 29 if leap else 28
+    if day > longest or hour > 23 or minute > 59 or second > 59:
+        return NO_DATE
+    # days since 1970-01-01, counting years from March so that the leap day comes last
+    y = year - 1 if month <= 2 else year
+    m = month + 9 if month <= 2 else month - 3
+    days = 365 * y + y // 4 - y // 100 + y // 400 + (153 * m + 2) // 5 + day - 1 - 719468
+    return ((days * 24 + hour) * 60 + minute) * 60000 + second * 1000
+
+
+@compiled
+def _date(buf, at, end):  # type: ignore[no-untyped-def]
+    """(milliseconds since 1970 on the stamp's own clock, where the stamp ends) of a line; NO_DATE where it has none."""
+    none = (NO_DATE, at)
+    if end - at < 18 or buf[at] < 48 or buf[at] > 57:
+        return none
+    if buf[at + 2] == 47:  # 18/08/22 07:21:56
+        if buf[at + 5] != 47 or buf[at + 8] != _SPACE or buf[at + 11] != _COLON or buf[at + 14] != _COLON:
+            return none
+        year, month, day = 2000 + _two(buf, at), _two(buf, at + 3), _two(buf, at + 6)
+        return _millis(year, month, day, _two(buf, at + 9), _two(buf, at + 12), _two(buf, at + 15)), at + 17
+    if end - at < 24 or buf[at + 4] != 45 or buf[at + 7] != 45 or (buf[at + 10] != _SPACE and buf[at + 10] != 84):
+        return none
+    if buf[at + 13] != _COLON or buf[at + 16] != _COLON or (buf[at + 19] != 44 and buf[at + 19] != 46):
+        return none
+    third = np.int64(buf[at + 22]) - 48
+    fraction = _two(buf, at + 20) * 10 + third
+    year = _two(buf, at) * 100 + _two(buf, at + 2)
+    if year < 1971 or fraction < 0 or third < 0 or third > 9:
+        return none
+    whole = _millis(
+        year, _two(buf, at + 5), _two(buf, at + 8), _two(buf, at + 11), _two(buf, at + 14), _two(buf, at + 17)
+    )
+    return (whole + fraction if whole != NO_DATE else whole), at + 23
+
+
+@compiled
+def _message(buf, at, end):  # type: ignore[no-untyped-def]
+    """Where the message of a line begins, the date being before `at`; `end` where no logger is found.
+
+    The layouts are ``LEVEL logger: message``, ``LEVEL [thread] logger: message`` and
+    ``LEVEL  [thread] logger (File.java:method(12)) - message``.
+    """
+    i = at
+    while i < end and buf[i] == _SPACE:
+        i += 1
+    while i < end and buf[i] != _SPACE:  # the level
+        i += 1
+    while i < end and buf[i] == _SPACE:
+        i += 1
+    if i < end and buf[i] == 91:  # [thread]
+        while i + 1 < end and not (buf[i] == 93 and buf[i + 1] == _SPACE):
+            i += 1
+        i += 1
+        while i < end and buf[i] == _SPACE:
+            i += 1
+    while i < end and buf[i] != _SPACE:  # the logger
+        i += 1
+    if i >= end:
+        return end
+    if buf[i - 1] == _COLON:
+        return i + 1
+    if buf[i + 1] == 40:
+        last = min(end - 3, i + 300)
+        while i < last:
+            if buf[i] == _SPACE and buf[i + 1] == 45 and buf[i + 2] == _SPACE:
+                return i + 3
+            i += 1
+    return end
+
+
+@compiled
+def _kind(buf, at, end, marks, ends):  # type: ignore[no-untyped-def]
+    """The number of the mark that stands at `at`, or after the first word as `scan` has it; -1 for none."""
+    second = at
+    while second < end and buf[second] != _SPACE:
+        second += 1
+    an_id = end - at > 12 and (buf[at] == 97 or buf[at] == 99) and (buf[at + 1] == 112 or buf[at + 1] == 111)
+    for k in range(ends.size):
+        start = ends[k - 1] if k else 0
+        i = at
+        if marks[start] == _TAB:
+            start += 1
+            i = second
+        elif marks[start] == _SPACE:
+            if not an_id:
+                continue
+            i = second
+        length = ends[k] - start
+        if i + length > end or buf[i] != marks[start]:
+            continue
+        same = True
+        for j in range(length):
+            if buf[i + j] != marks[start + j]:
+                same = False
+                break
+        if same:
+            return k
+    return -1
+
+
+@compiled
+def gather(buf, starts, ends, out):  # type: ignore[no-untyped-def]
+    """Copy stretches of `buf` one after the other into `out`, which has room for just them."""
+    to = 0
+    for k in range(starts.size):
+        for i in range(starts[k], ends[k]):
+            out[to] = buf[i]
+            to += 1
+
+
+@compiled
+def scan(buf, marks, ends):  # type: ignore[no-untyped-def]
+    """Find the lines worth reading.
+
+    Args:
+        buf: uint8 array of whole lines; the last may lack its line end.
+        marks: uint8 array, the beginnings of messages that are wanted, one after the other. One that begins with a
+            blank stands after the first word of the message, which is an id of an application, attempt or container;
+            one that begins with a TAB and a blank stands after a first word of any kind.
+        ends: int64 array, where in `marks` each of them ends.
+
+    Returns:
+        found; int64[6, >= found], for each line found: line (0-based), start, message, end (into buf; without the
+        line end), kind (number of the mark), millis (of the line's date, on its own clock); then how many
+        lines have a date, how many lines there are, and how many of them that are not blank come before the first
+        dated one.
+    """
+    n = buf.size
+    room = 1024
+    out = np.empty((6, room), np.int64)
+    found = lines = dated = before_text = 0
+    at = 0
+    while at < n:
+        end = at
+        while end < n and buf[end] != _LF:
+            end += 1
+        stop = end - 1 if end > at and buf[end - 1] == _CR else end
+        millis, after = _date(buf, at, stop)
+        if millis == NO_DATE:
+            if dated == 0:
+                before_text += stop > at
+        else:
+            dated += 1
+            message = _message(buf, after, stop)
+            kind = _kind(buf, message, stop, marks, ends) if message < stop else -1
+            if kind >= 0:
+                if found == room:
+                    room *= 2
+                    more = np.empty((6, room), np.int64)
+                    more[:, :found] = out
+                    out = more
+                out[0, found] = lines
+                out[1, found] = at
+                out[2, found] = message
+                out[3, found] = stop
+                out[4, found] = kind
+                out[5, found] = millis
+                found += 1
+        lines += 1
+        at = end + 1
+    return found, out, dated, lines, before_text

@@ -1,0 +1,24 @@
+-- title: Servers and racks of a gang
+-- section: locality
+-- question: On how many servers and leaf switches are gangs put, and how many would do?
+-- population: {gang_delays} attempts of 2 and more GPUs with a known wait. Racks (leaf switches): {rack_note}. The fewest racks are those that hold the GPUs if they were empty, the largest ones of the machines that the attempt may use.
+-- needs: placements
+-- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size
+-- column: attempts | attempts | how many
+-- column: servers_mean | servers | mean number of servers
+-- column: excess_servers | servers | mean number over the fewest that can hold the gang
+-- column: at_fewest_pct | % | on the fewest servers
+-- column: racks_known | attempts | attempts of which the rack of every server is known
+-- column: racks_mean | racks | their mean number of racks or leaf switches
+-- column: excess_racks | racks | mean number over the fewest that can hold the gang
+-- column: one_rack_pct | % | share of them in one rack
+SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS attempts,
+       avg(servers) AS servers_mean, avg(servers - fewest_servers) AS excess_servers,
+       100.0 * count(*) FILTER (servers <= fewest_servers) / count(*) AS at_fewest_pct,
+       count(racks) AS racks_known, avg(racks) AS racks_mean, avg(racks - fewest_racks) AS excess_racks,
+       100.0 * count(*) FILTER (racks = 1) / nullif(count(racks), 0) AS one_rack_pct
+FROM base_delays
+WHERE gpus >= 2
+GROUP BY GROUPING SETS ((size_bucket), ())
+HAVING count(*) > 0
+ORDER BY grouping(size_bucket), list_position(['2-4', '5-8', '>8'], size_bucket)

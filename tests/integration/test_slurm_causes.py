@@ -1,0 +1,143 @@
+"""Why jobs of Slurm waited: a few jobs worked out by hand, and a real cluster whose every job's purpose is known."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuctl.analyze.run import Options, analyze
+from gpuctl.ingest.load import ingest
+from gpuctl.trace.store import Store
+from tests.slurm_forms import SHARED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuctl.core.results import Analysis
+
+LAB = SHARED / "22.05.8"
+HEADER = "JobIDRaw|Partition|State|Submit|Eligible|Start|End|Priority|Reason|AllocTRES|NNodes|NodeList"
+# submitted, eligible, started, ended, priority, reason, GPUs, nodes; two machines of which no file says how many GPUs
+JOBS = {
+    "1": (0, 0, 0, 100, 10, "None", 4, "n1"),
+    "2": (0, 0, 0, 38, 10, "None", 4, "n2"),
+    # n2 has 4 free from 38 on, but for 5 s of job 5 and 5 s of job 6: 28 + 10 s capacity, 52 s behind job 4
+    "3": (10, 10, 100, 150, 100, "None", 4, "n1"),
+    "4": (30, 30, 150, 180, 200, "None", 8, "n[1-2]"),
+    "5": (40, 40, 60, 65, 5, "None", 1, "n2"),
+    "6": (40, 40, 70, 75, 5, "QOSMaxGRESPerUser", 1, "n2"),
+    "7": (200, 200, 207, 210, 5, "None", 1, "n2"),
+    "8": (300, 345, 345, 350, 5, "BeginTime", 1, "n2"),
+    "9": (300, 310, 320, 330, 5, "Resources", 1, "n2"),
+}
+REQUEUED = (("REQUEUED", 300, 300, 300, 310, 5, "None", 1, "n1"), ("COMPLETED", 310, 431, 431, 440, 5, "None", 1, "n1"))
+BEGIN = 1_790_000_000
+
+
+def record(job: str, state: str, *fields: Any) -> str:
+    *times, priority, reason, gpus, nodes = fields
+    stamps = "|".join(str(BEGIN + second) for second in times)
+    return f"{job}|gpu|{state}|{stamps}|{priority}|{reason}|gres/gpu={gpus}|{2 if '[' in nodes else 1}|{nodes}"
+
+
+def rows(result: Analysis, table: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+    found = result.table(table).frame.to_dicts()
+    return {(*(v for v in row.values() if isinstance(v, str)),): row for row in found}
+
+
+@pytest.fixture
+def by_hand(tmp_path: Path) -> Analysis:
+    lines = [HEADER, *(record(job, "COMPLETED", *fields) for job, fields in JOBS.items())]
+    lines += [record("10", *fields) for fields in REQUEUED]
+    (tmp_path / "sacct.txt").write_text("\n".join(lines) + "\n")
+    db = tmp_path / "x.duckdb"
+    assert not ingest([tmp_path / "sacct.txt"], db).failed
+    with Store(db) as store:
+        return analyze(store, Options())
+
+
+def test_waits_worked_out_by_hand(by_hand: Analysis) -> None:
+    found = {(row["job"], row["attempt"]): row for row in by_hand.table("queue_delays").frame.to_dicts()}
+    causes = ("ineligible_s", "fair_share_s", "capacity_s", "fragmentation_s", "scheduler_s")
+    assert {key: [row[cause] for cause in causes] for key, row in found.items() if row["wait_s"]} == {
+        ("3", 0): [0, 0, 38, 0, 52],
+        ("4", 0): [0, 0, 120, 0, 0],
+        ("5", 0): [0, 0, 0, 0, 20],
+        ("6", 0): [0, 0, 0, 0, 30],
+        ("7", 0): [0, 0, 0, 0, 7],
+        ("8", 0): [45, 0, 0, 0, 0],
+        ("9", 0): [10, 0, 0, 0, 10],
+        ("10", 1): [121, 0, 0, 0, 0],
+    }
+    free = rows(by_hand, "delay_while_free")
+    assert {key: (row["attempts"], round(row["hours"] * 3600)) for key, row in free.items()} == {
+        ("priority", "replay"): (2, 72),
+        ("quota", "reason"): (1, 30),
+        ("not told", "neither"): (2, 17),
+    }
+    before = rows(by_hand, "delay_before_eligible")
+    assert {key: (row["attempts"], round(row["hours"] * 3600)) for key, row in before.items()} == {
+        ("requeue_backoff", "attempt number"): (1, 121),
+        ("begin_time", "accounting", "BeginTime"): (1, 45),
+        ("not told", "Resources"): (1, 10),
+    }
+
+
+def test_machines_and_partitions_that_no_file_tells_are_inferred_and_said_to_be(by_hand: Analysis) -> None:
+    overview = by_hand.table("overview").frame.to_dicts()[0]
+    assert (overview["machines"], overview["gpus"], overview["gpus_labelled"]) == (2, 8, None)
+    assert any("the GPUs of 2 machines are inferred" in warning for warning in by_hand.warnings)
+    assert any("the machines of 1 partitions are inferred" in warning for warning in by_hand.warnings)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Analysis]:
+    """The real cluster with samples of its queue, and without."""
+    if not LAB.is_dir():
+        pytest.skip("the real files are not on this machine")
+    site = [LAB / name for name in ("sacct_XD_P_delim.txt", "scontrol_node.txt", "slurm.conf", "topology.conf")]
+    samples = [LAB / "squeue_samples.txt.gz", LAB / "sacctmgr_event.txt"]
+    found = {}
+    for name, files in (("sampled", site + samples), ("alone", site)):
+        db = tmp_path_factory.mktemp(name) / "x.duckdb"
+        assert not ingest(files, db).failed
+        with Store(db) as store:
+            found[name] = analyze(store, Options(sections=("delays", "locality")))
+    return found
+
+
+# what each scenario of the lab is about (manifest.jsonl); preempted, failed and requeued jobs wait for a back-off
+_KINDS = {
+    **{"hold": 2, "begin_time": 1, "dependency": 7, "array_throttle": 19, "requeue_backoff": 9},
+    # tasks of arrays without a throttle, which become eligible when the scheduler next looks, a second later
+    "not told": 17,
+}
+
+
+@pytest.mark.parametrize("name", ["sampled", "alone"])
+def test_what_kept_the_labs_jobs_from_being_eligible(lab: dict[str, Analysis], name: str) -> None:
+    scenarios = {
+        line["jobid"]: line["scenario"] for line in map(json.loads, (LAB / "manifest.jsonl").read_text().splitlines())
+    }
+    assert {"begin", "array-throttle", "held-by-user", "held-by-admin"} <= set(scenarios.values())
+    frame = lab[name].table("delay_before_eligible").frame
+    totals: dict[str, int] = {}
+    for row in frame.to_dicts():
+        totals[row["category"]] = totals.get(row["category"], 0) + row["attempts"]
+    assert totals == _KINDS
+
+
+def test_what_the_replay_calls_priority_slurm_called_so_too(lab: dict[str, Analysis]) -> None:
+    """Of the samples that the replay puts behind a higher priority, Slurm gave that reason for 94.8 %."""
+    priority = rows(lab["sampled"], "delay_while_free")["priority", "replay"]
+    assert priority["samples"] > 5000
+    assert priority["agree_pct"] > 90
+
+
+def test_locality_in_leaf_switches(lab: dict[str, Analysis]) -> None:
+    whole = rows(lab["alone"], "locality_by_size")["all",]
+    assert whole["racks_known"] == whole["attempts"] == 186
+    assert whole["racks_mean"] == pytest.approx(1.06, abs=0.01)
+    assert "5 from the logs" in lab["alone"].table("locality_by_size").population

@@ -1,0 +1,180 @@
+"""``scontrol show job -d``: exact placements in the place of estimates."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuctl.ingest.slurmsite.reconcile import reconcile
+from tests.philly_log import load, load_into, new_store
+from tests.slurm_site import CLUSTER, DETAIL, PLACE, Loose, real, site_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gpuctl.trace.store import Store
+
+FORMAT = site_format("job_detail")
+BLOCK = DETAIL.replace(" UserId=alice", "\n   UserId=alice").replace("   Nodes=", "\n     Nodes=") + "\n"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with new_store(tmp_path) as opened:
+        yield opened
+
+
+def kept(text: str | bytes) -> Loose:
+    sink = Loose()
+    load_into(sink, FORMAT, text)
+    return sink
+
+
+def told(sink: Loose) -> list[tuple[str, str, float, list[int] | None]]:
+    rows = sink.tables.get("exact_placements", [])
+    return [(r["job"], r["machine"], r["gpus"], r["gpu_indices"]) for r in rows]
+
+
+EXPECTED = [("123", "gpu007", 4.0, [0, 1, 2, 3]), ("123", "gpu008", 2.0, [0, 2])]
+
+
+@pytest.mark.parametrize("text", [DETAIL, BLOCK, DETAIL.replace("JobId=123 ", "JobId=123 ArrayJobId=7 ArrayTaskId=1 ")])
+def test_gpus_of_every_machine(text: str) -> None:
+    sink = kept(text)
+    assert told(sink) == EXPECTED
+    assert (sink.rows_in, sink.rejects) == (1, [])
+    row = sink.tables["exact_placements"][0]
+    assert row["start_ts"].strftime("%H:%M:%S") == "21:05:54"
+    assert FORMAT.sniff("x", text.encode())
+
+
+def test_groups_of_machines_have_the_same_gpus() -> None:
+    text = DETAIL.replace("Nodes=gpu007 CPU_IDs=0", "Nodes=gpu[005-006] CPU_IDs=0-1")
+    assert told(kept(text))[:2] == [("123", "gpu005", 4.0, [0, 1, 2, 3]), ("123", "gpu006", 4.0, [0, 1, 2, 3])]
+
+
+def test_a_record_that_repeats_is_stored_once() -> None:
+    sink = kept(DETAIL * 3)
+    assert (sink.rows_in, told(sink)) == (3, EXPECTED)
+
+
+def test_records_without_gpus_are_loaded_and_store_nothing() -> None:
+    ended = DETAIL.replace("gpu:v100:4(IDX:0-3)", "").replace("gpu:v100:2(IDX:0,2)", "")
+    sink = kept(ended)
+    assert (sink.rows_loaded, sink.tables) == (1, {})
+
+
+def test_a_name_on_two_lines() -> None:
+    sink = kept(DETAIL.replace("JobName=a ", "JobName=a\nline ") + DETAIL.replace("JobId=123", "JobId=124"))
+    assert (sink.rows_in, [job for job, *_ in told(sink)]) == (2, ["123", "123", "124", "124"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("IDX:0-3", "IDX:0-99999", "GPU indices"),
+        ("Nodes=gpu007", "Nodes=gpu[1-999999999999]", "more than 65536 names"),
+        ("StartTime=2026", "StartTime=x", "time is neither"),
+        (" UserId=alice(1001)", "", "no job record"),
+    ],
+)
+def test_records_that_cannot_be_read(old: str, new: str, reason: str) -> None:
+    sink = kept(DETAIL.replace(old, new).replace("a UserId=x b", "a b") + DETAIL)
+    assert [n for n, _, _ in sink.rejects] == [1]
+    assert reason in sink.reasons[0]
+    assert told(sink) == EXPECTED
+
+
+def estimates(store: Store, *placed: tuple[str, float], start: str = "21:05:54", gpus: float = 6) -> None:
+    store.execute(
+        "INSERT INTO attempts (cluster, job, attempt, queued_ts, start_ts, state, gpus, servers, quirks, source) "
+        "VALUES "
+        f"('{CLUSTER}', '123', 0, '2026-11-20 21:04:00+00', '2026-11-20 21:04:10+00', 'preempted', {gpus}, 2, [], 9), "
+        f"('{CLUSTER}', '123', 1, '2026-11-20 21:05:08+00', '2026-11-20 {start}+00', 'completed', {gpus}, 2, [], 9)"
+    )
+    for attempt in (0, 1):
+        for machine, count in placed:
+            store.execute(
+                "INSERT INTO placements (cluster, job, attempt, machine, gpus, source, estimated) "
+                "VALUES (?, ?, ?, ?, ?, 9, true)",
+                [CLUSTER, "123", attempt, machine, count],
+            )
+
+
+def placements(store: Store) -> list[tuple[Any, ...]]:
+    return store.frame(
+        "SELECT attempt, machine, gpus, gpu_indices, estimated, source FROM placements ORDER BY attempt, machine"
+    ).rows()
+
+
+UNTOUCHED = [(0, "gpu007", 3.0, None, True, 9), (0, "gpu008", 3.0, None, True, 9)]
+EXACT = [(1, "gpu007", 4.0, [0, 1, 2, 3], False, 9), (1, "gpu008", 2.0, [0, 2], False, 9)]
+EVEN = (("gpu007", 3.0), ("gpu008", 3.0))
+
+
+@pytest.mark.parametrize("jobs_first", [True, False])
+def test_estimates_of_that_attempt_alone_are_replaced(jobs_first: bool, store: Store) -> None:
+    if jobs_first:
+        estimates(store, *EVEN)
+    sink = load(FORMAT, DETAIL, store, **PLACE)
+    if not jobs_first:
+        estimates(store, *EVEN)
+        reconcile(sink)
+    assert placements(store) == UNTOUCHED + EXACT
+    assert store.frame("SELECT job, field, source FROM field_sources").rows() == [("123", "placements", 1)]
+    reconcile(sink)
+    assert placements(store) == UNTOUCHED + EXACT
+    assert store.value("SELECT count(*) FROM field_sources") == 1
+
+
+def test_a_start_that_was_reset_is_found_by_its_submission(store: Store) -> None:
+    estimates(store, *EVEN, start="21:06:20")
+    load(FORMAT, DETAIL, store, **PLACE)
+    assert placements(store) == UNTOUCHED + EXACT
+
+
+def test_what_does_not_add_up_stays_an_estimate(store: Store) -> None:
+    estimates(store, *EVEN, gpus=8)
+    load(FORMAT, DETAIL, store, **PLACE)
+    assert all(row[4] for row in placements(store))
+
+
+def test_other_machines_stay_an_estimate(store: Store) -> None:
+    estimates(store, ("gpu001", 3.0), ("gpu008", 3.0))
+    load(FORMAT, DETAIL, store, **PLACE)
+    assert all(row[4] for row in placements(store))
+
+
+def test_two_records_of_one_attempt_that_differ_stay_an_estimate(store: Store) -> None:
+    estimates(store, *EVEN)
+    load(FORMAT, DETAIL + DETAIL.replace("IDX:0-3", "IDX:4-7"), store, **PLACE)
+    assert all(row[4] for row in placements(store))
+
+
+def test_the_newest_source_counts(store: Store) -> None:
+    estimates(store, *EVEN)
+    load(FORMAT, DETAIL.replace("IDX:0-3", "IDX:4-7"), store, **PLACE, source=1)
+    load(FORMAT, DETAIL, store, **PLACE, source=2)
+    assert [row[4] for row in placements(store)] == [True, True, False, False]
+
+
+def test_an_attempt_without_any_placement_gets_them(store: Store) -> None:
+    estimates(store)
+    load(FORMAT, DETAIL, store, **PLACE)
+    assert placements(store) == EXACT
+
+
+def test_the_real_details() -> None:
+    detail = kept(gzip.decompress(real("22.05.8", "scontrol_job_detail.txt.gz").read_bytes()))
+    assert (detail.rows_in, detail.rejects) == (289, [])
+    assert [row[1:] for row in told(detail) if row[0] == "123"] == [
+        ("gpu007", 4.0, [0, 1, 2, 3]),
+        ("gpu008", 2.0, [0, 1]),
+    ]
+    assert all(indices is not None and len(indices) == gpus for _, _, gpus, indices in told(detail))
+    every = kept(gzip.decompress(real("22.05.8", "scontrol_job_oneline.txt.gz").read_bytes()))
+    # two jobs have a line end in their names
+    assert (every.rows_in, every.rejects) == (461, [])

@@ -1,0 +1,135 @@
+"""Asking a ResourceManager over REST: here one that we play ourselves."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.ingest.load import ingest
+from gpuctl.ingest.yarn.live import WHAT, fetch
+from tests.unit.ingest.yarn import cluster as y
+from tests.unit.ingest.yarn.test_dumps import capacity_scheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ANSWERS = {
+    "/ws/v1/cluster/info": b'{"clusterInfo":{}}',
+    "/ws/v1/cluster/apps": y.rest_apps(y.everything()),
+    "/ws/v1/cluster/nodes": b'{"nodes":{"node":[{"nodeHostName":"n1","state":"RUNNING"}]}}',
+    "/ws/v1/cluster/scheduler": capacity_scheduler(),
+    "/ws/v1/cluster/metrics": b'{"clusterMetrics":{}}',
+}
+Answer = tuple[int, dict[str, str], bytes]
+
+
+class Manager(BaseHTTPRequestHandler):
+    """Answers as told."""
+
+    special: ClassVar[dict[str, Answer]] = {}
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        path = self.path.removeprefix("/proxied")
+        status, headers, body = self.special.get(path, (200, {}, ANSWERS.get(path, b"")))
+        self.send_response(status)
+        for name, value in ({"Content-Length": str(len(body))} | headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def manager() -> Iterator[str]:
+    Manager.special.clear()
+    Manager.asked.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Manager)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def now() -> datetime:
+    return datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("path", ["", "/", "/proxied"])
+def test_answers_become_files_that_can_be_ingested(manager: str, tmp_path: Path, path: str) -> None:
+    files = fetch(manager + path, tmp_path / "answers", now=now)
+    assert [file.name for file in files] == [f"yarn-{what}-20240102T030405Z.json" for what in WHAT]
+    assert [file.read_bytes() for file in files] == list(ANSWERS.values())
+    assert not ingest([tmp_path / "answers"], tmp_path / "s.duckdb", cluster="c").failed
+    assert y.frame(tmp_path / "s.duckdb", "SELECT * FROM jobs").height == 4
+    assert y.row(tmp_path / "s.duckdb", "SELECT quota_gpus AS q FROM queues WHERE queue = 'root.prod.gpu'")["q"] == 12
+
+
+def test_redirections_stay_on_the_host(manager: str, tmp_path: Path) -> None:
+    Manager.special["/ws/v1/cluster/info"] = (307, {"Location": "/there"}, b"")
+    Manager.special["/there"] = (200, {}, b'{"moved":1}')
+    assert fetch(manager, tmp_path)[0].read_bytes() == b'{"moved":1}'
+
+
+@pytest.mark.parametrize(
+    "target", ["http://localhost:1/x", "http://127.0.0.1:1/x", "https://127.0.0.1/x", "file:///etc/passwd", "//evil/x"]
+)
+def test_redirections_to_elsewhere_are_refused(manager: str, tmp_path: Path, target: str) -> None:
+    Manager.special["/ws/v1/cluster/info"] = (302, {"Location": target}, b"")
+    with pytest.raises(InputError, match="HTTP status 302"):
+        fetch(manager, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ((200, {}, b"<html>"), "no JSON object"),
+        ((200, {}, b""), "no JSON object"),
+        ((200, {"Content-Length": "100"}, b"{}"), "cut off|cannot be fetched"),
+        ((401, {}, b""), "HTTP status 401"),
+        ((500, {}, json.dumps({"RemoteException": {"message": "on fire"}}).encode()), "HTTP status 500: on fire"),
+        ((200, {}, b"{" + b" " * 5000), "more than 4096 bytes"),
+    ],
+)
+def test_answers_that_are_none(manager: str, tmp_path: Path, answer: Answer, message: str) -> None:
+    Manager.special["/ws/v1/cluster/apps"] = answer
+    with pytest.raises(InputError, match=message):
+        fetch(manager, tmp_path, limit=4096, timeout_s=5)
+    assert [file.name.split("-")[1] for file in tmp_path.iterdir()] == ["info"]
+
+
+def test_nobody_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be fetched"):
+        fetch("http://127.0.0.1:1", tmp_path, timeout_s=5)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "rm:8088",
+        "file:///etc/passwd",
+        "ftp://rm/",
+        "http://",
+        "http://rm:x",
+        "http://u:p@rm",
+        "http://rm/?a=b",
+        "http://r m",
+    ],
+)
+def test_addresses_that_are_none(url: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        fetch(url, tmp_path)

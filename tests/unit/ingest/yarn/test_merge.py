@@ -1,0 +1,125 @@
+"""Pieces of one cluster's story, in any order, overlapping, replaced: always the same jobs."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuctl.ingest.load import ingest
+from tests.unit.ingest.yarn import cluster as y
+from tests.unit.ingest.yarn.test_dumps import capacity_scheduler
+from tests.unit.ingest.yarn.test_logs import JOB
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLES = ("jobs", "attempts", "containers", "placements", "machines", "machine_events", "queues")
+
+
+def pieces() -> dict[str, bytes]:
+    """A ResourceManager's log in two files that overlap, a NodeManager's log, and an answer over REST."""
+    apps = y.everything()
+    lines = y.rm_log(apps, ahead_s=8 * 3600, modern=True, summaries=False).lines()
+    middle = len(lines) // 2
+    return {
+        "rm.log.1": b"".join(lines[: middle + 6]),
+        "rm.log": b"".join(lines[middle - 6 :]),
+        "nm.log": y.nm_log(apps, "n2", ahead_s=8 * 3600).text(),
+        "apps.json": y.rest_apps(apps),
+        "scheduler.json": capacity_scheduler(),
+    }
+
+
+def story(db: Path) -> dict[str, list[Any]]:
+    """All that the store tells, without the numbers of its sources.
+
+    What two overlapping logs tell alike may be put down to either.
+    """
+    told = {}
+    for table in TABLES:
+        rows = y.frame(db, f"SELECT * FROM {table}").drop("source", strict=False)
+        told[table] = sorted(repr([sorted(v) if isinstance(v, list) else v for v in r]) for r in rows.rows())
+    sql = """
+        SELECT DISTINCT job, field, replace(parse_filename(path), '.log.1', '.log')
+        FROM field_sources JOIN sources USING (source)
+    """
+    told["field_sources"] = sorted(map(repr, y.frame(db, sql).rows()))
+    return told
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    return story(y.load(tmp_path_factory.mktemp("all"), pieces())[0])
+
+
+ORDERS = list(permutations(pieces()))
+
+
+@pytest.mark.parametrize("order", [ORDERS[k] for k in (1, 30, 45, 71, 90, 119)], ids="-".join)
+def test_any_order_gives_the_same(tmp_path: Path, order: tuple[str, ...], expected: dict[str, list[Any]]) -> None:
+    files = pieces()
+    db, _ = y.load(tmp_path, {name: files[name] for name in order})
+    found = story(db)
+    for table, rows in expected.items():
+        assert found[table] == rows, table
+
+
+def test_what_the_whole_story_is(expected: dict[str, list[Any]], tmp_path: Path) -> None:
+    db, _ = y.load(tmp_path, pieces())
+    job = y.row(db, JOB.format(1))
+    assert (job["start_ts"], job["end_ts"], job["gpus"], job["queue"]) == (y.at(40), y.at(130), 4, "root.prod.gpu")
+    assert (job["source_state"], job["quirks"]) == ("FINISHED/SUCCEEDED", ["zone_derived"])
+    assert y.row(db, JOB.format(3))["state"] == "pending"
+    told = dict(
+        y.frame(
+            db,
+            "SELECT field, min(parse_filename(path)) AS file FROM field_sources JOIN sources USING (source) "
+            "WHERE job LIKE '%_0001' GROUP BY field",
+        ).rows()
+    )
+    assert (told["submit_ts"], told["final_status"], told["start_ts"]) == ("apps.json", "apps.json", "rm.log.1")
+
+
+def test_one_source_needs_no_field_sources(tmp_path: Path) -> None:
+    db, _ = y.load(tmp_path, {"rm.log": y.rm_log([y.gang()]).text()})
+    assert y.frame(db, "SELECT * FROM field_sources").height == 0
+
+
+def test_a_file_that_grew_replaces_itself(tmp_path: Path) -> None:
+    lines = y.rm_log([y.gang(), y.retried()]).lines()
+    log, db = tmp_path / "rm.log", tmp_path / "store.duckdb"
+    node = tmp_path / "nm.log"
+    node.write_bytes(y.nm_log([y.gang()], "n1").text())
+    for part in (lines[: len(lines) // 3], lines[: len(lines) // 2], lines):
+        log.write_bytes(b"".join(part))
+        assert not ingest([log, node], db, cluster="c").failed
+    (tmp_path / "fresh").mkdir()
+    fresh, _ = y.load(tmp_path / "fresh", {"rm.log": log.read_bytes(), "nm.log": node.read_bytes()})
+    assert story(db) == story(fresh)
+
+
+def test_what_a_replaced_file_alone_told_is_forgotten(tmp_path: Path) -> None:
+    log, db = tmp_path / "rm.log", tmp_path / "store.duckdb"
+    rest = tmp_path / "apps.json"
+    rest.write_bytes(y.rest_apps([y.gang()]))
+    log.write_bytes(y.rm_log([y.gang(), y.running()]).text())
+    ingest([rest, log], db, cluster="c")
+    assert y.row(db, JOB.format(1))["gpus"] == 4
+    log.write_bytes(y.rm_log([y.running()]).text())
+    ingest([rest, log], db, cluster="c")
+    job = y.row(db, JOB.format(1))
+    assert (job["start_ts"], job["state"]) == (y.at(12.3), "completed")
+    assert y.row(db, JOB.format(4))["state"] == "running"
+
+
+def test_clusters_do_not_mix(tmp_path: Path) -> None:
+    log = tmp_path / "rm.log"
+    log.write_bytes(y.rm_log([y.gang()]).text())
+    db = tmp_path / "store.duckdb"
+    ingest([log], db, cluster="a")
+    log.write_bytes(y.rm_log([y.gang()], summaries=False).text())
+    ingest([log], db, cluster="b")
+    states = y.frame(db, "SELECT cluster, state FROM jobs ORDER BY 1").rows()
+    assert states == [("a", "completed"), ("b", "unknown")]

@@ -1,0 +1,138 @@
+"""The scanner of log records: what it counts, what it hands on, what it rejects."""
+
+from __future__ import annotations
+
+import io
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+
+from gpuctl.ingest.lines import LINE_TOO_LONG, NOT_UTF8, RowError
+from gpuctl.ingest.yarn import lines as module
+from gpuctl.ingest.yarn import scan_kernel
+from gpuctl.ingest.yarn.lines import NO_DATE, NO_END, Hit, read_records
+
+MARKS = (b" State change from ", b"USER=", b"Accepted application ")
+DATE = b"2018-11-14 12:38:59,329"
+
+
+class Counts:
+    """A sink that only counts."""
+
+    def __init__(self) -> None:
+        self.rows_in = self.rows_loaded = 0
+        self.rejects: list[tuple[int, str]] = []
+
+    def seen(self, rows: int = 1) -> None:
+        self.rows_in += rows
+
+    def loaded(self, rows: int = 1) -> None:
+        self.rows_loaded += rows
+
+    def reject(self, line_no: int, reason: str, raw: bytes | str) -> None:
+        self.rejects.append((line_no, reason))
+
+
+def read(data: bytes) -> tuple[list[Hit], Counts]:
+    hits: list[Hit] = []
+    sink = Counts()
+
+    def take(hit: Hit) -> None:
+        if "bad" in hit.text:
+            raise RowError("bad")
+        hits.append(hit)
+
+    read_records(io.BytesIO(data), sink, MARKS, take)  # type: ignore[arg-type]
+    assert sink.rows_in == sink.rows_loaded + len(sink.rejects)
+    return hits, sink
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        DATE + b" INFO org.apache.x.Y: ",
+        DATE.replace(b",", b".").replace(b" ", b"T") + b" INFO org.apache.x.Y: ",
+        DATE + b" WARN [IPC Server handler 3 on 8032] org.apache.x.Y: ",
+        DATE + b" INFO  [main] rmcontainer.RMContainerImpl (RMContainerImpl.java:handle(380)) - ",
+    ],
+)
+def test_layouts(head: bytes) -> None:
+    hits, _ = read(head + b"USER=u\n")
+    assert hits == [Hit(1, 1542199139329, "USER=u")]
+
+
+def test_console_layout() -> None:
+    hits, _ = read(b"18/11/14 12:38:59 INFO nodemanager.NMAuditLogger: USER=u\r\n")
+    assert hits == [Hit(1, 1542199139000, "USER=u")]
+
+
+def test_continuations_belong_to_their_record() -> None:
+    log = DATE + b" INFO a.B: x\n  at y\n\nCaused by: z\n" + DATE + b" INFO a.B: USER=u\nmore\n"
+    hits, sink = read(log)
+    assert [hit.text for hit in hits] == ["USER=u"]
+    assert (sink.rows_in, sink.rows_loaded) == (2, 2)
+
+
+def test_marks_that_stand_after_an_id() -> None:
+    base = DATE + b" INFO a.B: "
+    hits, sink = read(
+        b"".join(
+            base + text + b"\n"
+            for text in (b"app_1 State change from A", b" State change from A", b"x State change from")
+        )
+    )
+    assert [hit.text for hit in hits] == ["app_1 State change from A"]
+    assert sink.rows_in == 3
+
+
+def test_lines_before_the_first_date_are_one_reject() -> None:
+    _, sink = read(b"\n at x\n at y\n" + DATE + b" INFO a.B: x\n")
+    assert sink.rejects == [(1, NO_DATE)]
+    assert (sink.rows_in, sink.rows_loaded) == (2, 1)
+    _, sink = read(b"\n\n" + DATE + b" INFO a.B: x\n")
+    assert sink.rejects == []
+
+
+def test_rejects_have_their_line() -> None:
+    base = DATE + b" INFO a.B: "
+    _, sink = read(base + b"x\n" + base + b"USER=bad\n y\n" + base + b"USER=\xff\n" + base + b"USER=u")
+    assert sink.rejects == [(2, "bad"), (4, NOT_UTF8), (5, NO_END)]
+    assert (sink.rows_in, sink.rows_loaded) == (4, 1)
+
+
+def test_records_of_no_interest_may_hold_anything_and_end_anywhere() -> None:
+    _, sink = read(DATE + b" INFO a.B: \xff\x00\n" + DATE + b" INF")
+    assert (sink.rows_in, sink.rows_loaded) == (2, 2)
+
+
+def test_chunks_and_long_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CHUNK", 100)
+    monkeypatch.setattr(module, "_LONGEST", 500)
+    base = DATE + b" INFO a.B: "
+    parts = [base + b"USER=u%d\n" % i for i in range(20)]
+    long = base + b"y" * 2000 + b"\n"
+    hits, sink = read(b"".join([*parts[:10], long, b"z" * 2000 + b"\n", *parts[10:]]))
+    assert [hit.text for hit in hits] == [f"USER=u{i}" for i in range(20)]
+    assert sink.rejects == [(11, LINE_TOO_LONG)]
+    assert sink.rows_in == 21
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    ["2018-02-29 00:00:00,000", "2018-13-01 00:00:00,000", "2018-01-01 24:00:00,000", "2018-01-01 00:00:00,00x"],
+)
+def test_what_is_no_date_continues_a_record(stamp: str) -> None:
+    _, sink = read(DATE + b" INFO a.B: x\n" + stamp.encode() + b" INFO a.B: USER=u\n")
+    assert sink.rows_in == 1
+
+
+def test_every_day_of_centuries() -> None:
+    day = datetime(1999, 12, 1)
+    while day < datetime(2101, 4, 1):
+        text = day.strftime("%Y-%m-%d %H:%M:%S,007").encode()
+        millis, end = scan_kernel._date(np.frombuffer(text + b" ", np.uint8), 0, len(text) + 1)
+        assert (millis, end) == ((day - datetime(1970, 1, 1)) / timedelta(milliseconds=1) + 7, 23), text
+        day += timedelta(days=1, hours=1, minutes=1, seconds=1)
+        if day.month in (4, 7, 10):
+            day += timedelta(days=50)
