@@ -14,7 +14,7 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/
 	--disable-pip-version-check --quiet --no-input
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format typecheck imports unit chromium slurm tree docs pictures bench constraints clean
+.PHONY: help demo test check lint format typecheck imports unit labs chromium slurm tree docs pictures bench constraints clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -32,6 +32,10 @@ check: lint typecheck imports ## the checks that run no tests
 
 unit: $(VENV)/.installed-dev chromium slurm ## the tests alone; PYTEST="-k name -x" passes options on
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST)
+
+labs: export GPUCTL_LABS = 1
+labs: $(VENV)/.installed-dev slurm ## the tests that run a real Slurm and a real YARN; fetches Debian's Slurm and Maven's Hadoop
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m lab $(PYTEST)
 
 lint: $(VENV)/.installed-dev ## ruff: rules and format
 	@$(BIN)/ruff check --quiet $(ROOMS) $(SCRIPTS)

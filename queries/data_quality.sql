@@ -32,7 +32,9 @@ WITH known(rank, level, quirk, finding, treatment) AS (
         (50, 'job', 'zone_assumed', 'jobs with times of a log that names no time zone', 'read as UTC: give --timezone'),
         (51, 'job', 'zone_derived', 'jobs with times of a log that names no time zone', 'the zone follows from application summaries of the same log'),
         (52, 'attempt', 'start_is_am', 'attempts of which only the application master''s launch is known', 'taken as the start: the gang stood later'),
-        (53, 'attempt', 'gpus_estimated', 'attempts whose GPUs follow from GPU-seconds over run time', 'the nearest whole number')
+        (53, 'attempt', 'gpus_estimated', 'attempts whose GPUs follow from GPU-seconds over run time', 'the nearest whole number: a mean from the master''s launch to the end, rather low'),
+        (54, 'attempt', 'gpus_partial', 'attempts whose GPUs are the most that any dump saw them hold', 'a lower bound'),
+        (55, 'attempt', 'container_end_inferred', 'attempts of which the end of a container is not in the log', 'it ended with its attempt, or at the restart of the ResourceManager')
 ),
 seen AS (
     SELECT 'job' AS level, unnest(quirks) AS quirk FROM base_jobs
@@ -72,6 +74,6 @@ FROM (
     SELECT 43, 'requeued attempts in the whole of Slurm''s accounting', requeues, 'none was requeued, or it was exported without -D (--duplicates), which leaves all but the last attempt out' FROM slurm WHERE requeues = 0 AND jobs >= 1000
     UNION ALL
     SELECT rank, finding, rows, 'nothing is known of what this means: ' || quirk
-    FROM (SELECT 99 AS rank, 'rows marked in a way that this table has no words for' AS finding, rows, quirk FROM counted ANTI JOIN known USING (level, quirk))
+    FROM (SELECT 99 AS rank, 'rows marked in a way that this table has no words for' AS finding, rows, quirk FROM counted ANTI JOIN known USING (quirk))
 )
 ORDER BY rank, finding, treatment

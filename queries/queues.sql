@@ -8,13 +8,14 @@
 -- column: gpu_hours | GPU-h | GPU time of its jobs under the chosen duration (--duration)
 -- column: gpu_hours_pct | % | share of all queues' GPU-hours
 -- column: quota_gpus | GPUs | its quota
+-- column: limit_gpus | GPUs | the most that it may hold: its quota, or the maximum of a YARN queue; empty where it may have all, or no limit is known
 -- column: quota_source | - | given (--quotas), configured (in the logs) or inferred: the most GPUs it held right after a start of its own, a lower bound
 -- column: wait_p50_min | min | median wait of its attempts
 -- column: wait_p95_min | min | 95th percentile of the wait of its attempts
 SELECT j.queue, count(*) AS jobs, nullif(count(DISTINCT j."user"), 0) AS users,
        CASE WHEN sum(count(j.gpus * j.run_s)) OVER () > 0 THEN coalesce(sum(j.gpus * j.run_s), 0) END / 3600 AS gpu_hours,
        100 * coalesce(sum(j.gpus * j.run_s), 0) / nullif(sum(sum(j.gpus * j.run_s)) OVER (), 0) AS gpu_hours_pct,
-       any_value(q.quota_gpus) AS quota_gpus, any_value(q.quota_source) AS quota_source,
+       any_value(q.quota_gpus) AS quota_gpus, nullif(any_value(q.limit_gpus), 'infinity') AS limit_gpus, any_value(q.quota_source) AS quota_source,
        any_value(w.p50) AS wait_p50_min, any_value(w.p95) AS wait_p95_min
 FROM base_jobs AS j
 LEFT JOIN base_quotas AS q USING (queue)

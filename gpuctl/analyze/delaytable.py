@@ -63,8 +63,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
             delays.infer_quotas(holdings, len(queues), borrow, float(servers.gpus.sum())) if own.is_empty() else None
         )
         table = _quotas(queues, given=quotas, configured=configured, inferred=guesses)
-        limits = table["quota_gpus"].fill_null(np.inf).to_numpy()
-        return table, delays.split(waits, delays.Cluster(holdings, pools, limits, borrow))
+        return table, delays.split(waits, delays.Cluster(holdings, pools, _limits(table), borrow))
 
     table, found = explain(borrow_below)
     warnings = _quota_warnings(table, strangers=sorted(set(quotas) - set(queues)))
@@ -73,8 +72,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     store.view("quota_rows", table)
     store.execute("CREATE OR REPLACE TEMP TABLE base_quotas AS SELECT * FROM quota_rows")
     store.drop_view("quota_rows")
-    limits = table["quota_gpus"].fill_null(np.inf).to_numpy()
-    _sampled(store, waited, waits, delays.Cluster(holdings, pools, limits, borrow_below))
+    _sampled(store, waited, waits, delays.Cluster(holdings, pools, _limits(table), borrow_below))
     store.view("delay_rows", _delay_rows(waited, waits, found, pools, placements, machines))
     store.execute("CREATE OR REPLACE TEMP TABLE base_delays AS SELECT * FROM delay_rows")
     store.drop_view("delay_rows")
@@ -95,27 +93,37 @@ def _sampled(store: Store, waited: pl.DataFrame, waits: delays.Waits, cluster: d
     store.drop_view("sampled_rows")
 
 
-def _configured(store: Store) -> dict[str, float]:
-    rows = store.frame("SELECT queue, quota_gpus FROM base_queues WHERE quota_gpus IS NOT NULL")
-    return dict(rows.iter_rows())
+def _configured(store: Store) -> pl.DataFrame:
+    return store.frame("SELECT queue, quota_gpus, limit_gpus FROM base_queues WHERE quota_gpus IS NOT NULL")
 
 
 def _quotas(
-    queues: list[str], *, given: dict[str, float], configured: dict[str, float], inferred: np.ndarray | None
+    queues: list[str], *, given: dict[str, float], configured: pl.DataFrame, inferred: np.ndarray | None
 ) -> pl.DataFrame:
-    rows: list[tuple[str, float | None, str | None]] = []
+    """Each queue's quota, where it came from, and the most GPUs that it may hold.
+
+    The latter is the quota, unless the queue may exceed what it is guaranteed, as YARN's may up to their maximum.
+    """
+    known = {queue: (quota, limit) for queue, quota, limit in configured.iter_rows()}
+    rows: list[tuple[str, float | None, str | None, float | None]] = []
     guesses = [0.0] * len(queues) if inferred is None else inferred.tolist()
     for queue, guess in zip(queues, guesses, strict=True):
         if queue in given:
-            rows.append((queue, given[queue], "given"))
-        elif queue in configured:
-            rows.append((queue, configured[queue], "configured"))
+            rows.append((queue, given[queue], "given", given[queue]))
+        elif queue in known:
+            quota, limit = known[queue]
+            rows.append((queue, quota, "configured", quota if limit is None else limit))
         elif guess > 0:
-            rows.append((queue, guess, "inferred"))
+            rows.append((queue, guess, "inferred", guess))
         else:
-            rows.append((queue, None, None))
-    schema = {"queue": pl.String, "quota_gpus": pl.Float64, "quota_source": pl.String}
+            rows.append((queue, None, None, None))
+    schema = {"queue": pl.String, "quota_gpus": pl.Float64, "quota_source": pl.String, "limit_gpus": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _limits(table: pl.DataFrame) -> np.ndarray:
+    """The most GPUs that each queue may hold; inf where it has no limit of its own."""
+    return table["limit_gpus"].fill_null(np.inf).to_numpy()
 
 
 def _quota_note(table: pl.DataFrame) -> str:
@@ -238,7 +246,8 @@ def _delay_rows(  # noqa: PLR0917
     )
     names = ("job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s")
     parts = {f"{cause}_s": found.seconds[:, k] for k, cause in enumerate(delays.CAUSES)}
-    before = waits.queued - (waits.start - waited["wait_s"].to_numpy())
+    # seconds since 1970 have six digits behind the point
+    before = np.round(waits.queued - (waits.start - waited["wait_s"].to_numpy()), 6)
     idle = pl.Series(waits.start <= waits.queued)
     dominant = causes.gather(found.seconds.argmax(axis=1).tolist()).set(idle, None)
     held = pl.Series(before > found.seconds.max(axis=1, initial=0.0))

@@ -60,6 +60,7 @@ TABLES = (
     "attempts_by_size",
     "gpu_hours_lost",
     "data_quality",
+    "sampled_occupancy",
 )
 
 REFERENCES = {"atc19": "reference_atc19"}

@@ -134,6 +134,7 @@ def _prepare(
         "queue_machines",
         "machine_events",
         "queue_samples",
+        "machine_samples",
         "runs",
         "notebook_attempts",
     ):

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gpuctl.trace.store import Store
 
 TOP_REASONS = 5
+MEMORY_LIMIT = "600MB"
+"""What DuckDB may hold: with what the loaders hold themselves, an ingest stays under 1 GB."""
 _SHOWN_WHEN_NOTHING_FITS = 12
 _OF_THE_END = re.compile(r"cut off|truncated|not closed")
 _ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tzst|zip)(\.(gz|zst|bz2|xz))?$", re.IGNORECASE)
@@ -87,7 +89,7 @@ def ingest(
     )
     try:
         if db_path.exists() and paths:
-            with Store(db_path, write=not dry_run) as store:
+            with Store(db_path, write=not dry_run, memory_limit=MEMORY_LIMIT) as store:
                 run.look(paths, store)
                 return run.load(store)
         if paths:
@@ -95,7 +97,7 @@ def ingest(
             run.look(paths, None)
         if dry_run:
             return run.load(None)
-        with Store(db_path, write=True) as store:
+        with Store(db_path, write=True, memory_limit=MEMORY_LIMIT) as store:
             return run.load(store)
     finally:
         run.opener.close()

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-MIGRATIONS = ("0001_initial.sql", "0002_cluster_managers.sql")
+MIGRATIONS = ("0001_initial.sql", "0002_cluster_managers.sql", "0003_queue_limits.sql")
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
 
+ROW_GROUP = 61_440
+"""Rows that one thread of DuckDB compresses and writes together: half of its own choice, so that the batches of a
+loader keep two threads busy."""
 DEFAULT_MEMORY_LIMIT = "900MB"
 """DuckDB's own limit; past it, it spills to ``temp_directory``. The process as a whole stays under 2 GB."""
 
@@ -53,19 +56,18 @@ class Store:
             raise StoreError(f"{path}: no trace store here", hint="make one with: gpuctl ingest LOGDIR --db FILE")
         try:
             self._con = duckdb.connect(
-                str(path),
-                read_only=not write,
                 config={
-                    "storage_compatibility_version": "v1.5.0",
                     "memory_limit": memory_limit,
                     "temp_directory": str(temp_dir or path.with_name(path.name + ".tmp")),
                     "autoinstall_known_extensions": "false",
                     "autoload_known_extensions": "false",
                 },
             )
+            self._con.execute(_attach(path, write=write))
         except duckdb.Error as error:
             raise _explain(error, path) from error
         try:
+            self._con.execute("USE trace")
             self._con.execute("SET TimeZone = 'UTC'")
             # DuckDB would print it to standard output, into the results
             self._con.execute("SET enable_progress_bar = false")
@@ -157,6 +159,13 @@ def _wrong_version(path: Path, version: int) -> StoreError:
         f"{path}: schema version {version}, this gpuctl wants {len(MIGRATIONS)}",
         hint="bring it up to date with: gpuctl ingest --db FILE (no directory needed)",
     )
+
+
+def _attach(path: Path, *, write: bool) -> str:
+    """The statement that opens a store; only so can the size of row groups be chosen."""
+    how = f"STORAGE_VERSION 'v1.5.0', ROW_GROUP_SIZE {ROW_GROUP}" if write else "READ_ONLY"
+    name = str(path).replace("'", "''")
+    return f"ATTACH '{name}' AS trace ({how})"
 
 
 def _explain(error: duckdb.Error, path: Path) -> StoreError:

@@ -1,9 +1,11 @@
 -- The attempts of one cluster; *_c are seconds on the clock that the log counts durations on (clusters.clock).
 WITH zone AS (
-    SELECT CASE WHEN clock = 'wall' THEN timezone ELSE 'UTC' END AS name FROM clusters WHERE cluster = $cluster
+    SELECT CASE WHEN clock = 'wall' THEN timezone ELSE 'UTC' END AS name, source_format LIKE 'slurm%' AS is_slurm FROM clusters WHERE cluster = $cluster
 ),
 times AS (
-    SELECT a.* EXCLUDE (reason), coalesce(a.reason, CASE WHEN a.attempt = j.attempts - 1 THEN j.reason END) AS source_reason,
+    SELECT a.* EXCLUDE (reason), 
+           -- of YARN, the reason tells how it ended, not why it waited
+           CASE WHEN zone.is_slurm THEN coalesce(a.reason, CASE WHEN a.attempt = j.attempts - 1 THEN j.reason END) END AS source_reason,
            j.queue, j."user", j.state AS job_state, j.gpus AS job_gpus, j.gpu_type, j.priority, j.size_bucket AS job_size_bucket,
            a.attempt = j.attempts - 1 AS is_last,
            epoch(timezone(zone.name, a.queued_ts)) AS queued_c,

@@ -3,6 +3,7 @@ SELECT (SELECT count(*) FROM base_attempts) AS attempts,
        (SELECT count(*) FROM base_placements) AS placements,
        (SELECT count(source_reason) FROM base_attempts) AS reasons,
        (SELECT count(*) FROM base_queue_samples) AS samples,
+       (SELECT count(*) FROM base_machine_samples) AS machine_samples,
        (SELECT count(am_start_ts) FROM base_attempts) AS containers,
        (SELECT count(*) FROM gpu_samples WHERE cluster = $cluster) AS telemetry,
        (SELECT count(*) FROM host_util WHERE cluster = $cluster) AS host_telemetry

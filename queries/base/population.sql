@@ -18,6 +18,7 @@ SELECT (SELECT count(*) FROM base_jobs) AS jobs,
        (SELECT count(*) FROM base_delays WHERE wait_s > ineligible_s) AS delays_eligible_waited,
        (SELECT count(*) FROM base_delays WHERE scheduler_s > 0) AS delays_while_free,
        (SELECT count(*) FROM base_sampled_causes) AS reason_samples,
+       (SELECT count(*) FROM base_machine_samples) AS machine_samples,
        (SELECT count(*) FROM base_attempts WHERE am_start_ts IS NOT NULL AND first_container_ts IS NOT NULL) AS gangs_acquired,
        (SELECT coalesce(sum(samples), 0)::BIGINT FROM base_util_histogram) AS util_samples,
        (SELECT coalesce(sum(samples), 0)::BIGINT FROM base_host_histogram) AS host_samples

@@ -1,2 +1,2 @@
--- The queues of one cluster with the quotas that its configuration states, if any.
-SELECT queue, quota_gpus, quota_source FROM queues WHERE cluster = $cluster
+-- The queues of one cluster with the quotas and limits that its configuration states, if any.
+SELECT queue, quota_gpus, quota_source, limit_gpus FROM queues WHERE cluster = $cluster

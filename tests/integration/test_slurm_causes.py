@@ -98,13 +98,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Analysis]:
     if not LAB.is_dir():
         pytest.skip("the real files are not on this machine")
     site = [LAB / name for name in ("sacct_XD_P_delim.txt", "scontrol_node.txt", "slurm.conf", "topology.conf")]
-    samples = [LAB / "squeue_samples.txt.gz", LAB / "sacctmgr_event.txt"]
+    samples = [
+        *(LAB / "squeue_samples.txt.gz", LAB / "sinfo_samples.txt", LAB / "sacctmgr_event.txt"),
+        *(LAB / "scontrol_job_detail.txt.gz", LAB / "slurmctld.log"),
+    ]
     found = {}
     for name, files in (("sampled", site + samples), ("alone", site)):
         db = tmp_path_factory.mktemp(name) / "x.duckdb"
         assert not ingest(files, db).failed
         with Store(db) as store:
-            found[name] = analyze(store, Options(sections=("delays", "locality")))
+            found[name] = analyze(store, Options(sections=("delays", "locality", "quality")))
     return found
 
 
@@ -141,3 +144,14 @@ def test_locality_in_leaf_switches(lab: dict[str, Analysis]) -> None:
     assert whole["racks_known"] == whole["attempts"] == 186
     assert whole["racks_mean"] == pytest.approx(1.06, abs=0.01)
     assert "5 from the logs" in lab["alone"].table("locality_by_size").population
+
+
+def test_the_replay_holds_what_sinfo_saw(lab: dict[str, Analysis]) -> None:
+    """With exact splits of gangs; tests/integration/test_slurm_files.py says what the other samples are."""
+    machines = {row["machine"]: row for row in lab["sampled"].table("sampled_occupancy").frame.to_dicts()}
+    gpus = [row for name, row in machines.items() if name.startswith("gpu")]
+    agree = sum(row["agree_pct"] * row["samples"] for row in gpus) / sum(row["samples"] for row in gpus)
+    assert sum(row["samples"] for row in gpus) > 600
+    assert agree >= 95, agree
+    assert lab["alone"].table("sampled_occupancy").frame.is_empty()
+    assert "no rows" in lab["alone"].table("sampled_occupancy").notes[0]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuctl.analyze.run import Options, analyze
 from gpuctl.ingest.load import ingest
 from gpuctl.ingest.yarn.live import fetch
 from gpuctl.trace.store import Store
@@ -198,6 +199,21 @@ def test_containers_add_up_to_what_the_nodes_had_in_use(run: Recorded, db: Path)
                 nodes = json.loads(archive.read("nodes.json"))["nodes"]["node"]
             assert len(nodes) == len(run.manifest["nodes"])
             assert check.occupancy(store, nodes, event["ms"]) == [], event["when"]
+
+
+def test_a_queue_at_its_maximum_is_told_from_a_full_cluster(run: Recorded, db: Path) -> None:
+    """`batch-b` asks a queue for more than is left of its 25 % of 32 GPUs; all other queues may have everything."""
+    load(db, run.rm_log, *run.rest, timezone=run.zone_of())
+    ids = {app["key"]: app["app"] for app in run.manifest["applications"]}
+    with Store(db) as store:
+        result = analyze(store, Options(sections=("overview", "delays")))
+    limits = {row["queue"]: row["limit_gpus"] for row in result.table("queues").frame.to_dicts()}
+    assert limits == {**dict.fromkeys(limits), "root.batch": 8}
+    delays = result.table("queue_delays").frame.to_dicts()
+    assert {row["queue"] for row in delays if row["fair_share_s"] > 0} == {"root.batch"}
+    (waited,) = [row for row in delays if row["job"] == ids["batch-b"]]
+    assert (waited["dominant_cause"], waited["gpus"]) == ("fair_share", 8)
+    assert result.table("delay_reasons").frame.is_empty(), "YARN tells why attempts ended, not why they waited"
 
 
 @pytest.mark.slow

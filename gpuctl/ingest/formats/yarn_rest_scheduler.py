@@ -25,13 +25,16 @@ class Queue(NamedTuple):
     """One queue: its full path, its parent's, its guaranteed GPUs (None: not told).
 
     Where they are not told, ``share`` is what it is guaranteed of all machines without a node label, 0 to 1 (None: not
-    told either, as by the Fair Scheduler, or it has no such share).
+    told either, as by the Fair Scheduler, or it has no such share). ``most`` is the share that it may have at most;
+    ``limit_gpus`` the same in GPUs, where told so (Fair Scheduler).
     """
 
     path: str
     parent: str | None
     quota_gpus: float | None
     share: float | None = None
+    most: float | None = None
+    limit_gpus: float | None = None
 
 
 def read_queues(document: object) -> tuple[list[Queue], list[tuple[str, str]]]:
@@ -63,7 +66,9 @@ def read_queues(document: object) -> tuple[list[Queue], list[tuple[str, str]]]:
             continue
         path = name if parent is None or name.startswith(f"{parent}.") else f"{parent}.{name}"
         gpus = _guaranteed(node)
-        found.append(Queue(path, parent, gpus, _share(node, parent) if gpus is None else None))
+        share = _share(node, parent, "capacity") if gpus is None else None
+        limit = _gpus_in(node.get("maxResources")) if "steadyFairResources" in node else None
+        found.append(Queue(path, parent, gpus, share, _share(node, parent, "maxCapacity"), limit))
         todo += [(child, path, depth + 1) for child in reversed(_children(node))]
     return found, faults
 
@@ -84,9 +89,13 @@ def _guaranteed(node: dict[str, Any]) -> float | None:
     return next((gpus for key in _GUARANTEES if (gpus := _gpus_in(node.get(key))) is not None), None)
 
 
-def _share(node: dict[str, Any], parent: str | None) -> float | None:
-    """The Capacity Scheduler's ``absoluteCapacity`` as a fraction; its root, which has all, comes without one."""
-    percent = number_of(node.get("absoluteCapacity" if parent is not None else "capacity"))
+def _share(node: dict[str, Any], parent: str | None, name: str) -> float | None:
+    """The Capacity Scheduler's ``capacity`` or ``maxCapacity`` as a fraction of all.
+
+    The root, which has all, comes without the absolute one.
+    """
+    absolute = f"absolute{name[0].upper()}{name[1:]}"
+    percent = number_of(node.get(absolute if parent is not None else name))
     return percent / 100 if percent is not None and 0 < percent <= 100 else None
 
 
@@ -105,10 +114,11 @@ def _gpus_in(resource: object) -> float | None:
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read the queues into ``queues``: full path, parent, and ``quota_gpus`` where told (``configured``).
+    """Read the queues into ``queues``: full path, parent, ``quota_gpus`` where told (``configured``), ``limit_gpus``.
 
     Of several dumps that differ, the greatest quota counts. Where only shares are told (2.10), the quota is that of the
-    GPUs of all machines known, now or when a source tells of machines later. Jobs whose source gives
+    GPUs of all machines known, now or when a source tells of machines later; so is the limit always, since a dump
+    counts only the machines that were up. Jobs whose source gives
     only the last part of a queue's path are given the path.
 
     Raises:
@@ -120,7 +130,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         sink.reject(1, reason, raw)
     sink.loaded(len(queues))
     _write(sink, queues)
-    note_shares(sink, {queue.path: queue.share for queue in queues if queue.share is not None})
+    note_shares(sink, {queue.path: queue.share for queue in queues if queue.share is not None}, "capacity")
+    note_shares(sink, {queue.path: queue.most for queue in queues if queue.most is not None}, "limit")
     refresh(sink)
 
 
@@ -133,15 +144,18 @@ def _write(sink: Sink, queues: list[Queue]) -> None:
         "queue": pl.Series([row.path for row in rows], dtype=pl.String),
         "parent": pl.Series([row.parent for row in rows], dtype=pl.String),
         "quota_gpus": pl.Series([row.quota_gpus for row in rows], dtype=pl.Float64),
+        "limit_gpus": pl.Series([row.limit_gpus for row in rows], dtype=pl.Float64),
         "quota_source": pl.Series([None if row.quota_gpus is None else "configured" for row in rows], dtype=pl.String),
     }
     sink.execute(
         """
         UPDATE queues SET parent = coalesce(queues.parent, told.parent),
                           quota_gpus = greatest(queues.quota_gpus, told.quota),
+                          limit_gpus = greatest(queues.limit_gpus, told.most),
                           quota_source = coalesce(queues.quota_source, told.quota_source)
         FROM (SELECT unnest($queue::VARCHAR[]) AS queue, unnest($parent::VARCHAR[]) AS parent,
-                     unnest($quota_gpus::DOUBLE[]) AS quota, unnest($quota_source::VARCHAR[]) AS quota_source) AS told
+                     unnest($quota_gpus::DOUBLE[]) AS quota, unnest($limit_gpus::DOUBLE[]) AS most,
+                     unnest($quota_source::VARCHAR[]) AS quota_source) AS told
         WHERE queues.cluster = $cluster AND queues.queue = told.queue
         """,
         {"cluster": sink.cluster, **{name: cells.to_list() for name, cells in columns.items()}},

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from gpuctl.ingest.slurm.normal import Bad
 
 BATCH = 122_880
-"""Records made into rows at a time: a row group of DuckDB, which it writes at once when it is whole."""
+"""Records made into rows at a time: two row groups of the store, which two threads write at once."""
+FIRST = BATCH // 2
 
-MEMORY_LIMIT = "200MB"
+MEMORY_LIMIT = "150MB"
 """What DuckDB may hold while it takes in batches; it would keep all that it has written, up to its limit."""
 MEMORY_LIMIT_AFTER = "600MB"
 """What it may hold from then on, to compare whole columns: this process as a whole stays under 1 GB."""
@@ -139,7 +140,7 @@ class Records:
         if frame.height:
             self._waiting.append((frame, lines))
             self._waiting_rows += frame.height
-        while self._waiting_rows >= BATCH:
+        while self._waiting_rows >= self._batch():
             self._flush()
 
     def finish(self) -> None:
@@ -156,16 +157,21 @@ class Records:
         add_queues(self._sink, self._queues)
         reconcile(self._sink)
 
+    def _batch(self) -> int:
+        """Records of the next batch; the first one is smaller, so that the store has something to do early."""
+        return min(BATCH, FIRST) if self._coming is None else BATCH
+
     def _flush(self) -> None:
-        """Start on what waits, `BATCH` records at most, and insert the batch before it meanwhile."""
+        """Start on what waits, a batch at most, and insert the batch before it meanwhile."""
         import polars as pl
 
+        size = self._batch()
         frame = pl.concat([frame for frame, _ in self._waiting], how="diagonal")
         lines = pl.concat([lines for _, lines in self._waiting])
-        rest = (frame.slice(BATCH), lines.slice(BATCH))
+        rest = (frame.slice(size), lines.slice(size))
         self._waiting, self._waiting_rows = ([rest] if rest[0].height else []), rest[0].height
         # every step is slower on a column in pieces
-        frame, lines = frame.head(BATCH).rechunk(), lines.head(BATCH).rechunk()
+        frame, lines = frame.head(size).rechunk(), lines.head(size).rechunk()
         before, self._coming = self._coming, self._worker.submit(self._prepare, frame, lines)
         del frame, lines, rest
         if before is not None:
@@ -251,9 +257,11 @@ def _reader(rows: pl.DataFrame) -> pa.RecordBatchReader:
     """Hand rows over so that they can be forgotten: DuckDB keeps a frame that it saw until the transaction ends."""
     import polars as pl
 
+    from gpuctl.trace.store import ROW_GROUP
+
     # one chunk goes to one thread of DuckDB, which writes a row group at once when it has a whole one;
     # the newest level hands strings over as they are
-    return rows.rechunk().to_arrow(compat_level=pl.CompatLevel.newest()).to_reader()
+    return rows.rechunk().to_arrow(compat_level=pl.CompatLevel.newest()).to_reader(max_chunksize=ROW_GROUP)
 
 
 def _totals() -> dict[str, pl.Expr]:

@@ -1,4 +1,4 @@
-"""Works out the GPUs that queues are guaranteed, where a scheduler dump tells shares and no GPUs (2.10)."""
+"""Works out the GPUs that queues are guaranteed, and may have at most, where a scheduler dump tells shares of all."""
 
 from __future__ import annotations
 
@@ -19,20 +19,35 @@ _FILL = """
     WHERE queues.cluster = $cluster AND queues.queue = told.queue AND offered > 0
 """
 
+_LIMIT = """
+    UPDATE queues SET limit_gpus = CASE WHEN share < 1 THEN share * offered ELSE 'infinity' END
+    FROM (SELECT queue, max(gpus) AS share FROM yarn_facts
+          WHERE cluster = $cluster AND origin = 'limit' GROUP BY queue) AS told,
+         (SELECT sum(gpus_labelled) AS offered FROM machines WHERE cluster = $cluster AND partition IS NULL) AS sizes
+    WHERE queues.cluster = $cluster AND queues.queue = told.queue AND offered > 0
+"""
 
-def note_shares(sink: Sink, shares: Mapping[str, float]) -> None:
-    """Keep what share of the machines without a node label each queue is guaranteed: path -> 0 to 1."""
+
+def note_shares(sink: Sink, shares: Mapping[str, float], origin: str) -> None:
+    """Keep what share of the machines without a node label each queue has: path -> 0 to 1.
+
+    Args:
+        sink: of the dump.
+        shares: by queue.
+        origin: ``capacity`` for what they are guaranteed, ``limit`` for what they may have at most.
+    """
     import polars as pl
 
     if shares:
         frame = pl.DataFrame({"queue": list(shares), "gpus": list(shares.values())})
-        same = {"job": pl.lit(MANAGER), "origin": pl.lit("capacity"), "local": pl.lit(value=False)}
+        same = {"job": pl.lit(MANAGER), "origin": pl.lit(origin), "local": pl.lit(value=False)}
         sink.insert("yarn_facts", frame.with_columns(**same))
 
 
 def fill_quotas(sink: Sink) -> None:
-    """Set ``quota_gpus`` of queues with a known share of all GPUs of the machines known by now.
+    """Set ``quota_gpus`` and ``limit_gpus`` of queues with a known share of all GPUs of the machines known by now.
 
     Both are configured, the share in the scheduler and the GPUs on the machines, so the source is ``configured``.
     """
-    sink.execute(_FILL, {"cluster": sink.cluster})
+    for statement in (_FILL, _LIMIT):
+        sink.execute(statement, {"cluster": sink.cluster})

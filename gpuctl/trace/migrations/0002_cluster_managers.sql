@@ -70,7 +70,8 @@ CREATE TABLE queue_machines (           -- machines that the jobs of a queue may
 CREATE TABLE yarn_facts (
     cluster VARCHAR NOT NULL, job VARCHAR NOT NULL,
     attempt INTEGER, container VARCHAR,         -- NULL, NULL: about the application; NULL container: about an attempt
-    origin VARCHAR NOT NULL,                    -- summary | rest | ats | epoch | state | audit | nm
+    origin VARCHAR NOT NULL,                    -- summary | rest | ats | epoch | state | audit | nm;
+                                                -- of the daemon itself, as job ResourceManager: manager | node | capacity | limit
     local BOOLEAN NOT NULL,                     -- the times are of the host's own clock, else UTC
     name VARCHAR, "user" VARCHAR, queue VARCHAR, state VARCHAR, final_status VARCHAR, priority BIGINT,
     submit_ts TIMESTAMP, launch_ts TIMESTAMP, allocated_ts TIMESTAMP, running_ts TIMESTAMP, end_ts TIMESTAMP,

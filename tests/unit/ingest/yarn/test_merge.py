@@ -123,3 +123,15 @@ def test_clusters_do_not_mix(tmp_path: Path) -> None:
     ingest([log], db, cluster="b")
     states = y.frame(db, "SELECT cluster, state FROM jobs ORDER BY 1").rows()
     assert states == [("a", "completed"), ("b", "unknown")]
+
+
+def test_a_file_whose_place_a_copy_of_another_one_took_is_forgotten(tmp_path: Path) -> None:
+    one, two, db = tmp_path / "one.json", tmp_path / "two.json", tmp_path / "store.duckdb"
+    one.write_bytes(y.rest_apps([y.gang()]))
+    two.write_bytes(y.rest_apps([y.running()]))
+    ingest([one, two], db, cluster="c")
+    assert y.frame(db, "SELECT count(*) FROM jobs").item() == 2
+    two.write_bytes(one.read_bytes())
+    report = ingest([one, two], db, cluster="c")
+    assert [source.status for source in report.sources] == ["unchanged", "replaced"]
+    assert y.frame(db, "SELECT job FROM jobs").item().endswith("_0001")

@@ -1,0 +1,35 @@
+-- title: GPUs in use by the log, beside what the scheduler said
+-- section: quality
+-- question: Can the replay of who held which GPUs be trusted?
+-- population: {machine_samples} samples of a machine at an instant within the job log (sinfo, gpuctl sample). A sample agrees where the log's attempts hold as many GPUs there, at its second, the one before or the one after: most logs have whole seconds. GPUs of machines that boot, drain or clean up, and even splits over several machines, are where they differ.
+-- needs: machine samples
+-- column: machine | - | the machine; 'all' is every one
+-- column: samples | samples | how many
+-- column: agree_pct | % | share that agree
+-- column: said_gpus | GPUs | mean GPUs in use by the samples, a machine
+-- column: replayed_gpus | GPUs | mean GPUs held by attempts of the log at the same instants
+WITH levels AS (
+    SELECT machine, at_c, sum(sum(gpus)) OVER (PARTITION BY machine ORDER BY at_c) AS held
+    FROM (
+        SELECT machine, start_c AS at_c, gpus FROM base_placements WHERE held_until_c > start_c
+        UNION ALL
+        SELECT machine, held_until_c, -gpus FROM base_placements WHERE held_until_c > start_c
+    )
+    GROUP BY machine, at_c
+),
+asked AS (
+    SELECT machine, at_c AS sample_c, gpus_used, shift, at_c + shift AS at_c
+    FROM base_machine_samples CROSS JOIN (VALUES (0), (-1), (1)) AS seconds(shift)
+),
+compared AS (
+    SELECT a.machine, a.sample_c, any_value(a.gpus_used) AS said, max(coalesce(l.held, 0)) FILTER (a.shift = 0) AS held,
+           bool_or(abs(coalesce(l.held, 0) - a.gpus_used) < 0.01) AS agrees
+    FROM asked AS a ASOF LEFT JOIN levels AS l ON l.machine = a.machine AND l.at_c <= a.at_c
+    GROUP BY a.machine, a.sample_c
+)
+SELECT CASE WHEN grouping(machine) = 1 THEN 'all' ELSE machine END AS machine, count(*) AS samples,
+       100.0 * count(*) FILTER (agrees) / count(*) AS agree_pct, avg(said) AS said_gpus, avg(held) AS replayed_gpus
+FROM compared
+GROUP BY GROUPING SETS ((machine), ())
+HAVING count(*) > 0
+ORDER BY grouping(machine) DESC, machine
