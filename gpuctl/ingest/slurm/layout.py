@@ -191,6 +191,8 @@ def _is_xdmod(row: list[bytes]) -> bool:
         and _JOB.fullmatch(row[at["JobIDRaw"]]) is not None
         and all(_TIME.fullmatch(row[at[name]]) for name in ("Submit", "Eligible", "Start", "End"))
         and b":" in row[at["ExitCode"]]
+        and all(row[at[name]].isdigit() or not row[at[name]] for name in ("GID", "UID", "NNodes", "NCPUS", "ReqCPUS"))
+        and row[at["State"]][:2].isalpha()
     )
 
 

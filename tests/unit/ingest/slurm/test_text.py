@@ -343,3 +343,15 @@ def test_times_are_looked_at_only_once(store: Store, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(text_module, "PIECE", 100)
     ingest(store, *({"JobIDRaw": str(i)} for i in range(50)))
     assert len(calls) == 1
+
+
+def test_other_orders_of_as_many_columns_are_not_taken_for_open_xdmods(store: Store) -> None:
+    """Its times stand where this one has them, too."""
+    columns = (
+        "JobIDRaw JobID JobName User Account Partition QOS State ExitCode DerivedExitCode Submit Eligible Start End "
+        "Suspended Elapsed Timelimit NNodes NCPUS ReqMem ReqTRES AllocTRES NodeList Priority Flags Reason"
+    )
+    rows_only = text({}, {"JobIDRaw": "101", "JobID": "101"}, only=columns).split("\n", 1)[1]
+    with pytest.raises(InputError, match="without a header"):
+        load(FORMAT, rows_only, store)
+    assert FORMAT.sniff("jobs.txt", rows_only.encode()) == "records of sacct without a header"
