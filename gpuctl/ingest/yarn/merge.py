@@ -96,10 +96,17 @@ def _tell_machine_events(sink: Sink) -> None:
 
 
 def _queue_paths(sink: Sink) -> dict[str, str]:
-    """Last part of a queue's path -> the path, of those queues that a scheduler dump gave a parent to."""
+    """Last part of a queue's path -> the path, where only one path ends in it.
+
+    Of queues that a scheduler dump gave a parent to, and of those that a source of some job named in full.
+    """
     rows = sink.query(
-        "SELECT regexp_extract(queue, '[^.]*$') AS leaf, any_value(queue) AS path FROM queues "
-        "WHERE cluster = $cluster AND parent IS NOT NULL GROUP BY leaf HAVING count(*) = 1",
+        """
+        SELECT regexp_extract(path, '[^.]*$') AS leaf, any_value(path) AS path
+        FROM (SELECT queue AS path FROM queues WHERE cluster = $cluster AND parent IS NOT NULL
+              UNION SELECT queue FROM yarn_facts WHERE cluster = $cluster AND contains(queue, '.'))
+        GROUP BY leaf HAVING count(*) = 1
+        """,
         {"cluster": sink.cluster},
     )
     return dict(rows.iter_rows())

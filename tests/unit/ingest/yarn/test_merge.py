@@ -135,3 +135,11 @@ def test_a_file_whose_place_a_copy_of_another_one_took_is_forgotten(tmp_path: Pa
     report = ingest([one, two], db, cluster="c")
     assert [source.status for source in report.sources] == ["unchanged", "replaced"]
     assert y.frame(db, "SELECT job FROM jobs").item().endswith("_0001")
+
+
+def test_a_queue_that_a_log_names_in_part_is_the_one_that_another_job_names_in_full(tmp_path: Path) -> None:
+    in_full = y.rm_log([y.gang()], modern=True).text().replace(b"queue=gpu,", b"queue=root.prod.gpu,")
+    in_part = y.rm_log([y.running()], modern=True, summaries=False).text()
+    db, _ = y.load(tmp_path, {"one.log": in_part, "two.log": in_full})
+    assert y.frame(db, "SELECT DISTINCT queue FROM jobs").rows() == [("root.prod.gpu",)]
+    assert y.frame(db, "SELECT queue FROM queues").rows() == [("root.prod.gpu",)]
