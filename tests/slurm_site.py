@@ -160,7 +160,7 @@ PartitionName=cpu
 CONFIG = """\
 Configuration data as of 2026-11-20T21:12:58
 AccountingStorageTRES   = cpu,mem,energy,node,billing,gres/gpu
-AuthInfo                = socket=/home/lab/munge/s
+AuthInfo                = socket=/lab/munge/s
 SchedulerParameters     = bf_interval=3
 SlurmctldHost[0]        = vm(127.0.0.1)
 

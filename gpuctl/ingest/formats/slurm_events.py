@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from gpuctl.core.errors import InputError
 from gpuctl.ingest.base import Format, Sink
 from gpuctl.ingest.lines import RowError, numbered_lines
 from gpuctl.ingest.slurmsite.conf import hosts
-from gpuctl.ingest.slurmsite.delimited import cells_of, header_in, layout_of
+from gpuctl.ingest.slurmsite.delimited import cells_of, header_in, header_line
 from gpuctl.ingest.slurmsite.machines import Rows
 from gpuctl.ingest.slurmsite.stamps import LocalClock
 
@@ -52,13 +51,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         InputError: the first line is not the header.
     """
     lines = numbered_lines(stream)
-    first = next(lines, None)
-    layout = layout_of(first.data[:10_000].decode("utf-8", "replace")) if first else None
-    if layout is None or not _fits(layout.columns):
-        raise InputError(
-            "line 1 is not the header that `sacctmgr -P show event` prints",
-            hint="write it with: sacctmgr -P show event start=2020-01-01 > events.txt",
-        )
+    hint = "write it with: sacctmgr -P show event start=2020-01-01 > events.txt"
+    layout = header_line(lines, _fits, "`sacctmgr -P show event`", hint)
     layout = layout._replace(columns=tuple(_ALIASES.get(name, name) for name in layout.columns))
     clock, rows = LocalClock(sink.timezone), Rows(sink, "machine_events", _KINDS)
     for line in lines:

@@ -18,9 +18,10 @@ from typing import BinaryIO
 from gpuctl.ingest.base import Format, Sink
 from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.slurm.form_batches import Batches
-from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, fields, records
+from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, FIRST_KEY, fields
 from gpuctl.ingest.slurm.records import Records
 from gpuctl.ingest.slurm.times import instants
+from gpuctl.ingest.slurmsite.scontrol import records
 
 _SIGN = re.compile(rb"^JobId=\d+ UserId=.{1,200} (?:Job)?Name=.* JobState=[A-Z_]+ Partition=", re.MULTILINE)
 
@@ -32,7 +33,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     into = Records(sink)
     batches = Batches(COLUMNS, into.add)
     back: dict[str, tuple[str, str]] = {}
-    for record in records(stream):
+    for record in records(stream, FIRST_KEY):
         try:
             if record.fault is not None:
                 raise RowError(record.fault)

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from gpuctl.core.errors import InputError
 from gpuctl.ingest.base import Format, Sink
 from gpuctl.ingest.lines import RowError, numbered_lines
-from gpuctl.ingest.slurmsite.delimited import cells_of, header_in, layout_of
+from gpuctl.ingest.slurmsite.delimited import cells_of, header_in, header_line
 from gpuctl.ingest.slurmsite.limits import KINDS, Holder, LimitRows, checked
 from gpuctl.ingest.slurmsite.machines import put_quotas
 
@@ -29,13 +28,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         InputError: the first line is not the header.
     """
     lines = numbered_lines(stream)
-    first = next(lines, None)
-    layout = layout_of(first.data[:10_000].decode("utf-8", "replace")) if first else None
-    if layout is None or not _fits(layout.columns):
-        raise InputError(
-            "line 1 is not the header that `sacctmgr -P show assoc` or `show qos` prints",
-            hint="write them with: sacctmgr -P show assoc > assoc.txt; sacctmgr -P show qos > qos.txt",
-        )
+    hint = "write them with: sacctmgr -P show assoc > assoc.txt; sacctmgr -P show qos > qos.txt"
+    layout = header_line(lines, _fits, "`sacctmgr -P show assoc` or `show qos`", hint)
     assoc = columns_are_assoc(layout.columns)
     rows = LimitRows(sink)
     for line in lines:

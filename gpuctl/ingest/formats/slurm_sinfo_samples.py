@@ -9,7 +9,7 @@ import re
 from typing import BinaryIO
 
 from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError, numbered_lines
+from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.slurmsite.delimited import Layout, header_in
 from gpuctl.ingest.slurmsite.gres import read_gres
 from gpuctl.ingest.slurmsite.machines import Rows
@@ -31,19 +31,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """
     table, rows = Table(_DEFAULT, read_machine), Rows(sink, "machine_samples", _KINDS)
     at, seen = -1, set[str]()
-    for line in numbered_lines(stream):
-        if not line.data.strip():
-            continue
-        sink.seen()
-        try:
-            sample = table.read(line)
-        except RowError as bad:
-            sink.reject(line.line_no, str(bad), line.data)
-            continue
-        sink.loaded()
-        if sample is None:
-            continue
-        ts, (machine, used, state) = sample
+    for ts, (machine, used, state) in table.samples(stream, sink):
         if ts != at:
             at, seen = ts, set()
         if machine not in seen:

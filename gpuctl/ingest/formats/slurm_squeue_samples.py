@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError, numbered_lines
+from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.slurmsite.delimited import header_in
 from gpuctl.ingest.slurmsite.machines import Rows
+from gpuctl.ingest.slurmsite.reconcile import reconcile
+from gpuctl.ingest.slurmsite.samples import ALIASES, EPOCH_NAMES, Table, jobs_of, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-from gpuctl.ingest.slurmsite.reconcile import reconcile
-from gpuctl.ingest.slurmsite.samples import ALIASES, EPOCH_NAMES, Table, jobs_of, reason_of
 
 _KINDS = {
     **{"ts": "ms", "job": "text", "reason": "text"},
@@ -33,19 +33,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     id of their own yet get it once the store knows their jobs (`gpuctl.ingest.slurmsite.reconcile`).
     """
     table, rows = Table(None, read_jobs), Rows(sink, "queue_samples", _KINDS)
-    for line in numbered_lines(stream):
-        if not line.data.strip():
-            continue
-        sink.seen()
-        try:
-            sample = table.read(line)
-        except RowError as bad:
-            sink.reject(line.line_no, str(bad), line.data)
-            continue
-        sink.loaded()
-        if sample is not None:
-            for waiting in tasks_of(sample[1]):
-                rows.add(sample[0], *waiting)
+    for ts, sample in table.samples(stream, sink):
+        for waiting in tasks_of(sample):
+            rows.add(ts, *waiting)
     rows.flush()
     reconcile(sink)
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from gpuctl.ingest.base import Format, Sink
 from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.yarn import facts as f
-from gpuctl.ingest.yarn.dumps import items
+from gpuctl.ingest.yarn.dumps import take_items
 from gpuctl.ingest.yarn.ids import container_id
 from gpuctl.ingest.yarn.merge import refresh
 from gpuctl.ingest.yarn.resources import as_list, is_gpu, number_of
@@ -121,23 +121,19 @@ def _gpus(resources: object) -> float | None:
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read applications, attempts and containers into facts, and make jobs of all facts so far."""
     facts = f.Facts(sink)
-    for item in items(stream, ("app", "appAttempt", "container"), ("appId", "appAttemptId", "containerId", "id")):
-        sink.seen()
-        try:
-            if item.value is None:
-                raise RowError(item.fault or "")
-            if "appAttemptId" in item.value:
-                take_attempt(facts, item.value)
-            elif "containerId" in item.value:
-                take_container(facts, item.value)
-            else:
-                take_app(facts, item.value)
-        except RowError as bad:
-            sink.reject(item.line_no, str(bad), item.raw or repr(item.value))
-            continue
-        sink.loaded()
+
+    def take(value: dict[str, Any]) -> None:
+        if "appAttemptId" in value:
+            take_attempt(facts, value)
+        elif "containerId" in value:
+            take_container(facts, value)
+        else:
+            take_app(facts, value)
         if facts.many:
             facts.flush()
+
+    marks = ("appId", "appAttemptId", "containerId", "id")
+    take_items(stream, sink, ("app", "appAttempt", "container"), marks, take)
     facts.flush()
     refresh(sink)
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from gpuctl.ingest.base import Format, Sink
 from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.yarn import facts as f
-from gpuctl.ingest.yarn.dumps import items
+from gpuctl.ingest.yarn.dumps import take_items
 from gpuctl.ingest.yarn.ids import container_id
 from gpuctl.ingest.yarn.merge import refresh
 from gpuctl.ingest.yarn.resources import as_list, gpu_seconds_of_entries, resource_of_json
@@ -79,18 +79,13 @@ def _held(info: object) -> float | None:
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read applications into facts, and make jobs of all facts so far."""
     facts = f.Facts(sink)
-    for item in items(stream, ("app",), ("id",)):
-        sink.seen()
-        try:
-            if item.value is None:
-                raise RowError(item.fault or "")
-            take_app(facts, item.value)
-        except RowError as bad:
-            sink.reject(item.line_no, str(bad), item.raw or repr(item.value))
-            continue
-        sink.loaded()
+
+    def take(app: dict[str, Any]) -> None:
+        take_app(facts, app)
         if facts.many:
             facts.flush()
+
+    take_items(stream, sink, ("app",), ("id",), take)
     facts.flush()
     refresh(sink)
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from gpuctl.ingest.base import Format, Sink
 from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.yarn.dumps import items
+from gpuctl.ingest.yarn.dumps import take_items
 from gpuctl.ingest.yarn.facts import epoch_millis, host
 from gpuctl.ingest.yarn.machines import Machine, add_machines
 from gpuctl.ingest.yarn.quotas import fill_quotas
@@ -77,16 +77,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     checks (10 minutes by default) where there are few.
     """
     nodes: list[Node] = []
-    for item in items(stream, ("node",), ("id", "nodeHostName", "rack")):
-        sink.seen()
-        try:
-            if item.value is None:
-                raise RowError(item.fault or "")
-            nodes.append(read_node(item.value))
-        except RowError as bad:
-            sink.reject(item.line_no, str(bad), item.raw or repr(item.value))
-            continue
-        sink.loaded()
+    marks = ("id", "nodeHostName", "rack")
+    take_items(stream, sink, ("node",), marks, lambda value: nodes.append(read_node(value)))
     machines: dict[str, Machine] = {}
     for node in nodes:
         machines[node.name] = _together(machines.get(node.name), node.machine)

@@ -7,13 +7,9 @@ Nothing in such a line is quoted: the job's name and its working directory may h
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from gpuctl.ingest.lines import CUT_OFF, LINE_LIMIT, RowError, numbered_lines
+from gpuctl.ingest.lines import CUT_OFF, RowError
 from gpuctl.ingest.slurm.json_fields import clock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 COLUMNS = (
     *("JobIDRaw", "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode", "DerivedExitCode"),
@@ -21,10 +17,7 @@ COLUMNS = (
 )
 """What `fields` fills, by the names of ``sacct -e``."""
 
-NO_RECORD = "line outside of any record"
-TOO_LONG = f"record of more than {LINE_LIMIT // 2**20} MiB"
-
-_START = b"JobId="
+FIRST_KEY = b"JobId="
 _NAME = re.compile(r" (?:Job)?Name=")
 _STATE = re.compile(r" JobState=([A-Z_]{1,40}) (?=Partition=)")
 # WorkDir is the one value of these that may hold blanks
@@ -36,43 +29,6 @@ _KEYS = (
 _KEY = re.compile(rf"(?:^| )({'|'.join(_KEYS)})=")
 _NOTHING = frozenset({"(null)", "unknown", "Unknown", "None"})
 _USER = re.compile(r"(.*)\((\d{1,10})\)", re.DOTALL | re.ASCII)
-
-
-class Record(NamedTuple):
-    """One record as it stands in the file.
-
-    Attributes:
-        line_no: 1-based line on which it starts.
-        text: its lines, joined by line ends; bytes that are no UTF-8 are replaced.
-        fault: why it cannot be read, or None.
-    """
-
-    line_no: int
-    text: str
-    fault: str | None
-
-
-def records(stream: BinaryIO) -> Iterator[Record]:
-    """Yield every record; a name with line ends in it makes a record of several lines."""
-    lines: list[str] = []
-    start, size, fault = 0, 0, None
-    for line in numbered_lines(stream):
-        opens = line.data.startswith(_START)
-        if opens and lines:
-            yield Record(start, "\n".join(lines), fault)
-            lines = []
-        if not lines:
-            if not line.data.strip():
-                continue
-            start, size, fault = line.line_no, 0, None if opens else NO_RECORD
-        size += len(line.data)
-        fault = fault or line.fault
-        if size > LINE_LIMIT:
-            fault = fault or TOO_LONG
-        elif len(lines) < 1000:
-            lines.append(line.data.decode("utf-8", "replace"))
-    if lines:
-        yield Record(start, "\n".join(lines), fault)
 
 
 def fields(text: str) -> dict[str, str]:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from gpuctl.core.errors import InputError
 from gpuctl.ingest.lines import RowError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpuctl.ingest.lines import Line
 
 DELIMITERS = ("\x1f", "|", "\t", ";", ",", "^", "~", "\x1e", "\x01")
 _NAME = re.compile(r"[A-Za-z][\w ().:/%-]*")
@@ -44,6 +50,25 @@ def header_in(head: bytes) -> tuple[str, ...]:
     first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:10_000]
     found = layout_of(first.decode("utf-8", "replace").rstrip("\r"))
     return found.columns if found else ()
+
+
+def header_line(lines: Iterator[Line], fits: Callable[[tuple[str, ...]], bool], command: str, hint: str) -> Layout:
+    """Take the first of some lines for the header.
+
+    Args:
+        lines: of a file, from its first one on.
+        fits: whether columns are those wanted.
+        command: what prints such a header, for the message.
+        hint: what to do where it is none.
+
+    Raises:
+        InputError: it is not that header.
+    """
+    first = next(lines, None)
+    layout = layout_of(first.data[:10_000].decode("utf-8", "replace")) if first else None
+    if layout is None or not fits(layout.columns):
+        raise InputError(f"line 1 is not the header that {command} prints", hint=hint)
+    return layout
 
 
 def cells_of(line: str, layout: Layout, free: str | None) -> dict[str, str]:

@@ -7,14 +7,15 @@ for sinfo, none named at all. A header may stand again within a file, where the 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Generic, NamedTuple, TypeVar
 
-from gpuctl.ingest.lines import RowError
+from gpuctl.ingest.lines import RowError, numbered_lines
 from gpuctl.ingest.slurmsite.delimited import Layout, cells_of, layout_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from gpuctl.ingest.base import Sink
     from gpuctl.ingest.lines import Line
 
 T = TypeVar("T")
@@ -82,6 +83,21 @@ class Table(Generic[T]):
                 self._made.clear()
             self._made[rest] = made
         return epoch_ms(time), self._made[rest]
+
+    def samples(self, stream: BinaryIO, sink: Sink) -> Iterator[tuple[int, T]]:
+        """Yield what `read` makes of the samples of a file; every line but blank ones is counted, headers as loaded."""
+        for line in numbered_lines(stream):
+            if not line.data.strip():
+                continue
+            sink.seen()
+            try:
+                sample = self.read(line)
+            except RowError as bad:
+                sink.reject(line.line_no, str(bad), line.data)
+                continue
+            sink.loaded()
+            if sample is not None:
+                yield sample
 
 
 class Job(NamedTuple):

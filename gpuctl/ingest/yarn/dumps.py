@@ -13,10 +13,12 @@ import re
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.lines import NOT_UTF8
+from gpuctl.ingest.lines import NOT_UTF8, RowError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from gpuctl.ingest.base import Sink
 
 OBJECT_LIMIT = 8 * 2**20
 """An object of more characters than this is not read."""
@@ -91,6 +93,22 @@ def whole(stream: BinaryIO) -> Any:
         raise InputError(f"not valid JSON: {error.msg}", path="line", line=error.lineno) from None
     except ValueError:
         raise InputError("not valid JSON: a number too long to be read") from None
+
+
+def take_items(
+    stream: BinaryIO, sink: Sink, keys: tuple[str, ...], marks: tuple[str, ...], take: Callable[[dict[str, Any]], None]
+) -> None:
+    """Count every object that `items` finds, and hand those that can be read to `take`, whose RowError rejects one."""
+    for item in items(stream, keys, marks):
+        sink.seen()
+        try:
+            if item.value is None:
+                raise RowError(item.fault or "")
+            take(item.value)
+        except RowError as bad:
+            sink.reject(item.line_no, str(bad), item.raw or repr(item.value))
+            continue
+        sink.loaded()
 
 
 def items(stream: BinaryIO, keys: tuple[str, ...], marks: tuple[str, ...]) -> Iterator[Item]:

@@ -7,7 +7,8 @@ import pytest
 
 from gpuctl.ingest.formats import slurm_jobcomp
 from gpuctl.ingest.lines import CUT_OFF, RowError
-from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, NO_RECORD, TOO_LONG, fields, records
+from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, FIRST_KEY, fields
+from gpuctl.ingest.slurmsite.scontrol import NO_RECORD, TOO_LONG, records
 
 FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "slurm" / "other" / "jobcomp.log"
 NEW_LINE = "new\nline"
@@ -16,7 +17,7 @@ NO_NODES = "NodeList=(null) NodeCnt=0 ProcCnt=0"
 LINE = (
     "JobId=8 UserId=alice(1001) GroupId=alice(1001) Name=job.sh JobState=NODE_FAIL Partition=v100 TimeLimit=5 "
     "StartTime=2026-11-20T21:04:39 EndTime=2026-11-20T21:04:42 NodeList=gpu[005-006] NodeCnt=2 ProcCnt=4 "
-    "WorkDir=/home/lab/my work ReservationName= Tres=cpu=2,mem=2000M,node=2,billing=2,gres/gpu=2 Account=vision "
+    "WorkDir=/lab/my work ReservationName= Tres=cpu=2,mem=2000M,node=2,billing=2,gres/gpu=2 Account=vision "
     "QOS=normal WcKey= Cluster=lab SubmitTime=2026-11-20T21:04:38 EligibleTime=2026-11-20T21:04:38 "
     "DerivedExitCode=0:0 ExitCode=42:0 "
 )
@@ -97,22 +98,24 @@ def test_what_is_no_record_is_refused_with_a_reason(text: str, reason: str) -> N
 
 def test_records_and_their_lines() -> None:
     text = f"garbage\n\n{LINE}\n{LINE.replace('job.sh', NEW_LINE)}\n\n{LINE}".encode() + b"\xff"
-    found = [(r.line_no, r.fault) for r in records(io.BytesIO(text))]
+    found = [(r.line_no, r.fault) for r in records(io.BytesIO(text), FIRST_KEY)]
     assert found == [(1, NO_RECORD), (3, None), (4, None), (7, None)]
 
 
 def test_a_record_that_never_ends_is_rejected_in_bounded_memory() -> None:
     text = f"{LINE}\n".encode() + b"x" * 1000 * 1500 + b"\n" + b"y\n" * 1_000_000 + LINE.encode()
-    first, second = records(io.BytesIO(text))
+    first, second = records(io.BytesIO(text), FIRST_KEY)
     assert (first.fault, second.fault) == ("line longer than 1 MiB", None)
-    many, _ = records(io.BytesIO(f"{LINE}\n".encode() + b"y" * 999 * 2 + b"\n" + b"yyyy\n" * 500_000 + LINE.encode()))
+    many, _ = records(
+        io.BytesIO(f"{LINE}\n".encode() + b"y" * 999 * 2 + b"\n" + b"yyyy\n" * 500_000 + LINE.encode()), FIRST_KEY
+    )
     assert many.fault == TOO_LONG
     assert len(many.text) < 2**21
 
 
 def test_truncation_at_every_byte_gives_no_record_that_is_not_there() -> None:
     for size in range(len(LINE) - 1):
-        for record in records(io.BytesIO(LINE[:size].encode())):
+        for record in records(io.BytesIO(LINE[:size].encode()), FIRST_KEY):
             try:
                 read = fields(record.text)
             except RowError:
@@ -122,7 +125,7 @@ def test_truncation_at_every_byte_gives_no_record_that_is_not_there() -> None:
 
 
 def test_the_fixture() -> None:
-    found = [fields(record.text) for record in records(io.BytesIO(FIXTURE.read_bytes()))]
+    found = [fields(record.text) for record in records(io.BytesIO(FIXTURE.read_bytes()), FIRST_KEY)]
     assert len(found) == 44
     assert {f["JobName"] for f in found} >= {"new\nline", "tab\tname", "a|b pipe"}
 
