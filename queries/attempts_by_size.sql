@@ -9,12 +9,12 @@
 -- column: retries_mean | attempts | attempts after the first, a job
 -- column: retried_pct | % | share of jobs that were tried again
 -- column: retried_passed_pct | % | share of the retried jobs that passed in the end
--- column: failed_pct | % | share that failed, ran out of memory or lost a machine, of those whose final state is known
+-- column: failed_pct | % | share that failed, ran out of memory or lost a machine, of those that are over and whose final state is known
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS jobs,
        sum(attempts)::BIGINT AS attempts, avg(attempts - 1) AS retries_mean,
        100.0 * count(*) FILTER (attempts > 1) / count(*) AS retried_pct,
        100.0 * count(*) FILTER (attempts > 1 AND state = 'completed') / nullif(count(*) FILTER (attempts > 1), 0) AS retried_passed_pct,
-       100.0 * count(*) FILTER (state IN ('failed', 'out_of_memory', 'node_fail')) / nullif(count(*) FILTER (state <> 'unknown'), 0) AS failed_pct
+       100.0 * count(*) FILTER (state IN ('failed', 'out_of_memory', 'node_fail')) / nullif(count(*) FILTER (state NOT IN ('unknown', 'pending', 'running', 'suspended')), 0) AS failed_pct
 FROM base_jobs
 WHERE attempts > 0
 GROUP BY GROUPING SETS ((size_bucket), ())

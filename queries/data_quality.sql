@@ -1,7 +1,7 @@
 -- title: What the log leaves out or gets wrong
 -- section: quality
 -- question: Which rows need care, and what is done with them?
--- population: {jobs} jobs, {attempts} attempts; rejected rows are in the sources table.
+-- population: {jobs} jobs, {attempts} attempts; rejected rows are counted in the table sources.
 -- column: finding | - | what was found
 -- column: rows | rows | how many
 -- column: treatment | - | what is done with them
@@ -9,7 +9,7 @@ WITH known(rank, level, quirk, finding, treatment) AS (
     VALUES
         (1, 'job', 'no_attempts', 'jobs without an attempt', 'counted as jobs; no size, wait or run time'),
         (2, 'job', 'gpus_changed', 'jobs whose attempts differ in GPUs', 'size of the first attempt; each attempt''s own in delays'),
-        (3, 'attempt', 'no_start', 'attempts without a start', 'hold no GPUs; no wait'),
+        (3, 'attempt', 'no_start', 'attempts that are over and whose start the log lacks', 'hold no GPUs; no wait'),
         (4, 'attempt', 'no_end', 'attempts without an end', 'the last of a job: still running; else held until the job''s next known time'),
         (5, 'attempt', 'overlap', 'attempts that another one of the job began before they ended', 'hold GPUs until that other one starts'),
         (6, 'attempt', 'end_before_start', 'attempts that end before they start', 'no run time; hold no GPUs'),
@@ -70,6 +70,8 @@ FROM (
     SELECT 24, 'attempts whose number of GPUs no source tells', sizeless, 'in no GPU-hours and no delay; size unknown' FROM blanks WHERE sizeless > 0
     UNION ALL
     SELECT 25, 'attempts on several machines whose GPUs a machine are not told', attempts, 'an even share each: an estimate (scontrol show job -d tells)' FROM split WHERE attempts > 0
+    UNION ALL
+    SELECT 26, 'attempts, and jobs without any attempt, that never started', never, 'hold no GPUs; in no wait but those of never_started' FROM (SELECT count(*) AS never FROM base_never_started) WHERE never > 0
     UNION ALL
     SELECT 43, 'requeued attempts in the whole of Slurm''s accounting', requeues, 'none was requeued, or it was exported without -D (--duplicates), which leaves all but the last attempt out' FROM slurm WHERE requeues = 0 AND jobs >= 1000
     UNION ALL

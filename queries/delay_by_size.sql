@@ -10,6 +10,7 @@
 -- column: capacity | waits | waits mostly for GPUs while the cluster was full
 -- column: fragmentation | waits | waits mostly for GPUs that were free but scattered
 -- column: scheduler | waits | waits that none of these explains
+-- column: ineligible | waits | waits mostly before the attempt asked for GPUs at all
 -- column: wait_h | h | hours waited
 -- column: fair_share_h | h | hours of fair-share delay
 -- column: capacity_h | h | hours of capacity delay
@@ -20,6 +21,7 @@
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS attempts, count(*) FILTER (wait_s > 0) AS waits,
        count(*) FILTER (dominant_cause = 'fair_share') AS fair_share, count(*) FILTER (dominant_cause = 'capacity') AS capacity,
        count(*) FILTER (dominant_cause = 'fragmentation') AS fragmentation, count(*) FILTER (dominant_cause = 'scheduler') AS scheduler,
+       count(*) FILTER (dominant_cause = 'ineligible') AS ineligible,
        sum(wait_s) / 3600 AS wait_h, sum(fair_share_s) / 3600 AS fair_share_h, sum(capacity_s) / 3600 AS capacity_h,
        sum(fragmentation_s) / 3600 AS fragmentation_h, sum(scheduler_s) / 3600 AS scheduler_h,
        sum(ineligible_s) / 3600 AS ineligible_h,

@@ -7,7 +7,7 @@
 -- column: attempts | attempts | how many
 -- column: servers_mean | servers | mean number of servers
 -- column: excess_servers | servers | mean number over the fewest that can hold the gang
--- column: at_fewest_pct | % | on the fewest servers
+-- column: at_fewest_pct | % | on the fewest servers that can hold the gang, in whichever racks; fewest_pct of locality_relaxation asks for one rack too
 -- column: racks_known | attempts | attempts of which the rack of every server is known
 -- column: racks_mean | racks | their mean number of racks or leaf switches
 -- column: excess_racks | racks | mean number over the fewest that can hold the gang

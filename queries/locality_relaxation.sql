@@ -6,7 +6,7 @@
 -- column: size_bucket | GPUs | GPUs of the gang
 -- column: waited | - | how long it waited
 -- column: attempts | attempts | how many
--- column: fewest_pct | % | on the fewest servers that can hold it, all in one rack
+-- column: fewest_pct | % | on the fewest servers that can hold it, and those in one rack or only one server; at_fewest_pct of locality_by_size asks for the fewest servers alone, so it is no smaller
 -- column: one_rack_pct | % | on more servers than that, all in one rack
 -- column: across_racks_pct | % | on servers of several racks
 -- column: rack_unknown_pct | % | on several servers of which one is in no known rack

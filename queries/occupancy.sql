@@ -1,14 +1,14 @@
 -- title: GPUs in use over time
 -- section: overview
 -- question: When was the cluster full, and when did work wait?
--- population: {attempts} attempts less {attempts_without_start} without a start; {delays} waits. At most 400 bins of equal length; times are the bins' beginnings.
+-- population: {attempts} attempts less {attempts_without_start} without a start; {delays} waits, and {never_started} that never started. At most 400 bins of equal length; times are the bins' beginnings.
 -- needs: attempts
 -- detail: yes
 -- column: ts | UTC | beginning of the bin
 -- column: gpus_busy | GPUs | mean number of GPUs held
 -- column: gpus_total | GPUs | GPUs of the cluster (machine list and use; machines that were down are counted)
 -- column: busy_pct | % | gpus_busy over gpus_total
--- column: jobs_waiting | attempts | mean number of attempts waiting
+-- column: jobs_waiting | attempts | mean number of attempts waiting; those that never started wait until they ended, or to the end of the log
 -- column: gpus_waited_for | GPUs | mean number of GPUs that waiting attempts asked for
 WITH span AS (
     SELECT min(queued_ts) AS first_ts, max(log_end_ts) AS last_ts FROM base_attempts
@@ -27,6 +27,10 @@ changes AS (
     SELECT queued_ts, 0, 1, gpus FROM base_attempts WHERE wait_s IS NOT NULL
     UNION ALL
     SELECT start_ts, 0, -1, -gpus FROM base_attempts WHERE wait_s IS NOT NULL
+    UNION ALL
+    SELECT queued_ts, 0, 1, coalesce(gpus, 0) FROM base_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
+    UNION ALL
+    SELECT until_ts, 0, -1, -coalesce(gpus, 0) FROM base_never_started WHERE NOT still_waits AND until_ts > queued_ts
     UNION ALL
     SELECT first_ts + to_seconds(bin * s), 0, 0, 0 FROM bins CROSS JOIN width
 ),

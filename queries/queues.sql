@@ -1,7 +1,7 @@
 -- title: Queues
 -- section: overview
 -- question: What does each queue ask for, hold and wait?
--- population: {jobs} jobs, {attempts} attempts.
+-- population: {jobs} jobs, {attempts} attempts. GPU-hours are those of status, empty for a queue of which none is known; the overview's are those that were held.
 -- column: queue | - | queue or virtual cluster
 -- column: jobs | jobs | jobs submitted to it
 -- column: users | users | distinct users; empty where the source names none
@@ -13,8 +13,8 @@
 -- column: wait_p50_min | min | median wait of its attempts
 -- column: wait_p95_min | min | 95th percentile of the wait of its attempts
 SELECT j.queue, count(*) AS jobs, nullif(count(DISTINCT j."user"), 0) AS users,
-       CASE WHEN sum(count(j.gpus * j.run_s)) OVER () > 0 THEN coalesce(sum(j.gpus * j.run_s), 0) END / 3600 AS gpu_hours,
-       100 * coalesce(sum(j.gpus * j.run_s), 0) / nullif(sum(sum(j.gpus * j.run_s)) OVER (), 0) AS gpu_hours_pct,
+       CASE WHEN sum(count(j.gpus * j.run_s)) OVER () > 0 AND (count(j.gpus * j.run_s) > 0 OR NOT bool_or(j.may_have_run)) THEN coalesce(sum(j.gpus * j.run_s), 0) END / 3600 AS gpu_hours,
+       100 * CASE WHEN count(j.gpus * j.run_s) > 0 OR NOT bool_or(j.may_have_run) THEN coalesce(sum(j.gpus * j.run_s), 0) END / nullif(sum(sum(j.gpus * j.run_s)) OVER (), 0) AS gpu_hours_pct,
        any_value(q.quota_gpus) AS quota_gpus, nullif(any_value(q.limit_gpus), 'infinity') AS limit_gpus, any_value(q.quota_source) AS quota_source,
        any_value(w.p50) AS wait_p50_min, any_value(w.p95) AS wait_p95_min
 FROM base_jobs AS j
@@ -22,4 +22,4 @@ LEFT JOIN base_quotas AS q USING (queue)
 LEFT JOIN (SELECT queue, quantile_cont(minutes, 0.5) AS p50, quantile_cont(minutes, 0.95) AS p95 FROM base_waits GROUP BY queue) AS w
   USING (queue)
 GROUP BY j.queue
-ORDER BY gpu_hours DESC, j.queue
+ORDER BY gpu_hours DESC NULLS LAST, j.queue

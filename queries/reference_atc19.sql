@@ -1,7 +1,7 @@
 -- title: Beside the Philly paper (Jeon et al., USENIX ATC 2019)
 -- section: reference
 -- question: How near are this trace's figures to the published ones?
--- population: published: the paper's 75 days, 96 260 jobs, 14 virtual clusters; ours: this trace. The public Philly trace is another, sanitised selection of the same cluster (117 325 jobs), so its figures differ from the paper's too. Figure 9 is read off a plot (0.02 either way).
+-- population: published: the paper's 75 days, 96 260 jobs, 14 virtual clusters; ours: this trace. The public Philly trace is another, sanitised selection of the same cluster (117 325 jobs), so its figures differ from the paper's too. Figure 9 is read off a plot (0.02 either way); section 4.1 says 'about' of its first two figures.
 -- column: place | - | table or figure of the paper
 -- column: measure | - | what is measured
 -- column: group_name | - | of which jobs
@@ -40,7 +40,9 @@ WITH published(rank, place, measure, a, b, unit, value) AS (
         (600, 'Figure 9', 'mean retries', '1', '', 'attempts', 0.33), (601, 'Figure 9', 'mean retries', '2-4', '', 'attempts', 0.98),
         (602, 'Figure 9', 'mean retries', '5-8', '', 'attempts', 1.09), (603, 'Figure 9', 'mean retries', '>8', '', 'attempts', 1.11), (604, 'Figure 9', 'mean retries', 'all', '', 'attempts', 0.44),
         (610, 'Figure 9', 'share of jobs that fail', '1', '', '%', 13.0), (611, 'Figure 9', 'share of jobs that fail', '2-4', '', '%', 37.0),
-        (612, 'Figure 9', 'share of jobs that fail', '5-8', '', '%', 42.0), (613, 'Figure 9', 'share of jobs that fail', '>8', '', '%', 47.0), (614, 'Figure 9', 'share of jobs that fail', 'all', '', '%', 17.0)
+        (612, 'Figure 9', 'share of jobs that fail', '5-8', '', '%', 42.0), (613, 'Figure 9', 'share of jobs that fail', '>8', '', '%', 47.0), (614, 'Figure 9', 'share of jobs that fail', 'all', '', '%', 17.0),
+        (700, 'Section 4.1', 'jobs with the lowest loss at the last epoch', 'completed', '', '%', 80), (701, 'Section 4.1', 'jobs within 0.1 % of it in 40 % of the epochs', 'all', '', '%', 75),
+        (702, 'Section 4.1', 'GPU time after coming within 0.1 %, mean', 'completed', '', '%', 62), (703, 'Section 4.1', 'GPU time after coming within 0.1 %, mean', 'killed', '', '%', 56)
 ),
 measured(measure, a, b, value) AS (
     SELECT 'fair-share delay, share of waits', size_bucket, '', fair_share_pct FROM result_delay_two_way
@@ -56,11 +58,14 @@ measured(measure, a, b, value) AS (
     UNION ALL SELECT 'share of GPU time', state, '', sum(gpu_hours_pct) FROM result_status GROUP BY state
     UNION ALL SELECT 'mean retries', size_bucket, '', retries_mean FROM result_attempts_by_size
     UNION ALL SELECT 'share of jobs that fail', size_bucket, '', failed_pct FROM result_attempts_by_size
+    UNION ALL SELECT 'jobs with the lowest loss at the last epoch', state, '', all_epochs_pct FROM result_training_convergence
+    UNION ALL SELECT 'jobs within 0.1 % of it in 40 % of the epochs', state, '', near_by_40_pct FROM result_training_convergence
+    UNION ALL SELECT 'GPU time after coming within 0.1 %, mean', state, '', after_mean_pct FROM result_training_convergence
 )
 SELECT p.place, p.measure,
        CASE WHEN p.measure LIKE '%servers%' OR p.measure LIKE '%16-GPU%' THEN p.a || ' GPUs on ' || p.b || ' servers'
             WHEN p.measure = 'mean GPU utilization' THEN p.a || ' GPUs, ' || p.b
-            WHEN p.place = 'Table 6' THEN p.a
+            WHEN p.place IN ('Table 6', 'Section 4.1') THEN p.a
             ELSE p.a || ' GPUs' END AS group_name,
        p.unit, p.value::DOUBLE AS published, m.value AS ours, m.value - p.value AS difference
 FROM published AS p LEFT JOIN measured AS m ON m.measure = p.measure AND m.a = p.a AND m.b = p.b

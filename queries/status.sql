@@ -1,7 +1,7 @@
 -- title: What became of the jobs
 -- section: overview
 -- question: How many jobs pass, are killed or fail, and how much GPU time do they take?
--- population: {jobs} jobs; GPU-hours are of the jobs whose duration is known under that definition, times the GPUs of their first attempt; empty where no job has both.
+-- population: {jobs} jobs; GPU-hours are of the jobs whose duration is known under that definition, times the GPUs of their first attempt; empty where no job that may have run has both. Under span, the gaps between the attempts of a job count too, and under last only its last attempt: the overview's gpu_hours are those that were held, so the sums differ.
 -- column: state | - | final state, one enumeration for all sources; 'all' is every job
 -- column: source_state | - | the source's own word, without who cancelled it
 -- column: jobs | jobs | number of jobs
@@ -20,11 +20,11 @@ WITH by_state AS MATERIALIZED (
            CASE WHEN grouping(state) = 1 THEN NULL ELSE source_state END AS source_state,
            grouping(state) AS is_total,
            count(*) AS jobs,
-           CASE WHEN known THEN coalesce(sum(gpus * run_s), 0) END / 3600 AS gpu_hours,
+           CASE WHEN known AND (count(gpus * run_s) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(gpus * run_s), 0) END / 3600 AS gpu_hours,
            count(gpus * run_s) AS jobs_timed,
-           CASE WHEN known THEN coalesce(sum(gpus * run_span_s), 0) END / 3600 AS gpu_hours_span,
-           CASE WHEN known THEN coalesce(sum(gpus * run_sum_s), 0) END / 3600 AS gpu_hours_sum,
-           CASE WHEN known THEN coalesce(sum(gpus * run_last_s), 0) END / 3600 AS gpu_hours_last
+           CASE WHEN known AND (count(gpus * run_span_s) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(gpus * run_span_s), 0) END / 3600 AS gpu_hours_span,
+           CASE WHEN known AND (count(gpus * run_sum_s) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(gpus * run_sum_s), 0) END / 3600 AS gpu_hours_sum,
+           CASE WHEN known AND (count(gpus * run_last_s) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(gpus * run_last_s), 0) END / 3600 AS gpu_hours_last
     FROM (SELECT * REPLACE (regexp_replace(source_state, ' by [0-9]+$', '') AS source_state) FROM base_jobs)
     CROSS JOIN (SELECT count(gpus * run_s) > 0 AS known FROM base_jobs)
     GROUP BY GROUPING SETS ((known, state, source_state), (known))

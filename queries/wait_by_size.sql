@@ -1,7 +1,7 @@
 -- title: Waits by gang size
 -- section: queueing
 -- question: How long do attempts wait for their GPUs?
--- population: {waits} waits; an attempt's wait begins with submission, a retry's with the end of the attempt before. {attempts_without_wait} attempts have none: a time is missing, or attempts overlap. Size buckets by GPUs.
+-- population: {waits} waits; an attempt's wait begins with submission, a retry's with the end of the attempt before. {attempts_without_wait} attempts have none: they never started (never_started), a time is missing, or attempts overlap. Size buckets by GPUs.
 -- needs: attempts
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size
 -- column: waits | waits | how many

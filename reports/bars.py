@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 CATEGORIES = 14
 """At most so many categories or bars are drawn, those that weigh most."""
 
-_ROOM_FOR_VALUE = 108
+_ROOM_FOR_VALUE = 108.0
+_WIDE_LETTER = 10.0  # of the larger type on a narrow screen, in user units
 _LABEL, _BAR, _BETWEEN, _AFTER = 18, 13, 3, 12
 
 
@@ -46,9 +47,11 @@ def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     rows, remarks = _heaviest(frame, chart.y)
     names = [counted(name, chart.each) for name in rows[chart.x].to_list()]
     heads = _headings(table)
-    unit = next(c.unit for c in table.columns if c.name == chart.y[0])
+    unit = next(c.unit for c in table.columns if c.name == chart.y[0]).removeprefix("-")
     lengths = [[float(v or 0) for v in row] for row in rows.select(chart.y).iter_rows()]
-    figure, axes, scale = _lanes(len(names), 1, max(map(sum, lengths), default=0.0))
+    totals = [f"{shown(sum(parts))} {unit}".rstrip() for parts in lengths]
+    room = max(_ROOM_FOR_VALUE, *(_WIDE_LETTER * len(text) for text in totals))
+    figure, axes, scale = _lanes(len(names), 1, max(map(sum, lengths), default=0.0), room)
     for lane, (name, parts) in enumerate(zip(names, lengths, strict=True)):
         top = lane * _pitch(1)
         write(figure, 0, top + 12, name)
@@ -56,10 +59,10 @@ def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         for index, part in enumerate(parts):
             axes.barh(top + _LABEL + _BAR / 2, part, _BAR, left, color=SERIES[index], edgecolor=PAPER, linewidth=0.8)
             left += part
-        write(figure, left * scale + 6, top + _LABEL + _BAR - 2, f"{shown(left)} {unit}")
+        write(figure, left * scale + 6, top + _LABEL + _BAR - 2, totals[lane])
     keys = tuple(Key(heads[c], "bar", n) for n, c in enumerate(chart.y, 1))
     words = [
-        f"{name}: {', '.join(f'{heads[c]} {shown(v)} {unit}' for c, v in zip(chart.y, parts, strict=True))}."
+        f"{name}: {', '.join(f'{heads[c]} {shown(v)} {unit}'.rstrip() for c, v in zip(chart.y, parts, strict=True))}."
         for name, parts in zip(names, lengths, strict=True)
     ]
     return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(_texts(rows, chart.x)))
@@ -189,11 +192,13 @@ def _pitch(bars: int) -> int:
     return _LABEL + bars * _BAR + (bars - 1) * _BETWEEN + _AFTER
 
 
-def _lanes(count: int, bars: int, longest: float) -> tuple[Figure, Axes, float]:
+def _lanes(
+    count: int, bars: int, longest: float, room_for_value: float = _ROOM_FOR_VALUE
+) -> tuple[Figure, Axes, float]:
     # Names stand over their bars: that is readable at any width, and no name is too long for a margin.
     height = max(count, 1) * _pitch(bars) - _AFTER + 2
     figure = blank_figure(height)
-    room = WIDTH - _ROOM_FOR_VALUE
+    room = WIDTH - room_for_value
     axes = add_axes(figure, (0, 0, room, height))
     axes.set_axis_off()
     axes.set_xlim(0, longest or 1.0)

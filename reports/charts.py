@@ -1,11 +1,11 @@
-"""The charts of the report: one row each. A new chart of a known kind is one more row."""
+"""The charts of the reports: one row each. A new chart of a known kind is one more row."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuctl.reports import bars, curves
+from gpuctl.reports import bars, curves, heatmap, levels
 from gpuctl.reports.drawing import TOTAL, Chart, Key, Panel
 from gpuctl.reports.svg import drawing_settings, to_svg
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
     "cdf": curves.cdf,
     "time": curves.over_time,
+    "lines": levels.by_series,
+    "heat": heatmap.heat,
     "stacked": bars.stacked,
     "paired": bars.paired,
     "grouped": bars.grouped,
@@ -77,6 +79,46 @@ CHARTS = (
         x="util_pct", y=("cdf_pct",), series="measure",
         x_title="utilization, %", y_title="% of server-minutes at most so high",
     ),
+    Chart(
+        "chart-failure-reasons", "failure_reasons", "paired", "Failed attempts and the GPU time they held, by reason",
+        x="reason", y=("trials_pct", "gpu_minutes_pct"),
+    ),
+)  # fmt: skip
+
+PREEMPTED = ("of_1_gpu", "of_2_to_4_gpus", "of_5_to_8_gpus", "of_9_gpus_and_more")
+USES = ("useful_gpu_h", "overhead_gpu_h", "lost_gpu_h", "idle_gpu_h")
+
+REPLAY_CHARTS = (
+    Chart(
+        "chart-replay-use", "replay_summary", "stacked", "What the GPU-hours went into, by policy",
+        x="policy", y=USES, optional=USES,
+    ),
+    Chart(
+        "chart-replay-preemptions", "replay_preemptions", "stacked", "Preemptions by policy and by GPUs of the job",
+        x="policy", y=PREEMPTED, optional=PREEMPTED,
+    ),
+    Chart(
+        "chart-replay-jct-cdf", "replay_jct_cdf", "cdf", "JCT by policy",
+        x="minutes", y=("cdf_pct",), series="policy", scale="minutes",
+        x_title="JCT (logarithmic)", y_title="% of jobs that were done at most so long after submission",
+    ),
+    Chart(
+        "chart-replay-wait-cdf", "replay_wait_cdf", "cdf", "Waits by policy",
+        x="minutes", y=("cdf_pct",), series="policy", scale="minutes",
+        x_title="wait (logarithmic)", y_title="% of jobs that waited at most so long",
+    ),
+    Chart(
+        "chart-replay-queue", "replay_timeline", "lines", "Queue length over time, by policy",
+        x="t_s", y=("waiting_jobs", "gpus_waiting"), series="policy", calendar="ts",
+    ),
+    Chart(
+        "chart-replay-busy", "replay_timeline", "lines", "GPUs in use over time, by policy",
+        x="t_s", y=("gpus_busy",), series="policy", calendar="ts", limit="gpus_available",
+    ),
+    Chart(
+        "chart-replay-heatmap", "replay_heatmap", "heat", "Occupancy of each server over time, by policy",
+        x="t_s", y=("busy_pct", "down_pct"), series="servers", facet="policy", calendar="ts",
+    ),
 )  # fmt: skip
 
 
@@ -95,13 +137,15 @@ class Drawing:
 
 
 def draw_all(analysis: Analysis) -> tuple[Drawing, ...]:
-    """Draw every chart of the registry, or say why it cannot be drawn.
+    """Draw every chart of the registry that this kind of analysis has, or say why it cannot be drawn.
 
     Args:
-        analysis: charts whose table it lacks are not drawn.
+        analysis: of logs, of a replay, or both; charts whose table it lacks are not drawn.
     """
+    names = {t.name for t in analysis.tables}
+    groups = [group for group in (CHARTS, REPLAY_CHARTS) if any(chart.table in names for chart in group)] or [CHARTS]
     with drawing_settings():
-        return tuple(draw(chart, analysis.table(chart.table)) for chart in CHARTS)
+        return tuple(draw(chart, analysis.table(chart.table)) for group in groups for chart in group)
 
 
 def draw(chart: Chart, table: ResultTable | None) -> Drawing:

@@ -253,13 +253,13 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         axes.set_ylim(0, top)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.locator_params(axis="y", nbins=5 if box is boxes[0] else 3)
-        _time_axis(axes, *span)
+        time_axis(axes, *span)
         new = [_level(axes, headings[c], chart.y.index(c), seconds, levels[c]) for c in columns]
         curves = [_levels_curve(key, seconds, levels[c]) for key, c in zip(new, columns, strict=True)]
         keys += new
         across = (span[0] * 1000, span[1] * 1000)
         panels.append(Panel(title="", box=box, scale="time", x=across, y=(0.0, top), unit="", curves=curves))
-    write(figure, boxes[0][0] + boxes[0][2] / 2, height - 6, _period(*span), ha="center")
+    write(figure, boxes[0][0] + boxes[0][2] / 2, height - 6, period(*span), ha="center")
     words = [
         f"{c['name']}: between {shown(min(c['y']))} and {shown(max(c['y']))}." for p in panels for c in p["curves"]
     ]
@@ -302,7 +302,14 @@ def _level(axes: Axes, title: str, index: int, seconds: Floats, values: Floats) 
     return Key(title, "line", index)
 
 
-def _time_axis(axes: Axes, first: float, last: float) -> None:
+def time_axis(axes: Axes, first: float, last: float) -> None:
+    """Set up an axis of time that counts days since 1970, with dates or times of day (UTC).
+
+    Args:
+        axes: to set up.
+        first: seconds since 1970.
+        last: seconds since 1970.
+    """
     from matplotlib.dates import AutoDateLocator, DateFormatter
 
     axes.set_xlim(first / 86400, last / 86400)
@@ -312,6 +319,28 @@ def _time_axis(axes: Axes, first: float, last: float) -> None:
     axes.xaxis.set_major_formatter(DateFormatter(pattern, tz=UTC))  # type: ignore[no-untyped-call]
 
 
-def _period(first: float, last: float) -> str:
+def period(first: float, last: float) -> str:
+    """Return what stands under an axis of time: its first and its last day."""
     days = [datetime.fromtimestamp(second, UTC).date().isoformat() for second in (first, last)]
     return f"{days[0]} to {days[1]}, UTC"
+
+
+def elapsed_axis(axes: Axes, first: float, last: float) -> float:
+    """Set up an axis of time without a calendar: ticks in the unit that suits the span.
+
+    Args:
+        axes: to set up.
+        first: seconds.
+        last: seconds.
+
+    Returns:
+        Seconds of that unit, in which the axis counts.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    units = ((86400, "d"), (3600, "h"), (60, "min"))
+    size, unit = next(((s, u) for s, u in units if last - first >= 3 * s), (1, "s"))
+    axes.set_xlim(first / size, last / size)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g} {unit}")
+    return float(size)

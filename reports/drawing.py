@@ -34,7 +34,8 @@ class Chart:
     Attributes:
         name: unique; ids in the page start with it.
         table: the result table it is drawn from.
-        kind: ``cdf``, ``time``, ``stacked``, ``grouped`` or ``paired``, see `gpuctl.reports.charts.KINDS`.
+        kind: ``cdf``, ``time``, ``lines``, ``heat``, ``stacked``, ``grouped`` or ``paired``, see
+            `gpuctl.reports.charts.KINDS`.
         title: its heading.
         x: the column along the figure: positions, times or categories.
         y: the columns of heights or lengths.
@@ -47,6 +48,8 @@ class Chart:
         y_title: what stands over the axis.
         weight: where there are too many bars, those with most of this column are drawn.
         each: what a value of ``series`` or ``facet`` counts, in the singular: ``GPU``.
+        calendar: the column with the times of ``x``; where it is empty, ``x`` counts seconds from some start.
+        limit: a column drawn as a limit to the last of ``y``.
     """
 
     name: str
@@ -64,11 +67,14 @@ class Chart:
     y_title: str = ""
     weight: str = ""
     each: str = ""
+    calendar: str = ""
+    limit: str = ""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the table must have."""
-        named = (self.x, *self.y, self.series, self.facet, self.weight, *(column for column, _ in self.where))
+        filters = (column for column, _ in self.where)
+        named = (self.x, *self.y, self.series, self.facet, self.weight, self.calendar, self.limit, *filters)
         return tuple(dict.fromkeys(c for c in named if c and c not in self.optional))
 
 

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
 
@@ -20,7 +21,7 @@ from gpuctl.reports.choose import choose_tables
 from gpuctl.reports.markdown import markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpuctl.core.results import Analysis, ResultTable
 
@@ -72,6 +73,40 @@ def write_tables(analysis: Analysis, format: Format, file: BinaryIO, *, names: S
             raise UsageError(f"there is no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
 
 
+def check_places(files: Mapping[str, Path | None], directories: Mapping[str, Path | None]) -> None:
+    """Refuse places that cannot be written to, before any work is done.
+
+    Args:
+        files: by option, files to be written into directories that exist.
+        directories: by option, directories to be written to, made where they are absent.
+
+    Raises:
+        UsageError: names the option and what is wrong.
+    """
+    for option, path in files.items():
+        if path is not None:
+            if path.is_dir():
+                raise UsageError(f"{option} {path}: a directory, expected a file", hint="name a file in it")
+            _check_directory(option, path, path.parent)
+    for option, path in directories.items():
+        if path is not None:
+            if path.exists() and not path.is_dir():
+                raise _no_directory(f"{option} {path}")
+            # what is absent is made in the nearest one that is there
+            _check_directory(option, path, next(p for p in (path, *path.absolute().parents) if p.exists()))
+
+
+def _check_directory(option: str, path: Path, directory: Path) -> None:
+    if not directory.is_dir():
+        raise UsageError(f"{option} {path}: there is no directory {directory}", hint="make it, or name another place")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise UsageError(f"{option} {path}: {directory} may not be written to", hint="name another place")
+
+
+def _no_directory(what: str) -> UsageError:
+    return UsageError(f"{what}: a file, expected a directory to write tables to", hint="name another place")
+
+
 def write_dir(
     analysis: Analysis,
     directory: Path,
@@ -94,16 +129,18 @@ def write_dir(
         The files, in the order of the analysis.
 
     Raises:
-        UsageError: the directory is a file, or there is no such format or table.
-        OSError: the directory cannot be written to.
+        UsageError: the directory is a file, cannot be made or written to, or there is no such format or table.
     """
     if format not in get_args(DirFormat):
         raise UsageError(f"there is no directory format {format!r}", hint="there are: csv, parquet")
     if directory.exists() and not directory.is_dir():
-        raise UsageError(f"{directory}: a file, expected a directory to write tables to", hint="name another place")
+        raise _no_directory(str(directory))
     everything = tuple(t.name for t in analysis.tables)
     chosen, _ = choose_tables(analysis, everything if names is None else names)
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{directory}: cannot be made: {error.strerror}", hint="name another place") from error
     return tuple(_write_one(analysis, table, directory, format) for table in chosen)
 
 
@@ -115,16 +152,24 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
         write: puts the bytes into the stream it is given.
 
     Raises:
-        OSError: the file cannot be written; nothing is left behind.
+        UsageError: the file cannot be written; nothing is left behind.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with draft.open("xb") as file:
             write(file)
         draft.replace(path)
+    except OSError as error:
+        _forget(draft)
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
     except BaseException:
-        draft.unlink(missing_ok=True)
+        _forget(draft)
         raise
+
+
+def _forget(draft: Path) -> None:
+    with suppress(OSError):
+        draft.unlink(missing_ok=True)
 
 
 def _write_one(analysis: Analysis, table: ResultTable, directory: Path, extension: DirFormat) -> Path:

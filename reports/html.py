@@ -90,31 +90,35 @@ def write_html(analysis: Analysis, path: Path) -> None:
 
 def render_html(analysis: Analysis) -> str:
     """Return the page as text; the same analysis gives the same text every time."""
-    style, early, script = (_asset(name) for name in ("report.css", "theme.js", "report.js"))
     drawings = draw_all(analysis)
     names = {t.name for t in analysis.tables}
     cards = _cards(analysis, drawings)
+    return render_page(
+        "report.html.j2",
+        analysis=analysis,
+        headlines=headlines(analysis),
+        sections=_sections(analysis, cards),
+        undrawn=[d for d in drawings if d.missing and d.table not in names],
+        without_rows=[c.table for c in cards if c.grid is None],
+        sources=_sources_grid(analysis.sources),
+        totals=_source_totals(analysis.sources),
+    )
+
+
+def render_page(template: str, **values: object) -> str:
+    """Return a page with the reports' style and scripts, and a security policy that allows these and nothing more.
+
+    Args:
+        template: a file of ``reports/templates``.
+        values: what it shows; all text is escaped.
+    """
+    style, early, script = (_asset(name) for name in ("report.css", "theme.js", "report.js"))
     policy = (
         f"default-src 'none'; script-src {_hash(early)} {_hash(script)}; style-src {_hash(style)};"
         " base-uri 'none'; form-action 'none'"
     )
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            analysis=analysis,
-            policy=policy,
-            style=style,
-            early=early,
-            script=script,
-            headlines=headlines(analysis),
-            sections=_sections(analysis, cards),
-            undrawn=[d for d in drawings if d.missing and d.table not in names],
-            without_rows=[c.table for c in cards if c.grid is None],
-            sources=_sources_grid(analysis.sources),
-            totals=_source_totals(analysis.sources),
-        )
-    )
+    made = _environment().get_template(template)
+    return made.render(policy=policy, style=style, early=early, script=script, **values)
 
 
 def _put(file: BinaryIO, page: bytes) -> None:

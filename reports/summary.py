@@ -95,6 +95,24 @@ def _utilization(table: ResultTable) -> Headline | None:
     return Headline("GPU utilization", shown(mean, "%"), "%", "mean over the GPU-minutes of jobs", table.name)
 
 
+def _shortest(table: ResultTable, column: str, label: str) -> Headline | None:
+    rows = table.frame.drop_nulls([column]).sort(column, maintain_order=True)
+    if rows.height == 0:
+        return None
+    best, *others = rows.select("policy", column, "oracle").iter_rows()
+    told = ", told true run times" if best[2] else ""
+    behind = "".join(f"; {visible(name)} {shown(value / 3600)}\u00a0h" for name, value, _ in others[:3])
+    return Headline(label, shown(best[1] / 3600), "h", f"{visible(best[0])}{told}{behind}", table.name)
+
+
+def _jct(table: ResultTable) -> Headline | None:
+    return _shortest(table, "jct_mean_s", "Shortest mean JCT")
+
+
+def _wait(table: ResultTable) -> Headline | None:
+    return _shortest(table, "wait_mean_s", "Shortest mean wait")
+
+
 _LOST = ("retried_h", "killed_h", "failed_h")
 _SOURCES: tuple[tuple[str, tuple[str, ...], Callable[[ResultTable], Headline | None]], ...] = (
     ("status", ("state", "jobs", "jobs_pct"), _jobs),
@@ -102,4 +120,6 @@ _SOURCES: tuple[tuple[str, tuple[str, ...], Callable[[ResultTable], Headline | N
     ("overview", ("occupancy_pct", "gpus"), _busy),
     ("delay_by_size", (), _waiting),
     ("gpu_util_by_servers", ("gpu_minutes", "mean_pct"), _utilization),
+    ("replay_summary", ("policy", "jct_mean_s", "oracle"), _jct),
+    ("replay_summary", ("policy", "wait_mean_s", "oracle"), _wait),
 )

@@ -46,7 +46,7 @@ def print_analysis(
     file: TextIO | None = None,
     names: Sequence[str] | None = None,
 ) -> None:
-    """Print the warnings and the tables of an analysis, section by section.
+    """Print the tables of an analysis, section by section; its warnings are the caller's to tell, on stderr.
 
     Args:
         analysis: what to print.
@@ -65,16 +65,15 @@ def print_analysis(
     width = max(MIN_WIDTH, shutil.get_terminal_size().columns if console_width is None else console_width)
     chosen, left_out = choose_tables(analysis, names)
     text = io.StringIO()
-    console = _console(text, width, color)
-    _print_warnings(console, analysis.warnings)
+    console = make_console(text, width, color)
     for key, title in analysis.sections:
-        _print_section(console, title, [t for t in chosen if t.section == key])
+        _print_section(console, title, [t for t in chosen if t.section == key], short=names is None)
     known = {key for key, _ in analysis.sections}
-    _print_section(console, "Other tables", [t for t in chosen if t.section not in known])
+    _print_section(console, "Other tables", [t for t in chosen if t.section not in known], short=names is None)
     if names is None:
         _print_left_out(console, left_out)
     trimmed = "".join(f"{line.rstrip()}\n" for line in text.getvalue().split("\n")[:-1])
-    out.write(_encodable(trimmed, getattr(out, "encoding", None) or "utf-8"))
+    out.write(encodable(trimmed, getattr(out, "encoding", None) or "utf-8"))
 
 
 def wants_color(file: TextIO, environ: Mapping[str, str]) -> bool:
@@ -92,7 +91,8 @@ def wants_color(file: TextIO, environ: Mapping[str, str]) -> bool:
     return environ.get("TERM") != "dumb" and file.isatty()
 
 
-def _console(file: TextIO, width: int, color: bool) -> Console:
+def make_console(file: TextIO, width: int, color: bool) -> Console:
+    """Return a console that writes text as it is: no markup, no emoji, nothing asked of the environment."""
     from rich.console import Console
 
     return Console(
@@ -108,7 +108,8 @@ def _console(file: TextIO, width: int, color: bool) -> Console:
     )
 
 
-def _encodable(text: str, encoding: str) -> str:
+def encodable(text: str, encoding: str) -> str:
+    """Return a text in characters that an encoding has."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -126,14 +127,7 @@ def _say(console: Console, text: str, style: str = "", indent: int = 0) -> None:
     console.print(line, overflow="fold", no_wrap=False)
 
 
-def _print_warnings(console: Console, warnings: Sequence[str]) -> None:
-    for warning in warnings:
-        _say(console, f"Warning: {warning}", "yellow")
-    if warnings:
-        console.print()
-
-
-def _print_section(console: Console, title: str, tables: Sequence[ResultTable]) -> None:
+def _print_section(console: Console, title: str, tables: Sequence[ResultTable], *, short: bool) -> None:
     from rich.rule import Rule
     from rich.text import Text
 
@@ -142,15 +136,18 @@ def _print_section(console: Console, title: str, tables: Sequence[ResultTable]) 
     console.print(Rule(Text(visible(title), style="bold"), align="left", style="dim"))
     console.print()
     for table in tables:
-        _print_table(console, table)
+        _print_table(console, table, short=short)
 
 
-def _print_table(console: Console, table: ResultTable) -> None:
+def _print_table(console: Console, table: ResultTable, *, short: bool) -> None:
     _say(console, table.title, "bold cyan")
     _say(console, table.question)
     console.print()
     rows = table.frame.height
     columns = shown_columns(table, ROWS)
+    hidden = len(columns) - table.first_columns if short and table.first_columns else 0
+    if hidden > 0 and rows > 1:
+        columns = columns[: table.first_columns]
     if rows == 0:
         _say(console, "no rows", indent=GAP)
     elif rows == 1 and len(columns) > _UPRIGHT_COLUMNS:
@@ -159,6 +156,8 @@ def _print_table(console: Console, table: ResultTable) -> None:
         _print_parts(console, columns)
     if rows > ROWS:
         _say(console, f"\u2026 and {plural(rows - ROWS, 'more row')}: --format csv or --csv DIR")
+    if hidden > 0 and rows > 1:
+        _say(console, f"\u2026 and {plural(hidden, 'more column')}: --table {table.name}, or --json")
     _say(console, " \u00b7 ".join([table.population, *table.notes]), "dim")
     console.print()
 

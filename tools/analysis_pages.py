@@ -21,7 +21,7 @@ def tables() -> str:
     lines = []
     for key, heading in registry.SECTIONS:
         lines += [f"## Section `{key}`: {heading}", ""]
-        for name in (*registry.TABLES, *registry.REFERENCES.values()):
+        for name in (*registry.TABLES, *registry.REFERENCE_TABLES):
             asked = query.load(name)
             if asked.section == key:
                 lines += list(_table(asked))

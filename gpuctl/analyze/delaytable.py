@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 UNEXPLAINED = 0.05
 """A larger share of waiting time without a cause is worth a warning, where quotas are guessed."""
+_NAMED = 5
 BORROW_GUESSES = (0.0, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 
@@ -48,7 +49,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     placements = store.frame("SELECT job, attempt, machine, gpus, start_c, held_until_c FROM base_placements")
     machines = store.frame("SELECT * REPLACE (coalesce(gpus, 0) AS gpus) FROM base_machines ORDER BY machine")
     queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()
-    machines, rack_note = _racks(machines, placements, racks)
+    machines, rack_note, rack_warnings = _racks(machines, placements, racks)
     servers = _servers(machines, placements, store.frame("FROM base_machine_events"))
     attempts = attempts.join(_numbered("queue", queues), on="queue", maintain_order="left")
     holdings = occupancy.Holdings(*(attempts[name].to_numpy() for name in ("start_c", "held_until_c", "gpus", "code")))
@@ -66,9 +67,16 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         return table, delays.split(waits, delays.Cluster(holdings, pools, _limits(table), borrow))
 
     table, found = explain(borrow_below)
-    warnings = _quota_warnings(table, strangers=sorted(set(quotas) - set(queues)))
+    known = set(store.frame("SELECT queue FROM base_queues")["queue"]) | set(queues)
+    warnings = _quota_warnings(table, strangers=sorted(set(quotas) - known))
+    lost = sorted(set(racks) - set(machines["machine"]))
+    if lost:
+        warnings.append(f"--racks names machines that the trace does not have: {_some(lost)}")
     if "inferred" in table["quota_source"]:
         warnings += _borrowing_hint(borrow_below, found, lambda borrow: explain(borrow)[1])
+    else:
+        warnings += _unexplained_warning(found)
+    warnings += rack_warnings
     store.view("quota_rows", table)
     store.execute("CREATE OR REPLACE TEMP TABLE base_quotas AS SELECT * FROM quota_rows")
     store.drop_view("quota_rows")
@@ -140,8 +148,13 @@ def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[str]:
             "which docs/analyses.md shows to be a guess. Give them with --quotas"
         )
     if strangers:
-        warnings.append(f"--quotas names queues that the trace does not have: {', '.join(strangers[:5])}")
+        warnings.append(f"--quotas names queues that the trace does not have: {_some(strangers)}")
     return warnings
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _borrowing_hint(borrow_below: float, found: delays.Delays, explain: Callable[[float], delays.Delays]) -> list[str]:
@@ -156,11 +169,25 @@ def _borrowing_hint(borrow_below: float, found: delays.Delays, explain: Callable
     return [hint]
 
 
+def _unexplained_warning(found: delays.Delays) -> list[str]:
+    """Where no quota is a guess, say how much waiting is left to limits that are not known, or to the scheduler."""
+    left = _unexplained(found)
+    if left <= UNEXPLAINED:
+        return []
+    return [
+        f"{left:.0%} of the waiting time is explained by no cause: limits that are not loaded, or the scheduler's own "
+        "doing. Give quotas with --quotas; docs/sources.md says what else tells limits"
+    ]
+
+
 def _unexplained(found: delays.Delays) -> float:
     return float(found.seconds[:, delays.CAUSES.index("scheduler")].sum() / max(1.0, found.seconds.sum()))
 
 
-def _racks(machines: pl.DataFrame, placements: pl.DataFrame, given: dict[str, str]) -> tuple[pl.DataFrame, str]:
+def _racks(
+    machines: pl.DataFrame, placements: pl.DataFrame, given: dict[str, str]
+) -> tuple[pl.DataFrame, str, list[str]]:
+    guessed = False
     if given:
         known, source = given, "given"
     elif machines["rack"].null_count() < machines.height:
@@ -168,11 +195,18 @@ def _racks(machines: pl.DataFrame, placements: pl.DataFrame, given: dict[str, st
     else:
         gangs = placements.group_by("job", "attempt").agg("machine").filter(pl.col("machine").list.len() > 1)
         known, source = infer_racks(gangs.sort("job", "attempt")["machine"].to_list()), "inferred from shared gangs"
+        guessed = True
     names = machines["machine"].to_list()
     racks = pl.Series("rack", [known.get(name) for name in names], pl.String)
     count = racks.drop_nulls().n_unique()
     note = f"{count} {source}, for {len(names) - racks.null_count()} of {len(names)} machines"
-    return machines.with_columns(racks), note
+    warnings = []
+    if guessed and count:
+        warnings.append(
+            f"the {count} racks are guesses (machines that share gangs); fragmentation and locality rest on them. Give "
+            "them with --racks"
+        )
+    return machines.with_columns(racks), note, warnings
 
 
 def _numbered(name: str, values: list[str]) -> pl.DataFrame:
@@ -245,8 +279,8 @@ def _delay_rows(  # noqa: PLR0917
         .agg(pl.when(pl.col("rack").null_count() == 0).then(pl.col("rack").n_unique()).alias("racks"))
     )
     names = ("job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s")
-    parts = {f"{cause}_s": found.seconds[:, k] for k, cause in enumerate(delays.CAUSES)}
-    # seconds since 1970 have six digits behind the point
+    # seconds since 1970 have six digits behind the point: what differences of them have more is noise
+    parts = {f"{cause}_s": np.round(found.seconds[:, k], 6) for k, cause in enumerate(delays.CAUSES)}
     before = np.round(waits.queued - (waits.start - waited["wait_s"].to_numpy()), 6)
     idle = pl.Series(waits.start <= waits.queued)
     dominant = causes.gather(found.seconds.argmax(axis=1).tolist()).set(idle, None)
@@ -260,7 +294,7 @@ def _delay_rows(  # noqa: PLR0917
         pl.Series("fewest_racks", _fewest_racks(waits, pools), nan_to_null=True).cast(pl.Int32),
         pl.Series("cause_at_arrival", causes.gather(found.at_arrival.tolist())).set(idle, None),
         pl.Series("dominant_cause", dominant).set(held, "ineligible"),
-        pl.Series("behind_s", found.behind),
+        pl.Series("behind_s", np.round(found.behind, 6)),
         pl.Series("overtook_gpus", found.overtook_gpus),
         pl.Series("overtook_harmless", found.harmless),
     )

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from gpuctl.core.results import Column
 
-_FIELD = re.compile(r"-- (title|section|question|population|needs|detail|column): (.+)")
+_FIELD = re.compile(r"-- (title|section|question|population|needs|detail|first_columns|column): (.+)")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
 
 
@@ -27,6 +27,7 @@ class Query:
         population: what is counted; ``{name}`` stands for a number of this trace.
         needs: what the source must have for it to have rows ('' for nothing but jobs).
         detail: whether it is exported rather than printed.
+        first_columns: so many columns answer the question: a terminal shows no more unless asked; 0: all.
         columns: in the order of the SELECT.
     """
 
@@ -39,6 +40,7 @@ class Query:
     population: str
     needs: str
     detail: bool
+    first_columns: int
     columns: tuple[Column, ...]
 
 
@@ -87,5 +89,6 @@ def load(name: str) -> Query:
         population=fields["population"][0],
         needs=fields.get("needs", [""])[0],
         detail=fields.get("detail", ["no"])[0] == "yes",
+        first_columns=int(fields.get("first_columns", ["0"])[0]),
         columns=tuple(columns),
     )

@@ -22,6 +22,7 @@ SECTIONS = (
     ("locality", "Locality and order"),
     ("utilization", "Utilization"),
     ("failures", "Attempts and lost GPU-hours"),
+    ("training", "Training progress"),
     ("quality", "Quality of the log"),
     ("reference", "Beside published values"),
 )
@@ -36,6 +37,7 @@ TABLES = (
     "job_times",
     "wait_by_size",
     "wait_by_queue",
+    "never_started",
     "wait_cdf",
     "waits",
     "delay_by_size",
@@ -59,12 +61,28 @@ TABLES = (
     "host_util_cdf",
     "attempts_by_size",
     "gpu_hours_lost",
+    "failure_reasons",
+    "failure_categories",
+    "failures_by_size",
+    "failures_by_queue",
+    "failures_by_user",
+    "retry_by_size",
+    "retry_reasons",
+    "failure_savings",
+    "failure_machines",
+    "failure_unmatched",
+    "failures",
+    "training_convergence",
+    "training_progress",
     "data_quality",
+    "sources",
     "sampled_occupancy",
 )
 
-REFERENCES = {"atc19": "reference_atc19"}
-"""Published values that ``--reference NAME`` prints beside ours, and the table that does it."""
+REFERENCES = {"atc19": ("reference_atc19", "reference_failures")}
+"""Published values that ``--reference NAME`` prints beside ours, and the tables that do it."""
+
+REFERENCE_TABLES = tuple(name for names in REFERENCES.values() for name in names)
 
 
 def check_names(*, sections: Iterable[str] = (), tables: Iterable[str] = (), reference: str | None = None) -> None:
@@ -73,7 +91,7 @@ def check_names(*, sections: Iterable[str] = (), tables: Iterable[str] = (), ref
     Raises:
         UsageError: names the nearest ones that there are.
     """
-    everything = (*TABLES, *REFERENCES.values())
+    everything = (*TABLES, *REFERENCE_TABLES)
     for kind, names, known in (
         ("section", sections, tuple(key for key, _ in SECTIONS)),
         ("table", tables, everything),

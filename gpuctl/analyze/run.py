@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 import gpuctl
-from gpuctl.analyze import delaytable, query, registry
-from gpuctl.core.errors import UsageError
+from gpuctl.analyze import badmachines, delaytable, failuretable, query, registry
 from gpuctl.core.results import Analysis, ResultTable, SourceInfo
+from gpuctl.joblogs.table import load as load_signatures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
+    from gpuctl.joblogs.table import Table
     from gpuctl.trace.store import Store
 
 
@@ -32,6 +34,7 @@ class Options:
         borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0 never.
         reference: a key of `registry.REFERENCES`, or None.
         sections: keys of the sections to run; empty for all.
+        signatures: the user's own signature tables, beside gpuctl's.
         command: the command line, for the record.
     """
 
@@ -43,6 +46,7 @@ class Options:
     borrow_below: float = 0.0
     reference: str | None = None
     sections: tuple[str, ...] = ()
+    signatures: tuple[Path, ...] = ()
     command: str = ""
 
 
@@ -59,13 +63,13 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     Raises:
         UsageError: the store has several clusters and none is named, or not the one named.
     """
-    cluster = _choose_cluster(store, options.cluster)
+    cluster = store.cluster(options.cluster)
     names = _tables(options)
     steps = len(names) + 2
     tell = progress or (lambda _text, _done, _all: None)
     tell("reading jobs", 0, steps)
     needed = {query.load(name).section for name in names}
-    prepared = _prepare(store, cluster, options, telemetry=bool(needed & {"utilization", "reference"}), tell=tell)
+    prepared = prepare(store, cluster, options, needed, tell)
     tables = []
     for number, name in enumerate(names, 2):
         tell(name, number, steps)
@@ -84,7 +88,9 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class Prepared:
+    """What the queries are asked with, and what is told beside their results."""
+
     parameters: dict[str, str]
     numbers: dict[str, str]
     missing: dict[str, str]
@@ -98,36 +104,34 @@ def _known_duration(store: Store, cluster: str) -> str:
     return "sum" if sums and not spans else "span"
 
 
-def _choose_cluster(store: Store, name: str | None) -> str:
-    known = store.frame("SELECT cluster FROM clusters ORDER BY cluster")["cluster"].to_list()
-    if name is not None and name not in known:
-        raise UsageError(f"no cluster {name!r} in {store.path}; it has: {', '.join(known) or 'none'}")
-    if name is None and len(known) != 1:
-        what = f"{len(known)} clusters: {', '.join(known)}" if known else "no cluster yet"
-        raise UsageError(
-            f"{store.path} has {what}", hint="name one with --cluster" if known else "gpuctl ingest LOGDIR"
-        )
-    return name or str(known[0])
-
-
 def _tables(options: Options) -> list[str]:
     registry.check_names(sections=options.sections, reference=options.reference)
     names = [name for name in registry.TABLES if not options.sections or query.load(name).section in options.sections]
     if options.reference:
         names = list(registry.TABLES) if options.sections else names
-        names.append(registry.REFERENCES[options.reference])
+        names.extend(registry.REFERENCES[options.reference])
     return names
 
 
-def _prepare(
-    store: Store, cluster: str, options: Options, *, telemetry: bool, tell: Callable[[str, int, int], None]
-) -> _Prepared:
+def prepare(
+    store: Store, cluster: str, options: Options, needed: set[str], tell: Callable[[str, int, int], None]
+) -> Prepared:
+    """Make the temporary tables that the analyses share.
+
+    Args:
+        store: an open store; it is only read.
+        cluster: which cluster of it.
+        options: as for `analyze`.
+        needed: sections: what only others need is made without a row.
+        tell: as for `analyze`.
+    """
     notebook = options.definition == "notebook"
     duration = "span" if notebook else options.duration or _known_duration(store, cluster)
     chosen = {"cluster": cluster, "duration": duration}
     for name in (
         "jobs",
         "attempts",
+        "never_started",
         "placements",
         "machines",
         "queues",
@@ -147,8 +151,18 @@ def _prepare(
     tell("reading telemetry", 1, len(registry.TABLES))
     [rows] = _rows(store, "counts", chosen)
     everything = {**chosen, "whole_minutes": notebook}
+    telemetry = bool(needed & {"utilization", "reference"})
     for name in ("util_pieces", "util_histogram", "host_histogram", "telemetry"):
         _base(store, name, everything, empty=not telemetry)
+    for name in ("progress", "training"):
+        _base(store, name, chosen, empty=not needed & {"training", "reference"})
+    if "reference" in needed or "failures" in needed:
+        tell("classifying failures", 1, len(registry.TABLES))
+        signatures: Table | None = load_signatures(options.signatures)
+    else:
+        signatures = None
+    failuretable.build(store, cluster, signatures)
+    badmachines.build(store)
     [population] = _rows(store, "population", chosen)
     numbers = {key: _plain(value) for key, value in population.items()} | {
         "cluster": cluster,
@@ -173,7 +187,7 @@ def _prepare(
         "racks": site.rack_note,
         "borrowing": numbers["borrow_note"],
     }
-    return _Prepared(chosen, numbers, missing, settings, (*site.warnings, *_warnings(store, cluster)))
+    return Prepared(chosen, numbers, missing, settings, (*site.warnings, *_warnings(store, cluster)))
 
 
 def _base(
@@ -192,7 +206,7 @@ def _base(
     store.execute(made, wanted)
 
 
-def _ask(store: Store, asked: query.Query, prepared: _Prepared) -> ResultTable:
+def _ask(store: Store, asked: query.Query, prepared: Prepared) -> ResultTable:
     wanted = {key: prepared.parameters[key] for key in asked.parameters}
     store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", wanted)
     frame = _tidy(store.frame(f"FROM result_{asked.name}"))
@@ -207,6 +221,7 @@ def _ask(store: Store, asked: query.Query, prepared: _Prepared) -> ResultTable:
         columns=asked.columns,
         frame=frame,
         detail=asked.detail,
+        first_columns=asked.first_columns,
     )
 
 
@@ -230,7 +245,8 @@ def _sources(store: Store, cluster: str) -> tuple[SourceInfo, ...]:
 
 def _warnings(store: Store, cluster: str) -> list[str]:
     rejected = _rows(store, "rejected", {"cluster": cluster})
-    warnings = [
+    warnings = [] if store.value("SELECT count(*) FROM base_jobs") else [_no_job(store, cluster)]
+    warnings += [
         f"{row['rows_rejected']} of {row['rows_in']} rows of {row['path']} were rejected; "
         f"most often ({row['rows']}): {row['reason']}"
         for row in rejected
@@ -261,6 +277,13 @@ def _warnings(store: Store, cluster: str) -> list[str]:
             "run times are differences of its wall clock, as in the published analyses: an hour off if it was changed"
         )
     return warnings
+
+
+def _no_job(store: Store, cluster: str) -> str:
+    formats = store.frame(
+        "SELECT DISTINCT format FROM sources WHERE cluster = $cluster ORDER BY format", {"cluster": cluster}
+    )["format"].to_list()
+    return f"there is no job of cluster {cluster} in the store, only what {', '.join(formats) or 'no file'} told"
 
 
 def _rows(store: Store, name: str, values: dict[str, str]) -> list[dict[str, Any]]:

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import shlex
 import sys
-import tempfile
-from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpuctl.analyze.registry import REFERENCES, SECTIONS, check_names
 from gpuctl.cli.common import message, settings
-from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.cli.ingest import JobLogsOption, SignaturesOption
+from gpuctl.cli.reading import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
+from gpuctl.cli.writing import (
+    FormatOption,
+    HtmlOption,
+    JsonOption,
+    OutputOption,
+    TableOption,
+    chosen_format,
+    print_result,
+    tell_written,
+    write_directory,
+)
+from gpuctl.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gpuctl.analyze.run import Options
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import Analysis
-    from gpuctl.ingest.report import IngestReport
 
 
 class Definition(StrEnum):
@@ -38,18 +46,6 @@ class Duration(StrEnum):
     SPAN = "span"
     SUM = "sum"
     LAST = "last"
-
-
-class OutputFormat(StrEnum):
-    """How results are written."""
-
-    TABLE = "table"
-    JSON = "json"
-    JSONL = "jsonl"
-    CSV = "csv"
-    TSV = "tsv"
-    MARKDOWN = "markdown"
-    PARQUET = "parquet"
 
 
 def analyze(  # noqa: PLR0917 - Typer passes options by name
@@ -70,31 +66,16 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
     cluster: Annotated[
         str | None, typer.Option(metavar="NAME", help="Which cluster of the store; needed where it holds several.")
     ] = None,
-    timezone: Annotated[
-        str | None,
-        typer.Option(metavar="ZONE", help="Zone of times that carry none, e.g. Europe/Berlin; else the format's own."),
-    ] = None,
+    timezone: TimezoneOption = None,
     columns: Annotated[
         str | None,
         typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header: JobIDRaw,State,..."),
     ] = None,
-    quotas: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus: GPUs of each queue's quota; else inferred."),
-    ] = None,
-    racks: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="CSV with columns machine,rack; else from the logs, else inferred."),
-    ] = None,
-    borrow_below: Annotated[
-        float,
-        typer.Option(
-            metavar="F",
-            min=0.0,
-            max=1.0,
-            help="A queue may exceed its quota while at most this share of all GPUs is in use; 0: never.",
-        ),
-    ] = 0.0,
+    job_logs: JobLogsOption = None,
+    signatures: SignaturesOption = None,
+    quotas: QuotasOption = None,
+    racks: RacksOption = None,
+    borrow_below: BorrowBelowOption = 0.0,
     definition: Annotated[
         Definition, typer.Option(help="Waits and run times as gpuctl defines them, or as the published notebook does.")
     ] = Definition.GPUCTL,
@@ -115,38 +96,25 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
             help=f"Only this section; may be given several times: {', '.join(key for key, _ in SECTIONS)}.",
         ),
     ] = None,
-    table: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Print only this table (detail tables too); may be given several times."),
-    ] = None,
-    output_format: Annotated[
-        OutputFormat | None,
-        typer.Option("--format", help="table on a terminal and tsv into a pipe, unless given."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json, with every table.")] = False,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")
-    ] = None,
+    table: TableOption = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
     csv: Annotated[Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")] = None,
     parquet: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.parquet.")
     ] = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one self-contained HTML page.")] = None,
+    html: HtmlOption = None,
 ) -> None:
     """Say how busy the cluster was, how long jobs waited and why, and how well they used their GPUs."""
     given = settings(context)
-    as_json = as_json or given.json
-    if as_json and output_format not in {None, OutputFormat.JSON}:
-        raise UsageError(f"--json and --format {output_format} contradict each other", hint="give one of them")
-    shape = OutputFormat.JSON if as_json else output_format
-    if shape is OutputFormat.PARQUET and output is None and sys.stdout.isatty():
-        raise UsageError("--format parquet writes bytes that no terminal shows", hint="add --output FILE")
-    if shape is OutputFormat.PARQUET and len(set(table or ())) != 1:
-        raise UsageError("one Parquet file holds one table", hint="name it with --table, or use --parquet DIR")
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     check_names(sections=section or (), tables=table or (), reference=reference)
     from gpuctl.analyze.run import Options
     from gpuctl.analyze.sitefiles import read_quotas, read_racks
+    from gpuctl.reports.export import check_places
 
+    check_places({"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
     options = Options(
         definition=definition.value,
         duration=duration.value if duration else None,
@@ -155,69 +123,34 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         borrow_below=borrow_below,
         reference=reference,
         sections=tuple(section or ()),
+        signatures=tuple(signatures or ()),
         command="gpuctl " + shlex.join(sys.argv[1:]),
     )
-    with _read(paths or [], db, cluster, given, timezone=timezone, columns=columns) as (store_path, name, report):
+    with opened(
+        paths or [],
+        db,
+        cluster,
+        given,
+        timezone=timezone,
+        columns=columns,
+        job_logs=job_logs or (),
+        signatures=signatures or (),
+    ) as (store_path, name, report):
         result = _run(store_path, options, name, given)
+    for warning in result.warnings:
+        message(f"Warning: {warning}", quiet=given.quiet)
     if csv is not None:
-        _write_directory(result, csv, "csv")
+        write_directory(result, csv, "csv")
     if parquet is not None:
-        _write_directory(result, parquet, "parquet")
+        write_directory(result, parquet, "parquet")
     if html is not None:
         from gpuctl.reports.html import write_html
 
         write_html(result, html)
-    _print(result, shape, output, table, given)
-    for what in (csv, parquet, html, output):
-        if what is not None:
-            message(f"wrote {what}", quiet=given.quiet)
+    print_result(result, shape, output, table, given)
+    tell_written((csv, parquet, html, output), given)
     if report is not None and report.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
-
-
-@contextmanager
-def _read(
-    paths: list[Path],
-    db: Path | None,
-    cluster: str | None,
-    given: Settings,
-    *,
-    timezone: str | None,
-    columns: str | None,
-) -> Iterator[tuple[Path, str | None, IngestReport | None]]:
-    """The store to analyze, the cluster that was just read into it, and what that reading found."""
-    from gpuctl.cli.ingest import tell
-    from gpuctl.cli.progress import Bar
-    from gpuctl.ingest.load import ingest
-    from gpuctl.ingest.registry import formats_for
-
-    stores = [path for path in paths if _is_store(path)]
-    if stores and (len(paths) > 1 or db is not None):
-        raise UsageError(f"{stores[0]} is a trace store; it is analyzed alone", hint="name it, and nothing else")
-    if stores or not paths:
-        if db is None and not stores:
-            raise UsageError("nothing to analyze", hint="name a directory of logs, a trace store, or --db FILE")
-        yield stores[0] if stores else db, cluster, None  # type: ignore[misc]
-        return
-    with ExitStack() as stack:
-        if db is None:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-"))
-            store_path = Path(folder) / "trace.duckdb"
-        else:
-            store_path = db
-        with Bar(wanted=not given.quiet, color=given.color) as bar:
-            formats = formats_for(columns)
-            report = ingest(paths, store_path, cluster=cluster, timezone=timezone, progress=bar, formats=formats)
-        tell(report, store_path, quiet=given.quiet)
-        yield store_path, report.cluster, report
-
-
-def _is_store(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(12)[8:] == b"DUCK"
-    except OSError:
-        return False
 
 
 def _run(store_path: Path, options: Options, cluster: str | None, given: Settings) -> Analysis:
@@ -229,28 +162,3 @@ def _run(store_path: Path, options: Options, cluster: str | None, given: Setting
 
     with Store(store_path) as store, Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         return run(store, replace(options, cluster=cluster), bar.at)
-
-
-def _write_directory(result: Analysis, directory: Path, kind: Literal["csv", "parquet"]) -> None:
-    from gpuctl.reports.export import write_dir
-
-    write_dir(result, directory, kind)
-
-
-def _print(
-    result: Analysis, shape: OutputFormat | None, output: Path | None, tables: list[str] | None, given: Settings
-) -> None:
-    from gpuctl.reports.export import write_atomically, write_tables
-    from gpuctl.reports.terminal import print_analysis
-
-    if shape is None and output is None and sys.stdout.isatty():
-        print_analysis(result, color=None if given.color else False, names=tables)
-        return
-    names = tables
-    if shape is OutputFormat.JSON and not tables:
-        names = [each.name for each in result.tables]
-    kind = shape or OutputFormat.TSV
-    if output is not None:
-        write_atomically(output, lambda file: write_tables(result, kind.value, file, names=names))
-    else:
-        write_tables(result, kind.value, sys.stdout.buffer, names=names)

@@ -19,8 +19,22 @@ if TYPE_CHECKING:
     from gpuctl.ingest.base import Format
     from gpuctl.ingest.report import IngestReport, SourceReport
 
+JobLogsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--job-logs",
+        metavar="PATTERN",
+        help="Where below a PATH the jobs' own output is: '{job}/{attempt}/{stream}', 'logs/%x-%j.out'; several times.",
+    ),
+]
+SignaturesOption = Annotated[
+    list[Path] | None,
+    typer.Option("--signatures", metavar="FILE", help="Your own signatures to look for in it; several times."),
+]
 DEFAULT_DB = Path("gpuctl.duckdb")
 _NOT_READ_SHOWN = 20
+_ONE_BY_ONE = 20
+"""More logs of jobs, of which the same was done, are shown as one row."""
 _LOADED = frozenset({"loaded", "replaced"})
 _DAY = ["%Y-%m-%d"]
 
@@ -41,10 +55,15 @@ def ingest(
         str | None, typer.Option(metavar="ZONE", help="Time zone of stamps that name none, e.g. Europe/Berlin.")
     ] = None,
     *,
+    job_logs: JobLogsOption = None,
+    signatures: SignaturesOption = None,
     columns: Annotated[
         str | None,
         typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header: JobIDRaw,State,..."),
     ] = None,
+    cumulative: Annotated[
+        bool, typer.Option("--cumulative", help="The bytes of a CSV job_id,t,bytes are counters, not differences.")
+    ] = False,
     source: Annotated[
         Scheduler | None, typer.Option("--from", help="Ask a live scheduler instead of reading files.")
     ] = None,
@@ -78,25 +97,26 @@ def ingest(
 
     options = settings(context)
     as_json = as_json or options.json
+    known = formats_for(columns, cumulative=cumulative, job_logs=job_logs or (), signatures=signatures or ())
     store = db or DEFAULT_DB
     if source is None:
         _check(paths, db, since or until or clusters or sacct or url)
     elif paths:
         raise UsageError(f"--from {source} reads no files: leave {paths[0]} out")
-    asked = source and Asked(source, since, until, clusters, sacct, url)
+    asked = Asked(source, since, until, clusters, sacct, url) if source else None
     if asked and dry_run:
         print_table(["command"], [[command] for command in plan(asked, store)], color=options.color)
         return
     with Bar(wanted=not options.quiet, color=options.color) as bar:
         files = [Brought(paths or [], cluster)]
         todo = fetch(asked, store, cluster, bar, quiet=options.quiet) if asked else files
-        how = _How(timezone, formats_for(columns), dry_run=dry_run, as_json=as_json)
+        how = _How(timezone, known, dry_run=dry_run, as_json=as_json)
         reports = [_load(one, store, bar, options, how) for one in todo]
     if todo[0].files:
         _print(reports, as_json=as_json, color=options.color)
     for report in reports:
         tell(report, store, quiet=options.quiet)
-    if any(report.failed for report in reports):
+    if any(report.failed or (report.nothing_loaded and not _idle(report, asked)) for report in reports):
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
@@ -135,10 +155,7 @@ def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> 
         )
     except IngestInterrupted as stop:
         _print([stop.report], as_json=how.as_json, color=options.color)
-        done = sum(s.status in _LOADED for s in stop.report.sources)
-        message(
-            f"gpuctl: interrupted; loaded until then, and still in {store}: {done}; the file at hand was rolled back"
-        )
+        tell_stopped(stop.report, store)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
@@ -148,7 +165,43 @@ def _print(reports: list[IngestReport], *, as_json: bool, color: bool) -> None:
         print_json(found[0] if len(found) == 1 else found)
         return
     columns = ("file", "format", "status", "rows", "loaded", "rejected", "bytes")
-    print_table(columns, [_row(source) for report in reports for source in report.sources], color=color)
+    print_table(columns, [row for report in reports for row in _rows(report)], color=color)
+
+
+def _rows(report: IngestReport) -> list[tuple[str | int, ...]]:
+    """One row a file; where a format may have thousands, those of which the same was done are one row."""
+    from gpuctl.ingest.registry import all_formats
+
+    several = {fmt.name for fmt in all_formats() if fmt.many}
+    alike: dict[tuple[str, str], list[SourceReport]] = {}
+    for source in report.sources:
+        alike.setdefault((source.format, source.status), []).append(source)
+    rows: list[tuple[str | int, ...]] = []
+    for source in report.sources:
+        same = alike[source.format, source.status]
+        if source.format not in several or len(same) <= _ONE_BY_ONE:
+            rows.append(_row(source))
+        elif source is same[0]:
+            rows.append(_row(_sum(same)))
+    return rows
+
+
+def _sum(sources: list[SourceReport]) -> SourceReport:
+    from dataclasses import replace
+
+    return replace(
+        sources[0],
+        path=f"{sources[0].path} and {len(sources) - 1} more (--json lists all)",
+        bytes=sum(s.bytes for s in sources),
+        rows_in=sum(s.rows_in for s in sources),
+        rows_loaded=sum(s.rows_loaded for s in sources),
+        rows_rejected=sum(s.rows_rejected for s in sources),
+    )
+
+
+def _idle(report: IngestReport, asked: Asked | None) -> bool:
+    """Whether a scheduler was asked that had nothing to tell, which is no fault."""
+    return asked is not None and not any(source.rows_in for source in report.sources)
 
 
 def _row(source: SourceReport) -> tuple[str | int, ...]:
@@ -158,15 +211,27 @@ def _row(source: SourceReport) -> tuple[str | int, ...]:
     return source.path, source.format, source.status, *counts, source.bytes
 
 
+def tell_stopped(report: IngestReport, store: Path) -> None:
+    """Say what an ingest that was interrupted has left in a store that stays."""
+    done = sum(s.status in _LOADED for s in report.sources)
+    message(f"gpuctl: interrupted; loaded until then, and still in {store}: {done}; the file at hand was rolled back")
+
+
 def tell(report: IngestReport, store: Path, *, quiet: bool) -> None:
     """Say on stderr what the table leaves out: faults always, the rest unless `quiet`."""
+    rowless, nothing_loaded = {source.path for source in report.rowless}, report.nothing_loaded
     for source in report.sources:
         if source.status == "failed":
             message(f"gpuctl: {source.path}: {source.message}")
             continue
+        # an answer of a server or a day without jobs may be empty, a whole input may not
+        if source.path in rowless and (source.rows_in or nothing_loaded):
+            what = f"all {source.rows_in} rows were rejected" if source.rows_in else "no rows in it"
+            message(f"gpuctl: {source.path}: {what}; nothing of it was loaded")
+        reasons = [(reason, count) for reason, count in source.reasons if reason != source.message]
         if source.message:
             message(f"{source.path}: {source.message}", quiet=quiet)
-        for reason, count in source.reasons:
+        for reason, count in reasons:
             message(f"{source.path}: rejected {count}: {reason}", quiet=quiet)
     for found in report.not_read:
         if found.failed:
@@ -176,6 +241,8 @@ def tell(report: IngestReport, store: Path, *, quiet: bool) -> None:
         message(f"not read: {found.shown}: {found.why}", quiet=quiet)
     if len(others) > _NOT_READ_SHOWN:
         message(f"not read: and {len(others) - _NOT_READ_SHOWN} more (--json lists all)", quiet=quiet)
+    for warning in report.warnings:
+        message(f"Warning: {warning}", quiet=quiet)
     if report.dry_run:
         message("nothing was written (--dry-run)", quiet=quiet)
     elif not report.sources:

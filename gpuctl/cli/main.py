@@ -6,18 +6,29 @@ Nothing heavy is imported here or by the modules imported here: ``gpuctl --help`
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpuctl import __version__
 from gpuctl.cli.analyze import analyze
+from gpuctl.cli.classify import classify
 from gpuctl.cli.common import Settings, color_allowed, message
+from gpuctl.cli.explain import explain
 from gpuctl.cli.formats import formats
 from gpuctl.cli.ingest import ingest
+from gpuctl.cli.policies import policies
+from gpuctl.cli.predict import predict
+from gpuctl.cli.profile import profile
+from gpuctl.cli.replay import replay
 from gpuctl.cli.sample import sample
+from gpuctl.cli.train import train
 from gpuctl.core.errors import ExitCode, GpuctlError
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 app = typer.Typer(
     name="gpuctl",
@@ -32,8 +43,15 @@ _EVERYWHERE = frozenset({"--quiet", "-q", "--debug", "--no-color"})
 
 # one line a command, in the order that --help lists them in
 app.command()(analyze)
+app.command()(explain)
+app.command()(replay)
+app.command()(policies)
 app.command()(ingest)
+app.command()(classify)
 app.command()(sample)
+app.add_typer(train)
+app.add_typer(predict)
+app.add_typer(profile)
 app.command()(formats)
 
 
@@ -71,7 +89,9 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     arguments = _in_front(sys.argv[1:])
-    code = _run(arguments, debug="--debug" in arguments)
+    code = _run(arguments, debug="--debug" in arguments, pressed=_watch())
+    # all is done and said: what is left is the interpreter's own end, which a signal would only garble
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -87,7 +107,21 @@ def _in_front(arguments: list[str]) -> list[str]:
     return [*moved, *(a for a in arguments[:end] if a not in _EVERYWHERE), *arguments[end:]]
 
 
-def _run(arguments: list[str], *, debug: bool) -> int:
+def _watch() -> list[int]:
+    """Let Ctrl-C leave a note beside raising: a library that is at work may turn the exception into one of its own."""
+    pressed: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        pressed.append(number)
+        signal.default_int_handler(number, frame)
+
+    # where it is ignored, as in a script that runs in the background, it stays so
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, note)
+    return pressed
+
+
+def _run(arguments: list[str], *, debug: bool, pressed: list[int]) -> int:
     try:
         app(arguments, prog_name="gpuctl")
     except SystemExit as end:
@@ -100,13 +134,16 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         if type(origin) is KeyboardInterrupt:
             message("gpuctl: interrupted")
         return end.code if isinstance(end.code, int) else ExitCode.OK
-    except GpuctlError as error:
-        return _report(error, debug=debug)
     except KeyboardInterrupt:
         message("gpuctl: interrupted")
         return ExitCode.INTERRUPTED
     except Exception as error:
-        return _report_bug(error, debug=debug)
+        if pressed:
+            if debug:
+                _traceback(error)
+            message("gpuctl: interrupted")
+            return ExitCode.INTERRUPTED
+        return _report(error, debug=debug) if isinstance(error, GpuctlError) else _report_bug(error, debug=debug)
     return ExitCode.OK
 
 

@@ -40,6 +40,8 @@ class ResultTable:
         frame: the rows.
         detail: true for tables with one row a job or attempt, and for the points of a curve: exported
             and charted, not printed.
+        first_columns: so many of its columns answer the question; a terminal shows no more of them unless the table is
+            asked for by name. 0: all of them.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ResultTable:
     columns: tuple[Column, ...]
     frame: pl.DataFrame
     detail: bool = False
+    first_columns: int = 0
 
 
 @dataclass(frozen=True)

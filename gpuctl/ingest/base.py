@@ -7,16 +7,29 @@ decompressed byte stream from front to back, puts rows into the sink, and reject
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import polars as pl
     import pyarrow as pa
 
 RAW_LIMIT = 500
 """Of a rejected row, this many characters are kept in the ``rejects`` table."""
+
+
+class Place(NamedTuple):
+    """Where a file lies.
+
+    Attributes:
+        inside: below the directory given, archives as if they were unpacked where they lie, without a suffix of a
+            compression.
+        path: in the whole file system; ``archive!member`` in archives.
+    """
+
+    inside: str
+    path: str
 
 
 class Sink(Protocol):
@@ -74,7 +87,17 @@ class Format:
         sniff: (file name without compression suffix, first 64 KiB decompressed) -> why this is the format,
             or None. Must not raise whatever the bytes are.
         load: reads the whole stream into the sink. Raises `InputError` only where nothing can be loaded.
+        zoned: true where its stamps carry their own zone or count from 1970, so that none is asked of the user.
         settle: brings rows that are made of several sources up to date after one of them was removed.
+        claims: (place, first 64 KiB decompressed) -> by what its place alone shows that this is the format, or None.
+            Files that are claimed so are not sniffed at.
+        many: there may be thousands of such files, and most are small: several share a transaction, and the same bytes
+            at another place are another source.
+        whose: (place) -> (job, attempt, stream) that the place of a claimed file tells; where it has come to tell
+            another, the file is read again.
+        version: of whatever else than the bytes decides which rows there are; sources read with another are stale.
+        conclude: called once at the end of an ingest, in a transaction of its own, with a sink of no source; None where
+            there is no store. Returns what the user should know.
     """
 
     name: str
@@ -88,3 +111,9 @@ class Format:
     sniff: Callable[[str, bytes], str | None]
     load: Callable[[BinaryIO, Sink], None]
     settle: Callable[[Sink], None] | None = None
+    zoned: bool = False
+    claims: Callable[[Place, bytes], str | None] | None = None
+    whose: Callable[[Place], tuple[str, int | None, str] | None] | None = None
+    many: bool = False
+    version: Callable[[], str] | None = None
+    conclude: Callable[[Sink | None], Iterable[str]] | None = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
+from gpuctl.ingest.base import Place
 from gpuctl.ingest.files import Candidate, NotRead, reason, walk
 
 if TYPE_CHECKING:
@@ -37,17 +38,24 @@ class Finding:
     sha256: str | None = None
 
 
-def detect(name: str, head: bytes, formats: Sequence[Format]) -> tuple[Format | None, str, bool]:
+def detect(
+    name: str, head: bytes, formats: Sequence[Format], place: Place | None = None
+) -> tuple[Format | None, str, bool]:
     """Decide what a file is.
 
     Args:
         name: its name without directories and compression suffix.
         head: its first `HEAD` bytes, decompressed.
         formats: to choose from.
+        place: where it lies, where that is known; a format that claims it by its place alone has it.
 
     Returns:
         (format or None, what it was recognised by or why not, true where several formats claim it).
     """
+    if place is not None:
+        for fmt in formats:
+            if fmt.claims is not None and (why := fmt.claims(place, head)) is not None:
+                return fmt, why, False
     claims = [(f, why) for f in formats if (why := f.sniff(name, head)) is not None]
     if len(claims) == 1:
         return *claims[0], False
@@ -87,7 +95,7 @@ def _look(found: Candidate, formats: Sequence[Format], opener: Opener, *, hash_i
     try:
         with opener.open(found) as stream:
             head = stream.read(HEAD)
-            fmt, why, failed = detect(found.name, head, formats)
+            fmt, why, failed = detect(found.name, head, formats, stream.place)
             if fmt is None:
                 if stream.damage:
                     why = f"{why} ({stream.damage[1]})" if head else stream.damage[1]

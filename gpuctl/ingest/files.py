@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.archives import Archive, archive_kind, open_archive
+from gpuctl.ingest.base import Place
 from gpuctl.ingest.codecs import SUFFIXES, Limits
 from gpuctl.ingest.streams import LogStream
 
@@ -40,6 +41,7 @@ class Candidate:
         file: the file on disk, links resolved.
         size: bytes on disk (in the archive, for members), before decompression.
         position: which entry of its archive it is, from 0; None for a file of its own.
+        inside: as in `Place`.
     """
 
     path: str
@@ -48,6 +50,7 @@ class Candidate:
     file: Path
     size: int
     position: int | None = None
+    inside: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,11 @@ class Opener:
         Raises:
             InputError: it is not there any more, is no regular file any more, or may not be read.
         """
+        stream = self._open(candidate, on_bytes)
+        stream.place = Place(candidate.inside or candidate.name, candidate.path)
+        return stream
+
+    def _open(self, candidate: Candidate, on_bytes: Callable[[int], None] | None) -> LogStream:
         if candidate.position is None:
             return LogStream(open_regular(candidate.file), candidate.shown, self.limits, on_bytes)
         archive = self._archive
@@ -157,7 +165,9 @@ def walk(paths: Sequence[Path], opener: Opener, *, exclude: Sequence[Path] = ())
     seen: dict[tuple[int, int], str] = {}
     barred = {p.resolve() for p in exclude}
     for path in paths:
-        yield from _walk(path, path.resolve(), opener, seen, barred)
+        top = path.resolve()
+        for found in _walk(path, top, opener, seen, barred):
+            yield replace(found, inside=_inside(found, top)) if isinstance(found, Candidate) else found
 
 
 def open_regular(file: Path) -> BinaryIO:
@@ -181,6 +191,15 @@ def plain_name(name: str) -> str:
     last = PurePosixPath(name).name
     suffix = next((s for s in SUFFIXES if last.lower().endswith(s)), "")
     return last[: len(last) - len(suffix)] or last
+
+
+def _inside(found: Candidate, top: Path) -> str:
+    """Where a candidate really lies below a directory, links followed; of a file that was named itself, its name."""
+    file = clean(found.file)
+    below = PurePosixPath(file.removeprefix(clean(top)).strip("/") or PurePosixPath(file).name)
+    if found.position is not None:
+        below = below.parent / found.path[len(file) + len(_MEMBER) :]
+    return str(below.with_name(plain_name(below.name))) if below.name else found.name
 
 
 def reason(error: InputError) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpuctl.ingest.sink import WITH_SOURCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gpuctl.ingest.base import Format
     from gpuctl.ingest.sink import StoreSink
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _TIMES = {
     "jobs": ("submit_ts", "start_ts", "end_ts"),
     "attempts": ("queued_ts", "start_ts", "end_ts"),
-    **dict.fromkeys(("gpu_samples", "host_util", "queue_samples", "job_logs", "progress", "traffic"), ("ts",)),
+    # what programs print is no witness of when the cluster ran
+    **dict.fromkeys(("gpu_samples", "host_util", "queue_samples", "traffic"), ("ts",)),
     **dict.fromkeys(("machine_samples", "job_events"), ("ts",)),
 }
 
@@ -58,6 +59,23 @@ def entries(store: Store, cluster: str, path: str, size: int) -> list[Entry]:
         [cluster, path, size],
     ).fetchall()
     return [Entry(*row) for row in rows]
+
+
+def others(store: Store, cluster: str, sha256: str) -> list[str]:
+    """Name the other clusters of the store that a file with these bytes was loaded into."""
+    rows = store.execute(
+        "SELECT DISTINCT cluster FROM sources WHERE sha256 = ? AND cluster <> ? AND rows_loaded > 0 ORDER BY cluster",
+        [sha256, cluster],
+    ).fetchall()
+    return [row[0] for row in rows]
+
+
+def jobs_of_a_derived_zone(store: Store, cluster: str) -> int:
+    """Count the jobs of a cluster whose zone follows from what the log says twice."""
+    rows = store.execute(
+        "SELECT count(*) FROM jobs WHERE cluster = ? AND list_contains(quirks, 'zone_derived')", [cluster]
+    ).fetchall()
+    return int(rows[0][0])
 
 
 def same_bytes(near: Iterable[Entry], fmt: Format, sha256: str | None) -> Entry | None:
@@ -105,6 +123,59 @@ def remove(store: Store, source: int) -> None:
     """Delete a source and every row that came from it."""
     for table in [*sorted(WITH_SOURCE), "rejects", "sources"]:
         store.execute(f"DELETE FROM {table} WHERE source = ?", [source]).fetchall()  # noqa: S608
+
+
+def remove_all(store: Store, sources: Sequence[int]) -> None:
+    """Delete several sources and every row that came from them."""
+    if sources:
+        for table in [*sorted(WITH_SOURCE), "rejects", "sources"]:
+            sql = f"DELETE FROM {table} WHERE source IN (SELECT unnest($sources))"  # noqa: S608
+            store.execute(sql, {"sources": list(sources)}).fetchall()
+
+
+def stale(store: Store, cluster: str, version: str) -> set[int]:
+    """Return the sources of job output that were read with another version of the signatures."""
+    sql = "SELECT DISTINCT source FROM job_outputs WHERE cluster = ? AND signatures <> ?"
+    return {row[0] for row in store.execute(sql, [cluster, version]).fetchall()}
+
+
+def outputs(store: Store, cluster: str) -> dict[int, tuple[str, tuple[str, int | None, str]]]:
+    """Return of each source of job output where it lay below the directory given, and whose log that was taken for."""
+    sql = "SELECT source, path, named, attempt, stream FROM job_outputs WHERE cluster = ?"
+    rows = store.execute(sql, [cluster]).fetchall()
+    return {source: (path, (named, attempt, stream)) for source, path, named, attempt, stream in rows}
+
+
+def all_entries(store: Store, cluster: str) -> list[Entry]:
+    """List the sources of a cluster."""
+    rows = store.execute(
+        "SELECT source, path, sha256, bytes, parser_version, format FROM sources WHERE cluster = ? ORDER BY source",
+        [cluster],
+    ).fetchall()
+    return [Entry(*row) for row in rows]
+
+
+def record_all(store: Store, cluster: str, loaded: Sequence[tuple[Entry, StoreSink]]) -> None:
+    """Write the ledger's rows of several sources."""
+    import polars as pl
+
+    columns: dict[str, list[object]] = {
+        "source": [e.source for e, _ in loaded],
+        "path": [e.path for e, _ in loaded],
+        "format": [e.format for e, _ in loaded],
+        "sha256": [e.sha256 for e, _ in loaded],
+        "bytes": [e.bytes for e, _ in loaded],
+        "rows_in": [s.rows_in for _, s in loaded],
+        "rows_loaded": [s.rows_loaded for _, s in loaded],
+        "rows_rejected": [s.rows_rejected for _, s in loaded],
+        "parser_version": [e.parser_version for e, _ in loaded],
+    }
+    store.view("incoming", pl.DataFrame(columns))
+    store.execute(
+        "INSERT INTO sources BY NAME SELECT *, $cluster::VARCHAR AS cluster, now() AS loaded_at FROM incoming",
+        {"cluster": cluster},
+    ).fetchall()
+    store.drop_view("incoming")
 
 
 def record(store: Store, sink: StoreSink, entry: Entry) -> None:

@@ -1,4 +1,4 @@
-"""Ingest: from paths to a trace store, one transaction a source file."""
+"""Ingest: from paths to a trace store, one transaction a source file, or a group of small ones."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from gpuctl.ingest.files import NotRead, Opener, clean, reason
 from gpuctl.ingest.ledger import Entry
 from gpuctl.ingest.registry import all_formats
 from gpuctl.ingest.report import IngestInterrupted, IngestReport, SourceReport
+from gpuctl.ingest.shared import groups
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from gpuctl.ingest.base import Format
     from gpuctl.ingest.report import Status
+    from gpuctl.ingest.shared import Known
     from gpuctl.ingest.sink import StoreSink
     from gpuctl.trace.store import Store
 
@@ -29,6 +31,7 @@ TOP_REASONS = 5
 MEMORY_LIMIT = "600MB"
 """What DuckDB may hold: with what the loaders hold themselves, an ingest stays under 1 GB."""
 _SHOWN_WHEN_NOTHING_FITS = 12
+_SHOWN = 3
 _OF_THE_END = re.compile(r"cut off|truncated|not closed")
 _ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tzst|zip)(\.(gz|zst|bz2|xz))?$", re.IGNORECASE)
 
@@ -86,6 +89,7 @@ def ingest(
         opener=Opener(limits or Limits()),
         progress=progress,
         dry_run=dry_run,
+        several=() if cluster else tuple(dict.fromkeys(cluster_name([path]) for path in paths)),
     )
     try:
         if db_path.exists() and paths:
@@ -132,6 +136,11 @@ def _check_timezone(timezone: str | None) -> None:
         ) from error
 
 
+def plural(count: int, word: str) -> str:
+    """Return ``1 file``, ``2 files``."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
 def _family(format_name: str) -> str:
     """The software whose logs a format reads; all of its logs have the clock of one site."""
     return format_name.partition("-")[0]
@@ -151,6 +160,15 @@ class _Run:
     findings: list[Finding] = field(default_factory=list)
     not_read: list[NotRead] = field(default_factory=list)
     done: list[SourceReport] = field(default_factory=list)
+    several: tuple[str, ...] = ()
+    """Names that the paths would have as clusters of their own, where nobody named one."""
+    elsewhere: dict[str, list[str]] = field(default_factory=dict)
+    """Other clusters of the store, and the files at hand that are in it as theirs too."""
+    derived: int = 0
+    """Jobs whose zone follows from the log, where the user named one that does not fit."""
+    remarks: list[str] = field(default_factory=list)
+    known: dict[str, Known] = field(default_factory=dict)
+    """What the store has of formats with many files, by format."""
 
     def look(self, paths: Sequence[Path], store: Store | None) -> None:
         """Find out what there is.
@@ -187,21 +205,70 @@ class _Run:
                     f"cluster {self.cluster} was read with the time zone {known.timezone}, not {self.timezone}",
                     hint="give another --cluster or another --db",
                 )
-        for finding in self.findings:
+        for group in groups(self.findings):
             before = ledger.next_source(store) if store else 0
             try:
-                self.done.append(self._one(finding, store))
+                if store is not None and group[0].format.many:
+                    self._group(group, store)
+                else:
+                    self.done += [self._one(finding, store) for finding in group]
             except InputError as error:
-                self.done.append(_report(finding, "failed", message=reason(error)))
+                self.done += [_report(finding, "failed", message=reason(error)) for finding in group]
             except KeyboardInterrupt:
                 # a commit cannot be interrupted: the source may be in after all
                 kept = store is not None and ledger.next_source(store) > before
-                self.done.append(_report(finding, "loaded" if kept else "interrupted"))
+                self.done += [_report(finding, "loaded" if kept else "interrupted") for finding in group]
                 raise IngestInterrupted(self._summary()) from None
+        if store and self.timezone is not None:
+            self.derived = ledger.jobs_of_a_derived_zone(store, self.cluster)
+        self._conclude(store)
         return self._summary()
 
     def _summary(self) -> IngestReport:
-        return IngestReport(self.cluster, tuple(self.done), tuple(self.not_read), self.dry_run)
+        return IngestReport(self.cluster, tuple(self.done), tuple(self.not_read), self.dry_run, tuple(self._warnings()))
+
+    def _conclude(self, store: Store | None) -> None:
+        """Let formats put right what only all sources together tell."""
+        for fmt in self.formats:
+            if fmt.conclude is None:
+                continue
+            if store is None or self.dry_run:
+                self.remarks += fmt.conclude(None)
+                continue
+            sink = self._sink(fmt, store)
+            store.execute("BEGIN").fetchall()
+            try:
+                self.remarks += fmt.conclude(sink)
+            except BaseException:
+                store.execute("ROLLBACK").fetchall()
+                raise
+            finally:
+                sink.close()
+            store.execute("COMMIT").fetchall()
+
+    def _warnings(self) -> Iterator[str]:
+        yield from self.remarks
+        if len(self.several) > 1:
+            yield (
+                f"{', '.join(self.several)} were read as one cluster, {self.cluster}; if they are several, load them "
+                "one by one, each with a --cluster of its own, else name the one with --cluster"
+            )
+        for other, paths in self.elsewhere.items():
+            yield (
+                f"{plural(len(paths), 'file')} of cluster {self.cluster} is in the store as cluster {other} too: "
+                f"{', '.join(paths[:_SHOWN])}{' …' if len(paths) > _SHOWN else ''}; the same jobs are in both"
+            )
+        zoned = [f.candidate.shown for f in self.findings if f.format.zoned]
+        if self.timezone is not None and zoned:
+            yield (
+                f"--timezone {self.timezone} is not used for {plural(len(zoned), 'file')} whose times carry their own "
+                f"zone: {', '.join(zoned[:_SHOWN])}{' …' if len(zoned) > _SHOWN else ''}"
+            )
+        if self.derived:
+            yield (
+                f"--timezone {self.timezone} does not fit the times of {plural(self.derived, 'job')}, which the log "
+                "has both with and without a zone: the zone that follows from these was used"
+            )
 
     def _one(self, finding: Finding, store: Store | None) -> SourceReport:
         if store is None:
@@ -240,14 +307,14 @@ class _Run:
             # a cut-off member counts with the size its archive gives, so that it is known again
             entry = Entry(sink.source, found.path, sha256, max(size, found.size), fmt.parser_version, fmt.name)
             ledger.record(store, sink, entry)
+            if sink.rows_loaded:
+                for other in ledger.others(store, self.cluster, sha256):
+                    self.elsewhere.setdefault(other, []).append(found.shown)
             ledger.note_cluster(store, sink, fmt, replaced=bool(old))
         except BaseException as error:
             store.execute("ROLLBACK").fetchall()
             if isinstance(error, (duckdb.IOException, duckdb.OutOfMemoryException)):
-                first = str(error).splitlines()[0]
-                raise StoreError(
-                    f"{self.db_path}: cannot be written: {first}", hint="make room on its disk, then run this again"
-                ) from error
+                raise self._unwritable(error) from error
             raise
         finally:
             sink.close()
@@ -255,12 +322,53 @@ class _Run:
         store.execute("COMMIT").fetchall()
         return _report(finding, "replaced" if old else "loaded", sink, damage)
 
+    def _group(self, findings: Sequence[Finding], store: Store) -> None:
+        """Load many small files in one transaction.
+
+        Raises:
+            InputError: what all of them are read with cannot be used.
+        """
+        import duckdb
+
+        from gpuctl.ingest.shared import Group, Known
+
+        fmt = findings[0].format
+        if fmt.name not in self.known:
+            self.known[fmt.name] = Known.of(store, self.cluster, fmt)
+        store.execute("BEGIN").fetchall()
+        group = Group(store, self.cluster, self._timezone(fmt, store), self.known[fmt.name])
+        try:
+            done = [_report(f, *group.take(f, self._read, dry_run=self.dry_run)) for f in findings]
+            group.finish()
+        except BaseException as error:
+            store.execute("ROLLBACK").fetchall()
+            # what was noted of this group is not so
+            del self.known[fmt.name]
+            if isinstance(error, (duckdb.IOException, duckdb.OutOfMemoryException)):
+                raise self._unwritable(error) from error
+            raise
+        finally:
+            group.close()
+            store.restore_memory_limit()
+        store.execute("COMMIT").fetchall()
+        self.done += done
+
     def _sink(self, fmt: Format, store: Store) -> StoreSink:
         from gpuctl.ingest.sink import StoreSink
 
+        return StoreSink(store, self.cluster, ledger.next_source(store), self._timezone(fmt, store))
+
+    def _timezone(self, fmt: Format, store: Store) -> str:
         known = ledger.cluster_of(store, self.cluster)
-        stored = known.timezone if known and _family(known.source_format) == _family(fmt.name) else None
-        return StoreSink(store, self.cluster, ledger.next_source(store), self.timezone or stored or fmt.timezone)
+        # what jobs print has the clock of their cluster
+        same = known is not None and (fmt.many or _family(known.source_format) == _family(fmt.name))
+        return self.timezone or (known.timezone if known and same else None) or fmt.timezone
+
+    def _unwritable(self, error: Exception) -> StoreError:
+        first = str(error).splitlines()[0]
+        return StoreError(
+            f"{self.db_path}: cannot be written: {first}", hint="make room on its disk, then run this again"
+        )
 
     def _forget(self, finding: Finding, store: Store, old: Sequence[Entry]) -> None:
         """Remove sources in whose place comes nothing new."""

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 from gpuctl.ingest import formats
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from gpuctl.ingest.base import Format
 
 
@@ -27,15 +30,44 @@ def all_formats() -> tuple[Format, ...]:
     return tuple(sorted(found, key=lambda f: (f.order, f.name)))
 
 
-def formats_for(columns: str | None) -> tuple[Format, ...]:
-    """Return every format; where columns are named, sacct's text without a header is read in their order.
+def formats_for(
+    columns: str | None,
+    *,
+    cumulative: bool = False,
+    job_logs: Sequence[str] = (),
+    signatures: Sequence[Path] = (),
+) -> tuple[Format, ...]:
+    """Return every format, some of them as the user's options have it.
+
+    Args:
+        columns: the columns of sacct's text without a header, in their order.
+        cumulative: the bytes of traffic CSVs are counters.
+        job_logs: patterns of the paths of jobs' own output (`gpuctl.ingest.joboutput.patterns`).
+        signatures: the user's own tables of what to look for in it.
 
     Raises:
-        InputError: a column is no field of sacct, or the job id is not among them.
+        InputError: a column is no field of sacct, or the job id is not among them; a table cannot be read.
+        UsageError: a pattern names no job.
     """
-    if columns is None:
-        return all_formats()
-    from gpuctl.ingest.formats import slurm_sacct
+    from gpuctl.ingest.formats import slurm_sacct, traffic_csv
 
-    own = slurm_sacct.with_columns(columns)
-    return tuple(own if found.name == own.name else found for found in all_formats())
+    own: dict[str, Format] = {}
+    if columns is not None:
+        own[slurm_sacct.FORMAT.name] = slurm_sacct.with_columns(columns)
+    if cumulative:
+        own[traffic_csv.FORMAT.name] = traffic_csv.with_counters()
+    if job_logs or signatures:
+        own |= {found.name: found for found in _of_output(job_logs, signatures)}
+    return tuple(own.get(found.name, found) for found in all_formats())
+
+
+def _of_output(job_logs: Sequence[str], signatures: Sequence[Path]) -> tuple[Format, ...]:
+    from gpuctl.ingest.formats import job_output, yarn_aggregated_logs, yarn_container_logs
+    from gpuctl.ingest.joboutput.patterns import Pattern
+    from gpuctl.ingest.joboutput.reader import Reader
+
+    reader = Reader(tuple(Pattern(text) for text in job_logs), tuple(signatures))
+    if signatures:
+        # what is wrong with them is said before anything is read
+        _ = reader.scanner
+    return tuple(module.with_reader(reader) for module in (job_output, yarn_container_logs, yarn_aggregated_logs))

@@ -50,17 +50,30 @@ class IngestReport:
         sources: the recognised files, in the order they were loaded in.
         not_read: everything else that was found, with the reason.
         dry_run: true where nothing was written.
+        warnings: what the user should know of the whole of it.
     """
 
     cluster: str
     sources: tuple[SourceReport, ...]
     not_read: tuple[NotRead, ...]
     dry_run: bool
+    warnings: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
         """True where something that should have been read was not."""
         return any(s.status == "failed" for s in self.sources) or any(n.failed for n in self.not_read)
+
+    @property
+    def rowless(self) -> tuple[SourceReport, ...]:
+        """The files that were read now and of which no row could be loaded."""
+        return tuple(s for s in self.sources if s.status in {"loaded", "replaced"} and not s.rows_loaded)
+
+    @property
+    def nothing_loaded(self) -> bool:
+        """True where there were files to load, and none of them, nor any that is in the store already, gave a row."""
+        rowless = len(self.rowless)
+        return bool(self.sources) and rowless + sum(s.status == "failed" for s in self.sources) == len(self.sources)
 
 
 class IngestInterrupted(KeyboardInterrupt):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from gpuctl.ingest.rejects import Rejects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import polars as pl
     import pyarrow as pa
@@ -26,12 +25,14 @@ WITH_SOURCE = frozenset(
             "host_util",
             "queue_samples",
             "job_logs",
+            "job_outputs",
             "progress",
             "traffic",
         ),
         *("machine_events", "machine_samples", "containers", "field_sources"),
         *("exact_placements", "job_events", "gpu_limits", "settings"),
         "yarn_facts",
+        *("profiles", "suspensions", "traffic_averages"),
     }
 )
 """Tables whose rows say which source they came from."""
@@ -39,7 +40,6 @@ TABLES = WITH_SOURCE | {"machines", "queues", "queue_machines"}
 """The only tables a format may insert into."""
 REASONS_KEPT = 1000
 """Different reject reasons counted one by one; what is past that is counted as one."""
-_T = TypeVar("_T")
 
 
 class StoreSink:
@@ -100,11 +100,11 @@ class StoreSink:
 
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
         """Look at what the store holds already, rows of this source included."""
-        return apart(self._store, lambda: self._store.frame(sql, params))
+        return self._store.frame(sql, params)
 
     def execute(self, sql: str, params: dict[str, object] | None = None) -> None:
         """Change rows of the store within this source's transaction."""
-        apart(self._store, lambda: self._store.execute(sql, params).fetchall())
+        self._store.execute(sql, params)
 
     def finish(self) -> None:
         """Write the rejects.
@@ -133,7 +133,7 @@ class StoreSink:
             rows = _remembering(rows, faults)
         self._store.view("incoming", rows)
         try:
-            apart(self._store, lambda: self._store.execute(sql, values).fetchall())
+            self._store.execute(sql, values)
         except Exception as error:
             # DuckDB turns what a stream of batches raises into text; the format's own error says more
             if faults:
@@ -141,39 +141,6 @@ class StoreSink:
             raise
         # after a fault the transaction is lost, and the view goes with it
         self._store.drop_view("incoming")
-
-
-def apart(store: Store, work: Callable[[], _T]) -> _T:
-    """Run a statement in a thread of its own, so that Ctrl-C stops it: DuckDB itself never looks for signals.
-
-    Args:
-        store: the store that `work` uses.
-        work: runs the statement.
-    """
-    done: list[_T] = []
-    faults: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            done.append(work())
-        except BaseException as fault:
-            faults.append(fault)
-        finally:
-            ended.set()
-
-    # an interrupted Thread.join would take the thread for dead, an interrupted Event.wait does not
-    ended = threading.Event()
-    threading.Thread(target=run, daemon=True).start()
-    try:
-        ended.wait()
-    except KeyboardInterrupt:
-        # what has not begun yet cannot be interrupted, so once is not always enough
-        while not ended.wait(0.1):
-            store.interrupt()
-        raise
-    if faults:
-        raise faults[0]
-    return done[0]
 
 
 def _remembering(reader: pa.RecordBatchReader, faults: list[BaseException]) -> pa.RecordBatchReader:

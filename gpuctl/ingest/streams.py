@@ -15,6 +15,8 @@ from gpuctl.ingest.codecs import CHUNK, DamageError, Limits, Reader, codec_of, d
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gpuctl.ingest.base import Place
+
 HOLD_LIMIT = 1 << 20
 """A line longer than this is passed on before its end is known to be there."""
 _BOM = b"\xef\xbb\xbf"
@@ -180,6 +182,9 @@ def _line_ends(piece: bytes) -> int:
 class LogStream(io.BufferedReader):
     """What `Format.load` reads. Its bytes are decompressed; where they were damaged it just ends.
 
+    Attributes:
+        place: where the file lies, as it was found under a directory.
+
     Args:
         file: the file or archive member, from its start.
         path: names it in errors.
@@ -188,9 +193,16 @@ class LogStream(io.BufferedReader):
     """
 
     def __init__(self, file: Source, path: str, limits: Limits, on_bytes: Callable[[int], None] | None = None) -> None:
+        self.place: Place | None = None
         self._file = file
+        self._path = path
         self._pieces = Pieces(Raw(file, path, on_bytes), path, limits, hold=True)
         super().__init__(self._pieces, CHUNK)
+
+    @property
+    def name(self) -> str:
+        """The path, as the user's spelling leads to it; ``archive!member`` in archives."""
+        return self._path
 
     @property
     def truncated(self) -> bool:

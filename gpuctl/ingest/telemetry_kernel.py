@@ -137,7 +137,9 @@ def _number(buf, start, end):  # type: ignore[no-untyped-def]
             return (0.0, False)
         fraction += exponent if minus else -exponent
     if fraction > 22 or fraction < -22:  # powers of ten past 22 are no exact doubles anyway
-        value = mantissa * 10.0 ** (-fraction)
+        # in two steps: 10 ** -313 alone would be less than the least double, the value need not be
+        step = min(fraction, 200)
+        value = mantissa * 10.0 ** (-step) * 10.0 ** (step - fraction)
     else:
         value = mantissa / _POW10[fraction] if fraction >= 0 else mantissa * _POW10[-fraction]
     return (-value if negative else value, True)

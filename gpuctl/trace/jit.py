@@ -6,21 +6,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.typed_passes import NativeLowering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], *, version: str = "") -> Callable[..., Any]:
     """Compile a loop over arrays; it runs without the GIL, and uncompiled with ``NUMBA_DISABLE_JIT=1``.
 
     The compiled code is kept beside the function's file, or in the user's cache where that cannot be written to;
     where neither can be, each process compiles it anew.
+
+    Args:
+        function: what to compile.
+        version: a name for all that the function depends on beyond its own file and the types of its arguments; code
+            kept under another name is not loaded.
     """
     try:
-        return numba.njit(nogil=True, cache=True)(function)
+        dispatcher = numba.njit(nogil=True, cache=True)(function)
     except RuntimeError:
         return numba.njit(nogil=True)(function)
+    cache: Any = getattr(dispatcher, "_cache", None)
+    if version and cache is not None:
+        key = cache._index_key
+        cache._index_key = lambda signature, codegen: (*key(signature, codegen), version)
+    return dispatcher
 
 
 def is_compiled(function: Callable[..., Any]) -> bool:
@@ -28,3 +41,44 @@ def is_compiled(function: Callable[..., Any]) -> bool:
     folder = getattr(getattr(function, "stats", None), "cache_path", None)
     module, name = function.__module__.rpartition(".")[2], function.__name__
     return folder is None or any(Path(folder).glob(f"{module}.{name}-*.nbi"))
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that only compiled code calls: as a part of its callers, never as code of its own.
+
+    One version serves all numbers that it is called with; Numba would make one for each constant. No machine code is
+    made of it and none is kept: that of the functions which Python calls holds it. This halves the time of compiling.
+    """
+    # Numba's own types do not list the two options about wrappers
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _Inside}
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    template = getattr(dispatcher, "get_call_template", None)
+    if template is not None:
+        dispatcher.get_call_template = lambda args, kws: template(tuple(map(numba.types.unliteral, args)), kws)
+    found: Callable[..., Any] = dispatcher
+    return found
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LoweringInside(NativeLowering):
+    _name = "gpuctl_lowering_inside"
+
+    def run_pass(self, state: Any) -> bool:
+        context = state.targetctx
+        # Numba keys compiled functions by a built-in function object each; this one is never called
+        context.get_executable = lambda _library, _description, _environment: [].append
+        try:
+            return bool(super().run_pass(state))
+        finally:
+            del context.get_executable
+
+
+class _Inside(CompilerBase):
+    def define_pipelines(self) -> list[Any]:
+        manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes = [(_LoweringInside if kind is NativeLowering else kind, text) for kind, text in manager.passes]
+        inside = PassManager(manager.pipeline_name)
+        for kind, text in passes:
+            inside.add_pass(kind, text)
+        inside.finalize()
+        return [inside]

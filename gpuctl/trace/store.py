@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from gpuctl.core.errors import StoreError
+from gpuctl.core.errors import StoreError, UsageError
+from gpuctl.trace.apart import apart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +19,13 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-MIGRATIONS = ("0001_initial.sql", "0002_cluster_managers.sql", "0003_queue_limits.sql")
+MIGRATIONS = (
+    "0001_initial.sql",
+    "0002_cluster_managers.sql",
+    "0003_queue_limits.sql",
+    "0004_profiles.sql",
+    "0005_job_logs.sql",
+)
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
 
 ROW_GROUP = 61_440
@@ -25,6 +33,18 @@ ROW_GROUP = 61_440
 loader keep two threads busy."""
 DEFAULT_MEMORY_LIMIT = "900MB"
 """DuckDB's own limit; past it, it spills to ``temp_directory``. The process as a whole stays under 2 GB."""
+_TRANSACTION = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a statement returned."""
+
+    rows: list[Any]
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows, each a tuple."""
+        return self.rows
 
 
 class Store:
@@ -54,33 +74,7 @@ class Store:
         self._memory_limit = memory_limit
         if not write and not path.is_file():
             raise StoreError(f"{path}: no trace store here", hint="make one with: gpuctl ingest LOGDIR --db FILE")
-        try:
-            self._con = duckdb.connect(
-                config={
-                    "memory_limit": memory_limit,
-                    "temp_directory": str(temp_dir or path.with_name(path.name + ".tmp")),
-                    "autoinstall_known_extensions": "false",
-                    "autoload_known_extensions": "false",
-                },
-            )
-            self._con.execute(_attach(path, write=write))
-        except duckdb.Error as error:
-            raise _explain(error, path) from error
-        try:
-            self._con.execute("USE trace")
-            self._con.execute("SET TimeZone = 'UTC'")
-            # DuckDB would print it to standard output, into the results
-            self._con.execute("SET enable_progress_bar = false")
-            # rows have no order of their own; keeping that of arrival would make inserts wait for one another
-            self._con.execute("SET preserve_insertion_order = false")
-            version = self._version()
-            if write and version < len(MIGRATIONS):
-                self._migrate(version)
-            elif version != len(MIGRATIONS):
-                raise _wrong_version(path, version)
-        except BaseException:
-            self._con.close()
-            raise
+        apart(lambda: self._open(write=write, temp_dir=temp_dir))
 
     def __enter__(self) -> Store:
         return self
@@ -92,38 +86,96 @@ class Store:
 
     def close(self) -> None:
         """Close the file and give up its lock."""
-        self._con.close()
+        apart(self._con.close)
 
-    def execute(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> duckdb.DuckDBPyConnection:
-        """Run one statement; values only through ``params`` (``$name`` or ``?``)."""
-        return self._con.execute(sql, params) if params else self._con.execute(sql)
+    def execute(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Rows:
+        """Run one statement to its end; values only through ``params`` (``$name`` or ``?``).
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C; the statement was stopped. What begins or ends a transaction is never stopped.
+        """
+
+        def run() -> Rows:
+            done = self._con.execute(sql, params) if params else self._con.execute(sql)
+            return Rows(done.fetchall())
+
+        return apart(run, None if sql in _TRANSACTION else self._con.interrupt)
 
     def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
         """Run a query and return its rows; times come back as UTC."""
-        relation = self._con.sql(sql, params=dict(params)) if params else self._con.sql(sql)
-        frame: pl.DataFrame = relation.pl()
-        return frame
+
+        def run() -> pl.DataFrame:
+            relation = self._con.sql(sql, params=dict(params)) if params else self._con.sql(sql)
+            frame: pl.DataFrame = relation.pl()
+            return frame
+
+        return apart(run, self._con.interrupt)
 
     def value(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Any:
         """Run a query and return the first column of its first row (None where there is no row)."""
         rows = self.execute(sql, params).fetchall()
         return rows[0][0] if rows else None
 
+    def cluster(self, name: str | None, option: str = "--cluster") -> str:
+        """The cluster of that name; where there is only one, None will do.
+
+        Args:
+            name: as the user gave it.
+            option: with which a name is given.
+
+        Raises:
+            UsageError: there is no such cluster, or several and none is named.
+        """
+        known = [row[0] for row in self.execute("SELECT cluster FROM clusters ORDER BY cluster").fetchall()]
+        if name is not None and name not in known:
+            raise UsageError(f"no cluster {name!r} in {self.path}; it has: {', '.join(known) or 'none'}")
+        if name is None and len(known) != 1:
+            what = f"{len(known)} clusters: {', '.join(known)}" if known else "no cluster yet"
+            raise UsageError(
+                f"{self.path} has {what}", hint=f"name one with {option}" if known else "gpuctl ingest LOGDIR"
+            )
+        return name or str(known[0])
+
     def view(self, name: str, data: Any) -> None:
         """Let SQL read an Arrow table, a record-batch reader or a Polars frame under ``name``."""
-        self._con.register(name, data)
+        apart(lambda: self._con.register(name, data))
 
     def drop_view(self, name: str) -> None:
         """Forget what ``view`` registered."""
-        self._con.unregister(name)
+        apart(lambda: self._con.unregister(name))
 
     def restore_memory_limit(self) -> None:
         """Give DuckDB the memory again that the store was opened with: a loader may have taken it less."""
         self.execute(f"SET memory_limit = '{self._memory_limit}'")
 
-    def interrupt(self) -> None:
-        """Stop the statement that is running in another thread."""
-        self._con.interrupt()
+    def _open(self, *, write: bool, temp_dir: Path | None) -> None:
+        try:
+            self._con = duckdb.connect(
+                config={
+                    "memory_limit": self._memory_limit,
+                    "temp_directory": str(temp_dir or self.path.with_name(self.path.name + ".tmp")),
+                    "autoinstall_known_extensions": "false",
+                    "autoload_known_extensions": "false",
+                },
+            )
+            self._con.execute(_attach(self.path, write=write))
+        except duckdb.Error as error:
+            raise _explain(error, self.path) from error
+        try:
+            self._con.execute("USE trace")
+            self._con.execute("SET TimeZone = 'UTC'")
+            # DuckDB would print it to standard output, into the results
+            self._con.execute("SET enable_progress_bar = false")
+            # rows have no order of their own; keeping that of arrival would make inserts wait for one another
+            self._con.execute("SET preserve_insertion_order = false")
+            version = self._version()
+            if write and version < len(MIGRATIONS):
+                self._migrate(version)
+            elif version != len(MIGRATIONS):
+                raise _wrong_version(self.path, version)
+        except BaseException:
+            self._con.close()
+            raise
 
     def _version(self) -> int:
         tables = self.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()

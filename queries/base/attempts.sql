@@ -1,4 +1,4 @@
--- The attempts of one cluster; *_c are seconds on the clock that the log counts durations on (clusters.clock).
+-- The attempts of one cluster, seconds to the microsecond of the times they are made of; *_c are seconds on the clock that the log counts durations on (clusters.clock).
 WITH zone AS (
     SELECT CASE WHEN clock = 'wall' THEN timezone ELSE 'UTC' END AS name, source_format LIKE 'slurm%' AS is_slurm FROM clusters WHERE cluster = $cluster
 ),
@@ -21,7 +21,7 @@ log AS (
 log_end AS (
     SELECT greatest((SELECT ts FROM log), max(start_ts), max(end_ts)) AS ts FROM times
 )
-SELECT times.* EXCLUDE (released_c, cluster),
+SELECT times.* EXCLUDE (released_c, cluster) REPLACE (round(wait_s, 6) AS wait_s, round(run_s, 6) AS run_s),
        log_end.ts AS log_end_ts,
        coalesce(released_ts, log_end.ts) AS held_until_ts,
        greatest(coalesce(released_c, epoch(timezone(zone.name, log_end.ts))), start_c) AS held_until_c,

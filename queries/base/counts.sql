@@ -6,4 +6,6 @@ SELECT (SELECT count(*) FROM base_attempts) AS attempts,
        (SELECT count(*) FROM base_machine_samples) AS machine_samples,
        (SELECT count(am_start_ts) FROM base_attempts) AS containers,
        (SELECT count(*) FROM gpu_samples WHERE cluster = $cluster) AS telemetry,
-       (SELECT count(*) FROM host_util WHERE cluster = $cluster) AS host_telemetry
+       (SELECT count(*) FROM host_util WHERE cluster = $cluster) AS host_telemetry,
+       (SELECT count(*) FROM job_outputs WHERE cluster = $cluster) AS job_logs,
+       (SELECT count(*) FROM progress WHERE cluster = $cluster) AS training_progress

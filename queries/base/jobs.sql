@@ -3,6 +3,9 @@ SELECT job, coalesce(queue, '(none)') AS queue, "user", name, state, source_stat
        run_span_s, run_sum_s, run_last_s, quirks,
        CASE $duration WHEN 'span' THEN run_span_s WHEN 'sum' THEN run_sum_s ELSE run_last_s END AS run_s,
        CASE WHEN gpus IS NULL THEN 'unknown' WHEN gpus = 0 THEN '0' WHEN gpus <= 1 THEN '1' WHEN gpus <= 4 THEN '2-4'
-            WHEN gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket
+            WHEN gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket,
+       -- of all others it is known that they held no GPU
+       start_ts IS NOT NULL OR coalesce(run_span_s, run_sum_s, run_last_s) IS NOT NULL OR list_contains(quirks, 'missing_time')
+           OR NOT (state IN ('pending', 'killed') OR (state = 'failed' AND attempts = 0)) AS may_have_run
 FROM jobs
 WHERE cluster = $cluster

@@ -117,6 +117,7 @@
   const place = {
     minutes: (x) => (x < 1 ? round(x * 60) + " s" : x < 60 ? round(x) + " min" : x < 1440 ? round(x / 60) + " h" : round(x / 1440) + " d"),
     share: (x) => round(x) + " %",
+    elapsed: (x) => place.minutes(x / 60),
     time: (x) => new Date(x).toISOString().slice(0, 16).replace("T", " ") + " UTC",
   };
 
@@ -165,13 +166,15 @@
       const x = scales(panel).value(at);
       marks.replaceChildren();
       // Panels that share their axis of time are read together.
-      const together = panel.scale === "time" ? panels : [panel];
-      const list = together.flatMap((one) => {
+      const together = panel.scale === "time" || panel.scale === "elapsed" ? panels : [panel];
+      const named = together.length > 1 && panel.title;
+      const list = together.map((one) => {
         const scale = scales(one), [, top, , height] = one.box;
         marks.append(element("line", { x1: at, x2: at, y1: top, y2: top + height, class: "cursor" }));
-        return one.curves.map((curve) => reading(one, scale, curve, x, at));
+        return (named ? one.title + " " : "") + one.curves.map((curve) => reading(one, scale, curve, x, at)).join(" · ");
       });
-      readout.textContent = (panel.title ? panel.title + ", " : "") + place[panel.scale](x) + ": " + list.join(" · ");
+      const title = panel.title && !named ? panel.title + ", " : "";
+      readout.textContent = title + place[panel.scale](x) + ": " + list.join(named ? "; " : " · ");
     }
 
     function reading(panel, scale, curve, x, at) {

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.reports.charts import CHARTS
+from gpuctl.replay.tables import result
+from gpuctl.reports.charts import CHARTS, REPLAY_CHARTS
 from gpuctl.reports.html import write_html
+from tests.unit.replay.outcomes import make_cluster, random_outcome, random_workload
 from tests.unit.reports.fakes import HOSTILE, make_analysis
 
 if TYPE_CHECKING:
@@ -45,10 +47,21 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.fixture(scope="session")
+def replay_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    workload, names = random_workload(2000, seed=1), ("fifo", HOSTILE[0], HOSTILE[3], "tiresias")
+    outcomes = [random_outcome(workload, seed=i, policy=name, servers=80) for i, name in enumerate(names)]
+    cluster = make_cluster(80, 8, down=[(3, 1e5, 4e5)])
+    place = tmp_path_factory.mktemp("replay") / "replay.html"
+    write_html(result(outcomes, workload, cluster, against_recorded=True, command="gpuctl replay", version="0"), place)
+    return place
+
+
 class Opened:
     """A page with what went wrong while it was open."""
 
     def __init__(self, context: BrowserContext, path: Path) -> None:
+        self.address = path.as_uri()
         self.page: Page = context.new_page()
         self.complaints: list[str] = []
         self.requests: list[str] = []
@@ -56,7 +69,7 @@ class Opened:
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self.page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
+        self.page.goto(self.address)
 
 
 @pytest.fixture
@@ -77,12 +90,12 @@ def opened(browser: Browser, report: Path) -> Iterator[Callable[..., Opened]]:
         return pages[-1]
 
     yield start
-    seen = [(p.complaints, p.requests) for p in pages]
+    seen = [(p.complaints, p.requests, p.address) for p in pages]
     for context in contexts:
         context.close()
-    for complaints, requests in seen:
+    for complaints, requests, address in seen:
         assert complaints == []
-        assert [url for url in requests if url != report.as_uri() and not url.startswith("blob:")] == []
+        assert [url for url in requests if url != address and not url.startswith("blob:")] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -303,3 +316,33 @@ def test_prints_without_controls(opened: Callable[..., Opened]) -> None:
     assert not page.locator(".csv").first.is_visible()
     assert not page.locator(".contents").is_visible()
     assert page.locator("figure svg.chart").first.is_visible()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_a_replay(opened: Callable[..., Opened], replay_report: Path, width: int, scheme: str) -> None:
+    page = opened(width, scheme, path=replay_report).page
+    assert page.locator("figure svg.chart").count() == len(REPLAY_CHARTS)
+    assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [width, width]
+    assert page.locator("img, iframe").count() == 0
+    boxes = page.evaluate(
+        """() => [...document.querySelectorAll('svg.chart text')].map((t) => {
+          const b = t.getBoundingClientRect(), s = t.ownerSVGElement;
+          const scale = s.getBoundingClientRect().width / s.viewBox.baseVal.width;
+          return [t.textContent, b.left, b.right, parseFloat(getComputedStyle(t).fontSize) * scale]; })"""
+    )
+    assert min(size for *_, size in boxes) >= 9.5
+    assert [label for label, left, right, _ in boxes if left < 0 or right > width] == []
+    cells = page.locator("#chart-replay-heatmap path[fill-opacity], #chart-replay-heatmap path[opacity]")
+    assert cells.count() >= 4 * 4
+
+
+def test_policies_are_read_out_together(opened: Callable[..., Opened], replay_report: Path) -> None:
+    page = opened(path=replay_report).page
+    figure = page.locator('figure[data-chart="chart-replay-queue"]')
+    figure.locator("svg.chart").focus()
+    figure.locator("svg.chart").press("ArrowRight")
+    shown = figure.locator(".readout").text_content() or ""
+    assert all(name in shown for name in ("UTC: waiting jobs fifo ", "; GPUs waiting fifo ", "tiresias "))
+    assert HOSTILE[0] in shown
+    assert figure.locator(".marks line").count() == 2

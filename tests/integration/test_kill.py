@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KILLS = 15
+PRESSES = 6
 # a script that runs in the background makes its children deaf to SIGINT
 _PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from gpuctl.cli.main import main; main()"
@@ -40,8 +41,12 @@ def logs(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _start(logs: Path, db: Path, root: Path) -> subprocess.Popen[str]:
+    return _popen(["ingest", str(logs), "--db", str(db)], root)
+
+
+def _popen(words: list[str], root: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, "ingest", str(logs), "--db", str(db)],
+        [sys.executable, "-c", _PROGRAM, *words],
         env={"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -96,3 +101,38 @@ def test_ctrl_c_ends_with_130_and_keeps_whole_sources(logs: Path, tmp_path: Path
     assert ("the file at hand was rolled back" in err) == ("interrupted" in out)
     ingest([logs], db)
     assert contents(db) == contents(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [("ingest", "--db"), ("analyze",), ("analyze", "--db")])
+def test_ctrl_c_at_any_moment_is_told_and_leaves_a_sound_store(
+    logs: Path, tmp_path: Path, root: Path, command: tuple[str, ...]
+) -> None:
+    """Also twice in a row: people press again where the first one takes a moment."""
+    db = tmp_path / "stopped.duckdb"
+    words = [command[0], str(logs), *command[1:], *([str(db)] if command[1:] else [])]
+    whole = tmp_path / "whole.duckdb"
+    ingest([logs], whole)
+    begun = time.monotonic()
+    with _popen(words, root) as process:
+        process.communicate()
+    took = time.monotonic() - begun
+    chance = random.Random(20171009)
+    stopped = 0
+    for number in range(PRESSES):
+        db.unlink(missing_ok=True)
+        with _popen(words, root) as process:
+            # the interpreter's own start is not ours
+            time.sleep(0.25 + (took - 0.25) * (number + chance.random()) / PRESSES)
+            for _ in range(1 + number % 2):
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.02)
+            _, err = process.communicate(timeout=60)
+        assert process.returncode in {0, 130}, err
+        assert "internal error" not in err
+        assert ("gpuctl: interrupted" in err) == (process.returncode == 130), err
+        stopped += process.returncode == 130
+        if db.exists():
+            known = contents(whole)["sources"]
+            assert all(row in known for row in contents(db).get("sources", []))
+    assert stopped >= PRESSES // 3, "the signals fell after the end: choose other moments"

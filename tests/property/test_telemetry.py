@@ -18,7 +18,22 @@ VALUES = st.one_of(
     st.floats(0, 100).map(repr),
     st.floats(0, 100).map(lambda v: f"{v:.9f}"),
     st.integers(0, 100).map(str),
-    st.sampled_from(["NA", "", "nan", "0.0", "1e-05", "1E1", "+5", "00012.5", "5.", ".5", "9" * 18 + "e-17"]),
+    st.sampled_from(
+        [
+            "NA",
+            "",
+            "nan",
+            "0.0",
+            "1e-05",
+            "1E1",
+            "+5",
+            "00012.5",
+            "5.",
+            ".5",
+            "9" * 18 + "e-17",
+            "6.750648537875487e-298",
+        ]
+    ),
 )
 ROWS = st.tuples(
     st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1)).map(lambda t: t.replace(microsecond=0)),

@@ -18,6 +18,12 @@ _SETTING = re.compile(r"([A-Za-z][\w.\[\]]*)\s*=\s?(.*)")
 _HEADING = re.compile(r"Configuration data as of .*|[\w .]+ (?:Support )?Configuration:|Slurmctld\(.*\) at .* is \w+")
 
 
+def setting_of(line: str) -> tuple[str, str] | None:
+    """Name and value of a line ``Name = value``; None where it is no setting."""
+    found = _SETTING.fullmatch(line)
+    return (found[1], found[2]) if found else None
+
+
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``settings``; headings, and settings that scheduling does not depend on, are counted as loaded."""
     found: dict[str, str] = {}
@@ -27,14 +33,14 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         sink.seen()
         try:
             text = line.text().strip()
-            setting = _SETTING.fullmatch(text)
+            setting = setting_of(text)
             if setting is None and not _HEADING.fullmatch(text):
                 raise RowError("neither Name = value nor a heading")
         except RowError as bad:
             sink.reject(line.line_no, str(bad), without_secret(line.data.decode("utf-8", "replace")))
             continue
-        if setting is not None and kept(setting[1]):
-            found[setting[1]] = setting[2].strip()
+        if setting is not None and kept(setting[0]):
+            found[setting[0]] = setting[1].strip()
         sink.loaded()
     settings_rows(sink, found)
 

@@ -110,6 +110,7 @@ FORMAT = Format(
     file_names=("slurmdbd_tables.sql", "slurm-log.csv", "scheduler-log.csv"),
     order=22,  # where several forms tell of the same attempts, the fuller one counts
     timezone="UTC",
+    zoned=True,
     clock="utc",
     parser_version=1,
     sniff=sniff,

@@ -72,6 +72,7 @@ FORMAT = Format(
     file_names=("sacct.json",),
     order=21,  # where several forms tell of the same attempts, the fuller one counts
     timezone="UTC",
+    zoned=True,
     clock="utc",
     parser_version=1,
     sniff=sniff,

@@ -59,6 +59,7 @@ FORMAT = Format(
     file_names=("rm-appsummary.log",),
     order=20,
     timezone="UTC",
+    zoned=True,
     clock="utc",
     parser_version=1,
     sniff=sniff,

@@ -154,6 +154,7 @@ FORMAT = Format(
     file_names=("*applicationhistory*.json", "*appattempts*.json", "*containers*.json"),
     order=20,
     timezone="UTC",
+    zoned=True,
     clock="utc",
     parser_version=1,
     sniff=sniff,

@@ -109,6 +109,7 @@ FORMAT = Format(
     file_names=("*apps*.json",),
     order=20,
     timezone="UTC",
+    zoned=True,
     clock="utc",
     parser_version=1,
     sniff=sniff,

@@ -150,13 +150,16 @@ def _write(sink: Sink, queues: list[Queue]) -> None:
     sink.execute(
         """
         UPDATE queues SET parent = coalesce(queues.parent, told.parent),
-                          quota_gpus = greatest(queues.quota_gpus, told.quota),
-                          limit_gpus = greatest(queues.limit_gpus, told.most),
-                          quota_source = coalesce(queues.quota_source, told.quota_source)
+                          quota_gpus = CASE WHEN by_dump THEN greatest(queues.quota_gpus, told.quota) ELSE quota END,
+                          limit_gpus = CASE WHEN by_dump THEN greatest(queues.limit_gpus, told.most) ELSE most END,
+                          quota_source = coalesce(CASE WHEN by_dump THEN queues.quota_source END, told.quota_source)
         FROM (SELECT unnest($queue::VARCHAR[]) AS queue, unnest($parent::VARCHAR[]) AS parent,
                      unnest($quota_gpus::DOUBLE[]) AS quota, unnest($limit_gpus::DOUBLE[]) AS most,
-                     unnest($quota_source::VARCHAR[]) AS quota_source) AS told
-        WHERE queues.cluster = $cluster AND queues.queue = told.queue
+                     unnest($quota_source::VARCHAR[]) AS quota_source) AS told,
+             -- what a log told of a queue counts no more once a dump names it
+             (SELECT queue, parent IS NOT NULL OR queue = 'root' AS by_dump
+              FROM queues WHERE cluster = $cluster) AS known
+        WHERE queues.cluster = $cluster AND queues.queue = told.queue AND known.queue = told.queue
         """,
         {"cluster": sink.cluster, **{name: cells.to_list() for name, cells in columns.items()}},
     )

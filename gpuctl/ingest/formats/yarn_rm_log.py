@@ -19,6 +19,7 @@ from gpuctl.ingest.yarn.ids import container_id
 from gpuctl.ingest.yarn.lines import Hit, read_records
 from gpuctl.ingest.yarn.machines import Machine, add_machines
 from gpuctl.ingest.yarn.merge import refresh
+from gpuctl.ingest.yarn.quotas import note_shares
 from gpuctl.ingest.yarn.resources import Resource, read_resource
 from gpuctl.ingest.yarn.sniffing import daemon_of
 from gpuctl.ingest.yarn.summary import read_summary
@@ -46,6 +47,8 @@ _CHANGE = re.compile(r"(app\w+) State change from ([A-Z_]+) to ([A-Z_]+)(?: on e
 _NODE = re.compile(r"(\S+) Node Transitioned from ([A-Z]+) to ([A-Z]+)")
 _AILING = re.compile(r"Node (\S+) reported UNHEALTHY with details: (.*)")
 _PREEMPTED = re.compile(r"(?:Non-)?AM container preempted, .*?containerId=(container_\w+)(?:,.*)?")
+_QUEUE = re.compile(r"Initializing (\S+)\s*")
+_SHARES = re.compile(r"^(absoluteCapacity|absoluteMaxCapacity) = (\d(?:\.\d+)?(?:E-\d+)?) \[", re.MULTILINE)
 _CONTAINER_TIMES = {"RESERVED": f.LAUNCH, "ALLOCATED": f.ALLOCATED, "RUNNING": f.RUNNING}
 _CONTAINER_ENDS = frozenset({"COMPLETED", "RELEASED", "EXPIRED", "KILLED"})
 _CONTAINER_STATES = frozenset({"NEW", "ACQUIRED", *_CONTAINER_TIMES, *_CONTAINER_ENDS})
@@ -68,6 +71,7 @@ class _Reader:
         self.facts = f.Facts(sink)
         self.machines: dict[str, Machine] = {}
         self.happenings = Happenings(sink)
+        self.shares: dict[str, dict[str, float]] = {"absoluteCapacity": {}, "absoluteMaxCapacity": {}}
         self._takes = tuple(_TAKES.values())
 
     def take(self, hit: Hit) -> None:
@@ -187,6 +191,16 @@ class _Reader:
         f.least(row, f.EXIT_CODE, _PREEMPTED_EXIT)
         f.least(row, f.REASON, _PREEMPTED_WORDS)
 
+    def queue(self, hit: Hit) -> None:
+        """A leaf queue of the Capacity Scheduler; much else begins with the same word, without shares below."""
+        found, shares = _QUEUE.fullmatch(hit.text), dict(_SHARES.findall(hit.more))
+        if found is None or "absoluteCapacity" not in shares:
+            return
+        for name, told in self.shares.items():
+            share = float(shares.get(name, 0))
+            if 0 < share <= 1:
+                told[found[1]] = max(told.get(found[1], 0), share)
+
     def audit(self, hit: Hit) -> None:
         fields = read_audit(hit.text)
         operation, job = fields.get("OPERATION"), fields.get("APPID")
@@ -226,6 +240,7 @@ class _Reader:
         self.machines.setdefault(name, Machine()).offers(*offer)
 
 
+_QUEUE_MARK = b"Initializing "
 _TAKES: dict[bytes, Callable[[_Reader, Hit], None]] = {
     **dict(
         zip(
@@ -243,6 +258,7 @@ _TAKES: dict[bytes, Callable[[_Reader, Hit], None]] = {
     b"NodeManager from node ": _Reader.registered,
     b"\t Node Transitioned from ": _Reader.node,
     b"Node ": _Reader.ailing,
+    _QUEUE_MARK: _Reader.queue,
     b"Transitioning to active state": _Reader.active,
     b"Non-AM container preempted, ": _Reader.preempted,
     b"AM container preempted, ": _Reader.preempted,
@@ -266,16 +282,20 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read a ResourceManager's log into facts, and make jobs, attempts, containers and placements of all facts so far.
 
     What is read: state changes of applications and attempts, transitions and assignments of containers, audit lines,
-    ApplicationSummary lines, launch times, exit codes of attempts, preemptions, what NodeManagers register with, and
-    the states that they go into.
+    ApplicationSummary lines, launch times, exit codes of attempts, preemptions, what NodeManagers register with, the
+    states that they go into, and what shares of all the leaf queues of the Capacity Scheduler are set up with.
     """
     reader = _Reader(sink)
     bulk = Bulk(sink, reader.machines)
-    read_records(stream, sink, tuple(_TAKES), reader.take, take_many=bulk.take, many=_AT_ONCE)
+    marks = tuple(_TAKES)
+    queues = frozenset({marks.index(_QUEUE_MARK)})
+    read_records(stream, sink, marks, reader.take, take_many=bulk.take, many=_AT_ONCE, with_more=queues)
     bulk.flush()
     reader.facts.flush()
     reader.happenings.flush()
     add_machines(sink, reader.machines)
+    note_shares(sink, reader.shares["absoluteCapacity"], "log_capacity")
+    note_shares(sink, reader.shares["absoluteMaxCapacity"], "log_limit")
     refresh(sink)
 
 
@@ -292,7 +312,7 @@ FORMAT = Format(
     order=20,
     timezone="UTC",
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
     settle=refresh,

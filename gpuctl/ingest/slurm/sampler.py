@@ -1,7 +1,8 @@
 """Asks squeue and sinfo again and again, and appends what they say to plain text files, one a day and program.
 
-The files are what the formats ``slurm-squeue-samples`` and ``slurm-sinfo-samples`` read. Only whole lines are ever
-written, so the sampler may be stopped or killed at any time, and started anew on the same folder.
+The files are what the formats ``slurm-squeue-samples`` and ``slurm-sinfo-samples`` read. The sampler
+may be stopped or killed at any time, and started anew on the same folder: a line that a kill has cut is closed by the
+next start, and the formats reject and count it.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -21,6 +22,8 @@ NO_DATE = "no date: lines before the first dated one (the record they belong to 
 NO_END = "no line end: the file stops inside this line, or right after it"
 _CHUNK = 16 << 20
 _LONGEST = 32 << 20
+_MOST_OF_MORE = 4096
+_DATED = re.compile(rb"\n\d{4}-\d\d-\d\d ")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -31,11 +34,13 @@ class Hit(NamedTuple):
         kind: the number of the mark that its message begins with.
         millis: its date, milliseconds since 1970 on the host's own clock.
         text: its message, of the dated line alone.
+        more: the beginning of the lines without a date that follow it, for the kinds that are read with them.
     """
 
     kind: int
     millis: int
     text: str
+    more: str = ""
 
 
 def read_records(
@@ -46,6 +51,7 @@ def read_records(
     *,
     take_many: Callable[[int, pl.DataFrame], pl.Series] | None = None,
     many: int = 0,
+    with_more: frozenset[int] = frozenset(),
 ) -> None:
     """Count every record of a log, and hand on those whose message begins with one of the marks.
 
@@ -60,6 +66,7 @@ def read_records(
         take_many: reads records of one kind at once (``millis``, ``text``) and tells which of them it understood; the
             others go to `take`.
         many: how many of the marks, from the first on, are for `take_many`.
+        with_more: marks of records whose further lines are wanted too; they lack where a chunk of the log ends there.
     """
     from gpuctl.ingest.yarn import scan_kernel as kernel
     from gpuctl.trace.jit import is_compiled
@@ -79,7 +86,7 @@ def read_records(
             left = hits[:, :found]
             if take_many is not None:
                 left = _hand_on_many(data, left, take_many, many)
-            rejected = _hand_on(data, left.tolist(), line, sink, take)
+            rejected = _hand_on(data, left.tolist(), line, sink, take, with_more)
         else:
             rejected = dated
             if dated:
@@ -159,13 +166,21 @@ def _one_decoded(text: bytes) -> str | None:
         return None
 
 
-def _hand_on(data: bytes, hits: list[list[int]], line: int, sink: Sink, take: Callable[[Hit], None]) -> int:
+def _hand_on(  # noqa: PLR0917
+    data: bytes,
+    hits: list[list[int]],
+    line: int,
+    sink: Sink,
+    take: Callable[[Hit], None],
+    with_more: frozenset[int],
+) -> int:
     rejected = 0
     for at, start, message, end, kind, millis in zip(*hits, strict=True):
         try:
             if end >= len(data):
                 raise RowError(NO_END)
-            take(Hit(kind, millis, data[message:end].decode("utf-8")))
+            more = _more(data, end) if kind in with_more else ""
+            take(Hit(kind, millis, data[message:end].decode("utf-8"), more))
         except UnicodeDecodeError:
             sink.reject(line + at, NOT_UTF8, data[start : min(end, start + 4096)])
         except RowError as bad:
@@ -174,6 +189,13 @@ def _hand_on(data: bytes, hits: list[list[int]], line: int, sink: Sink, take: Ca
             continue
         rejected += 1
     return rejected
+
+
+def _more(data: bytes, end: int) -> str:
+    """The lines after a dated one, up to the next one."""
+    text = data[end : end + _MOST_OF_MORE]
+    following = _DATED.search(text)
+    return text[: following.start() if following else None].decode("utf-8", "replace")
 
 
 def _chunks(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:

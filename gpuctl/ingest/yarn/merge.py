@@ -60,6 +60,7 @@ def refresh(sink: Sink) -> None:
     sink.insert("jobs", jobs.select(JOB_COLUMNS))
     sink.execute(sql.BUILT, {**cluster, "context": context})
     _name_queues(sink)
+    fill_quotas(sink)
     for table in _TEMPORARY:
         sink.execute(f"DROP TABLE {table}")
     _span(sink)
@@ -118,7 +119,8 @@ def _name_queues(sink: Sink) -> None:
         "SELECT DISTINCT queue FROM jobs WHERE cluster = $cluster AND queue IS NOT NULL", {"cluster": sink.cluster}
     )
     sink.execute(
-        "DELETE FROM queues WHERE cluster = $cluster AND parent IS NULL AND quota_source IS NULL AND queue <> 'root' "
+        "DELETE FROM queues WHERE cluster = $cluster AND parent IS NULL AND queue <> 'root' AND (quota_source IS NULL "
+        "OR queue IN (SELECT queue FROM yarn_facts WHERE cluster = $cluster AND origin = 'log_capacity')) "
         "AND queue NOT IN (SELECT queue FROM jobs WHERE cluster = $cluster AND queue IS NOT NULL)",
         {"cluster": sink.cluster},
     )

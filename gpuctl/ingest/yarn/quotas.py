@@ -1,4 +1,4 @@
-"""Works out the GPUs that queues are guaranteed, and may have at most, where a scheduler dump tells shares of all."""
+"""Works out the GPUs that queues are guaranteed, and may have at most, where a dump or a log tells shares of all."""
 
 from __future__ import annotations
 
@@ -28,13 +28,28 @@ _LIMIT = """
 """
 
 
+_FROM_LOG = """
+    UPDATE queues SET quota_gpus = share * offered, quota_source = 'configured',
+                      limit_gpus = CASE WHEN most < 1 THEN most * offered ELSE 'infinity' END
+    FROM (SELECT queue, max(gpus) FILTER (origin = 'log_capacity') AS share,
+                 max(gpus) FILTER (origin = 'log_limit') AS most
+          FROM yarn_facts WHERE cluster = $cluster AND origin IN ('log_capacity', 'log_limit') GROUP BY queue) AS told,
+         (SELECT sum(gpus_labelled) AS offered FROM machines WHERE cluster = $cluster AND partition IS NULL) AS sizes
+    WHERE queues.cluster = $cluster AND queues.parent IS NULL AND offered > 0 AND share > 0
+          AND (queues.queue = told.queue
+               OR NOT contains(told.queue, '.') AND regexp_extract(queues.queue, '[^.]*$') = told.queue)
+"""
+"""Of queues that no scheduler dump has named, which would have given them a parent."""
+
+
 def note_shares(sink: Sink, shares: Mapping[str, float], origin: str) -> None:
     """Keep what share of the machines without a node label each queue has: path -> 0 to 1.
 
     Args:
         sink: of the dump.
         shares: by queue.
-        origin: ``capacity`` for what they are guaranteed, ``limit`` for what they may have at most.
+        origin: ``capacity`` for what they are guaranteed, ``limit`` for what they may have at most; of a log, whose
+            word counts less than a dump's, ``log_capacity`` and ``log_limit``.
     """
     import polars as pl
 
@@ -49,5 +64,5 @@ def fill_quotas(sink: Sink) -> None:
 
     Both are configured, the share in the scheduler and the GPUs on the machines, so the source is ``configured``.
     """
-    for statement in (_FILL, _LIMIT):
+    for statement in (_FILL, _LIMIT, _FROM_LOG):
         sink.execute(statement, {"cluster": sink.cluster})

@@ -10,7 +10,8 @@ case $1 in
     sleep) sleep "$2" ;;
     exit) exit "$2" ;;
     signal) trap - EXIT; kill -"$2" $$; sleep 5 ;;
-    stepfail) srun --ntasks=1 bash -c "exit $2"; exit 0 ;;
+    # srun returns before slurmctld hears of the step's end: a job that is over by then has no derived exit code
+    stepfail) srun --ntasks=1 bash -c "exit $2"; sleep 2; exit 0 ;;
     third) sleep 1; [ $((SLURM_ARRAY_TASK_ID % 3)) = 0 ] && exit 7; exit 0 ;;
     twice) [ "${SLURM_RESTART_COUNT:-0}" -ge 1 ] && sleep 3 && exit 0; sleep "$2"; exit 99 ;;
     nodes) srun --ntasks-per-node=1 "$0" noted ;;

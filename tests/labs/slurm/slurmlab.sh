@@ -3,6 +3,7 @@
 #   slurmlab.sh start DIR            as root; DIR is emptied, and must be reachable for every user
 #   slurmlab.sh stop DIR             cancels its jobs, then ends its daemons by their pid files
 #   slurmlab.sh guard DIR PID        waits for the end of process PID, then stops what is left in DIR
+# EXTRACONF: a file with more statements for slurm.conf; of a setting that is there twice, Slurm takes the last.
 # BASEPORT (17000): the first of 93 free ports. CREDEXPIRE (5): a requeued job is held for one second more than that.
 # What it is made of, and why: README.md.
 set -euo pipefail
@@ -209,6 +210,7 @@ start() {
     start_munge
     start_database
     write_slurm_conf >"$SLURM_CONF"
+    [ -z "${EXTRACONF:-}" ] || cat "$EXTRACONF" >>"$SLURM_CONF"
     write_other_conf
     "$(program slurmdbd)"
     until_true 30 sacctmgr --noheader list cluster

@@ -13,7 +13,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.core.results import Analysis
 from gpuctl.trace.store import Store
 
-NAMES = (*registry.TABLES, *registry.REFERENCES.values())
+NAMES = (*registry.TABLES, *registry.REFERENCE_TABLES)
 
 
 @pytest.fixture(scope="module")

@@ -358,3 +358,16 @@ def test_a_tar_bomb_is_refused_while_it_is_looked_through(tmp_path: Path) -> Non
     assert isinstance(items[-1], NotRead)
     assert items[-1].failed
     assert "decompress to more than" in items[-1].why
+
+
+def test_says_where_a_file_lies_below_its_directory(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.log.gz").write_bytes(b"x")
+    (tmp_path / "a" / "link").symlink_to(tmp_path / "a" / "y.log")
+    (tmp_path / "a" / "y.log").write_text("x")
+    with tarfile.open(tmp_path / "a" / "b.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "a" / "y.log", "./c/z.log.xz")
+    inside = {c.inside for c in found(tmp_path) if isinstance(c, Candidate)}
+    assert inside == {"a/x.log", "a/y.log", "a/c/z.log"}
+    assert [c.inside for c in found(tmp_path / "a" / "y.log") if isinstance(c, Candidate)] == ["y.log"]
+    assert [c.inside for c in found(tmp_path / "a" / "b.tar.gz") if isinstance(c, Candidate)] == ["c/z.log"]

@@ -162,6 +162,17 @@ def host_cdf() -> pl.DataFrame:
     )  # fmt: skip
 
 
+def failure_reasons() -> pl.DataFrame:
+    """Shares of failed attempts, the last row their sum."""
+    return pl.DataFrame(
+        {
+            "reason": ["CPU out of memory", "Incorrect inputs", HOSTILE[0], "all"],
+            "trials_pct": [60.0, 30.0, 10.0, 100.0],
+            "gpu_minutes_pct": [12.5, 87.5, 0.0, 100.0],
+        }
+    )
+
+
 def reasons(rows: int) -> pl.DataFrame:
     """Why jobs failed: the first names are hostile."""
     names = [HOSTILE[i] if i < len(HOSTILE) else f"job-{i:04d} gpu[001-{i:03d}]" for i in range(rows)]
@@ -236,6 +247,7 @@ def make_analysis(*, points: int = 300, rows: int = 40, jobs: int = 1000, names:
         ),
         table("host_util_cdf", "utilization", host_cdf(), detail=True),
         table("reasons", "failures", reasons(rows)),
+        table("failure_reasons", "failures", failure_reasons()),
         table(
             "empty",
             "failures",

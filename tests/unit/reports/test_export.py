@@ -212,7 +212,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path)
         file.write(b"half")
         raise OSError("disk full")
 
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(UsageError, match="cannot be written: disk full"):
         write_atomically(place, fail)  # type: ignore[arg-type]
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
     assert place.read_text() == "old"

@@ -125,7 +125,7 @@ def test_tables_and_figures_are_labelled(page: Page, analysis: Analysis) -> None
     assert len(heads) == sum(len(t.columns) for t in shown) + 7
     assert all(a["aria-sort"] == "none" for a in heads)
     figures = [a for t, a in page.tags if t == "svg" and a.get("class") == "chart"]
-    assert len(figures) == tags.count("figure") == 10
+    assert len(figures) == tags.count("figure") == 11
     assert {"nav", "main", "header", "h1", "h2", "h3"} <= set(tags)
     assert next(a for t, a in page.tags if t == "html")["lang"] == "en"
 

@@ -299,6 +299,79 @@ def test_shares_of_2_10_are_quotas_of_the_gpus_that_are_there(tmp_path: Path) ->
     assert set(y.frame(alone, "SELECT quota_gpus FROM queues")["quota_gpus"]) == {None}
 
 
+def set_up(queue: str, share: str, most: str) -> str:
+    """What a ResourceManager's log says of a leaf queue when it starts."""
+    return (
+        f"Initializing {queue}\ncapacity = 0.5 [= (float) configuredCapacity / 100 ]\n"
+        f"absoluteCapacity = {share} [= parentAbsoluteCapacity * capacity ]\n"
+        f"maxCapacity = 1.0 [= configuredMaxCapacity ]\nabsoluteMaxCapacity = {most} [= 1.0 maximumCapacity undefined, "
+        "(parentAbsoluteMaxCapacity * maximumCapacity) / 100 otherwise ]\nabsoluteUsedCapacity = 0.9 [= x ]"
+    )
+
+
+def log_with_queues(*told: str) -> bytes:
+    log = y.rm_log([y.gang()])
+    for text in told:
+        log.add(0.5, f"{y.RM}.scheduler.capacity.LeafQueue", text)
+    return log.text()
+
+
+QUEUES = "SELECT queue, quota_gpus, limit_gpus, quota_source FROM queues ORDER BY 1"
+
+
+@pytest.mark.parametrize("name", ["gpu", "root.prod.gpu"])
+def test_a_log_tells_the_shares_of_queues(tmp_path: Path, name: str) -> None:
+    """2.x names a leaf queue by the last part of its path, as it does a job's; 3.x in full."""
+    log = log_with_queues(set_up(name, "0.375", "0.5"), set_up("elsewhere", "0.5", "1.0")).replace(
+        b"in queue: gpu", f"in queue: {name}".encode()
+    )
+    for number, names in enumerate(itertools.permutations(["nodes.json", "rm.log"])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        db, _ = y.load(folder, {n: {"nodes.json": nodes_of_2_10(), "rm.log": log}[n] for n in names})
+        told = {row[0]: row[1:] for row in y.frame(db, QUEUES).rows()}
+        assert told[name] == (6.0, 8.0, "configured")
+        assert "elsewhere" not in told, "no job is in it"
+
+
+def test_a_queue_that_may_have_all_has_no_limit(tmp_path: Path) -> None:
+    files = {"nodes.json": nodes_of_2_10(), "rm.log": log_with_queues(set_up("gpu", "0.25", "1.0"))}
+    db, _ = y.load(tmp_path, files)
+    assert y.frame(db, QUEUES).rows() == [("gpu", 4.0, float("inf"), "configured")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Initializing gpu",
+        "Initializing SchedulingMonitor=x\nabsoluteCapacity = 0.5 [= x ]\nand more",
+        set_up("gpu", "0.0", "1.0"),
+        set_up("gpu", "NaN", "NaN"),
+        set_up("gpu", "7", "7"),
+    ],
+)
+def test_what_is_no_share_is_none(tmp_path: Path, text: str) -> None:
+    db, _ = y.load(tmp_path, {"nodes.json": nodes_of_2_10(), "rm.log": log_with_queues(text)})
+    assert y.frame(db, QUEUES).rows() == [("gpu", None, None, None)]
+
+
+def test_a_dump_counts_more_than_a_log(tmp_path: Path) -> None:
+    leaf = {"queueName": "gpu", "capacity": 75.0, "absoluteCapacity": 37.5, "absoluteMaxCapacity": 75.0}
+    info = {"type": "capacityScheduler", "queueName": "root", "capacity": 100.0, "queues": {"queue": [leaf]}}
+    files = {
+        "scheduler.json": json.dumps({"scheduler": {"schedulerInfo": info}}).encode(),
+        "nodes.json": nodes_of_2_10(),
+        "rm.log": log_with_queues(set_up("gpu", "0.5", "1.0")),
+    }
+    for number, names in enumerate(itertools.permutations(files)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        db, _ = y.load(folder, {name: files[name] for name in names})
+        rows = y.frame(db, QUEUES + " DESC LIMIT 1").rows()
+        assert rows == [("root.gpu", 6.0, 12.0, "configured")], names
+        assert y.frame(db, QUEUES).height == 2, "root and this one"
+
+
 def test_a_node_managers_log_without_its_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     lines = y.nm_log([y.gang()], "n1").lines()
     with caplog.at_level(logging.WARNING):

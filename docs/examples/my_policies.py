@@ -1,0 +1,39 @@
+"""Two policies of one's own; see docs/policies.md."""
+
+from gpuctl.replay.policy import PythonPolicy, RankPolicy
+
+
+class SmallFirst(RankPolicy):
+    """The smallest gang first; of equal ones, that of the user who submits least often."""
+
+    name = "small-first"
+    title = "the smallest gang first, then rare users"
+    placement = "consolidate"
+
+    def rank(self, jobs):
+        often = [0] * (len(jobs.users) + 1)
+        for user in jobs.user:
+            often[user] += 1
+        return [gpus + often[user] / (jobs.size + 1) for gpus, user in zip(jobs.gpus, jobs.user)]
+
+
+class MakeRoom(PythonPolicy):
+    """First come, first served; a job that has waited an hour for its first start may stop the longest runner."""
+
+    name = "make-room"
+    title = "in order of submission, but an hour's wait may stop the longest runner"
+    preempts = True
+
+    def decide(self, view):
+        for job in view.waiting:
+            if view.start(job, "oldest"):
+                continue
+            if view.ran(job) > 0:
+                continue
+            if view.now - view.submit[job] >= 3600:
+                others = [j for j in view.running if view.gpus[j] >= view.gpus[job] and view.ran(j) > 3600]
+                if others and view.preempt(max(others, key=view.ran), "an older job waits"):
+                    view.start(job, "waited an hour")
+            else:
+                view.wake(job, view.submit[job] + 3600)
+            break

@@ -1,0 +1,273 @@
+"""Tells all that a store knows of one job: why it waited, where it ran, how it used its GPUs, why it failed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import gpuctl
+from gpuctl.analyze import delays, failuretable, query
+from gpuctl.analyze.run import prepare
+from gpuctl.core.errors import UsageError
+from gpuctl.core.explained import (
+    Cause,
+    Decision,
+    Explanation,
+    Line,
+    Log,
+    Neighbour,
+    Place,
+    Sampled,
+    Training,
+    Tried,
+    Use,
+    Wait,
+)
+from gpuctl.joblogs.classify import SCHEDULER
+from gpuctl.joblogs.table import load as load_signatures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from gpuctl.analyze.run import Options
+    from gpuctl.joblogs.table import Table
+    from gpuctl.trace.store import Store
+
+_MANY = 5
+_REPLAY = "replay"
+"""``clusters.source_format`` of what a replay wrote."""
+_MOST_DECISIONS = 200
+Row = dict[str, Any]
+
+
+def explain(
+    store: Store,
+    job: str,
+    options: Options,
+    decisions: Path | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Explanation:
+    """Explain one job of an open store, which is only read.
+
+    Args:
+        store: an open store.
+        job: its id, or that of an array task (12_3) or of a part of a heterogeneous job (12+1).
+        options: the cluster, quotas, racks and signatures, as for `gpuctl.analyze.run.analyze`.
+        decisions: the log of decisions that a replay wrote, or its folder; else it is looked for beside the store.
+        progress: called with (what is being done, steps done, steps in all).
+
+    Raises:
+        UsageError: there is no such job (names the nearest), or several; or the cluster is not told.
+    """
+    tell = progress or (lambda _text, _done, _all: None)
+    cluster = _cluster(store, job, options.cluster)
+    name = _find(store, cluster, job)
+    chosen = {"cluster": cluster, "job": name}
+    tell("reading jobs", 0, 3)
+    prepared = prepare(store, cluster, options, set(), lambda text, _done, _all: tell(text, 1, 3))
+    signatures = load_signatures(options.signatures)
+    failuretable.build(store, cluster, signatures, job=name)
+    tell("reading logs", 2, 3)
+    [facts] = _rows(store, "explain_job", chosen)
+    found = _Found(store, chosen, signatures)
+    attempts = tuple(_tried(row, found) for row in _rows(store, "explain_attempts", chosen))
+    never = store.frame("FROM base_never_started WHERE job = $job AND attempt IS NULL", {"job": name}).to_dicts()
+    notes = [text for text in prepared.warnings if "quotas of" in text or "racks are guesses" in text]
+    made, where, note = _decisions(store, cluster, name, decisions)
+    tell("done", 3, 3)
+    return Explanation(
+        cluster=cluster,
+        job=name,
+        asked=job,
+        facts={key: value for key, value in facts.items() if value is not None},
+        attempts=attempts,
+        never_started=_never(never[0]) if never else None,
+        decisions=made,
+        decisions_from=where,
+        notes=(*notes, *([note] if note else [])),
+        version=gpuctl.__version__,
+        command=options.command,
+    )
+
+
+def _rows(store: Store, name: str, values: dict[str, Any]) -> list[Row]:
+    sql = query.base_sql(name)
+    return store.frame(sql, {key: values[key] for key in query.parameters(sql)}).to_dicts()
+
+
+def _cluster(store: Store, job: str, name: str | None) -> str:
+    """The cluster of that name; else the only one, else the only one that has the job."""
+    if name is None:
+        known = [row[0] for row in store.execute("SELECT cluster FROM clusters ORDER BY cluster").fetchall()]
+        holding = [
+            one for one in known if len(known) > 1 and _rows(store, "explain_find", {"cluster": one, "text": job})
+        ]
+        if len(holding) > 1:
+            raise UsageError(
+                f"{len(holding)} clusters of {store.path} have a job {job}: {', '.join(holding)}",
+                hint="name one with --cluster",
+            )
+        name = holding[0] if holding else None
+    return store.cluster(name)
+
+
+def _find(store: Store, cluster: str, text: str) -> str:
+    found = _rows(store, "explain_find", {"cluster": cluster, "text": text})
+    if found and (found[0]["own"] or len(found) == 1):
+        return str(found[0]["job"])
+    if found:
+        raise UsageError(
+            f"{text} may be job {' or '.join(row['job'] for row in found[:_MANY])}", hint="name one of them"
+        )
+    near = [row["name"] for row in _rows(store, "explain_near", {"cluster": cluster, "text": text})]
+    raise UsageError(
+        f"cluster {cluster} has no job {text!r}", hint=f"did you mean {' or '.join(near)}?" if near else "it has no job"
+    )
+
+
+class _Found:
+    """What the store knows of the attempts of the job, by attempt."""
+
+    def __init__(self, store: Store, chosen: dict[str, Any], signatures: Table) -> None:
+        self.signatures = signatures
+        names = ("samples", "places", "use", "lines", "outputs", "progress")
+        self._rows = {name: _rows(store, f"explain_{name}", chosen) for name in names}
+        self._rows["failures"] = store.frame("FROM base_failures ORDER BY attempt").to_dicts()
+
+    def of(self, name: str, attempt: int) -> Iterator[Row]:
+        """The rows of one kind that one attempt has."""
+        return (row for row in self._rows[name] if row["attempt"] == attempt)
+
+
+def _tried(row: Row, found: _Found) -> Tried:
+    number = row["attempt"]
+    logs = tuple(
+        Log(log["stream"], log["path"], log["bytes"], log["lines"], log["of_all"])
+        for log in found.of("outputs", number)
+    )
+    use = next(found.of("use", number), None)
+    same = ("number", "wait", "places", "use", "cause", "logs", "lines", "training")
+    names = [name for name in Tried.__dataclass_fields__ if name not in same]
+    return Tried(
+        number=number,
+        wait=_wait(row, found),
+        places=tuple(_place(place) for place in found.of("places", number)),
+        use=None if use is None else Use(**{name: use[name] for name in Use.__dataclass_fields__}),
+        cause=next((_cause(failure, logs) for failure in found.of("failures", number)), None),
+        logs=logs,
+        lines=tuple(_line(line, found.signatures) for line in found.of("lines", number)),
+        training=tuple(_training(one) for one in found.of("progress", number)),
+        **{name: row[name] for name in names},
+    )
+
+
+def _wait(row: Row, found: _Found) -> Wait | None:
+    if row["so_far_s"] is not None:
+        return Wait(
+            row["queued_ts"],
+            row["so_far_s"],
+            still_waits=row["still_waits"],
+            never_started=True,
+            scheduler_reason=row["source_reason"] or row["reason"],
+        )
+    if row["wait_s"] is None:
+        return None
+    causes = ("ineligible", *delays.CAUSES)
+    parts = tuple((cause, row[f"{cause}_s"]) for cause in causes if row[f"{cause}_s"])
+    return Wait(
+        row["queued_ts"],
+        row["wait_s"],
+        parts=parts,
+        dominant=row["dominant_cause"],
+        behind_s=row["behind_s"],
+        scheduler_reason=row["source_reason"],
+        sampled=tuple(
+            Sampled(s["reason"], s["samples"], s["eligible"], s["cause"]) for s in found.of("samples", row["attempt"])
+        ),
+    )
+
+
+def _never(row: Row) -> Wait:
+    return Wait(row["queued_ts"], row["so_far_s"], still_waits=row["still_waits"], never_started=True)
+
+
+def _place(row: Row) -> Place:
+    indices = row["gpu_indices"]
+    return Place(
+        machine=row["machine"],
+        rack=row["rack"],
+        gpus=row["gpus"],
+        gpu_indices=None if indices is None else tuple(indices),
+        estimated=row["estimated"],
+        gpu_type=row["gpu_type"],
+        machine_gpus=row["machine_gpus"],
+        others=row["others"],
+        longest=tuple(Neighbour(one["job"], one["gpus"], one["seconds"]) for one in row["longest"] or ()),
+    )
+
+
+def _cause(row: Row, logs: tuple[Log, ...]) -> Cause:
+    stream = row["stream"]
+    path = None if stream == SCHEDULER else next((log.path for log in logs if log.stream == stream), None)
+    same = [name for name in Cause.__dataclass_fields__ if name not in {"path", "others"}]
+    return Cause(path=path, others=tuple(row["others"]), **{name: row[name] for name in same})
+
+
+def _line(row: Row, signatures: Table) -> Line:
+    signature = signatures.signatures.get(row["signature"] or "")
+    reason = signatures.reasons.get(signature.reason or "") if signature else None
+    return Line(
+        row["stream"], row["line_no"], row["text"], row["signature"], reason.title if reason else None, row["count"]
+    )
+
+
+def _training(row: Row) -> Training:
+    other = {"first": "first_value", "last": "last_value"}
+    return Training(**{name: row[other.get(name, name)] for name in Training.__dataclass_fields__})
+
+
+def _decisions(
+    store: Store, cluster: str, job: str, given: Path | None
+) -> tuple[tuple[Decision, ...], str | None, str | None]:
+    """The decisions about the job, the file that they are from, and what to tell where there are none."""
+    logs = store.frame(
+        "SELECT path, sha256 FROM sources WHERE cluster = $cluster AND format = $format",
+        {"cluster": cluster, "format": _REPLAY},
+    ).to_dicts()
+    if not logs:
+        if given is not None:
+            raise UsageError(f"--decisions: cluster {cluster} is not from a replay", hint="leave it out")
+        return (), None, None
+    [log] = logs
+    folders = [given] if given is not None else [store.path.parent, store.path.parent / "decisions"]
+    for folder in folders:
+        path = folder / log["path"] if folder.is_dir() else folder
+        if path.is_file():
+            made, digest = _read_decisions(path, job)
+            if digest == log["sha256"]:
+                return made, str(path), None
+    what = f"the decisions of {cluster} are not shown: {log['path']}, as this replay wrote it, is not "
+    where = f"at {given}" if given is not None else f"beside {store.path}"
+    return (), None, f"{what}{where}; gpuctl replay --decisions DIR writes it, --decisions DIR names it"
+
+
+def _read_decisions(path: Path, job: str) -> tuple[tuple[Decision, ...], str]:
+    """The decisions about a job, the first ones where there are very many, and the digest of the whole file."""
+    digest = hashlib.sha256()
+    made: list[Decision] = []
+    name = json.dumps(job, ensure_ascii=False).encode()
+    with path.open("rb") as file:
+        for line in file:
+            digest.update(line)
+            if name not in line or len(made) >= _MOST_DECISIONS:
+                continue
+            try:
+                row = json.loads(line)
+                if row["job"] == job:
+                    made.append(Decision(*(row[key] for key in Decision.__dataclass_fields__)))
+            except (ValueError, KeyError, TypeError):
+                # not what a replay writes; the digest will differ, too
+                continue
+    return tuple(made), digest.hexdigest()

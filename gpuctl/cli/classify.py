@@ -1,0 +1,112 @@
+"""``gpuctl classify``: why the jobs failed that wrote these logs, without a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpuctl.cli.common import message, print_json, print_table, settings
+from gpuctl.core.errors import InputError
+
+if TYPE_CHECKING:
+    from gpuctl.ingest.verdicts import Judged
+
+
+def classify(
+    context: typer.Context,
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Logs, directories or archives of logs, compressed or not.")
+    ],
+    signatures: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A signature table of your own (TOML) beside gpuctl's. Repeatable."),
+    ] = None,
+    exit_code: Annotated[
+        int | None, typer.Option(metavar="N", help="What the program ended with; 0: it did not fail.")
+    ] = None,
+    *,
+    together: Annotated[
+        bool, typer.Option("--together", help="The files are of one attempt (stdout and stderr, one a rank).")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say why the programs failed that wrote these logs: reason, category, confidence, and the line that shows it.
+
+    Without an exit code, a log whose errors the program survived is not called a failure; where its last error may have
+    been survived, too, failed is "perhaps" (null in JSON).
+    """
+    from gpuctl.ingest.files import NotRead
+    from gpuctl.ingest.verdicts import judge, templates
+    from gpuctl.joblogs.evidence import Facts
+    from gpuctl.joblogs.table import load
+
+    options = settings(context)
+    table = load(signatures or ())
+    facts = Facts(exit_code=exit_code) if exit_code is not None else None
+    judged: list[Judged] = []
+    unread = 0
+    for one in judge(files, table, facts=facts, together=together):
+        if isinstance(one, NotRead):
+            unread += one.failed
+            message(f"gpuctl: {one.shown}: not read: {one.why}", quiet=options.quiet and not one.failed)
+            continue
+        judged.append(one)
+        for damage in one.damage:
+            message(f"gpuctl: {damage}; what came before it was read")
+    unknown = templates(judged)
+    if as_json or options.json:
+        print_json(
+            {
+                "signatures": {"version": table.version, "count": len(table.signatures)},
+                "files": [_as_json(one) for one in judged],
+                "unmatched": [{"template": template, "files": names} for template, names in unknown],
+            }
+        )
+    else:
+        _print(judged, color=options.color)
+        if unknown:
+            message("\nNo signature was found in these; a table of your own (--signatures) can name them:")
+            for template, names in unknown:
+                message(f"  {len(names)} x {template}")
+    if unread and not judged:
+        raise InputError("none of the files could be read")
+
+
+def _as_json(one: Judged) -> dict[str, Any]:
+    verdict = one.verdict
+    return {
+        **({"file": one.files[0]} if len(one.files) == 1 else {"files": list(one.files)}),
+        "failed": verdict.failed,
+        "reason": verdict.reason,
+        "category": verdict.category,
+        "confidence": verdict.confidence if verdict.reason else None,
+        "line_no": verdict.line_no,
+        "evidence": verdict.evidence,
+        "stream": verdict.stream,
+        "signature": verdict.signature,
+        "others": list(verdict.others),
+        "telling": [{"line_no": match.line_no, "text": match.text} for match in one.telling],
+        "bytes": one.size,
+        "lines": one.lines,
+    }
+
+
+_FAILED = {True: "yes", False: "no", None: "perhaps"}
+
+
+def _print(judged: list[Judged], *, color: bool) -> None:
+    rows = [
+        (
+            " ".join(one.files),
+            _FAILED[one.verdict.failed],
+            one.verdict.reason or "",
+            one.verdict.category or "",
+            f"{one.verdict.confidence:.2f}" if one.verdict.reason else "",
+            "" if one.verdict.line_no is None else str(one.verdict.line_no),
+            one.verdict.evidence or "",
+        )
+        for one in judged
+    ]
+    print_table(("file", "failed", "reason", "category", "confidence", "line", "evidence"), rows, color=color)

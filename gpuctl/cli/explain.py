@@ -1,0 +1,114 @@
+"""``gpuctl explain``: why a job waited, where it ran, why it failed."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from gpuctl.cli.common import message, print_json, settings
+from gpuctl.cli.ingest import JobLogsOption, SignaturesOption
+from gpuctl.cli.reading import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
+from gpuctl.cli.writing import HtmlOption, JsonOption, tell_written
+from gpuctl.core.errors import ExitCode
+
+if TYPE_CHECKING:
+    from gpuctl.analyze.run import Options
+    from gpuctl.cli.common import Settings
+    from gpuctl.core.explained import Explanation
+
+
+def explain(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    job: Annotated[
+        str, typer.Argument(metavar="JOB", help="Its id; of Slurm's array tasks and het jobs also 12_3 and 12+1.")
+    ],
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH...", help="Log files, directories or archives, or one trace store (.duckdb)."),
+    ] = None,
+    db: Annotated[
+        Path | None,
+        typer.Option(
+            "--db",
+            metavar="FILE",
+            help="Keep what is read from the PATHs in this trace store; without PATHs, look the job up there.",
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Which cluster of the store; needed where several have such a job."),
+    ] = None,
+    timezone: TimezoneOption = None,
+    job_logs: JobLogsOption = None,
+    signatures: SignaturesOption = None,
+    quotas: QuotasOption = None,
+    racks: RacksOption = None,
+    borrow_below: BorrowBelowOption = 0.0,
+    decisions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where gpuctl replay --decisions wrote what a policy decided; else looked for beside the store.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    html: HtmlOption = None,
+) -> None:
+    """Say why a job waited, where it ran, how it used its GPUs, and why it failed, with the evidence."""
+    given = settings(context)
+    from dataclasses import replace
+
+    from gpuctl.analyze.run import Options
+    from gpuctl.analyze.sitefiles import read_quotas, read_racks
+    from gpuctl.reports.export import check_places, write_atomically
+
+    check_places({"--html": html}, {})
+    options = Options(
+        quotas=read_quotas(quotas) if quotas else {},
+        racks=read_racks(racks) if racks else {},
+        borrow_below=borrow_below,
+        signatures=tuple(signatures or ()),
+        command="gpuctl " + shlex.join(sys.argv[1:]),
+    )
+    with opened(
+        paths or [],
+        db,
+        cluster,
+        given,
+        timezone=timezone,
+        columns=None,
+        doing="explain",
+        job_logs=job_logs or (),
+        signatures=signatures or (),
+    ) as (store_path, name, report):
+        found = _run(store_path, job, replace(options, cluster=name), decisions, given)
+    from gpuctl.reports import explain as report_of
+
+    if html is not None:
+        page = report_of.render_explanation(found).encode("utf-8", "backslashreplace")
+        write_atomically(html, lambda file: _put(file, page))
+    if as_json or given.json:
+        print_json(report_of.as_json(found))
+    else:
+        report_of.print_explanation(found, color=None if given.color else False)
+    tell_written((html,), given)
+    if report is not None and report.failed:
+        message("gpuctl: something could not be read: see above", quiet=given.quiet)
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _put(file: BinaryIO, page: bytes) -> None:
+    file.write(page)
+
+
+def _run(store_path: Path, job: str, options: Options, decisions: Path | None, given: Settings) -> Explanation:
+    from gpuctl.analyze.explain import explain as run
+    from gpuctl.cli.progress import Bar
+    from gpuctl.trace.store import Store
+
+    with Store(store_path) as store, Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        return run(store, job, options, decisions, bar.at)

@@ -1,0 +1,113 @@
+"""``gpuctl policies``: the scheduling policies that a replay can run, and their parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.cli.common import message, print_json, print_table, settings, visible
+from gpuctl.core.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from gpuctl.replay.policy import Parameter, Policy
+
+
+def policies(
+    context: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="One policy, or FILE.py:CLASS: show its parameters; else list them all."),
+    ] = None,
+    check: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Replay N random workloads under the policy, and say where it broke what no replay may break.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the policies that a replay can run; of one, show its parameters, source and what it is told."""
+    from gpuctl.replay.policies import BUILT_IN, find
+
+    options = settings(context)
+    as_json = as_json or options.json
+    if check is not None:
+        if name is None:
+            raise UsageError("--check checks one policy", hint="gpuctl policies NAME --check 100")
+        _check(find(name), check, as_json=as_json)
+        return
+    if name is not None:
+        _show(find(name), as_json=as_json, color=options.color)
+        return
+    kinds = [find(each) for each in BUILT_IN]
+    if as_json:
+        print_json([_facts(kind) for kind in kinds])
+        return
+    rows = [(kind.name, _yes(kind.preempts), _yes(kind.oracle), kind.title) for kind in kinds]
+    print_table(("name", "preempts", "true run times", "title"), rows, color=options.color)
+
+
+def _check(kind: type[Policy], cases: int, *, as_json: bool) -> None:
+    from gpuctl.replay.conformance import check
+
+    found = check(kind, cases)
+    if as_json:
+        print_json({"policy": kind.name, "cases": cases, "violations": found})
+    elif found:
+        print_table(("violation",), [(visible(line),) for line in found], color=False)
+    message(f"{kind.name}: {cases} random workloads, {len(found)} violations")
+    if found:
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _show(kind: type[Policy], *, as_json: bool, color: bool) -> None:
+    if as_json:
+        print_json(_facts(kind))
+        return
+    rows = [
+        ("name", kind.name),
+        ("title", visible(kind.title)),
+        ("source", visible(kind.source)),
+        ("preempts", _yes(kind.preempts)),
+        ("CPUs and memory", "can count (--resources)" if kind.resources else "are not looked at: GPUs alone"),
+        ("true run times", "needs them, which no real scheduler knows" if kind.oracle else "not needed"),
+    ]
+    rows += [(f"--param {p.name}={_text(p)}", visible(_about(p))) for p in kind.parameters]
+    print_table(("of the policy", "is"), rows, color=color)
+
+
+def _about(parameter: Parameter) -> str:
+    choices = f"; one of {', '.join(parameter.choices)}" if parameter.choices else ""
+    return f"{parameter.text}{choices}"
+
+
+def _text(parameter: Parameter) -> str:
+    """The default as it is written on the command line."""
+    value = parameter.default
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(f"{number:g}" for number in value)
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _yes(flag: bool) -> str:
+    return "yes" if flag else "no"
+
+
+def _facts(kind: type[Policy]) -> dict[str, object]:
+    return {
+        "name": kind.name,
+        "title": kind.title,
+        "source": kind.source,
+        "preempts": kind.preempts,
+        "oracle": kind.oracle,
+        "resources": kind.resources,
+        "parameters": [
+            {"name": p.name, "default": p.default, "choices": list(p.choices), "text": p.text, "least": p.least}
+            for p in kind.parameters
+        ],
+    }

@@ -1,0 +1,140 @@
+"""``gpuctl predict``: how long jobs will run, and what suspending them costs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from gpuctl.cli.common import settings
+from gpuctl.cli.writing import FormatOption, JsonOption, OutputFormat, OutputOption, chosen_format, print_result
+from gpuctl.core.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from gpuctl.cli.common import Settings
+    from gpuctl.core.results import Analysis
+
+predict = typer.Typer(name="predict", help="Predict run times, and the cost of suspending a job.", no_args_is_help=True)
+
+
+@predict.command()
+def runtime(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PROFILE...",
+            help="Traffic of jobs: a CSV with the columns job_id,t,bytes, or another format of gpuctl formats; or one "
+            "trace store (.duckdb).",
+        ),
+    ] = None,
+    jobs: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="CSV with the columns job_id,model,batch,samples,gpus,epochs."),
+    ] = None,
+    job: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this job; may be given several times.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Epochs of jobs that do not tell how many they run.")
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A model of gpuctl train runtime, for jobs without profiles of their model."),
+    ] = None,
+    db: Annotated[
+        Path | None,
+        typer.Option("--db", metavar="FILE", help="Keep the profiles in this trace store, and use what it has."),
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which cluster of the store; needed where it holds several.")
+    ] = None,
+    cumulative: Annotated[
+        bool, typer.Option("--cumulative", help="The bytes of a CSV job_id,t,bytes are counters, not differences.")
+    ] = False,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Predict how long jobs run: from their traffic with the storage, other jobs of their model, or history."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["predictions"])
+    from gpuctl.cli.profiles import Asked, predict_runtime
+
+    asked = Asked(paths or [], jobs, tuple(job or ()), epochs, model, db, cluster, cumulative=cumulative)
+    result, failed = predict_runtime(asked, given, "gpuctl " + shlex.join(sys.argv[1:]))
+    _write(result, shape, output, given)
+    if failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+@predict.command()
+def overhead(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    epoch_s: Annotated[
+        float | None, typer.Option(metavar="S", min=0.0, help="Seconds of an epoch; without it the job has none.")
+    ] = None,
+    phase_s: Annotated[float, typer.Option(metavar="S", min=0.0, help="Seconds since the epoch began.")] = 0.0,
+    checkpoint_bytes: Annotated[
+        float | None,
+        typer.Option(metavar="B", min=0.0, help="Size of its checkpoint; unless given 0.5 GB a GPU, at most 10 GB."),
+    ] = None,
+    first_bytes: Annotated[
+        float, typer.Option(metavar="B", min=0.0, help="Data that its first step waits for; all of them where staged.")
+    ] = 0.0,
+    gpus: Annotated[int, typer.Option(metavar="N", min=1, help="GPUs of the gang.")] = 1,
+    bandwidth: Annotated[
+        float | None, typer.Option(metavar="B/S", min=1.0, help="Bytes a second to and from the storage; else 1e9.")
+    ] = None,
+    mode: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE", help="epoch: it finishes its epoch first; now: it does not; abort: no checkpoint."
+        ),
+    ] = "epoch",
+    model_name: Annotated[
+        str | None, typer.Option("--model-name", metavar="NAME", help="The training model, for a trained predictor.")
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A model of gpuctl train overhead; else the model's defaults.")
+    ] = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Predict what suspending a job costs: until its GPUs are free, until it goes on again, and the time lost."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["overhead"])
+    if mode not in {"epoch", "now", "abort"}:
+        raise UsageError(f"--mode {mode}: expected epoch, now or abort")
+    if epoch_s is not None and phase_s > epoch_s:
+        raise UsageError(f"--phase-s {phase_s:g} is past the end of an epoch of {epoch_s:g} s")
+    from gpuctl.cli.profiles import Suspension, predict_overhead
+
+    asked = Suspension(epoch_s, phase_s, checkpoint_bytes, first_bytes, gpus, bandwidth, mode, model_name)
+    result = predict_overhead(asked, model, "gpuctl " + shlex.join(sys.argv[1:]))
+    _write(result, shape, output, given)
+
+
+def _write(result: Analysis, shape: OutputFormat | None, output: Path | None, given: Settings) -> None:
+    """JSON has the names that other programs rely on; all other formats show the table."""
+    if shape is not OutputFormat.JSON:
+        print_result(result, shape, output, None, given)
+        return
+    import json
+
+    from gpuctl.cli.profiles import as_json
+
+    text = json.dumps(as_json(result), indent=2, allow_nan=False) + "\n"
+    if output is None:
+        sys.stdout.write(text)
+        return
+    from gpuctl.reports.export import write_atomically
+
+    def write(file: BinaryIO) -> None:
+        file.write(text.encode())
+
+    write_atomically(output, write)

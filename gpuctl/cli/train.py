@@ -1,0 +1,221 @@
+"""``gpuctl train``: learn from logs what ``gpuctl predict`` answers with."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.cli.common import settings
+from gpuctl.cli.reading import is_jobs_csv, opened
+from gpuctl.cli.writing import (
+    FormatOption,
+    JsonOption,
+    OutputOption,
+    TableOption,
+    chosen_format,
+    print_result,
+    tell_written,
+)
+from gpuctl.core.errors import ExitCode, InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.cli.common import Settings
+    from gpuctl.core.results import SourceInfo
+    from gpuctl.predictors.jobtable import JobTable
+
+train = typer.Typer(
+    name="train",
+    help="Learn from logs what gpuctl predict answers with, and say how near it comes.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+ModelOption = Annotated[
+    Path, typer.Option("--model", "-o", metavar="DIR", help="Folder to save the model in; a model there is replaced.")
+]
+
+
+@train.command()
+def runtime(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    model: ModelOption,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="INPUT...", help="Logs, one trace store (.duckdb), or one CSV of jobs as for replay."),
+    ] = None,
+    db: Annotated[
+        Path | None,
+        typer.Option(
+            "--db", metavar="FILE", help="Keep logs that are read in this trace store; without INPUT, learn from it."
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which cluster of the store; needed where it holds several.")
+    ] = None,
+    timezone: Annotated[
+        str | None, typer.Option(metavar="ZONE", help="Zone of times in logs that carry none; else the format's own.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header.")
+    ] = None,
+    test_share: Annotated[
+        float, typer.Option(metavar="F", help="Share of the jobs, the last submitted ones, that it is scored on.")
+    ] = 0.2,
+    quantiles: Annotated[
+        str, typer.Option(metavar="A,B,C", help="Quantiles of the interval's lower end, the prediction, the upper end.")
+    ] = "0.1,0.5,0.9",
+    table: TableOption = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Learn how long jobs run from the jobs of a log, and compare with simple rules on the log's last jobs."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    shares = _numbers(quantiles)
+    from gpuctl.predictors import card, history, historyfolder, historytables
+    from gpuctl.reports.export import check_places
+
+    check_tables(table or (), historytables.TABLES)
+    card.check_place(model)
+    check_places({"--output": output}, {})
+    jobs, sources, failed = _read(paths or [], db, cluster, given, timezone=timezone, columns=columns)
+    from gpuctl.cli.progress import Bar
+
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        trained = history.train(jobs, test_share=test_share, quantiles=shares, tell=bar.at)
+    historyfolder.save(model, trained.model, historytables.about(trained, sources))
+    result = historytables.result(trained, sources, "gpuctl " + shlex.join(sys.argv[1:]))
+    print_result(result, shape, output, table, given)
+    tell_written((output, model), given)
+    if failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+@train.command()
+def overhead(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    model: ModelOption,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="INPUT...", help="CSV of measured suspensions (see gpuctl formats), or one trace store (.duckdb)."
+        ),
+    ] = None,
+    db: Annotated[
+        Path | None,
+        typer.Option("--db", metavar="FILE", help="Keep what is read in this trace store, and use all of it."),
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which cluster of the store; needed where it holds several.")
+    ] = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Learn what suspending and resuming a job costs from measured suspensions, and say how near that comes."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
+    from gpuctl.cli.profiles import train_overhead
+    from gpuctl.predictors import card
+    from gpuctl.reports.export import check_places
+
+    card.check_place(model)
+    check_places({"--output": output}, {})
+    command = "gpuctl " + shlex.join(sys.argv[1:])
+    result, failed = train_overhead(paths or [], model, given, db=db, cluster=cluster, command=command)
+    print_result(result, shape, output, None, given)
+    tell_written((output, model), given)
+    if failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def check_tables(wanted: Sequence[str], known: Sequence[str]) -> None:
+    """See that the result will have the tables asked for, before any work is done.
+
+    Raises:
+        UsageError: it will not.
+    """
+    strange = next((name for name in wanted if name not in known), None)
+    if strange is not None:
+        raise UsageError(f"--table {strange}: there is no such table", hint=f"there are: {', '.join(known)}")
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(word) for word in text.split(","))
+    except ValueError:
+        raise UsageError(f"--quantiles {text}: expected three numbers", hint="0.1,0.5,0.9") from None
+
+
+def _read(
+    paths: list[Path], db: Path | None, cluster: str | None, given: Settings, *, timezone: str | None,
+    columns: str | None,
+) -> tuple[JobTable, tuple[SourceInfo, ...], bool]:  # fmt: skip
+    """The jobs, the files that they came from, and whether something of them could not be read."""
+    absent = next((path for path in paths if not path.exists()), None)
+    if absent is not None:
+        hint = "name logs, a trace store, or a CSV of jobs"
+        raise InputError("no such file or directory", path=str(absent), hint=hint)
+    tables = [path for path in paths if is_jobs_csv(path)]
+    if tables:
+        if len(paths) > 1 or db is not None:
+            raise UsageError(f"{tables[0]} is a CSV of jobs; it comes alone", hint="name it, and nothing else")
+        return _from_csv(tables[0])
+    from gpuctl.predictors.jobtable import from_store
+    from gpuctl.replay.store import read_sources
+    from gpuctl.trace.store import Store
+
+    with opened(
+        paths, db, cluster, given, timezone=timezone, columns=columns, doing="learn from"
+    ) as (path, name, report), Store(path) as store:  # fmt: skip
+        jobs = from_store(store, name)
+        return jobs, read_sources(store, jobs.name), report is not None and report.failed
+
+
+def _from_csv(path: Path) -> tuple[JobTable, tuple[SourceInfo, ...], bool]:
+    import hashlib
+
+    import polars as pl
+
+    from gpuctl.core.results import SourceInfo
+    from gpuctl.predictors.jobtable import table
+    from gpuctl.replay.jobsfile import read_jobs
+
+    jobs = read_jobs(path)
+    rows = pl.DataFrame(
+        {
+            "job": jobs.ids,
+            "user": [jobs.users[code] if code >= 0 else None for code in jobs.user],
+            "queue": [jobs.queues[code] for code in jobs.queue],
+            "name": _names(path, jobs.ids),
+            "gpus": jobs.gpus,
+            "time_limit_s": jobs.time_limit,
+            "submit_s": jobs.submit,
+            "run_s": jobs.segment_s,
+            "eligible_s": jobs.eligible,
+        }
+    )
+    data = path.read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
+    info = SourceInfo(str(path), "jobs-csv", digest, len(data), jobs.size, jobs.size, 0)
+    return table(path.name, rows, dated=False), (info,), False
+
+
+def _names(path: Path, ids: Sequence[str]) -> list[str | None]:
+    """Names of jobs, from a column ``name`` that a replay does not read."""
+    import polars as pl
+
+    cells = pl.read_csv(path.read_bytes(), infer_schema=False)
+    header = [column.strip() for column in cells.columns]
+    if "name" not in header:
+        return [None] * len(ids)
+    jobs, names = (cells.to_series(header.index(column)) for column in ("job_id", "name"))
+    found = dict(zip(jobs.str.strip_chars(), names, strict=True))
+    return [found[job] for job in ids]

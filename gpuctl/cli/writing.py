@@ -1,0 +1,95 @@
+"""Where results go: the options that all commands with result tables share, and the printing behind them."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from gpuctl.cli.common import message
+from gpuctl.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gpuctl.cli.common import Settings
+    from gpuctl.core.results import Analysis
+
+
+class OutputFormat(StrEnum):
+    """How results are written."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+    TSV = "tsv"
+    MARKDOWN = "markdown"
+    PARQUET = "parquet"
+
+
+TableOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Print only this table (detail tables too); may be given several times."),
+]
+FormatOption = Annotated[
+    OutputFormat | None, typer.Option("--format", help="table on a terminal and tsv into a pipe, unless given.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json, with every table.")]
+OutputOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")]
+HtmlOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one self-contained HTML page.")]
+
+
+def chosen_format(
+    output_format: OutputFormat | None, *, as_json: bool, output: Path | None, tables: Sequence[str] | None
+) -> OutputFormat | None:
+    """The format that the options ask for; None for what suits where it goes.
+
+    Raises:
+        UsageError: the options contradict each other.
+    """
+    if as_json and output_format not in {None, OutputFormat.JSON}:
+        raise UsageError(f"--json and --format {output_format} contradict each other", hint="give one of them")
+    shape = OutputFormat.JSON if as_json else output_format
+    if shape is OutputFormat.PARQUET and output is None and sys.stdout.isatty():
+        raise UsageError("--format parquet writes bytes that no terminal shows", hint="add --output FILE")
+    if shape is OutputFormat.PARQUET and len(set(tables or ())) != 1:
+        raise UsageError("one Parquet file holds one table", hint="name it with --table, or use --parquet DIR")
+    return shape
+
+
+def write_directory(result: Analysis, directory: Path, kind: Literal["csv", "parquet"]) -> None:
+    """Write every table to a file of its own."""
+    from gpuctl.reports.export import write_dir
+
+    write_dir(result, directory, kind)
+
+
+def print_result(
+    result: Analysis, shape: OutputFormat | None, output: Path | None, tables: list[str] | None, given: Settings
+) -> None:
+    """Print tables to standard output, or write them to a file."""
+    from gpuctl.reports.export import write_atomically, write_tables
+    from gpuctl.reports.terminal import print_analysis
+
+    if shape is None and output is None and sys.stdout.isatty():
+        print_analysis(result, color=None if given.color else False, names=tables)
+        return
+    names = tables
+    if shape is OutputFormat.JSON and not tables:
+        names = [each.name for each in result.tables]
+    kind = shape or OutputFormat.TSV
+    if output is not None:
+        write_atomically(output, lambda file: write_tables(result, kind.value, file, names=names))
+    else:
+        write_tables(result, kind.value, sys.stdout.buffer, names=names)
+
+
+def tell_written(places: Iterable[Path | None], given: Settings) -> None:
+    """Say on stderr what was written."""
+    for place in places:
+        if place is not None:
+            message(f"wrote {place}", quiet=given.quiet)

@@ -1,0 +1,67 @@
+"""What suspending and resuming a training job costs: PickyMan's model, for one job.
+
+Reconstructed from the published abstract (PickyMan, IPCCC 2022, doi 10.1109/IPCCC55026.2022.9894345): that a job must
+finish its epoch before it is suspended, and must load its model and its training data to resume, is theirs; the form
+of each part and all constants are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+STOP_S = 2.0
+"""Seconds to stop a job, beside writing its checkpoint."""
+START_S = 20.0
+"""Seconds to start a job, beside reading its checkpoint and its data."""
+SERVER_RATE = 1e9
+"""Bytes a second between the storage and one server."""
+STORAGE_RATE = 10e9
+"""Bytes a second of the storage, for all servers together."""
+CHECKPOINT_BYTES_PER_GPU = 0.5e9
+MOST_CHECKPOINT_BYTES = 10e9
+"""A checkpoint where its size is not known: so much a GPU of the gang, and no more than that."""
+
+Mode = Literal["now", "epoch", "abort"]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one suspension costs a job.
+
+    Attributes:
+        suspend_s: seconds from the request until its GPUs are free; up to the end of the epoch the job goes on.
+        resume_s: seconds from its next start until it makes progress.
+        loss_s: seconds on GPUs without progress that counts, in all.
+    """
+
+    suspend_s: float
+    resume_s: float
+    loss_s: float
+
+
+def costs(stop_s: float, resume_s: float, *, epoch_s: float, phase_s: float, mode: Mode) -> Costs:
+    """Put the parts of a suspension together.
+
+    Args:
+        stop_s: seconds to write the checkpoint and to stop.
+        resume_s: seconds to start and to read the checkpoint and data.
+        epoch_s: length of an epoch; inf: the job has none.
+        phase_s: time since the epoch began.
+        mode: ``epoch``: the job finishes its epoch first; ``now``: it is stopped after a checkpoint at once; ``abort``:
+            it is stopped without one, and what it has done in this epoch is done again.
+    """
+    if mode == "abort":
+        return Costs(STOP_S, resume_s, phase_s + resume_s)
+    left = epoch_s - phase_s if mode == "epoch" and epoch_s != float("inf") else 0.0
+    return Costs(left + stop_s, resume_s, stop_s + resume_s)
+
+
+def stop_seconds(checkpoint_bytes: float, rate: float = SERVER_RATE) -> float:
+    """Seconds to write a checkpoint at `rate` bytes a second, and to stop."""
+    return STOP_S + checkpoint_bytes / rate
+
+
+def resume_seconds(checkpoint_bytes: float, first_bytes: float = 0.0, rate: float = SERVER_RATE) -> float:
+    """Seconds to start, and to read a checkpoint and the data that the first step waits for."""
+    return START_S + (checkpoint_bytes + first_bytes) / rate

@@ -1,0 +1,261 @@
+"""Decides from the kept lines of an attempt's logs, and from what its scheduler says, why it failed.
+
+The rule, in order:
+
+1. Lines after which the program went on to work (training progress, "retry succeeded", much ordinary output) are no
+   longer why it ended; they are looked at only where nothing else is left.
+2. Root causes come before errors, errors before symptoms of another process's death, those before generic signs.
+3. Of equals, the earliest decides: by the lines' own stamps where all have them, else by the place in the log.
+
+What the scheduler says comes after the logs' root causes and before everything else: it knows that a job ran out of
+memory or time, while a log may know why.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpuctl.core.states import State
+from gpuctl.joblogs.evidence import Facts, Match, Verdict
+from gpuctl.joblogs.prefix import prefix
+from gpuctl.joblogs.table import CAUSES, NO_SIGNATURE, Table, Tier
+from gpuctl.joblogs.templates import tells
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SURVIVED = 25
+"""More lines of ordinary output than this after an error mean that the program went on."""
+AT_END = 8
+"""Without the scheduler's word, an error followed by at most so many lines of ordinary output is taken as the end."""
+SCHEDULER = "scheduler"
+_NO_FACTS = Facts()
+_ENDED_WELL = frozenset({State.COMPLETED, State.RUNNING, State.PENDING, State.SUSPENDED})
+_STATES = {
+    State.OUT_OF_MEMORY: "cpu_out_of_memory",
+    State.TIMEOUT: "time_limit",
+    State.NODE_FAIL: "node_failure",
+    State.PREEMPTED: "job_preempted",
+    State.KILLED: "cancelled",
+}
+_SIGNALS = {
+    4: "invalid_memory_access",
+    6: "core_dump",
+    7: "invalid_memory_access",
+    8: "numerical_error",
+    9: "process_killed",
+    11: "invalid_memory_access",
+    15: "cancelled",
+}
+# 124: timeout(1)
+_CRASHES = frozenset({4, 6, 7, 8, 11})
+"""Signals of native code. Python ends with exit code 1 for an exception that nothing catches."""
+_FATAL = "py-fatal-"
+_SAVE_FRAME = "-save-frame"
+_TRACEBACK = 60
+"""A traceback's exception follows each of its frames within so many lines."""
+_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|Warning)(?::|$)")
+_CODES = {124: "time_limit", 126: "permission_error", 127: "command_not_found"}
+# measured on tests/fixtures/failures: docs/failures.md
+_CONFIDENCE = {Tier.ROOT: 0.95, Tier.ERROR: 0.8, Tier.SYMPTOM: 0.5, Tier.GENERIC: 0.35}
+_SCHEDULER_STATE = 0.95
+_SCHEDULER_SIGN = 0.5
+_SURVIVED_FACTOR = 0.6
+_CONTESTED_FACTOR = 0.85
+_UNSURE_FACTOR = 0.9
+_MENTIONED_FACTOR = 0.6
+
+
+class _Candidate(NamedTuple):
+    survived: bool
+    order: int
+    when: float
+    match: Match
+    tier: Tier
+    reason: str
+
+
+def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None) -> Verdict:
+    """Decide why an attempt failed.
+
+    Args:
+        matches: kept lines of all logs of the attempt.
+        table: the signatures that found them.
+        facts: what the scheduler says; None where nothing is known, not even that the attempt failed.
+
+    Returns:
+        a verdict; `Verdict.failed` is False where the scheduler says that the attempt ended well, and, without its
+        word, where no log ends with an error; None where one does that programs survive as well: then the reason is
+        why it failed if it did.
+    """
+    told = facts or _NO_FACTS
+    known = told.state not in {None, State.UNKNOWN} or told.exit_code is not None or told.exit_signal is not None
+    if known and _ended_well(told):
+        return Verdict(failed=False)
+    crashed = _signal(told) in _CRASHES or any((match.signature or "").startswith(_FATAL) for match in matches)
+    found = sorted(_while_saving(_candidates(matches, table, crashed=crashed)), key=lambda candidate: candidate[:3])
+    if not known and (_says_success(matches, table) or not any(_ended_here(candidate) for candidate in found)):
+        return Verdict(failed=False)
+    alive = _the_last_word_first([candidate for candidate in found if not candidate.survived])
+    own = _own_word(told)
+    root = next((c for c in alive if c.tier == Tier.ROOT), None)
+    if own is not None and root is None and own[1] >= _SCHEDULER_STATE:
+        return _by_scheduler(own, told, table, alive)
+    failed = True if known or any(_died(candidate) for candidate in found) else None
+    if alive and not (own is not None and alive[0].tier == Tier.GENERIC and own[0] not in {None, "process_killed"}):
+        return _by_log(alive[0], alive, table, failed=failed, sure=known)
+    if own is not None:
+        return _by_scheduler(own, told, table, alive or found)
+    if found:
+        return _by_log(found[0], found, table, failed=failed, sure=known)
+    return _unknown(matches)
+
+
+def _ended_well(facts: Facts) -> bool:
+    if facts.state is not None and facts.state != State.UNKNOWN:
+        return facts.state in _ENDED_WELL
+    return not facts.exit_code and not facts.exit_signal
+
+
+def _candidates(matches: Sequence[Match], table: Table, *, crashed: bool) -> list[_Candidate]:
+    stamped = all(match.ts is not None for match in matches)
+    candidates = []
+    for match in matches:
+        signature = table.signatures.get(match.signature or "")
+        if signature is None or signature.reason is None:
+            continue
+        survived = match.work_after or match.ordinary_after > SURVIVED
+        if crashed and match.ordinary_after and _EXCEPTION.match(match.text, prefix(match.text).end):
+            survived = True
+        # of generic signs, "Killed" says more than a traceback
+        order = CAUSES.index(signature.tier) + (signature.tier == Tier.GENERIC and signature.fallback > 0)
+        when = match.ts if stamped and match.ts is not None else float(match.line_no)
+        candidates.append(_Candidate(survived, order, when, match, signature.tier, signature.reason))
+    return candidates
+
+
+def _while_saving(candidates: list[_Candidate]) -> list[_Candidate]:
+    """Take a path that is not there for an error only, where a frame of its traceback was saving a checkpoint."""
+    frames: dict[tuple[str, int | None], list[Match]] = {}
+    for candidate in candidates:
+        if (candidate.match.signature or "").endswith(_SAVE_FRAME):
+            frames.setdefault((candidate.match.stream, candidate.match.rank), []).append(candidate.match)
+    return [
+        candidate._replace(order=CAUSES.index(Tier.ERROR), tier=Tier.ERROR)
+        if candidate.reason == "incorrect_inputs"
+        and any(
+            0 < candidate.match.line_no - frame.line_no <= _TRACEBACK
+            and frame.ordinary_after == candidate.match.ordinary_after
+            for frame in frames.get((candidate.match.stream, candidate.match.rank), ())
+        )
+        else candidate
+        for candidate in candidates
+    ]
+
+
+def _the_last_word_first(alive: list[_Candidate]) -> list[_Candidate]:
+    """Put behind its equals an error of a log after which the same process had ordinary output, and another error."""
+    gone_on: set[_Candidate] = set()
+    later: dict[str, dict[str, int]] = {}
+    for one in sorted(alive, key=lambda candidate: -candidate.match.line_no):
+        if one.tier != Tier.ERROR or one.match.rank is not None:
+            continue
+        after = later.setdefault(one.match.stream, {})
+        if any(reason != one.reason and least < one.match.ordinary_after for reason, least in after.items()):
+            gone_on.add(one)
+        after[one.reason] = min(one.match.ordinary_after, after.get(one.reason, one.match.ordinary_after))
+    return sorted(alive, key=lambda candidate: (candidate.order, candidate in gone_on))
+
+
+def _ended_here(candidate: _Candidate) -> bool:
+    return not candidate.match.work_after and candidate.match.ordinary_after <= AT_END
+
+
+def _died(candidate: _Candidate) -> bool:
+    """Whether a line at the end of its log shows that the program died: a generic sign, or an exception's own line."""
+    text = candidate.match.text
+    generic = candidate.tier == Tier.GENERIC
+    return _ended_here(candidate) and (generic or _EXCEPTION.match(text, prefix(text).end) is not None)
+
+
+def _says_success(matches: Sequence[Match], table: Table) -> bool:
+    """Whether a log of the attempt ends with the program's word that it ended well."""
+    return any(
+        match.ordinary_after <= AT_END
+        and match.signature is not None
+        and match.signature in table.signatures
+        and table.signatures[match.signature].tier == Tier.SUCCESS
+        for match in matches
+    )
+
+
+def _own_word(facts: Facts) -> tuple[str, float] | None:
+    """Return the reason that the scheduler's facts alone give, and how sure it is."""
+    if facts.state in _STATES:
+        return _STATES[State(facts.state)], _SCHEDULER_STATE
+    signal, code = _signal(facts), facts.exit_code or 0
+    if signal in _SIGNALS:
+        return _SIGNALS[signal], _SCHEDULER_SIGN
+    if code in _CODES:
+        return _CODES[code], _SCHEDULER_SIGN
+    return None
+
+
+def _signal(facts: Facts) -> int:
+    """Return the signal that ended the attempt, also as shells and containers tell it; 0: none."""
+    code = facts.exit_code or 0
+    return facts.exit_signal or (code - 128 if 128 < code < 128 + 65 else 0)
+
+
+def _by_scheduler(own: tuple[str, float], facts: Facts, table: Table, found: Sequence[_Candidate]) -> Verdict:
+    reason, confidence = own
+    words = [f"state {facts.state}"] if facts.state is not None else []
+    words += [f"exit code {facts.exit_code}"] if facts.exit_code is not None else []
+    words += [f"signal {facts.exit_signal}"] if facts.exit_signal else []
+    return Verdict(
+        failed=True,
+        reason=reason,
+        category=table.category(reason),
+        confidence=confidence,
+        stream=SCHEDULER,
+        evidence="; ".join([", ".join(words), *facts.texts]),
+        others=_others(reason, found),
+    )
+
+
+def _by_log(best: _Candidate, found: Sequence[_Candidate], table: Table, *, failed: bool | None, sure: bool) -> Verdict:
+    confidence = (
+        _CONFIDENCE[best.tier] * (_SURVIVED_FACTOR if best.survived else 1.0) * (1.0 if sure else _UNSURE_FACTOR)
+    )
+    if any(other.reason != best.reason and other.tier == best.tier for other in found):
+        confidence *= _CONTESTED_FACTOR
+    if failed is None:
+        confidence *= _MENTIONED_FACTOR
+    return Verdict(
+        failed=failed,
+        reason=best.reason,
+        category=table.category(best.reason, best.match.signature),
+        confidence=round(confidence, 3),
+        signature=best.match.signature,
+        stream=best.match.stream or None,
+        line_no=best.match.line_no,
+        evidence=best.match.text,
+        others=_others(best.reason, found),
+    )
+
+
+def _others(reason: str, found: Sequence[_Candidate]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(candidate.reason for candidate in found if candidate.reason != reason))
+
+
+def _unknown(matches: Sequence[Match]) -> Verdict:
+    telling = [match for match in matches if match.signature is None]
+    best = next((match for match in reversed(telling) if tells(match.text)), telling[-1] if telling else None)
+    return Verdict(
+        failed=True,
+        reason=NO_SIGNATURE,
+        stream=best.stream or None if best else None,
+        line_no=best.line_no if best else None,
+        evidence=best.text if best else None,
+    )

@@ -1,0 +1,126 @@
+"""Flat records that scanning, classification and the store share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+TEXT_LIMIT = 500
+"""Of a kept line, this many characters stay."""
+
+
+class Match(NamedTuple):
+    """A kept line of a job's output that a signature found, or that was kept for it may tell a person something.
+
+    Attributes:
+        signature: id of the signature; None for a telling line of a log in which none was found.
+        line_no: 1-based; what carriage returns part is one line.
+        text: the line, at most `TEXT_LIMIT` characters around what was found.
+        rank: of the process that printed it, where the line's beginning says so.
+        ordinary_after: how many lines of ordinary output follow in the log (no error, frame of a traceback, or blank).
+        work_after: the log goes on to show training progress, or says that it recovered or ended well.
+        times: how many lines of the log the signature found.
+        stream: of which log of the attempt, e.g. ``stderr``; empty where there is one.
+        ts: seconds since 1970 by the line's own stamp, in the zone it was read with; None where it has none.
+    """
+
+    signature: str | None
+    line_no: int
+    text: str
+    rank: int | None = None
+    ordinary_after: int = 0
+    work_after: bool = False
+    times: int = 1
+    stream: str = ""
+    ts: float | None = None
+
+
+class Step(NamedTuple):
+    """One line that tells of training progress; what it does not say is None.
+
+    Attributes:
+        line_no: 1-based.
+        epoch: as printed, fractions too (Hugging Face prints 0.31).
+        epochs: of how many.
+        step: optimizer step or batch within the epoch, as printed.
+        steps: of how many.
+        metric: which number `value` is, as printed: ``loss``, ``val_loss``, ``eval_loss``...
+        value: may be NaN or infinite.
+        elapsed_s: seconds since the bar or program began, as printed.
+        ts: as for `Match`.
+    """
+
+    line_no: int
+    epoch: float | None = None
+    epochs: float | None = None
+    step: int | None = None
+    steps: int | None = None
+    metric: str | None = None
+    value: float | None = None
+    elapsed_s: float | None = None
+    ts: float | None = None
+
+
+@dataclass
+class Scan:
+    """What one pass over one log found.
+
+    Attributes:
+        size: bytes read, decompressed.
+        lines: lines read.
+        matches: at most a few lines a signature (the first and the last), by line.
+        telling: the last lines that look as if they told something, where no signature was found.
+        steps: what was read of training progress, as often as the caller was given it.
+        step_lines: lines that may tell of it; past some thousands not all are read (`gpuctl.joblogs.scan`).
+        long_lines: lines over the limit, of which only parts were looked at as a whole.
+    """
+
+    size: int = 0
+    lines: int = 0
+    matches: list[Match] = field(default_factory=list)
+    telling: list[Match] = field(default_factory=list)
+    steps: int = 0
+    step_lines: int = 0
+    long_lines: int = 0
+
+
+class Facts(NamedTuple):
+    """What the scheduler says of an attempt.
+
+    Attributes:
+        state: one of `gpuctl.core.states.State`; None where unknown.
+        exit_code: as the program gave it.
+        exit_signal: that ended it.
+        texts: its own words: a reason, a diagnostic message.
+    """
+
+    state: str | None = None
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    texts: tuple[str, ...] = ()
+
+
+class Verdict(NamedTuple):
+    """Why an attempt failed.
+
+    Attributes:
+        failed: False where nothing says that it did; then the reason is None. None where that is not known.
+        reason: slug of `signatures/reasons.toml`, ``no_signature`` where it failed and nothing known was found.
+        category: of ``infrastructure``, ``ai_engine``, ``user``, joined by ``+``; None without a reason.
+        confidence: 0 to 1: the share of such verdicts that are right, as measured on the corpus (docs/failures.md).
+        signature: what decided; None for the scheduler's own word.
+        stream: where the evidence stands; ``scheduler`` for the scheduler's own word.
+        line_no: of the evidence.
+        evidence: the line itself; for ``no_signature`` the most telling line.
+        others: further reasons that the log shows, the strongest first.
+    """
+
+    failed: bool | None
+    reason: str | None = None
+    category: str | None = None
+    confidence: float = 0.0
+    signature: str | None = None
+    stream: str | None = None
+    line_no: int | None = None
+    evidence: str | None = None
+    others: tuple[str, ...] = ()

@@ -1,0 +1,466 @@
+"""One linear pass over a job's output: which signatures are in it, and where.
+
+All signatures and all forms of progress lines are compiled into one Hyperscan database, whose time a byte does not
+depend on how many there are or what the text is. Lines are looked at one by one only where it found something. What is
+kept is bounded: a few lines a signature, and the end of the log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import UTC
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+import hyperscan
+import numpy as np
+
+from gpuctl.core.errors import InputError
+from gpuctl.joblogs import compiled, progress
+from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step
+from gpuctl.joblogs.prefix import Prefix, prefix
+from gpuctl.joblogs.table import CAUSES, Signature, Table, Tier
+from gpuctl.joblogs.templates import tells
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import tzinfo
+
+CHUNK = 1 << 20
+LONG_LINE = 1 << 18
+"""A line over this many bytes is looked at in pieces that overlap by `OVERLAP`."""
+OVERLAP = 4096
+KEPT = 3
+"""Of each signature, so many of its first lines and so many of its last are kept."""
+TELLING = 8
+_TAIL = 1 << 16
+_LINE_LIMIT = 4096
+_ANSI = re.compile(rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\-_])")
+_RETURNS = bytes.maketrans(b"\r\x00", b"\n ")
+_BLANKS = np.zeros(256, dtype=bool)
+_BLANKS[[*b" \t\n^~"]] = True
+_NO_PREFIX = Prefix(0, None, None)
+_RANKED = re.compile(r"\[|\d{1,6}:\s")
+_FRAMES = (
+    rb'^[^\n]{0,80}  File "[^"\n]{1,300}", line \d',
+    rb"^[^\n]{0,80}Traceback \(most recent call last\)",
+    rb"^[^\n]{0,80}(?:During handling of the above exception, another|The above exception was the direct cause of)",
+    rb'^[^\n]{0,80}"""$',
+)
+"""Lines of Python's tracebacks, which are no ordinary output."""
+_RAISED = 5
+"""An exception's line follows the last frame of its traceback within so many lines."""
+_LABEL = re.compile(
+    r"(?:error|exception|fatal|critical|severe|panic|abort(?:ed|ing)?|systemexit|exiting|stopping|giving up)[)\"']?"
+    r"(?:[: ][\w.]{1,40})?(?: ?[:|,!-]{1,2}|\])"
+    r"|(?-i:\b(?:ERROR|CRITICAL|FATAL|SEVERE)\b)",
+    re.IGNORECASE,
+)
+"""What marks a line as an error's, before its words."""
+_LABEL_WITHIN = 300
+_STEP_TIER = "step"
+_FRAME_TIER = "frame"
+_CAUSE, _HARMLESS, _STEP, _OTHER = range(4)
+DENSE = 200
+"""Of a signature found in more lines of one block (a megabyte), so many are looked at; the rest are counted."""
+ALL_STEPS = 20_000
+"""So many lines of training progress of a log are all read."""
+STEPS_A_BLOCK = 700
+"""Past `ALL_STEPS`, so many a megabyte of those that tell of a validation, and of the others, evenly spaced."""
+
+
+class Scanner:
+    """Compiled signatures. One is enough for any number of logs; not to be shared between threads.
+
+    Args:
+        table: what to look for.
+
+    Raises:
+        InputError: a pattern is none that Hyperscan takes; names its signature.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.entries: list[Signature | str] = [*table.signatures.values()]
+        patterns = [entry.pattern.encode() for entry in table.signatures.values()]
+        flags = [_flags(entry) for entry in table.signatures.values()]
+        for tier, found in ((_FRAME_TIER, _FRAMES), (_STEP_TIER, progress.PATTERNS)):
+            patterns += found
+            flags += [hyperscan.HS_FLAG_MULTILINE] * len(found)
+            self.entries += [tier] * len(found)
+        self.starts = {
+            number: _words(entry)
+            for number, entry in enumerate(self.entries)
+            if isinstance(entry, Signature) and entry.start
+        }
+        self.labelled = [isinstance(entry, Signature) and entry.label for entry in self.entries]
+        self.fallback = [entry.fallback if isinstance(entry, Signature) else 0 for entry in self.entries]
+        self.success = [isinstance(entry, Signature) and entry.tier == Tier.SUCCESS for entry in self.entries]
+        self.kinds = np.array([_kind(entry) for entry in self.entries], np.int8)
+        try:
+            self.database = compiled.database(patterns, flags)
+        except hyperscan.error as error:
+            self._blame(error)
+            raise
+
+    def scan(self, stream: BinaryIO, on_step: Callable[[Step], None] | None = None, zone: tzinfo | None = None) -> Scan:
+        """Read a log from front to back.
+
+        Args:
+            stream: its bytes, decompressed.
+            on_step: is given every line of training progress.
+            zone: of stamps that carry none; UTC unless given.
+
+        Returns:
+            what was found; of `Scan.matches`, at most 2 x `KEPT` a signature.
+        """
+        log = _Log(self, on_step, zone or UTC)
+        rest = b""
+        while chunk := stream.read(CHUNK):
+            log.result.size += len(chunk)
+            text = rest + chunk
+            cut = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+            if cut:
+                log.block(text[:cut])
+                rest = text[cut:]
+            elif len(text) > LONG_LINE:
+                log.piece(text)
+                rest = text[-OVERLAP:]
+            else:
+                rest = text
+        if rest:
+            log.block(rest)
+        return log.finish()
+
+    def find(self, line: str) -> set[str]:
+        """Return the ids of all signatures found in one line, those of every tier."""
+        data = line.encode()
+        numbers: set[int] = set()
+        self.database.scan(data, lambda number, _begin, _end, _flags, _context: numbers.add(number))
+        begin = prefix(line).end
+        marked = _LABEL.search(line, 0, _LABEL_WITHIN) is not None
+        found = {
+            entry.id: self.starts.get(number)
+            for number in numbers
+            if isinstance(entry := self.entries[number], Signature) and (marked or not entry.label)
+        }
+        return {name for name, words in found.items() if words is None or words.match(line, begin)}
+
+    def check(self, signatures: Iterable[Signature]) -> None:
+        """Check signatures against their own examples.
+
+        Raises:
+            InputError: an example is not found, or a line that must not be found is; names the signature.
+        """
+        for signature in signatures:
+            for line in signature.examples:
+                if signature.id not in self.find(line):
+                    raise InputError(f"signature {signature.id!r} does not find its own example {line!r}")
+            for line in signature.never:
+                if signature.id in self.find(line):
+                    raise InputError(f"signature {signature.id!r} finds {line!r}, which it must not")
+
+    def _blame(self, error: Exception) -> None:
+        """Find the signature whose pattern does not compile, and say so."""
+        for entry in self.table.signatures.values():
+            try:
+                hyperscan.Database().compile(expressions=[entry.pattern.encode()], flags=[_flags(entry)])
+            except hyperscan.error as fault:
+                raise InputError(
+                    f"signature {entry.id!r}: pattern {entry.pattern!r} cannot be compiled: {fault}",
+                    hint="Hyperscan knows no look-around, back-references, or lazy repeats that matter",
+                ) from error
+
+
+class _Block(NamedTuple):
+    """Some lines of a log, or a piece of a long one.
+
+    Attributes:
+        text: carriage returns are line ends.
+        starts: where its lines start.
+        plain: whether a line is ordinary output.
+        number_of: the number in the log of each line.
+    """
+
+    text: bytes
+    starts: np.ndarray
+    plain: np.ndarray
+    number_of: np.ndarray
+
+    def bounds(self, row: int) -> tuple[int, int]:
+        """Return where a line begins and where it ends."""
+        begin = int(self.starts[row])
+        if row + 1 < len(self.starts):
+            return begin, int(self.starts[row + 1]) - 1
+        return begin, len(self.text) - self.text.endswith(b"\n")
+
+
+class _Hit(NamedTuple):
+    """A signature in a line; `raised`: it is the last line of a traceback."""
+
+    row: int
+    number: int
+    match: Match
+    raised: bool
+
+
+@dataclass
+class _Found:
+    """The lines of one signature so far."""
+
+    count: int = 0
+    first: list[tuple[_Hit, int]] = field(default_factory=list)
+    last: deque[tuple[_Hit, int]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    last_line: int = 0
+
+
+class _Log:
+    """The pass over one log."""
+
+    def __init__(self, scanner: Scanner, on_step: Callable[[Step], None] | None, zone: tzinfo) -> None:
+        self.result = Scan()
+        self._database, self._entries = scanner.database, scanner.entries
+        self._success = scanner.success
+        self._labelled = scanner.labelled
+        self._kinds, self._starts, self._fallback = scanner.kinds, scanner.starts, scanner.fallback
+        self._on_step, self._zone = on_step, zone
+        self._parser = progress.Parser(zone)
+        self._found: dict[int, _Found] = {}
+        self._ordinary = 0
+        self._step_key: tuple[object, ...] | None = None
+        self._last_work: dict[int | None, int] = {}
+        """Line on which a rank (None: not named) last showed progress."""
+        self._good = 0
+        self._frame = -_RAISED
+        self._raised: dict[int | None, tuple[int, int]] = {}
+        self._went_on: dict[int | None, int] = {}
+        """Line of the last exception of a rank after which it went on, and raised another one."""
+        self._tail = b""
+        self._tail_line = 1
+        self._in_long = False
+
+    def block(self, raw: bytes) -> None:
+        """Take whole lines; only the last of a log may lack its end."""
+        self._scan(raw)
+        ends = raw.count(b"\n")
+        self.result.lines += ends
+        if self._in_long:
+            self._in_long = False
+
+    def piece(self, raw: bytes) -> None:
+        """Take a piece of a line over the limit; its end comes with a later call."""
+        if not self._in_long:
+            self.result.long_lines += 1
+            self._in_long = True
+        self._scan(raw)
+
+    def _scan(self, raw: bytes) -> None:
+        base = self.result.lines
+        if b"\x1b" in raw:
+            raw = _ANSI.sub(b"", raw)
+        text = raw.translate(_RETURNS)
+        hits: list[tuple[int, int]] = []
+        self._database.scan(text, lambda number, _begin, end, _flags, _context: hits.append((end, number)))
+        codes = np.frombuffer(text, np.uint8)
+        ends = np.flatnonzero(codes == 10)
+        starts = np.concatenate((np.zeros(1, np.int64), ends + 1))
+        if starts[-1] == len(codes) and len(starts) > 1:
+            starts = starts[:-1]
+        plain = ~_BLANKS[codes[np.minimum(starts, max(len(codes) - 1, 0))]] if len(codes) else np.zeros(0, bool)
+        self._keep_tail(raw, base)
+        if hits:
+            # a carriage return parts pieces of one line
+            number_of = base + 1 + np.searchsorted(np.flatnonzero(np.frombuffer(raw, np.uint8) == 10), starts)
+            self._lines(hits, _Block(text, starts, plain, number_of))
+        self._ordinary += int(plain.sum())
+
+    def _lines(self, hits: list[tuple[int, int]], block: _Block) -> None:
+        ends, numbers = np.array(hits, np.int64).T
+        # the end of a match lies within its line, so the byte before it tells which
+        rows = np.searchsorted(block.starts, ends - 1, "right") - 1
+        _, once = np.unique(rows * len(self._entries) + numbers, return_index=True)
+        rows, numbers, ends = rows[once], numbers[once], ends[once]
+        kinds = self._kinds[numbers]
+        wanted = (kinds != _HARMLESS) & self._chosen(block, rows, numbers, kinds)
+        needed = wanted | ((kinds == _HARMLESS) & np.isin(rows, rows[wanted]))
+        grouped: dict[int, dict[int, int]] = {}
+        for row, number, end in zip(*(part[needed].tolist() for part in (rows, numbers, ends)), strict=True):
+            grouped.setdefault(row, {})[number] = end
+        pending: list[_Hit] = []
+        for row, found in grouped.items():
+            self._line(block, row, found, pending)
+        seen = np.cumsum(block.plain)
+        for hit in pending:
+            self._add(hit, self._ordinary + int(seen[hit.row]))
+
+    def _chosen(self, block: _Block, rows: np.ndarray, numbers: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+        """Choose what is looked at line by line: all, but where one thing is found in very many lines of a block."""
+        chosen = np.ones(len(rows), bool)
+        steps = np.unique(rows[kinds == _STEP])
+        self.result.step_lines += len(steps)
+        if len(rows) <= DENSE:
+            return chosen
+        causes = kinds == _CAUSE
+        harmless = np.isin(rows, rows[kinds == _HARMLESS])
+        for number in np.flatnonzero(np.bincount(numbers[causes], minlength=1) > DENSE):
+            places = np.flatnonzero(numbers == number)
+            between = places[DENSE // 2 : -DENSE // 2]
+            chosen[between] = False
+            between = between[~harmless[between]]
+            block.plain[rows[between]] = False
+            if len(between):
+                self._found.setdefault(int(number), _Found()).count += len(between)
+        if self.result.step_lines > ALL_STEPS:
+            most = max(1, len(block.text) * STEPS_A_BLOCK // CHUNK)
+            told = np.array([b"val" in block.text[slice(*block.bounds(row))] for row in steps], bool)
+            read = np.concatenate([_spread(steps[told], most), _spread(steps[~told], most)])
+            chosen[(kinds == _STEP) & ~np.isin(rows, read)] = False
+        return chosen
+
+    def _line(self, block: _Block, row: int, found: dict[int, int], pending: list[_Hit]) -> None:
+        """Look at one line in which something was found."""
+        begin, stop = block.bounds(row)
+        end, line_no = min(found.values()), int(block.number_of[row])
+        window = max(begin, min(end - _LINE_LIMIT // 2, stop - _LINE_LIMIT))
+        line = block.text[window : min(stop, window + _LINE_LIMIT)].decode("utf-8", "replace").rstrip()
+        steps_only = all(self._kinds[number] == _STEP for number in found)
+        head = _NO_PREFIX if window != begin or (steps_only and not _RANKED.match(line)) else prefix(line, self._zone)
+        hits: list[int] = []
+        tiers = set()
+        for number in found:
+            entry = self._entries[number]
+            words = self._starts.get(number)
+            if words is not None and (window != begin or words.match(line, head.end) is None):
+                continue
+            if self._labelled[number] and _LABEL.search(line, 0, _LABEL_WITHIN) is None:
+                continue
+            hits.append(number)
+            tiers.add(entry if isinstance(entry, str) else entry.tier)
+        if Tier.HARMLESS in tiers:
+            hits = [number for number in hits if self._kinds[number] != _CAUSE or self._success[number]]
+            tiers -= set(CAUSES)
+        if _FRAME_TIER in tiers:
+            block.plain[row : row + 2] = False
+            self._frame = line_no
+        if Tier.NOISE in tiers:
+            block.plain[row] = False
+        if Tier.RECOVERED in tiers:
+            self._good = line_no
+        kept = (*CAUSES, Tier.SUCCESS)
+        causes = [n for n in hits if isinstance(entry := self._entries[n], Signature) and entry.tier in kept]
+        if causes:
+            weakest = min(self._fallback[n] for n in causes)
+            causes = [n for n in causes if self._fallback[n] == weakest]
+            block.plain[row] = False
+            shown = _shown(line, end - window)
+            raised = 0 < line_no - self._frame <= _RAISED
+            pending += [_Hit(row, n, Match(self._id(n), line_no, shown, head.rank, ts=head.ts), raised) for n in causes]
+        if _STEP_TIER in tiers and not tiers & set(CAUSES):
+            self._step(line, line_no, head.rank)
+
+    def _step(self, line: str, line_no: int, rank: int | None) -> None:
+        for step in self._parser.read(line, line_no):
+            self.result.steps += 1
+            if self._on_step is not None:
+                self._on_step(step)
+            # a bar is printed once more when its program dies
+            key = (step.epoch, step.step, step.metric, step.value)
+            if key != self._step_key:
+                self._step_key = key
+                self._last_work[rank] = line_no
+
+    def _id(self, number: int) -> str:
+        entry = self._entries[number]
+        return entry.id if isinstance(entry, Signature) else entry
+
+    def _add(self, hit: _Hit, ordinary: int) -> None:
+        match = hit.match
+        found = self._found.setdefault(hit.number, _Found())
+        if found.last_line == match.line_no and found.count:
+            return
+        found.count += 1
+        found.last_line = match.line_no
+        (found.first if len(found.first) < KEPT else found.last).append((hit, ordinary))
+        entry = self._entries[hit.number]
+        if hit.raised and isinstance(entry, Signature) and entry.tier in {Tier.ROOT, Tier.ERROR}:
+            # a process ends with the exception that it does not catch: one with ordinary output after it was caught
+            line_no, before = self._raised.get(match.rank, (0, ordinary))
+            if ordinary > before:
+                self._went_on[match.rank] = line_no
+            self._raised[match.rank] = (match.line_no, ordinary)
+
+    def _keep_tail(self, raw: bytes, base: int) -> None:
+        if len(raw) >= _TAIL:
+            cut = raw.find(b"\n", len(raw) - _TAIL) + 1
+            self._tail_line = base + 1 + raw.count(b"\n", 0, cut)
+            self._tail = raw[cut:] if cut else raw[-_TAIL:]
+            return
+        if not self._tail:
+            self._tail_line = base + 1
+        self._tail += raw
+        if len(self._tail) > 2 * _TAIL:
+            cut = self._tail.find(b"\n", len(self._tail) - _TAIL) + 1 or len(self._tail) - _TAIL
+            self._tail_line += self._tail.count(b"\n", 0, cut)
+            self._tail = self._tail[cut:]
+
+    def finish(self) -> Scan:
+        """Say what was found."""
+        result = self.result
+        if self._tail and not self._tail.endswith(b"\n"):
+            result.lines += 1
+        for found in self._found.values():
+            for hit, ordinary in (*found.first, *found.last):
+                after, worked = self._ordinary - ordinary, self._worked(hit)
+                result.matches.append(hit.match._replace(ordinary_after=after, work_after=worked, times=found.count))
+        result.matches.sort(key=lambda match: match.line_no)
+        tiers = {entry.tier for n in self._found if isinstance(entry := self._entries[n], Signature)}
+        if not tiers & {Tier.ROOT, Tier.ERROR, Tier.SYMPTOM}:
+            result.telling = self._telling()
+        return result
+
+    def _worked(self, hit: _Hit) -> bool:
+        match = hit.match
+        if self._good > match.line_no or (hit.raised and self._went_on.get(match.rank, 0) >= match.line_no):
+            return True
+        ranks = self._last_work if match.rank is None else {match.rank, None} & self._last_work.keys()
+        return any(self._last_work[rank] > match.line_no for rank in ranks)
+
+    def _telling(self) -> list[Match]:
+        """Return the last lines that look as if they told something, and those that the log ends with."""
+        lines = self._tail.decode("utf-8", "replace").split("\n")
+        words = [(number, line.rsplit("\r", 1)[-1].strip()) for number, line in enumerate(lines, self._tail_line)]
+        words = [(number, line) for number, line in words if line]
+        told = [(number, line) for number, line in words if tells(line)]
+        chosen = dict((told[-(TELLING - 2) :] + words[-2:]) if told else words[-3:])
+        return [Match(None, number, chosen[number][:TEXT_LIMIT]) for number in sorted(chosen)]
+
+
+def _kind(entry: Signature | str) -> int:
+    if isinstance(entry, str):
+        return _STEP if entry == _STEP_TIER else _OTHER
+    return _CAUSE if entry.tier in {*CAUSES, Tier.SUCCESS} else _HARMLESS if entry.tier == Tier.HARMLESS else _OTHER
+
+
+def _spread(rows: np.ndarray, most: int) -> np.ndarray:
+    """Return so many rows at most, evenly spaced, the last one among them."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.unique(np.linspace(0, len(rows) - 1, most).astype(np.int64)[::-1])]
+
+
+def _flags(entry: Signature) -> int:
+    return int(hyperscan.HS_FLAG_MULTILINE | (hyperscan.HS_FLAG_CASELESS if entry.caseless else 0))
+
+
+def _words(entry: Signature) -> re.Pattern[str]:
+    try:
+        return re.compile(entry.pattern, re.IGNORECASE if entry.caseless else 0)
+    except re.error as error:
+        raise InputError(f"signature {entry.id!r}: pattern {entry.pattern!r}: {error}") from error
+
+
+def _shown(line: str, at: int) -> str:
+    """Cut a line down to what is kept of it, around a place."""
+    begin = 0 if len(line) <= TEXT_LIMIT or at <= TEXT_LIMIT else min(at - TEXT_LIMIT // 2, len(line) - TEXT_LIMIT)
+    return line[begin : begin + TEXT_LIMIT]

@@ -1,0 +1,248 @@
+"""Loads signature tables: TOML files that map what programs print to why they failed."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.core.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RELEASE = "2026.11"
+"""Of the tables that gpuctl brings; the version also holds a digest of all that was loaded."""
+NO_SIGNATURE = "no_signature"
+CATEGORIES = ("infrastructure", "ai_engine", "user")
+_PATTERN_LIMIT = 1000
+_EXAMPLES_LIMIT = 4096
+
+
+class Tier(StrEnum):
+    """What a signature's line is worth as evidence."""
+
+    ROOT = "root"
+    """Says by itself why the program failed."""
+    ERROR = "error"
+    """An error that something else may have caused, or that programs often survive."""
+    SYMPTOM = "symptom"
+    """Says that another process died first, or no longer answers."""
+    GENERIC = "generic"
+    """Says that the program died, not why: a traceback, a core dump, an exit code."""
+    HARMLESS = "harmless"
+    """Its line is no evidence of a failure, whatever else is found in it."""
+    RECOVERED = "recovered"
+    """What went before was overcome."""
+    SUCCESS = "success"
+    """The program says that it ended well; counts where a log ends with it and nobody says that the attempt failed."""
+    NOISE = "noise"
+    """Part of what is printed around a failure; neither evidence nor ordinary output."""
+
+
+CAUSES = (Tier.ROOT, Tier.ERROR, Tier.SYMPTOM, Tier.GENERIC)
+"""Tiers of signatures that give a reason, the strongest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason for which attempts fail.
+
+    Attributes:
+        slug: its name in tables and JSON.
+        title: for people.
+        categories: of `CATEGORIES`.
+        table7: what Table 7 of the ATC'19 paper calls it; None where it is not in it.
+    """
+
+    slug: str
+    title: str
+    categories: tuple[str, ...]
+    table7: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One wording.
+
+    Attributes:
+        id: unique.
+        tier: what it is worth.
+        pattern: in Hyperscan's syntax; found within one line.
+        reason: slug; None for tiers that give none.
+        start: it stands at the beginning of the line, after stamps, levels and ranks.
+        caseless: upper and lower case are the same.
+        label: it counts only in a line that is marked as an error's (``ValueError: ``, ``[ERROR] ``, ``fatal: ``).
+        fallback: 1 (true): it names a class of errors, and does not count on a line in which another one is found;
+            2: so wide a class (a built-in exception, words in a class's name) that those with 1 take its place too.
+        category: narrower than the reason's; None: the reason's own.
+        examples: whole lines in which it is found.
+        never: lines that look alike in which it is not.
+        source: where the wording is from.
+    """
+
+    id: str
+    tier: Tier
+    pattern: str
+    reason: str | None = None
+    start: bool = False
+    caseless: bool = False
+    label: bool = False
+    fallback: int = 0
+    category: str | None = None
+    examples: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """All signatures that a scan looks for, and the reasons they give.
+
+    Attributes:
+        version: release and digest; two tables with one version find the same.
+        reasons: by slug.
+        signatures: by id.
+    """
+
+    version: str
+    reasons: Mapping[str, Reason]
+    signatures: Mapping[str, Signature]
+
+    def category(self, reason: str, signature: str | None = None) -> str | None:
+        """Return the categories of a reason joined by ``+``, those of the signature where it is narrower."""
+        found = self.signatures.get(signature) if signature is not None else None
+        if found is not None and found.category is not None:
+            return found.category
+        return "+".join(self.reasons[reason].categories) or None
+
+
+def load(extra: Sequence[Path] = ()) -> Table:
+    """Load the tables that gpuctl brings, and then the user's own.
+
+    Args:
+        extra: TOML files with ``[[signature]]`` and, for reasons of their own, ``[reason.SLUG]``. A signature whose id
+            is known already takes the place of that one.
+
+    Raises:
+        InputError: a file cannot be read, or says something that no table has; names file and signature.
+    """
+    digest = hashlib.sha256()
+    reasons: dict[str, Reason] = {}
+    signatures: dict[str, Signature] = {}
+    own = sorted(
+        (entry for entry in files("gpuctl.joblogs.signatures").iterdir() if entry.name.endswith(".toml")),
+        key=lambda entry: (entry.name != "reasons.toml", entry.name),
+    )
+    for entry in own:
+        data = entry.read_bytes()
+        digest.update(data)
+        _merge(entry.name, data, reasons, signatures, own=True)
+    for path in extra:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
+        digest.update(data)
+        _merge(str(path), data, reasons, signatures, own=False)
+    return Table(f"{RELEASE}+{digest.hexdigest()[:12]}", reasons, signatures)
+
+
+def _merge(name: str, data: bytes, reasons: dict[str, Reason], signatures: dict[str, Signature], *, own: bool) -> None:
+    try:
+        content = tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"is no TOML: {error}", path=name) from error
+    strangers = content.keys() - {"reason", "signature"}
+    if strangers:
+        raise InputError(
+            f"has {sorted(strangers)[0]!r} at its top", path=name, hint="expected: [[signature]] and [reason.SLUG]"
+        )
+    for slug, fields in _mapping(name, content.get("reason", {})).items():
+        reasons[slug] = _reason(name, slug, fields)
+    entries = content.get("signature", [])
+    if not isinstance(entries, list):
+        raise InputError("signature is no list of tables", path=name, hint="write [[signature]], with two brackets")
+    for number, fields in enumerate(entries, 1):
+        signature = _signature(name, number, fields, reasons)
+        if own and signature.id in signatures:
+            raise InputError(f"signature {signature.id!r} is there twice", path=name)
+        signatures[signature.id] = signature
+
+
+def _mapping(name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError("reason is no table", path=name, hint="write [reason.SLUG]")
+    return value
+
+
+def _reason(name: str, slug: str, fields: object) -> Reason:
+    where = f"reason {slug!r}"
+    if not isinstance(fields, dict) or fields.keys() - {"title", "categories", "table7"}:
+        raise InputError(f"{where} has other keys than title, categories and table7", path=name)
+    if not slug.replace("_", "").isalnum() or not slug.isascii() or slug.lower() != slug:
+        raise InputError(f"{where}: expected lower-case letters, digits and _", path=name)
+    categories = fields.get("categories", [])
+    if not isinstance(categories, list) or any(category not in CATEGORIES for category in categories):
+        raise InputError(f"{where}: categories must be of {', '.join(CATEGORIES)}", path=name)
+    title, table7 = fields.get("title", slug.replace("_", " ").capitalize()), fields.get("table7")
+    if not isinstance(title, str) or not (table7 is None or isinstance(table7, str)):
+        raise InputError(f"{where}: title is no text", path=name)
+    return Reason(slug, title, tuple(categories), table7)
+
+
+def _signature(name: str, number: int, fields: object, reasons: Mapping[str, Reason]) -> Signature:
+    if not isinstance(fields, dict) or not isinstance(fields.get("id"), str) or not fields["id"]:
+        raise InputError(f"signature {number} has no id", path=name)
+    where = f"signature {fields['id']!r}"
+    known = {field: kind for field, kind in _FIELDS.items() if field in fields}
+    strangers = fields.keys() - _FIELDS.keys()
+    if strangers:
+        raise InputError(f"{where} has {sorted(strangers)[0]!r}", path=name, hint=f"there are: {', '.join(_FIELDS)}")
+    for field, kind in known.items():
+        value = fields[field]
+        if not isinstance(value, kind) or (isinstance(value, list) and not all(isinstance(v, str) for v in value)):
+            words = {str: "text", bool: "true or false", int: "true, false or 2", list: "a list of texts"}[kind]
+            raise InputError(f"{where}: {field} is not {words}", path=name)
+    if fields.get("tier") not in tuple(Tier):
+        raise InputError(f"{where}: tier {fields.get('tier')!r}", path=name, hint=f"one of {', '.join(Tier)}")
+    tier, pattern, reason = Tier(fields["tier"]), fields.get("pattern", ""), fields.get("reason")
+    if not 0 < len(pattern) <= _PATTERN_LIMIT or "\n" in pattern:
+        raise InputError(f"{where}: pattern must be one line of 1 to {_PATTERN_LIMIT} characters", path=name)
+    if (tier in CAUSES) != (reason is not None):
+        raise InputError(f"{where}: tier {tier} {'needs a' if tier in CAUSES else 'gives no'} reason", path=name)
+    if reason is not None and reason not in reasons:
+        raise InputError(f"{where}: there is no reason {reason!r}", path=name, hint="define it with [reason.SLUG]")
+    category = fields.get("category")
+    if category is not None and any(word not in CATEGORIES for word in category.split("+")):
+        raise InputError(f"{where}: category must be of {', '.join(CATEGORIES)}, joined by +", path=name)
+    texts = [tuple(fields.get(field, ())) for field in ("examples", "never")]
+    if any(len(text) > _EXAMPLES_LIMIT or "\n" in text for group in texts for text in group):
+        raise InputError(f"{where}: an example is one line of at most {_EXAMPLES_LIMIT} characters", path=name)
+    return Signature(
+        id=fields["id"],
+        tier=tier,
+        pattern=pattern,
+        reason=reason,
+        start=fields.get("start", False),
+        caseless=fields.get("caseless", False),
+        label=fields.get("label", False),
+        fallback=int(fields.get("fallback", 0)),
+        category=category,
+        examples=texts[0],
+        never=texts[1],
+        source=fields.get("source", ""),
+    )
+
+
+_FIELDS: dict[str, type] = {
+    **dict.fromkeys(("id", "reason", "tier", "pattern"), str),
+    **dict.fromkeys(("examples", "never"), list),
+    **dict.fromkeys(("start", "caseless", "label"), bool),
+    "fallback": int,
+    **dict.fromkeys(("category", "source"), str),
+}

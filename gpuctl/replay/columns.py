@@ -1,0 +1,246 @@
+"""What every column of the result tables of a replay means, and its unit."""
+
+from __future__ import annotations
+
+from gpuctl.core.results import Column
+
+_UNITS = (
+    ("_gpu_h", "GPU-h"), ("_gpu_s", "GPU-s"), ("gpu_s", "GPU-s"), ("_min", "min"), ("_s", "s"), ("_pct", "%"),
+)  # fmt: skip
+_WORDS = {"jct": "JCT (end - submission)", "wait": "wait (all time from submission to end without GPUs)",
+          "delay": "queueing delay (first start - submission)"}  # fmt: skip
+_POLICY = ("policy", "The policy; its parameters are in the settings.")
+_SIZE = ("size_bucket", "GPUs that the job asks for (its gang).", "GPUs")
+
+_STATES = {
+    "finished": "that finished",
+    "running": "that ran when the replay ended",
+    "waiting": "that waited when the replay ended",
+    "held": "still held back by a hold, a begin time or a dependency when the replay ended",
+    "unplaceable": "that this cluster could never place",
+    "rejected": "that the policy rejected",
+}
+_JOB_FIGURES = (
+    ("jobs", "Jobs counted: all but those of the warm-up.", "jobs"),
+    *((f"jobs_{state}", f"Of them, jobs {what}.", "jobs") for state, what in _STATES.items()),
+    *(
+        (f"{name}_{label}_s", f"{figure} of the {what}, of finished jobs.")
+        for name, what in _WORDS.items()
+        for label, figure in (
+            ("mean", "Mean"), ("p50", "Median"), ("p90", "90th percentile"), ("p95", "95th percentile"),
+            ("p99", "99th percentile"),
+        )
+    ),
+    *(
+        (f"slowdown_{label}", f"{figure} of the slowdown, JCT / max(work, 10 s), of finished jobs.")
+        for label, figure in (("mean", "Mean"), ("p50", "Median"), ("p95", "95th percentile"))
+    ),
+    ("bounded_slowdown_mean", "Mean of max(1, slowdown), of finished jobs."),
+    ("bounded_slowdown_p95", "95th percentile of max(1, slowdown), of finished jobs."),
+    ("preemptions", "How often a counted job lost its GPUs to the policy, finished or not.", "preemptions"),
+    ("jobs_preempted", "Counted jobs that this happened to at least once.", "jobs"),
+    ("jobs_held_gpu_h", "GPU-hours that counted jobs held."),
+    ("jobs_overhead_gpu_h", "Of these, held without progress: suspending, resuming, waiting for the rest of the gang."),
+    ("jobs_lost_gpu_h", "Of these, progress that was lost and had to be made again."),
+)  # fmt: skip
+
+_SUMMARY = (
+    _POLICY,
+    ("oracle", "Whether the policy was told true run times, which no real scheduler knows."),
+    ("jobs_warmup", "Jobs of the warm-up, in no figure of jobs.", "jobs"),
+    *_JOB_FIGURES,
+    ("makespan_s", "From the first submission to the last end of a finished job, all jobs."),
+    ("measured_s", "From the first submission until no job ran or waited, or to the end of the replay: the time over "
+     "which the figures of the cluster are taken."),
+    ("utilization_pct", "GPU-hours held by jobs, of those of servers that were up; jobs on one GPU each count it."),
+    ("goodput_pct", "GPU-hours held with progress that was kept (held - overhead - lost), of those of servers that "
+     "were up. Slow progress on a scattered placement counts."),
+    ("available_gpu_h", "GPU-hours of servers that were up, over the measured time."),
+    ("useful_gpu_h", "GPU-hours held with progress that was kept."),
+    ("overhead_gpu_h", "GPU-hours held without progress: suspending, resuming, waiting for the rest of the gang."),
+    ("lost_gpu_h", "GPU-hours of progress that was lost and had to be made again."),
+    ("idle_gpu_h", "GPU-hours that nobody held, on servers that were up."),
+    ("work_finished_gpu_h", "GPU-hours that the finished jobs would take on their recorded placements."),
+    ("idle_despite_wait_s", "Time in which a job waited that asked for no more GPUs than were up and free, wherever "
+     "they were: places, quotas, types, limits or the policy's order kept it."),
+    ("rho_apps", "Apps (by default a job is one) whose jobs all finished, with work: those with a rho.", "apps"),
+    ("rho_mean", "Mean finish-time fairness: rho = (last end - first submission) / (N x GPU-time of work / GPUs usable "
+     "at once), N = mean number of apps in the system over the app's life under this policy. At most 1: no worse off "
+     "than with the whole cluster for 1/N of the time."),
+    ("rho_p95", "95th percentile of rho."),
+    ("rho_max", "Largest rho: the app that fared worst."),
+    ("jain", "Jain's index over 1 / rho: 1 where all apps fare alike, 1 / apps where one has everything."),
+    ("instants", "Distinct instants that the simulation went through.", "instants"),
+)  # fmt: skip
+
+_DIFFERENCES = (
+    _POLICY,
+    ("measure", "jct: end - submission; wait: all time from submission to end without GPUs."),
+    ("size_bucket", "GPUs that the job asks for; all: every size.", "GPUs"),
+    ("pairs", "Of them, jobs that finished on both sides: those that are compared.", "jobs"),
+    ("mean_s", "Mean under the policy, over pairs."),
+    ("baseline_mean_s", "Mean under the baseline, over pairs."),
+    ("diff_mean_s", "Mean of policy - baseline over pairs; negative: the policy is faster."),
+    ("diff_low_s", "Lower end of the 95 % interval of that mean, by bootstrap over blocks of jobs."),
+    ("diff_high_s", "Upper end of the 95 % interval of that mean."),
+    ("change_pct", "Change of the mean against that of the baseline."),
+    ("better_pct", "Share of pairs in which the policy is faster by a millisecond or more."),
+    ("worse_pct", "Share of pairs in which it is slower by a millisecond or more."),
+    ("equal_pct", "Share of pairs that differ by less than a millisecond."),
+    ("diff_p50_s", "Median of policy - baseline over pairs."),
+    ("jobs", "Jobs counted.", "jobs"),
+    ("unpaired_policy", "Jobs not compared since they finished under the baseline only.", "jobs"),
+    ("unpaired_baseline", "Jobs not compared since they finished under the policy only.", "jobs"),
+    ("unpaired_both", "Jobs that finished on neither side.", "jobs"),
+    ("blocks", "Blocks that the bootstrap drew from.", "blocks"),
+    ("block", "What they are: day (of submission, UTC), or, with fewer than 5 days, jobs: equally many jobs in order "
+     "of submission."),
+    ("baseline", "What it is compared with, job by job."),
+)  # fmt: skip
+
+_FIDELITY = (
+    _POLICY,
+    ("by", "What the row is for: all jobs, a gang size (size_bucket) or a queue."),
+    ("value", "Which size or queue."),
+    ("pairs", "Of them, jobs that started both in the trace and in the replay.", "jobs"),
+    ("error_abs_mean_s", "Mean distance of the replayed from the recorded first start."),
+    ("within_1s_pct", "Share of pairs at most 1 second apart."),
+    ("within_1min_pct", "Share of pairs at most 1 minute apart."),
+    ("within_10min_pct", "Share of pairs at most 10 minutes apart."),
+    ("within_1h_pct", "Share of pairs at most 1 hour apart."),
+    ("delay_recorded_mean_s", "Mean queueing delay (first start - submission) in the trace, over pairs."),
+    ("delay_replayed_mean_s", "Mean queueing delay in the replay, over pairs."),
+    ("rank_correlation", "Rank correlation (Spearman) of the two delays; none where one does not vary."),
+    ("correlation", "Correlation (Pearson) of the two delays; none where one does not vary."),
+    ("error_mean_s", "Mean of replayed - recorded first start; positive: the replay starts jobs too late."),
+    *((f"error_p{q}_s", f"{q}th percentile of that error.") for q in (5, 25, 50, 75, 95)),
+    ("jobs", "Jobs counted.", "jobs"),
+    ("only_recorded", "Jobs that started in the trace only.", "jobs"),
+    ("only_replayed", "Jobs that started in the replay only, or whose recorded start is not known.", "jobs"),
+)
+
+_JOB = (
+    ("policy", "The policy."),
+    ("job", "The job's name."),
+    ("submit_s", "Submission, in seconds from the start of the workload."),
+    ("start_s", "First start; none where it never came."),
+    ("end_s", "End; none where it never came."),
+    ("gpus", "GPUs that the job asks for.", "GPUs"),
+    ("wait_s", "All time from submission to the end (of the replay, where unfinished) without GPUs."),
+    ("jct_s", "End - submission."),
+    ("preemptions", "How often it lost its GPUs to the policy.", "preemptions"),
+    ("queue", "Its queue."),
+    ("user", "Its user."),
+    ("state", "finished, running, waiting or held at the end of the replay, unplaceable or rejected."),
+    ("eligible_s", "When it could start: submission, or the end of a hold, begin time or dependency."),
+    ("run_s", "Time on GPUs."),
+    ("work_s", "Run time on the recorded placement."),
+    ("slowdown", "JCT / max(work, 10 s)."),
+    ("gpu_s", "GPU-seconds held."),
+    ("overhead_gpu_s", "Of these, held without progress."),
+    ("lost_gpu_s", "Of these, progress that was lost and had to be made again."),
+    ("attempts", "How often it was put on GPUs.", "attempts"),
+)
+
+_UNFINISHED = (
+    _POLICY,
+    ("job", "The job's name."),
+    ("state", "running, waiting or held when the replay ended; unplaceable on this cluster; rejected by the policy."),
+    ("queue", "Its queue."),
+    ("user", "Its user."),
+    ("gpus", "GPUs that the job asks for.", "GPUs"),
+    ("submit_s", "Submission, in seconds from the start of the workload."),
+    ("wait_s", "Time without GPUs until the end of the replay."),
+    ("run_s", "Time on GPUs until then."),
+    ("work_s", "Run time on the recorded placement that it needs in all."),
+    ("reason", "What the last decision about it said; none where there was none."),
+)
+
+_TIME = (
+    ("t_s", "Start of the period, in seconds from the start of the workload."),
+    ("t_end_s", "End of the period."),
+    ("ts", "Start of the period on the calendar; none where the workload has no calendar."),
+)
+_TIMELINE = (
+    _POLICY,
+    *_TIME,
+    ("running_jobs", "Jobs that held GPUs, mean over the period.", "jobs"),
+    ("waiting_jobs", "Jobs that could start and held none, mean over the period.", "jobs"),
+    ("gpus_waiting", "GPUs that the waiting jobs asked for, mean over the period.", "GPUs"),
+    ("gpus_busy", "GPUs held, mean over the period; jobs that share a GPU each count it.", "GPUs"),
+    ("gpus_available", "GPUs of servers that were up, mean over the period.", "GPUs"),
+)
+_HEATMAP = (
+    _POLICY,
+    ("row", "Number of the row, from 0, in the order of the cluster's servers.", "-"),
+    ("servers", "The server, or the first and last of those that share the row."),
+    *_TIME,
+    ("busy_pct", "GPUs held, mean over the period, of all GPUs of these servers, up or down."),
+    ("down_pct", "GPUs of these servers that were down, mean over the period."),
+)
+_PREEMPTIONS = (
+    _POLICY,
+    ("jobs", "Jobs of the replay.", "jobs"),
+    ("jobs_preempted", "Jobs that lost their GPUs to the policy at least once.", "jobs"),
+    ("preempted_pct", "Their share of all jobs."),
+    ("preemptions", "How often that happened.", "preemptions"),
+    ("most_of_a_job", "Most often to one job.", "preemptions"),
+    *(
+        (name, f"Preemptions of jobs that ask for {size}.", "-")
+        for name, size in (
+            ("of_1_gpu", "1 GPU"), ("of_2_to_4_gpus", "2 to 4 GPUs"), ("of_5_to_8_gpus", "5 to 8 GPUs"),
+            ("of_9_gpus_and_more", "9 GPUs and more"),
+        )
+    ),
+    ("migrated", "Attempts that ended since the policy moved the job.", "attempts"),
+    ("resized", "Attempts that ended since the policy gave the job more or fewer GPUs.", "attempts"),
+    ("lease", "Attempts that ended with a lease.", "attempts"),
+    ("machine_down", "Attempts that ended since a server went down.", "attempts"),
+    ("failed", "Attempts that ended in a failure, as recorded.", "attempts"),
+    ("overhead_gpu_h", "GPU-hours held without progress, by all jobs."),
+    ("lost_gpu_h", "GPU-hours of progress that was lost and had to be made again, by all jobs."),
+)  # fmt: skip
+
+
+def _cdf(what: str) -> tuple[tuple[str, ...], ...]:
+    return (
+        _POLICY,
+        ("minutes", f"A {what}.", "min"),
+        ("cdf_pct", f"Share of the jobs counted (finished or not) that finished with at most this {what}."),
+    )
+
+
+_TABLES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "replay_summary": _SUMMARY,
+    "replay_by_size": (_POLICY, _SIZE, *_JOB_FIGURES),
+    "replay_by_queue": (_POLICY, ("queue", "The queue."), *_JOB_FIGURES),
+    "replay_vs_baseline": _DIFFERENCES,
+    "replay_vs_recorded": _DIFFERENCES,
+    "replay_fidelity": _FIDELITY,
+    "replay_unfinished": _UNFINISHED,
+    "replay_jct_cdf": _cdf("JCT"),
+    "replay_wait_cdf": _cdf("wait"),
+    "replay_timeline": _TIMELINE,
+    "replay_heatmap": _HEATMAP,
+    "replay_preemptions": _PREEMPTIONS,
+    "replay_jobs": _JOB,
+}
+
+
+_FIRST = (
+    "policy", "size_bucket", "queue", "jobs", "jobs_finished", "jct_mean_s", "jct_p50_s", "jct_p95_s", "wait_mean_s",
+    "wait_p50_s", "wait_p95_s", "slowdown_mean", "preemptions", "utilization_pct", "goodput_pct", "makespan_s",
+)  # fmt: skip
+"""Columns that come first where a table is too wide for a screen: what most people look for."""
+
+
+def columns(table: str) -> tuple[Column, ...]:
+    """Return the documented columns of a result table, in order."""
+    told = [Column(name, unit[0] if unit else _unit(name), text) for name, text, *unit in _TABLES[table]]
+    if table in {"replay_summary", "replay_by_size", "replay_by_queue"}:
+        told.sort(key=lambda column: _FIRST.index(column.name) if column.name in _FIRST else len(_FIRST))
+    return tuple(told)
+
+
+def _unit(name: str) -> str:
+    return next((unit for ending, unit in _UNITS if name.endswith(ending)), "-")

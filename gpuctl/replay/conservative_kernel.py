@@ -1,0 +1,353 @@
+"""The compiled pass of conservative backfilling: every waiting job has a reservation that none behind it may delay.
+
+A job gets the earliest second at which it fits beside all that run and all that is reserved, when it comes into the
+queue. Where a job ends before it was planned to, the waiting ones are gone through in order, and each is moved to the
+earliest second that is now free for it. A reservation moves to a later second in two cases only: a running job outlives
+what it was planned for and holds GPUs that were promised, or servers go down; then all are made anew, in order.
+
+Where places matter a reservation is of certain GPUs on certain servers, those of the job's own placement.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.replay.engine_kernel import named_timer, next_instant
+from gpuctl.replay.job_kernel import launch, note
+from gpuctl.replay.order_kernel import R_FIRST, REASONS
+from gpuctl.replay.placement_kernel import choose, find, set_free
+from gpuctl.replay.profile_kernel import earliest, forget, step_at
+from gpuctl.replay.reservation_kernel import (
+    change_reserved,
+    change_running,
+    change_server,
+    column_of,
+    freed,
+    into_line,
+)
+from gpuctl.replay.running_kernel import back_to_now, remember, runs, runs_no_more
+from gpuctl.replay.state import (
+    D_RESERVE,
+    E_FINISHED,
+    E_QUEUED,
+    E_SERVER_DOWN,
+    E_SERVER_UP,
+    STEPPED,
+    WAITING,
+)
+from gpuctl.trace.jit import compiled, inner
+
+R_RESERVED = len(REASONS)
+R_EARLY, R_DUE = R_RESERVED + 1, R_RESERVED + 2
+OWN_REASONS = (
+    "waits, with a reservation that nobody may delay",
+    "backfilled: before jobs that wait longer, without delay to any",
+    "at the second reserved for it",
+)
+
+# ---- reservations
+
+
+@inner
+def _fits_from(s, f, c, j, at, seconds):  # type: ignore[no-untyped-def]
+    """Whether a job can be placed on what is free from `at` on for so many seconds; its places are in `choice`."""
+    job = s.jobs[j]
+    servers = s.servers.size
+    column = column_of(s, f, job.queue)
+    k = step_at(c, at)
+    f.least[:] = c.free[c.row[k], 1 : 1 + servers]
+    while k < c.n[0] + c.n[1] and c.t[k] < at + seconds:
+        row = c.row[k]
+        if f.p[0].quotas == 1 and c.free[row, column] < job.gpus:
+            return False
+        for number in range(servers):
+            f.least[number] = min(f.least[number], c.free[row, 1 + number])
+        k += 1
+    for number in range(servers):
+        if s.servers[number].up == 1 and s.servers[number].free != f.least[number]:
+            set_free(s, number, f.least[number])
+    return find(s, job.mask, job.gpus, f.how[j])
+
+
+@inner
+def _search(s, f, c, r, j, begin, before):  # type: ignore[no-untyped-def]
+    """The first second from `begin` on and before `before` at which a job fits; `before` where there is none.
+
+    Where places matter what is reserved for the job itself must not be in the profile, and its places are kept.
+    """
+    job = s.jobs[j]
+    seconds = r.plan[j]
+    if f.p[0].counts == 1:
+        return earliest(c, job.gpus, seconds, begin, before, before)
+    remember(s, r)
+    at = begin
+    found = before
+    while at < before:
+        at = earliest(c, job.gpus, seconds, at, before, np.inf)
+        if at >= before:
+            break
+        if _fits_from(s, f, c, j, at, seconds):
+            found = at
+            f.pieces[j] = s.g[0].chosen
+            for k in range(s.g[0].chosen):
+                f.server[f.first[j] + k] = s.choice[k].server
+                f.gpus[f.first[j] + k] = s.choice[k].gpus
+            break
+        k = step_at(c, at) + 1
+        at = c.t[k] if k < c.n[0] + c.n[1] else before
+    back_to_now(s, r)
+    return found
+
+
+@inner
+def _reserve(s, f, c, r, j):  # type: ignore[no-untyped-def]
+    """Give a job that has no reservation the earliest there is."""
+    at = _search(s, f, c, r, j, s.g[0].now, np.inf)
+    f.at[j] = at
+    f.p[0].next = min(f.p[0].next, at)
+    if at < np.inf:
+        change_reserved(s, f, c, j, at, at + r.plan[j], -1)
+
+
+@inner
+def _make_anew(s, f, c, r):  # type: ignore[no-untyped-def]
+    """Forget all reservations, and give each job the earliest there is, in order."""
+    p = f.p[0]
+    now = s.g[0].now
+    for k in range(c.n[0], c.n[0] + c.n[1]):
+        c.spare[c.n[2]] = c.row[k]
+        c.n[2] += 1
+    c.n[2] -= 1
+    row = c.spare[c.n[2]]
+    c.n[0], c.n[1] = 0, 1
+    c.t[0], c.row[0] = now, row
+    c.free[row, 0] = s.g[0].total
+    if p.counts == 0:
+        for number in range(s.servers.size):
+            c.free[row, 1 + number] = s.servers[number].cap if s.servers[number].up == 1 else 0
+    if p.quotas == 1:
+        for queue in range(s.queue_limit.size):
+            c.free[row, column_of(s, f, queue)] = np.int64(min(s.queue_limit[queue], 9e15))
+    for k in range(r.n[0]):
+        if r.end[k] > now:
+            change_running(s, f, c, r.job[k], now, r.end[k], -1)
+    p.next = np.inf
+    for k in range(p.waiting):
+        _reserve(s, f, c, r, f.line[k])
+    p.freed_from, p.freed_to = np.inf, -np.inf
+    p.stale = 0
+
+
+@inner
+def _known(f, r, j, after):  # type: ignore[no-untyped-def]
+    """The second from `after` on from which a place for a job must be looked for, by what was found for its like.
+
+    Where one of its kind found none up to some second, there is none for this one either, but for a place that touches
+    what others have left since. That holds where the other's reservation is not the later one: what lies between the
+    two is free for a job that moves by less than its own length.
+    """
+    p = f.p[0]
+    kind = f.kind[j]
+    if f.known_round[kind] != p.turns or f.known_at[kind] > f.at[j]:
+        return after
+    found = f.known[kind]
+    a, b = 0, p.lows
+    while a < b:
+        middle = (a + b) >> 1
+        if f.low_move[middle] < f.known_moves[kind]:
+            a = middle + 1
+        else:
+            b = middle
+    if a < p.lows:
+        found = min(found, f.low_from[a] - r.plan[j])
+    return max(after, found)
+
+
+@inner
+def _learn(f, j, old, second):  # type: ignore[no-untyped-def]
+    """No job of this kind whose reservation is at `old` or later can be moved to before that second."""
+    kind = f.kind[j]
+    f.known[kind], f.known_at[kind] = second, old
+    f.known_round[kind], f.known_moves[kind] = f.p[0].turns, f.p[0].moves
+
+
+@inner
+def _left(f, second):  # type: ignore[no-untyped-def]
+    """A reservation has moved away from that second."""
+    p = f.p[0]
+    while p.lows > 0 and f.low_from[p.lows - 1] >= second:
+        p.lows -= 1
+    f.low_move[p.lows], f.low_from[p.lows] = p.moves, second
+    p.lows += 1
+    p.moves += 1
+
+
+@inner
+def _move(s, f, c, r, j, after, before):  # type: ignore[no-untyped-def]
+    """Move a reservation to the first second from `after` on that has room, if that is before `before`."""
+    old = f.at[j]
+    seconds = r.plan[j]
+    if f.p[0].counts == 1:
+        at = earliest(c, s.jobs[j].gpus, seconds, after, before, old)
+        if at >= before:
+            return
+        if old < np.inf:
+            change_reserved(s, f, c, j, old, old + seconds, 1)
+    else:
+        if old < np.inf:
+            change_reserved(s, f, c, j, old, old + seconds, 1)
+        at = _search(s, f, c, r, j, after, before)
+        if at >= before:
+            if old < np.inf:
+                change_reserved(s, f, c, j, old, old + seconds, -1)
+            return
+    f.at[j] = at
+    f.p[0].next = min(f.p[0].next, at)
+    change_reserved(s, f, c, j, at, at + seconds, -1)
+    if old < np.inf:
+        freed(f, old, old + seconds)
+
+
+@inner
+def _compress(s, f, c, r):  # type: ignore[no-untyped-def]
+    """Move reservations, in order, to the earliest seconds that what has become free has room for, until none moves."""
+    p = f.p[0]
+    now = s.g[0].now
+    while p.freed_from < p.freed_to:
+        begin, end = max(p.freed_from, now), p.freed_to
+        p.freed_from, p.freed_to = np.inf, -np.inf
+        p.turns += 1
+        p.moves = p.lows = 0
+        for k in range(p.waiting):
+            j = f.line[k]
+            # a place that was not free before has to touch what has become free, before its turn in this round or in it
+            after = max(now, min(begin, p.freed_from) - r.plan[j])
+            before = min(f.at[j], max(end, p.freed_to))
+            if f.at[j] <= now:
+                continue
+            if p.counts == 1:
+                after = _known(f, r, j, after)
+            if after < before:
+                old = f.at[j]
+                _move(s, f, c, r, j, after, before)
+                _learn(f, j, old, min(f.at[j], before))
+                if f.at[j] < old < np.inf:
+                    _left(f, old)
+
+
+# ---- the pass
+
+
+@inner
+def _can_start(s, f, j):  # type: ignore[no-untyped-def]
+    """Whether what is reserved for a job that is due is free indeed; its places are in `choice`."""
+    job = s.jobs[j]
+    if s.g[0].free < job.gpus or s.queue_used[job.queue] + job.gpus > s.queue_limit[job.queue]:
+        return False
+    if f.p[0].counts == 1:
+        return find(s, job.mask, job.gpus, f.how[j])
+    s.g[0].chosen = 0
+    for k in range(f.first[j], f.first[j] + f.pieces[j]):
+        if s.servers[f.server[k]].up == 0 or s.servers[f.server[k]].free < f.gpus[k]:
+            return False
+        choose(s, f.server[k], f.gpus[k])
+    return True
+
+
+@inner
+def _start_those_due(s, f, r):  # type: ignore[no-untyped-def]
+    """Start the jobs whose reserved second has come, in order."""
+    p = f.p[0]
+    now = s.g[0].now
+    p.next = np.inf
+    left = 0
+    for k in range(p.waiting):
+        j = f.line[k]
+        if f.at[j] > now:
+            p.next = min(p.next, f.at[j])
+        elif _can_start(s, f, j):
+            launch(s, j, R_EARLY if left > 0 else R_FIRST if s.jobs[j].queued == now else R_DUE)
+            runs(s, r, j)
+            continue
+        else:
+            # somebody outlives what they were planned for
+            p.stale = 1
+        f.line[left] = j
+        left += 1
+    p.waiting = left
+
+
+@inner
+def _take_back(s, f, c, r):  # type: ignore[no-untyped-def]
+    """Let the profile know what has ended at this instant and which servers are there, and adapt what is reserved."""
+    g = s.g[0]
+    p = f.p[0]
+    anew, early = p.stale == 1, False
+    for k in range(g.events):
+        event = s.events[k]
+        if event.kind == E_FINISHED or event.kind == E_QUEUED:
+            end = runs_no_more(r, event.who)
+            if end > g.now:
+                change_running(s, f, c, event.who, g.now, end, 1)
+                freed(f, g.now, end)
+                early = True
+        elif event.kind == E_SERVER_DOWN:
+            anew = True
+        elif event.kind == E_SERVER_UP:
+            change_server(s, f, c, event.who)
+            freed(f, g.now, np.inf)
+            early = True
+    if anew:
+        _make_anew(s, f, c, r)
+    elif early:
+        _compress(s, f, c, r)
+
+
+@inner
+def _welcome(s, f, c, r, j):  # type: ignore[no-untyped-def]
+    """Give a job that has come into the queue its first reservation."""
+    _reserve(s, f, c, r, j)
+    if f.at[j] > s.g[0].now:
+        note(s, D_RESERVE, j, s.jobs[j].gpus, -1, R_RESERVED)
+
+
+@inner
+def decide(s, f, c, r):  # type: ignore[no-untyped-def]
+    """One pass at this instant."""
+    g = s.g[0]
+    p = f.p[0]
+    forget(c, g.now)
+    _take_back(s, f, c, r)
+    fresh = -1
+    several = False
+    for k in range(g.events):
+        event = s.events[k]
+        if event.kind == E_QUEUED and s.jobs[event.who].state == WAITING:
+            several = fresh >= 0
+            fresh = event.who
+            into_line(f, fresh)
+            f.at[fresh] = np.nan
+    if several:
+        for k in range(p.waiting):
+            if np.isnan(f.at[f.line[k]]):
+                _welcome(s, f, c, r, f.line[k])
+    elif fresh >= 0:
+        _welcome(s, f, c, r, fresh)
+    if p.next <= g.now:
+        _start_those_due(s, f, r)
+    if p.next < np.inf and p.next != p.bell:
+        # no job need end then: its reservation may begin where that of one that has moved ended
+        p.bell = p.next
+        named_timer(s, 0, p.next)
+
+
+@compiled
+def run(s, f, c, r, until, steps):  # type: ignore[no-untyped-def]
+    """Go on for so many instants, or to the end. Returns as `step` does."""
+    for _ in range(steps):
+        status = next_instant(s, until)
+        if status != STEPPED:
+            return status
+        decide(s, f, c, r)
+        s.g[0].asked = 0
+    return STEPPED

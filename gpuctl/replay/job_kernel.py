@@ -1,0 +1,490 @@
+"""The compiled life of a job: progress, the GPUs that it holds, and what starting and stopping it changes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.replay.heap_kernel import cancel, schedule
+from gpuctl.replay.placement_kernel import set_free
+from gpuctl.replay.resource_kernel import hold, let_go
+from gpuctl.replay.state import (
+    A_FAILED,
+    A_FINISHED,
+    A_PREEMPTED,
+    A_RUNNING,
+    A_TIMEOUT,
+    ABORT,
+    C_END,
+    C_SUSPENDED,
+    D_FAIL,
+    D_FINISH,
+    D_PREEMPT,
+    D_START,
+    D_SUSPENDED,
+    D_TIMEOUT,
+    E_FINISHED,
+    E_QUEUED,
+    EPOCH,
+    FINISHED,
+    HELD,
+    RUNNING,
+    SUSPENDING,
+    WAITING,
+)
+from gpuctl.trace.jit import inner
+
+# ---- bookkeeping
+
+
+@inner
+def note(s, what, job, gpus, row, reason):  # type: ignore[no-untyped-def]
+    """Write a line of the decision log."""
+    g = s.g[0]
+    line = s.log[g.log]
+    g.log += 1
+    line.t, line.what, line.job, line.gpus, line.row, line.reason = g.now, what, job, gpus, row, reason
+
+
+@inner
+def tell(s, kind, who):  # type: ignore[no-untyped-def]
+    """Let the policy know of an event of this instant."""
+    g = s.g[0]
+    event = s.events[g.events]
+    event.kind, event.who = kind, who
+    g.events += 1
+
+
+@inner
+def settle(s, j):  # type: ignore[no-untyped-def]
+    """Bring a job's progress and service up to now."""
+    now = s.g[0].now
+    job = s.jobs[j]
+    if job.state == RUNNING or job.state == SUSPENDING:
+        until = now
+        if job.state == SUSPENDING and s.node_at[j] >= 0:
+            # no progress while the checkpoint is written
+            until = min(now, s.heap_t[s.node_at[j]] - job.stopping)
+        if until > job.last:
+            job.done += (until - job.last) * job.rate
+            job.last = until
+        job.ran += now - job.seen
+        job.attained += (now - job.seen) * job.held
+    job.seen = now
+
+
+@inner
+def rate_of(s, j):  # type: ignore[no-untyped-def]
+    """Reference seconds of progress a second, where and beside whom the job runs now."""
+    job = s.jobs[j]
+    rate = job.speed0
+    if job.level == 1:
+        rate = job.speed1
+    elif job.level == 2:
+        rate = job.speed2
+    if job.held != job.gpus:
+        n, full = job.held, job.gpus
+        rate *= (n / (1.0 + job.alpha * (n - 1))) / (full / (1.0 + job.alpha * (full - 1)))
+    host = j if job.host < 0 else job.host
+    others = s.jobs[host].sharers
+    if others > 0:
+        if s.jobs[host].sliced == 1:
+            g = s.g[0]
+            rate *= g.slice / (g.slice + g.switch) / (others + 1)
+        else:
+            rate *= job.pack
+    return rate
+
+
+@inner
+def plan_end(s, j):  # type: ignore[no-untyped-def]
+    """Foresee when the job's segment ends, from its progress and rate; time limits come first where enforced."""
+    job = s.jobs[j]
+    left = job.work - job.done
+    end = np.inf if job.rate <= 0 else job.last + max(left, 0.0) / job.rate
+    if s.g[0].limits == 1:
+        end = min(end, job.start + job.limit)
+    if end < np.inf:
+        schedule(s, j, end, C_END)
+    else:
+        cancel(s, j)
+
+
+@inner
+def change_rate(s, j):  # type: ignore[no-untyped-def]
+    """Count progress up to now and go on with the rate that holds from now on."""
+    settle(s, j)
+    job = s.jobs[j]
+    job.rate = rate_of(s, j)
+    if job.state == RUNNING:
+        plan_end(s, j)
+
+
+@inner
+def enqueue(s, j):  # type: ignore[no-untyped-def]
+    """The job waits from now on."""
+    g = s.g[0]
+    job = s.jobs[j]
+    job.state = WAITING
+    job.queued = g.now
+    if np.isnan(job.ready):
+        job.ready = g.now
+    job.seen = g.now
+    g.waiting += 1
+    tell(s, E_QUEUED, j)
+
+
+# ---- holding and giving back GPUs
+
+
+@inner
+def take(s, j, shared):  # type: ignore[no-untyped-def]
+    """Hold the GPUs in `choice`, another job's where they are `shared`; opens an attempt. Returns how many."""
+    g = s.g[0]
+    job = s.jobs[j]
+    row = s.attempts[g.attempts]
+    row.start, row.end, row.job, row.first, row.how, row.shared = g.now, np.nan, j, g.pieces, A_RUNNING, shared
+    row.pieces = g.chosen
+    gpus = 0
+    rack = -1
+    level = 0
+    for k in range(g.chosen):
+        piece = s.choice[k]
+        server = s.servers[piece.server]
+        s.pieces[g.pieces + k].server = piece.server
+        s.pieces[g.pieces + k].gpus = piece.gpus
+        gpus += piece.gpus
+        if shared == 0:
+            set_free(s, piece.server, server.free - piece.gpus)
+        if k == 0:
+            rack = server.rack
+        elif server.rack != rack:
+            level = 2
+    if g.chosen > 1 and level == 0:
+        level = 1
+    if g.resources == 1:
+        hold(s, j)
+    row.gpus = gpus
+    job.row = g.attempts
+    job.held = gpus
+    job.level = level
+    g.pieces += g.chosen
+    g.attempts += 1
+    job.attempts += 1
+    s.queue_used[job.queue] += gpus
+    s.share_used[job.share] += gpus
+    g.running += 1
+    return gpus
+
+
+@inner
+def give_back(s, j, how):  # type: ignore[no-untyped-def]
+    """Let go of a job's GPUs, and close its attempt."""
+    g = s.g[0]
+    job = s.jobs[j]
+    row = s.attempts[job.row]
+    row.end = g.now
+    row.how = how
+    s.queue_used[job.queue] -= job.held
+    s.share_used[job.share] -= job.held
+    if g.resources == 1:
+        let_go(s, j)
+    job.held = 0
+    g.running -= 1
+    job.lease = np.inf
+    cancel(s, 2 * s.jobs.size + j)
+    if row.shared == 1:
+        _leave(s, j)
+        return
+    heir = _heir(s, j) if job.guest >= 0 else -1
+    kept = s.attempts[s.jobs[heir].row].pieces if heir >= 0 else 0
+    first = s.attempts[s.jobs[heir].row].first if heir >= 0 else 0
+    for k in range(row.pieces):
+        piece = s.pieces[row.first + k]
+        stays = s.pieces[first + k].gpus if k < kept else 0
+        server = s.servers[piece.server]
+        set_free(s, piece.server, server.free + piece.gpus - stays)
+
+
+@inner
+def _leave(s, j):  # type: ignore[no-untyped-def]
+    # a guest goes: the others get faster
+    job = s.jobs[j]
+    host = job.host
+    job.host = -1
+    owner = s.jobs[host]
+    owner.sharers -= 1
+    before = -1
+    at = owner.guest
+    while at != j:
+        before = at
+        at = s.jobs[at].next_guest
+    if before < 0:
+        owner.guest = job.next_guest
+    else:
+        s.jobs[before].next_guest = job.next_guest
+    job.next_guest = -1
+    new_rates(s, host)
+
+
+@inner
+def new_rates(s, host):  # type: ignore[no-untyped-def]
+    """Let a host and those that share its GPUs go on with the rates that hold from now on."""
+    change_rate(s, host)
+    at = s.jobs[host].guest
+    while at >= 0:
+        change_rate(s, at)
+        at = s.jobs[at].next_guest
+
+
+@inner
+def _heir(s, j):  # type: ignore[no-untyped-def]
+    # A host goes: its largest guest takes over. Guests hold the first GPUs of the host's pieces, so what
+    # the largest one holds covers all others.
+    job = s.jobs[j]
+    heir = job.guest
+    at = job.guest
+    while at >= 0:
+        if s.attempts[s.jobs[at].row].gpus > s.attempts[s.jobs[heir].row].gpus:
+            heir = at
+        at = s.jobs[at].next_guest
+    new = s.jobs[heir]
+    new.guest = -1
+    new.sharers = 0
+    new.sliced = job.sliced
+    s.attempts[new.row].shared = 0
+    at = job.guest
+    while at >= 0:
+        following = s.jobs[at].next_guest
+        if at != heir:
+            s.jobs[at].host = heir
+            s.jobs[at].next_guest = new.guest
+            new.guest = at
+            new.sharers += 1
+        at = following
+    new.host = -1
+    new.next_guest = -1
+    job.guest = -1
+    job.sharers = 0
+    new_rates(s, heir)
+    return heir
+
+
+@inner
+def begin(s, j, cost):  # type: ignore[no-untyped-def]
+    """Let a job that holds its GPUs run: `cost` seconds of overhead first."""
+    now = s.g[0].now
+    job = s.jobs[j]
+    job.state = RUNNING
+    job.start = now
+    job.seen = now
+    job.last = now + cost
+    job.overhead += cost * job.held
+    if np.isnan(job.first_start):
+        job.first_start = now
+    job.rate = rate_of(s, j)
+    plan_end(s, j)
+
+
+@inner
+def transfer(s, j, start):  # type: ignore[no-untyped-def]
+    """Seconds in which the job's checkpoint goes to the storage or comes from there, from `start` on.
+
+    The transfers that are then under way share what the storage gives; a share holds to the transfer's end.
+    """
+    g = s.g[0]
+    job = s.jobs[j]
+    if job.bytes <= 0:
+        return 0.0
+    wanted = job.link
+    size = 0
+    for k in range(g.moving):
+        i = s.moving[k]
+        other = s.jobs[i]
+        if i != j and other.moved > g.now:
+            s.moving[size] = i
+            size += 1
+            if other.moved > start:
+                wanted += other.link
+    s.moving[size] = j
+    g.moving = size + 1
+    seconds = job.bytes / job.link * max(1.0, wanted / g.storage)
+    job.moved = start + seconds
+    return seconds
+
+
+@inner
+def resume_cost(s, j):  # type: ignore[no-untyped-def]
+    """Seconds of overhead with which the job starts: where it was preempted and has a checkpoint to load."""
+    job = s.jobs[j]
+    if job.preempts == 0 or job.done <= 0:
+        return 0.0
+    return job.resume + transfer(s, j, s.g[0].now + job.resume)
+
+
+@inner
+def launch(s, j, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on the GPUs in `choice`."""
+    g = s.g[0]
+    job = s.jobs[j]
+    g.waiting -= 1
+    gpus = take(s, j, 0)
+    note(s, D_START, j, gpus, job.row, reason)
+    begin(s, j, resume_cost(s, j))
+
+
+@inner
+def unspent(s, j):  # type: ignore[no-untyped-def]
+    """Take back the overhead that was charged when it began but has not been used."""
+    job = s.jobs[j]
+    now = s.g[0].now
+    if job.last > now:
+        job.overhead -= (job.last - now) * job.held
+        job.last = now
+    if job.state == SUSPENDING and s.node_at[j] >= 0:
+        job.overhead -= min(job.stopping, s.heap_t[s.node_at[j]] - now) * job.held
+
+
+@inner
+def unsaved(s, j):  # type: ignore[no-untyped-def]
+    """Seconds of progress since the last end of an epoch, as settled; 0 for a job without epochs."""
+    job = s.jobs[j]
+    if job.epoch == np.inf:
+        return 0.0
+    begun = job.done - np.floor(job.done / job.epoch + 1e-9) * job.epoch
+    return begun if begun > 1e-9 * job.epoch else 0.0
+
+
+@inner
+def drop_progress(s, j):  # type: ignore[no-untyped-def]
+    """Lose what was done since the last checkpoint."""
+    job = s.jobs[j]
+    kept = 0.0 if job.epoch == np.inf else np.floor(job.done / job.epoch + 1e-9) * job.epoch
+    kept = min(kept, job.done)
+    # one that was writing its checkpoint made no progress any more
+    rate = job.rate if job.rate > 0 else rate_of(s, j)
+    if rate > 0:
+        job.lost += (job.done - kept) / rate * job.held
+    job.done = kept
+
+
+@inner
+def preempt(s, j, mode, reason):  # type: ignore[no-untyped-def]
+    """Take a running job's GPUs: after its suspension, at the end of its epoch, or at once and with loss.
+
+    Returns:
+        Whether the GPUs are free now.
+    """
+    g = s.g[0]
+    job = s.jobs[j]
+    settle(s, j)
+    wait = 0.0
+    begun = unsaved(s, j)
+    if mode == EPOCH and job.rate > 0 and begun > 0:
+        if job.done + job.epoch - begun >= job.work - 1e-9:
+            # it will be done by then
+            return False
+        wait = max(job.last - g.now, 0.0) + (job.epoch - begun) / job.rate
+    if wait == 0:
+        unspent(s, j)
+    job.preempts += 1
+    note(s, D_PREEMPT, j, job.held, job.row, reason)
+    if mode == ABORT:
+        drop_progress(s, j)
+        stop(s, j, A_PREEMPTED)
+        return True
+    job.stopping = job.suspend + transfer(s, j, g.now + wait)
+    if wait + job.stopping <= 0:
+        job.work += job.charge
+        stop(s, j, A_PREEMPTED)
+        return True
+    job.state = SUSPENDING
+    if wait <= 0:
+        job.rate = 0.0
+    job.overhead += job.stopping * job.held
+    schedule(s, j, g.now + wait + job.stopping, C_SUSPENDED)
+    return False
+
+
+@inner
+def stop(s, j, how):  # type: ignore[no-untyped-def]
+    """Free a job's GPUs and put it back into the queue."""
+    cancel(s, j)
+    s.jobs[j].rate = 0.0
+    give_back(s, j, how)
+    enqueue(s, j)
+
+
+@inner
+def suspended(s, j):  # type: ignore[no-untyped-def]
+    """The job has been suspended: its GPUs are free, and it waits."""
+    job = s.jobs[j]
+    if job.rate > 0:
+        # progress went on to the end of the epoch, not through the writing of the checkpoint
+        job.ran += s.g[0].now - job.seen
+        job.attained += (s.g[0].now - job.seen) * job.held
+        job.done += max(0.0, s.g[0].now - job.stopping - job.last) * job.rate
+        job.done = min(job.done, job.work)
+        job.last = s.g[0].now
+        job.seen = s.g[0].now
+    else:
+        settle(s, j)
+    job.work += job.charge
+    note(s, D_SUSPENDED, j, job.held, job.row, 0)
+    stop(s, j, A_PREEMPTED)
+
+
+@inner
+def finish(s, j):  # type: ignore[no-untyped-def]
+    """The job has ended for good."""
+    g = s.g[0]
+    job = s.jobs[j]
+    job.state = FINISHED
+    job.end = g.now
+    g.left -= 1
+    cancel(s, s.jobs.size + j)
+    tell(s, E_FINISHED, j)
+    if s.children.size > 0:
+        for k in range(s.child_first[j], s.child_first[j + 1]):
+            child = s.jobs[s.children[k]]
+            child.parents -= 1
+            if child.parents == 0 and child.eligible == 1 and child.state == HELD:
+                enqueue(s, s.children[k])
+
+
+@inner
+def segment_ends(s, j):  # type: ignore[no-untyped-def]
+    """The job has come to the end of a segment: it ends, or queues again where the trace failed there."""
+    g = s.g[0]
+    job = s.jobs[j]
+    settle(s, j)
+    unspent(s, j)
+    timed_out = g.limits == 1 and g.now >= job.start + job.limit and job.done < job.work - 1e-9
+    if not timed_out:
+        job.done = job.work
+    fails = s.segment_fails[job.segment] == 1
+    held = job.held
+    if not timed_out and fails and job.segment < job.last_segment:
+        note(s, D_FAIL, j, held, job.row, 0)
+        job.segment += 1
+        job.work = s.segment_s[job.segment]
+        job.done = 0.0
+        stop(s, j, A_FAILED)
+        return
+    if not timed_out and job.segment < job.last_segment and g.stops == 1:
+        note(s, D_PREEMPT, j, held, job.row, 0)
+        job.preempts += 1
+        job.segment += 1
+        job.work = s.segment_s[job.segment]
+        job.done = 0.0
+        stop(s, j, A_PREEMPTED)
+        return
+    if not timed_out and job.segment < job.last_segment:
+        # what the trace stopped for another reason (a preemption of its own) is one piece of work here
+        job.segment += 1
+        job.work += s.segment_s[job.segment]
+        plan_end(s, j)
+        return
+    how = A_TIMEOUT if timed_out else A_FAILED if fails else A_FINISHED
+    note(s, D_TIMEOUT if timed_out else D_FAIL if fails else D_FINISH, j, held, job.row, 0)
+    give_back(s, j, how)
+    finish(s, j)

@@ -1,0 +1,202 @@
+"""The flat data that goes into a replay and comes out of it.
+
+Times are seconds since the workload's ``origin``; GPUs are whole GPUs; arrays have one element a job or a server,
+in the order of their names. Nothing here knows where a workload came from or what is made of an outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import polars as pl
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Jobs to replay, in order of submission; where two are submitted at one instant, the row order breaks the tie.
+
+    A job runs one *segment* after the other: the attempts that a trace recorded, all but the last of them ended by a
+    failure; without that knowledge a job is one segment. ``x_start[i]:x_start[i + 1]`` are the elements that belong
+    to element ``i``.
+
+    Attributes:
+        name: where it came from, for headings.
+        ids: the jobs' names.
+        submit: seconds.
+        eligible: seconds, not before ``submit``: before that a hold, a begin time or a dependency keeps the job out of
+            the queue.
+        gpus: the gang's size.
+        queue: number of its queue in ``queues``.
+        user: number of its user in ``users``; -1 unknown.
+        time_limit: seconds of run time that were asked for; NaN where none.
+        gpu_type: number of the GPU type that it needs in ``gpu_types``; -1 any.
+        app: number of the app that it belongs to; by default each job is its own.
+        depends: (k, 2) job numbers: the first may start only after the second has ended.
+        segment_start: (jobs + 1).
+        segment_s: seconds of run time on the recorded placement (at reference speed).
+        segment_fails: whether the segment ends in a failure, after which the job queues again.
+        recorded_start: seconds when each segment started in the trace; NaN unknown.
+        piece_start: (segments + 1); the recorded placement of each segment, empty where not known.
+        piece_server: server numbers of the cluster made from the same trace.
+        piece_gpus: GPUs there.
+        state: final state of each job in the trace, as ``gpuctl.core.states`` names it; "" unknown.
+        queues: names.
+        users: names.
+        gpu_types: names.
+        origin: the instant of second 0; None where the input has no calendar.
+        notes: what was changed or left out while reading, with counts.
+        predicted: seconds of run time of each job that policies go by; None: they are told the true ones.
+        epochs: epochs of each job; NaN unknown; None: of none of them.
+        checkpoint_bytes: of each job; NaN unknown; None: of none of them.
+        planned: seconds of run time that policies which plan ahead take for each job's time limit; NaN none; None: they
+            go by ``time_limit``. Jobs are ended at ``time_limit`` all the same.
+        cpus: CPUs that each job asks for, as a whole; NaN unknown; None: of none of them.
+        mem_mb: MB of memory that each job asks for, as a whole; NaN unknown; None: of none of them.
+    """
+
+    name: str
+    ids: tuple[str, ...]
+    submit: Floats
+    eligible: Floats
+    gpus: Ints
+    queue: Ints
+    user: Ints
+    time_limit: Floats
+    gpu_type: Ints
+    app: Ints
+    depends: Ints
+    segment_start: Ints
+    segment_s: Floats
+    segment_fails: NDArray[np.bool_]
+    recorded_start: Floats
+    piece_start: Ints
+    piece_server: Ints
+    piece_gpus: Ints
+    state: tuple[str, ...]
+    queues: tuple[str, ...]
+    users: tuple[str, ...]
+    gpu_types: tuple[str, ...]
+    origin: datetime | None = None
+    notes: tuple[str, ...] = ()
+    predicted: Floats | None = None
+    epochs: Floats | None = None
+    checkpoint_bytes: Floats | None = None
+    planned: Floats | None = None
+    cpus: Floats | None = None
+    mem_mb: Floats | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return len(self.ids)
+
+    @property
+    def true_run_time(self) -> Floats:
+        """Seconds of run time of each job, all segments together."""
+        return np.add.reduceat(self.segment_s, self.segment_start[:-1]) if self.size else np.zeros(0)
+
+    @property
+    def run_time(self) -> Floats:
+        """Seconds of run time as policies that order by it are told them: predicted where that was asked for."""
+        return self.true_run_time if self.predicted is None else self.predicted
+
+    @property
+    def planned_time(self) -> Floats:
+        """Seconds of run time of each job that policies plan with; NaN where it has no limit."""
+        return self.time_limit if self.planned is None else self.planned
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The servers to replay on.
+
+    Attributes:
+        name: where it came from, for headings.
+        servers: names.
+        gpus: GPUs of each.
+        rack: number of its rack in ``racks``; servers of one rack talk fast to each other.
+        gpu_type: number of its GPU type in the workload's ``gpu_types``; -1 unknown, which suits every job.
+        racks: names.
+        pool: true where the one "server" stands for GPUs whose places do not matter.
+        quota: GPUs of the quota of each queue of the workload; inf where it has none.
+        quota_source: ``configured``, ``inferred`` or ``none``.
+        queue_servers: for each queue of the workload the servers that its jobs may use, or None for all of them.
+        down: (k, 3) server number, second from which and second until which it is down (inf: for good).
+        notes: what was inferred or left out, with counts.
+        gpu_types: names of the GPU types: those of the workload, then those of servers only, which no job asks for;
+            empty where there are none but the workload's.
+        cpus: CPUs of each server; NaN unknown; None: of none of them.
+        mem_mb: MB of memory of each server; NaN unknown; None: of none of them.
+    """
+
+    name: str
+    servers: tuple[str, ...]
+    gpus: Ints
+    rack: Ints
+    gpu_type: Ints
+    racks: tuple[str, ...]
+    pool: bool
+    quota: Floats
+    quota_source: str = "none"
+    queue_servers: tuple[Ints | None, ...] = ()
+    down: Floats | None = None
+    notes: tuple[str, ...] = ()
+    gpu_types: tuple[str, ...] = ()
+    cpus: Floats | None = None
+    mem_mb: Floats | None = None
+
+    @property
+    def total_gpus(self) -> int:
+        """GPUs of all servers."""
+        return int(self.gpus.sum())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one policy did with a workload.
+
+    Attributes:
+        policy: its name.
+        params: its parameters, by name.
+        oracle: whether it was told true run times.
+        settings: what holds for all policies of a comparison (placement, speed model, overhead model, seed), by name.
+        jobs: one row a job, in the workload's order: ``job`` (name), ``queue``, ``user`` (names), ``gpus``,
+            ``submit_s``, ``eligible_s`` (when it came into the queue), ``start_s`` (first start), ``end_s``,
+            ``wait_s`` (from submission, all time not on GPUs; to the end of the replay where unfinished), ``jct_s``
+            (end - submit), ``run_s`` (time on GPUs), ``work_s`` (run time on the recorded placement), ``gpu_s``
+            (GPU-seconds held), ``overhead_gpu_s`` (held without progress: suspend, resume, gathering), ``lost_gpu_s``
+            (progress that was lost and done again), ``preemptions``, ``attempts``, ``servers`` (of the last attempt),
+            ``state``: finished | running | waiting | held | unplaceable | rejected; times that never came are null.
+        attempts: one row each time a gang held GPUs: ``job`` (number), ``attempt`` (0-based), ``start_s``, ``end_s``
+            (null: still held them at the end), ``end``: finished | failed | preempted | machine_down | migrated |
+            resized | lease | time_limit | running, ``gpus``, ``shared`` (on GPUs of another job, which counts them).
+        pieces: ``row`` (row of ``attempts``), ``server`` (number), ``gpus``; where CPUs and memory count, ``cpus`` and
+            ``mem_mb``, too.
+        decisions: the decision log in order: ``t_s``, ``decision``, ``job`` (name), ``gpus``, ``servers``, ``reason``.
+        end_s: the last instant of the replay.
+        wall_s: how long the simulation itself took.
+        instants: how many distinct instants it went through.
+    """
+
+    policy: str
+    params: dict[str, Any]
+    oracle: bool
+    settings: dict[str, str]
+    jobs: pl.DataFrame
+    attempts: pl.DataFrame
+    pieces: pl.DataFrame
+    decisions: pl.DataFrame
+    end_s: float
+    wall_s: float = 0.0
+    instants: int = 0
+    notes: tuple[str, ...] = field(default=())

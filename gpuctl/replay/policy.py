@@ -1,0 +1,210 @@
+"""What a policy is: a name, parameters, a source, and a program that the engine runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from gpuctl.core.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpuctl.replay.build import Settings
+    from gpuctl.replay.model import Cluster, Workload
+    from gpuctl.replay.state import State
+    from gpuctl.replay.view import View
+
+Value = float | str | bool | tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a policy.
+
+    Attributes:
+        name: as given with ``--param NAME=VALUE``.
+        default: its type is the parameter's type; a tuple is written ``3250,7200``.
+        text: what it does, its unit and its source.
+        choices: the words that it may be, where it is one of a few.
+        least: the least number allowed.
+    """
+
+    name: str
+    default: Value
+    text: str
+    choices: tuple[str, ...] = ()
+    least: float = 0.0
+
+    def read(self, text: str, policy: str) -> Value:
+        """The value that a text on the command line stands for.
+
+        Raises:
+            UsageError: it is none of the parameter's type.
+        """
+        expected = self._expected()
+        try:
+            value = self._parse(text)
+        except ValueError:
+            raise UsageError(f"{policy}: {self.name}={text}: expected {expected}") from None
+        return value
+
+    def _expected(self) -> str:
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if isinstance(self.default, bool):
+            return "true or false"
+        if isinstance(self.default, tuple):
+            return "numbers in ascending order, as 3250,7200"
+        return f"a number, at least {self.least:g}"
+
+    def _parse(self, text: str) -> Value:
+        if isinstance(self.default, bool):
+            if text not in {"true", "false"}:
+                raise ValueError
+            return text == "true"
+        if isinstance(self.default, str):
+            if self.choices and text not in self.choices:
+                raise ValueError
+            return text
+        if isinstance(self.default, tuple):
+            numbers = tuple(self._number(part) for part in text.split(",") if part)
+            if list(numbers) != sorted(set(numbers)):
+                raise ValueError
+            return numbers
+        return self._number(text)
+
+    def _number(self, text: str) -> float:
+        number = float(text)
+        if not math.isfinite(number) or number < self.least:
+            raise ValueError
+        return number
+
+
+def own_fault(error: Exception, path: str, what: str) -> InputError:
+    """An error that a user's own policy raised, with the line of their file that it came from."""
+    line = None
+    at = error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_code.co_filename == path:
+            line = at.tb_lineno
+        at = at.tb_next
+    return InputError(
+        f"{what}: {type(error).__name__}: {error}", path=path, line=line, hint="a fault of the policy, not of gpuctl"
+    )
+
+
+class Program(Protocol):
+    """A policy at work on one simulation."""
+
+    def advance(self, state: State, until: float, steps: int) -> int:
+        """Go on for so many instants; returns STEPPED, ENDED or GROW (see ``gpuctl.replay.state``)."""
+
+    def copy(self) -> Program:
+        """The same, with a memory of its own: for a fork of the simulation."""
+
+
+class Policy:
+    """A scheduling policy: subclasses give a name, what they are, and a program.
+
+    Attributes:
+        name: as given with ``--policy``.
+        title: what it does, one sentence.
+        source: where it is from.
+        oracle: whether it is told true run times.
+        predicts: whether predicted run times take the place of true ones where a workload has some.
+        preempts: whether it takes GPUs from running jobs.
+        plans: whether it plans ahead with time limits.
+        resources: whether it can be replayed where CPUs and memory count beside GPUs.
+        parameters: what can be set.
+    """
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    source: ClassVar[str] = ""
+    oracle: ClassVar[bool] = False
+    predicts: ClassVar[bool] = False
+    preempts: ClassVar[bool] = False
+    plans: ClassVar[bool] = False
+    resources: ClassVar[bool] = False
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+
+    def __init__(self, params: Mapping[str, str] | None = None) -> None:
+        known = {p.name: p for p in self.parameters}
+        self.params: dict[str, Any] = {p.name: p.default for p in self.parameters}
+        for name, text in (params or {}).items():
+            if name not in known:
+                there = ", ".join(known) or "none"
+                raise UsageError(f"{self.name} has no parameter {name!r}", hint=f"its parameters are: {there}")
+            self.params[name] = known[name].read(text, self.name)
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """What runs this policy on a new simulation."""
+        raise NotImplementedError
+
+
+class RankPolicy(Policy):
+    """A policy that gives every job a number once: waiting jobs start in ascending order, as fast as the built-in ones.
+
+    Attributes:
+        strict: the first job that does not fit keeps all others waiting; otherwise it is skipped.
+        placement: ``any`` | ``consolidate`` | ``spread`` | ``fill``.
+    """
+
+    resources: ClassVar[bool] = True
+    strict: ClassVar[bool] = False
+    placement: ClassVar[str] = "any"
+
+    def rank(self, jobs: Workload) -> Any:
+        """A number for each job, lower ones start first; ties go by row.
+
+        True run times (``segment_s``) may be used only where ``oracle`` is set.
+        """
+        raise NotImplementedError
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """See `Policy.program`."""
+        import numpy as np
+
+        from gpuctl.replay.listprogram import Order, list_program, placements
+        from gpuctl.replay.order_kernel import BY_RANK
+
+        del cluster
+        jobs = workload if self.oracle else replace(workload, segment_s=np.full_like(workload.segment_s, np.nan))
+        rank = np.asarray(self.rank(jobs), np.float64)
+        if rank.shape != (workload.size,) or np.isnan(rank).any():
+            raise InputError(
+                f"{self.name}: rank() must give one number for each of the {workload.size} jobs, and no NaN",
+                hint="a policy that uses run times (segment_s) must set oracle = True",
+            )
+        how = placements(workload, self.placement, settings.placement)
+        return list_program(Order(BY_RANK, rank, how, strict=self.strict), workload, state)
+
+
+class PythonPolicy(Policy):
+    """A policy written in Python that is asked at every instant at which something has happened and jobs wait.
+
+    Attributes:
+        always: ask it also while no job waits.
+        placement: where `View.start` puts gangs unless told otherwise.
+    """
+
+    always: ClassVar[bool] = False
+    placement: ClassVar[str] = "any"
+
+    def begin(self, view: View) -> None:
+        """Called once, before the first instant; for what the policy remembers."""
+
+    def decide(self, view: View) -> None:
+        """Look at the simulation and start, preempt or move jobs."""
+        raise NotImplementedError
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """See `Policy.program`."""
+        from gpuctl.replay.view import PLACEMENTS, PythonProgram, View
+
+        view = View(self, workload, cluster, state)
+        view._own = PLACEMENTS[settings.placement or self.placement]
+        self.begin(view)
+        return PythonProgram(self, view)

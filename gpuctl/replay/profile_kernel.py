@@ -1,0 +1,161 @@
+"""The compiled profile of what is free from now on: in all, on each server, and within each queue's limit.
+
+The profile is a step function of time, a row of numbers a step. Column 0 is the GPUs that are free in all; where
+places matter, a column for each server follows, and where quotas do, one for what each queue may still hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.replay.arrays import Bundle
+from gpuctl.trace.jit import inner
+
+
+class Profile(Bundle):
+    """Free GPUs over time.
+
+    Attributes:
+        n: [3]: first step, steps from there on, rows not in use.
+        t: when each step begins; the last one goes on for ever.
+        row: row of each step in `free`.
+        spare: rows not in use.
+        free: GPUs [rows, columns].
+    """
+
+    n: NDArray[np.int64]
+    t: NDArray[np.float64]
+    row: NDArray[np.int64]
+    spare: NDArray[np.int64]
+    free: NDArray[np.int64]
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "n": ("i8", 1),
+        "t": ("f8", 1),
+        "row": ("i8", 1),
+        "spare": ("i8", 1),
+        "free": ("i8", 2),
+    }
+
+
+def profile(jobs: int, columns: int) -> Profile:
+    """Room for the steps of so many jobs: each may add two."""
+    rows = 2 * jobs + 8
+    return Profile(
+        n=np.array([0, 1, rows - 1]),
+        t=np.full(2 * rows, -np.inf),
+        row=np.zeros(2 * rows, np.int64),
+        spare=np.append(np.arange(1, rows)[::-1], 0),
+        # not touched until used: what the system gives costs nothing before
+        free=np.zeros((rows, columns), np.int64),
+    )
+
+
+@inner
+def step_at(c, t):  # type: ignore[no-untyped-def]
+    """The step that holds at second `t`."""
+    a, b = c.n[0], c.n[0] + c.n[1] - 1
+    while a < b:
+        middle = (a + b + 1) >> 1
+        if c.t[middle] <= t:
+            a = middle
+        else:
+            b = middle - 1
+    return a
+
+
+@inner
+def forget(c, now):  # type: ignore[no-untyped-def]
+    """Let the profile begin now."""
+    k = step_at(c, now)
+    for i in range(c.n[0], k):
+        c.spare[c.n[2]] = c.row[i]
+        c.n[2] += 1
+    c.n[1] -= k - c.n[0]
+    c.n[0] = k
+    c.t[k] = now
+    if k > c.t.size // 2:
+        for i in range(c.n[1]):
+            c.t[i], c.row[i] = c.t[k + i], c.row[k + i]
+        c.n[0] = 0
+
+
+@inner
+def _cut(c, t):  # type: ignore[no-untyped-def]
+    """Let a step begin at `t`; returns which."""
+    k = step_at(c, t)
+    if c.t[k] >= t:
+        return k
+    for i in range(c.n[0] + c.n[1], k + 1, -1):
+        c.t[i], c.row[i] = c.t[i - 1], c.row[i - 1]
+    c.n[2] -= 1
+    row = c.spare[c.n[2]]
+    c.t[k + 1], c.row[k + 1] = t, row
+    old = c.row[k]
+    for column in range(c.free.shape[1]):
+        c.free[row, column] = c.free[old, column]
+    c.n[1] += 1
+    return k + 1
+
+
+@inner
+def _join(c, k):  # type: ignore[no-untyped-def]
+    """Drop a step that is as the one before it."""
+    if k <= c.n[0] or k >= c.n[0] + c.n[1]:
+        return
+    a, b = c.row[k - 1], c.row[k]
+    for column in range(c.free.shape[1]):
+        if c.free[a, column] != c.free[b, column]:
+            return
+    c.spare[c.n[2]] = b
+    c.n[2] += 1
+    c.n[1] -= 1
+    for i in range(k, c.n[0] + c.n[1]):
+        c.t[i], c.row[i] = c.t[i + 1], c.row[i + 1]
+
+
+@inner
+def span(c, begin, end):  # type: ignore[no-untyped-def]
+    """Cut the profile at both seconds; returns the steps between them, first and last + 1. `end` may be inf."""
+    first = _cut(c, begin)
+    last = c.n[0] + c.n[1] if end == np.inf else _cut(c, end)
+    return first, last
+
+
+@inner
+def joined(c, first, last):  # type: ignore[no-untyped-def]
+    """Undo cuts that turned out to divide nothing."""
+    _join(c, last)
+    _join(c, first)
+
+
+@inner
+def earliest(c, gpus, seconds, begin, before, own):  # type: ignore[no-untyped-def]
+    """The first second from `begin` on, and before `before`, from which so many GPUs are free in all for `seconds`.
+
+    From `own` on, where GPUs are the asker's already, they count as free. Returns `before` where there is none.
+    """
+    k = step_at(c, begin)
+    end = c.n[0] + c.n[1]
+    at = begin
+    while at < before:
+        # the end of what must be free, and the first step in it that is too full
+        until = min(at + seconds, own)
+        bad = -1
+        while k < end and c.t[k] < until:
+            if c.free[c.row[k], 0] < gpus:
+                bad = k
+            k += 1
+            if bad >= 0:
+                break
+        if bad < 0:
+            return at
+        while k < end and c.free[c.row[k], 0] < gpus and c.t[k] < before:
+            k += 1
+        if k == end:
+            return before
+        at = c.t[k]
+    return before

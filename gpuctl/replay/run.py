@@ -1,0 +1,440 @@
+"""Replays a workload under several policies, in this process or in several, and keeps what is done after a Ctrl-C."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import wait
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.errors import GpuctlError, InputError, UsageError
+from gpuctl.replay import list_kernel, view_kernel
+from gpuctl.replay.build import Settings
+from gpuctl.replay.check import check, unplaceable
+from gpuctl.replay.overhead import overhead
+from gpuctl.replay.policies import find
+from gpuctl.replay.policy import PythonPolicy
+from gpuctl.replay.rates import rates
+from gpuctl.replay.resources import GPUS_ONLY
+from gpuctl.replay.simulation import Simulation
+from gpuctl.replay.whatif import take
+from gpuctl.trace.jit import is_compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
+    from types import FrameType, TracebackType
+
+    from gpuctl.replay.model import Cluster, Ints, Outcome, Workload
+    from gpuctl.replay.policy import Policy
+
+    Progress = Callable[[Sequence[int], int], None]
+    """Told how many jobs have ended under each policy, in the order asked for, of how many."""
+
+FEW_JOBS = 2000
+"""With fewer jobs starting a process takes longer than a replay: one process, unless told otherwise."""
+
+TOO_LARGE = "the servers that it may use have fewer GPUs than it asks for"
+"""Reason of jobs that are not run, in the decision log."""
+
+
+class ReplayInterrupted(KeyboardInterrupt):
+    """Ctrl-C; what was done until then is kept.
+
+    Args:
+        outcomes: of the policies that were done, in the order asked for.
+        missing: the other policies.
+    """
+
+    def __init__(self, outcomes: list[Outcome], missing: list[str]) -> None:
+        super().__init__("interrupted")
+        self.outcomes = outcomes
+        self.missing = missing
+
+
+class _CtrlC:
+    """Answers Ctrl-C while policies run: once, though Polars may raise it beside Python, and not while it is held.
+
+    Attributes:
+        over: it was answered; what comes after that is swallowed.
+    """
+
+    def __init__(self) -> None:
+        self.over = False
+        self._held = False
+        self._kept: list[tuple[int, FrameType | None]] = []
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        # only the main thread may say what a signal does, and where it is ignored it stays so
+        before = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is threading.main_thread() and callable(before):
+            self._before = before
+            signal.signal(signal.SIGINT, self._answer)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Ctrl-C waits for the end of this, and does not reach processes that are started meanwhile."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        self._held = True
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            self._held = False
+        if self._kept:
+            self._answer(*self._kept.pop())
+
+    def _answer(self, number: int, frame: FrameType | None) -> None:
+        if self._held:
+            self._kept.append((number, frame))
+        elif not self.over:
+            self._before(number, frame)
+
+
+@dataclass(frozen=True)
+class Models:
+    """What holds for every policy of a comparison, as names: see `gpuctl.replay.build.Settings`."""
+
+    rates: str = "recorded"
+    overhead: str = "none"
+    placement: str | None = None
+    limits: bool = False
+    seed: int = 0
+    mode: str | None = None
+    resources: tuple[str, ...] = GPUS_ONLY
+
+    def settings(self, workload: Workload, cluster: Cluster) -> Settings:
+        """The models with the numbers of each job."""
+        return Settings(
+            rates=rates(self.rates, workload, cluster),
+            overhead=overhead(self.overhead, workload, cluster),
+            placement=self.placement,
+            limits=self.limits,
+            seed=self.seed,
+            mode=self.mode,
+            resources=self.resources,
+        )
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What all processes are given."""
+
+    workload: Workload
+    cluster: Cluster
+    models: Models
+    policies: tuple[tuple[str, dict[str, str]], ...]
+
+    def simulation(self, number: int) -> Simulation:
+        """The replay of one of the policies, before its first instant."""
+        name, params = self.policies[number]
+        models = self.models.settings(self.workload, self.cluster)
+        return Simulation(self.workload, self.cluster, find(name)(params), models)
+
+
+def replay(
+    workload: Workload,
+    cluster: Cluster,
+    names: Sequence[tuple[str, dict[str, str]]],
+    *,
+    rates: str = "recorded",
+    overhead: str = "none",
+    placement: str | None = None,
+    limits: bool = False,
+    seed: int = 0,
+    mode: str | None = None,
+    resources: tuple[str, ...] = GPUS_ONLY,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    skip_unplaceable: bool = False,
+    tell: Callable[[str], None] | None = None,
+) -> list[Outcome]:
+    """Replay a workload under some policies. The result does not depend on the number of processes.
+
+    Args:
+        workload: the jobs.
+        cluster: the servers.
+        names: policies, each with its parameters as texts.
+        rates: speed model, see `gpuctl.replay.rates`.
+        overhead: overhead model, see `gpuctl.replay.overhead`.
+        placement: any | consolidate | spread for every policy; None: each policy's own.
+        limits: end jobs at their time limits.
+        seed: of policies that draw lots.
+        mode: how every policy preempts: now | epoch | abort; None: each policy's own way.
+        resources: what jobs ask for and servers have, see `gpuctl.replay.resources`.
+        processes: at most so many at a time; None: one for each policy, up to the processors there are, and a single
+            one for fewer than `FEW_JOBS` jobs. With one everything runs in this process.
+        progress: called from time to time.
+        skip_unplaceable: do not run jobs that fit on no servers that they may use; they are in the outcomes as
+            ``unplaceable``. Else such jobs are an error.
+        tell: called with a line for the user: that code is being compiled, that a policy is done.
+
+    Returns:
+        one outcome a policy, in the order of `names`.
+
+    Raises:
+        InputError: jobs or servers cannot be replayed; nothing was run.
+        UsageError: no such policy, parameter or model; nothing was run.
+        ReplayInterrupted: Ctrl-C.
+    """
+    models = Models(rates, overhead, placement, limits, seed, mode, resources)
+    kept = _kept(workload, cluster, resources) if skip_unplaceable else None
+    run = workload if kept is None else take(workload, kept)
+    check(run, cluster, resources)
+    task = _Task(run, cluster, models, tuple((name, dict(params)) for name, params in names))
+    # what is wrong with names and parameters, and with jobs for a policy, is found before the first one runs
+    models.settings(run, cluster)
+    unlimited = _check_limits(run, task.policies)
+    known = np.flatnonzero(np.isfinite(run.recorded_start[run.segment_start[:-1]]))
+    one = dataclasses.replace(task, workload=take(run, known[:1] if known.size else np.zeros(1, np.int64)))
+    for number, (name, params) in enumerate(task.policies):
+        if not isinstance(find(name)(params), PythonPolicy):
+            one.simulation(number)
+    count = min(len(task.policies), processes or (_processors() if run.size >= FEW_JOBS else 1))
+    say = tell or (lambda _text: None)
+    done: dict[int, Outcome] = {}
+    with _CtrlC() as ctrl_c:
+        try:
+            _compile(one, say)
+            for number, outcome in _here(task, progress) if count <= 1 else _apart(task, count, progress, ctrl_c):
+                whole = outcome if kept is None else _whole(outcome, workload, kept)
+                mine = unlimited if find(task.policies[number][0]).plans else ()
+                done[number] = dataclasses.replace(whole, notes=(*whole.notes, *mine))
+                say(f"{task.policies[number][0]}: {run.size:,} jobs replayed in {outcome.wall_s:.2g} s")
+        except KeyboardInterrupt:
+            ctrl_c.over = True
+            missing = [name for number, (name, _) in enumerate(task.policies) if number not in done]
+            raise ReplayInterrupted([done[number] for number in sorted(done)], missing) from None
+    return [done[number] for number in range(len(task.policies))]
+
+
+def _check_limits(workload: Workload, policies: Sequence[tuple[str, dict[str, str]]]) -> tuple[str, ...]:
+    """See that policies that plan with time limits have some; a note where some jobs have none."""
+    plans = [name for name, _ in policies if find(name).plans]
+    left = int(np.isnan(workload.planned_time).sum())
+    if not plans or not left:
+        return ()
+    if left == workload.size:
+        raise UsageError(
+            f"{plans[0]} plans with time limits, and no job of {workload.name} has one",
+            hint="say what to take for them: --limits-from steps (guesses from true run times), true, or a CSV of "
+            "gpuctl predict runtime",
+        )
+    return (f"{left:,} of {workload.size:,} jobs have no time limit; they are planned for as parameter unlimited says",)
+
+
+def _kept(workload: Workload, cluster: Cluster, resources: tuple[str, ...]) -> Ints | None:
+    """The jobs that can be placed; None where all can."""
+    large = unplaceable(workload, cluster, resources)
+    if not large.size:
+        return None
+    if large.size == workload.size:
+        raise InputError(f"{workload.name}: no job fits on the servers of {cluster.name} that it may use")
+    return np.setdiff1d(np.arange(workload.size), large)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _compile(task: _Task, tell: Callable[[str], None]) -> None:
+    """Compile before the processes start, so that it is done once, where an earlier run has not left compiled code.
+
+    Args:
+        task: one job.
+        tell: called where it is necessary.
+    """
+    kinds = [find(name) for name, _ in task.policies]
+    new = [number for number, kind in enumerate(kinds) if not all(map(_is_current, _entries(kind)))]
+    if not new:
+        return
+    tell("compiling the simulator (once, takes up to half a minute)")
+    # a compiler makes millions of small objects, none of them garbage: looking for some takes a fifth of its time
+    gc.disable()
+    try:
+        for number in new:
+            # what a user's own code does is not done twice
+            if not issubclass(kinds[number], PythonPolicy):
+                task.simulation(number).run()
+    finally:
+        gc.enable()
+
+
+def _entries(kind: type[Policy]) -> list[Any]:
+    """The functions by which a policy enters compiled code."""
+    if issubclass(kind, PythonPolicy):
+        return [view_kernel.next_decision]
+    around = vars(sys.modules.get(kind.__module__, list_kernel)).values()
+    kernels = [m for m in around if isinstance(m, ModuleType) and m.__name__.endswith("_kernel") and hasattr(m, "run")]
+    return [kernel.run for kernel in kernels] or [list_kernel.run]
+
+
+def _is_current(function: Any) -> bool:
+    """Whether code compiled from today's sources lies in the cache: what is older than any of them is not loaded."""
+    if not hasattr(function, "stats") or function.stats.cache_path is None:
+        return True
+    if not is_compiled(function):
+        return False
+    folder = Path(__file__).parent
+    sources = [*folder.glob("*_kernel.py"), folder / "arrays.py", folder / "state.py"]
+    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}-*.nbi"
+    indexes = Path(function.stats.cache_path).glob(name)
+    return max(file.stat().st_mtime for file in indexes) >= max(file.stat().st_mtime for file in sources)
+
+
+def _here(task: _Task, progress: Progress | None) -> Iterator[tuple[int, Outcome]]:
+    """One policy after the other, in this process."""
+    ended = [0] * len(task.policies)
+    for number in range(len(task.policies)):
+
+        def at(jobs: int, size: int, number: int = number) -> None:
+            ended[number] = jobs
+            if progress is not None:
+                progress(ended, size)
+
+        simulation = task.simulation(number)
+        simulation.run(at)
+        at(task.workload.size, task.workload.size)
+        yield number, simulation.outcome()
+
+
+def _apart(task: _Task, processes: int, progress: Progress | None, ctrl_c: _CtrlC) -> Iterator[tuple[int, Outcome]]:
+    """Each policy in a process of its own, so many at a time; outcomes as they come."""
+    context = get_context("spawn")
+    # it would let SIGINT through again while the first process starts
+    resource_tracker.ensure_running()
+    left = list(range(len(task.policies)))[::-1]
+    running: dict[Connection, tuple[int, SpawnProcess]] = {}
+    ended = [0] * len(task.policies)
+    try:
+        while left or running:
+            while left and len(running) < processes:
+                number = left.pop()
+                ours, theirs = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(theirs, task, number), daemon=True)
+                running[ours] = (number, process)
+                with ctrl_c.held():
+                    process.start()
+                theirs.close()
+            ready = wait(list(running))
+            for ours in [each for each in running if each in ready]:
+                number, process = running[ours]
+                kind, value = _received(ours)
+                if kind == "progress":
+                    ended[number] = value
+                elif kind == "outcome":
+                    ended[number] = task.workload.size
+                    del running[ours]
+                    process.join()
+                    yield number, value
+                else:
+                    raise _failure(task.policies[number][0], value, process)
+                if progress is not None:
+                    progress(ended, task.workload.size)
+    finally:
+        for _, process in running.values():
+            if process.pid is not None:
+                process.kill()
+        for _, process in running.values():
+            if process.pid is not None:
+                process.join()
+
+
+def _received(connection: Connection) -> tuple[str, Any]:
+    try:
+        message: tuple[str, Any] = connection.recv()
+    except EOFError:
+        return "gone", None
+    return message
+
+
+def _failure(policy: str, error: Exception | None, process: SpawnProcess) -> Exception:
+    if error is not None:
+        return error
+    process.join()
+    why = f"signal {-process.exitcode}" if process.exitcode and process.exitcode < 0 else f"exit {process.exitcode}"
+    hint = "too little memory? Replay fewer policies at a time with --jobs 1"
+    return InputError(f"the process that replayed {policy} was ended from outside ({why})", hint=hint)
+
+
+def _work(connection: Connection, task: _Task, number: int) -> None:
+    """What a process does: one replay. Sends ``progress``, and at the end ``outcome`` or ``error``."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        simulation = task.simulation(number)
+        simulation.run(lambda ended, _size: connection.send(("progress", ended)))
+        connection.send(("outcome", simulation.outcome()))
+    except BrokenPipeError:
+        # whoever asked is gone
+        return
+    except GpuctlError as error:
+        connection.send(("error", error))
+    except Exception as error:
+        import traceback
+
+        told = RuntimeError(f"{task.policies[number][0]}: {type(error).__name__}: {error}")
+        told.add_note("".join(traceback.format_exception(error)))
+        connection.send(("error", told))
+
+
+def _whole(outcome: Outcome, workload: Workload, kept: Ints) -> Outcome:
+    """Put the jobs that were not run into an outcome, so that it has a row for each job of the workload."""
+    rest = np.setdiff1d(np.arange(workload.size), kept)
+    names, users = (np.array([*texts, ""], object) for texts in (workload.queues, workload.users))
+    submit = workload.submit[rest]
+    total = np.add.reduceat(workload.segment_s, workload.segment_start[:-1])
+    zero, none = pl.lit(0), pl.lit(None)
+    schema = outcome.jobs.schema
+    given = {
+        "job": [workload.ids[job] for job in rest.tolist()],
+        "queue": names[workload.queue[rest]].tolist(),
+        "user": users[workload.user[rest]].tolist(),
+        "gpus": workload.gpus[rest],
+        "submit_s": submit,
+        "eligible_s": workload.eligible[rest],
+        "wait_s": np.maximum(outcome.end_s - submit, 0.0),
+        "work_s": total[rest],
+        "state": ["unplaceable"] * rest.size,
+    }
+    absent = {"start_s", "end_s", "jct_s"}
+    left = pl.DataFrame(given).select(
+        (pl.col(name) if name in given else none if name in absent else zero).cast(kind).alias(name)
+        for name, kind in schema.items()
+    )
+    order = np.argsort(np.concatenate([kept, rest]), kind="stable")
+    refused = pl.DataFrame(
+        {"t_s": submit, "decision": "reject", "job": given["job"], "gpus": workload.gpus[rest], "reason": TOO_LARGE}
+    )
+    log = outcome.decisions
+    refused = refused.select(
+        (pl.col(name) if name in refused.columns else none if kind == pl.String else zero).cast(kind).alias(name)
+        for name, kind in log.schema.items()
+    )
+    return dataclasses.replace(
+        outcome,
+        jobs=pl.concat([outcome.jobs, left])[order],
+        attempts=outcome.attempts.with_columns(pl.Series("job", kept, pl.Int64).gather(outcome.attempts["job"])),
+        decisions=pl.concat([refused, log]).sort("t_s", maintain_order=True),
+        notes=(*outcome.notes, f"{rest.size:,} jobs were not run: {TOO_LARGE}"),
+    )

@@ -1,0 +1,124 @@
+"""Numbers, times and trackable resources as Slurm's configuration writes them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from gpuctl.core.errors import InputError
+
+_WHOLE = re.compile(r"[0-9]{1,10}")
+_TIME = re.compile(r"(?:(\d{1,7})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
+_AMOUNT = re.compile(r"(-?[\d.]+)([KMGTP]?)B?", re.IGNORECASE)
+_UNITS = "KMGTP"
+_IN_MIB = ("mem", "bb/")
+"""Resources that Slurm counts in MiB; all others are counted one by one."""
+_NO_LIMIT = frozenset({"infinite", "unlimited", "-1"})
+
+
+def whole(name: str, text: str) -> int:
+    """A whole number of at most 32 bits.
+
+    Raises:
+        InputError: it is none, or negative, or larger.
+    """
+    if not _WHOLE.fullmatch(text.strip()) or int(text) >= 2**32:
+        raise InputError(f"{name}={text[:60]}: expected a whole number up to 4294967295")
+    return int(text)
+
+
+def number(name: str, text: str) -> float:
+    """A finite number.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise InputError(f"{name}={text[:60]}: expected a number")
+    return found
+
+
+def minutes(name: str, text: str) -> float | None:
+    """A time in minutes: ``min``, ``min:s``, ``h:min:s``, ``d-h``, ``d-h:min``, ``d-h:min:s``; None for no limit.
+
+    Seconds are rounded up to a minute, as Slurm does.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    if text.strip().lower() in _NO_LIMIT:
+        return None
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        raise InputError(f"{name}={text}: expected a time such as 30, 4:00:00 or 7-0")
+    days, *rest = (int(part) if part else None for part in found.groups())
+    parts = [part for part in rest if part is not None]
+    if days is not None:
+        hours, mins, secs = [*parts, 0, 0][:3]
+        return days * 1440.0 + hours * 60 + mins + -(-secs // 60)
+    if len(parts) == 1:
+        return float(parts[0])
+    hours, mins, secs = [0, *parts][-3:]
+    return hours * 60.0 + mins + -(-secs // 60)
+
+
+def seconds(name: str, text: str) -> float:
+    """A time in seconds; it is written as `minutes` says, and has an end.
+
+    Raises:
+        InputError: it is none, or unlimited.
+    """
+    found = minutes(name, text)
+    if found is None:
+        raise InputError(f"{name}={text}: expected a time, not a time without end")
+    return found * 60.0
+
+
+def tres_weights(name: str, text: str) -> dict[str, float]:
+    """Weights of resources, ``CPU=1.0,Mem=0.25G,GRES/gpu=2.0``, a unit of each; names in lower case.
+
+    The unit of memory is MiB: a weight of 0.25G is 0.25 a GiB. Other resources' units are 1 (K stands for 1 024).
+
+    Raises:
+        InputError: a weight cannot be read, or its suffix is below the resource's own unit.
+    """
+    found = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        resource, _, weight = item.partition("=")
+        amount = _AMOUNT.fullmatch(weight.strip())
+        if amount is None:
+            raise InputError(f"{name}: {item}: expected RESOURCE=WEIGHT, the weight a number with K, M, G, T or P")
+        resource = resource.strip().lower()
+        found[resource] = number(name, amount[1]) / _unit(name, resource, amount[2].upper())
+    return found
+
+
+def _unit(name: str, resource: str, suffix: str) -> float:
+    if not suffix:
+        return 1.0
+    power = _UNITS.index(suffix) - (_UNITS.index("M") if resource.startswith(_IN_MIB) else -1)
+    if power < 0:
+        raise InputError(f"{name}: {resource} is counted in MiB: a weight takes M, G, T or P")
+    return float(1024**power)
+
+
+def tres_amounts(text: str) -> dict[str, float]:
+    """Amounts of resources, ``cpu=192,mem=1500000M,node=4,gres/gpu=24``; memory in MiB.
+
+    Raises:
+        InputError: an amount cannot be read.
+    """
+    found = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        resource, _, value = item.partition("=")
+        amount = _AMOUNT.fullmatch(value)
+        if amount is None:
+            raise InputError(f"TRES: {item}: expected RESOURCE=AMOUNT")
+        resource, suffix = resource.lower(), amount[2].upper()
+        power = _UNITS.index(suffix) - (_UNITS.index("M") if resource.startswith(_IN_MIB) else -1) if suffix else 0
+        found[resource] = number("TRES", amount[1]) * 1024.0**power
+    return found

@@ -1,0 +1,411 @@
+"""What a policy written in Python sees of a simulation, and what it may do.
+
+Jobs, servers, queues and users are numbers. Decisions take effect at once and are checked by the engine: one that
+cannot be carried out changes nothing and returns false.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.core.errors import GpuctlError, InputError
+from gpuctl.replay import view_kernel as vk
+from gpuctl.replay.order_kernel import REASONS
+from gpuctl.replay.policy import own_fault
+from gpuctl.replay.state import (
+    ANY,
+    CONSOLIDATE,
+    E_FINISHED,
+    E_JOB_TIMER,
+    E_LEASE,
+    E_QUEUED,
+    E_ROUND,
+    E_SERVER_DOWN,
+    E_SERVER_UP,
+    E_TIMER,
+    FEWEST,
+    FILL,
+    MODES,
+    NAMED_TIMERS,
+    RACK,
+    RUNNING,
+    SPREAD,
+    STEPPED,
+    WAITING,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpuctl.replay.model import Cluster, Workload
+    from gpuctl.replay.policy import PythonPolicy
+    from gpuctl.replay.state import State
+
+PLACEMENTS = {"any": ANY, "consolidate": CONSOLIDATE, "spread": SPREAD, "fill": FILL, "rack": RACK, "fewest": FEWEST}
+EVENTS = {
+    E_QUEUED: "queued",
+    E_FINISHED: "finished",
+    E_SERVER_DOWN: "server_down",
+    E_SERVER_UP: "server_up",
+    E_LEASE: "lease",
+    E_JOB_TIMER: "wake",
+    E_TIMER: "timer",
+    E_ROUND: "again",
+}
+
+
+class Waiting:
+    """The waiting jobs in the order in which they were queued; jobs may start while one goes through them."""
+
+    def __init__(self, size: int) -> None:
+        self._after = [-1] * (size + 1)
+        self._before = [-1] * (size + 1)
+        self._end = size
+        self._after[size] = self._before[size] = size
+        self._count = 0
+
+    def __iter__(self) -> Iterator[int]:
+        after, end = self._after, self._end
+        at = after[end]
+        while at != end:
+            following = after[at]
+            yield at
+            # the job that was yielded may be gone, and the one after it, too
+            at = following if self._before[following] >= 0 else after[end]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, job: int) -> bool:
+        return self._before[job] >= 0
+
+    def add(self, job: int) -> None:
+        """Put a job at the end."""
+        if self._before[job] >= 0:
+            return
+        last = self._before[self._end]
+        self._after[last] = job
+        self._before[job] = last
+        self._after[job] = self._end
+        self._before[self._end] = job
+        self._count += 1
+
+    def remove(self, job: int) -> None:
+        """Take a job out."""
+        before, after = self._before[job], self._after[job]
+        if before < 0:
+            return
+        self._after[before] = after
+        self._before[after] = before
+        self._before[job] = -1
+        self._count -= 1
+
+
+class View:
+    """A simulation as a policy sees it.
+
+    Attributes:
+        now: seconds.
+        free: free GPUs of all servers.
+        waiting: jobs in the queue, the one that was queued first ahead.
+        gpus, submit, limit, queue, user: of each job: gang size, seconds, seconds asked for (inf: none), numbers.
+        servers: GPUs of each server.
+        quota: GPUs of the quota of each queue (inf: none).
+    """
+
+    def __init__(self, policy: PythonPolicy, workload: Workload, cluster: Cluster, state: State) -> None:
+        self.now = 0.0
+        self.free = int(state.g.free[0])
+        self.waiting = Waiting(workload.size)
+        self.gpus: list[int] = workload.gpus.tolist()
+        self.submit: list[float] = workload.submit.tolist()
+        self.limit: list[float] = state.jobs.limit.tolist()
+        self.queue: list[int] = workload.queue.tolist()
+        self.user: list[int] = workload.user.tolist()
+        self.servers: list[int] = cluster.gpus.tolist()
+        self.quota: list[float] = cluster.quota.tolist()
+        self.reasons: list[str] = []
+        self._codes: dict[str, int] = {"": 0}
+        self._policy = policy
+        self._left = 0
+        self._work = workload.segment_s, workload.segment_start
+        self._own = PLACEMENTS["any"]
+        self._bind(state)
+
+    # ---- looking
+
+    @property
+    def events(self) -> list[tuple[str, int]]:
+        """What has happened at this instant: (what, number of the job, server or timer).
+
+        What is queued, finished, server_down, server_up, lease (it has run out), wake (the job's timer), timer, or
+        again (jobs have lost their leases, and their GPUs are free).
+        """
+        count = int(self._state.g.events[0])
+        kinds, whos = self._state.events.kind[:count].tolist(), self._state.events.who[:count].tolist()
+        return [(EVENTS[kind], who) for kind, who in zip(kinds, whos, strict=True)]
+
+    @property
+    def running(self) -> list[int]:
+        """Jobs that run, by number."""
+        found: list[int] = (self._state.jobs.state == RUNNING).nonzero()[0].tolist()
+        return found
+
+    def state(self, job: int) -> str:
+        """Waiting, running or other."""
+        code = int(self._state.jobs.state[job])
+        return {WAITING: "waiting", RUNNING: "running"}.get(code, "other")
+
+    def attained(self, job: int) -> float:
+        """GPU-seconds that the job has had so far."""
+        return float(vk.up_to_now(self._address, job)[2])
+
+    def ran(self, job: int) -> float:
+        """Seconds that the job has been on GPUs so far."""
+        return float(vk.up_to_now(self._address, job)[3])
+
+    def held(self, job: int) -> int:
+        """GPUs that the job holds now."""
+        return int(self._state.jobs.held[job])
+
+    def placement(self, job: int) -> dict[int, int]:
+        """GPUs that the job holds on each server."""
+        s = self._state
+        if s.jobs.held[job] == 0:
+            return {}
+        row = s.attempts[s.jobs.row[job]]
+        pieces = s.pieces[row.first : row.first + row.pieces]
+        return dict(zip(pieces.server.tolist(), pieces.gpus.tolist(), strict=True))
+
+    def free_on(self, server: int) -> int:
+        """Free GPUs of a server; 0 where it is down."""
+        place = self._state.servers[server]
+        return int(place.free) if place.up else 0
+
+    def queue_used(self, queue: int) -> int:
+        """GPUs that the jobs of a queue hold."""
+        return int(self._state.queue_used[queue])
+
+    def remaining(self, job: int) -> float:
+        """Seconds of work that the job has before it.
+
+        Raises:
+            InputError: the policy does not declare ``oracle``.
+        """
+        self._may_know()
+        done, work, _, _ = vk.up_to_now(self._address, job)
+        seconds, first = self._work
+        later = float(seconds[int(self._state.jobs.segment[job]) + 1 : first[job + 1]].sum())
+        return float(work - done) + later
+
+    def duration(self, job: int) -> float:
+        """Seconds of work that the job has in all.
+
+        Raises:
+            InputError: the policy does not declare ``oracle``.
+        """
+        self._may_know()
+        seconds, first = self._work
+        return float(seconds[first[job] : first[job + 1]].sum())
+
+    # ---- deciding
+
+    def start(
+        self, job: int, reason: str = "", *, placement: str | None = None, servers: Mapping[int, int] | None = None
+    ) -> bool:
+        """Start a waiting job: where it fits, or on so many GPUs of the servers named. False where that cannot be."""
+        self._decide()
+        code = self._code(reason)
+        if servers is not None:
+            done = self._choose(job, servers) and bool(vk.start_chosen(self._address, job, code))
+            self.free = int(self._g_free[0])
+        else:
+            free = int(vk.start(self._address, job, self._how(placement), code))
+            done = free >= 0
+            if done:
+                self.free = free
+        if done:
+            self.waiting.remove(job)
+        return done
+
+    def preempt(self, job: int, reason: str = "", *, mode: str = "now") -> bool:
+        """Take a running job's GPUs: ``now`` after a checkpoint, at the end of its ``epoch``, or ``abort`` it.
+
+        Returns:
+            Whether its GPUs are free now; otherwise the job is in ``events`` as queued once they are.
+        """
+        self._decide()
+        free = bool(vk.stop_job(self._address, job, MODES[mode], self._code(reason)) == 1)
+        if free:
+            self.waiting.add(job)
+            self.free = int(self._g_free[0])
+        return free
+
+    def resize(
+        self, job: int, gpus: int | Mapping[int, int], reason: str = "", *, placement: str | None = None
+    ) -> bool:
+        """Let a running job go on with more or fewer GPUs."""
+        return self._move(job, gpus, reason, placement, other_size=True)
+
+    def migrate(self, job: int, servers: Mapping[int, int] | None = None, reason: str = "", *,
+                placement: str | None = None) -> bool:  # fmt: skip
+        """Let a running job go on elsewhere: on the servers named, or where it would be put now."""
+        return self._move(job, self.held(job) if servers is None else servers, reason, placement, other_size=False)
+
+    def share(self, job: int, host: int, reason: str = "", *, sliced: bool = False) -> bool:
+        """Start a waiting job on GPUs of a running one: packed beside it, or taking turns (``sliced``)."""
+        self._decide()
+        done = bool(vk.share_with(self._address, job, host, int(sliced), self._code(reason)))
+        if done:
+            self.waiting.remove(job)
+        return done
+
+    def lease(self, job: int, until: float, reason: str = "") -> bool:
+        """Grant a running job its GPUs until then; unless it is granted more at that instant, it loses them."""
+        self._decide()
+        return bool(vk.lease(self._address, job, until, self._code(reason)))
+
+    def reserve(self, job: int, at: float, servers: Mapping[int, int], reason: str = "") -> bool:
+        """Keep GPUs for a waiting job from then on: no job whose time limit reaches beyond `at` starts on them."""
+        self._decide()
+        code = self._code(reason)
+        done = all(vk.reserve(self._address, job, server, gpus, at, code) for server, gpus in servers.items())
+        if not done:
+            vk.unreserve(self._address, job)
+        return done
+
+    def loan(self, server: int, to_class: int, reason: str = "") -> bool:
+        """Lend a server that nobody uses to another class of servers (and so back)."""
+        self._decide()
+        done = bool(vk.loan(self._address, server, to_class, self._code(reason)))
+        self.free = int(self._g_free[0])
+        return done
+
+    def server_class(self, server: int) -> int:
+        """Number of the class that a server belongs to: servers of one class suit the same jobs."""
+        return int(self._state.servers.cls[server])
+
+    def wake(self, job: int, at: float) -> bool:
+        """Be asked again at that second because of the job (one such timer a job)."""
+        return bool(vk.wake(self._address, job, at))
+
+    def timer(self, at: float, number: int = 0) -> bool:
+        """Be asked again at that second; there are 64 timers by number."""
+        if not 0 <= number < NAMED_TIMERS:
+            raise InputError(f"{self._policy.name}: timer {number}: expected 0 to {NAMED_TIMERS - 1}")
+        return bool(vk.timer(self._address, number, at))
+
+    def reject(self, job: int, reason: str = "") -> bool:
+        """Take a waiting job out of the queue for good."""
+        self._decide()
+        done = bool(vk.refuse(self._address, job, self._code(reason)))
+        if done:
+            self.waiting.remove(job)
+        return done
+
+    # ---- inside
+
+    def _bind(self, state: State) -> None:
+        self._state = state
+        self._address = state.address
+        self._g_free = state.g.free
+        self._fresh = state.fresh
+
+    def _begin(self, now: float, fresh: int, free: int, jobs: int) -> None:
+        self.now, self.free = now, free
+        self._left = 3 * jobs + 32
+        if fresh:
+            for job in self._fresh[:fresh].tolist():
+                self.waiting.add(job)
+
+    def _decide(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise InputError(
+                f"{self._policy.name}: more decisions at second {self.now:g} than three for each job that waits or "
+                f"runs",
+                hint="does it start and preempt the same jobs in turns?",
+            )
+
+    def _code(self, reason: str) -> int:
+        code = self._codes.get(reason)
+        if code is None:
+            if len(self.reasons) >= 10_000:
+                raise InputError(
+                    f"{self._policy.name}: more than 10 000 different reasons", hint="leave numbers out of reasons"
+                )
+            self.reasons.append(reason)
+            code = self._codes[reason] = len(REASONS) + len(self.reasons) - 1
+        return code
+
+    def _how(self, placement: str | None) -> int:
+        return self._own if placement is None else PLACEMENTS[placement]
+
+    def _choose(self, job: int, servers: Mapping[int, int]) -> bool:
+        vk.clear(self._address)
+        return all(vk.add(self._address, job, server, gpus) for server, gpus in servers.items())
+
+    def _move(
+        self, job: int, to: int | Mapping[int, int], reason: str, placement: str | None, *, other_size: bool
+    ) -> bool:
+        self._decide()
+        if isinstance(to, int):
+            ready = to > 0 and vk.find_for(self._address, job, to, self._how(placement))
+        else:
+            ready = self._choose(job, to)
+        done = bool(ready) and bool(vk.move_chosen(self._address, job, other_size, self._code(reason)))
+        self.free = int(self._g_free[0])
+        return done
+
+    def _may_know(self) -> None:
+        if not self._policy.oracle:
+            raise InputError(
+                f"{self._policy.name} asks for true run times without saying so",
+                hint="set oracle = True in the class; reports then say that it was told",
+            )
+
+
+class PythonProgram:
+    """Runs a policy written in Python on one simulation."""
+
+    def __init__(self, policy: PythonPolicy, view: View) -> None:
+        self._policy = policy
+        self._view = view
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons that it has given, after the engine's own."""
+        return tuple(self._view.reasons)
+
+    def advance(self, state: State, until: float, steps: int) -> int:
+        """Go on for so many instants at which the policy is asked."""
+        view, policy = self._view, self._policy
+        if view._state is not state:
+            view._bind(state)
+        address, always = state.address, policy.always
+        ask, decided, begin, decide = vk.next_decision, vk.decided, view._begin, policy.decide
+        for _ in range(steps):
+            status, now, fresh, free, jobs = ask(address, until, 1000, always)
+            if status != STEPPED:
+                return int(status)
+            if fresh >= 0:
+                begin(now, fresh, free, jobs)
+                try:
+                    decide(view)
+                except GpuctlError:
+                    raise
+                except Exception as error:
+                    path = type(policy).decide.__code__.co_filename
+                    raise own_fault(error, path, f"{policy.name} failed at second {now:g}") from error
+                decided(address)
+        return STEPPED
+
+    def copy(self) -> Any:
+        """The same with a memory of its own."""
+        twin = copy.copy(self._view)
+        for name in ("reasons", "_codes", "waiting"):
+            setattr(twin, name, copy.deepcopy(getattr(self._view, name)))
+        policy = copy.deepcopy(self._policy)
+        twin._policy = policy
+        return PythonProgram(policy, twin)

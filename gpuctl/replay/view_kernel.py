@@ -1,0 +1,340 @@
+"""The compiled calls behind a policy written in Python: one call a step, one a decision.
+
+Each takes the address of the simulation: numbers are handed over fast.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.replay.arrays import entry
+from gpuctl.replay.engine_kernel import (
+    end_leases,
+    grant,
+    job_timer,
+    migrate,
+    named_timer,
+    next_instant,
+    reject,
+    resize,
+    share,
+)
+from gpuctl.replay.job_kernel import launch, note, preempt
+from gpuctl.replay.placement_kernel import choose, find, hide, set_free, suits
+from gpuctl.replay.state import (
+    D_LOAN,
+    D_RESERVE,
+    E_QUEUED,
+    RUNNING,
+    STEPPED,
+    WAITING,
+    state_at,
+)
+from gpuctl.trace.jit import inner
+
+
+@inner
+def _news(s):  # type: ignore[no-untyped-def]
+    count = 0
+    for k in range(s.g[0].events):
+        if s.events[k].kind == E_QUEUED:
+            s.fresh[count] = s.events[k].who
+            count += 1
+    return count
+
+
+@entry
+def next_decision(address, until, steps, always):  # type: ignore[no-untyped-def]
+    """Go to the next instant at which the policy is to be asked: where jobs wait, or `always` at each.
+
+    Returns:
+        How it ended, the time, how many jobs are fresh (-1: not to be asked), free GPUs, jobs that wait or hold GPUs.
+    """
+    s = state_at(address)
+    g = s.g[0]
+    for _ in range(steps):
+        status = next_instant(s, until)
+        if status != STEPPED:
+            return status, g.now, 0, g.free, 0
+        if always or g.waiting > 0:
+            return STEPPED, g.now, _news(s), g.free, g.waiting + g.running
+        end_leases(s)
+        g.asked = 0
+    return STEPPED, g.now, -1, g.free, 0
+
+
+@entry
+def decided(address):  # type: ignore[no-untyped-def]
+    """The policy has been asked: end the leases that it has not renewed; where there are any, it is asked once more."""
+    s = state_at(address)
+    g = s.g[0]
+    end_leases(s)
+    g.asked = 0
+
+
+@inner
+def _within_limit(s, j, more):  # type: ignore[no-untyped-def]
+    """Whether the job's queue may hold so many more GPUs."""
+    queue = s.jobs[j].queue
+    return s.queue_used[queue] + more <= s.queue_limit[queue]
+
+
+@inner
+def _reserved(s, j):  # type: ignore[no-untyped-def]
+    """Keep servers' reserved GPUs from a job that would still hold them when they are wanted."""
+    g = s.g[0]
+    job = s.jobs[j]
+    for number in range(s.servers.size):
+        server = s.servers[number]
+        if server.kept_for >= 0 and server.kept_for != j and g.now + job.limit > server.kept_from:
+            hide(s, number, min(server.kept_gpus, server.free))
+
+
+@inner
+def _unreserved(s):  # type: ignore[no-untyped-def]
+    for number in range(s.servers.size):
+        if s.servers[number].hidden > 0:
+            hide(s, number, 0)
+
+
+@inner
+def _drop_reservation(s, j):  # type: ignore[no-untyped-def]
+    g = s.g[0]
+    for number in range(s.servers.size):
+        if s.servers[number].kept_for == j:
+            s.servers[number].kept_for = -1
+            g.kept -= 1
+
+
+@entry
+def start(address, j, how, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job where it fits. Returns the GPUs still free; -1 where it does not fit, or does not wait."""
+    s = state_at(address)
+    g = s.g[0]
+    if j < 0 or j >= s.jobs.size:
+        return -1
+    job = s.jobs[j]
+    if job.state != WAITING or g.free < job.gpus or not _within_limit(s, j, job.gpus):
+        return -1
+    if g.kept > 0:
+        _reserved(s, j)
+    found = find(s, job.mask, job.gpus, how)
+    if g.kept > 0:
+        _unreserved(s)
+        if found:
+            _drop_reservation(s, j)
+    if not found:
+        return -1
+    launch(s, j, reason)
+    return g.free
+
+
+@entry
+def clear(address):  # type: ignore[no-untyped-def]
+    """Begin a choice of one's own."""
+    state_at(address).g[0].chosen = 0
+
+
+@entry
+def add(address, j, server, gpus):  # type: ignore[no-untyped-def]
+    """Choose GPUs of a server for a job; false where it has not so many free, or does not suit the job.
+
+    GPUs that the job itself holds there count as free.
+    """
+    s = state_at(address)
+    if server < 0 or server >= s.servers.size or gpus < 1:
+        return False
+    place = s.servers[server]
+    job = s.jobs[j]
+    free = place.free
+    if job.state == RUNNING:
+        row = s.attempts[job.row]
+        for k in range(row.first, row.first + row.pieces):
+            if s.pieces[k].server == server:
+                free += s.pieces[k].gpus
+    for k in range(s.g[0].chosen):
+        if s.choice[k].server == server:
+            return False
+    kept = place.kept_for >= 0 and place.kept_for != j and s.g[0].now + job.limit > place.kept_from
+    if kept:
+        free -= place.kept_gpus
+    if free < gpus or not suits(s, server, job.mask):
+        return False
+    choose(s, server, gpus)
+    return True
+
+
+@inner
+def _chosen(s):  # type: ignore[no-untyped-def]
+    total = 0
+    for k in range(s.g[0].chosen):
+        total += s.choice[k].gpus
+    return total
+
+
+@entry
+def start_chosen(address, j, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on its choice; false unless that is the whole gang."""
+    s = state_at(address)
+    job = s.jobs[j]
+    if job.state != WAITING or _chosen(s) != job.gpus or not _within_limit(s, j, job.gpus):
+        return False
+    if s.g[0].kept > 0:
+        _drop_reservation(s, j)
+    launch(s, j, reason)
+    return True
+
+
+@entry
+def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
+    """Let a running job go on with its choice: as many GPUs as it has, or `other_size` more or fewer."""
+    s = state_at(address)
+    job = s.jobs[j]
+    total = _chosen(s)
+    sharing = job.state == RUNNING and (job.host >= 0 or job.guest >= 0)
+    if job.state != RUNNING or sharing or total == 0 or (total != job.held) != other_size:
+        return False
+    if not _within_limit(s, j, total - job.held):
+        return False
+    if other_size:
+        resize(s, j, reason)
+    else:
+        migrate(s, j, reason)
+    return True
+
+
+@entry
+def find_for(address, j, gpus, how):  # type: ignore[no-untyped-def]
+    """Choose places for a running job of so many GPUs, its own counted as free."""
+    s = state_at(address)
+    job = s.jobs[j]
+    if job.state != RUNNING:
+        return False
+    row = s.attempts[job.row]
+    for k in range(row.first, row.first + row.pieces):
+        set_free(s, s.pieces[k].server, s.servers[s.pieces[k].server].free + s.pieces[k].gpus)
+    found = find(s, job.mask, gpus, how)
+    for k in range(row.first, row.first + row.pieces):
+        set_free(s, s.pieces[k].server, s.servers[s.pieces[k].server].free - s.pieces[k].gpus)
+    return found
+
+
+@entry
+def stop_job(address, j, mode, reason):  # type: ignore[no-untyped-def]
+    """Preempt a running job. Returns -1 it does not run, 0 its GPUs come later, 1 they are free now."""
+    s = state_at(address)
+    if j < 0 or j >= s.jobs.size or s.jobs[j].state != RUNNING:
+        return -1
+    return 1 if preempt(s, j, mode, reason) else 0
+
+
+@entry
+def share_with(address, j, host, sliced, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on the GPUs of a running one; false where that cannot be."""
+    s = state_at(address)
+    job, owner = s.jobs[j], s.jobs[host]
+    if job.state != WAITING or owner.state != RUNNING or owner.host >= 0 or owner.held < job.gpus:
+        return False
+    if not _within_limit(s, j, job.gpus):
+        return False
+    if owner.sharers > 0 and owner.sliced != sliced:
+        return False
+    share(s, j, host, sliced, reason)
+    return True
+
+
+@entry
+def lease(address, j, until, reason):  # type: ignore[no-untyped-def]
+    """Give a running job its GPUs until then."""
+    s = state_at(address)
+    if s.jobs[j].state != RUNNING or not until > s.g[0].now:
+        return False
+    grant(s, j, until, reason)
+    return True
+
+
+@entry
+def wake(address, j, t):  # type: ignore[no-untyped-def]
+    """Ask the policy again at `t` because of this job."""
+    s = state_at(address)
+    if not t >= s.g[0].now:
+        return False
+    job_timer(s, j, t)
+    return True
+
+
+@entry
+def timer(address, number, t):  # type: ignore[no-untyped-def]
+    """Ask the policy again at `t`."""
+    s = state_at(address)
+    if not t >= s.g[0].now:
+        return False
+    named_timer(s, number, t)
+    return True
+
+
+@entry
+def refuse(address, j, reason):  # type: ignore[no-untyped-def]
+    """Take a waiting job out of the queue for good."""
+    s = state_at(address)
+    if s.jobs[j].state != WAITING:
+        return False
+    reject(s, j, reason)
+    return True
+
+
+@entry
+def loan(address, server, cls, reason):  # type: ignore[no-untyped-def]
+    """Let a server that nobody uses belong to another class of servers from now on."""
+    s = state_at(address)
+    g = s.g[0]
+    place = s.servers[server]
+    if place.up == 0 or place.free != place.cap or cls < 0 or cls >= s.class_free.size:
+        return False
+    set_free(s, server, 0)
+    # out of the index of its old class, into that of the new one
+    word, bit = server >> 6, np.uint64(1) << np.uint64(server & 63)
+    s.bits[place.cls, 0, word] &= ~bit
+    s.count[place.cls, 0] -= 1
+    place.cls = cls
+    s.bits[cls, 0, word] |= bit
+    s.count[cls, 0] += 1
+    s.class_cap[cls] = max(s.class_cap[cls], place.cap)
+    set_free(s, server, place.cap)
+    note(s, D_LOAN, -1, place.cap, server, reason)
+    return g.free >= 0
+
+
+@entry
+def reserve(address, j, server, gpus, t, reason):  # type: ignore[no-untyped-def]
+    """Keep GPUs of a server for a waiting job from `t` on: jobs that could run longer do not start on them."""
+    s = state_at(address)
+    g = s.g[0]
+    place = s.servers[server]
+    if s.jobs[j].state != WAITING or gpus < 1 or gpus > place.cap or (place.kept_for >= 0 and place.kept_for != j):
+        return False
+    if place.kept_for < 0:
+        g.kept += 1
+    place.kept_for, place.kept_gpus, place.kept_from = j, gpus, t
+    note(s, D_RESERVE, j, gpus, -1, reason)
+    return True
+
+
+@entry
+def unreserve(address, j):  # type: ignore[no-untyped-def]
+    """Give up all that is kept for a job."""
+    _drop_reservation(state_at(address), j)
+
+
+@entry
+def up_to_now(address, j):  # type: ignore[no-untyped-def]
+    """The job's progress, service and run time now: done and total work of the segment, GPU-seconds, seconds."""
+    s = state_at(address)
+    job = s.jobs[j]
+    now = s.g[0].now
+    done, attained, ran = job.done, job.attained, job.ran
+    if job.state == RUNNING:
+        done += max(0.0, now - job.last) * job.rate
+        attained += (now - job.seen) * job.held
+        ran += now - job.seen
+    return done, job.work, attained, ran

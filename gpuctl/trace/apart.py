@@ -1,0 +1,53 @@
+"""Runs what cannot be left half done, so that Ctrl-C ends it in a known state."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+_T = TypeVar("_T")
+
+
+def apart(work: Callable[[], _T], interrupt: Callable[[], None] | None = None) -> _T:
+    """Do `work` to its end, whatever signal comes meanwhile.
+
+    An exception that a signal raises inside DuckDB becomes an error of DuckDB's own, or leaves a statement running that
+    then holds the connection. Here the signal is noted instead, and raised when `work` has ended. DuckDB lets Python
+    look for signals between the pieces of a statement, so that `interrupt` reaches it. In other threads than the main
+    one, which get no signals, `work` is called as it is.
+
+    Args:
+        work: runs a statement.
+        interrupt: makes `work` end early, called while it runs; None where it must not.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed; `work` has ended.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    # one that is ignored stays so: a script that runs in the background makes its children deaf to Ctrl-C
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        return work()
+    pressed: list[tuple[int, FrameType | None]] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        pressed.append((number, frame))
+        if interrupt is not None:
+            interrupt()
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        found = work()
+    except BaseException:
+        # what the interruption made of it is no news
+        if not pressed:
+            raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        before(*pressed[0])
+    return found

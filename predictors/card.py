@@ -1,0 +1,341 @@
+"""A saved model: a folder of text, JSON and plain arrays, with a card that says what it is.
+
+Nothing in it is code, and loading it runs none: a folder may come from anyone. ``card.json`` names every file with its
+size and SHA-256; it cannot prove who made the folder, only that nothing was cut off, mixed up or changed by accident.
+Whoever reads the files must therefore still check what they say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.core.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+SCHEMA = 1
+"""Of card.json and the files beside it; raised when an older gpuctl could no longer read them."""
+
+CARD, PAGE = "card.json", "card.md"
+MOST_BYTES = 512 * 2**20
+"""Of one file."""
+MOST_CARD_BYTES = 4 * 2**20
+MOST_FILES = 64
+
+_NAME = re.compile(r"[a-z0-9_]{1,60}\.(txt|json|npy)")
+_NPY = b"\x93NUMPY\x01\x00"
+_NPY_HEAD = re.compile(
+    rb"\{'descr': '(?P<dtype><[iu][248]|<f[48]|[|][iu]1)', 'fortran_order': False, "
+    rb"'shape': \((?P<shape>[0-9]{1,12},|[0-9]{1,12}, "
+    rb"[0-9]{1,12})\), \} *\n"
+)
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_HINT = "name a folder that gpuctl train has written, whole"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A saved model, as found: files are what the card says, but what they say is yet to be checked.
+
+    Attributes:
+        path: of the folder.
+        card: what `save_folder` was told of the model, and ``kind``, ``gpuctl``, ``files``.
+        files: text of ``.txt``, value of ``.json``, array of ``.npy``, by name.
+    """
+
+    path: Path
+    card: dict[str, Any]
+    files: dict[str, Any]
+
+    def text(self, name: str) -> str:
+        """The text of a file.
+
+        Raises:
+            InputError: there is none.
+        """
+        found: str = self._file(name)
+        return found
+
+    def json(self, name: str) -> Any:
+        """The value of a JSON file.
+
+        Raises:
+            InputError: there is none.
+        """
+        return self._file(name)
+
+    def array(self, name: str, kind: str, dimensions: int = 1) -> NDArray[Any]:
+        """The numbers of a file.
+
+        Args:
+            name: of the file.
+            kind: of number as NumPy calls it: ``float64``, ``int64`` …
+            dimensions: how many.
+
+        Raises:
+            InputError: there is none, or it holds others.
+        """
+        found = self._file(name)
+        if str(found.dtype) != kind or found.ndim != dimensions:
+            raise InputError(
+                f"found {found.dtype} in {found.ndim} dimensions, expected {kind} in {dimensions}",
+                path=str(self.path / name),
+                hint=_HINT,
+            )
+        array: NDArray[Any] = found
+        return array
+
+    def _file(self, name: str) -> Any:
+        if name not in self.files:
+            raise InputError(f"names no file {name}", path=str(self.path / CARD), hint=_HINT)
+        return self.files[name]
+
+
+def check_place(path: Path) -> None:
+    """See that a model can be saved there, before any work is done.
+
+    Raises:
+        UsageError: something else is there, or it cannot be made.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise UsageError(f"{path}: a file or a link, expected a folder for a model", hint="name another place")
+    if path.is_dir() and any(path.iterdir()) and not (path / CARD).is_file():
+        raise UsageError(f"{path}: a folder with other files in it, no model", hint="name another place")
+    above = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: {above} may not be written to", hint="name another place")
+
+
+def save_folder(path: Path, kind: str, about: Mapping[str, Any], files: Mapping[str, Any]) -> None:
+    """Save a model; a model that is there is replaced, at the end and as a whole.
+
+    The same model gives the same bytes: nothing tells when or where it was saved.
+
+    Args:
+        path: of the folder.
+        kind: of model: ``runtime``, ``overhead`` …
+        about: what the card says: ``title`` and ``what`` (sentences), and more as text, numbers, lists, dicts (``{name:
+            value}``) and lists of dicts with the same keys (tables).
+        files: by name: a str for ``.txt``, a value for ``.json``, a NumPy array of numbers for ``.npy``.
+
+    Raises:
+        UsageError: something else is there, or it cannot be written to.
+    """
+    check_place(path)
+    contents = {name: _encoded(name, value) for name, value in sorted(files.items())}
+    listed = {name: {"bytes": len(data), "sha256": _sha256(data)} for name, data in contents.items()}
+    card = {"gpuctl_model": SCHEMA, "kind": kind, **_versions(), **about, "files": listed}
+    contents[CARD] = _dump(card)
+    contents[PAGE] = page(card).encode()
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    old = path.with_name(f".{path.name}.{os.getpid()}.old")
+    try:
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        draft.mkdir()
+        for name, data in contents.items():
+            (draft / name).write_bytes(data)
+        if path.exists():
+            path.rename(old)
+        draft.rename(path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
+    finally:
+        if old.exists() and not path.exists():
+            old.rename(path)
+        for left in (draft, old):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def load_folder(path: Path, kind: str) -> Folder:
+    """Load a saved model, and see that it is whole and of this kind.
+
+    Args:
+        path: of the folder.
+        kind: of model that is expected.
+
+    Raises:
+        InputError: there is no model, or one of another kind or version, or a file is missing, truncated, changed, or
+            cannot be read as what its name says. It names the file, what was found and what was expected.
+    """
+    card_path = path / CARD
+    if not path.is_dir():
+        raise InputError("expected the folder of a model", path=str(path), hint=_HINT)
+    card = _json(_bytes(card_path, MOST_CARD_BYTES), card_path)
+    _check_card(card, kind, card_path)
+    files: dict[str, Any] = {}
+    for name, entry in card["files"].items():
+        file = path / name
+        data = _bytes(file, entry["bytes"])
+        if len(data) != entry["bytes"]:
+            raise InputError(
+                f"is truncated: has {len(data):,} bytes, expected {entry['bytes']:,}", path=str(file), hint=_HINT
+            )
+        if _sha256(data) != entry["sha256"]:
+            raise InputError(f"was changed: its SHA-256 is not that of {CARD}", path=str(file), hint=_HINT)
+        files[name] = _decoded(data, file)
+    return Folder(path, card, files)
+
+
+def _check_card(card: Any, kind: str, path: Path) -> None:
+    def wrong(text: str) -> InputError:
+        return InputError(text, path=str(path), hint=_HINT)
+
+    if not isinstance(card, dict) or "gpuctl_model" not in card:
+        raise wrong("is no model card: expected an object with gpuctl_model")
+    if card["gpuctl_model"] != SCHEMA or isinstance(card["gpuctl_model"], bool):
+        found = str(card["gpuctl_model"])[:20]
+        raise InputError(
+            f"is of version {found}, this gpuctl reads version {SCHEMA}",
+            path=str(path),
+            hint="train the model again, or use the gpuctl that it was made with",
+        )
+    if card.get("kind") != kind:
+        raise wrong(f"found a model of kind {str(card.get('kind'))[:40]!r}, expected {kind!r}")
+    files = card.get("files")
+    if not isinstance(files, dict) or not 0 < len(files) <= MOST_FILES:
+        raise wrong(f"files: expected an object with 1 to {MOST_FILES} names")
+    for name, entry in files.items():
+        if not _NAME.fullmatch(name) or name == CARD:
+            raise wrong(f"files: {name[:60]!r} is no name of a file of a model")
+        size = entry.get("bytes") if isinstance(entry, dict) else None
+        digest = entry.get("sha256") if isinstance(entry, dict) else None
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MOST_BYTES:
+            raise wrong(f"files: bytes of {name}: expected 0 to {MOST_BYTES:,}")
+        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+            raise wrong(f"files: sha256 of {name}: expected 64 hexadecimal digits")
+
+
+def _versions() -> dict[str, Any]:
+    from importlib.metadata import version
+
+    from gpuctl import __version__
+
+    return {"gpuctl": __version__, "made_with": {name: version(name) for name in ("lightgbm", "numpy", "polars")}}
+
+
+def _encoded(name: str, value: Any) -> bytes:
+    if not _NAME.fullmatch(name) or name == CARD:
+        raise ValueError(f"{name!r} is no name of a file of a model")
+    if name.endswith(".txt"):
+        data: bytes = value.encode()
+        return data
+    if name.endswith(".json"):
+        return _dump(value)
+    import numpy as np
+
+    out = io.BytesIO()
+    np.lib.format.write_array(out, np.ascontiguousarray(value), version=(1, 0), allow_pickle=False)
+    return out.getvalue()
+
+
+def _decoded(data: bytes, path: Path) -> Any:
+    if path.suffix == ".json":
+        return _json(data, path)
+    if path.suffix == ".npy":
+        return _array(data, path)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text: byte {error.start:,}", path=str(path), hint=_HINT) from None
+
+
+def _array(data: bytes, path: Path) -> NDArray[Any]:
+    """Numbers of a ``.npy`` file as NumPy writes it; its size must be what its header says.
+
+    NumPy's own reader of headers evaluates them as Python literals, and stumbles over some that are none.
+    """
+    import numpy as np
+
+    start = len(_NPY) + 2
+    size = int.from_bytes(data[len(_NPY) : start], "little")
+    head = _NPY_HEAD.fullmatch(data[start : start + size])
+    if not data.startswith(_NPY) or len(data) < start + size or head is None:
+        raise InputError("is no NumPy array of plain numbers", path=str(path), hint=_HINT)
+    dtype = np.dtype(head["dtype"].decode())
+    shape = tuple(int(word) for word in head["shape"].split(b",") if word.strip())
+    left = len(data) - start - size
+    if math.prod(shape) * dtype.itemsize != left:
+        raise InputError(
+            f"found {left:,} bytes of numbers, expected {dtype} for the shape {shape}", path=str(path), hint=_HINT
+        )
+    return np.frombuffer(data, dtype, offset=start + size).reshape(shape)
+
+
+def _bytes(path: Path, most: int) -> bytes:
+    """At most one byte more than `most`; a link is not followed."""
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(number, "rb") as file:  # noqa: PTH123 - opened without following links
+            data = file.read(most + 1)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=str(path), hint=_HINT) from None
+    if len(data) > most:
+        raise InputError(f"is larger than expected: more than {most:,} bytes", path=str(path), hint=_HINT)
+    return data
+
+
+def _json(data: bytes, path: Path) -> Any:
+    try:
+        return json.loads(data.decode("utf-8"), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", None)
+        reason = getattr(error, "msg", None) or str(error)
+        raise InputError(f"is no JSON: {reason[:200]}", path=str(path), line=line, hint=_HINT) from None
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON number")
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False).encode() + b"\n"
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def page(card: Mapping[str, Any]) -> str:
+    """The card as Markdown, for people."""
+    lines = [f"# {_cell(card.get('title', 'A model'))}", "", _cell(card.get("what", "")), ""]
+    for key, value in card.items():
+        if key in {"title", "what", "gpuctl_model"}:
+            continue
+        lines += [f"## {key.replace('_', ' ').capitalize()}", "", *_shown(value), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _shown(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        if all(isinstance(each, dict) for each in value.values()) and value:
+            return _shown([{"": name, **each} for name, each in value.items()])
+        return ["| | |", "|---|---|", *(f"| {_cell(name)} | {_cell(each)} |" for name, each in value.items())]
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        names = list(dict.fromkeys(name for each in value for name in each))
+        head = [f"| {' | '.join(_cell(name) for name in names)} |", f"|{'---|' * len(names)}"]
+        return head + [f"| {' | '.join(_cell(each.get(name, '')) for name in names)} |" for each in value]
+    if isinstance(value, list):
+        return [f"- {_cell(each)}" for each in value]
+    return [_cell(value)]
+
+
+def _cell(value: Any) -> str:
+    """A value as text of one line that Markdown takes for nothing else."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    text = value if isinstance(value, str) else json.dumps(value)
+    return re.sub(r"([\\`*_|<>\[\]#])", r"\\\1", " ".join(text.split()))

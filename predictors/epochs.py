@@ -1,0 +1,385 @@
+"""How long an epoch of a training job lasts, from the bytes that it reads: three estimators, and when none applies.
+
+Reconstructed from the published abstract (PickyMan, IPCCC 2022): that run times can be told from the traffic between
+storage and computing is theirs; these estimators are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from gpuctl.predictors.series import COARSEST_S
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.predictors.series import Series
+
+    Floats = NDArray[np.float64]
+
+Method = Literal["volume", "periodicity", "change-points", "none"]
+
+OVERHEAD = 0.01
+"""Share of bytes beyond the data set's size until whole epochs tell better: headers are 0.1 % where the kernel counts
+merged packets (measured in tests/labs/pickyman: 0.2 %), 0.7 % with jumbo frames, 4 % with frames of 1500 bytes."""
+MOST_OVERHEAD = 0.35
+SMOOTH_S = 5.0
+LEAST_PEAK = 0.3
+NEAR_BEST = 0.9
+NEAR_FRACTION = 0.8
+"""A whole fraction of a lag with so much of its autocorrelation is the period."""
+EPOCHS_NEEDED = 2.4
+"""An epoch found by its period must fit so often into the profile: 2.5 times, less what longer first epochs take."""
+CACHED = 0.1
+"""Less than this share of the first epoch's mean rate afterwards: the data come from a cache."""
+_CHANCE = 3.2
+"""Standard errors of the autocorrelation of pure noise that a period must stand out by."""
+_STEPS_AN_EPOCH = 6
+"""With fewer samples an epoch its shape cannot be seen."""
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """What a profile tells of a job's epochs.
+
+    Attributes:
+        method: the estimator that answered; ``none``: no answer, and ``reason`` says why.
+        epoch_s: seconds of an epoch, the first one left out; NaN unknown.
+        spread_s: one standard error of it.
+        first_s: seconds from the profile's start to the end of the first epoch; NaN unknown.
+        phase_s: seconds since the last epoch began, at the end of the profile; NaN unknown.
+        seen: whole epochs in the profile.
+        cached: whether later epochs are not read from the storage.
+        epoch_bytes: bytes of an epoch; NaN unknown.
+        reason: of no answer, or what lowers the trust in this one.
+    """
+
+    method: Method
+    epoch_s: float = np.nan
+    spread_s: float = np.nan
+    first_s: float = np.nan
+    phase_s: float = np.nan
+    seen: float = np.nan
+    cached: bool = False
+    epoch_bytes: float = np.nan
+    reason: str = ""
+
+
+def find_epochs(profile: Series, dataset_bytes: float = np.nan) -> Epochs:
+    """Find the length of an epoch by the first estimator that applies: volume, periodicity, change points.
+
+    Args:
+        profile: bytes received from the storage, from the job's start on.
+        dataset_bytes: that one epoch reads; NaN unknown.
+    """
+    if profile.step > COARSEST_S:
+        return Epochs("none", reason=f"samples are {profile.step:g} s apart; at most {COARSEST_S:g} s show epochs")
+    if not profile.bytes.any():
+        return Epochs("none", reason="no bytes were read: the data are local, or this is not the job's counter")
+    drop = _drop(profile)
+    if drop is not None:
+        return _cached(profile, drop, dataset_bytes)
+    reasons = []
+    if not np.isnan(dataset_bytes):
+        found = by_volume(profile, dataset_bytes)
+        if found.method != "none":
+            return found
+        reasons.append(found.reason)
+    for estimate in (by_period, by_change_points):
+        found = estimate(profile)
+        if found.method != "none":
+            return found
+        reasons.append(found.reason)
+    return Epochs("none", reason="; ".join(reasons))
+
+
+# ---- the cache
+
+
+def _drop(profile: Series) -> int | None:
+    """The step from which on next to nothing is read, to the end; None where that is not so."""
+    x = profile.bytes
+    busy = np.flatnonzero(x > 0)
+    total = profile.total
+    n = x.size
+    if n < 2 * _STEPS_AN_EPOCH or busy.size == 0:
+        return None
+    begin = int(busy[0])
+    cut = np.arange(begin + _STEPS_AN_EPOCH, n - _STEPS_AN_EPOCH)
+    # as long after the drop as before it: a validation pass or a checkpoint must not look like a cache
+    cut = cut[n - cut >= cut - begin]
+    if cut.size == 0:
+        return None
+    before = (total[cut] - total[begin]) / (cut - begin)
+    after = (total[n] - total[cut]) / (n - cut)
+    fits = after < CACHED * before
+    if not fits.any():
+        return None
+    # where both sides differ most, measured by what a step at the cut explains
+    gain = np.where(fits, (before - after) ** 2 * (cut - begin) * (n - cut), 0.0)
+    return int(cut[int(np.argmax(gain))])
+
+
+def _cached(profile: Series, drop: int, dataset_bytes: float) -> Epochs:
+    first = drop * profile.step
+    reason = "later epochs are read from a cache: only the first epoch's length is seen, and later ones may be shorter"
+    volume = float(profile.total[drop])
+    if not np.isnan(dataset_bytes) and volume < 0.9 * dataset_bytes:
+        reason = "the reading ends before the data set does: it is not read whole, or another counter has the rest"
+    return Epochs("none", first_s=first, cached=True, epoch_bytes=volume, reason=reason)
+
+
+# ---- volume
+
+
+def by_volume(profile: Series, dataset_bytes: float) -> Epochs:
+    """Cut the profile where the data set has been read k times; within the first epoch, from its share so far.
+
+    Bytes beyond the data set's (protocol, validation) are taken from whole epochs once there are some, where a pause or
+    a burst near a cut shows where it belongs.
+    """
+    if dataset_bytes <= 0:
+        return Epochs("none", reason="the data set's size is not above 0")
+    total, step = profile.total, profile.step
+    size = dataset_bytes * (1 + OVERHEAD)
+    refined = _period_near(profile, size)
+    if refined is not None:
+        size = min(max(refined, dataset_bytes), dataset_bytes * (1 + MOST_OVERHEAD))
+    whole = int(total[-1] / size)
+    begin = _begin(profile)
+    if whole == 0:
+        share = float(total[-1]) / size
+        if share < 0.1:
+            return Epochs("none", reason=f"only {share:.0%} of an epoch has been read")
+        length = (profile.seconds - begin) / share
+        return Epochs(
+            "volume", length, length * (0.05 + 0.15 * (1 - share)), begin + length, profile.seconds - begin, share,
+            epoch_bytes=size, reason="less than one epoch seen: the first one, which is often longer",
+        )  # fmt: skip
+    at = step * np.arange(total.size)
+    first = _after_pause(profile, float(np.interp(size, total, at)))
+    phase = profile.seconds - _after_pause(profile, float(np.interp(size * whole, total, at)))
+    if whole == 1:
+        share = (total[-1] - size) / size
+        if share < 0.25:
+            length = first - begin
+            return Epochs("volume", length, 0.08 * length, first, phase, 1.0, False, size, "only the first epoch seen")
+        # the rest of this epoch, with its pauses, will take as long as that of the first one
+        length = phase + first - float(np.interp(share * size, total, at))
+        return Epochs("volume", length, (0.03 + 0.05 * (1 - share)) * length, first, phase, 1.0 + share, False, size)
+    # Where in an epoch one cuts should not matter, but in a pause the bytes do not tell when: so cut everywhere.
+    levels = np.linspace(max(0.3 * size, min(size, total[-1] - 1.25 * size)), total[-1] - size, 200)
+    lengths = np.interp(levels + size, total, at) - np.interp(levels, total, at)
+    length = float(np.median(lengths))
+    spread = max(float(np.hypot(step / np.sqrt(6), _spread(lengths))) / np.sqrt(whole - 1), 0.01 * length)
+    return Epochs("volume", length, spread, first, phase, whole + phase / length, False, size)
+
+
+def _after_pause(profile: Series, at: float) -> float:
+    """The end of the pause that a second lies in or near; else that second."""
+    x, k = profile.bytes, int(at / profile.step)
+    low = x < 0.25 * float(x[x > 0].mean())
+    near = max(1, int(0.05 * k))
+    begin = next((i for i in range(max(k - near, 0), min(k + near + 1, x.size)) if low[i]), x.size)
+    end = begin
+    while end < x.size and low[end]:
+        end += 1
+    return end * profile.step if begin < end < x.size else at
+
+
+def _begin(profile: Series) -> float:
+    """Second of the profile at which the reading starts."""
+    return float(np.flatnonzero(profile.bytes > 0)[0] * profile.step)
+
+
+def _spread(values: Floats) -> float:
+    """Robust standard deviation: from the median absolute deviation."""
+    return 1.4826 * float(np.median(np.abs(values - np.median(values))))
+
+
+def _period_near(profile: Series, size: float) -> float | None:
+    """Bytes of an epoch from the period of the traffic, where there is one of about that volume."""
+    found = by_period(profile)
+    if found.method == "none" or not abs(found.epoch_bytes / size - 1) < MOST_OVERHEAD:
+        return None
+    return found.epoch_bytes
+
+
+# ---- periodicity
+
+
+def autocorrelation(x: Floats, known: NDArray[np.bool_]) -> Floats:
+    """Unbiased autocorrelation of a series with gaps, 1 at lag 0; by FFT, linear in n log n.
+
+    Each lag is divided by how many pairs of known values it has.
+    """
+    n = x.size
+    size = 1 << (2 * n - 1).bit_length()
+    mask = known.astype(np.float64)
+    mean = float(x[known].mean()) if known.any() else 0.0
+    centred = (x - mean) * mask
+    power = np.fft.irfft(np.abs(np.fft.rfft(centred, size)) ** 2, size)[:n]
+    pairs = np.fft.irfft(np.abs(np.fft.rfft(mask, size)) ** 2, size)[:n]
+    found = power / np.maximum(np.round(pairs), 1.0)
+    return found / found[0] if found[0] > 0 else np.zeros(n)
+
+
+def by_period(profile: Series) -> Epochs:
+    """Find the lag at which the traffic repeats itself.
+
+    Smoothed over 5 s (over less where epochs are that short); of local maxima of the autocorrelation above 0.3, the
+    smallest lag within 0.9 of the largest, so that neither multiples nor parts of an epoch (two bursts an epoch) are
+    taken for it; refined by a parabola. Needs 2.4 epochs.
+    """
+    n = profile.bytes.size
+    most = int(n / EPOCHS_NEEDED)
+    if most < _STEPS_AN_EPOCH:
+        return Epochs("none", reason=f"{n} samples are too few for a period")
+    best: Epochs | None = None
+    for seconds in (SMOOTH_S, SMOOTH_S / 2, 0.0):
+        width = max(1, round(seconds / profile.step))
+        found = _period(profile, width, most)
+        if found is not None and (best is None or found.epoch_s < 0.97 * best.epoch_s < 4 * width * profile.step):
+            best = found
+        if width == 1:
+            break
+    return best or Epochs("none", reason=f"no period of at most 1/{EPOCHS_NEEDED:g} of the profile: too short, or even")
+
+
+def _period(profile: Series, width: int, most: int) -> Epochs | None:
+    known = profile.known
+    x = _smooth(profile.bytes, width)
+    # The first epoch is longer, and starts with a pause: lags are looked for from where the reading starts.
+    start = int(np.flatnonzero(profile.bytes > 0)[0])
+    acf = autocorrelation(x[start:], known[start:])
+    most = min(most, acf.size - 2)
+    # a lag must be past the first dip: before it the series is only like itself
+    below = np.flatnonzero(acf[: most + 1] < LEAST_PEAK)
+    if below.size == 0:
+        return None
+    lags = np.arange(max(int(below[0]), _STEPS_AN_EPOCH - 1), most + 1)
+    chance = _CHANCE * np.sqrt(width / (acf.size - lags))
+    high = acf[lags] > np.maximum(LEAST_PEAK, chance)
+    peak = high & (acf[lags] >= acf[lags - 1]) & (acf[lags] > acf[lags + 1])
+    lags = lags[peak]
+    if lags.size == 0:
+        return None
+    good = acf[lags] >= NEAR_BEST * acf[lags].max()
+    lag = int(lags[good][0])
+    # an epoch of which the multiple came out a little higher, by chance
+    for part in range(4, 1, -1):
+        fraction = lags[np.abs(lags * part - lag) <= max(part, 0.03 * lag)]
+        if fraction.size and acf[fraction].max() >= NEAR_FRACTION * acf[lag]:
+            lag = int(fraction[np.argmax(acf[fraction])])
+            break
+    exact, peak_value = _parabola(acf, lag)
+    length = exact * profile.step
+    if length < _STEPS_AN_EPOCH * profile.step:
+        return None
+    cut = _epoch_start(x, start, exact)
+    first = cut * profile.step
+    n = x.size
+    whole = int((n - cut) / exact)
+    phase = (n - cut - whole * exact) * profile.step
+    upto = np.interp([cut, cut + whole * exact], np.arange(n + 1), profile.total)
+    bytes_an_epoch = float(upto[1] - upto[0]) / whole if whole else np.nan
+    spread = max(profile.step / np.sqrt(12), length * 0.05 * (1 - min(peak_value, 1.0)) + 0.005 * length)
+    seen = (n - start) / exact
+    return Epochs("periodicity", length, spread, first, phase, seen, False, bytes_an_epoch)
+
+
+def _smooth(x: Floats, width: int) -> Floats:
+    if width <= 1:
+        return x
+    kernel = np.ones(width)
+    return np.asarray(np.convolve(x, kernel, "same") / np.convolve(np.ones(x.size), kernel, "same"))
+
+
+def _parabola(values: Floats, at: int) -> tuple[float, float]:
+    """The top of the parabola through a local maximum and its neighbours."""
+    left, middle, right = values[at - 1 : at + 2]
+    bend = left - 2 * middle + right
+    shift = 0.0 if bend == 0 else 0.5 * (left - right) / bend
+    return at + float(np.clip(shift, -0.5, 0.5)), float(middle)
+
+
+def _epoch_start(x: Floats, start: int, lag: float) -> float:
+    """The step at which the second epoch begins: after the pause that all periods have, at their least mean."""
+    place = np.arange(x.size - start) % lag
+    bins = max(_STEPS_AN_EPOCH, round(lag))
+    which = np.minimum((place / lag * bins).astype(int), bins - 1)
+    count = np.bincount(which, minlength=bins)
+    mean = np.bincount(which, x[start:], bins) / np.maximum(count, 1)
+    level = np.median(mean)
+    low = int(np.argmin(mean))
+    for ahead in range(bins):
+        if mean[(low + ahead) % bins] >= 0.5 * (level + mean[low]):
+            low = (low + ahead) % bins
+            break
+    cut = start + low / bins * lag
+    # the first epoch is at least half as long as the others
+    return float(cut + lag if cut - start < 0.5 * lag else cut)
+
+
+# ---- change points
+
+
+def change_points(x: Floats, least: int = 2) -> list[int]:
+    """Binary segmentation on the mean, with the penalty of BIC: indices at which a new level begins, ascending.
+
+    Splits where the sum of squares falls by more than ``3 log(n)`` times the noise, which is estimated from the
+    differences of neighbours (median absolute deviation). Linear in n for each level of splits.
+    """
+    n = x.size
+    if n < 2 * least:
+        return []
+    noise = 1.4826 * float(np.median(np.abs(np.diff(x)))) / np.sqrt(2)
+    noise = max(noise, 1e-9 * float(np.abs(x).max()), 1e-300)
+    penalty = 3.0 * np.log(n) * noise**2
+    total = np.append(0.0, np.add.accumulate(x))
+    found: list[int] = []
+    todo = [(0, n)]
+    while todo:
+        begin, end = todo.pop()
+        if end - begin < 2 * least:
+            continue
+        cut = np.arange(begin + least, end - least + 1)
+        left = (total[cut] - total[begin]) / (cut - begin)
+        right = (total[end] - total[cut]) / (end - cut)
+        gain = (cut - begin) * (end - cut) / (end - begin) * (left - right) ** 2
+        k = int(np.argmax(gain))
+        if gain[k] > penalty:
+            found.append(int(cut[k]))
+            todo += [(begin, int(cut[k])), (int(cut[k]), end)]
+    return sorted(found)
+
+
+def by_change_points(profile: Series) -> Epochs:
+    """Measure from one beginning of a burst to the next: for reading in bursts, with pauses between epochs."""
+    x, step = profile.bytes, profile.step
+    cuts = change_points(x)
+    edges = [0, *cuts, x.size]
+    means = np.array([x[a:b].mean() for a, b in pairwise(edges)])
+    if means.size < 4:
+        return Epochs("none", reason="the traffic has too few changes of level")
+    high = means > 0.5 * (means.min() + means.max())
+    begins = np.array([edges[k] for k in range(means.size) if high[k] and (k == 0 or not high[k - 1])])
+    if begins.size < 3:
+        return Epochs("none", reason="fewer than three bursts")
+    lengths = np.diff(begins)[1:] if begins.size > 3 else np.diff(begins)
+    length = float(np.median(lengths))
+    deviation = _spread(lengths.astype(float))
+    if deviation > 0.15 * length or length < _STEPS_AN_EPOCH:
+        return Epochs("none", reason="bursts do not come evenly")
+    spread = max(step / np.sqrt(6), deviation * step / np.sqrt(lengths.size), 0.02 * length * step)
+    total = profile.total
+    volume = float(total[begins[-1]] - total[begins[-1 - lengths.size]]) / lengths.size
+    return Epochs(
+        "change-points", length * step, spread, float(begins[1]) * step, (x.size - float(begins[-1])) * step,
+        float(begins.size - 1) + (x.size - begins[-1]) / length, False, volume,
+        "found from bursts alone: several bursts an epoch would look the same",
+    )  # fmt: skip

@@ -1,0 +1,263 @@
+"""How long training jobs will run: from their own traffic, from profiled jobs of their model, or from history.
+
+Reconstructed from the published abstract (PickyMan, IPCCC 2022): that execution times can be predicted from the traffic
+between storage and computing together with a database of profiles is theirs; the chain and the intervals are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.predictors.epochs import OVERHEAD, Epochs, by_volume, find_epochs
+from gpuctl.predictors.transfer import Profiled, Shape, Transferred, transfer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpuctl.predictors.series import Series
+
+COVERAGE = 0.8
+"""Share of jobs whose run time should lie between the bounds."""
+Z = 1.2816
+"""Standard errors to either side that hold so many of normal errors."""
+ENOUGH_SEEN = 1.5
+"""With so many epochs seen, a job's own traffic goes before other jobs, however alike those are."""
+LEAST_ERROR = 0.02
+"""Epochs of one job differ by about so much, however well its mean is known."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """A job as its owner describes it; NaN, None or "" where it is not known.
+
+    Attributes:
+        job: its name.
+        model: jobs of one model name share a row of the profile database.
+        shape: samples an epoch, batch and GPUs.
+        epochs: that it will run.
+        dataset_bytes: read in an epoch.
+        user: whose it is.
+        epoch_s: length of an epoch but the first, as measured.
+        first_s: length of the first one, with all that goes before it, as measured.
+        cached: whether later epochs are read from a cache; None unknown.
+    """
+
+    job: str
+    model: str = ""
+    shape: Shape = field(default_factory=lambda: Shape(np.nan, np.nan, np.nan))
+    epochs: float = np.nan
+    dataset_bytes: float = np.nan
+    user: str = ""
+    epoch_s: float = np.nan
+    first_s: float = np.nan
+    cached: bool | None = None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is predicted of one job; NaN where there is no answer, and `reason` says why.
+
+    Attributes:
+        job: its name.
+        epoch_s: seconds of an epoch, the first one left out.
+        run_time_s: seconds from its start to its end.
+        lower_s, upper_s: four of five such jobs end between them.
+        remaining_s: of the run time, after the end of the profile.
+        elapsed_s: what the profile covers.
+        phase_s: since the last epoch began, at the end of the profile.
+        method: volume | periodicity | change-points (its own traffic), transfer (other jobs of its model), history
+            or none.
+        provenance: what the answer rests on.
+        reason: why there is none, or what lowers the trust.
+        cached: whether its later epochs come from a cache, as far as its traffic tells.
+    """
+
+    job: str
+    epoch_s: float = np.nan
+    run_time_s: float = np.nan
+    lower_s: float = np.nan
+    upper_s: float = np.nan
+    remaining_s: float = np.nan
+    elapsed_s: float = np.nan
+    phase_s: float = np.nan
+    method: str = "none"
+    provenance: str = ""
+    reason: str = ""
+    cached: bool | None = None
+
+
+def predict(
+    jobs: Sequence[Described],
+    profiles: Mapping[str, Series],
+    *,
+    epochs: float = np.nan,
+    wanted: Sequence[str] | None = None,
+) -> list[Prediction]:
+    """Predict the run times of jobs.
+
+    Args:
+        jobs: what is known of jobs, those to predict and those to learn from.
+        profiles: traffic of jobs, by name; a job may have no description.
+        epochs: of jobs that do not tell how many.
+        wanted: the jobs to predict; None: all of them.
+
+    Returns:
+        one prediction a job wanted, in order of their names.
+    """
+    known = {d.job: d for d in jobs}
+    for job in profiles:
+        known.setdefault(job, Described(job))
+    seen = examine(known, profiles)
+    names = sorted(known if wanted is None else set(wanted) & set(known))
+    return [_predict(known[name], known, seen, profiles.get(name), epochs) for name in names]
+
+
+def examine(known: Mapping[str, Described], profiles: Mapping[str, Series]) -> dict[str, Epochs]:
+    """What each profile tells of epochs; a data set's size that is not known is taken from other jobs of the model."""
+    found = {job: find_epochs(series, known[job].dataset_bytes) for job, series in profiles.items()}
+    for job, epochs in found.items():
+        described = known[job]
+        if epochs.method != "none" or epochs.cached or not described.model or not described.shape.known:
+            continue
+        others = [
+            _bytes_a_sample(other, found.get(name))
+            for name, other in known.items()
+            if name != job and other.model == described.model
+        ]
+        rates = [rate for rate in others if np.isfinite(rate)]
+        if rates:
+            size = float(np.median(rates)) * described.shape.samples
+            again = by_volume(profiles[job], size / (1 + OVERHEAD))
+            if again.method != "none":
+                text = f"bytes an epoch from {len(rates)} other jobs of the model"
+                found[job] = replace(again, reason=f"{again.reason}; {text}" if again.reason else text)
+    return found
+
+
+def _bytes_a_sample(job: Described, epochs: Epochs | None) -> float:
+    if not job.shape.known:
+        return np.nan
+    if np.isfinite(job.dataset_bytes):
+        return job.dataset_bytes * (1 + OVERHEAD) / job.shape.samples
+    return epochs.epoch_bytes / job.shape.samples if epochs is not None else np.nan
+
+
+# ---- one job
+
+
+def _predict(
+    job: Described, known: Mapping[str, Described], seen: Mapping[str, Epochs], series: Series | None, epochs: float
+) -> Prediction:
+    own = seen.get(job.job)
+    others = [other for name, other in known.items() if name != job.job and job.model and other.model == job.model]
+    moved = from_model(job, others, seen)
+    elapsed = series.seconds if series is not None else np.nan
+    cached = own.cached if own is not None else job.cached
+    count, how_many = _count(job, others, epochs)
+    if own is not None and own.method != "none" and (own.seen >= ENOUGH_SEEN or moved is None or _surer(own, moved)):
+        error = np.hypot(Z * own.spread_s / own.epoch_s, LEAST_ERROR)
+        text = f"{own.seen:.1f} epochs of its own traffic"
+        found = _run(own.epoch_s, error, own.first_s, 0.1 * error * own.epoch_s, count)
+        method: str = own.method
+        reason, phase = own.reason, own.phase_s
+    elif moved is not None:
+        first, uncertain = _first(own, moved.epoch_s, others, seen)
+        found = _run(moved.epoch_s, moved.error, first, uncertain, count)
+        method, text = "transfer", f"{moved.method}, {moved.jobs} profiled jobs of model {job.model}"
+        reason, phase = "" if own is None else own.reason, own.phase_s if own is not None else np.nan
+    else:
+        why = own.reason if own is not None else "no traffic of its own"
+        why += "; no profiled job of its model" if job.model else "; its model is not known"
+        return Prediction(job.job, elapsed_s=elapsed, reason=why, cached=cached)
+    if not np.isfinite(count):
+        reason = "; ".join(filter(None, [reason, "how many epochs it will run is not known: give --epochs"]))
+    elif how_many:
+        text += f"; {how_many}"
+    run, lower, upper = found
+    if np.isfinite(elapsed) and np.isfinite(run):
+        # it has run so long already
+        run, lower, upper = max(run, elapsed), max(lower, elapsed), max(upper, elapsed)
+    remaining = run - elapsed
+    return Prediction(
+        job.job, _of(moved, own, method), run, lower, upper, remaining, elapsed, phase, method, text, reason, cached
+    )
+
+
+def _surer(own: Epochs, moved: Transferred) -> bool:
+    return Z * own.spread_s / own.epoch_s <= moved.error
+
+
+def _of(moved: Transferred | None, own: Epochs | None, method: str) -> float:
+    return moved.epoch_s if method == "transfer" and moved is not None else own.epoch_s if own is not None else np.nan
+
+
+def _run(
+    epoch_s: float, error: float, first_s: float, first_error_s: float, count: float
+) -> tuple[float, float, float]:
+    """Run time and its bounds: the first epoch, and the others at the usual length."""
+    first = first_s if np.isfinite(first_s) else epoch_s
+    run = first + (count - 1) * epoch_s
+    half = error * (count - 1) * epoch_s + first_error_s + (0.0 if np.isfinite(first_s) else error * epoch_s)
+    return run, max(run - half, 0.0), run + half
+
+
+def _count(job: Described, others: Sequence[Described], epochs: float) -> tuple[float, str]:
+    """Epochs that a job will run, and where that comes from where it is not from the job itself."""
+    if np.isfinite(job.epochs):
+        return job.epochs, ""
+    if np.isfinite(epochs):
+        return epochs, "epochs as given"
+    for some, text in (
+        ([o.epochs for o in others if o.user and o.user == job.user], "of the user's jobs of the model"),
+        ([o.epochs for o in others], "of the model's jobs"),
+    ):
+        told = [e for e in some if np.isfinite(e)]
+        if told:
+            return float(np.median(told)), f"epochs are the median {text}"
+    return np.nan, ""
+
+
+# ---- other jobs of the model
+
+
+def profiled(others: Sequence[Described], seen: Mapping[str, Epochs]) -> list[Profiled]:
+    """The jobs whose epoch length is known: as measured, else from their traffic."""
+    found = []
+    for other in others:
+        own = seen.get(other.job)
+        epoch_s = other.epoch_s
+        if not np.isfinite(epoch_s) and own is not None and own.method != "none" and own.seen >= ENOUGH_SEEN:
+            epoch_s = own.epoch_s
+        if np.isfinite(epoch_s) and other.shape.known:
+            found.append(Profiled(other.job, other.shape, epoch_s))
+    return found
+
+
+def from_model(job: Described, others: Sequence[Described], seen: Mapping[str, Epochs]) -> Transferred | None:
+    """The epoch length of a job from others of its model; those that use a cache as it does, where there are some."""
+    own = seen.get(job.job)
+    cached = own.cached if own is not None else bool(job.cached)
+    alike = [o for o in others if (seen[o.job].cached if o.job in seen else bool(o.cached)) == cached]
+    return transfer(job.shape, profiled(alike, seen)) or transfer(job.shape, profiled(others, seen))
+
+
+def _first(
+    own: Epochs | None, epoch_s: float, others: Sequence[Described], seen: Mapping[str, Epochs]
+) -> tuple[float, float]:
+    """Length of the first epoch and the uncertainty of it: its own, else longer by as much as those of the others."""
+    if own is not None and np.isfinite(own.first_s):
+        return own.first_s, 0.02 * own.first_s
+    extra = []
+    for other in others:
+        found = seen.get(other.job)
+        if np.isfinite(other.first_s) and np.isfinite(other.epoch_s):
+            extra.append(other.first_s - other.epoch_s)
+        elif found is not None and found.method != "none" and np.isfinite(found.first_s) and found.seen >= ENOUGH_SEEN:
+            extra.append(found.first_s - found.epoch_s)
+    if not extra:
+        return np.nan, 0.0
+    middle = float(np.median(extra))
+    return epoch_s + middle, 1.5 * float(np.median(np.abs(np.array(extra) - middle)))

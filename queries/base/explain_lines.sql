@@ -1,0 +1,5 @@
+-- The kept lines of the logs of job $job, and where each log is.
+SELECT coalesce(l.attempt, greatest(j.attempts - 1, 0)) AS attempt, l.stream, l.line_no, l.text, l.signature, coalesce(l.count, 1) AS count
+FROM job_logs AS l JOIN base_jobs AS j USING (job)
+WHERE l.cluster = $cluster AND l.job = $job
+ORDER BY attempt, l.stream, l.line_no

@@ -1,0 +1,16 @@
+-- What telemetry says of the GPUs that the attempts of job $job held; of whole machines where it is not known which GPUs.
+WITH held AS (
+    SELECT p.attempt, p.machine, p.gpu_indices, p.start_ts, p.held_until_ts FROM base_placements AS p WHERE p.job = $job
+),
+samples AS (
+    SELECT h.attempt, unnest(CASE WHEN h.gpu_indices IS NULL THEN s.util ELSE list_transform(h.gpu_indices, lambda i: s.util[i + 1]) END) AS util,
+           h.gpu_indices IS NULL AS whole
+    FROM gpu_samples AS s JOIN held AS h ON h.machine = s.machine AND s.ts >= h.start_ts AND s.ts < h.held_until_ts
+    WHERE s.cluster = $cluster
+)
+SELECT attempt, count(util) AS samples, avg(util) AS mean_pct, median(util) AS p50_pct, 100.0 * count(*) FILTER (util = 0) / nullif(count(util), 0) AS idle_pct,
+       bool_or(whole) AS whole_machines
+FROM samples
+GROUP BY attempt
+HAVING count(util) > 0
+ORDER BY attempt

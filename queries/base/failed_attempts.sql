@@ -1,0 +1,46 @@
+-- The attempts of one cluster that ended without success, what its scheduler says of each, and where each ran. A user's or administrator's own ending is no failure.
+-- rtf_s is the run time to failure: how long it held its GPUs; an attempt that the next one of its job overlaps counts to that one's start, as elsewhere.
+WITH failed AS (
+    SELECT a.job, a.attempt, a.queue, a."user", a.gpus, a.size_bucket, a.servers, a.start_ts, a.end_ts, a.start_c, a.state, a.job_state, a.is_last,
+           a.exit_code, a.exit_signal, epoch(a.end_ts) AS end_s,
+           CASE WHEN a.start_ts IS NOT NULL AND a.released_ts IS NOT NULL THEN round(a.held_until_c - a.start_c, 6) END AS rtf_s,
+           CASE WHEN a.gpus IS NULL THEN 'unknown' WHEN a.gpus = 0 THEN '0' WHEN a.gpus <= 1 THEN '1' WHEN a.gpus <= 4 THEN '2-4' ELSE '>4' END AS size_class
+    FROM base_attempts AS a
+    WHERE a.state IN ('failed', 'out_of_memory', 'node_fail', 'timeout', 'preempted')
+),
+source AS (SELECT source_format LIKE 'slurm%' AS is_slurm FROM clusters WHERE cluster = $cluster),
+own_words AS (
+    -- of Slurm's reasons, most say why a job waited; those of other sources are messages of their own
+    SELECT a.job, a.attempt, 0 AS rank, coalesce(a.reason, CASE WHEN f.is_last THEN j.reason END) AS text
+    FROM attempts AS a JOIN failed AS f USING (job, attempt) JOIN base_jobs AS j USING (job) CROSS JOIN source
+    LEFT JOIN base_reasons AS r ON source.is_slurm AND r.reason = split_part(coalesce(a.reason, CASE WHEN f.is_last THEN j.reason END), ',', 1)
+    WHERE a.cluster = $cluster AND coalesce(r.category, 'end_reason') = 'end_reason'
+),
+containers_words AS (
+    -- 0: it ended well; -105, -106, -107: its own master, or YARN at the end of the application, ended it
+    SELECT c.job, c.attempt, 1 AS rank, c.reason AS text
+    FROM containers AS c JOIN failed AS f USING (job, attempt)
+    WHERE c.cluster = $cluster AND coalesce(c.exit_code, 1) NOT IN (0, -105, -106, -107)
+),
+machine_words AS (
+    -- what befell a machine while the attempt ran, or so soon after that a health check may have found what ended it
+    SELECT p.job, p.attempt, 2 AS rank, e.reason || ' (machine ' || p.machine || ')' AS text
+    FROM base_placements AS p JOIN failed AS f USING (job, attempt)
+    JOIN base_machine_events AS e ON e.machine = p.machine AND e.from_c >= p.start_c AND e.from_c <= p.held_until_c + 300
+),
+words AS (
+    SELECT job, attempt, list(text ORDER BY rank, text)[1:8] AS texts
+    FROM (SELECT DISTINCT job, attempt, rank, text FROM (
+        FROM own_words UNION ALL FROM containers_words UNION ALL FROM machine_words
+    ) WHERE trim(text) <> '')
+    GROUP BY ALL
+),
+places AS (
+    SELECT job, attempt, list(DISTINCT machine ORDER BY machine) AS machines FROM base_placements GROUP BY ALL
+),
+outputs AS (
+    SELECT DISTINCT o.job, coalesce(o.attempt, j.attempts - 1) AS attempt FROM job_outputs AS o JOIN base_jobs AS j USING (job) WHERE o.cluster = $cluster
+)
+SELECT f.*, f.gpus * f.rtf_s / 3600 AS gpu_hours, coalesce(p.machines, []::VARCHAR[]) AS machines, coalesce(w.texts, []::VARCHAR[]) AS texts, o.job IS NOT NULL AS has_log
+FROM failed AS f LEFT JOIN places AS p USING (job, attempt) LEFT JOIN words AS w USING (job, attempt) LEFT JOIN outputs AS o USING (job, attempt)
+ORDER BY f.job, f.attempt

@@ -1,0 +1,26 @@
+-- title: Failures by category
+-- section: failures
+-- question: Does the infrastructure, the AI engine or the user make attempts fail?
+-- population: {failures} failed attempts (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempts that a user or an administrator ended and {attempts_end_unknown} whose end is not known. A reason that may be anyone's fault has all its categories; a signature may be narrower than its reason.
+-- needs: attempts
+-- column: category | - | infrastructure, ai_engine (framework, CUDA, GPU), user, or several that it may be; 'not known' without a signature; 'all' is everything
+-- column: trials | attempts | failed attempts
+-- column: trials_pct | % | share of all failed attempts
+-- column: jobs | jobs | jobs that they belong to
+-- column: users | users | users that these belong to
+-- column: rtf_p50_min | min | median run time to failure
+-- column: rtf_p95_min | min | 95th percentile
+-- column: gpu_hours | GPU-h | held by these attempts
+-- column: gpu_hours_pct | % | share of those of all failed attempts
+-- column: top_reason | - | the most frequent reason
+WITH total AS (SELECT count(*) AS trials, sum(gpu_hours::DECIMAL(28, 9))::DOUBLE AS gpu_hours FROM base_failures),
+named AS (SELECT *, coalesce(category, 'not known') AS kind FROM base_failures)
+SELECT CASE WHEN grouping(kind) = 1 THEN 'all' ELSE kind END AS category, count(*) AS trials, 100.0 * count(*) / any_value(t.trials) AS trials_pct,
+       count(DISTINCT job) AS jobs, count(DISTINCT "user") AS users,
+       quantile_cont(rtf_s, 0.5) / 60 AS rtf_p50_min, quantile_cont(rtf_s, 0.95) / 60 AS rtf_p95_min,
+       sum(f.gpu_hours::DECIMAL(28, 9))::DOUBLE AS gpu_hours, 100 * sum(f.gpu_hours::DECIMAL(28, 9))::DOUBLE / nullif(any_value(t.gpu_hours), 0) AS gpu_hours_pct,
+       mode(title ORDER BY title) AS top_reason
+FROM named AS f CROSS JOIN total AS t
+GROUP BY GROUPING SETS ((kind), ())
+HAVING count(*) > 0
+ORDER BY grouping(kind), trials DESC, kind

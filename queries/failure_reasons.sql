@@ -1,0 +1,37 @@
+-- title: Why attempts failed
+-- section: failures
+-- question: For which reasons do attempts fail, after what time, and what do they hold until then?
+-- population: {failures} failed attempts (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempts that a user or an administrator ended and {attempts_end_unknown} whose end is not known. The reason is that of the log, or the scheduler's word; RTF (run time to failure) is how long the attempt held its GPUs, empty for {failures_without_rtf}. The columns are those of Table 7 of the Philly paper.
+-- needs: attempts
+-- first_columns: 10
+-- column: reason | - | why, as the signatures of its log or its scheduler have it; 'No signature': nothing known was found; 'all' is every reason
+-- column: category | - | who can be to blame: infrastructure, ai_engine (framework, CUDA, GPU), user
+-- column: trials | attempts | attempts that failed for this reason
+-- column: trials_pct | % | share of all failed attempts
+-- column: jobs | jobs | jobs that they belong to
+-- column: users | users | users that these belong to
+-- column: rtf_p50_min | min | median run time to failure
+-- column: rtf_p90_min | min | 90th percentile
+-- column: rtf_p95_min | min | 95th percentile
+-- column: rtf_total_pct | % | share of the run time to failure of all failed attempts
+-- column: trials_1 | attempts | attempts that asked for 1 GPU (or a part of one)
+-- column: trials_2_to_4 | attempts | for 2 to 4 GPUs
+-- column: trials_over_4 | attempts | for more than 4 GPUs; the rest asked for none, or the source does not tell
+-- column: gpu_minutes | GPU-min | RTF x demand: run time to failure times GPUs
+-- column: gpu_minutes_pct | % | share of those of all failed attempts
+-- column: confidence_mean | - | mean confidence of these verdicts, 0 to 1; 0 where no signature was found
+-- column: scheduler_only | attempts | attempts whose reason is the scheduler's word alone: no log, or nothing in it
+WITH total AS (SELECT count(*) AS trials, sum(rtf_s::DECIMAL(28, 9))::DOUBLE AS rtf_s, sum((gpus * rtf_s)::DECIMAL(28, 9))::DOUBLE AS held_s FROM base_failures)
+SELECT CASE WHEN grouping(f.reason) = 1 THEN 'all' ELSE any_value(f.title) END AS reason,
+       CASE WHEN grouping(f.reason) = 0 THEN any_value(f.reason_category) END AS category,
+       count(*) AS trials, 100.0 * count(*) / any_value(t.trials) AS trials_pct, count(DISTINCT f.job) AS jobs, count(DISTINCT f."user") AS users,
+       quantile_cont(f.rtf_s, 0.5) / 60 AS rtf_p50_min, quantile_cont(f.rtf_s, 0.9) / 60 AS rtf_p90_min, quantile_cont(f.rtf_s, 0.95) / 60 AS rtf_p95_min,
+       100 * sum(f.rtf_s::DECIMAL(28, 9))::DOUBLE / nullif(any_value(t.rtf_s), 0) AS rtf_total_pct,
+       count(*) FILTER (f.size_class = '1') AS trials_1, count(*) FILTER (f.size_class = '2-4') AS trials_2_to_4,
+       count(*) FILTER (f.size_class = '>4') AS trials_over_4,
+       sum((f.gpus * f.rtf_s)::DECIMAL(28, 9))::DOUBLE / 60 AS gpu_minutes, 100 * sum((f.gpus * f.rtf_s)::DECIMAL(28, 9))::DOUBLE / nullif(any_value(t.held_s), 0) AS gpu_minutes_pct,
+       sum(f.confidence::DECIMAL(28, 9))::DOUBLE / count(f.confidence) AS confidence_mean, count(*) FILTER (f.stream = 'scheduler') AS scheduler_only
+FROM base_failures AS f CROSS JOIN total AS t
+GROUP BY GROUPING SETS ((f.reason), ())
+HAVING count(*) > 0
+ORDER BY grouping(f.reason), f.reason = 'no_signature', trials DESC, reason

@@ -1,0 +1,71 @@
+-- title: What the Philly study's lessons would have saved
+-- section: failures
+-- question: How many GPU-hours went into failures that a retry could not cure, a small first try would have shown, or a check before the start would have caught?
+-- population: {failures} failed attempts, as in failure_reasons. Each row is an estimate and an upper bound under the assumption that it states; a GPU-hour may be in several rows, so they do not add up. Never cured: 10 or more jobs were tried again after this reason and none passed later, preemptions, node failures and time limits aside (of n jobs, up to about 3/n may still pass, with 95 % confidence). Small first: first attempts of gangs whose reason may be the user's or the AI engine's. Checked before the start: syntax, imports, libraries, arguments, permissions, inputs, quota. Attempts whose end the log lacks are left out.
+-- needs: attempts
+-- column: lesson | - | what would be done
+-- column: reasons | - | the reasons that it applies to here
+-- column: trials | attempts | attempts that would not have run, or not so large or so long
+-- column: rests_on | jobs | jobs that this rests on
+-- column: gpu_hours | GPU-h | saved at most
+-- column: gpu_hours_pct | % | share of the GPU-hours that all attempts held
+-- column: assumption | - | what is taken for granted, and what exactly is counted
+WITH held AS (SELECT sum(gpus * (held_until_c - start_c)) / 3600 AS gpu_hours FROM base_attempts WHERE start_ts IS NOT NULL),
+tries AS (
+    SELECT a.job, a.attempt, a.job_state, a.is_last, f.reason, f.title, f.category, f.gpus, f.rtf_s,
+           CASE WHEN a.released_ts IS NOT NULL THEN a.gpus * (a.held_until_c - a.start_c) / 3600 END AS gpu_hours
+    FROM base_attempts AS a LEFT JOIN base_failures AS f USING (job, attempt)
+),
+-- reasons that were tried again, and in how many jobs; never: none of these jobs passed later
+retried AS (
+    SELECT reason, count(DISTINCT job) AS jobs, NOT bool_or(job_state = 'completed') AS never
+    FROM tries
+    WHERE reason IS NOT NULL AND NOT is_last
+    GROUP BY reason
+),
+-- the first failure of a job that no retry is expected to cure
+given_up AS (
+    SELECT t.job, min(t.attempt) FILTER (r.never AND r.jobs >= 10 AND t.reason NOT IN ('no_signature', 'job_preempted', 'node_failure', 'time_limit', 'cancelled')) AS never_at,
+           min(t.attempt) FILTER (t.job_state <> 'completed' AND t.reason IN (
+               'syntax_error', 'import_error', 'command_not_found', 'wrong_arguments', 'shape_error', 'program_error', 'permission_error',
+               'cannot_load_libs', 'cuda_version_mismatch', 'semantic_error')) AS certain_at
+    FROM tries AS t JOIN retried AS r USING (reason)
+    WHERE NOT t.is_last
+    GROUP BY t.job
+),
+lessons AS (
+    SELECT 1 AS rank, 'no retry after a reason that no retry cured' AS lesson,
+           'what never passed in this log never will: all later attempts of these jobs' AS assumption,
+           (SELECT string_agg(DISTINCT f.title, ', ' ORDER BY f.title) FROM base_failures AS f JOIN retried AS r USING (reason) WHERE r.never AND r.jobs >= 10 AND f.reason NOT IN ('no_signature', 'job_preempted', 'node_failure', 'time_limit', 'cancelled')) AS reasons,
+           count(*) AS trials, count(DISTINCT job) AS rests_on, sum(gpu_hours::DECIMAL(28, 9))::DOUBLE AS gpu_hours
+    FROM tries JOIN given_up USING (job)
+    WHERE attempt > never_at
+    UNION ALL
+    SELECT 2, 'no retry after a mistake in the program or its set-up',
+           'the same program fails again: all later attempts of jobs that did not pass in the end',
+           (SELECT string_agg(DISTINCT title, ', ' ORDER BY title) FROM tries WHERE NOT is_last AND job_state <> 'completed' AND reason IN (
+               'syntax_error', 'import_error', 'command_not_found', 'wrong_arguments', 'shape_error', 'program_error', 'permission_error',
+               'cannot_load_libs', 'cuda_version_mismatch', 'semantic_error')),
+           count(*), count(DISTINCT job), sum(gpu_hours::DECIMAL(28, 9))::DOUBLE
+    FROM tries JOIN given_up USING (job)
+    WHERE attempt > certain_at
+    UNION ALL
+    SELECT 3, 'gangs of more than 4 GPUs try on 1 GPU first',
+           'what failed within 30 minutes fails on 1 GPU as soon: the other GPUs of first attempts',
+           string_agg(DISTINCT title, ', ' ORDER BY title), count(*), count(DISTINCT job), sum(((gpus - 1) * rtf_s)::DECIMAL(28, 9))::DOUBLE / 3600
+    FROM tries
+    WHERE attempt = 0 AND gpus > 4 AND rtf_s <= 1800 AND (contains(category, 'user') OR contains(category, 'ai_engine'))
+          AND reason NOT IN ('time_limit', 'cancelled', 'job_preempted')
+    UNION ALL
+    SELECT 4, 'check before the start',
+           'a check of 5 minutes finds it: the run time to failure beyond that',
+           string_agg(DISTINCT title, ', ' ORDER BY title), count(*), count(DISTINCT job), sum((gpus * (rtf_s - 300))::DECIMAL(28, 9))::DOUBLE / 3600
+    FROM tries
+    WHERE rtf_s > 300 AND reason IN ('syntax_error', 'import_error', 'command_not_found', 'wrong_arguments', 'permission_error', 'cannot_load_libs',
+                                     'cuda_version_mismatch', 'semantic_error', 'incorrect_inputs', 'container_image_error', 'disk_quota')
+)
+SELECT lesson, coalesce(reasons, 'none') AS reasons, trials, rests_on, coalesce(l.gpu_hours, 0) AS gpu_hours,
+       100 * coalesce(l.gpu_hours, 0) / nullif(h.gpu_hours, 0) AS gpu_hours_pct, assumption
+FROM lessons AS l CROSS JOIN held AS h
+WHERE (SELECT count(*) FROM base_attempts) > 0
+ORDER BY rank

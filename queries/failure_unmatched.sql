@@ -1,0 +1,22 @@
+-- title: Logs that no signature explains
+-- section: failures
+-- question: Which signature should be added?
+-- population: {failures_unmatched} failed attempts that have a log and for which neither it nor the scheduler gives a reason, by the line that tells most; lines that differ only in numbers, paths and names have one template. docs/failures.md says how to add a signature.
+-- needs: job_logs
+-- column: template | - | what the lines have in common, <*> for what varies; empty where no line tells anything
+-- column: trials | attempts | failed attempts
+-- column: jobs | jobs | jobs that they belong to
+-- column: users | users | users that these belong to
+-- column: gpu_hours | GPU-h | held by these attempts
+-- column: example_job | - | one of the jobs
+-- column: example_attempt | - | its attempt, from 0
+-- column: stream | - | in which of its logs the line stands
+-- column: line_no | - | where in the log
+-- column: example | - | the line
+SELECT template, count(*) AS trials, count(DISTINCT job) AS jobs, count(DISTINCT "user") AS users, sum(gpu_hours::DECIMAL(28, 9))::DOUBLE AS gpu_hours,
+       arg_min(job, (job, attempt)) AS example_job, arg_min(attempt, (job, attempt)) AS example_attempt,
+       arg_min_null(stream, (job, attempt)) AS stream, arg_min_null(line_no, (job, attempt)) AS line_no, arg_min_null(evidence, (job, attempt)) AS example
+FROM base_failures
+WHERE reason = 'no_signature' AND has_log
+GROUP BY template
+ORDER BY trials DESC, gpu_hours DESC, template

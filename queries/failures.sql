@@ -1,0 +1,30 @@
+-- title: Every failed attempt
+-- section: failures
+-- question: Why did each attempt fail, and which line says so?
+-- population: {failures} failed attempts, as in failure_reasons.
+-- needs: attempts
+-- detail: yes
+-- column: job | - | the source's job id
+-- column: attempt | - | number of the attempt, from 0
+-- column: queue | - | queue or virtual cluster
+-- column: user | - | who submitted
+-- column: gpus | GPUs | GPUs of the attempt
+-- column: machines | - | where it ran
+-- column: start_ts | UTC | its start
+-- column: rtf_s | s | run time to failure: how long it held its GPUs
+-- column: gpu_hours | GPU-h | held
+-- column: state | - | as the scheduler ended it
+-- column: job_state | - | what became of its job
+-- column: reason | - | why it failed: a name, as in gpuctl classify
+-- column: category | - | who can be to blame
+-- column: confidence | - | of the verdict, 0 to 1
+-- column: signature | - | which signature decided; empty for the scheduler's own word
+-- column: stream | - | in which of its logs the evidence stands; 'scheduler': its scheduler's word
+-- column: line_no | - | line of the evidence
+-- column: evidence | - | the line itself
+-- column: other_reasons | - | what else its logs show, the strongest first
+-- column: has_log | - | whether a log of it is in the store
+SELECT job, attempt, queue, "user", gpus, machines, start_ts, rtf_s, gpu_hours, state, job_state, reason, category, confidence, signature, stream, line_no, evidence,
+       others AS other_reasons, has_log
+FROM base_failures
+ORDER BY job, attempt

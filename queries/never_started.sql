@@ -1,0 +1,26 @@
+-- title: Waits that never ended
+-- section: queueing
+-- question: How many jobs still waited at the end of the log or were given up before they started, and how long had they waited?
+-- population: {never_started} attempts, or jobs without any attempt, that never started. They are in no other table of waits: a wait that still goes on is only known to be longer than it was at the end of the log. Held jobs, and those with a begin time or a dependency, are counted too.
+-- column: size_bucket | GPUs | GPUs asked for; 'all' is every size
+-- column: waiting | jobs | still waiting at the end of the log
+-- column: waiting_gpus | GPUs | GPUs that those ask for, where known
+-- column: waiting_p50_min | min | median of their time from submission to the end of the log: a lower bound of their wait
+-- column: waiting_max_min | min | the longest of these
+-- column: waiting_h | h | their sum
+-- column: given_up | jobs | cancelled, or ended otherwise, without having started
+-- column: given_up_p50_min | min | median of their time from submission to that end, where it is known
+-- column: given_up_h | h | the sum of these
+SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket,
+       count(*) FILTER (still_waits) AS waiting,
+       sum(gpus) FILTER (still_waits) AS waiting_gpus,
+       quantile_cont(so_far_s, 0.5) FILTER (still_waits) / 60 AS waiting_p50_min,
+       max(so_far_s) FILTER (still_waits) / 60 AS waiting_max_min,
+       sum(so_far_s) FILTER (still_waits) / 3600 AS waiting_h,
+       count(*) FILTER (NOT still_waits) AS given_up,
+       quantile_cont(so_far_s, 0.5) FILTER (NOT still_waits) / 60 AS given_up_p50_min,
+       sum(so_far_s) FILTER (NOT still_waits) / 3600 AS given_up_h
+FROM base_never_started
+GROUP BY GROUPING SETS ((size_bucket), ())
+HAVING count(*) > 0
+ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], size_bucket)

@@ -1,0 +1,43 @@
+-- title: Does trying again help?
+-- section: failures
+-- question: How often are jobs of this size tried again, and does it ever help?
+-- population: {jobs} jobs less {jobs_without_attempts} without an attempt, by the GPUs of the first one; a retry is any attempt after the first, whyever the one before it ended. mean retries and unsuccessful share are those of Figure 9 of the Philly paper.
+-- needs: attempts
+-- first_columns: 7
+-- column: size_bucket | GPUs | GPUs of the job; 'all' is every size
+-- column: jobs | jobs | jobs with at least one attempt
+-- column: retries_mean | attempts | attempts after the first, a job
+-- column: unsuccessful_pct | % | share that failed, ran out of memory or lost a machine, of those that are over and whose final state is known
+-- column: retried_jobs | jobs | jobs that were tried again
+-- column: retried_passed_pct | % | share of these that passed in the end
+-- column: first_retry_passed_pct | % | share of first retries that passed, of those that are over
+-- column: second_retry_passed_pct | % | of second retries
+-- column: later_retry_passed_pct | % | of all further ones
+-- column: retry_gpu_hours | GPU-h | held by retries
+-- column: retry_failed_gpu_hours | GPU-h | held by retries that failed again
+WITH tries AS (
+    SELECT a.job, a.attempt, a.state, (a.gpus * (a.held_until_c - a.start_c))::DECIMAL(18, 6) AS gpu_s, f.job IS NOT NULL AS failed,
+           a.state NOT IN ('unknown', 'pending', 'running', 'suspended') AS is_over
+    FROM base_attempts AS a LEFT JOIN base_failures AS f USING (job, attempt)
+    WHERE a.attempt > 0
+),
+by_job AS (
+    SELECT job, count(*) FILTER (attempt = 1 AND is_over) AS first, count(*) FILTER (attempt = 1 AND state = 'completed') AS first_passed,
+           count(*) FILTER (attempt = 2 AND is_over) AS second, count(*) FILTER (attempt = 2 AND state = 'completed') AS second_passed,
+           count(*) FILTER (attempt > 2 AND is_over) AS later, count(*) FILTER (attempt > 2 AND state = 'completed') AS later_passed,
+           sum(gpu_s) AS gpu_s, sum(gpu_s) FILTER (failed) AS failed_s
+    FROM tries
+    GROUP BY job
+)
+SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS jobs, avg(attempts - 1) AS retries_mean,
+       100.0 * count(*) FILTER (state IN ('failed', 'out_of_memory', 'node_fail')) / nullif(count(*) FILTER (state NOT IN ('unknown', 'pending', 'running', 'suspended')), 0) AS unsuccessful_pct,
+       count(*) FILTER (attempts > 1) AS retried_jobs,
+       100.0 * count(*) FILTER (attempts > 1 AND state = 'completed') / nullif(count(*) FILTER (attempts > 1), 0) AS retried_passed_pct,
+       100.0 * sum(first_passed) / nullif(sum(first), 0) AS first_retry_passed_pct, 100.0 * sum(second_passed) / nullif(sum(second), 0) AS second_retry_passed_pct,
+       100.0 * sum(later_passed) / nullif(sum(later), 0) AS later_retry_passed_pct,
+       coalesce(sum(gpu_s), 0)::DOUBLE / 3600 AS retry_gpu_hours, coalesce(sum(failed_s), 0)::DOUBLE / 3600 AS retry_failed_gpu_hours
+FROM base_jobs LEFT JOIN by_job USING (job)
+WHERE attempts > 0
+GROUP BY GROUPING SETS ((size_bucket), ())
+HAVING count(*) > 0
+ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], size_bucket)

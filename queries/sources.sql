@@ -1,0 +1,20 @@
+-- title: Files that the store was made from
+-- section: quality
+-- question: Which files are in the store, and how many of their rows are not?
+-- population: every file of cluster {cluster}; rows in = rows loaded + rows rejected.
+-- detail: yes
+-- column: path | - | the file, as archive!member where it lies in an archive
+-- column: format | - | the log format that it was read as
+-- column: bytes | bytes | its size before decompression
+-- column: rows_in | rows | lines, records or objects in it
+-- column: rows_loaded | rows | how many of them are in the store
+-- column: rows_rejected | rows | how many are not
+-- column: most_rejected_for | - | the most frequent reason of these
+SELECT path, format, bytes, rows_in, rows_loaded, rows_rejected, reason AS most_rejected_for
+FROM sources LEFT JOIN (
+    SELECT source, reason, row_number() OVER (PARTITION BY source ORDER BY count(*) DESC, reason) AS rank
+    FROM rejects
+    GROUP BY source, reason
+) AS most ON most.source = sources.source AND rank = 1
+WHERE cluster = $cluster
+ORDER BY sources.source

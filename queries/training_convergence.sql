@@ -1,0 +1,31 @@
+-- title: How much training the lowest loss takes
+-- section: training
+-- question: When do jobs come within 0.1 % of their lowest loss, and how much GPU time do they spend after that?
+-- population: {training_usable} of the {training_jobs} jobs whose output tells of training: those with a loss at three points or more ({training_few} have fewer, {training_other} tell only accuracies and the like, {training_silent} only epochs or steps; {training_unknown} more are not among the scheduler's jobs). The loss is the validation loss where there is one ({training_valid} jobs), else the training loss. Within 0.1 %: at most lowest + 0.001 x |lowest|. A point is an epoch; in {training_steps} jobs, which tell no three epochs, a printed line. {training_nan} jobs have points that are no finite number; these are never the lowest. When a point was reached: by the stamps of its lines ({training_stamps} jobs) or what their bars show ({training_elapsed}), else inferred: points spread evenly over the GPU time ({training_even}). What a resumed job tells again replaces what it told before; the time of all attempts counts.
+-- needs: training progress
+-- column: state | - | final state; 'all' is every job
+-- column: jobs | jobs | jobs with a usable loss curve
+-- column: all_epochs_pct | % | share that reached the lowest loss at their last epoch
+-- column: lowest_p50_pct | % | epochs until the lowest loss, share of those run, median
+-- column: lowest_mean_pct | % | the same, mean
+-- column: near_p50_pct | % | epochs until within 0.1 % of the lowest loss, share of those run, median
+-- column: near_mean_pct | % | the same, mean
+-- column: near_by_40_pct | % | share of the jobs that came within 0.1 % in the first 40 % of their epochs
+-- column: jobs_timed | jobs | those whose GPU time is known
+-- column: after_mean_pct | % | GPU time after coming within 0.1 %, share of the job's, mean over jobs
+-- column: after_gpu_hours | GPU-h | GPU time after coming within 0.1 %, all together
+-- column: after_gpu_hours_pct | % | its share of these jobs' GPU time
+SELECT CASE WHEN grouping(state) = 1 THEN 'all' ELSE state END AS state, count(*) AS jobs,
+       100.0 * count(*) FILTER (lowest_point = points) / count(*) AS all_epochs_pct,
+       100 * median(lowest_point / points) AS lowest_p50_pct, 100 * sum((lowest_point / points)::DECIMAL(28, 12))::DOUBLE / nullif(count(lowest_point / points), 0) AS lowest_mean_pct,
+       100 * median(near_point / points) AS near_p50_pct, 100 * sum((near_point / points)::DECIMAL(28, 12))::DOUBLE / nullif(count(near_point / points), 0) AS near_mean_pct,
+       100.0 * count(*) FILTER (near_point <= 0.4 * points) / count(*) AS near_by_40_pct,
+       count(after_gpu_s) AS jobs_timed,
+       100 * sum((after_gpu_s / nullif(gpu_s, 0))::DECIMAL(28, 12))::DOUBLE / nullif(count(after_gpu_s / nullif(gpu_s, 0)), 0) AS after_mean_pct,
+       sum(after_gpu_s::DECIMAL(28, 9))::DOUBLE / 3600 AS after_gpu_hours,
+       100 * sum(after_gpu_s::DECIMAL(28, 9))::DOUBLE / nullif(sum(gpu_s::DECIMAL(28, 9)) FILTER (after_gpu_s IS NOT NULL)::DOUBLE, 0) AS after_gpu_hours_pct
+FROM base_training
+WHERE usable
+GROUP BY GROUPING SETS ((state), ())
+HAVING count(*) > 0
+ORDER BY grouping(state), jobs DESC, state

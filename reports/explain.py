@@ -1,0 +1,378 @@
+"""Says in words what is known of a job; the terminal and the page show the same blocks of items.
+
+JSON has the record itself. Everything from logs is written out or escaped where it is shown.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal, TextIO
+
+from gpuctl.reports.flat import json_value
+from gpuctl.reports.html import render_page
+from gpuctl.reports.terminal import MIN_WIDTH, encodable, make_console, wants_color
+from gpuctl.reports.text import plural, shown, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpuctl.core.explained import Cause, Explanation, Place, Training, Tried, Wait
+
+SCHEMA = 1
+LINES = 12
+"""So many kept lines of an attempt's logs are shown."""
+PLACES = 8
+"""So many machines of an attempt are shown one by one."""
+DECISIONS = 40
+"""So many decisions of a policy are shown."""
+
+CAUSES = {
+    "ineligible": "not eligible yet (held, a dependency, a begin time)",
+    "fair_share": "its queue was at its limit",
+    "capacity": "too few GPUs were free",
+    "fragmentation": "enough GPUs were free, but not close together",
+    "scheduler": "GPUs that fit were free (priority, a limit, or the scheduler's own time)",
+}
+_LABELS = {
+    "state": "State", "user": "User", "queue": "Queue", "account": "Account", "partition": "Partition", "qos": "QOS",
+    "name": "Name", "gpus": "GPUs", "gpu_type": "GPU type", "nodes": "Machines", "time_limit_s": "Time limit",
+    "priority": "Priority", "submit_ts": "Submitted", "start_ts": "First start", "end_ts": "End",
+    "attempts": "Attempts",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Item:
+    """One line of a block.
+
+    Attributes:
+        kind: ``head`` (what follows is about), ``text``, ``fact`` (label and value), ``code`` (a line of a log) or
+            ``note``.
+        text: the words, or the value.
+        label: of a fact; where a line stands.
+    """
+
+    kind: Literal["head", "text", "fact", "code", "note"]
+    text: str
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One heading and what stands under it; `name` is its place in the page."""
+
+    name: str
+    title: str
+    items: tuple[Item, ...]
+
+
+def blocks(found: Explanation) -> tuple[Block, ...]:
+    """Return what is to be shown, in order; blocks without anything to say are left out."""
+    failed = any(tried.cause for tried in found.attempts)
+    made = (
+        ("job", "The job", _facts(found)),
+        ("why-failed", "Why it failed" if failed else "What its logs show", _causes(found)),
+        ("why-waited", "Why it waited", _waits(found)),
+        ("where", "Where it ran", _places(found)),
+        ("use", "How it used its GPUs", _uses(found)),
+        ("training", "Training progress", _trainings(found)),
+        ("retries", "Attempts", _attempts(found)),
+        ("decisions", "What the policy decided", _decisions(found)),
+        ("notes", "To know", (Item("note", note) for note in found.notes)),
+    )
+    every = (Block(name, title, tuple(items)) for name, title, items in made)
+    return tuple(block for block in every if block.items)
+
+
+def duration(seconds: float) -> str:
+    """Return a duration for reading: ``12 s``, ``3.5 min``, ``2 h 5 min``, ``3 d 4 h``."""
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.3g} min"
+    minutes = round(seconds / 60)
+    if minutes < 2880:
+        return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+    hours = round(minutes / 60)
+    return f"{hours // 24} d {hours % 24} h" if hours % 24 else f"{hours // 24} d"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Return whole numbers in short: ``0-3, 6``."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def _facts(found: Explanation) -> Iterator[Item]:
+    for key, label in _LABELS.items():
+        value = found.facts.get(key)
+        if value is None:
+            continue
+        text = duration(float(str(value))) if key == "time_limit_s" else shown(value)
+        text += " UTC" if key.endswith("_ts") else ""
+        own = str(found.facts.get("source_state") or value)
+        if key == "state" and own.casefold() != str(value):
+            text += f" ({shown(found.facts['source_state'])})"
+        yield Item("fact", text, label)
+
+
+def _heading(found: Explanation, tried: Tried) -> Iterator[Item]:
+    if len(found.attempts) > 1:
+        yield Item("head", f"Attempt {tried.number}: {tried.state}")
+
+
+def _causes(found: Explanation) -> Iterator[Item]:
+    for tried in found.attempts:
+        if tried.cause is None and not tried.lines:
+            continue
+        yield from _heading(found, tried)
+        if tried.cause is not None:
+            yield from _cause(tried.cause, tried, several=len(found.attempts) > 1)
+        else:
+            yield Item("text", f"It did not fail: the scheduler says {tried.state}.")
+        own = tried.cause
+        rest = [line for line in tried.lines if own is None or (line.stream, line.line_no) != (own.stream, own.line_no)]
+        if rest:
+            yield Item("text", "What else its logs show:" if own else "Its logs show:")
+        for line in rest[:LINES]:
+            often = f", {line.count} times" if line.count > 1 else ""
+            kind = f": {line.reason}" if line.reason else ""
+            yield Item("code", line.text, f"{line.stream}, line {line.line_no}{often}{kind}")
+        if len(rest) > LINES:
+            yield Item("text", f"… and {plural(len(rest) - LINES, 'more line')}: --json")
+    if not found.attempts and found.facts.get("state") in {"failed", "node_fail"}:
+        yield Item("text", "It failed without an attempt.")
+
+
+def _cause(cause: Cause, tried: Tried, *, several: bool) -> Iterator[Item]:
+    kinds = f" ({' or '.join(cause.category.replace('_', ' ').split('+'))})" if cause.category else ""
+    sure = f", confidence {cause.confidence:.2f}" if cause.confidence else ""
+    if cause.reason == "no_signature":
+        yield Item("text", f"Not known: no signature was found{' in its logs' if tried.logs else ''}.")
+    else:
+        yield Item("text", f"{cause.title}{kinds}{sure}.")
+    if cause.evidence is not None and cause.stream == "scheduler":
+        yield Item("code", cause.evidence, "the scheduler's word")
+    elif cause.evidence is not None:
+        yield Item("code", cause.evidence, f"{cause.path or cause.stream}, line {cause.line_no}")
+    if cause.others:
+        yield Item("text", f"Also seen: {', '.join(other.replace('_', ' ') for other in cause.others)}.")
+    ended = [f"exit code {tried.exit_code}"] if tried.exit_code is not None else []
+    ended += [f"signal {tried.exit_signal}"] if tried.exit_signal else []
+    ended += [f"preempted by {tried.preempted_by}"] if tried.preempted_by else []
+    if ended:
+        yield Item("text", f"The scheduler says: {', '.join([tried.state, *ended])}.")
+    if not tried.logs:
+        yield Item("note", "No log of this attempt is in the store (gpuctl ingest --job-logs).")
+    elif several and any(log.of_all for log in tried.logs):
+        yield Item("note", "Its log does not say of which attempt it is; it is taken for that of the last one.")
+
+
+def _waits(found: Explanation) -> Iterator[Item]:
+    if found.never_started is not None:
+        yield from _wait(found.never_started)
+    for tried in found.attempts:
+        if tried.wait is not None:
+            yield from _heading(found, tried)
+            yield from _wait(tried.wait)
+
+
+def _wait(wait: Wait) -> Iterator[Item]:
+    since = f", since {shown(wait.queued_ts)} UTC" if wait.queued_ts is not None else ""
+    if not wait.seconds and not wait.still_waits:
+        yield Item("text", "It did not wait.")
+        return
+    how = "It has waited" if wait.still_waits else "It waited in vain" if wait.never_started else "It waited"
+    yield Item("text", f"{how} {duration(wait.seconds)}{since}.")
+    for cause, seconds in sorted(wait.parts, key=lambda part: -part[1]):
+        share = shown(100 * seconds / wait.seconds, "%")
+        yield Item("fact", f"{duration(seconds)} ({share} %): {CAUSES.get(cause, cause)}", cause.replace("_", " "))
+    if wait.behind_s:
+        yield Item(
+            "text", f"For {duration(wait.behind_s)} of it, others of its queue that could start had waited longer."
+        )
+    if wait.scheduler_reason:
+        yield Item("fact", wait.scheduler_reason, "scheduler's reason")
+    for sampled in wait.sampled:
+        cause = f"; the cluster's state: {sampled.cause.replace('_', ' ')}" if sampled.cause else ""
+        before = "" if sampled.eligible else ", before it was eligible"
+        yield Item("fact", f"{plural(sampled.samples, 'sample')}{before}{cause}", sampled.reason)
+
+
+def _places(found: Explanation) -> Iterator[Item]:
+    for tried in found.attempts:
+        if tried.places:
+            yield from _heading(found, tried)
+            yield Item("text", _locality(tried))
+            for place in tried.places[:PLACES]:
+                yield Item("fact", _place(place), place.machine)
+            if len(tried.places) > PLACES:
+                rest = ", ".join(place.machine for place in tried.places[PLACES:])
+                yield Item("fact", rest, f"and {len(tried.places) - PLACES} more")
+
+
+def _locality(tried: Tried) -> str:
+    text = f"{_gpus(tried.gpus)} on {plural(len(tried.places), 'machine')}"
+    if tried.fewest_servers and len(tried.places) > tried.fewest_servers:
+        text += f" ({tried.fewest_servers} could have held it)"
+    if tried.racks:
+        text += f", {plural(tried.racks, 'rack')}"
+        if tried.fewest_racks and tried.racks > tried.fewest_racks:
+            text += f" ({tried.fewest_racks} could have held it)"
+    return f"{text}."
+
+
+def _gpus(count: float | None) -> str:
+    return "1 GPU" if count == 1 else f"{shown(count)} GPUs"
+
+
+def _place(place: Place) -> str:
+    text = f"{shown(place.gpus)}{f' of {place.machine_gpus}' if place.machine_gpus else ''} GPUs"
+    if place.estimated:
+        text += ", estimated"
+    if place.gpu_indices is not None:
+        text += f" (number {ranges(place.gpu_indices)})" if place.gpu_indices else ""
+    text += "".join(f", {word}" for word in (place.gpu_type, place.rack and f"rack {place.rack}") if word)
+    if not place.others:
+        return f"{text}; shared with nobody"
+    others = [f"{other.job} ({_gpus(other.gpus)}, {duration(other.seconds)})" for other in place.longest]
+    more = place.others - len(others)
+    return f"{text}; shared with {', '.join(others)}{f' and {more} more' if more > 0 else ''}"
+
+
+def _uses(found: Explanation) -> Iterator[Item]:
+    for tried in found.attempts:
+        use = tried.use
+        if use is None:
+            continue
+        yield from _heading(found, tried)
+        yield Item(
+            "text",
+            f"Utilization: mean {shown(use.mean_pct, '%')} %, median {shown(use.p50_pct, '%')} %, idle in "
+            f"{shown(use.idle_pct, '%')} % of {plural(use.samples, 'sample')}.",
+        )
+        if use.whole_machines:
+            yield Item("note", "All GPUs of its machines: the source does not tell which of them it held.")
+
+
+def _trainings(found: Explanation) -> Iterator[Item]:
+    for tried in found.attempts:
+        if tried.training:
+            yield from _heading(found, tried)
+            for training in tried.training:
+                yield Item("fact", _training(training), training.metric or "steps")
+
+
+def _training(training: Training) -> str:
+    parts = []
+    if training.last_epoch is not None:
+        of = f" of {shown(training.epochs)}" if training.epochs is not None else ""
+        parts.append(f"epoch {shown(training.last_epoch)}{of}")
+    if training.last_step is not None:
+        of = f" of {shown(training.steps)}" if training.steps is not None else ""
+        parts.append(f"step {shown(training.last_step)}{of}")
+    if training.last is not None:
+        parts.append(f"first {shown(training.first)}, lowest {shown(training.lowest)}, last {shown(training.last)}")
+    if training.not_finite:
+        parts.append(f"{plural(training.not_finite, 'value')} not finite")
+    where = f"{training.stream}, line {training.line_no}" if training.line_no else ""
+    return "; ".join([*parts, f"{plural(training.points, 'line')}{f', the last one {where}' if where else ''}"])
+
+
+def _attempts(found: Explanation) -> Iterator[Item]:
+    if len(found.attempts) < 2:
+        return
+    before: Tried | None = None
+    for tried in found.attempts:
+        text = tried.state
+        if tried.run_s is not None:
+            text += f" after {duration(tried.run_s)}"
+        if tried.gpu_hours is not None:
+            text += f", {shown(tried.gpu_hours)} GPU-h"
+        if tried.cause is not None:
+            text += f": {tried.cause.title}"
+            if before is not None and before.cause is not None and before.cause.reason == tried.cause.reason:
+                text += " again" if tried.cause.category else ""
+        yield Item("fact", text, f"attempt {tried.number}")
+        before = tried
+
+
+def _decisions(found: Explanation) -> Iterator[Item]:
+    if found.decisions_from is None:
+        return
+    if not found.decisions:
+        yield Item("text", f"{found.decisions_from} has no decision about this job.")
+    for one in found.decisions[:DECISIONS]:
+        size = f", {plural(one.gpus, 'GPU')}" if one.gpus else ""
+        on = f" on {plural(one.servers, 'machine')}" if one.servers else ""
+        yield Item("fact", f"{one.decision}{size}{on}: {one.reason}", f"after {duration(one.t_s)}")
+    if len(found.decisions) > DECISIONS:
+        yield Item("text", f"… and {plural(len(found.decisions) - DECISIONS, 'more decision')}: --json")
+
+
+def title(found: Explanation) -> str:
+    """Return the heading of an explanation."""
+    job = found.job if found.asked == found.job else f"{found.asked} ({found.job})"
+    return f"Job {job} of {found.cluster}: {found.facts.get('state', 'unknown')}"
+
+
+def as_json(found: Explanation) -> dict[str, object]:
+    """Return an explanation as JSON values; times are ISO 8601 in UTC, durations seconds."""
+    value = json_value(asdict(found))
+    assert isinstance(value, dict)  # noqa: S101 - asdict makes nothing else
+    return {"schema": SCHEMA, **value}
+
+
+def print_explanation(
+    found: Explanation, *, console_width: int | None = None, color: bool | None = None, file: TextIO | None = None
+) -> None:
+    """Print an explanation for people; nothing is cut, lines wrap.
+
+    Args:
+        found: what to print.
+        console_width: characters of a line; asked of the terminal where None.
+        color: with colours and bold type or without; None for what suits the stream.
+        file: where to print to; standard output where None.
+    """
+    from rich.padding import Padding
+    from rich.text import Text
+
+    out = sys.stdout if file is None else file
+    color = wants_color(out, os.environ) if color is None else color
+    width = max(MIN_WIDTH, shutil.get_terminal_size().columns if console_width is None else console_width)
+    made = io.StringIO()
+    console = make_console(made, width, color)
+
+    def say(text: Text, indent: int) -> None:
+        text.overflow = "fold"
+        console.print(Padding(text, (0, 0, 0, indent)), overflow="fold", no_wrap=False)
+
+    say(Text(visible(title(found)), "bold"), 0)
+    for block in blocks(found):
+        console.print()
+        say(Text(visible(block.title), "bold cyan"), 0)
+        for item in block.items:
+            text, label = visible(item.text), visible(item.label)
+            if item.kind == "code":
+                say(Text(label, "dim"), 2)
+                say(Text(f"| {text}"), 4)
+            elif item.kind == "fact":
+                say(Text.assemble((f"{label}: ", "dim"), text), 2)
+            else:
+                say(Text(text, {"head": "bold", "note": "dim"}.get(item.kind, "")), 1 if item.kind == "head" else 2)
+    trimmed = "".join(f"{line.rstrip()}\n" for line in made.getvalue().split("\n")[:-1])
+    out.write(encodable(trimmed, getattr(out, "encoding", None) or "utf-8"))
+
+
+def render_explanation(found: Explanation) -> str:
+    """Return an explanation as one HTML page that needs nothing else."""
+    return render_page("explain.html.j2", found=found, title=title(found), blocks=blocks(found))

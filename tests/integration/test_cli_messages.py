@@ -1,0 +1,136 @@
+"""What the user is told beside the results: on stderr, once, with the exit code that fits."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., subprocess.CompletedProcess[str]]
+
+HEADER = "JobIDRaw|JobID|JobName|User|Partition|State|Submit|Start|End|Elapsed|AllocTRES|NodeList\n"
+
+
+def sacct(folder: Path, *rows: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sacct.txt").write_text(HEADER + "".join(f"{row}\n" for row in rows))
+    return folder
+
+
+def job(number: int, *, queue: str = "gpu", minute: int = 0) -> str:
+    start = f"2026-01-01T10:{minute:02d}:00|2026-01-01T11:00:00|00:{60 - minute:02d}:00"
+    return f"{number}|{number}|train|ann|{queue}|COMPLETED|2026-01-01T10:00:00|{start}|gres/gpu=2,node=1|n1"
+
+
+@pytest.mark.parametrize("form", ["tsv", "table", "json"])
+def test_warnings_go_to_stderr_and_are_not_in_tables(gpuctl: Run, tmp_path: Path, form: str) -> None:
+    done = gpuctl("analyze", sacct(tmp_path / "a", job(1)), "--format", form, "--section", "overview")
+    assert "Warning: the GPUs of 1 machines are inferred" in done.stderr
+    assert "Warning:" not in done.stdout
+    assert "Warning" not in gpuctl("--quiet", "analyze", tmp_path / "a", "--table", "status").stderr
+
+
+@pytest.mark.parametrize("option", ["--html", "--output", "--csv", "--parquet"])
+def test_a_place_that_is_not_there_is_refused_before_the_work(gpuctl: Run, tmp_path: Path, option: str) -> None:
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "x" if option in {"--csv", "--parquet"} else tmp_path / "none" / "x.html"
+    db = tmp_path / "t.duckdb"
+    done = gpuctl("analyze", sacct(tmp_path / "a", job(1)), "--db", db, option, place, check=False)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith(f"gpuctl: {option} {place}: there is no directory")
+    assert not db.exists(), "the work had begun"
+
+
+def test_a_directory_in_place_of_a_file_is_refused(gpuctl: Run, tmp_path: Path) -> None:
+    done = gpuctl("analyze", sacct(tmp_path / "a", job(1)), "--html", tmp_path, check=False)
+    assert (done.returncode, "a directory, expected a file" in done.stderr) == (2, True)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_that_may_not_be_written_to_is_refused(gpuctl: Run, tmp_path: Path) -> None:
+    place = tmp_path / "ours"
+    place.mkdir(mode=0o500)
+    done = gpuctl("analyze", sacct(tmp_path / "a", job(1)), "--csv", place / "x", check=False)
+    assert (done.returncode, "may not be written to" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["ingest", "analyze"])
+def test_a_file_without_a_row_says_so_and_ends_with_3(gpuctl: Run, tmp_path: Path, command: str) -> None:
+    db = tmp_path / "t.duckdb"
+    done = gpuctl(command, sacct(tmp_path / "a"), "--db", db, check=False)
+    assert done.returncode == 3
+    assert "sacct.txt: no rows in it; nothing of it was loaded" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["ingest", "analyze"])
+def test_a_file_of_which_all_is_rejected_says_so_and_ends_with_3(gpuctl: Run, tmp_path: Path, command: str) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "cluster_machine_list").write_text("machineId,number of GPUs,single GPU mem\nm1,many,12GB\n")
+    done = gpuctl(command, tmp_path / "a", "--db", tmp_path / "t.duckdb", check=False)
+    assert done.returncode == 3, done.stderr
+    assert "all 1 rows were rejected; nothing of it was loaded" in done.stderr
+
+
+def test_a_file_that_cannot_be_loaded_is_bad_input_for_analyze_too(gpuctl: Run, tmp_path: Path) -> None:
+    folder = sacct(tmp_path / "a", job(1).replace("2026-01-01T", "Uhr "))
+    done = gpuctl("analyze", folder, check=False)
+    assert done.returncode == 3, done.stderr
+    assert "no cluster" not in done.stderr
+
+
+def test_a_cluster_without_jobs_is_told(gpuctl: Run, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "cluster_machine_list").write_text("machineId,number of GPUs,single GPU mem\nm1,8,12GB\n")
+    done = gpuctl("analyze", tmp_path / "a")
+    assert "Warning: there is no job of cluster a in the store, only what philly-machines told" in done.stderr
+
+
+def test_quotas_and_racks_of_what_is_not_there_are_named(gpuctl: Run, tmp_path: Path) -> None:
+    folder = sacct(tmp_path / "a", job(1))
+    (tmp_path / "q.csv").write_text("queue,quota_gpus\ngpu,2\nnosuch,5\n")
+    (tmp_path / "r.csv").write_text("machine,rack\nn1,r1\nn77,r1\n")
+    done = gpuctl("analyze", folder, "--quotas", tmp_path / "q.csv", "--racks", tmp_path / "r.csv")
+    assert "--quotas names queues that the trace does not have: nosuch\n" in done.stderr
+    assert "--racks names machines that the trace does not have: n77\n" in done.stderr
+
+
+def test_the_same_log_under_two_names_is_told(gpuctl: Run, tmp_path: Path) -> None:
+    folder, db = sacct(tmp_path / "a", job(1)), tmp_path / "t.duckdb"
+    assert "Warning" not in gpuctl("ingest", folder, "--db", db, "--cluster", "one").stderr
+    assert "1 file of cluster a is in the store as cluster one too" in gpuctl("ingest", folder, "--db", db).stderr
+    assert "Warning" not in gpuctl("ingest", folder, "--db", db).stderr, "nothing was loaded this time"
+
+
+def test_two_folders_that_become_one_cluster_are_told(gpuctl: Run, tmp_path: Path) -> None:
+    paths = (sacct(tmp_path / "a", job(1)), sacct(tmp_path / "b", job(2)))
+    told = "Warning: a, b were read as one cluster, a;"
+    assert told in gpuctl("ingest", *paths, "--db", tmp_path / "1.duckdb").stderr
+    assert told not in gpuctl("ingest", *paths, "--db", tmp_path / "2.duckdb", "--cluster", "c").stderr
+    assert told not in gpuctl("ingest", paths[0], paths[0] / "sacct.txt", "--db", tmp_path / "3.duckdb").stderr
+
+
+def test_a_zone_that_is_not_used_is_told(gpuctl: Run, tmp_path: Path, root: Path) -> None:
+    recorded = root / "tests" / "fixtures" / "yarn" / "3.5.0"
+    db, tokyo = tmp_path / "t.duckdb", ("--timezone", "Asia/Tokyo")
+    done = gpuctl("ingest", recorded / "rest-end.zip", "--db", db, *tokyo)
+    assert re.search(r"--timezone Asia/Tokyo is not used for \d+ files whose times carry their own zone", done.stderr)
+    assert "no rows in it" not in done.stderr
+    done = gpuctl("ingest", recorded / "hadoop-lab-resourcemanager-rm01.log.gz", "--db", db, "--cluster", "rm", *tokyo)
+    assert "--timezone Asia/Tokyo does not fit the times of" in done.stderr
+    done = gpuctl("ingest", sacct(tmp_path / "b", job(1)), "--db", db, *tokyo)
+    assert "--timezone" not in done.stderr
+
+
+def test_the_end_of_a_file_that_is_cut_off_is_told_once(gpuctl: Run, tmp_path: Path, sample_data: Path) -> None:
+    (tmp_path / "a").mkdir()
+    whole = (sample_data / "philly" / "cluster_gpu_util.gz").read_bytes()
+    (tmp_path / "a" / "cluster_gpu_util.gz").write_bytes(whole[: len(whole) // 2])
+    done = gpuctl("ingest", tmp_path / "a", "--db", tmp_path / "t.duckdb", check=False)
+    assert done.stderr.count("truncated gzip stream") == 1, done.stderr

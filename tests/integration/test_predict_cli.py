@@ -1,0 +1,184 @@
+"""``gpuctl predict`` and ``gpuctl train overhead`` as a user runs them, on the lab's recordings and broken files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.profiles import traffic
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = ROOT / "sample_data" / "pickyman"
+
+
+def gpuctl(*words: str | Path, code: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "gpuctl", *map(str, words)], capture_output=True, text=True, check=False, cwd=cwd or ROOT
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def predictions(*words: str | Path, code: int = 0) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(gpuctl("predict", "runtime", *words, "--json", code=code).stdout)[
+        "predictions"
+    ]
+    return found
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    path = tmp_path / "profile.csv"
+    rows = ["job_id,t,bytes"]
+    for name, epoch_s in (("a", 60), ("b", 90)):
+        t, received = traffic(epoch_s, 3.2, dataset=1e9, noise=0.05)
+        rows += [f"{name},{when:.3f},{size:.0f}" for when, size in zip(t, received, strict=True)]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def test_names_that_stay(profile: Path) -> None:
+    found = predictions(profile, "--epochs", "10")
+    assert [p["job"] for p in found] == ["a", "b"]
+    assert {"job", "epoch_s", "run_time_s", "lower_s", "upper_s", "method"} <= set(found[0])
+    for each, epoch_s in zip(found, (60, 90), strict=True):
+        assert each["epoch_s"] == pytest.approx(epoch_s, rel=0.03)
+        assert each["lower_s"] <= 10.05 * epoch_s <= each["upper_s"]
+
+
+def test_counters_say_the_same(profile: Path, tmp_path: Path) -> None:
+    total: dict[str, int] = {}
+    lines = ["job_id,t,bytes"]
+    for row in csv.DictReader(profile.read_text().splitlines()):
+        total[row["job_id"]] = total.get(row["job_id"], 0) + int(row["bytes"])
+        lines.append(f"{row['job_id']},{row['t']},{total[row['job_id']]}")
+    counters = tmp_path / "counters.csv"
+    counters.write_text("\n".join(lines) + "\n")
+    plain, counted = predictions(profile, "--epochs", "10"), predictions(counters, "--cumulative", "--epochs", "10")
+    for a, b in zip(plain, counted, strict=True):
+        assert a["epoch_s"] == pytest.approx(b["epoch_s"], rel=0.01)
+
+
+def test_without_a_number_of_epochs_there_is_no_run_time(profile: Path) -> None:
+    [found] = predictions(profile, "--job", "a")
+    assert found["run_time_s"] is None
+    assert found["epoch_s"] == pytest.approx(60, rel=0.03)
+    assert "--epochs" in found["reason"]
+
+
+def test_four_jobs_of_the_lab_tell_another(tmp_path: Path) -> None:
+    jobs = [row for row in csv.DictReader((LAB / "jobs.csv").read_text().splitlines()) if row["cached"] == "0"]
+    model = max({j["model"] for j in jobs}, key=lambda m: sum(j["model"] == m for j in jobs))
+    some = [j for j in jobs if j["model"] == model]
+    left_out = some[-1]
+    rows = [
+        r for r in csv.DictReader((LAB / "traffic.csv").read_text().splitlines()) if r["job_id"] != left_out["job_id"]
+    ]
+    others = {j["job_id"] for j in some} - {left_out["job_id"]}
+    (tmp_path / "traffic.csv").write_text(
+        "job_id,t,bytes\n" + "".join(f"{r['job_id']},{r['t']},{r['bytes']}\n" for r in rows if r["job_id"] in others)
+    )
+    columns = ["job_id", "model", "batch", "samples", "gpus", "epochs", "dataset_bytes"]
+    (tmp_path / "jobs.csv").write_text(
+        ",".join(columns) + "\n" + "".join(",".join(j[c] for c in columns) + "\n" for j in some)
+    )
+    [found] = predictions(tmp_path / "traffic.csv", "--jobs", tmp_path / "jobs.csv", "--job", left_out["job_id"])
+    assert found["method"] == "transfer"
+    assert found["run_time_s"] == pytest.approx(float(left_out["run_time_s"]), rel=0.35)
+    assert len(others) >= 4
+
+
+def test_the_store_is_the_database(profile: Path, tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text("job_id,model,batch,samples,gpus,epochs\na,m,8,1000,1,10\nb,m,8,1500,1,10\nc,m,8,3000,1,10\n")
+    db = tmp_path / "profiles.duckdb"
+    first = predictions(profile, "--jobs", jobs, "--db", db)
+    again = predictions("--db", db)
+    assert first == again
+    assert [p["method"] for p in again][-1] == "transfer"
+    assert again[-1]["epoch_s"] == pytest.approx(180, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--epoch-s", "600", "--phase-s", "540", "--checkpoint-bytes", "1e9"), (63, 21, 24)),
+        (("--epoch-s", "600", "--phase-s", "540", "--checkpoint-bytes", "1e9", "--mode", "abort"), (2, 21, 561)),
+        (("--gpus", "4", "--mode", "now"), (4, 22, 26)),
+    ],
+)
+def test_overhead(words: tuple[str, ...], expected: tuple[float, float, float]) -> None:
+    found = json.loads(gpuctl("predict", "overhead", *words, "--json").stdout)
+    assert (found["suspend_s"], found["resume_s"], found["loss_s"]) == expected
+
+
+def test_overhead_learnt_from_the_lab(tmp_path: Path) -> None:
+    place = tmp_path / "model"
+    table = gpuctl("train", "overhead", LAB / "suspensions.csv", "-o", place, "--format", "csv").stdout
+    rows = {row["cost"]: row for row in csv.DictReader(table.splitlines())}
+    assert int(rows["loss_s"]["suspensions"]) > 8
+    card = json.loads((place / "card.json").read_text())
+    assert card["kind"] == "overhead"
+    measured = next(
+        r for r in csv.DictReader((LAB / "suspensions.csv").read_text().splitlines()) if r["mode"] == "epoch"
+    )
+    phase = max(0.0, float(measured["epoch_s"]) - float(measured["epoch_left_s"]))
+    found = json.loads(
+        gpuctl(
+            "predict", "overhead", "--model", place, "--model-name", measured["model"],
+            "--epoch-s", measured["epoch_s"], "--phase-s", str(phase), "--gpus", measured["gpus"],
+            "--checkpoint-bytes", measured["checkpoint_bytes"],
+            "--first-bytes", measured["dataset_bytes"], "--json",
+        ).stdout
+    )  # fmt: skip
+    assert found["resume_s"] == pytest.approx(float(measured["resume_s"]), rel=0.5)
+    assert math.isfinite(found["error_pct"])
+
+
+def test_what_is_broken_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "model"
+    gpuctl("train", "overhead", LAB / "suspensions.csv", "-o", place)
+    whole = (place / "overhead.json").read_text()
+    ask = ("predict", "overhead", "--model", place, "--epoch-s", "10")
+    (place / "overhead.json").write_text(whole[:40])
+    assert "overhead.json" in gpuctl(*ask, code=3).stderr
+    (place / "overhead.json").unlink()
+    assert "overhead.json" in gpuctl(*ask, code=3).stderr
+    (place / "overhead.json").write_text(whole)
+    gpuctl(*ask)
+    (place / "card.json").write_text((place / "card.json").read_text().replace('"overhead"', '"runtime"', 1))
+    gpuctl(*ask, code=3)
+    gpuctl("predict", "overhead", "--model", tmp_path / "nowhere", code=3)
+    gpuctl("predict", "overhead", "--epoch-s", "10", "--phase-s", "11", code=2)
+    gpuctl("predict", "overhead", "--mode", "later", code=2)
+
+
+def test_wrong_inputs(tmp_path: Path, profile: Path) -> None:
+    assert "nothing to predict" in gpuctl("predict", "runtime", code=2).stderr
+    assert "--job x" in gpuctl("predict", "runtime", profile, "--job", "x", code=2).stderr
+    gpuctl("predict", "runtime", tmp_path / "absent.csv", code=3)
+    broken = tmp_path / "broken.csv"
+    broken.write_text("job_id,t,bytes\na,1,5\na,x,5\na,2,-7\na,2,6\n")
+    done = gpuctl("predict", "runtime", broken, "--epochs", "3", "--json")
+    [found] = json.loads(done.stdout)["predictions"]
+    assert found["method"] == "none"
+    assert "reject" in done.stderr
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    name = "[red]<script>alert(1)</script>'; DROP TABLE traffic"
+    t, received = traffic(30, 4, dataset=1e9, noise=0.02)
+    path.write_text("job_id,t,bytes\n" + "".join(f'"{name}",{a},{b:.0f}\n' for a, b in zip(t, received, strict=True)))
+    [found] = predictions(path, "--epochs", "4")
+    assert found["job"] == name
+    assert np.isfinite(found["run_time_s"])

@@ -1,0 +1,93 @@
+"""Whatever a job prints: the scan ends, counts right and says the same however the bytes come."""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuctl.core.states import State
+from gpuctl.joblogs import scan
+from gpuctl.joblogs.classify import classify
+from gpuctl.joblogs.evidence import TEXT_LIMIT, Facts, Match
+from gpuctl.joblogs.scan import Scanner
+from gpuctl.joblogs.table import load
+
+TABLE = load()
+EXAMPLES = [line for signature in TABLE.signatures.values() for line in signature.examples]
+LINES = st.one_of(
+    st.sampled_from(EXAMPLES),
+    st.text(max_size=60),
+    st.sampled_from(["", "  indented", "epoch 3/10 loss 0.25", " 45%|###   | 45/100 [00:10<00:20,  9.9it/s]", "done"]),
+)
+ENDS = st.sampled_from(["\n", "\r\n", "\r", "\n\n"])
+LOGS = st.lists(st.tuples(LINES, ENDS), max_size=40).map(lambda parts: "".join(a + b for a, b in parts).encode())
+FACTS = st.one_of(
+    st.none(),
+    st.builds(
+        Facts,
+        state=st.one_of(st.none(), st.sampled_from(list(State))),
+        exit_code=st.one_of(st.none(), st.integers(0, 255)),
+        exit_signal=st.one_of(st.none(), st.integers(0, 64)),
+    ),
+)
+
+
+@cache
+def scanner() -> Scanner:
+    return Scanner(TABLE)
+
+
+class _Pieces(io.RawIOBase):
+    """Hands out bytes in pieces of a given size, whatever is asked for."""
+
+    def __init__(self, data: bytes, size: int) -> None:
+        self._data, self._size = data, size
+
+    def read(self, size: int = -1) -> bytes:
+        piece, self._data = self._data[: self._size], self._data[self._size :]
+        return piece
+
+
+@settings(max_examples=150, deadline=None)
+@given(LOGS, st.integers(1, 200))
+def test_the_scan_does_not_depend_on_how_the_bytes_come(log: bytes, size: int) -> None:
+    whole = scanner().scan(io.BytesIO(log))
+    assert scanner().scan(_Pieces(log, size)) == whole  # type: ignore[arg-type]
+    assert (whole.size, whole.lines) == (len(log), log.count(b"\n") + (log != b"" and not log.endswith(b"\n")))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(LOGS, st.binary(max_size=2000)))
+def test_what_is_kept_is_bounded_and_lies_in_the_log(log: bytes) -> None:
+    result = scanner().scan(io.BytesIO(log))
+    found: dict[str | None, int] = {}
+    for match in (*result.matches, *result.telling):
+        assert 1 <= match.line_no <= result.lines
+        assert len(match.text) <= TEXT_LIMIT
+        assert match.ordinary_after <= result.lines * 3 + log.count(b"\r")
+        found[match.signature] = found.get(match.signature, 0) + 1
+    assert all(count <= 2 * scan.KEPT for signature, count in found.items() if signature is not None)
+    assert found.get(None, 0) <= scan.TELLING
+
+
+@settings(max_examples=150, deadline=None)
+@given(LOGS, FACTS, st.randoms())
+def test_a_verdict_is_always_one_of_the_tables_and_no_matter_of_order(
+    log: bytes, facts: Facts | None, rng: object
+) -> None:
+    result = scanner().scan(io.BytesIO(log))
+    matches: list[Match] = [*result.matches, *result.telling]
+    verdict = classify(matches, TABLE, facts)
+    assert 0 <= verdict.confidence <= 1
+    assert (verdict.reason in TABLE.reasons) == (verdict.failed is not False)
+    assert facts is None or facts == (None, None, None, ()) or verdict.failed is not None or facts.state == "unknown"
+    if verdict.reason is not None and verdict.reason != "no_signature":
+        assert verdict.category
+    if verdict.signature is not None:
+        assert verdict.evidence in {match.text for match in matches}
+    shuffled = list(matches)
+    rng.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert classify(shuffled, TABLE, facts).reason == verdict.reason

@@ -1,0 +1,76 @@
+"""CPUs and memory beside GPUs: with plenty of both nothing changes; where they are short no server gives too much."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuctl.replay.check import check, unplaceable
+from gpuctl.replay.conformance import random_case, run, violations
+from gpuctl.replay.policies import BUILT_IN, find
+
+NAMES = [name for name in BUILT_IN if find(name).resources]
+EVERYTHING = ("gpu", "cpu", "mem")
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60)
+@given(seed=SEEDS)
+def test_no_server_gives_more_than_it_has_of_anything(name: str, seed: int) -> None:
+    workload, cluster, shared = random_case(seed, resources=True)
+    check(workload, cluster, shared.resources)
+    outcome = run(find(name)(), workload, cluster, shared)
+    assert violations(outcome, workload, cluster, shared) == []
+
+
+# mesos is right to differ: CPUs that are left on a server without free GPUs are offered and refused there
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "mesos"])
+@pytest.mark.parametrize("placement", [None, "any", "consolidate", "spread"])
+@settings(max_examples=40)
+@given(seed=SEEDS)
+def test_with_plenty_of_everything_only_gpus_decide(name: str, placement: str | None, seed: int) -> None:
+    if name == "tetris":
+        placement = None if placement == "spread" else placement
+    workload, cluster, shared = random_case(seed)
+    shared = replace(shared, placement=placement)
+    alone = run(find(name)(), workload, cluster, shared)
+    plenty = replace(cluster, cpus=np.full(cluster.gpus.size, 1e6), mem_mb=np.full(cluster.gpus.size, np.nan))
+    asking = replace(workload, cpus=0.3 * workload.gpus.astype(float), mem_mb=1e5 * workload.gpus.astype(float))
+    if name in {"tetris"}:
+        # its scores are sums over what counts: in equal parts for all, so that sums order jobs as GPUs do
+        asking = replace(workload, cpus=np.zeros(workload.size), mem_mb=np.zeros(workload.size))
+    beside = run(find(name)(), asking, plenty, replace(shared, resources=EVERYTHING))
+    assert beside.decisions.equals(alone.decisions)
+    assert beside.pieces.select("row", "server", "gpus").equals(alone.pieces)
+
+
+@settings(max_examples=100)
+@given(seed=SEEDS)
+def test_what_is_not_placeable_never_starts_and_all_else_does(seed: int) -> None:
+    workload, cluster, shared = random_case(seed, plain=True, resources=True)
+    assert workload.cpus is not None
+    workload = replace(workload, cpus=workload.cpus * 3)
+    large = unplaceable(workload, cluster, shared.resources)
+    shared = replace(shared, placement="any")
+    states = run(find("fifo-skip")(), workload, cluster, shared).jobs["state"].to_numpy()
+    assert (states[large] == "waiting").all()
+    assert (np.delete(states, large) == "finished").all()
+
+
+def test_a_broken_outcome_is_found() -> None:
+    workload, cluster, shared = random_case(5, resources=True)
+    shared = replace(shared, resources=EVERYTHING)
+    outcome = run(find("fifo")(), workload, cluster, shared)
+    assert violations(outcome, workload, cluster, shared) == []
+    for what, word in (("cpus", "CPUs"), ("mem_mb", "MB")):
+        found = violations(
+            replace(outcome, pieces=outcome.pieces.with_columns(pl.col(what) * 99)), workload, cluster, shared
+        )
+        assert any(f" {word} at " in line for line in found)
+        assert any(f" {what}, it asks for" in line for line in found)

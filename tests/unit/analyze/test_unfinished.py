@@ -1,0 +1,180 @@
+"""Jobs that have not ended, or never began: what is counted of them, and what is left out and said to be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars.selectors as cs
+import pytest
+
+from gpuctl.analyze.run import Options, analyze
+from gpuctl.ingest.load import ingest
+from gpuctl.trace.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuctl.core.results import Analysis
+
+HEADER = "JobIDRaw|JobID|JobName|User|Partition|State|Submit|Eligible|Start|End|Elapsed|ReqTRES|AllocTRES|NodeList"
+DAY = "2026-01-01T"
+
+
+def row(number: int, state: str, times: str, gpus: int, queue: str = "gpu", *, ran: bool = True) -> str:
+    """`times`: submit, eligible, start, end as HH:MM, or a word of Slurm's."""
+    stamps = "|".join(f"{DAY}{word}:00" if word[0].isdigit() else word for word in times.split())
+    held = f"gres/gpu={gpus},node=1|n1" if ran else "|None assigned"
+    return f"{number}|{number}|n|u|{queue}|{state}|{stamps}|00:10:00|gres/gpu={gpus}|{held}"
+
+
+ROWS = (
+    row(1, "COMPLETED", "10:00 10:00 10:10 12:00", 2),
+    row(2, "PENDING", "10:30 10:30 Unknown Unknown", 8, ran=False),
+    row(3, "CANCELLED by 1", "10:30 10:30 None 11:00", 4, ran=False),
+    row(4, "RUNNING", "11:30 11:30 11:40 Unknown", 2),
+    row(5, "FAILED", "11:00 11:00 11:00 11:10", 2),
+    row(6, "FAILED", "11:00 11:00 Unknown 11:10", 2),
+    row(7, "RUNNING", "11:50 11:55 11:56 Unknown", 1, "other"),
+    row(8, "COMPLETED", "11:00 11:20 11:25 11:30", 1),
+)
+
+
+def result(folder: Path, rows: tuple[str, ...] = ROWS, **options: Any) -> Analysis:
+    logs = folder / "logs"
+    logs.mkdir()
+    (logs / "sacct.txt").write_text("\n".join([HEADER, *rows]) + "\n")
+    ingest([logs], folder / "t.duckdb")
+    with Store(folder / "t.duckdb") as store:
+        return analyze(store, Options(**options))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    return result(tmp_path_factory.mktemp("unfinished"))
+
+
+def rows(found: Analysis, name: str, key: str) -> dict[Any, dict[str, Any]]:
+    table = found.table(name)
+    assert table is not None
+    return {line[key]: line for line in table.frame.to_dicts()}
+
+
+def test_waits_that_never_ended_are_counted_to_the_end_of_the_log(found: Analysis) -> None:
+    sizes = rows(found, "never_started", "size_bucket")
+    assert set(sizes) == {"2-4", "5-8", "all"}
+    assert sizes["5-8"] == {
+        **{"size_bucket": "5-8", "waiting": 1, "waiting_gpus": 8, "waiting_p50_min": 90, "waiting_max_min": 90},
+        **{"waiting_h": 1.5, "given_up": 0, "given_up_p50_min": None, "given_up_h": None},
+    }
+    assert (sizes["2-4"]["given_up"], sizes["2-4"]["given_up_p50_min"]) == (1, 30)
+    assert (sizes["all"]["waiting"], sizes["all"]["given_up"]) == (1, 1)
+
+
+def test_a_source_without_starts_does_not_tell_what_never_started(tmp_path: Path) -> None:
+    (tmp_path / "derived.csv").write_text(
+        "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,1,66.0,vc1\n"
+    )
+    texts = [HEADER.replace("|Start", "")] + [
+        "|".join(cell for at, cell in enumerate(line.split("|")) if at != 8) for line in ROWS
+    ]
+    (tmp_path / "sacct.txt").write_text("\n".join(texts) + "\n")
+    for name, waiting in (("derived.csv", []), ("sacct.txt", [(1, 0), (1, 0)])):
+        ingest([tmp_path / name], tmp_path / "t.duckdb", cluster=name)
+        with Store(tmp_path / "t.duckdb") as store:
+            table = analyze(store, Options(cluster=name)).table("never_started")
+        assert table is not None
+        assert table.frame.select("waiting", "given_up").rows() == waiting
+
+
+def test_a_job_whose_end_is_not_told_has_no_waiting_time(tmp_path: Path, sample_data: Path) -> None:
+    ingest([sample_data / "philly" / "cluster_job_log"], tmp_path / "t.duckdb", cluster="c")
+    with Store(tmp_path / "t.duckdb") as store:
+        given_up = rows(analyze(store, Options()), "never_started", "size_bucket")["all"]
+    assert (given_up["given_up"], given_up["given_up_p50_min"], given_up["given_up_h"]) == (4, None, None)
+
+
+def test_the_curve_ends_with_those_that_still_wait(found: Analysis) -> None:
+    table = found.table("occupancy")
+    assert table is not None
+    curve = {row["ts"].strftime("%H:%M"): row for row in table.frame.to_dicts()}
+    assert (curve["11:59"]["jobs_waiting"], curve["11:59"]["gpus_waited_for"]) == (1, 8)
+    assert curve["10:45"]["jobs_waiting"] == 2, "the one that was cancelled at 11:00 waited too"
+    assert curve["11:15"]["jobs_waiting"] == 2, "2, and 8 until it starts"
+
+
+def test_overview_and_data_quality_mean_the_same(found: Analysis) -> None:
+    overview, quality = found.table("overview"), rows(found, "data_quality", "finding")
+    assert overview is not None
+    assert "3 without a start: the log lacks that of 1; never_started has those that never did" in overview.population
+    assert quality["attempts that are over and whose start the log lacks"]["rows"] == 1
+    assert quality["attempts, and jobs without any attempt, that never started"]["rows"] == 2
+
+
+def test_jobs_that_are_not_over_are_no_successes(found: Analysis) -> None:
+    # 1, 3, 5 and 6 of 1 to 6 are over, 8 of 7 and 8
+    assert rows(found, "attempts_by_size", "size_bucket")["all"]["failed_pct"] == pytest.approx(100 * 2 / 5)
+
+
+def test_waits_mostly_before_eligibility_have_a_count(found: Analysis) -> None:
+    for name, key in (("delay_by_size", "size_bucket"), ("delay_by_queue", "queue")):
+        row = rows(found, name, key)["all"]
+        assert row["ineligible"] == 2, "7 and 8"
+        parts = ("fair_share", "capacity", "fragmentation", "scheduler", "ineligible")
+        assert sum(row[part] for part in parts) == row["waits"]
+
+
+def test_gpu_hours_that_are_not_known_are_empty(found: Analysis) -> None:
+    states = rows(found, "status", "state")
+    assert states["running"]["gpu_hours"] is None
+    assert states["pending"]["gpu_hours"] == 0
+    queues = rows(found, "queues", "queue")
+    assert (queues["other"]["gpu_hours"], queues["other"]["gpu_hours_pct"]) == (None, None)
+    assert queues["gpu"]["gpu_hours"] == states["all"]["gpu_hours"]
+
+
+def test_gpu_hours_of_a_duration_that_the_source_does_not_tell_are_empty(tmp_path: Path) -> None:
+    (tmp_path / "derived.csv").write_text(
+        "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,3600.0,2,7200.0,vc1\n"
+    )
+    ingest([tmp_path / "derived.csv"], tmp_path / "t.duckdb", cluster="c")
+    with Store(tmp_path / "t.duckdb") as store:
+        everything = rows(analyze(store, Options()), "status", "state")["all"]
+    hours = [everything[f"gpu_hours{kind}"] for kind in ("", "_sum", "_span", "_last")]
+    assert hours == [2, 2, None, None]
+
+
+def test_waits_without_a_cause_are_told_where_no_quota_is_guessed(found: Analysis) -> None:
+    assert any("of the waiting time is explained by no cause: limits" in warning for warning in found.warnings)
+
+
+def test_guessed_racks_are_told(tmp_path: Path) -> None:
+    gang = row(1, "COMPLETED", "10:00 10:00 10:10 12:00", 2).replace("node=1|n1", "node=2|n[1-2]")
+    warning = "the 1 racks are guesses"
+    assert any(warning in text for text in result(tmp_path, (gang,)).warnings)
+    (tmp_path / "given").mkdir()
+    given = result(tmp_path / "given", (gang,), racks={"n1": "r", "n2": "r"})
+    assert not any("racks" in text for text in given.warnings)
+
+
+def test_sources_are_a_table(found: Analysis) -> None:
+    table = found.table("sources")
+    assert table is not None
+    [line] = table.frame.to_dicts()
+    assert line["path"].endswith("logs/sacct.txt")
+    assert (line["format"], line["rows_in"], line["rows_loaded"], line["rows_rejected"]) == ("slurm-sacct", 8, 8, 0)
+
+
+def test_seconds_have_no_noise_of_binary_numbers(tmp_path: Path, root: Path) -> None:
+    """YARN's times have milliseconds; as seconds since 1970 they are exact to a few ten-millionths only."""
+    ingest([root / "tests" / "fixtures" / "yarn" / "3.5.0" / "rest-end.zip"], tmp_path / "t.duckdb")
+    ingest(
+        [root / "tests" / "fixtures" / "yarn" / "3.5.0" / "hadoop-lab-resourcemanager-rm01.log.gz"],
+        tmp_path / "t.duckdb",
+        cluster="rest-end",
+    )
+    with Store(tmp_path / "t.duckdb") as store:
+        table = analyze(store, Options()).table("queue_delays")
+    assert table is not None
+    seconds = table.frame.select(cs.ends_with("_s") & cs.float()).unpivot()["value"].drop_nulls()
+    assert any(not value.is_integer() for value in seconds), "nothing here that could be inexact"
+    assert [value for value in seconds if round(value, 6) != value] == []

@@ -1,0 +1,97 @@
+"""Vector 13 of algorithms.md 20, and each reason for no answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpuctl.predictors.epochs import by_change_points, by_period, by_volume, change_points, find_epochs
+from gpuctl.predictors.series import Series, series
+from tests.profiles import traffic
+
+
+def made(epoch_s: float, epochs: float, **how: float) -> Series:
+    return series(*traffic(epoch_s, epochs, **how))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_and_a_half_epochs_of_600_s(seed: int) -> None:
+    # the specification's own script found 602 s, with errors of 0.2 to 0.8 %
+    found = find_epochs(made(600, 2.5, seed=seed))
+    assert found.method == "periodicity"
+    assert found.epoch_s == pytest.approx(600, rel=0.008)
+    assert abs(found.epoch_s - 600) < 2 * found.spread_s
+    assert found.phase_s == pytest.approx(300, abs=40)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_and_a_half_epochs_have_no_period(seed: int) -> None:
+    found = find_epochs(made(600, 1.5, seed=seed))
+    assert (found.method, found.cached) == ("none", False)
+    assert "period" in found.reason
+
+
+def test_a_cached_data_set_has_no_period_and_is_flagged() -> None:
+    found = find_epochs(made(600, 2.5, cached=True))
+    assert (found.method, found.cached) == ("none", True)
+    assert found.first_s == pytest.approx(0.92 * 630, rel=0.01)
+    assert found.epoch_bytes == pytest.approx(150e9, rel=0.01)
+    assert "cache" in found.reason
+
+
+@pytest.mark.parametrize(("epochs", "within"), [(0.5, 0.15), (0.9, 0.15), (1.5, 0.08), (2.5, 0.02), (5.2, 0.02)])
+def test_the_volume_tells_within_the_first_epoch(epochs: float, within: float) -> None:
+    found = find_epochs(made(600, epochs), 150e9)
+    assert found.method == "volume"
+    assert found.epoch_s == pytest.approx(600, rel=within)
+    assert found.seen == pytest.approx(epochs, rel=0.08) or epochs < 1
+
+
+def test_the_time_before_the_reading_belongs_to_the_first_epoch() -> None:
+    found = find_epochs(made(100, 4.5, wait=40), 150e9)
+    assert found.first_s == pytest.approx(40 + 105, rel=0.05)
+    assert found.epoch_s == pytest.approx(100, rel=0.02)
+
+
+def test_bursts_without_noise_are_found_by_their_edges() -> None:
+    found = by_change_points(made(60, 6, gap=0.3, noise=0.05, longer=1.0))
+    assert found.method == "change-points"
+    assert found.epoch_s == pytest.approx(60, rel=0.03)
+
+
+def test_change_points_of_a_step() -> None:
+    step = np.r_[np.full(20, 5.0), np.full(30, 9.0)]
+    noise = [np.random.default_rng(seed).normal(0, 0.1, 50) for seed in range(100)]
+    assert all(20 in change_points(step + some) for some in noise)
+    assert sum(change_points(step + some) == [20] for some in noise) >= 80
+    assert sum(change_points(some) == [] for some in noise) >= 90
+
+
+@pytest.mark.parametrize(
+    ("profile", "dataset", "reason"),
+    [
+        (series(np.arange(1.0, 50) * 60, np.ones(49)), np.nan, "60 s apart"),
+        (series(np.arange(1.0, 50), np.zeros(49)), 1e9, "no bytes"),
+        (series(np.arange(1.0, 50), np.ones(49)), 1e9, "0% of an epoch"),
+        (series(np.arange(1.0, 8), np.ones(7)), np.nan, "7 samples are too few"),
+        (series(np.arange(1.0, 300), np.ones(299)), np.nan, "too short, or even"),
+    ],
+)
+def test_why_there_is_no_answer(profile: Series, dataset: float, reason: str) -> None:
+    found = find_epochs(profile, dataset)
+    assert found.method == "none"
+    assert reason in found.reason
+    assert np.isnan(found.epoch_s)
+
+
+def test_a_size_that_is_none() -> None:
+    assert by_volume(made(60, 3), 0.0).method == "none"
+
+
+def test_noise_is_no_period() -> None:
+    wrong = 0
+    for seed in range(200):
+        draw = np.random.default_rng(seed)
+        n = int(draw.integers(20, 200))
+        wrong += by_period(series(np.arange(1.0, n + 1), 1e6 + 3e5 * draw.standard_normal(n))).method != "none"
+    assert wrong <= 6
