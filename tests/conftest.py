@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -24,8 +25,22 @@ settings.register_profile("gpuctl", deadline=None)
 settings.load_profile("gpuctl")
 
 
+_DEFAULT_SIGNALS = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM)
+
+
 def pytest_configure() -> None:
-    """Make what subprocesses print the same on every terminal and in every locale."""
+    """Make signals, new files and what subprocesses print the same wherever the tests are started from.
+
+    Whoever starts them hands on which signals are ignored or blocked, and a script's background makes all that it
+    starts deaf to SIGINT and SIGQUIT: the tests of Ctrl-C would then wait for ever.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in _DEFAULT_SIGNALS:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.umask(0o022)
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "PYTHONWARNINGS", "PYTHONPATH"):
         os.environ.pop(name, None)
     os.environ.update(COLUMNS="100", LINES="40", TERM="xterm-256color", LC_ALL="C.UTF-8", TZ="UTC")
