@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,9 +21,13 @@ ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
-# how long one example takes depends on what else the machine does
-settings.register_profile("gpuctl", deadline=None)
+# how long one example takes, and to make one, depends on what else the machine does
+settings.register_profile("gpuctl", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
 settings.load_profile("gpuctl")
+if settings.default is not None and settings.default.derandomize:
+    # Where CI is set, Hypothesis draws the same examples each time, but for constants that it takes from those of our
+    # modules that are loaded: which ones those are depends on what this worker ran before. There, it takes none.
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 _DEFAULT_SIGNALS = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM)
