@@ -72,11 +72,13 @@ def record(name: str, out: Path) -> None:
         numbers: dict[str, str] = {}
         seen: dict[tuple[str, ...], tables.Row] = {}
         submitted = []
+        late = 0.0
         waiting = list(scenario.jobs)
         watched = 0.0
         while time.time() < first + scenario.seconds:
             if waiting and time.time() >= first + waiting[0].at:
                 job = waiting.pop(0)
+                late = max(late, time.time() - first - job.at)
                 numbers[job.name] = _submit(lab, job, numbers)
                 row = {"job": numbers[job.name], "name": job.name, "at": str(job.at), "user": job.user}
                 submitted.append(row | {"sleep": str(job.sleep), "words": job.words.format_map(numbers)})
@@ -88,7 +90,7 @@ def record(name: str, out: Path) -> None:
                 time.sleep(0.02)
         time.sleep(SLURMDBD_S)
         _keep(lab, out)
-    about = {"scenario": name, "about": scenario.about, "zero": int(first // 60) * 60, "seconds": scenario.seconds}
+    about = {"scenario": name, "about": scenario.about, "zero": int(first // 60) * 60, "late_s": round(late, 3)}
     (out / "recording.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
     (out / "submitted.csv").write_text(
         tables.write_rows(("job", "name", "at", "user", "sleep", "words"), submitted), "utf-8"

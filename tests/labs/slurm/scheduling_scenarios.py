@@ -7,6 +7,7 @@ job's number.
 
 from __future__ import annotations
 
+import random
 from typing import NamedTuple
 
 FIRST_S = 5.0
@@ -88,6 +89,8 @@ def _order() -> tuple[Job, ...]:
     return fill + waiting
 
 
+_ONE = f"PartitionName=one {A100.replace('gpu[001-002]', 'gpu001')}"
+_MIXED = f"PartitionName=mixed {GPUS}"
 _ORDER = f"""
 PriorityMaxAge=10
 PriorityWeightAge=20000
@@ -96,7 +99,7 @@ PriorityWeightJobSize=10000
 PriorityWeightQOS=30000
 PreemptType=preempt/none
 PreemptMode=OFF
-PartitionName=one {A100.replace("gpu[001-002]", "gpu001")}
+{_ONE}
 """
 
 
@@ -340,6 +343,33 @@ def _exclusive() -> tuple[Job, ...]:
     )
 
 
+def _timelimit() -> tuple[Job, ...]:
+    """Jobs that would run past their limit, begun at different times, and one behind each."""
+    part = "--partition=two -N1 -n1"
+    jobs = [Job(0.0, "full_1", "games", 100, f"{part} --gres=gpu:8 --time=1")]
+    jobs += [Job(9.0, "full_2", "news", 120, f"{part} --gres=gpu:8 --time=1")]
+    jobs += [
+        Job(12.0 + n, f"next_{n + 1}", "mail", 100 if n else 30, f"{part} --gres=gpu:8 --time=1") for n in range(3)
+    ]
+    return tuple(jobs)
+
+
+def _mix() -> tuple[Job, ...]:
+    """Fifty jobs of every size on all GPUs, drawn once and for all."""
+    draw = random.Random(20261122)
+    jobs = []
+    for number in range(50):
+        user = draw.choice(("games", "mail", "news", "uucp"))
+        gpus = draw.choice((1, 1, 1, 2, 2, 3, 4, 4, 8))
+        nodes = 2 if draw.random() < 0.12 and gpus <= 4 else 1
+        sleep = draw.randint(12, 60)
+        qos = draw.choice(("normal", "normal", "normal", "low", "high"))
+        limit = draw.choice((1, 1, 2, 3, 5)) if sleep < 55 else draw.choice((2, 3, 5))
+        words = f"--partition=mixed -N{nodes} -n{nodes} --gres=gpu:{gpus} --time={limit} --qos={qos}"
+        jobs.append(Job(2.5 * number, f"job_{number + 1:02}", user, sleep, words))
+    return tuple(jobs)
+
+
 _BUILTIN = "SchedulerType=sched/builtin\nSchedulerParameters=batch_sched_delay=3"
 _FIVE = "SchedulerParameters=bf_interval=5"
 SCENARIOS = {
@@ -382,6 +412,13 @@ SCENARIOS = {
     "limits": Scenario("limits of QOS, associations and partitions", _limits_conf(""), _limits(), _LIMITS, seconds=130),
     "limits_stop": Scenario(
         "with assoc_limit_stop", _limits_conf(",assoc_limit_stop"), _limits(), _LIMITS, seconds=160
+    ),
+    "timelimit": Scenario("jobs that outlive their limit", _backfill_conf(""), _timelimit()),
+    "mix": Scenario(
+        "fifty jobs of every size with age, fair-share, size and QOS",
+        f"{_ORDER.replace(_ONE, _MIXED)}{_FIVE}\n",
+        _mix(),
+        seconds=400,
     ),
     "gpus": Scenario("where jobs go: GPUs, CPUs, memory, several nodes, whole nodes", _gpus_conf(""), _gpus()),
     "gpus_lln": Scenario("with LLN=YES", _gpus_conf("", "LLN=YES"), _gpus()),

@@ -22,7 +22,7 @@ Row = dict[str, str]
 
 KEPT = re.compile(
     r"\] (?:debug\d?:\s+|error: )?(?:sched: |sched/backfill: |schedule: )|_slurm_rpc_submit_batch_job: JobId"
-    r"|_job_complete: JobId|[Pp]reempt|[Rr]equeu|Decay factor|priority for job|being held|[Tt]ime limit"
+    r"|_job_complete: JobId|[Pp]reempt|[Rr]equeu(?!e=)|Decay factor|priority for job|being held|[Tt]ime limit"
     r"|_slurm_rpc_kill_job|SchedulerParameters="
     r"|_slurm_rpc_requeue|job_limits_check|non-runnable|delayed for accounting|_pick_best_nodes|partition.* limit"
 )
