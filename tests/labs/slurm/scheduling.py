@@ -37,11 +37,20 @@ def _submit(lab: Lab, job: Job, numbers: dict[str, str]) -> str:
 
 
 def _begin(lab: Lab, after_usage: bool) -> float:
-    """Wait for the first instant, with `after_usage` for one after Slurm's first calculation of fair-share."""
+    """Wait for the first instant: FIRST_S after a full minute, for that is what backfill rounds to.
+
+    With `after_usage` it is FIRST_S after a calculation of fair-share, Slurm's first or second, instead: priorities
+    change at these, every minute since slurmctld began.
+    """
+    if not after_usage:
+        time.sleep((60 + FIRST_S - time.time() % 60) % 60)
+        return time.time()
     log = lab.folder / "log" / "slurmctld.log"
-    while after_usage and "Decay factor over" not in log.read_text("utf-8", "replace"):
-        time.sleep(1)
-    time.sleep((60 + FIRST_S - time.time() % 60) % 60)
+    found: list[float] = []
+    while not found or time.time() > found[-1] + FIRST_S:
+        time.sleep(0.5)
+        found = [when for when, text in tables.parsed(log.read_text("utf-8", "replace")) if tables.DECAY.search(text)]
+    time.sleep(found[-1] + FIRST_S - time.time())
     return time.time()
 
 
@@ -90,7 +99,8 @@ def record(name: str, out: Path) -> None:
                 time.sleep(0.02)
         time.sleep(SLURMDBD_S)
         _keep(lab, out)
-    about = {"scenario": name, "about": scenario.about, "zero": int(first // 60) * 60, "late_s": round(late, 3)}
+    about = {"scenario": name, "about": scenario.about, "zero": int(first // 60) * 60}
+    about |= {"first": round(first - int(first // 60) * 60, 3), "late_s": round(late, 3)}
     (out / "recording.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
     (out / "submitted.csv").write_text(
         tables.write_rows(("job", "name", "at", "user", "sleep", "words"), submitted), "utf-8"
