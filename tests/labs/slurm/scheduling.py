@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
 import os
 import sys
 import time
@@ -84,15 +85,16 @@ def record(name: str, out: Path) -> None:
         late = 0.0
         waiting = list(scenario.jobs)
         watched = 0.0
-        while time.time() < first + scenario.seconds:
-            if waiting and time.time() >= first + waiting[0].at:
+        while (now := time.time()) < first + scenario.seconds:
+            due = first + waiting[0].at if waiting else math.inf
+            if now >= due:
                 job = waiting.pop(0)
-                late = max(late, time.time() - first - job.at)
+                late = max(late, now - due)
                 numbers[job.name] = _submit(lab, job, numbers)
                 row = {"job": numbers[job.name], "name": job.name, "at": str(job.at), "user": job.user}
                 submitted.append(row | {"sleep": str(job.sleep), "words": job.words.format_map(numbers)})
-            elif time.time() > watched + WATCH_S:
-                watched = time.time()
+            elif now > watched + WATCH_S and due > now + 0.5:
+                watched = now
                 if not _watch(lab, seen) and not waiting:
                     break
             else:
