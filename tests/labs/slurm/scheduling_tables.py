@@ -218,7 +218,7 @@ def reservations(log: list[tuple[float, str]], start: int) -> list[Row]:
 def jobs(
     log: list[tuple[float, str]], start: int, accounting: list[Row], submitted: list[Row], happened: list[Row]
 ) -> list[Row]:
-    """A row a job: what was asked for, its priority when it came, and how long its last attempt ran."""
+    """A row a job: what was asked for, its priority when it came, how long its last attempt ran if it was let run."""
     came = {m[1]: (when, m[2]) for when, text in log if (m := _SUBMIT.search(text))}
     out = []
     for row in submitted:
@@ -227,7 +227,7 @@ def jobs(
         asked = dict(part.split("=", 1) for part in first["ReqTRES"].split(","))
         when, priority = came[job]
         starts = [float(found["time_s"]) for found in happened if found["job"] == job and found["event"] == "start"]
-        ends = [float(found["time_s"]) for found in happened if found["job"] == job and found["event"] in ENDS]
+        ends = [float(found["time_s"]) for found in happened if found["job"] == job and found["event"] == "end"]
         words = row["words"]
         out.append(
             {
