@@ -423,7 +423,7 @@ SCENARIOS = {
         "fifty jobs of every size with age, fair-share, size and QOS",
         f"{_ORDER.replace(_ONE, _MIXED)}{_FIVE}\n",
         _mix(),
-        seconds=400,
+        seconds=600,
     ),
     "gpus": Scenario("where jobs go: GPUs, CPUs, memory, several nodes, whole nodes", _gpus_conf(""), _gpus()),
     "gpus_lln": Scenario("with LLN=YES", _gpus_conf("", "LLN=YES"), _gpus()),
