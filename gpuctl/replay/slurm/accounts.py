@@ -108,7 +108,7 @@ def read_assoc(stream: BinaryIO) -> tuple[Association, ...]:
         "sacctmgr -P show assoc format=account,parentname,user,partition,fairshare,priority,grptres,grpjobs,"
         "grpsubmit,grpwall,maxtres,maxtrespernode,maxjobs,maxsubmit,maxwall,qos,defaultqos; or use sacctmgr dump"
     )
-    layout = header_line(lines, _has_parents, "`sacctmgr -P show assoc` with parents", hint)
+    layout = header_line(lines, has_parents, "`sacctmgr -P show assoc` with parents", hint)
     rows = []
     for line in lines:
         if not line.data.strip():
@@ -140,7 +140,8 @@ def _association(cells: Mapping[str, str]) -> Association:
     )
 
 
-def _has_parents(columns: tuple[str, ...]) -> bool:
+def has_parents(columns: tuple[str, ...]) -> bool:
+    """Whether the columns of ``show assoc`` say which account is below which."""
     return {"account", "user"} <= set(columns) and bool({"parname", "parentname"} & set(columns))
 
 

@@ -149,6 +149,7 @@ class Site:
         qos: by name, as ``sacctmgr -P show qos`` has them; empty where that was not given.
         associations: as sacctmgr has them, the root first, what is inherited filled in; empty where they were not
             given. `gpuctl.replay.slurm.fairshare.build_tree` puts them in order.
+        switches: the leaf switch or block of each node, from topology.conf; empty where that was not given.
         files: what was read, for headings.
     """
 
@@ -170,6 +171,7 @@ class Site:
     requeue: bool = True
     qos: Mapping[str, Qos] = field(default_factory=dict)
     associations: tuple[Association, ...] = ()
+    switches: Mapping[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
 
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.slurm_sacctmgr_dump import read_line
 from gpuctl.ingest.lines import RowError, numbered_lines
+from gpuctl.ingest.slurmsite.delimited import cells_of, header_line
 from gpuctl.replay.slurm.limits import KNOWN
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from gpuctl.ingest.lines import Line
 
 Listed = tuple[tuple[str, str], ...]
+SHOWN = 5
+"""Of one kind, so many are told in full."""
 
 _NOTHING = frozenset({"", "(null)", "n/a", "none", "0", "00:00:00", "0 sec", "0 min", "unlimited", "infinite", "-1"})
 _NOTHING_OF_PARTITIONS = _NOTHING | {"all", "no"}
@@ -144,3 +147,37 @@ def of_dump(stream: BinaryIO) -> Listed:
             raise InputError(f"sacctmgr dump, line {line.line_no}: {bad}") from None
         listed += of_association(f"{kind} {name}", options)
     return tuple(listed)
+
+
+def of_assoc(stream: BinaryIO) -> Listed:
+    """List limits of associations in ``sacctmgr -P show assoc``; what is handed down stands there with each of them.
+
+    Raises:
+        InputError: a line cannot be read.
+    """
+    lines = numbered_lines(stream)
+    layout = header_line(lines, lambda names: {"account", "user"} <= set(names), "`sacctmgr -P show assoc`", "")
+    listed: list[tuple[str, str]] = []
+    for line in lines:
+        if not line.data.strip():
+            continue
+        try:
+            cells = cells_of(line.text(), layout, None)
+        except RowError as bad:
+            raise InputError(f"sacctmgr show assoc, line {line.line_no}: {bad}") from None
+        who = f"user {cells['user']}" if cells["user"] else f"account {cells['account']}"
+        listed += of_association(who, cells)
+    return tuple(listed)
+
+
+def told(listed: Listed) -> tuple[str, ...]:
+    """What is not modelled as notes: one line a kind of setting, with how many there are and the first of them."""
+    kinds: dict[str, list[str]] = {}
+    for name, why in listed:
+        kind, _, whose = name.partition(" ")
+        kinds.setdefault(kind, []).append(f"{whose}: {why}" if whose else why)
+    lines = []
+    for kind, found in kinds.items():
+        few = "; ".join(found[:SHOWN]) + (f"; and {len(found) - SHOWN:,} more" if len(found) > SHOWN else "")
+        lines.append(f"slurm.conf: {kind}{f' ({len(found):,})' if len(found) > 1 else ''}: {few}")
+    return tuple(lines)
