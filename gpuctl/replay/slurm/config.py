@@ -12,6 +12,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.slurm_config import setting_of
 from gpuctl.ingest.lines import RowError, numbered_lines
 from gpuctl.ingest.slurmsite.conf import words
+from gpuctl.ingest.slurmsite.scontrol import name_of
 from gpuctl.replay.slurm.conffile import conf_statements
 from gpuctl.replay.slurm.nodes import Nodes
 from gpuctl.replay.slurm.parameters import Parameters, read_parameters
@@ -222,10 +223,10 @@ def read_conf(stream: BinaryIO, beside: Callable[[str], BinaryIO] | None = None)
             elif found["partitionname"].upper() == "DEFAULT":
                 default |= found
             else:
-                for name in names_of(found["partitionname"]):
-                    if name in partitions:
-                        raise RowError(f"partition {name} is there a second time, which Slurm refuses")
-                    partitions[name] = {**default, **found}
+                name = name_of(found["partitionname"], "partition name")
+                if name in partitions:
+                    raise RowError(f"partition {name} is there a second time, which Slurm refuses")
+                partitions[name] = {**default, **found}
         except RowError as bad:
             raise InputError(f"{where}: {bad}") from None
     return site_of(settings, partitions, nodes)

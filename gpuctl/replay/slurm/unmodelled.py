@@ -43,7 +43,7 @@ _DEFAULTS = frozenset(
 _PARTITION_KNOWN = frozenset(
     {
         *("partitionname", "nodes", "priority", "priorityjobfactor", "prioritytier", "tresbillingweights", "qos"),
-        *("maxtime", "defaulttime", "default", "tres", "totalcpus", "totalnodes", "hidden", "allocnodes"),
+        *("maxtime", "defaulttime", "default", "tres", "totalcpus", "totalnodes", "hidden", "allocnodes", "nodesets"),
         *("maxnodes", "minnodes", "state", "gracetime", "overtimelimit", "disablerootjobs", "rootonly"),
         *("allowaccounts", "denyaccounts", "allowqos", "denyqos"),
     }
