@@ -58,7 +58,7 @@ _MODELLED = frozenset(
         *("priorityflags", "priorityusageresetperiod", "priorityweighttres", "fairsharedampeningfactor"),
         *("schedulertype", "schedulerparameters", "accountingstoragetres", "accountingstorageenforce", "selecttype"),
         *("selecttypeparameters", "preempttype", "preemptmode", "preemptexempttime", "preemptparameters"),
-        *("overtimelimit", "enforcepartlimits", "killwait", "jobrequeue"),
+        *("enforcepartlimits", "killwait", "jobrequeue"),
     }
 )
 _TRES_DEFAULT = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")

@@ -79,6 +79,7 @@ def test_what_is_not_modelled_is_listed() -> None:
         "PriorityWeightTRES: gres/gpu is not in AccountingStorageTRES: Slurm passes it over",
         "SchedulerParameters: bf_yield_interval=5 is not modelled: passes take no time here",
         "SchedulerParameters: bf_licenses is not modelled",
+        "SchedulerParameters: defer is not modelled",
         "prioritysitefactorplugin: site_factor/ours is not modelled",
         "partition a: maxcpuspernode=4 is not modelled",
         "partition a: oversubscribe=FORCE:4: several jobs on one CPU are not modelled",

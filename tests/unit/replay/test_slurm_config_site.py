@@ -17,7 +17,6 @@ from gpuctl.replay.slurm import accounts, config, site
 from gpuctl.replay.slurm.cluster import cluster_of
 from gpuctl.replay.slurm.site import conf_paths, kind_of, read_site
 from gpuctl.replay.slurm.units import tres_amounts
-from gpuctl.replay.slurm.unmodelled import SHOWN, told
 from tests.slurm_priority import FIXTURES, VARIANTS
 from tests.unit.replay.outcomes import make_workload
 
@@ -193,6 +192,9 @@ def test_partitions_nodes_and_preemption() -> None:
     assert (given_.partition_job_depth, given_.preempt_youngest_first, given_.preempt_reorder_count) == (3, True, 4)
     assert set(found.unmodelled) == {
         ("nodes n3", "memspeclimit=1000 is not modelled: jobs get all of the node"),
+        ("overtimelimit", "5 is not modelled"),
+        ("partition a", "gracetime=30 is not modelled"),
+        ("partition b", "overtimelimit=UNLIMITED is not modelled"),
         ("preemptmode", "GANG (jobs that take turns) is not modelled"),
         ("partition c", "exclusiveuser=YES is not modelled"),
     }
@@ -275,7 +277,8 @@ def test_limits_are_handed_down_as_a_real_one_does() -> None:
 def test_qos_of_a_real_one_are_what_it_was_told() -> None:
     found = read_site([LIMITS]).qos
     assert found["all"] == accounts.Qos(
-        "all", 3, 0.25, ("low", "part"), (("QOS all", "grptresmins=cpu=1000 is not modelled"),),
+        "all", 3, 0.25, ("low", "part"),
+        (("QOS all", "gracetime=00:01:15 is not modelled"), ("QOS all", "grptresmins=cpu=1000 is not modelled")),
         accounts.Limits(
             grp_jobs=5, grp_submit=6, grp_wall_min=90, max_tres={"gres/gpu:a100": 2, "mem": 204_800},
             max_tres_node={"cpu": 7}, max_tres_account={"node": 3}, max_jobs_account=4, max_submit_account=8,
@@ -387,10 +390,3 @@ def test_nodes_without_gpus_are_servers_where_cpus_count() -> None:
         cluster_of(replace(found, nodes=found.nodes[:2]), jobs)
     with pytest.raises(UsageError, match="names no nodes at all"):
         cluster_of(replace(found, nodes=()), jobs)
-
-
-def test_notes_are_one_line_a_kind() -> None:
-    listed = (("a", "1"), *((f"partition p{k}", "x=1") for k in range(SHOWN + 2)))
-    few = "; ".join(f"p{k}: x=1" for k in range(SHOWN))
-    assert told(listed) == ("slurm.conf: a: 1", f"slurm.conf: partition ({SHOWN + 2}): {few}; and 2 more")
-    assert told(()) == ()
