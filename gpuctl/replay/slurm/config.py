@@ -281,11 +281,12 @@ def site_of(
     parameters = read_parameters(value_of(settings, "schedulerparameters"), value_of(settings, "preemptparameters"))
     unmodelled += [("SchedulerParameters", what) for what in parameters.unmodelled]
     unmodelled += of_settings(settings, _MODELLED)
+    nodes = nodes or Nodes()
+    rows = {}
     for name, found in partitions.items():
         unmodelled += of_partition(name, found, settings)
-    nodes = nodes or Nodes()
+        rows[name] = nodes.members(read_partition(name, found))
     unmodelled += nodes.unmodelled
-    rows = {name: nodes.members(read_partition(name, found)) for name, found in partitions.items()}
     preemption = _preemption(settings)
     select = value_of(settings, "selecttype").lower()
     if not select:

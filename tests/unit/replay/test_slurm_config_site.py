@@ -123,6 +123,11 @@ def test_includes_are_those_beside_it(tmp_path: Path) -> None:
         ("PreemptMode=SUSPEND,REQUEUE", "PreemptMode=SUSPEND,REQUEUE: expected one of"),
         ("PartitionName=p State=SLEEPY", "partition p: State=SLEEPY: expected one of"),
         ("PartitionName=p OverSubscribe=MAYBE", "partition p: OverSubscribe=MAYBE: expected"),
+        (
+            "\n".join(f"PartitionName=p{k} Nodes=n[1-60000]" for k in range(20)),
+            "partition p16: more than 1000000 nodes",
+        ),
+        ("\n".join(f"NodeSet=s{k} Nodes=n[1-60000]" for k in range(20)), "line 17: more than 1000000 nodes in all"),
         ("EnforcePartLimits=SOME", "EnforcePartLimits=SOME: expected NO, ANY or ALL"),
         ("SchedulerParameters=bf_interval=0", "bf_interval=0: expected a whole number, at least 1"),
     ],
