@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.ingest.slurmsite.gres import read_tres
 from gpuctl.replay.slurm import accounts, config, site
-from gpuctl.replay.slurm.cluster import cluster_of
+from gpuctl.replay.slurm.cluster import cluster_of, on_nodes
 from gpuctl.replay.slurm.site import conf_paths, kind_of, read_site
 from gpuctl.replay.slurm.units import tres_amounts
 from tests.slurm_priority import FIXTURES, VARIANTS
-from tests.unit.replay.outcomes import make_workload
+from tests.unit.replay.outcomes import make_cluster, make_workload
 
 CONF = (
     "ClusterName=here\nSelectType=select/cons_tres\nNodeName=n[1-2] CPUs=8 Gres=gpu:a100:4\nPartitionName=p Nodes=ALL\n"
@@ -380,6 +380,26 @@ def test_the_nodes_are_the_servers() -> None:
     assert cluster.cpus is not None
     assert cluster.mem_mb is not None
     assert (cluster.cpus.tolist(), cluster.mem_mb.tolist()) == ([16, 16], [64_000, 64_000])
+
+
+def test_jobs_of_a_trace_are_put_on_the_nodes_that_they_ran_on() -> None:
+    text = b"NodeName=n[1-3] CPUs=4 Gres=gpu:2\nPartitionName=a Nodes=ALL\n"
+    found = config.read_conf(io.BytesIO(text))
+    jobs = replace(
+        make_workload([0, 0], [1, 1], [2, 3]), piece_start=np.array([0, 1, 3]), piece_server=np.array([0, 0, 1]),
+        piece_gpus=np.array([2, 1, 2]),
+    )  # fmt: skip
+    own = replace(
+        make_cluster(3, 2), servers=("n3", "n2", "gone"), listed=False,
+        down=np.array([[0.0, 5, 9], [2, 1, 3], [1, 0, np.inf]]),
+    )  # fmt: skip
+    placed, nodes = on_nodes(jobs, own, cluster_of(found, jobs))
+    assert placed.piece_server.tolist() == [2, 2, 1]
+    assert nodes.down is not None
+    assert nodes.down.tolist() == [[1, 0, np.inf], [2, 5, 9]]
+    lost, nodes = on_nodes(jobs, replace(own, servers=("n3", "x", "gone")), cluster_of(found, jobs))
+    assert lost.piece_server.size == 0
+    assert nodes.notes == ("jobs ran on 1 servers that slurm.conf does not have: x",)
 
 
 def test_nodes_without_gpus_are_servers_where_cpus_count() -> None:
