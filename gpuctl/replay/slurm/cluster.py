@@ -88,8 +88,16 @@ def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Worklo
 
     Returns:
         the jobs with their placements on the nodes, or without any where some ran on a node that slurm.conf does not
-        have, and the nodes with the times at which they were down.
+        have, and the nodes with the times at which they were down. A job that names GPU types which no node has, such
+        as the two of the nodes that it ran on, may have any.
     """
+    if (cluster.gpu_type >= 0).all():
+        other = (workload.gpu_type >= 0) & ~np.isin(workload.gpu_type, cluster.gpu_type)
+        if other.any():
+            names = ", ".join(sorted({workload.gpu_types[k] for k in workload.gpu_type[other].tolist()})[:5])
+            note = f"{other.sum():,} jobs name GPU types that no server has ({names}): any type suits them"
+            asked = np.where(other, -1, workload.gpu_type)
+            workload = dataclasses.replace(workload, gpu_type=asked, notes=(*workload.notes, note))
     place = {name: number for number, name in enumerate(cluster.servers)}
     number = np.array([place.get(name, -1) for name in own.servers], np.int64)
     if own.down is not None and len(own.down):
