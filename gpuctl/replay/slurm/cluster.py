@@ -91,8 +91,9 @@ def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Worklo
         have, and the nodes with the times at which they were down. A job that names GPU types which no node has, such
         as the two of the nodes that it ran on, may have any.
     """
-    if (cluster.gpu_type >= 0).all():
-        other = (workload.gpu_type >= 0) & ~np.isin(workload.gpu_type, cluster.gpu_type)
+    types = cluster.gpu_type[cluster.gpus > 0]
+    if (types >= 0).all():
+        other = (workload.gpu_type >= 0) & ~np.isin(workload.gpu_type, types)
         if other.any():
             names = ", ".join(sorted({workload.gpu_types[k] for k in workload.gpu_type[other].tolist()})[:5])
             note = f"{other.sum():,} jobs name GPU types that no server has ({names}): any type suits them"

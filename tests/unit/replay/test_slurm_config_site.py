@@ -397,9 +397,9 @@ def test_jobs_of_a_trace_are_put_on_the_nodes_that_they_ran_on() -> None:
     assert placed.piece_server.tolist() == [2, 2, 1]
     assert nodes.down is not None
     assert nodes.down.tolist() == [[1, 0, np.inf], [2, 5, 9]]
-    typed = replace(config.read_conf(io.BytesIO(text.replace(b"gpu:2", b"gpu:v100:2"))), switches={})
+    typed = replace(config.read_conf(io.BytesIO(text.replace(b"gpu:2", b"gpu:v100:2") + b"NodeName=c1\n")), switches={})
     asked = replace(jobs, gpu_type=np.array([0, 1]), gpu_types=("a100,v100", "v100"))
-    anyhow, _ = on_nodes(asked, own, cluster_of(typed, asked))
+    anyhow, _ = on_nodes(asked, own, cluster_of(typed, asked, ("gpu", "cpu")))
     assert anyhow.gpu_type.tolist() == [-1, 1]
     assert anyhow.notes == ("1 jobs name GPU types that no server has (a100,v100): any type suits them",)
     lost, nodes = on_nodes(jobs, replace(own, servers=("n3", "x", "gone")), cluster_of(found, jobs))
