@@ -25,6 +25,11 @@ UNLIMITED = Parameter(
     least=1.0,
 )
 ORDER = Parameter("order", "submit", "order of the queue: by submission, shortest time limit, fewest GPUs", ORDERS)
+LIMITS_FROM = Parameter(
+    "limits_from",
+    "",
+    "what it takes for time limits, as --limits-from says for all policies; empty: as that says",
+)
 QUOTAS = Parameter("quotas", False, "queues hold no more GPUs than their quotas; planned for like GPUs")
 
 

@@ -10,7 +10,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.replay import easy_kernel
 from gpuctl.replay.line_kernel import line
 from gpuctl.replay.listprogram import placements
-from gpuctl.replay.planning import ORDER, QUOTAS, UNLIMITED, counts, enforce_quotas, kinds, planned, ranks
+from gpuctl.replay.planning import LIMITS_FROM, ORDER, QUOTAS, UNLIMITED, counts, enforce_quotas, kinds, planned, ranks
 from gpuctl.replay.policy import Parameter, Policy
 from gpuctl.replay.running_kernel import nobody
 from gpuctl.replay.state import records
@@ -82,6 +82,7 @@ class Easy(Policy):
             ("instant", "event"),
         ),
         QUOTAS,
+        LIMITS_FROM,
         UNLIMITED,
     )
 
