@@ -140,12 +140,15 @@ def _analysis(found: object) -> Analysis:
 
 def _source(found: dict[str, Any], number: int) -> SourceInfo:
     place = f"sources[{number}]"
-    texts = {name: _text(found.get(name), f"{place}.{name}") for name in ("path", "format", "sha256")}
-    counts = {
-        name: _count(found.get(name), f"{place}.{name}")
-        for name in ("bytes", "rows_in", "rows_loaded", "rows_rejected")
-    }
-    return SourceInfo(**texts, **counts)
+    return SourceInfo(
+        path=_text(found.get("path"), f"{place}.path"),
+        format=_text(found.get("format"), f"{place}.format"),
+        sha256=_text(found.get("sha256"), f"{place}.sha256"),
+        bytes=_count(found.get("bytes"), f"{place}.bytes"),
+        rows_in=_count(found.get("rows_in"), f"{place}.rows_in"),
+        rows_loaded=_count(found.get("rows_loaded"), f"{place}.rows_loaded"),
+        rows_rejected=_count(found.get("rows_rejected"), f"{place}.rows_rejected"),
+    )
 
 
 def _table(name: str, found: dict[str, Any]) -> ResultTable:
