@@ -136,16 +136,21 @@ class Drawing:
     missing: str = ""
 
 
-def draw_all(analysis: Analysis) -> tuple[Drawing, ...]:
+def draw_all(analysis: Analysis, ending: str = "") -> tuple[Drawing, ...]:
     """Draw every chart of the registry that this kind of analysis has, or say why it cannot be drawn.
 
     Args:
         analysis: of logs, of a replay, or both; charts whose table it lacks are not drawn.
+        ending: of the drawings' names, where a page holds those of several analyses.
     """
     names = {t.name for t in analysis.tables}
     groups = [group for group in (CHARTS, REPLAY_CHARTS) if any(chart.table in names for chart in group)] or [CHARTS]
     with drawing_settings():
-        return tuple(draw(chart, analysis.table(chart.table)) for group in groups for chart in group)
+        return tuple(
+            draw(replace(chart, name=chart.name + ending), analysis.table(chart.table))
+            for group in groups
+            for chart in group
+        )
 
 
 def draw(chart: Chart, table: ResultTable | None) -> Drawing:

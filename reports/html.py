@@ -1,4 +1,4 @@
-"""Writes an analysis as one HTML page that needs nothing else: no network, no other file.
+"""Writes results as one HTML page that needs nothing else: no network, no other file.
 
 Result tables are embedded up to a number of rows; tables with one row a job are not, only the points of
 the curves drawn from them. The page's security policy allows its own style and script, by hash, and
@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, BinaryIO
 
+from gpuctl import __version__
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.reports.charts import draw_all
 from gpuctl.reports.export import write_atomically
 from gpuctl.reports.flat import json_value
+from gpuctl.reports.report import compared, labelled, summarize
 from gpuctl.reports.summary import headlines
 from gpuctl.reports.text import plural, shown_columns, visible
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from gpuctl.core.results import Analysis, SourceInfo
     from gpuctl.reports.charts import Drawing
     from gpuctl.reports.drawing import Panel
+    from gpuctl.reports.report import Part
     from gpuctl.reports.text import ShownColumn
 
 TABLE_ROWS = 500
@@ -67,41 +70,89 @@ class _Grid:
 
 @dataclass(frozen=True)
 class _Card:
-    """One result table in the page: its figures, its rows, and what they mean."""
+    """One result table in the page: its figures, its rows, and what they mean.
 
+    ``part`` is the label of the result that it is of, empty where the page has but one.
+    """
+
+    id: str
+    part: str
     table: ResultTable
     drawings: tuple[Drawing, ...]
     grid: _Grid | None
 
 
+@dataclass(frozen=True)
+class _Section:
+    """A group of tables; those of one name, one of each result, stand side by side."""
+
+    key: str
+    title: str
+    rows: tuple[tuple[_Card, ...], ...]
+
+
 def write_html(analysis: Analysis, path: Path) -> None:
-    """Write the report of an analysis.
+    """Write the page of one result.
 
     Args:
         analysis: what to report.
         path: the file; it is replaced at the end, or left as it was.
 
     Raises:
-        OSError: the file cannot be written.
+        UsageError: the file cannot be written.
     """
-    page = render_html(analysis).encode("utf-8", "backslashreplace")
-    write_atomically(path, lambda file: _put(file, page))
+    write_page(render_html(analysis), path)
+
+
+def write_page(page: str, path: Path) -> None:
+    """Write a page to a file, whole or not at all.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    text = page.encode("utf-8", "backslashreplace")
+    write_atomically(path, lambda file: _put(file, text))
 
 
 def render_html(analysis: Analysis) -> str:
-    """Return the page as text; the same analysis gives the same text every time."""
-    drawings = draw_all(analysis)
-    names = {t.name for t in analysis.tables}
-    cards = _cards(analysis, drawings)
+    """Return the page of one result as text; the same result gives the same text every time."""
+    parts = labelled([analysis])
+    return render_report(parts, summarize(parts, command=analysis.command), analysis.version)
+
+
+def render_report(parts: Sequence[Part], summary: Analysis, version: str = __version__) -> str:
+    """Return the page of a report as text; the same results give the same text every time.
+
+    Args:
+        parts: the results, at least one.
+        summary: what `gpuctl.reports.report.summarize` says of them.
+        version: gpuctl's, as the page names it.
+    """
+    several = len(parts) > 1
+    limit = _row_limit([t for part in parts for t in part.analysis.tables if not t.detail])
+    cards: list[_Card] = []
+    undrawn: list[Drawing] = []
+    for number, part in enumerate(parts, 1):
+        ending = f"--{number}" if number > 1 else ""
+        drawings = draw_all(part.analysis, ending)
+        cards += _cards(part, drawings, ending, limit, label=part.label if several else "")
+        names = {t.name for t in part.analysis.tables}
+        undrawn += [d for d in drawings if d.missing and d.table not in names and not several]
     return render_page(
         "report.html.j2",
-        analysis=analysis,
-        headlines=headlines(analysis),
-        sections=_sections(analysis, cards),
-        undrawn=[d for d in drawings if d.missing and d.table not in names],
-        without_rows=[c.table for c in cards if c.grid is None],
-        sources=_sources_grid(analysis.sources),
-        totals=_source_totals(analysis.sources),
+        parts=[(part, headlines(part.analysis), part.analysis.warnings) for part in parts],
+        title=summary.cluster,
+        command=summary.command,
+        version=version,
+        standouts=_standouts(parts, summary),
+        checks=_own_card(summary.table("checks"), TABLE_ROWS),
+        metrics=_own_card(compared(parts, summary), TABLE_ROWS),
+        sections=_sections(parts, cards),
+        undrawn=undrawn,
+        without_rows=[card for card in cards if card.grid is None],
+        sources=_sources_grid(summary.sources),
+        totals=_source_totals(summary.sources),
+        settings=summary.settings,
     )
 
 
@@ -162,16 +213,33 @@ def _island(panels: Sequence[Panel]) -> Markup:
     return Markup(text)  # noqa: S704 -- escaped a line above
 
 
-def _cards(analysis: Analysis, drawings: Sequence[Drawing]) -> tuple[_Card, ...]:
-    limit = _row_limit([t for t in analysis.tables if not t.detail])
-    return tuple(
+def _cards(part: Part, drawings: Sequence[Drawing], ending: str, limit: int, *, label: str) -> list[_Card]:
+    return [
         _Card(
+            id=table.name + ending,
+            part=label,
             table=table,
             drawings=tuple(d for d in drawings if d.table == table.name),
             grid=None if table.detail else _grid(table, limit),
         )
-        for table in analysis.tables
-    )
+        for table in part.analysis.tables
+    ]
+
+
+def _own_card(table: ResultTable | None, limit: int) -> _Card | None:
+    """A table of the report itself."""
+    return None if table is None else _Card(table.name, "", table, (), _grid(table, limit))
+
+
+def _standouts(parts: Sequence[Part], summary: Analysis) -> list[dict[str, str]]:
+    """Rows of the table ``standout``, each with the anchor of the table that it is taken from."""
+    table = summary.table("standout")
+    number = {part.label: k for k, part in enumerate(parts, 1)}
+    rows = table.frame.iter_rows(named=True) if table is not None else ()
+    return [
+        {**row, "anchor": row["table"] + (f"--{number[row['result']]}" if number[row["result"]] > 1 else "")}
+        for row in rows
+    ]
 
 
 def _row_limit(tables: Sequence[ResultTable]) -> int:
@@ -181,14 +249,22 @@ def _row_limit(tables: Sequence[ResultTable]) -> int:
     return _FEWER_ROWS[-1]
 
 
-def _sections(analysis: Analysis, cards: Sequence[_Card]) -> list[tuple[str, str, list[_Card]]]:
-    titles = dict(analysis.sections)
+def _sections(parts: Sequence[Part], cards: Sequence[_Card]) -> list[_Section]:
+    titles: dict[str, str] = {}
+    for part in parts:
+        for key, title in part.analysis.sections:
+            titles.setdefault(key, title)
     for card in cards:
         titles.setdefault(card.table.section, card.table.section.capitalize())
     # A table of one row a job that no figure is drawn from has nothing to show here.
     seen = [card for card in cards if card.grid is not None or card.drawings]
-    groups = [(key, title, [c for c in seen if c.table.section == key]) for key, title in titles.items()]
-    return [group for group in groups if group[2]]
+    found = []
+    for key, title in titles.items():
+        names = dict.fromkeys(card.table.name for card in seen if card.table.section == key)
+        rows = tuple(tuple(c for c in seen if (c.table.section, c.table.name) == (key, name)) for name in names)
+        if rows:
+            found.append(_Section(key, title, rows))
+    return found
 
 
 def _grid(table: ResultTable, limit: int) -> _Grid:

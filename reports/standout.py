@@ -96,7 +96,8 @@ def _queue(table: ResultTable) -> Iterator[Finding]:
     if worst["p95_min"] >= 30 and worst["p95_min"] >= 2 * middle:
         text = (
             f"Queue {visible(str(worst['queue']))} waits longest: one attempt in twenty waited "
-            f"{_hours(worst['p95_min'] / 60)} or more; in the middle one of {len(rows)} queues it is {_hours(middle / 60)}."
+            f"{_hours(worst['p95_min'] / 60)} or more; in the middle one of {len(rows)} queues it is "
+            f"{_hours(middle / 60)}."
         )
         rule = f"95th percentile at least 30 min and twice the median of the queues with {FEW} waits or more"
         yield Finding(text, rule, table.name, worst["p95_min"] / (2 * middle) if middle else 2.0)
@@ -163,8 +164,8 @@ def _machines(table: ResultTable) -> Iterator[Finding]:
     for row in bad[:5]:
         text = (
             f"Machine {visible(str(row['machine']))} fails more often than chance would have it: "
-            f"{shown(row['failures'])} of {shown(row['attempts'])} attempts, {shown(row['expected'])} expected (p = {row['adjusted_p']:.1g}, "
-            f"corrected for {table.frame.height} machines)."
+            f"{shown(row['failures'])} of {shown(row['attempts'])} attempts, {shown(row['expected'])} expected "
+            f"(p = {row['adjusted_p']:.1g}, corrected for {table.frame.height} machines)."
         )
         yield Finding(text, "the test of failure_machines blames it", table.name, 3.0)
 

@@ -1,0 +1,271 @@
+"""Several results as one report: what stands out in each, their metrics side by side, and the checks on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gpuctl import __version__
+from gpuctl.core.errors import UsageError
+from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
+from gpuctl.reports.conditions import check
+from gpuctl.reports.metrics import METRICS, Value, values
+from gpuctl.reports.standout import findings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpuctl.reports.conditions import Check, Condition
+
+SECTION = ("report", "Report")
+_COLUMNS = {"metric", "unit", "change_pct", "better", "definition"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One result of a report.
+
+    Attributes:
+        label: what it is called; no two parts share one.
+        analysis: the result.
+    """
+
+    label: str
+    analysis: Analysis
+
+
+def labelled(analyses: Sequence[Analysis]) -> tuple[Part, ...]:
+    """Results under their clusters' names; those of one name are numbered, as are those that a column is called by."""
+    counts = Counter(analysis.cluster for analysis in analyses)
+    seen: Counter[str] = Counter()
+    parts = []
+    for analysis in analyses:
+        name = analysis.cluster
+        seen[name] += 1
+        alone = counts[name] == 1 and name not in _COLUMNS
+        parts.append(Part(name if alone else f"{name} ({seen[name]})", analysis))
+    return tuple(parts)
+
+
+def summarize(
+    parts: Sequence[Part],
+    conditions: Sequence[Condition] = (),
+    baseline: Sequence[Part] | None = None,
+    command: str = "",
+) -> Analysis:
+    """Return what a report says of its results, as result tables: ``checks``, ``standout`` and ``metrics``.
+
+    Args:
+        parts: the results.
+        conditions: those that must not hold.
+        baseline: earlier results; each part is held against the one of its label, or against the only one.
+        command: the command line, as the user gave it.
+
+    Raises:
+        UsageError: a condition names a baseline that there is not.
+    """
+    measured = [(part, values(part.analysis)) for part in parts]
+    before = {part.label: _before(part, baseline) for part in parts}
+    checks = [
+        one
+        for part, found in measured
+        for each in conditions
+        for one in check(each, part.label, found, before[part.label])
+    ]
+    tables = [_standout(parts), _metrics(measured, before)]
+    if conditions:
+        tables.insert(0, _checks(checks))
+    return Analysis(
+        cluster=" and ".join(part.label for part in parts),
+        tables=tuple(tables),
+        sections=(SECTION,),
+        sources=_sources(parts),
+        settings={f"{part.label}: {k}": v for part in parts for k, v in part.analysis.settings.items()},
+        command=command,
+        version=__version__,
+        warnings=tuple(dict.fromkeys(w for part in parts for w in part.analysis.warnings)),
+    )
+
+
+def compared(parts: Sequence[Part], summary: Analysis) -> ResultTable | None:
+    """The metrics of a summary with a column for each result, and with the change where there is something to compare.
+
+    Of two results the change is from the first to the second; of one with a baseline, from that to it.
+    """
+    table = summary.table("metrics")
+    if table is None or len(parts) < 2:
+        return table
+    about = table.frame.unique("metric", keep="first", maintain_order=True).select(
+        "metric", "unit", "better", "definition"
+    )
+    frame = about.select("metric", "unit")
+    for part in parts:
+        mine = table.frame.filter(pl.col("result") == part.label).select("metric", pl.col("value").alias(part.label))
+        frame = frame.join(mine, on="metric", how="left", maintain_order="left")
+    columns = [
+        Column("metric", "-", "its name, with labels where the table has several"),
+        Column("unit", "-", "of the values"),
+        *(Column(part.label, "-", f"as measured in {part.label}; empty: not measured") for part in parts),
+    ]
+    if len(parts) == 2:
+        first, second = (pl.col(part.label) for part in parts)
+        change = pl.when(first != 0).then(100 * (second - first) / first.abs())
+        frame = frame.with_columns(change_pct=change)
+        columns.append(Column("change_pct", "%", f"from {parts[0].label} to {parts[1].label}"))
+    frame = frame.join(about.select("metric", "better", "definition"), on="metric", how="left", maintain_order="left")
+    columns += [c for c in table.columns if c.name in {"better", "definition"}]
+    return replace(
+        table,
+        title="Side by side",
+        question="How do the results differ?",
+        population=f"{frame.height} metrics of {len(parts)} results, each one value of one result table.",
+        columns=tuple(columns),
+        frame=frame,
+    )
+
+
+def failed(summary: Analysis) -> list[str]:
+    """The conditions that failed, one sentence each, in order."""
+    table = summary.table("checks")
+    rows = table.frame.filter(pl.col("failed")).iter_rows(named=True) if table is not None else ()
+    return [_sentence(row) for row in rows]
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    measured = "was not measured" if row["value"] is None else f"is {row['value']:.6g} {row['unit']}"
+    against = " and has no baseline" if row["limit"] is None and row["value"] is not None else ""
+    return f"{row['result']}: {row['metric']} {measured}{against}; checked: {row['condition']}"
+
+
+def _before(part: Part, baseline: Sequence[Part] | None) -> dict[str, float] | None:
+    if baseline is None:
+        return None
+    same = [old for old in baseline if old.label == part.label]
+    if not same and len(baseline) == 1:
+        same = list(baseline)
+    if not same:
+        raise UsageError(
+            f"the baseline has no result called {part.label!r}",
+            hint=f"it has: {', '.join(old.label for old in baseline) or 'none'}",
+        )
+    return {value.key: value.value for value in values(same[0].analysis) if value.value is not None}
+
+
+def _sources(parts: Sequence[Part]) -> tuple[SourceInfo, ...]:
+    return tuple(dict.fromkeys(source for part in parts for source in part.analysis.sources))
+
+
+def _checks(checks: Sequence[Check]) -> ResultTable:
+    unit = {metric.name: metric.unit for metric in METRICS}
+    frame = pl.DataFrame(
+        {
+            "result": [one.result for one in checks],
+            "condition": [one.condition.text for one in checks],
+            "metric": [one.key for one in checks],
+            "value": [one.value for one in checks],
+            "limit": [one.limit for one in checks],
+            "unit": [unit[one.condition.name] for one in checks],
+            "failed": [one.failed for one in checks],
+        },
+        schema={
+            "result": pl.String, "condition": pl.String, "metric": pl.String, "value": pl.Float64, "limit": pl.Float64,
+            "unit": pl.String, "failed": pl.Boolean,
+        },
+    )  # fmt: skip
+    bad, conditions = int(frame["failed"].sum()), {one.condition.text for one in checks}
+    return ResultTable(
+        name="checks",
+        section=SECTION[0],
+        title="Checks",
+        question="Does anything exceed what was asked for?",
+        population=f"{frame.height} values that {len(conditions)} conditions mean, {bad} failed.",
+        notes=("A condition fails where it holds, and where there is nothing that it could be held against.",),
+        columns=(
+            Column("result", "-", "the result that was measured"),
+            Column("condition", "-", "as it was given"),
+            Column("metric", "-", "which value it means"),
+            Column("value", "-", "as measured; empty: not measured"),
+            Column("limit", "-", "what it was held against; empty: the baseline has none"),
+            Column("unit", "-", "of value and limit"),
+            Column("failed", "-", "whether the condition holds, or could not be checked"),
+        ),
+        frame=frame,
+    )
+
+
+def _standout(parts: Sequence[Part]) -> ResultTable:
+    found = [(part.label, one) for part in parts for one in findings(part.analysis)]
+    texts = {
+        "result": [label for label, _ in found],
+        "finding": [one.text for _, one in found],
+        "table": [one.table for _, one in found],
+        "rule": [one.rule for _, one in found],
+    }
+    return ResultTable(
+        name="standout",
+        section=SECTION[0],
+        title="What stands out",
+        question="What should be looked at first?",
+        population=f"{len(found)} findings in {len(parts)} results; rules with fixed thresholds chose them.",
+        notes=("A reading aid: what no rule looks for is not here. The tables are the result.",),
+        columns=(
+            Column("result", "-", "the result that it is found in"),
+            Column("finding", "-", "the finding, with its numbers"),
+            Column("table", "-", "the result table that it is taken from"),
+            Column("rule", "-", "the threshold that it passed"),
+        ),
+        frame=pl.DataFrame(texts, schema=dict.fromkeys(texts, pl.String)),
+    )
+
+
+def _metrics(
+    measured: Sequence[tuple[Part, tuple[Value, ...]]], before: Mapping[str, Mapping[str, float] | None]
+) -> ResultTable:
+    rows = [
+        (part.label, value, (before[part.label] or {}).get(value.key)) for part, found in measured for value in found
+    ]
+    frame = pl.DataFrame(
+        {
+            "result": [label for label, _, _ in rows],
+            "metric": [value.key for _, value, _ in rows],
+            "value": [value.value for _, value, _ in rows],
+            "unit": [value.metric.unit for _, value, _ in rows],
+            "baseline": [old for _, _, old in rows],
+            "change_pct": [_change(value.value, old) for _, value, old in rows],
+            "better": [value.metric.better or None for _, value, _ in rows],
+            "table": [value.metric.table for _, value, _ in rows],
+            "definition": [value.metric.text for _, value, _ in rows],
+        },
+        schema={
+            "result": pl.String, "metric": pl.String, "value": pl.Float64, "unit": pl.String, "baseline": pl.Float64,
+            "change_pct": pl.Float64, "better": pl.String, "table": pl.String, "definition": pl.String,
+        },
+    )  # fmt: skip
+    return ResultTable(
+        name="metrics",
+        section=SECTION[0],
+        title="Metrics",
+        question="What do checks and comparisons go by?",
+        population=f"{frame.height} metrics of {len(measured)} results, each one value of one result table.",
+        notes=(),
+        columns=(
+            Column("result", "-", "the result that it is measured in"),
+            Column("metric", "-", "its name, with labels where the table has several"),
+            Column("value", "-", "as measured; empty: the table has nothing there"),
+            Column("unit", "-", "of value and baseline"),
+            Column("baseline", "-", "the same in the baseline"),
+            Column("change_pct", "%", "from the baseline to the value"),
+            Column("better", "-", "whether low or high values are better; empty: neither"),
+            Column("table", "-", "the result table that it is taken from"),
+            Column("definition", "-", "what it is"),
+        ),
+        frame=frame,
+        first_columns=6,
+    )
+
+
+def _change(value: float | None, old: float | None) -> float | None:
+    return None if value is None or not old else 100 * (value - old) / abs(old)
