@@ -3,6 +3,7 @@
 A condition is ``METRIC OP NUMBER`` or ``METRIC OP baseline``, the latter with ``* NUMBER``, ``+ NUMBER`` or
 ``- NUMBER`` after it; OP is one of ``> >= < <= == !=``. ``METRIC{label=value}`` means the value with that label,
 ``{label=*}`` each of them; without braces it means the value that has no labels, or all of them where each has some.
+``{result=NAME}`` means one of several results.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
+RESULT = "result"
+"""The label that every condition may have: the result that is meant, where a report has several."""
 _FORM = (
     'expected METRIC OP NUMBER, as "queueing.p95_wait_h > 2" or "queueing.p95_wait_h{queue=research} > baseline * 1.1"'
 )
@@ -100,7 +103,7 @@ def parse(text: str) -> Condition:
         raise UsageError(f"--fail-if {text[:200]!r}: there is no metric {found['name']}", hint=hint)
     labels = _labels(found["labels"] or "", text)
     there = {label for metric in METRICS if metric.name == found["name"] for label in metric.labels}
-    wrong = next((label for label in labels if label not in there), None)
+    wrong = next((label for label in labels if label not in there and label != RESULT), None)
     if wrong is not None:
         hint = f"it has: {', '.join(sorted(there))}" if there else "it has none"
         raise UsageError(f"--fail-if {text[:200]!r}: {found['name']} has no label {wrong}", hint=hint)
@@ -159,7 +162,7 @@ def check(
         limit = _limit(condition, before, value.key)
         bad = value.value is None or limit is None or OPERATORS[condition.op](value.value, limit)
         checks.append(Check(condition, result, value.key, value.value, limit, bad))
-    key = written(condition.name, tuple(condition.labels.items()))
+    key = written(condition.name, tuple((label, text) for label, text in condition.labels.items() if label != RESULT))
     return checks or [Check(condition, result, key, None, _limit(condition, before, key), True)]
 
 
@@ -175,10 +178,10 @@ def _limit(condition: Condition, before: Mapping[str, float] | None, key: str) -
 
 def _meant(condition: Condition, values: Sequence[Value]) -> list[Value]:
     named = [value for value in values if value.metric.name == condition.name]
-    if not condition.labels:
+    wanted = {label: text for label, text in condition.labels.items() if label != RESULT}
+    if not wanted:
         plain = [value for value in named if not value.labels]
         return plain or named
-    wanted = condition.labels
     return [
         value
         for value in named

@@ -12,7 +12,7 @@ from gpuctl import __version__
 from gpuctl.core.errors import UsageError
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.reports.conditions import check
-from gpuctl.reports.metrics import METRICS, Value, values
+from gpuctl.reports.metrics import METRICS, Value, values, written
 from gpuctl.reports.standout import findings
 
 if TYPE_CHECKING:
@@ -69,12 +69,7 @@ def summarize(
     """
     measured = [(part, values(part.analysis)) for part in parts]
     before = {part.label: _before(part, baseline) for part in parts}
-    checks = [
-        one
-        for part, found in measured
-        for each in conditions
-        for one in check(each, part.label, found, before[part.label])
-    ]
+    checks = [one for each in conditions for one in _held(each, measured, before)]
     tables = [_standout(parts), _metrics(measured, before)]
     if conditions:
         tables.insert(0, _checks(checks))
@@ -127,17 +122,62 @@ def compared(parts: Sequence[Part], summary: Analysis) -> ResultTable | None:
     )
 
 
+def _held(
+    condition: Condition,
+    measured: Sequence[tuple[Part, tuple[Value, ...]]],
+    before: Mapping[str, Mapping[str, float] | None],
+) -> list[Check]:
+    """A condition held against all results that it means; those that do not have the metric are no failure, but none."""
+    wanted = condition.labels.get("result", "*")
+    parts = [(part, found) for part, found in measured if wanted in {"*", part.label}]
+    if not parts:
+        there = ", ".join(part.label for part, _ in measured)
+        raise UsageError(f"--fail-if {condition.text!r}: there is no result {wanted!r}", hint=f"there are: {there}")
+    found = [one for part, values_ in parts for one in check(condition, part.label, values_, before[part.label])]
+    known = [one for one in found if one.value is not None]
+    return known or found[:1]
+
+
 def failed(summary: Analysis) -> list[str]:
     """The conditions that failed, one sentence each, in order."""
     table = summary.table("checks")
     rows = table.frame.filter(pl.col("failed")).iter_rows(named=True) if table is not None else ()
-    return [_sentence(row) for row in rows]
+    return [sentence(row) for row in rows]
 
 
-def _sentence(row: dict[str, Any]) -> str:
+def sentence(row: Mapping[str, Any]) -> str:
+    """A row of the table ``checks`` in words."""
     measured = "was not measured" if row["value"] is None else f"is {row['value']:.6g} {row['unit']}"
     against = " and has no baseline" if row["limit"] is None and row["value"] is not None else ""
     return f"{row['result']}: {row['metric']} {measured}{against}; checked: {row['condition']}"
+
+
+def known_metrics(command: str = "") -> Analysis:
+    """Every metric that there is, as a result table, one row each."""
+    rows = [
+        (written(m.name, [(label, "...") for label in m.labels]), m.unit, m.better, m.table, m.text) for m in METRICS
+    ]
+    names = ("metric", "unit", "better", "table", "definition")
+    table = ResultTable(
+        name="known_metrics",
+        section=SECTION[0],
+        title="Metrics that conditions may name",
+        question="What can be checked?",
+        population=f"{len(rows)} metrics; a result has those whose table it has.",
+        notes=(
+            "Labels are written in braces: {label=*} means each value. Without braces the value that has none is meant, "
+            "or all of them where each has some. {result=NAME} means one of several results.",
+        ),
+        columns=(
+            Column("metric", "-", "its name, with its labels"),
+            Column("unit", "-", "of its values"),
+            Column("better", "-", "whether low or high values are better; empty: neither"),
+            Column("table", "-", "the result table that it is taken from"),
+            Column("definition", "-", "what it is"),
+        ),
+        frame=pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"),
+    )
+    return Analysis("metrics", (table,), (SECTION,), (), {}, command, __version__)
 
 
 def _before(part: Part, baseline: Sequence[Part] | None) -> dict[str, float] | None:
@@ -182,7 +222,10 @@ def _checks(checks: Sequence[Check]) -> ResultTable:
         title="Checks",
         question="Does anything exceed what was asked for?",
         population=f"{frame.height} values that {len(conditions)} conditions mean, {bad} failed.",
-        notes=("A condition fails where it holds, and where there is nothing that it could be held against.",),
+        notes=(
+            "A condition is held against every result that has its metric. It fails where it holds, where the baseline does "
+            "not have the value, and where no result has the metric.",
+        ),
         columns=(
             Column("result", "-", "the result that was measured"),
             Column("condition", "-", "as it was given"),
