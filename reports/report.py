@@ -127,7 +127,7 @@ def _held(
     measured: Sequence[tuple[Part, tuple[Value, ...]]],
     before: Mapping[str, Mapping[str, float] | None],
 ) -> list[Check]:
-    """A condition held against all results that it means; those that do not have the metric are no failure, but none."""
+    """A condition held against all results that it means; that some lack the metric is no failure, that all do is."""
     wanted = condition.labels.get("result", "*")
     parts = [(part, found) for part, found in measured if wanted in {"*", part.label}]
     if not parts:
@@ -165,8 +165,8 @@ def known_metrics(command: str = "") -> Analysis:
         question="What can be checked?",
         population=f"{len(rows)} metrics; a result has those whose table it has.",
         notes=(
-            "Labels are written in braces: {label=*} means each value. Without braces the value that has none is meant, "
-            "or all of them where each has some. {result=NAME} means one of several results.",
+            "Labels are written in braces: {label=*} means each value. Without braces the value that has none is "
+            "meant, or all of them where each has some. {result=NAME} means one of several results.",
         ),
         columns=(
             Column("metric", "-", "its name, with its labels"),
@@ -223,8 +223,8 @@ def _checks(checks: Sequence[Check]) -> ResultTable:
         question="Does anything exceed what was asked for?",
         population=f"{frame.height} values that {len(conditions)} conditions mean, {bad} failed.",
         notes=(
-            "A condition is held against every result that has its metric. It fails where it holds, where the baseline does "
-            "not have the value, and where no result has the metric.",
+            "A condition is held against every result that has its metric. It fails where it holds, where the "
+            "baseline does not have the value, and where no result has the metric.",
         ),
         columns=(
             Column("result", "-", "the result that was measured"),
