@@ -24,6 +24,7 @@ class Profile(Bundle):
         row: row of each step in `free`.
         spare: rows not in use.
         free: GPUs [rows, columns].
+        starts: first of the waiting jobs whose reservations begin with a row's step; -1: none, or not kept [rows].
     """
 
     n: NDArray[np.int64]
@@ -31,6 +32,7 @@ class Profile(Bundle):
     row: NDArray[np.int64]
     spare: NDArray[np.int64]
     free: NDArray[np.int64]
+    starts: NDArray[np.int64]
 
     fields: ClassVar[dict[str, tuple[Any, int]]] = {
         "n": ("i8", 1),
@@ -38,6 +40,7 @@ class Profile(Bundle):
         "row": ("i8", 1),
         "spare": ("i8", 1),
         "free": ("i8", 2),
+        "starts": ("i8", 1),
     }
 
 
@@ -51,16 +54,18 @@ def profile(jobs: int, columns: int) -> Profile:
         spare=np.append(np.arange(1, rows)[::-1], 0),
         # not touched until used: what the system gives costs nothing before
         free=np.zeros((rows, columns), np.int64),
+        starts=np.full(rows, -1),
     )
 
 
 @inner
 def step_at(c, t):  # type: ignore[no-untyped-def]
     """The step that holds at second `t`."""
+    seconds = c.t
     a, b = c.n[0], c.n[0] + c.n[1] - 1
     while a < b:
         middle = (a + b + 1) >> 1
-        if c.t[middle] <= t:
+        if seconds[middle] <= t:
             a = middle
         else:
             b = middle - 1
@@ -84,16 +89,20 @@ def forget(c, now):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _cut(c, t):  # type: ignore[no-untyped-def]
+def cut(c, t):  # type: ignore[no-untyped-def]
     """Let a step begin at `t`; returns which."""
     k = step_at(c, t)
     if c.t[k] >= t:
         return k
+    seconds, rows = c.t, c.row
     for i in range(c.n[0] + c.n[1], k + 1, -1):
-        c.t[i], c.row[i] = c.t[i - 1], c.row[i - 1]
+        seconds[i] = seconds[i - 1]
+    for i in range(c.n[0] + c.n[1], k + 1, -1):
+        rows[i] = rows[i - 1]
     c.n[2] -= 1
     row = c.spare[c.n[2]]
     c.t[k + 1], c.row[k + 1] = t, row
+    c.starts[row] = -1
     old = c.row[k]
     for column in range(c.free.shape[1]):
         c.free[row, column] = c.free[old, column]
@@ -102,34 +111,40 @@ def _cut(c, t):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _join(c, k):  # type: ignore[no-untyped-def]
-    """Drop a step that is as the one before it."""
+def join(c, k):  # type: ignore[no-untyped-def]
+    """Drop a step that is as the one before it, and with which no reservation begins."""
     if k <= c.n[0] or k >= c.n[0] + c.n[1]:
         return
     a, b = c.row[k - 1], c.row[k]
+    if c.starts[b] >= 0:
+        return
     for column in range(c.free.shape[1]):
         if c.free[a, column] != c.free[b, column]:
             return
     c.spare[c.n[2]] = b
     c.n[2] += 1
     c.n[1] -= 1
+    # the bundle's arrays are looked up once, not at each step: the loops are of thousands of steps
+    seconds, rows = c.t, c.row
     for i in range(k, c.n[0] + c.n[1]):
-        c.t[i], c.row[i] = c.t[i + 1], c.row[i + 1]
+        seconds[i] = seconds[i + 1]
+    for i in range(k, c.n[0] + c.n[1]):
+        rows[i] = rows[i + 1]
 
 
 @inner
 def span(c, begin, end):  # type: ignore[no-untyped-def]
     """Cut the profile at both seconds; returns the steps between them, first and last + 1. `end` may be inf."""
-    first = _cut(c, begin)
-    last = c.n[0] + c.n[1] if end == np.inf else _cut(c, end)
+    first = cut(c, begin)
+    last = c.n[0] + c.n[1] if end == np.inf else cut(c, end)
     return first, last
 
 
 @inner
 def joined(c, first, last):  # type: ignore[no-untyped-def]
     """Undo cuts that turned out to divide nothing."""
-    _join(c, last)
-    _join(c, first)
+    join(c, last)
+    join(c, first)
 
 
 @inner
@@ -138,6 +153,7 @@ def earliest(c, gpus, seconds, begin, before, own):  # type: ignore[no-untyped-d
 
     From `own` on, where GPUs are the asker's already, they count as free. Returns `before` where there is none.
     """
+    seconds_of, rows, free = c.t, c.row, c.free
     k = step_at(c, begin)
     end = c.n[0] + c.n[1]
     at = begin
@@ -145,17 +161,17 @@ def earliest(c, gpus, seconds, begin, before, own):  # type: ignore[no-untyped-d
         # the end of what must be free, and the first step in it that is too full
         until = min(at + seconds, own)
         bad = -1
-        while k < end and c.t[k] < until:
-            if c.free[c.row[k], 0] < gpus:
+        while k < end and seconds_of[k] < until:
+            if free[rows[k], 0] < gpus:
                 bad = k
             k += 1
             if bad >= 0:
                 break
         if bad < 0:
             return at
-        while k < end and c.free[c.row[k], 0] < gpus and c.t[k] < before:
+        while k < end and free[rows[k], 0] < gpus and seconds_of[k] < before:
             k += 1
         if k == end:
             return before
-        at = c.t[k]
+        at = seconds_of[k]
     return before

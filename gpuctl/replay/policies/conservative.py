@@ -80,7 +80,7 @@ class Conservative(Policy):
         p.freed_from, p.freed_to = np.inf, -np.inf
         p.next = p.bell = np.inf
         pieces = np.zeros(n, np.int64) if p.counts[0] else np.minimum(workload.gpus, servers)
-        kind = np.unique(np.stack([workload.gpus, plan]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        size, gang = np.unique(workload.gpus, return_inverse=True)
         first = np.append(0, np.cumsum(pieces))
         known = Reservations(
             p=p,
@@ -93,13 +93,22 @@ class Conservative(Policy):
             server=np.zeros(int(first[-1]), np.int64),
             gpus=np.zeros(int(first[-1]), np.int64),
             least=np.zeros(servers, np.int64),
-            kind=kind,
-            known=np.zeros(kind.max(initial=0) + 1),
-            known_at=np.zeros(kind.max(initial=0) + 1),
-            known_round=np.zeros(kind.max(initial=0) + 1, np.int64),
-            known_moves=np.zeros(kind.max(initial=0) + 1, np.int64),
-            low_move=np.zeros(n, np.int64),
-            low_from=np.zeros(n),
+            step=np.zeros(n, np.int64),
+            ahead=np.full(n, -1),
+            behind=np.full(n, -1),
+            place=np.zeros(n, np.int64),
+            look=np.zeros(n, np.int8),
+            block=np.zeros(n // 64 + 1, np.int64),
+            far=np.full(size.size, -1),
+            size=size,
+            gang=gang.reshape(-1),
+            fewest=np.full(size.size, np.inf),
+            last=np.full(size.size, -np.inf),
+            room=np.full(size.size, np.inf),
+            until=np.full(size.size, -np.inf),
+            turns=np.zeros(size.size, np.int64),
+            members=np.zeros(n, np.int64),
+            group=np.zeros(size.size + 1, np.int64),
         )
         columns = 1 if p.counts[0] else 1 + servers + (state.queue_limit.size if quotas else 0)
         return ConservativeProgram(known, profile(n, columns), nobody(plan, servers, cluster.total_gpus))

@@ -1,0 +1,279 @@
+"""Reservations moved to earlier seconds, compiled, where only how many GPUs are free decides.
+
+What has to come out is this: waiting jobs are gone through in order, again and again, and each is moved to the earliest
+second that has room for it, until none moves. Most that are looked at do not move. So this looks only at those that
+may, in the same order. Let a job of g GPUs and L seconds have a reservation at second a. It can be moved in two cases:
+
+- near, by less than L: then g GPUs are free just before a;
+- far, by L or more: then g GPUs are free for L seconds somewhere before a.
+
+Both begin to hold only where GPUs become free: when a job ends early, a server comes up, or a reservation is moved away.
+Then the jobs whose reservations begin in that time are marked by the first case. For the second, the time that has room
+is remembered for each size of gangs, and the first job in order that fits into it is marked, another one when that has
+had its turn or the room has changed. So a job that is not marked when its turn comes cannot be moved. One that is may
+have lost its room; its turn finds out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.replay.profile_kernel import cut, earliest, join, step_at
+from gpuctl.replay.reservation_kernel import begins, begins_no_more
+from gpuctl.trace.jit import inner
+
+BLOCK = 6
+"""Two to this power places in the line have one count of marked jobs."""
+NO_LIMIT = np.int64(1) << 60
+"""More GPUs than there are."""
+NEAR, FAR = 1, 2
+"""Marks in `Reservations.look`."""
+
+# ---- who is looked at
+
+
+@inner
+def _mark(f, k, case):  # type: ignore[no-untyped-def]
+    """Have the job at a place in the line looked at when it has its turn."""
+    if f.look[k] == 0:
+        f.block[k >> BLOCK] += 1
+        f.p[0].looks += 1
+    f.look[k] |= case
+
+
+@inner
+def _unmark(f, k, case):  # type: ignore[no-untyped-def]
+    """Take a mark back."""
+    if f.look[k] == case:
+        f.block[k >> BLOCK] -= 1
+        f.p[0].looks -= 1
+    f.look[k] &= ~case
+
+
+@inner
+def _next_marked(f, k):  # type: ignore[no-untyped-def]
+    """The first marked place from `k` on; the line's length where there is none."""
+    n = f.p[0].waiting
+    look, block = f.look, f.block
+    while k < n:
+        if block[k >> BLOCK] == 0:
+            k = ((k >> BLOCK) + 1) << BLOCK
+        elif look[k] != 0:
+            return k
+        else:
+            k += 1
+    return n
+
+
+@inner
+def _room(f, c, a, first, last, most):  # type: ignore[no-untyped-def]
+    """The time of stretches of steps that have room for some job of a size; (inf, -inf) where there is none.
+
+    Of those only that have a step from `first` to `last` in which no more than `most` GPUs are free.
+    """
+    seconds, rows, free = c.t, c.row, c.free
+    gpus, fewest, latest = f.size[a], f.fewest[a], f.last[a]
+    steps = c.n[0] + c.n[1]
+    begin, end = np.inf, -np.inf
+    k = first
+    while k < last:
+        if not gpus <= free[rows[k], 0] <= most:
+            k += 1
+            continue
+        i = k
+        while i > c.n[0] and free[rows[i - 1], 0] >= gpus:
+            i -= 1
+        k += 1
+        # what is behind the last reservation is of no use
+        while k < steps and free[rows[k], 0] >= gpus and seconds[k] < latest:
+            k += 1
+        until = seconds[k] if k < steps else np.inf
+        if seconds[i] + fewest <= min(until, latest):
+            begin, end = min(begin, seconds[i]), max(end, until)
+    return begin, end
+
+
+@inner
+def _steps_before(c, t):  # type: ignore[no-untyped-def]
+    """The first step that begins at second `t` or later; the end of the steps where none does."""
+    k = step_at(c, t)
+    return k if c.t[k] >= t else k + 1
+
+
+@inner
+def _mark_far(f, c, r, a):  # type: ignore[no-untyped-def]
+    """Mark the first job of a size, in order after the present turn, that the room there is for its size is enough for."""
+    if f.far[a] >= 0:
+        _unmark(f, f.far[a], FAR)
+        f.far[a] = -1
+    n, turn = f.p[0].waiting, f.p[0].turn
+    first, last = step_at(c, f.room[a]), _steps_before(c, f.until[a])
+    room, until = _room(f, c, a, first, last, NO_LIMIT)
+    f.room[a], f.until[a] = room, until
+    if room == np.inf:
+        return
+    members, line, at, plan = f.members, f.line, f.at, r.plan
+    begin, end = f.group[a], f.group[a + 1]
+    lap = turn // n * n
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) >> 1
+        if members[middle] <= turn - lap:
+            low = middle + 1
+        else:
+            high = middle
+    for i in range(low, low + end - begin):
+        k = i
+        here = lap
+        if k >= end:
+            k -= end - begin
+            here += n
+        place = members[k]
+        if here + place > f.turns[a]:
+            break
+        j = line[place]
+        if room + plan[j] <= min(until, at[j]):
+            f.far[a] = place
+            _mark(f, place, FAR)
+            return
+    f.room[a], f.until[a] = np.inf, -np.inf
+
+
+@inner
+def _became_free(f, c, r, first, last, gpus):  # type: ignore[no-untyped-def]
+    """Mark the jobs that may be moved because so many GPUs more are free in these steps than were."""
+    rows, free, starts = c.row, c.free, c.starts
+    least, most = NO_LIMIT, np.int64(0)
+    for k in range(first, min(last + 1, c.n[0] + c.n[1])):
+        if k > first:
+            j = starts[rows[k]]
+            while j >= 0:
+                if f.size[f.gang[j]] <= free[rows[k - 1], 0]:
+                    _mark(f, f.place[j], NEAR)
+                j = f.behind[j]
+        if k < last:
+            least, most = min(least, free[rows[k], 0]), max(most, free[rows[k], 0])
+    for a in range(f.size.size):
+        # a stretch of other sizes is what it was
+        if f.size[a] > most:
+            return
+        if f.last[a] == -np.inf or f.size[a] <= least - gpus:
+            continue
+        room, until = _room(f, c, a, first, last, f.size[a] + gpus - 1)
+        if room < np.inf:
+            f.room[a], f.until[a] = min(f.room[a], room), max(f.until[a], until)
+            # all of this size have a turn from here on
+            f.turns[a] = f.p[0].turn + f.p[0].waiting
+            _mark_far(f, c, r, a)
+
+
+# ---- moves
+
+
+@inner
+def _move_count(f, c, r, j, new):  # type: ignore[no-untyped-def]
+    """Move a job's reservation to an earlier second, and mark who may be moved by that."""
+    old, seconds, gpus = f.at[j], r.plan[j], f.size[f.gang[j]]
+    f.at[j] = new
+    f.p[0].next = min(f.p[0].next, new)
+    if old < np.inf:
+        begins_no_more(f, c, j)
+    # what it has both before and after stays as it is
+    first = cut(c, new)
+    begins(f, c, j, c.row[first])
+    last = cut(c, min(new + seconds, old))
+    for k in range(first, last):
+        c.free[c.row[k], 0] -= gpus
+    join(c, last)
+    if old == np.inf:
+        return
+    first = cut(c, max(new + seconds, old))
+    last = cut(c, old + seconds)
+    for k in range(first, last):
+        c.free[c.row[k], 0] += gpus
+    join(c, last)
+    row = c.row[first]
+    join(c, first)
+    if first >= c.n[0] + c.n[1] or c.row[first] != row:
+        first -= 1
+    _became_free(f, c, r, first, _steps_before(c, old + seconds), gpus)
+
+
+@inner
+def _turn(f, c, r, j, now, marks):  # type: ignore[no-untyped-def]
+    """Look at a marked job: move it to the earliest second that has room for it, if that is before what it has."""
+    old = f.at[j]
+    if old <= now:
+        return
+    new = old
+    a = f.gang[j]
+    if marks & NEAR and old < np.inf:
+        rows, free, gpus = c.row, c.free, f.size[a]
+        i = step_at(c, old)
+        while i > c.n[0] and free[rows[i - 1], 0] >= gpus:
+            i -= 1
+        new = c.t[i]
+    if marks & FAR:
+        before = min(new, f.until[a])
+        at = earliest(c, f.size[a], r.plan[j], max(now, f.room[a]), before, old)
+        if at < before:
+            new = at
+    if new < old:
+        _move_count(f, c, r, j, new)
+
+
+@inner
+def _prepare(f, r):  # type: ignore[no-untyped-def]
+    """Sort the line by sizes of gangs."""
+    p = f.p[0]
+    sizes = f.size.size
+    f.fewest[:] = np.inf
+    f.last[:] = -np.inf
+    f.room[:] = np.inf
+    f.until[:] = -np.inf
+    f.group[:] = 0
+    for k in range(p.waiting):
+        j = f.line[k]
+        a = f.gang[j]
+        f.place[j] = k
+        f.group[a + 1] += 1
+        f.fewest[a] = min(f.fewest[a], r.plan[j])
+        f.last[a] = max(f.last[a], f.at[j])
+    f.far[:] = -1
+    for a in range(sizes):
+        f.turns[a] = f.group[a]
+        f.group[a + 1] += f.group[a]
+    for k in range(p.waiting):
+        a = f.gang[f.line[k]]
+        f.members[f.turns[a]] = k
+        f.turns[a] += 1
+
+
+@inner
+def compress_counts(s, f, c, r):  # type: ignore[no-untyped-def]
+    """Move reservations, in order, to the earliest seconds that what has become free has room for, until none moves."""
+    p = f.p[0]
+    now = s.g[0].now
+    begin, end = max(p.freed_from, now), p.freed_to
+    p.freed_from, p.freed_to = np.inf, -np.inf
+    if begin >= end or p.waiting == 0:
+        return
+    _prepare(f, r)
+    p.turn = -1
+    _became_free(f, c, r, step_at(c, begin), _steps_before(c, end), NO_LIMIT)
+    while p.looks > 0:
+        lap = (p.turn + 1) // p.waiting * p.waiting
+        k = _next_marked(f, p.turn + 1 - lap)
+        if k == p.waiting:
+            p.turn = lap + k - 1
+            continue
+        p.turn = lap + k
+        marks = f.look[k]
+        _unmark(f, k, marks)
+        j = f.line[k]
+        a = f.gang[j]
+        if marks & FAR:
+            f.far[a] = -1
+        _turn(f, c, r, j, now, marks)
+        if marks & FAR and f.far[a] < 0 and f.room[a] < np.inf:
+            _mark_far(f, c, r, a)
