@@ -109,6 +109,35 @@ def opener(cls: type[Bundle]) -> Any:
     return opened
 
 
+def _mover() -> Any:
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
+
+        def plain(array: Any, to: int, start: int, count: int) -> None:
+            array[to : to + count] = array[start : start + count].copy()
+
+        return plain
+
+    @intrinsic
+    def compiled_move(_context: Any, array: Any, to: Any, start: Any, count: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            data = arrayobj.make_array(array)(context, builder, args[0]).data
+            size = context.get_abi_sizeof(context.get_data_type(array.dtype))
+            into, source = (cgutils.gep_inbounds(builder, data, place) for place in args[1:3])
+            cgutils.raw_memmove(builder, into, source, args[3], cgutils.intp_t(size))
+            return context.get_dummy_value()
+
+        return types.void(array, to, start, count), generate
+
+    return compiled_move
+
+
+move = _mover()
+"""``move(array, to, start, count)``: numbers of an array to another place in it, which may overlap the old one.
+
+A loop would take ten times as long: Numba lets each index of it be negative. All of them must be places of the array.
+"""
+
+
 class _BundleType(types.Type):
     def __init__(self, name: str, cls: type[Bundle]) -> None:
         super().__init__(name=name)

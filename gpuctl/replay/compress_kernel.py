@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.profile_kernel import cut, earliest, join, step_at
+from gpuctl.replay.profile_kernel import cut, earliest, join, step_at, step_from
 from gpuctl.replay.reservation_kernel import begins, begins_no_more
 from gpuctl.trace.jit import inner
 
@@ -71,21 +71,21 @@ def _room(f, c, a, first, last, most):  # type: ignore[no-untyped-def]
 
     Of those only that have a step from `first` to `last` in which no more than `most` GPUs are free.
     """
-    seconds, rows, free = c.t, c.row, c.free
+    seconds, level = c.t, c.level
     gpus, fewest, latest = f.size[a], f.fewest[a], f.last[a]
     steps = c.n[0] + c.n[1]
     begin, end = np.inf, -np.inf
     k = first
     while k < last:
-        if not gpus <= free[rows[k], 0] <= most:
+        if not gpus <= level[k] <= most:
             k += 1
             continue
         i = k
-        while i > c.n[0] and free[rows[i - 1], 0] >= gpus:
+        while i > c.n[0] and level[i - 1] >= gpus:
             i -= 1
         k += 1
         # what is behind the last reservation is of no use
-        while k < steps and free[rows[k], 0] >= gpus and seconds[k] < latest:
+        while k < steps and level[k] >= gpus and seconds[k] < latest:
             k += 1
         until = seconds[k] if k < steps else np.inf
         if seconds[i] + fewest <= min(until, latest):
@@ -142,17 +142,17 @@ def _mark_far(f, c, r, a):  # type: ignore[no-untyped-def]
 @inner
 def _became_free(f, c, r, first, last, gpus):  # type: ignore[no-untyped-def]
     """Mark the jobs that may be moved because so many GPUs more are free in these steps than were."""
-    rows, free, starts = c.row, c.free, c.starts
+    rows, level, starts = c.row, c.level, c.starts
     least, most = NO_LIMIT, np.int64(0)
     for k in range(first, min(last + 1, c.n[0] + c.n[1])):
         if k > first:
             j = starts[rows[k]]
             while j >= 0:
-                if f.size[f.gang[j]] <= free[rows[k - 1], 0]:
+                if f.gpus_of[j] <= level[k - 1]:
                     _mark(f, f.place[j], NEAR)
                 j = f.behind[j]
         if k < last:
-            least, most = min(least, free[rows[k], 0]), max(most, free[rows[k], 0])
+            least, most = min(least, level[k]), max(most, level[k])
     for a in range(f.size.size):
         # a stretch of other sizes is what it was
         if f.size[a] > most:
@@ -171,32 +171,35 @@ def _became_free(f, c, r, first, last, gpus):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _move_count(f, c, r, j, new):  # type: ignore[no-untyped-def]
-    """Move a job's reservation to an earlier second, and mark who may be moved by that."""
-    old, seconds, gpus = f.at[j], r.plan[j], f.size[f.gang[j]]
+def _move_count(f, c, r, j, i, k):  # type: ignore[no-untyped-def]
+    """Move a job's reservation from step `k` to the earlier step `i`, and mark who may be moved by that."""
+    new, old, seconds, gpus = c.t[i], f.at[j], r.plan[j], f.gpus_of[j]
+    level = c.level
     f.at[j] = new
     f.p[0].next = min(f.p[0].next, new)
     if old < np.inf:
         begins_no_more(f, c, j)
-    # what it has both before and after stays as it is
-    first = cut(c, new)
-    begins(f, c, j, c.row[first])
-    last = cut(c, min(new + seconds, old))
-    for k in range(first, last):
-        c.free[c.row[k], 0] -= gpus
+    begins(f, c, j, c.row[i])
+    if new + seconds < old:
+        last = cut(c, new + seconds, i)
+        for m in range(i, last):
+            level[m] -= gpus
+        join(c, last)
+        if old == np.inf:
+            return
+        first = step_from(c, old, last - 1)
+    else:
+        # what it has both before and after stays as it is
+        for m in range(i, k):
+            level[m] -= gpus
+        k -= join(c, k)
+        first = cut(c, new + seconds, k)
+    last = cut(c, old + seconds, first)
+    for m in range(first, last):
+        level[m] += gpus
     join(c, last)
-    if old == np.inf:
-        return
-    first = cut(c, max(new + seconds, old))
-    last = cut(c, old + seconds)
-    for k in range(first, last):
-        c.free[c.row[k], 0] += gpus
-    join(c, last)
-    row = c.row[first]
-    join(c, first)
-    if first >= c.n[0] + c.n[1] or c.row[first] != row:
-        first -= 1
-    _became_free(f, c, r, first, _steps_before(c, old + seconds), gpus)
+    went = join(c, first)
+    _became_free(f, c, r, first - went, last - went, gpus)
 
 
 @inner
@@ -205,21 +208,22 @@ def _turn(f, c, r, j, now, marks):  # type: ignore[no-untyped-def]
     old = f.at[j]
     if old <= now:
         return
-    new = old
     a = f.gang[j]
+    gpus = f.gpus_of[j]
+    level = c.level
+    k = step_at(c, old) if old < np.inf else c.n[0] + c.n[1]
+    i = k
     if marks & NEAR and old < np.inf:
-        rows, free, gpus = c.row, c.free, f.size[a]
-        i = step_at(c, old)
-        while i > c.n[0] and free[rows[i - 1], 0] >= gpus:
+        begin = c.n[0]
+        while i > begin and level[i - 1] >= gpus:
             i -= 1
-        new = c.t[i]
     if marks & FAR:
-        before = min(new, f.until[a])
-        at = earliest(c, f.size[a], r.plan[j], max(now, f.room[a]), before, old)
+        before = min(c.t[i] if old < np.inf else np.inf, f.until[a])
+        at = earliest(c, gpus, r.plan[j], max(now, f.room[a]), before, old)
         if at < before:
-            new = at
-    if new < old:
-        _move_count(f, c, r, j, new)
+            i = step_at(c, at)
+    if i < k:
+        _move_count(f, c, r, j, i, k)
 
 
 @inner

@@ -58,13 +58,13 @@ def _fits_from(s, f, c, j, at, seconds):  # type: ignore[no-untyped-def]
     servers = s.servers.size
     column = column_of(s, f, job.queue)
     k = step_at(c, at)
-    f.least[:] = c.free[c.row[k], 1 : 1 + servers]
+    f.least[:] = c.free[c.row[k], :servers]
     while k < c.n[0] + c.n[1] and c.t[k] < at + seconds:
         row = c.row[k]
         if f.p[0].quotas == 1 and c.free[row, column] < job.gpus:
             return False
         for number in range(servers):
-            f.least[number] = min(f.least[number], c.free[row, 1 + number])
+            f.least[number] = min(f.least[number], c.free[row, number])
         k += 1
     for number in range(servers):
         if s.servers[number].up == 1 and s.servers[number].free != f.least[number]:
@@ -127,11 +127,10 @@ def _make_anew(s, f, c, r):  # type: ignore[no-untyped-def]
     c.n[2] -= 1
     row = c.spare[c.n[2]]
     c.n[0], c.n[1] = 0, 1
-    c.t[0], c.row[0], c.starts[row] = now, row, -1
-    c.free[row, 0] = s.g[0].total
+    c.t[0], c.level[0], c.row[0], c.starts[row] = now, s.g[0].total, row, -1
     if p.counts == 0:
         for number in range(s.servers.size):
-            c.free[row, 1 + number] = s.servers[number].cap if s.servers[number].up == 1 else 0
+            c.free[row, number] = s.servers[number].cap if s.servers[number].up == 1 else 0
     if p.quotas == 1:
         for queue in range(s.queue_limit.size):
             c.free[row, column_of(s, f, queue)] = np.int64(min(s.queue_limit[queue], 9e15))

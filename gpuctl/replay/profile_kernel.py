@@ -1,7 +1,7 @@
 """The compiled profile of what is free from now on: in all, on each server, and within each queue's limit.
 
-The profile is a step function of time, a row of numbers a step. Column 0 is the GPUs that are free in all; where
-places matter, a column for each server follows, and where quotas do, one for what each queue may still hold.
+The profile is a step function of time. Each step has the GPUs that are free in all, and a row of further numbers: where
+places matter, a column for each server, and where quotas do, one for what each queue may still hold.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.replay.arrays import Bundle
+from gpuctl.replay.arrays import Bundle, move
 from gpuctl.trace.jit import inner
 
 
@@ -21,7 +21,8 @@ class Profile(Bundle):
     Attributes:
         n: [3]: first step, steps from there on, rows not in use.
         t: when each step begins; the last one goes on for ever.
-        row: row of each step in `free`.
+        level: GPUs free in all.
+        row: row of each step in `free` and `starts`; it stays what it is, a step's place does not.
         spare: rows not in use.
         free: GPUs [rows, columns].
         starts: first of the waiting jobs whose reservations begin with a row's step; -1: none, or not kept [rows].
@@ -29,6 +30,7 @@ class Profile(Bundle):
 
     n: NDArray[np.int64]
     t: NDArray[np.float64]
+    level: NDArray[np.int64]
     row: NDArray[np.int64]
     spare: NDArray[np.int64]
     free: NDArray[np.int64]
@@ -37,6 +39,7 @@ class Profile(Bundle):
     fields: ClassVar[dict[str, tuple[Any, int]]] = {
         "n": ("i8", 1),
         "t": ("f8", 1),
+        "level": ("i8", 1),
         "row": ("i8", 1),
         "spare": ("i8", 1),
         "free": ("i8", 2),
@@ -50,6 +53,7 @@ def profile(jobs: int, columns: int) -> Profile:
     return Profile(
         n=np.array([0, 1, rows - 1]),
         t=np.full(2 * rows, -np.inf),
+        level=np.zeros(2 * rows, np.int64),
         row=np.zeros(2 * rows, np.int64),
         spare=np.append(np.arange(1, rows)[::-1], 0),
         # not touched until used: what the system gives costs nothing before
@@ -59,10 +63,10 @@ def profile(jobs: int, columns: int) -> Profile:
 
 
 @inner
-def step_at(c, t):  # type: ignore[no-untyped-def]
-    """The step that holds at second `t`."""
+def step_from(c, t, low):  # type: ignore[no-untyped-def]
+    """The step that holds at second `t`, which is one from `low` on."""
     seconds = c.t
-    a, b = c.n[0], c.n[0] + c.n[1] - 1
+    a, b = low, c.n[0] + c.n[1] - 1
     while a < b:
         middle = (a + b + 1) >> 1
         if seconds[middle] <= t:
@@ -70,6 +74,12 @@ def step_at(c, t):  # type: ignore[no-untyped-def]
         else:
             b = middle - 1
     return a
+
+
+@inner
+def step_at(c, t):  # type: ignore[no-untyped-def]
+    """The step that holds at second `t`."""
+    return step_from(c, t, c.n[0])
 
 
 @inner
@@ -83,25 +93,28 @@ def forget(c, now):  # type: ignore[no-untyped-def]
     c.n[0] = k
     c.t[k] = now
     if k > c.t.size // 2:
-        for i in range(c.n[1]):
-            c.t[i], c.row[i] = c.t[k + i], c.row[k + i]
+        _shift(c, 0, k, c.n[1])
         c.n[0] = 0
 
 
 @inner
-def cut(c, t):  # type: ignore[no-untyped-def]
-    """Let a step begin at `t`; returns which."""
-    k = step_at(c, t)
+def _shift(c, to, start, count):  # type: ignore[no-untyped-def]
+    """Put steps into other places."""
+    move(c.t, to, start, count)
+    move(c.level, to, start, count)
+    move(c.row, to, start, count)
+
+
+@inner
+def cut(c, t, low):  # type: ignore[no-untyped-def]
+    """Let a step begin at `t`, which lies in no step before `low`; returns which."""
+    k = step_from(c, t, low)
     if c.t[k] >= t:
         return k
-    seconds, rows = c.t, c.row
-    for i in range(c.n[0] + c.n[1], k + 1, -1):
-        seconds[i] = seconds[i - 1]
-    for i in range(c.n[0] + c.n[1], k + 1, -1):
-        rows[i] = rows[i - 1]
+    _shift(c, k + 2, k + 1, c.n[0] + c.n[1] - k - 1)
     c.n[2] -= 1
     row = c.spare[c.n[2]]
-    c.t[k + 1], c.row[k + 1] = t, row
+    c.t[k + 1], c.level[k + 1], c.row[k + 1] = t, c.level[k], row
     c.starts[row] = -1
     old = c.row[k]
     for column in range(c.free.shape[1]):
@@ -112,31 +125,28 @@ def cut(c, t):  # type: ignore[no-untyped-def]
 
 @inner
 def join(c, k):  # type: ignore[no-untyped-def]
-    """Drop a step that is as the one before it, and with which no reservation begins."""
-    if k <= c.n[0] or k >= c.n[0] + c.n[1]:
-        return
+    """Drop a step that is as the one before it, if no reservation begins with it; returns how many steps went."""
+    end = c.n[0] + c.n[1]
+    if k <= c.n[0] or k >= end or c.level[k - 1] != c.level[k]:
+        return 0
     a, b = c.row[k - 1], c.row[k]
     if c.starts[b] >= 0:
-        return
+        return 0
     for column in range(c.free.shape[1]):
         if c.free[a, column] != c.free[b, column]:
-            return
+            return 0
     c.spare[c.n[2]] = b
     c.n[2] += 1
     c.n[1] -= 1
-    # the bundle's arrays are looked up once, not at each step: the loops are of thousands of steps
-    seconds, rows = c.t, c.row
-    for i in range(k, c.n[0] + c.n[1]):
-        seconds[i] = seconds[i + 1]
-    for i in range(k, c.n[0] + c.n[1]):
-        rows[i] = rows[i + 1]
+    _shift(c, k, k + 1, end - k - 1)
+    return 1
 
 
 @inner
 def span(c, begin, end):  # type: ignore[no-untyped-def]
     """Cut the profile at both seconds; returns the steps between them, first and last + 1. `end` may be inf."""
-    first = cut(c, begin)
-    last = c.n[0] + c.n[1] if end == np.inf else cut(c, end)
+    first = cut(c, begin, c.n[0])
+    last = c.n[0] + c.n[1] if end == np.inf else cut(c, end, first)
     return first, last
 
 
@@ -153,7 +163,7 @@ def earliest(c, gpus, seconds, begin, before, own):  # type: ignore[no-untyped-d
 
     From `own` on, where GPUs are the asker's already, they count as free. Returns `before` where there is none.
     """
-    seconds_of, rows, free = c.t, c.row, c.free
+    begins, level = c.t, c.level
     k = step_at(c, begin)
     end = c.n[0] + c.n[1]
     at = begin
@@ -161,17 +171,17 @@ def earliest(c, gpus, seconds, begin, before, own):  # type: ignore[no-untyped-d
         # the end of what must be free, and the first step in it that is too full
         until = min(at + seconds, own)
         bad = -1
-        while k < end and seconds_of[k] < until:
-            if free[rows[k], 0] < gpus:
+        while k < end and begins[k] < until:
+            if level[k] < gpus:
                 bad = k
             k += 1
             if bad >= 0:
                 break
         if bad < 0:
             return at
-        while k < end and free[rows[k], 0] < gpus and seconds_of[k] < before:
+        while k < end and level[k] < gpus and begins[k] < before:
             k += 1
         if k == end:
             return before
-        at = seconds_of[k]
+        at = begins[k]
     return before

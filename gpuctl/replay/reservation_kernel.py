@@ -51,6 +51,7 @@ class Reservations(Bundle):
         far: place in the line of the job of a size that may be moved by its length or more; -1: none [sizes].
         size: GPUs of each size of gangs, ascending [sizes].
         gang: which of them a job has [jobs].
+        gpus_of: GPUs of each job [jobs].
         fewest: least planned seconds of the waiting jobs of a size [sizes].
         last: the latest second at which one of them has a reservation; -inf: none waits [sizes].
         room: a job of a size can be moved by its length or more to between this second … [sizes].
@@ -79,6 +80,7 @@ class Reservations(Bundle):
     far: NDArray[np.int64]
     size: NDArray[np.int64]
     gang: NDArray[np.int64]
+    gpus_of: NDArray[np.int64]
     fewest: NDArray[np.float64]
     last: NDArray[np.float64]
     room: NDArray[np.float64]
@@ -107,6 +109,7 @@ class Reservations(Bundle):
         "far": ("i8", 1),
         "size": ("i8", 1),
         "gang": ("i8", 1),
+        "gpus_of": ("i8", 1),
         "fewest": ("f8", 1),
         "last": ("f8", 1),
         "room": ("f8", 1),
@@ -149,7 +152,7 @@ def into_line(f, j):  # type: ignore[no-untyped-def]
 @inner
 def column_of(s, f, queue):  # type: ignore[no-untyped-def]
     """The column of the profile that holds what a queue may still hold."""
-    return 1 + queue + (0 if f.p[0].counts == 1 else s.servers.size)
+    return queue + (0 if f.p[0].counts == 1 else s.servers.size)
 
 
 @inner
@@ -180,7 +183,7 @@ def reserve_count(f, c, j, gpus, begin, end):  # type: ignore[no-untyped-def]
     first, last = span(c, begin, end)
     begins(f, c, j, c.row[first])
     for k in range(first, last):
-        c.free[c.row[k], 0] -= gpus
+        c.level[k] -= gpus
     joined(c, first, last)
 
 
@@ -191,10 +194,10 @@ def change_reserved(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-de
     first, last = span(c, begin, end)
     for k in range(first, last):
         row = c.row[k]
-        c.free[row, 0] += sign * job.gpus
+        c.level[k] += sign * job.gpus
         if f.p[0].counts == 0:
             for i in range(f.first[j], f.first[j] + f.pieces[j]):
-                c.free[row, 1 + f.server[i]] += sign * f.gpus[i]
+                c.free[row, f.server[i]] += sign * f.gpus[i]
         if f.p[0].quotas == 1:
             c.free[row, column_of(s, f, job.queue)] += sign * job.gpus
     joined(c, first, last)
@@ -208,10 +211,10 @@ def change_running(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-def
     first, last = span(c, begin, end)
     for k in range(first, last):
         row = c.row[k]
-        c.free[row, 0] += sign * attempt.gpus
+        c.level[k] += sign * attempt.gpus
         if f.p[0].counts == 0:
             for i in range(attempt.first, attempt.first + attempt.pieces):
-                c.free[row, 1 + s.pieces[i].server] += sign * s.pieces[i].gpus
+                c.free[row, s.pieces[i].server] += sign * s.pieces[i].gpus
         if f.p[0].quotas == 1:
             c.free[row, column_of(s, f, job.queue)] += sign * attempt.gpus
     joined(c, first, last)
@@ -222,9 +225,9 @@ def change_server(s, f, c, number):  # type: ignore[no-untyped-def]
     """A server has come up."""
     first, last = span(c, s.g[0].now, np.inf)
     for k in range(first, last):
-        c.free[c.row[k], 0] += s.servers[number].cap
+        c.level[k] += s.servers[number].cap
         if f.p[0].counts == 0:
-            c.free[c.row[k], 1 + number] += s.servers[number].cap
+            c.free[c.row[k], number] += s.servers[number].cap
     joined(c, first, last)
 
 

@@ -102,6 +102,7 @@ class Conservative(Policy):
             far=np.full(size.size, -1),
             size=size,
             gang=gang.reshape(-1),
+            gpus_of=workload.gpus,
             fewest=np.full(size.size, np.inf),
             last=np.full(size.size, -np.inf),
             room=np.full(size.size, np.inf),
@@ -110,5 +111,5 @@ class Conservative(Policy):
             members=np.zeros(n, np.int64),
             group=np.zeros(size.size + 1, np.int64),
         )
-        columns = 1 if p.counts[0] else 1 + servers + (state.queue_limit.size if quotas else 0)
+        columns = 0 if p.counts[0] else servers + (state.queue_limit.size if quotas else 0)
         return ConservativeProgram(known, profile(n, columns), nobody(plan, servers, cluster.total_gpus))
