@@ -7,8 +7,8 @@ may, in the same order. Let a job of g GPUs and L seconds have a reservation at 
 - near, by less than L: then g GPUs are free just before a;
 - far, by L or more: then g GPUs are free for L seconds somewhere before a.
 
-Both begin to hold only where GPUs become free: when a job ends early, a server comes up, or a reservation is moved away.
-Then the jobs whose reservations begin in that time are marked by the first case. For the second, the time that has room
+Both begin to hold only where GPUs become free: when a job ends early, a server comes up, or a reservation is moved
+away. Then the jobs whose reservations begin in that time are marked by the first case. For the second, the time that has room
 is remembered for each size of gangs, and the first job in order that fits into it is marked, another one when that has
 had its turn or the room has changed. So a job that is not marked when its turn comes cannot be moved. One that is may
 have lost its room; its turn finds out.
@@ -84,12 +84,14 @@ def _room(f, c, a, first, last, most):  # type: ignore[no-untyped-def]
         while i > c.n[0] and level[i - 1] >= gpus:
             i -= 1
         k += 1
-        # what is behind the last reservation is of no use
         while k < steps and level[k] >= gpus and seconds[k] < latest:
             k += 1
         until = seconds[k] if k < steps else np.inf
         if seconds[i] + fewest <= min(until, latest):
             begin, end = min(begin, seconds[i]), max(end, until)
+        if until >= latest:
+            # what is behind the last reservation is of no use
+            break
     return begin, end
 
 
@@ -102,16 +104,12 @@ def _steps_before(c, t):  # type: ignore[no-untyped-def]
 
 @inner
 def _mark_far(f, c, r, a):  # type: ignore[no-untyped-def]
-    """Mark the first job of a size, in order after the present turn, that the room there is for its size is enough for."""
+    """Mark the first job of a size, in order after the present turn, for which there is room enough."""
     if f.far[a] >= 0:
         _unmark(f, f.far[a], FAR)
         f.far[a] = -1
     n, turn = f.p[0].waiting, f.p[0].turn
-    first, last = step_at(c, f.room[a]), _steps_before(c, f.until[a])
-    room, until = _room(f, c, a, first, last, NO_LIMIT)
-    f.room[a], f.until[a] = room, until
-    if room == np.inf:
-        return
+    room, until = f.room[a], f.until[a]
     members, line, at, plan = f.members, f.line, f.at, r.plan
     begin, end = f.group[a], f.group[a + 1]
     lap = turn // n * n
@@ -157,13 +155,14 @@ def _became_free(f, c, r, first, last, gpus):  # type: ignore[no-untyped-def]
         # a stretch of other sizes is what it was
         if f.size[a] > most:
             return
+        # nor is one of a size that none waits with
         if f.last[a] == -np.inf or f.size[a] <= least - gpus:
             continue
         room, until = _room(f, c, a, first, last, f.size[a] + gpus - 1)
         if room < np.inf:
-            f.room[a], f.until[a] = min(f.room[a], room), max(f.until[a], until)
             # all of this size have a turn from here on
             f.turns[a] = f.p[0].turn + f.p[0].waiting
+            f.room[a], f.until[a] = min(f.room[a], room), max(f.until[a], until)
             _mark_far(f, c, r, a)
 
 
@@ -180,19 +179,25 @@ def _move_count(f, c, r, j, i, k):  # type: ignore[no-untyped-def]
     if old < np.inf:
         begins_no_more(f, c, j)
     begins(f, c, j, c.row[i])
+    if old == np.inf:
+        last = c.n[0] + c.n[1] if seconds == np.inf else cut(c, new + seconds, i)
+        for m in range(i, last):
+            level[m] -= gpus
+        join(c, last)
+        return
     if new + seconds < old:
         last = cut(c, new + seconds, i)
         for m in range(i, last):
             level[m] -= gpus
         join(c, last)
-        if old == np.inf:
-            return
         first = step_from(c, old, last - 1)
     else:
         # what it has both before and after stays as it is
         for m in range(i, k):
             level[m] -= gpus
         k -= join(c, k)
+        if seconds == np.inf:
+            return
         first = cut(c, new + seconds, k)
     last = cut(c, old + seconds, first)
     for m in range(first, last):
@@ -280,4 +285,8 @@ def compress_counts(s, f, c, r):  # type: ignore[no-untyped-def]
             f.far[a] = -1
         _turn(f, c, r, j, now, marks)
         if marks & FAR and f.far[a] < 0 and f.room[a] < np.inf:
-            _mark_far(f, c, r, a)
+            # is there still room?
+            first, last = step_at(c, f.room[a]), _steps_before(c, f.until[a])
+            f.room[a], f.until[a] = _room(f, c, a, first, last, NO_LIMIT)
+            if f.room[a] < np.inf:
+                _mark_far(f, c, r, a)
