@@ -18,14 +18,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.profile_kernel import cut, earliest, join, step_at, step_from
+from gpuctl.replay.profile_kernel import (
+    NO_LIMIT,
+    cut,
+    earliest,
+    fuller_from,
+    join,
+    open_from,
+    open_since,
+    step_at,
+    step_from,
+)
 from gpuctl.replay.reservation_kernel import begins, begins_no_more
 from gpuctl.trace.jit import inner
 
 BLOCK = 6
 """Two to this power places in the line have one count of marked jobs."""
-NO_LIMIT = np.int64(1) << 60
-"""More GPUs than there are."""
 NEAR, FAR = 1, 2
 """Marks in `Reservations.look`."""
 
@@ -71,21 +79,17 @@ def _room(f, c, a, first, last, most):  # type: ignore[no-untyped-def]
 
     Of those only that have a step from `first` to `last` in which no more than `most` GPUs are free.
     """
-    seconds, level = c.t, c.level
+    seconds = c.t
     gpus, fewest, latest = f.size[a], f.fewest[a], f.last[a]
     steps = c.n[0] + c.n[1]
     begin, end = np.inf, -np.inf
     k = first
-    while k < last:
-        if not gpus <= level[k] <= most:
-            k += 1
-            continue
-        i = k
-        while i > c.n[0] and level[i - 1] >= gpus:
-            i -= 1
-        k += 1
-        while k < steps and level[k] >= gpus and seconds[k] < latest:
-            k += 1
+    while True:
+        k = open_from(c, k, gpus, most, last)
+        if k >= last:
+            break
+        i = open_since(c, k, gpus)
+        k = fuller_from(c, k, gpus, latest)
         until = seconds[k] if k < steps else np.inf
         if seconds[i] + fewest <= min(until, latest):
             begin, end = min(begin, seconds[i]), max(end, until)
@@ -215,13 +219,10 @@ def _turn(f, c, r, j, now, marks):  # type: ignore[no-untyped-def]
         return
     a = f.gang[j]
     gpus = f.gpus_of[j]
-    level = c.level
     k = step_at(c, old) if old < np.inf else c.n[0] + c.n[1]
     i = k
     if marks & NEAR and old < np.inf:
-        begin = c.n[0]
-        while i > begin and level[i - 1] >= gpus:
-            i -= 1
+        i = open_since(c, k, gpus)
     if marks & FAR:
         before = min(c.t[i] if old < np.inf else np.inf, f.until[a])
         at = earliest(c, gpus, r.plan[j], max(now, f.room[a]), before, old)

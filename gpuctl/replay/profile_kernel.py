@@ -11,8 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.replay.arrays import Bundle, move
+from gpuctl.replay.arrays import AT_ONCE, Bundle, first_in, last_in, move
 from gpuctl.trace.jit import inner
+
+NO_LIMIT = np.int64(1) << 60
+"""More GPUs than there are, and less than none with a minus."""
 
 
 class Profile(Bundle):
@@ -31,7 +34,7 @@ class Profile(Bundle):
     n: NDArray[np.int64]
     t: NDArray[np.float64]
     level: NDArray[np.int64]
-    row: NDArray[np.int64]
+    row: NDArray[np.int32]
     spare: NDArray[np.int64]
     free: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -40,7 +43,7 @@ class Profile(Bundle):
         "n": ("i8", 1),
         "t": ("f8", 1),
         "level": ("i8", 1),
-        "row": ("i8", 1),
+        "row": ("i4", 1),
         "spare": ("i8", 1),
         "free": ("i8", 2),
         "starts": ("i8", 1),
@@ -53,8 +56,9 @@ def profile(jobs: int, columns: int) -> Profile:
     return Profile(
         n=np.array([0, 1, rows - 1]),
         t=np.full(2 * rows, -np.inf),
-        level=np.zeros(2 * rows, np.int64),
-        row=np.zeros(2 * rows, np.int64),
+        # as many more as are looked at in one go
+        level=np.zeros(2 * rows + AT_ONCE, np.int64),
+        row=np.zeros(2 * rows, np.int32),
         spare=np.append(np.arange(1, rows)[::-1], 0),
         # not touched until used: what the system gives costs nothing before
         free=np.zeros((rows, columns), np.int64),
@@ -158,29 +162,60 @@ def joined(c, first, last):  # type: ignore[no-untyped-def]
 
 
 @inner
+def fuller_from(c, k, gpus, before):  # type: ignore[no-untyped-def]
+    """The first step from `k` on with fewer GPUs free, if it begins before a second; else the end of the steps."""
+    begins, level = c.t, c.level
+    end = c.n[0] + c.n[1]
+    while k < end and begins[k] < before:
+        found = first_in(level, k, -NO_LIMIT, gpus - 1)
+        k += found
+        if found < AT_ONCE:
+            return k if k < end and begins[k] < before else end
+    return end
+
+
+@inner
+def open_from(c, k, gpus, most, end):  # type: ignore[no-untyped-def]
+    """The first step from `k` on with so many GPUs free, and no more than `most`; `end` where none before that has."""
+    level = c.level
+    while k < end:
+        found = first_in(level, k, gpus, most)
+        k += found
+        if found < AT_ONCE:
+            return min(k, end)
+    return end
+
+
+@inner
+def open_since(c, k, gpus):  # type: ignore[no-untyped-def]
+    """The first of the steps up to `k` from which on to that before `k` so many GPUs are free; `k` if not in that."""
+    begin, level = c.n[0], c.level
+    while k - AT_ONCE >= begin:
+        found = last_in(level, k - AT_ONCE, -NO_LIMIT, gpus - 1)
+        if found >= 0:
+            return k - AT_ONCE + found + 1
+        k -= AT_ONCE
+    while k > begin and level[k - 1] >= gpus:
+        k -= 1
+    return k
+
+
+@inner
 def earliest(c, gpus, seconds, begin, before, own):  # type: ignore[no-untyped-def]
     """The first second from `begin` on, and before `before`, from which so many GPUs are free in all for `seconds`.
 
     From `own` on, where GPUs are the asker's already, they count as free. Returns `before` where there is none.
     """
-    begins, level = c.t, c.level
+    begins = c.t
     k = step_at(c, begin)
     end = c.n[0] + c.n[1]
     at = begin
     while at < before:
-        # the end of what must be free, and the first step in it that is too full
-        until = min(at + seconds, own)
-        bad = -1
-        while k < end and begins[k] < until:
-            if level[k] < gpus:
-                bad = k
-            k += 1
-            if bad >= 0:
-                break
-        if bad < 0:
+        # the first step that is too full in the time that must be free
+        bad = fuller_from(c, k, gpus, min(at + seconds, own))
+        if bad == end:
             return at
-        while k < end and level[k] < gpus and begins[k] < before:
-            k += 1
+        k = open_from(c, bad + 1, gpus, NO_LIMIT, end)
         if k == end:
             return before
         at = begins[k]
