@@ -75,14 +75,14 @@ def _next_marked(f, k):  # type: ignore[no-untyped-def]
 
 @inner
 def _room(f, c, a, first, last, most):  # type: ignore[no-untyped-def]
-    """The time of stretches of steps that have room for some job of a size; (inf, -inf) where there is none.
+    """Begin and end of the time of stretches of steps that have room for some job of a size, and how long one is at most.
 
-    Of those only that have a step from `first` to `last` in which no more than `most` GPUs are free.
+    (inf, -inf, -inf) where there is none. Of those only that have a step from `first` to `last` in which no more than `most` GPUs are free.
     """
     seconds = c.t
     gpus, fewest, latest = f.size[a], f.fewest[a], f.last[a]
     steps = c.n[0] + c.n[1]
-    begin, end = np.inf, -np.inf
+    begin, end, most_s = np.inf, -np.inf, -np.inf
     k = first
     while True:
         k = open_from(c, k, gpus, most, last)
@@ -93,10 +93,12 @@ def _room(f, c, a, first, last, most):  # type: ignore[no-untyped-def]
         until = seconds[k] if k < steps else np.inf
         if seconds[i] + fewest <= min(until, latest):
             begin, end = min(begin, seconds[i]), max(end, until)
+            # a second more than that: a difference is rounded, and too much does no harm
+            most_s = max(most_s, min(until, latest) - seconds[i] + 1)
         if until >= latest:
             # what is behind the last reservation is of no use
             break
-    return begin, end
+    return begin, end, most_s
 
 
 @inner
@@ -113,8 +115,8 @@ def _mark_far(f, c, r, a):  # type: ignore[no-untyped-def]
         _unmark(f, f.far[a], FAR)
         f.far[a] = -1
     n, turn = f.p[0].waiting, f.p[0].turn
-    room, until = f.room[a], f.until[a]
-    members, line, at, plan = f.members, f.line, f.at, r.plan
+    room, until, most_s = f.room[a], f.until[a], f.most_s[a]
+    members, plans, line, at = f.members, f.plans, f.line, f.at
     begin, end = f.group[a], f.group[a + 1]
     lap = turn // n * n
     low, high = begin, end
@@ -133,12 +135,11 @@ def _mark_far(f, c, r, a):  # type: ignore[no-untyped-def]
         place = members[k]
         if here + place > f.turns[a]:
             break
-        j = line[place]
-        if room + plan[j] <= min(until, at[j]):
+        if plans[k] <= most_s and room + plans[k] <= min(until, at[line[place]]):
             f.far[a] = place
             _mark(f, place, FAR)
             return
-    f.room[a], f.until[a] = np.inf, -np.inf
+    f.room[a], f.until[a], f.most_s[a] = np.inf, -np.inf, -np.inf
 
 
 @inner
@@ -162,11 +163,12 @@ def _became_free(f, c, r, first, last, gpus):  # type: ignore[no-untyped-def]
         # nor is one of a size that none waits with
         if f.last[a] == -np.inf or f.size[a] <= least - gpus:
             continue
-        room, until = _room(f, c, a, first, last, f.size[a] + gpus - 1)
+        room, until, most_s = _room(f, c, a, first, last, f.size[a] + gpus - 1)
         if room < np.inf:
             # all of this size have a turn from here on
             f.turns[a] = f.p[0].turn + f.p[0].waiting
             f.room[a], f.until[a] = min(f.room[a], room), max(f.until[a], until)
+            f.most_s[a] = max(f.most_s[a], most_s)
             _mark_far(f, c, r, a)
 
 
@@ -213,10 +215,13 @@ def _move_count(f, c, r, j, i, k):  # type: ignore[no-untyped-def]
 
 @inner
 def _turn(f, c, r, j, now, marks):  # type: ignore[no-untyped-def]
-    """Look at a marked job: move it to the earliest second that has room for it, if that is before what it has."""
+    """Move a marked job to the earliest second that has room for it, if that is before what it has.
+
+    Returns whether it is.
+    """
     old = f.at[j]
     if old <= now:
-        return
+        return False
     a = f.gang[j]
     gpus = f.gpus_of[j]
     k = step_at(c, old) if old < np.inf else c.n[0] + c.n[1]
@@ -230,6 +235,8 @@ def _turn(f, c, r, j, now, marks):  # type: ignore[no-untyped-def]
             i = step_at(c, at)
     if i < k:
         _move_count(f, c, r, j, i, k)
+        return True
+    return False
 
 
 @inner
@@ -241,6 +248,7 @@ def _prepare(f, r):  # type: ignore[no-untyped-def]
     f.last[:] = -np.inf
     f.room[:] = np.inf
     f.until[:] = -np.inf
+    f.most_s[:] = -np.inf
     f.group[:] = 0
     for k in range(p.waiting):
         j = f.line[k]
@@ -254,8 +262,9 @@ def _prepare(f, r):  # type: ignore[no-untyped-def]
         f.turns[a] = f.group[a]
         f.group[a + 1] += f.group[a]
     for k in range(p.waiting):
-        a = f.gang[f.line[k]]
-        f.members[f.turns[a]] = k
+        j = f.line[k]
+        a = f.gang[j]
+        f.members[f.turns[a]], f.plans[f.turns[a]] = k, r.plan[j]
         f.turns[a] += 1
 
 
@@ -284,10 +293,11 @@ def compress_counts(s, f, c, r):  # type: ignore[no-untyped-def]
         a = f.gang[j]
         if marks & FAR:
             f.far[a] = -1
-        _turn(f, c, r, j, now, marks)
+        moved = _turn(f, c, r, j, now, marks)
         if marks & FAR and f.far[a] < 0 and f.room[a] < np.inf:
-            # is there still room?
-            first, last = step_at(c, f.room[a]), _steps_before(c, f.until[a])
-            f.room[a], f.until[a] = _room(f, c, a, first, last, NO_LIMIT)
+            if not moved:
+                # is there still room?
+                first, last = step_at(c, f.room[a]), _steps_before(c, f.until[a])
+                f.room[a], f.until[a], f.most_s[a] = _room(f, c, a, first, last, NO_LIMIT)
             if f.room[a] < np.inf:
                 _mark_far(f, c, r, a)

@@ -70,13 +70,12 @@ def profile(jobs: int, columns: int) -> Profile:
 def step_from(c, t, low):  # type: ignore[no-untyped-def]
     """The step that holds at second `t`, which is one from `low` on."""
     seconds = c.t
-    a, b = low, c.n[0] + c.n[1] - 1
-    while a < b:
-        middle = (a + b + 1) >> 1
-        if seconds[middle] <= t:
-            a = middle
-        else:
-            b = middle - 1
+    a, left = low, c.n[0] + c.n[1] - low
+    # no branches within: which half it is cannot be predicted
+    while left > 1:
+        half = left >> 1
+        a += half * (seconds[np.uint64(a + half)] <= t)
+        left -= half
     return a
 
 

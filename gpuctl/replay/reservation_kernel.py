@@ -56,8 +56,10 @@ class Reservations(Bundle):
         last: the latest second at which one of them has a reservation; -inf: none waits [sizes].
         room: a job of a size can be moved by its length or more to between this second … [sizes].
         until: … and that one only; -inf: to none [sizes].
+        most_s: seconds of the longest time in that with room for it; -inf: none [sizes].
         turns: jobs that have had their turn when the last of them has had its own since that was found [sizes].
         members: places in the line of the waiting jobs of each size, one size after the other [jobs].
+        plans: seconds that they are planned for [jobs].
         group: where those of a size begin, and the end [sizes + 1].
     """
 
@@ -85,8 +87,10 @@ class Reservations(Bundle):
     last: NDArray[np.float64]
     room: NDArray[np.float64]
     until: NDArray[np.float64]
+    most_s: NDArray[np.float64]
     turns: NDArray[np.int64]
     members: NDArray[np.int64]
+    plans: NDArray[np.float64]
     group: NDArray[np.int64]
 
     fields: ClassVar[dict[str, tuple[Any, int]]] = {
@@ -114,8 +118,10 @@ class Reservations(Bundle):
         "last": ("f8", 1),
         "room": ("f8", 1),
         "until": ("f8", 1),
+        "most_s": ("f8", 1),
         "turns": ("i8", 1),
         "members": ("i8", 1),
+        "plans": ("f8", 1),
         "group": ("i8", 1),
     }
 

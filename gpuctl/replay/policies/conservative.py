@@ -107,8 +107,10 @@ class Conservative(Policy):
             last=np.full(size.size, -np.inf),
             room=np.full(size.size, np.inf),
             until=np.full(size.size, -np.inf),
+            most_s=np.full(size.size, -np.inf),
             turns=np.zeros(size.size, np.int64),
             members=np.zeros(n, np.int64),
+            plans=np.zeros(n),
             group=np.zeros(size.size + 1, np.int64),
         )
         columns = 0 if p.counts[0] else servers + (state.queue_limit.size if quotas else 0)
