@@ -166,8 +166,9 @@ def _looker(*, last: bool) -> Any:
             data = arrayobj.make_array(array)(context, builder, args[0]).data
             place = builder.bitcast(cgutils.gep_inbounds(builder, data, args[1]), several.as_pointer())
             values = builder.load(place, align=8)
-            low, high = builder.icmp_signed(">=", values, each(args[2])), builder.icmp_signed("<=", values, each(args[3]))
-            bits = builder.zext(builder.bitcast(builder.and_(low, high), ir.IntType(AT_ONCE)), long)
+            low = builder.icmp_signed(">=", values, each(args[2]))
+            found = builder.and_(low, builder.icmp_signed("<=", values, each(args[3])))
+            bits = builder.zext(builder.bitcast(found, ir.IntType(AT_ONCE)), long)
             if last:
                 return builder.sub(long(63), builder.ctlz(bits, cgutils.false_bit))
             return builder.cttz(builder.or_(bits, long(1 << AT_ONCE)), cgutils.false_bit)
@@ -178,8 +179,8 @@ def _looker(*, last: bool) -> Any:
 
 
 first_in, last_in = _looker(last=False), _looker(last=True)
-"""``first_in(array, at, low, high)``: which of the 32 numbers from a place on is the first that is no less than `low` and
-no more than `high`; 32: none. ``last_in``: which is the last; -1: none.
+"""``first_in(array, at, low, high)``: which of the 32 numbers from a place on is the first that is no less than `low`
+and no more than `high`; 32: none. ``last_in``: which is the last; -1: none.
 
 They are compared at once, which Numba does not do with loops that end early. The array is of int64, and all 32 must be
 places of it.

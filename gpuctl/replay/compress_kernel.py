@@ -8,10 +8,11 @@ may, in the same order. Let a job of g GPUs and L seconds have a reservation at 
 - far, by L or more: then g GPUs are free for L seconds somewhere before a.
 
 Both begin to hold only where GPUs become free: when a job ends early, a server comes up, or a reservation is moved
-away. Then the jobs whose reservations begin in that time are marked by the first case. For the second, the time that has room
-is remembered for each size of gangs, and the first job in order that fits into it is marked, another one when that has
-had its turn or the room has changed. So a job that is not marked when its turn comes cannot be moved. One that is may
-have lost its room; its turn finds out.
+away. Then the jobs whose reservations begin in that time are marked by the first case. For the second, the time that
+has room is remembered for each size of gangs, with the seconds of the longest stretch in it, and the first job in order
+that may fit into it is marked, another one when that has had its turn or the room has changed. So a job that is not
+marked when its turn comes cannot be moved. One that is may have no room, or have it no more; its turn finds out, and
+then what room there still is is looked up anew.
 """
 
 from __future__ import annotations
@@ -75,9 +76,10 @@ def _next_marked(f, k):  # type: ignore[no-untyped-def]
 
 @inner
 def _room(f, c, a, first, last, most):  # type: ignore[no-untyped-def]
-    """Begin and end of the time of stretches of steps that have room for some job of a size, and how long one is at most.
+    """Begin and end of the time of stretches of steps that have room for some job of a size, and the longest's seconds.
 
-    (inf, -inf, -inf) where there is none. Of those only that have a step from `first` to `last` in which no more than `most` GPUs are free.
+    Of those only that have a step from `first` to `last` in which no more than `most` GPUs are free. Returns (inf,
+    -inf, -inf) where there is none.
     """
     seconds = c.t
     gpus, fewest, latest = f.size[a], f.fewest[a], f.last[a]
@@ -93,7 +95,7 @@ def _room(f, c, a, first, last, most):  # type: ignore[no-untyped-def]
         until = seconds[k] if k < steps else np.inf
         if seconds[i] + fewest <= min(until, latest):
             begin, end = min(begin, seconds[i]), max(end, until)
-            # a second more than that: a difference is rounded, and too much does no harm
+            # a second more than it is: a difference is rounded, and too much does no harm
             most_s = max(most_s, min(until, latest) - seconds[i] + 1)
         if until >= latest:
             # what is behind the last reservation is of no use
