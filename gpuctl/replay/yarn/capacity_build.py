@@ -1,0 +1,357 @@
+"""Makes the capacity scheduler's arrays from queues, a workload and the servers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.replay.resource_kernel import room_in, units_of
+from gpuctl.replay.state import UNBOUND, records
+from gpuctl.replay.yarn.capacity_conf import UNLIMITED, LeafOrParent
+from gpuctl.replay.yarn.capacity_tree_kernel import APP, JOB_OF, NODE, QUEUE, SITE, USER, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpuctl.replay.model import Cluster, Ints, Workload
+    from gpuctl.replay.state import State
+
+MILLI = 1000
+
+
+def from_quotas(params: Mapping[str, Any], workload: Workload, cluster: Cluster) -> tuple[LeafOrParent, ...]:
+    """Leaves under a root, one for each queue of the workload.
+
+    Their guarantees are in proportion to their quotas where all have one, else equal; ``guarantees`` gives some of them
+    another weight, in GPUs where there are quotas.
+
+    Raises:
+        UsageError: a weight of a queue that there is not, or one that is no number above 0.
+    """
+    names = [*workload.queues]
+    if not names or (workload.queue < 0).any():
+        names.append("default" if "default" not in names else "")
+    weights = np.ones(len(names))
+    quota = np.asarray(cluster.quota, float)[: len(workload.queues)]
+    if quota.size == len(names) and np.isfinite(quota).all() and quota.sum() > 0:
+        weights[:] = quota
+    for part in filter(None, params["guarantees"].split(",")):
+        name, _, text = part.rpartition(":")
+        try:
+            weight = float(text)
+        except ValueError:
+            weight = math.nan
+        if not 0 < weight < math.inf:
+            raise UsageError(f"yarn-capacity: guarantees={part}: expected NAME:W with a number W above 0")
+        if name.strip() not in names:
+            there = ", ".join(names[:5])
+            raise UsageError(f"yarn-capacity: guarantees: there is no queue {name!r}", hint=f"there are: {there}")
+        weights[names.index(name.strip())] = weight
+    parts = weights / weights.sum()
+    factor = params["maximum-capacity"]
+    leaves = [
+        LeafOrParent(
+            path=f"root.{name}",
+            parent=0,
+            capacity=float(part),
+            maximum=min(1.0, float(part) * factor) if factor > 0 else 1.0,
+            factor=-1.0,
+        )
+        for name, part in zip(names, parts, strict=True)
+    ]
+    return (LeafOrParent(path="root", parent=-1, children=tuple(range(1, len(leaves) + 1))), *leaves)
+
+
+def leaves_of(queues: Sequence[LeafOrParent], workload: Workload) -> Ints:
+    """The leaf of each job, by its queue's name: a leaf's name or its whole path.
+
+    Raises:
+        InputError: jobs of queues that the tree does not have.
+    """
+    by_name: dict[str, list[int]] = {}
+    for number, queue in enumerate(queues):
+        if not queue.children:
+            for name in {queue.path, queue.path.removeprefix("root."), queue.name}:
+                by_name.setdefault(name, []).append(number)
+    used = np.unique(workload.queue)
+    leaf = np.zeros(len(workload.queues) + 1, np.int64)
+    lacking = []
+    for k in used.tolist():
+        name = workload.queues[k] if k >= 0 else "default"
+        exact = [n for n in by_name.get(name, []) if queues[n].path in {name, f"root.{name}"}]
+        there = exact or by_name.get(name, [])
+        if len(there) != 1:
+            lacking.append(f"{name} (several: {', '.join(queues[n].path for n in there)})" if there else name)
+        else:
+            leaf[k] = there[0]
+    if lacking:
+        ends = [queue.path for queue in queues if not queue.children]
+        some = ", ".join(lacking[:10]) + (f" and {len(lacking) - 10} more" if len(lacking) > 10 else "")
+        raise InputError(
+            f"{workload.name}: jobs of queues that the configuration does not have as leaves: {some}",
+            hint=f"its leaves are {', '.join(ends[:10])}{' ...' if len(ends) > 10 else ''}",
+        )
+    return leaf[workload.queue]
+
+
+def applications(workload: Workload) -> tuple[Ints, Ints]:
+    """Number applications in the order of their first job.
+
+    Returns:
+        the application of each job, and the first job of each application.
+    """
+    _, first, code = np.unique(workload.app, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return rank[code.reshape(-1)].astype(np.int64), first[order].astype(np.int64)
+
+
+def wanted(workload: Workload, cluster: Cluster, params: Mapping[str, Any]) -> tuple[Ints, Ints]:
+    """The servers that each job wants to be on: those of its recorded placement where ``locality=recorded``."""
+    if params["locality"] != "recorded" or not workload.size:
+        return np.zeros(workload.size + 1, np.int64), np.zeros(0, np.int64)
+    first = workload.segment_start[:-1]
+    begin, end = workload.piece_start[first], workload.piece_start[first + 1]
+    count = end - begin
+    starts = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    inside = np.arange(int(starts[-1])) - np.repeat(starts[:-1], count)
+    servers = workload.piece_server[np.repeat(begin, count) + inside].astype(np.int64)
+    if servers.size and (servers.max() >= len(cluster.servers) or servers.min() < 0):
+        raise UsageError(
+            "yarn-capacity: locality=recorded: the jobs' recorded servers are not those of this cluster",
+            hint="replay the trace on its own servers, without --cluster",
+        )
+    return starts, servers
+
+
+def build_tree(
+    queues: Sequence[LeafOrParent],
+    params: Mapping[str, Any],
+    workload: Workload,
+    cluster: Cluster,
+    state: State,
+    how: Ints,
+) -> Tree:
+    """The policy's arrays before the first instant.
+
+    Args:
+        queues: parents before children.
+        params: of the policy, with what the site's files say.
+        workload: the jobs.
+        cluster: the servers.
+        state: the simulation.
+        how: placement of gangs over several servers.
+    """
+    n, servers = workload.size, len(cluster.servers)
+    leaf = leaves_of(queues, workload)
+    app, heads = applications(workload)
+    p = records(1, SITE)
+    p.interval, p.phase = params["heartbeat"], params["phase"]
+    p.asleep, p.wide = 1, -1
+    p.offswitch, p.batch, p.multiple = params["offswitch"], params["batch"], params["multiple"]
+    p.delay, p.rack_delay = params["node-locality-delay"], params["rack-locality-additional-delay"]
+    p.full_reset, p.look_on = params["rack-locality-full-reset"], params["continue-look"]
+    p.masters, p.am_beat = params["masters"] == "first", params["am-heartbeat"]
+    p.monitor = params["monitoring_interval"] if params["preemption"] else 0.0
+    p.share, p.ignored = params["total_preemption_per_round"], params["max_ignored_over_capacity"]
+    p.natural, p.wait = params["natural_termination_factor"], params["max_wait_before_kill"]
+    p.next_round = np.inf
+    ask = _asks(workload, state)
+    sizes = _sizes(params, ask, state, cluster)
+    tree = Tree(
+        p=p,
+        queues=_queues(queues),
+        children=np.array([c for queue in queues for c in queue.children], np.int64),
+        apps=_apps(workload, leaf, app, heads, params),
+        users=records(0, USER),
+        jobs=records(n, JOB_OF),
+        nodes=records(servers, NODE),
+        sizes=sizes,
+        fixed=_fixed([queue.fixed for queue in queues]),
+        fixed_most=_fixed([queue.fixed_most for queue in queues]),
+        ask=ask,
+        held=_amounts(servers),
+        want_first=np.zeros(n + 1, np.int64),
+        want=np.zeros(0, np.int64),
+        how=how,
+        path=np.zeros(len(queues) + 1, np.int64),
+        bound=_amounts(len(queues) + 1),
+        blocked=_amounts(len(queues) + 1),
+        scratch=np.zeros(heads.size + 1, np.int64),
+        room=_amounts(0),
+        weight=np.zeros((len(queues), 3)),
+        told=np.zeros((9, len(queues), 3), np.int64),
+        **{name: _amounts(len(queues)) for name in ("due", "most", "used", "kept", "pending", "asking", "limit")},
+        am_used=_amounts(len(queues)),
+        **{name: _amounts(heads.size) for name in ("app_used", "app_kept", "app_am", "app_asks")},
+        user_used=_amounts(0),
+        user_am=_amounts(0),
+    )
+    tree = _with_users(tree, workload, leaf, app, heads)
+    starts, servers_wanted = wanted(workload, cluster, params)
+    tree = tree.replace(want_first=starts, want=servers_wanted)
+    tree.nodes.app, tree.nodes.seen = -1, -1
+    tree.jobs.app, tree.jobs.mark = app, np.nan
+    tree.limit[:] = _cluster(state)
+    _names(tree, cluster)
+    _wide(tree, state)
+    if params["masters"] == "first":
+        tree.app_am[:] = ask[heads]
+    else:
+        tree.app_am[:, 0] = params["am-mb"]
+        tree.app_am[:, 1] = params["am-vcores"] * MILLI
+    return tree
+
+
+def _amounts(rows: int) -> Ints:
+    return np.zeros((rows, 3), np.int64)
+
+
+def _fixed(given: Sequence[Mapping[int, float]]) -> Ints:
+    found = np.full((len(given), 3), -1, np.int64)
+    for row, amounts in enumerate(given):
+        for resource, value in amounts.items():
+            found[row, resource] = int(value) * (MILLI if resource == 1 else 1)
+        if amounts:
+            # what an absolute amount does not name it is guaranteed none of
+            found[row, found[row] < 0] = 0
+    return found
+
+
+def _asks(workload: Workload, state: State) -> Ints:
+    found = _amounts(workload.size)
+    found[:, 2] = workload.gpus
+    if state.g[0].resources:
+        found[:, 0], found[:, 1] = state.asks.mem, state.asks.cpu
+    return found
+
+
+def _cluster(state: State) -> Ints:
+    found = np.zeros(3, np.int64)
+    found[2] = int(state.servers.cap.sum())
+    if state.g[0].resources:
+        mem, cpu = np.asarray(state.stock.mem), np.asarray(state.stock.cpu)
+        found[0], found[1] = mem[mem < UNBOUND].sum(), cpu[cpu < UNBOUND].sum()
+    return found
+
+
+def _sizes(params: Mapping[str, Any], ask: Ints, state: State, cluster: Cluster) -> Ints:
+    """The cluster, the smallest container and the largest one; a site's smallest is not above the smallest ask."""
+    sizes = _amounts(3)
+    sizes[0] = _cluster(state)
+    for resource, value in ((0, params["minimum-mb"]), (1, params["minimum-vcores"] * MILLI)):
+        asked = ask[ask[:, resource] > 0, resource]
+        if sizes[0, resource] and asked.size:
+            sizes[1, resource] = max(1, min(int(value), int(asked.min())))
+    if not sizes[1].any():
+        sizes[1, 2] = 1
+    sizes[2, 2] = params["maximum-gpus"] or cluster.gpus.max(initial=0)
+    if state.g[0].resources:
+        mem, cpu = np.asarray(state.stock.mem), np.asarray(state.stock.cpu)
+        sizes[2, 0] = params["maximum-mb"] or mem[mem < UNBOUND].max(initial=0)
+        sizes[2, 1] = params["maximum-vcores"] * MILLI or cpu[cpu < UNBOUND].max(initial=0)
+    return sizes
+
+
+def _queues(queues: Sequence[LeafOrParent]) -> Any:
+    found = records(len(queues), QUEUE)
+    at = 0
+    for row, queue in enumerate(queues):
+        one = found[row]
+        one.parent, one.first, one.count, one.leaf = queue.parent, at, len(queue.children), not queue.children
+        at += len(queue.children)
+        one.capacity, one.maximum = queue.capacity, queue.maximum
+        one.priority, one.respects = queue.priority, queue.respects
+        one.percent, one.factor, one.am = queue.percent, queue.factor, queue.am
+        one.most_apps, one.most_running = queue.most_apps, queue.most_running
+        own = queue.most_apps if queue.factor < 0 else int(queue.most_apps * (queue.percent / 100.0) * queue.factor)
+        one.most_of_user = min(own, queue.most_apps) if queue.most_apps < UNLIMITED else UNLIMITED
+        one.order, one.kept = queue.order, queue.kept
+    for name in ("line", "line_end", "actives", "actives_end", "late", "late_end", "held", "held_end"):
+        found[name] = -1
+    return found
+
+
+def _apps(workload: Workload, leaf: Ints, app: Ints, heads: Ints, params: Mapping[str, Any]) -> Any:
+    several = np.unique(np.stack([app, leaf], axis=1), axis=0) if workload.size else np.zeros((0, 2), np.int64)
+    if len(several) > heads.size:
+        twice = int(np.flatnonzero(np.bincount(several[:, 0]) > 1)[0])
+        raise InputError(
+            f"{workload.name}: the application of job {workload.ids[int(heads[twice])]!r} is in two queues"
+        )
+    found = records(heads.size, APP)
+    found.queue = leaf[heads]
+    found.left = np.bincount(app, minlength=heads.size)
+    for name in ("ask", "ask_end", "run", "run_end", "next", "last", "after", "before"):
+        found[name] = -1
+    found.master = heads if params["masters"] == "first" else -1
+    found.up = params["masters"] != "first"
+    given = _priorities(params["priorities"], workload)
+    users = workload.user[heads]
+    found.priority = [given.get(int(u), 0.0) for u in users]
+    return found
+
+
+def _priorities(text: str, workload: Workload) -> dict[int, float]:
+    found = {}
+    for part in filter(None, text.split(",")):
+        name, _, number = part.rpartition(":")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise UsageError(f"yarn-capacity: priorities={part}: expected USER:P with a number P")
+        if name.strip() not in workload.users:
+            raise UsageError(f"yarn-capacity: priorities: there is no user {name!r}")
+        found[workload.users.index(name.strip())] = value
+    return found
+
+
+def _with_users(tree: Tree, workload: Workload, leaf: Ints, app: Ints, heads: Ints) -> Tree:
+    pairs = np.stack([leaf[heads], workload.user[heads]], axis=1)
+    kinds, code = np.unique(pairs, axis=0, return_inverse=True)
+    users = records(len(kinds), USER)
+    users.queue = kinds[:, 0] if len(kinds) else 0
+    tree.apps.user = code.reshape(-1)
+    del app
+    return tree.replace(
+        users=users, user_used=_amounts(len(kinds)), user_am=_amounts(len(kinds)), room=_amounts(len(kinds))
+    )
+
+
+def _names(tree: Tree, cluster: Cluster) -> None:
+    """How many nodes and racks each application wants, and any: its unique locations."""
+    tree.apps.names = 1
+    counts = np.diff(tree.want_first)
+    if not counts.any():
+        return
+    owner = np.repeat(tree.jobs.app, counts)
+    hosts = np.unique(np.stack([owner, tree.want], axis=1), axis=0)
+    racks = np.unique(np.stack([owner, np.asarray(cluster.rack)[tree.want]], axis=1), axis=0)
+    size = tree.apps.size
+    tree.apps.names += np.bincount(hosts[:, 0], minlength=size) + np.bincount(racks[:, 0], minlength=size)
+
+
+def _wide(tree: Tree, state: State) -> None:
+    """Jobs larger than any server that they may use, and those larger than their queue's maximum."""
+    jobs = state.jobs
+    parts = [jobs.gpus, np.unique(jobs.mask, return_inverse=True)[1].reshape(-1)]
+    if state.g[0].resources:
+        parts += [state.asks.units, state.asks.cpu, state.asks.mem]
+    if not jobs.size:
+        return
+    kinds, code = np.unique(np.stack([np.asarray(x, np.int64) for x in parts], axis=1), axis=0, return_inverse=True)
+    del kinds
+    code = code.reshape(-1)
+    largest: dict[int, bool] = {}
+    for j in range(jobs.size):
+        kind = int(code[j])
+        if kind not in largest:
+            rooms = (room_in(state, k, j) for k in range(state.servers.size))
+            largest[kind] = max(rooms, default=0) < units_of(state, j)
+        tree.jobs.wide[j] = largest[kind]
