@@ -74,10 +74,8 @@ class YarnCapacity(Policy):
         Parameter("maximum-applications", 0.0, "applications of a queue beyond which others are refused; 0: none"),
         Parameter("max-parallel-apps", 0.0, "applications of a queue beyond which others are held back; 0: none"),
         Parameter("maximum-am-resource-percent", 0.1, "part of a queue that masters may have; 1 is all"),
-        Parameter("masters", "none", "first: the first job of an application is its master", ("none", "first")),
-        Parameter(
-            "am-mb", 0.0, "with masters=none: MB that a master counts for in the limit above, without having them"
-        ),
+        Parameter("masters", "", "how names of jobs end that are masters, as _000001 of YARN's containers; none"),
+        Parameter("am-mb", 0.0, "MB that other masters count for in the limit above, without having them"),
         Parameter("am-vcores", 0.0, "the same for vcores"),
         Parameter("am-heartbeat", 0.0, "seconds between heartbeats of a master; 0: it asks and ends at once"),
         Parameter("ordering-policy", "fifo", "of the applications of a queue", ORDERS),

@@ -155,7 +155,7 @@ def build_tree(
     p.offswitch, p.batch, p.multiple = params["offswitch"], params["batch"], params["multiple"]
     p.delay, p.rack_delay = params["node-locality-delay"], params["rack-locality-additional-delay"]
     p.full_reset, p.look_on = params["rack-locality-full-reset"], params["continue-look"]
-    p.masters, p.am_beat = params["masters"] == "first", params["am-heartbeat"]
+    p.am_beat = params["am-heartbeat"]
     p.monitor = params["monitoring_interval"] if params["preemption"] else 0.0
     p.share, p.ignored = params["total_preemption_per_round"], params["max_ignored_over_capacity"]
     p.natural, p.wait = params["natural_termination_factor"], params["max_wait_before_kill"]
@@ -199,11 +199,10 @@ def build_tree(
     tree.limit[:] = _cluster(state)
     _names(tree, cluster)
     _wide(tree, state)
-    if params["masters"] == "first":
-        tree.app_am[:] = ask[heads]
-    else:
-        tree.app_am[:, 0] = params["am-mb"]
-        tree.app_am[:, 1] = params["am-vcores"] * MILLI
+    tree.app_am[:, 0] = params["am-mb"]
+    tree.app_am[:, 1] = params["am-vcores"] * MILLI
+    led = np.flatnonzero(tree.apps.master >= 0)
+    tree.app_am[led] = ask[tree.apps.master[led]]
     return tree
 
 
@@ -288,8 +287,10 @@ def _apps(workload: Workload, leaf: Ints, app: Ints, heads: Ints, params: Mappin
     found.left = np.bincount(app, minlength=heads.size)
     for name in ("ask", "ask_end", "run", "run_end", "next", "last", "after", "before"):
         found[name] = -1
-    found.master = heads if params["masters"] == "first" else -1
-    found.up = params["masters"] != "first"
+    found.master, found.up = -1, 1
+    if params["masters"]:
+        for j in reversed([j for j, name in enumerate(workload.ids) if name.endswith(params["masters"])]):
+            found.master[app[j]], found.up[app[j]] = j, 0
     given = _priorities(params["priorities"], workload)
     users = workload.user[heads]
     found.priority = [given.get(int(u), 0.0) for u in users]

@@ -294,7 +294,7 @@ def _application(s, f, number, a, room, need):  # type: ignore[no-untyped-def]
     j, near = _first_for(s, f, a, number)
     amount = at(f.ask, j)
     extra = at(f.app_kept, a) if f.p[0].look_on == 1 else (0, 0, 0)
-    if compare(cluster(f), plus(room, extra), amount) < 0:
+    if not fits_in(amount, plus(room, extra)):
         return FULL_QUEUE, near
     if not suits(s, number, s.jobs[j].mask):
         return SKIPPED, near
@@ -394,12 +394,17 @@ def _next_child(f, q, stamp):  # type: ignore[no-untyped-def]
 
 @inner
 def _bound_of(f, q, child, bound):  # type: ignore[no-untyped-def]
-    """What a child may have: what its parent may have and does not use elsewhere, and its own maximum."""
-    cap, step = cluster(f), at(f.sizes, LEAST)
-    bound = smaller(cap, bound, at(f.most, q))
+    """What a child may have: what its parent may have and does not use elsewhere."""
     free = minus(bound, at(f.used, q))
-    mine = smaller(cap, plus(free, at(f.used, child)), round_down(at(f.most, child), step))
-    return round_down(mine, step)
+    return round_down(plus(free, at(f.used, child)), at(f.sizes, LEAST))
+
+
+@inner
+def _given_up(f, q):  # type: ignore[no-untyped-def]
+    """The reservations below a queue, which could be given up."""
+    # Hadoop asks a parent's metrics, which know of memory and vcores only; GPUs count where there is nothing else
+    kept, cap = at(f.kept, q), cluster(f)
+    return (kept[0], kept[1], kept[2] if cap[0] == 0 and cap[1] == 0 else 0)
 
 
 @inner
@@ -415,12 +420,11 @@ def _pass(s, f, number):  # type: ignore[no-untyped-def]
     put(f.blocked, 0, (0, 0, 0))
     while depth >= 0:
         q = f.path[depth]
-        bound = minus(at(f.bound, depth), at(f.blocked, depth))
         child = -1
-        mine = smaller(cap, at(f.most, q), at(f.bound, depth))
-        # the reservations of all that is below could be given up
+        mine = smaller(cap, at(f.bound, depth), at(f.most, q))
+        bound = minus(mine, at(f.blocked, depth))
         if compare(cap, at(f.used, q), mine) < 0 or (
-            p.look_on == 1 and p.reserved > 0 and compare(cap, minus(at(f.used, q), _kept_below(f, q)), mine) < 0
+            p.look_on == 1 and p.reserved > 0 and compare(cap, minus(at(f.used, q), _given_up(f, q)), mine) < 0
         ):
             child = _next_child(f, q, stamp)
         if child < 0:
@@ -443,13 +447,6 @@ def _pass(s, f, number):  # type: ignore[no-untyped-def]
         if done == FULL_QUEUE:
             add_to(f.blocked, depth, larger(cap, room, (0, 0, 0)), 1)
     return NOTHING, OFF_SWITCH
-
-
-@inner
-def _kept_below(f, q):  # type: ignore[no-untyped-def]
-    # Hadoop asks a parent's metrics, which know of memory and vcores only; GPUs count where there is nothing else
-    kept, cap = at(f.kept, q), cluster(f)
-    return (kept[0], kept[1], kept[2] if cap[0] == 0 and cap[1] == 0 else 0)
 
 
 # ---- a heartbeat

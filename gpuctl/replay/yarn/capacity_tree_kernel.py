@@ -45,7 +45,6 @@ SITE = np.dtype(
         ("rack_delay", "i8"),  # rack-locality-additional-delay; -1: by the number of asks
         ("full_reset", "i8"),
         ("look_on", "i8"),  # reservations-continue-look-all-nodes
-        ("masters", "i8"),  # 1: the first job of an application is its master
         ("am_beat", "f8"),  # seconds between heartbeats of a master; 0: it acts at once
         ("wide", "i8"),  # the application that holds nodes for a gang of several servers; -1 none
         ("monitor", "f8"),  # seconds between rounds of the preemption monitor; 0: none
