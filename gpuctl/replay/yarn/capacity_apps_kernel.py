@@ -30,6 +30,7 @@ from gpuctl.replay.yarn.capacity_tree_kernel import (
     join,
     leave,
 )
+from gpuctl.replay.yarn.heartbeat_kernel import NEAR
 from gpuctl.trace.jit import inner
 
 R_GIVEN = len(REASONS)
@@ -256,8 +257,9 @@ def gone(s, f, j):  # type: ignore[no-untyped-def]
     app.left -= 1
     if app.left > 0 or app.state == REFUSED:
         return
-    t = _beat_after(s, f, job.app)
-    if app.master < 0 and t > s.g[0].now:
+    # that a master's container has ended is known after the heartbeat that says so
+    t = _beat_after(s, f, job.app) if app.master < 0 else s.g[0].now + 2 * NEAR
+    if t > s.g[0].now:
         job_timer(s, j, t)
     else:
         _is_over(s, f, job.app)
@@ -324,8 +326,8 @@ def _weight(f, order, a):  # type: ignore[no-untyped-def]
     r = 0 if f.sizes[CAP, 0] > 0 else 2
     used = np.float64(f.app_used[a, r])
     if order == 2:
-        asked = f.app_asks[a, r]
-        weight = np.log1p(asked) / np.log(2.0)
+        # by the logarithm of all that it uses and asks for
+        weight = np.log1p(f.app_used[a, r] + f.app_asks[a, r]) / np.log(2.0)
         used = used / weight if weight > 0 else used
     return used
 

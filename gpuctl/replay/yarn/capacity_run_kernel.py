@@ -163,10 +163,14 @@ def _beats(s, f, until):  # type: ignore[no-untyped-def]
             p.quiet = 0
             continue
         t = beat_time(p.beat, nodes, p.interval) + p.phase
+        coming = _next_event(s)
+        if coming <= max(t, g.now) + NEAR:
+            # something ends as this node beats: the beat is the one after it, however sums of seconds come out
+            named_timer(s, T_BEAT, max(coming, t))
+            return
         if t > g.now + NEAR / 10:
-            coming = _next_event(s)
-            if t > until or coming <= t + NEAR or not room(s):
-                named_timer(s, T_BEAT, coming if t < coming <= t + NEAR else t)
+            if t > until or not room(s):
+                named_timer(s, T_BEAT, t)
                 return
             g.now = t
             g.instants += 1
