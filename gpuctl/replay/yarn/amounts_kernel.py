@@ -160,8 +160,8 @@ def round_down(a, step):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _floor(value, by, unit):  # type: ignore[no-untyped-def]
-    return np.int64(np.floor(value / unit * by + 1e-9)) * unit
+def _cut(value, by, unit):  # type: ignore[no-untyped-def]
+    return np.int64(np.trunc(value / unit * by + (1e-9 if value > 0 else -1e-9))) * unit
 
 
 @inner
@@ -171,8 +171,8 @@ def _ceil(value, by, unit):  # type: ignore[no-untyped-def]
 
 @inner
 def times(a, by):  # type: ignore[no-untyped-def]
-    """A multiple, rounded down."""
-    return (_floor(a[0], by, 1), _floor(a[1], by, MILLI), _floor(a[2], by, 1))
+    """A multiple, rounded towards 0."""
+    return (_cut(a[0], by, 1), _cut(a[1], by, MILLI), _cut(a[2], by, 1))
 
 
 @inner

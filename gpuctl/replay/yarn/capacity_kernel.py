@@ -111,7 +111,8 @@ def unreserve(s, f, number):  # type: ignore[no-untyped-def]
 @inner
 def _to_give_up(f, a, amount):  # type: ignore[no-untyped-def]
     """A node of an application whose reservation is as large; -1 none."""
-    for number in range(f.nodes.size):
+    for k in range(f.nodes.size):
+        number = f.nodes[k].turn
         if f.nodes[number].app == a and fits_in(amount, at(f.held, number)):
             return number
     return -1

@@ -90,21 +90,20 @@ def _gather(f):  # type: ignore[no-untyped-def]
             add_to(f.told[EXTRA], queue.parent, at(f.told[EXTRA], q), 1)
 
 
-# ---- the ideal assignment
+# ---- the ideal assignment: amounts of siblings are compared by their shares of what their parent is to have
 
 
 @inner
-def _part(f, q):  # type: ignore[no-untyped-def]
-    cap = cluster(f)
+def _part(f, cap, q):  # type: ignore[no-untyped-def]
     if compare(cap, at(f.due, q), (0, 0, 0)) <= 0:
         return np.float32(2147483647.0)
     return divide(cap, at(f.told[IDEAL], q), at(f.due, q))
 
 
 @inner
-def _needier(f, a, b):  # type: ignore[no-untyped-def]
+def _needier(f, cap, a, b):  # type: ignore[no-untyped-def]
     """-1, 0, 1: whether one queue is served before the other."""
-    x, y = _part(f, a), _part(f, b)
+    x, y = _part(f, cap, a), _part(f, cap, b)
     p, q = f.queues[a].priority, f.queues[b].priority
     if p != q and f.queues[f.queues[a].parent].respects == 1 and (x < 1) == (y < 1):
         return -1 if p > q else 1
@@ -114,9 +113,8 @@ def _needier(f, a, b):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _offer(f, q, amount):  # type: ignore[no-untyped-def]
+def _offer(f, cap, q, amount):  # type: ignore[no-untyped-def]
     """What a queue takes of an offer."""
-    cap = cluster(f)
     ideal = at(f.told[IDEAL], q)
     below_most = most(minus(at(f.most, q), ideal), (0, 0, 0))
     asked = minus(plus(at(f.used, q), at(f.told[PENDING], q)), ideal)
@@ -124,6 +122,7 @@ def _offer(f, q, amount):  # type: ignore[no-untyped-def]
     if f.queues[q].leaf == 1:
         bound = larger(cap, minus(larger(cap, at(f.used, q), at(f.due, q)), ideal), (0, 0, 0))
         taken = smaller(cap, taken, bound)
+    taken = least(taken, amount)
     add_to(f.told[IDEAL], q, taken, 1)
     return taken
 
@@ -134,9 +133,8 @@ def _part_of(value, by, unit):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _share_among(f, parent, with_guarantee, left):  # type: ignore[no-untyped-def]
+def _share_among(f, cap, parent, with_guarantee, left):  # type: ignore[no-untyped-def]
     """Share out what is left among a queue's children, by their guarantees; returns what then is left."""
-    cap = cluster(f)
     queue = f.queues[parent]
     for k in range(queue.first, queue.first + queue.count):
         q = f.children[k]
@@ -144,7 +142,7 @@ def _share_among(f, parent, with_guarantee, left):  # type: ignore[no-untyped-de
         if (compare(cap, at(f.due, q), (0, 0, 0)) > 0) != with_guarantee:
             continue
         if compare(cap, at(f.used, q), at(f.due, q)) > 0:
-            put(f.told[IDEAL], q, plus(at(f.due, q), at(f.told[FIXED], q)))
+            put(f.told[IDEAL], q, plus(least(at(f.due, q), at(f.used, q)), at(f.told[FIXED], q)))
         else:
             put(f.told[IDEAL], q, at(f.used, q))
         left = minus(left, at(f.told[IDEAL], q))
@@ -157,14 +155,14 @@ def _share_among(f, parent, with_guarantee, left):  # type: ignore[no-untyped-de
             if f.told[SET, q, 0] == 1:
                 total = plus(total, at(f.due, q))
                 count += 1
-                if first < 0 or _needier(f, q, first) < 0:
+                if first < 0 or _needier(f, cap, q, first) < 0:
                     first = q
         if first < 0:
             break
         # those that are equally badly off are offered something together
         for k in range(queue.first, queue.first + queue.count):
             q = f.children[k]
-            f.told[SET, q, 1] = f.told[SET, q, 0] == 1 and _needier(f, q, first) == 0
+            f.told[SET, q, 1] = f.told[SET, q, 0] == 1 and _needier(f, cap, q, first) == 0
         taken = (0, 0, 0)
         for k in range(queue.first, queue.first + queue.count):
             q = f.children[k]
@@ -180,7 +178,7 @@ def _share_among(f, parent, with_guarantee, left):  # type: ignore[no-untyped-de
                 _part_of(left[1], f.weight[q, 1], MILLI),
                 _part_of(left[2], f.weight[q, 2], 1),
             )
-            some = _offer(f, q, amount)
+            some = _offer(f, cap, q, amount)
             if compare(cap, some, (0, 0, 0)) <= 0:
                 f.told[SET, q, 0] = 0
             taken = plus(taken, some)
@@ -190,12 +188,12 @@ def _share_among(f, parent, with_guarantee, left):  # type: ignore[no-untyped-de
 
 @inner
 def _distribute(f, parent, allowed):  # type: ignore[no-untyped-def]
-    """Ideal assignments of a queue's children, and how much of each is to be taken."""
-    cap = cluster(f)
+    """Ideal assignments of a queue's children, and how much of each is to be taken; shares are those of the queue."""
+    cap = at(f.told[IDEAL], parent)
     queue = f.queues[parent]
-    left = _share_among(f, parent, True, at(f.told[IDEAL], parent))
+    left = _share_among(f, cap, parent, True, at(f.told[IDEAL], parent))
     if compare(cap, left, (0, 0, 0)) > 0:
-        _share_among(f, parent, False, left)
+        _share_among(f, cap, parent, False, left)
     needed = (0, 0, 0)
     for k in range(queue.first, queue.first + queue.count):
         q = f.children[k]

@@ -143,7 +143,9 @@ JOB_OF = np.dtype(
     align=True,
 )
 
-NODE = np.dtype([("app", "i8"), ("seen", "i8")], align=True)
+NODE = np.dtype([("app", "i8"), ("seen", "i8"), ("turn", "i8")], align=True)
+"""Of a node: the application that it is kept for, `version` at its last heartbeat; and, which is of none of them, the
+node whose reservation is looked at in this place when one is to be given up."""
 
 
 class Tree(Bundle):
