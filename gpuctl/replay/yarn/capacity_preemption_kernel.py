@@ -178,7 +178,7 @@ def _share_among(f, cap, parent, with_guarantee, left):  # type: ignore[no-untyp
                 _part_of(left[1], f.weight[q, 1], MILLI),
                 _part_of(left[2], f.weight[q, 2], 1),
             )
-            some = _offer(f, cap, q, amount)
+            some = _offer(f, cap, q, least(amount, minus(left, taken)))
             if compare(cap, some, (0, 0, 0)) <= 0:
                 f.told[SET, q, 0] = 0
             taken = plus(taken, some)
