@@ -71,8 +71,6 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
             if f.jobs[event.who].state == GIVEN:
                 returns(f, event.who)
             gone(s, f, event.who)
-        elif event.kind == E_JOB_TIMER:
-            rings(s, f, event.who)
         elif (event.kind == E_SERVER_DOWN or event.kind == E_SERVER_UP) and not counted:
             counted = True
             _count_servers(s, f)
@@ -85,6 +83,8 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
         event = s.events[k]
         if event.kind == E_QUEUED and s.jobs[event.who].state == WAITING:
             arrives(s, f, event.who)
+        elif event.kind == E_JOB_TIMER:
+            rings(s, f, event.who)
         k += 1
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuctl.replay.arrays import Bundle
-from gpuctl.replay.yarn.amounts_kernel import add_to, at, dominant, fits_in, minus, put, times
+from gpuctl.replay.yarn.amounts_kernel import add_to, at, fits_in, minus, put, ratio, times
 from gpuctl.trace.jit import inner
 
 FIFO, FAIR, FAIR_SIZED = range(3)
@@ -84,7 +84,7 @@ QUEUE = np.dtype(
         ("running", "i8"),  # applications that are not held back
         ("active", "i8"),
         ("askers", "i8"),  # users with asks
-        ("used_ratio", "f8"),  # the sum of its users' dominant shares
+        ("used_ratio", "f4"),  # the sum of its users' dominant shares, in single precision as in Hadoop
         ("line", "i8"),  # the first of its active applications with asks
         ("line_end", "i8"),
         ("actives", "i8"),  # the first of its active applications
@@ -445,9 +445,10 @@ def charge(f, a, amount, sign):  # type: ignore[no-untyped-def]
     """What an application's user and queues use is so much more (1) or less (-1)."""
     app = f.apps[a]
     cap = cluster(f)
-    before = dominant(cap, at(f.user_used, app.user))
+    queue = f.queues[app.queue]
+    before = ratio(at(f.user_used, app.user), cap)
     add_to(f.user_used, app.user, amount, sign)
-    f.queues[app.queue].used_ratio += dominant(cap, at(f.user_used, app.user)) - before
+    queue.used_ratio = np.float32(queue.used_ratio + np.float32(ratio(at(f.user_used, app.user), cap) - before))
     if f.users[app.user].askers > 0:
         add_to(f.asking, app.queue, amount, sign)
     q = app.queue
@@ -492,7 +493,8 @@ def recount(f):  # type: ignore[no-untyped-def]
     for q in range(f.queues.size):
         f.queues[q].used_ratio = 0.0
     for u in range(f.users.size):
-        f.queues[f.users[u].queue].used_ratio += dominant(cap, at(f.user_used, u))
+        queue = f.queues[f.users[u].queue]
+        queue.used_ratio = np.float32(queue.used_ratio + ratio(at(f.user_used, u), cap))
 
 
 @inner
