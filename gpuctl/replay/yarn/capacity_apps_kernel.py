@@ -304,11 +304,14 @@ def rings(s, f, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def line_of(f, q):  # type: ignore[no-untyped-def]
-    """Put a leaf's applications with asks into `scratch` in the order of its ordering policy; returns how many."""
+def line_of(f, q, everyone):  # type: ignore[no-untyped-def]
+    """Put a leaf's applications with asks into `scratch` in the order of its ordering policy; returns how many.
+
+    With `everyone` all active ones.
+    """
     queue = f.queues[q]
     size = 0
-    a = queue.line
+    a = queue.actives if everyone else queue.line
     while a >= 0:
         k = size
         while k > 0 and fairer(f, queue.order, a, f.scratch[k - 1]):
@@ -316,7 +319,7 @@ def line_of(f, q):  # type: ignore[no-untyped-def]
             k -= 1
         f.scratch[k] = a
         size += 1
-        a = f.apps[a].next
+        a = f.apps[a].after if everyone else f.apps[a].next
     return size
 
 

@@ -335,31 +335,35 @@ def _leaf(s, f, number, q, bound):  # type: ignore[no-untyped-def]
     now = smaller(cap, at(f.most, q), bound)
     room = minus(now, at(f.used, q))
     full = compare(cap, at(f.used, q), now) >= 0
-    size = line_of(f, q) if queue.order != FIFO else 0
+    # a full queue may only give up reservations, of one application after the other: the first one without any ends it,
+    # whether it asks for something or not
+    size = line_of(f, q, full) if queue.order != FIFO else 0
     limit = user_limit(f, q)
-    k, a = 0, queue.line if queue.order == FIFO else f.scratch[0]
+    k, a = 0, f.scratch[0] if size > 0 else -1
+    if queue.order == FIFO:
+        a = queue.actives if full else queue.line
     while a >= 0:
+        app = f.apps[a]
         kept = at(f.app_kept, a)
-        if full:
-            # only by giving up reservations
-            if p.look_on == 0 or is_none(kept) or compare(cap, minus(at(f.used, q), kept), now) >= 0:
-                return NOTHING, OFF_SWITCH, room
-        used = at(f.user_used, f.apps[a].user)
+        if full and (
+            p.look_on == 0 or is_none(kept) or compare(cap, minus(at(f.used, q), kept), now) >= 0
+        ):
+            return NOTHING, OFF_SWITCH, room
+        used = at(f.user_used, app.user)
         need = (0, 0, 0)
-        may = True
+        may = app.asks > 0
         if compare(cap, used, limit) > 0:
-            may = p.look_on == 1 and compare(cap, minus(used, kept), limit) <= 0
+            may = may and p.look_on == 1 and compare(cap, minus(used, kept), limit) <= 0
             need = minus(used, limit)
-        after = f.apps[a].next
+        after = app.after if full else app.next
         if may:
             done, near = _application(s, f, number, a, room, need)
             if done != SKIPPED:
                 return done, near, room
         k += 1
-        if queue.order == FIFO:
-            a = after
-        else:
-            a = f.scratch[k] if k < size else -1
+        if queue.order != FIFO:
+            after = f.scratch[k] if k < size else -1
+        a = after
     return NOTHING, OFF_SWITCH, room
 
 
