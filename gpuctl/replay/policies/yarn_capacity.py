@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.listprogram import placements
 from gpuctl.replay.policy import Parameter, Policy
 from gpuctl.replay.state import ABORT, MODES
 from gpuctl.replay.yarn import capacity_run_kernel
 from gpuctl.replay.yarn.capacity_apps_kernel import CAPACITY_REASONS
-from gpuctl.replay.yarn.capacity_build import build_tree, from_quotas
+from gpuctl.replay.yarn.capacity_build import build_tree, from_quotas, too_large
 from gpuctl.replay.yarn.capacity_conf import UNLIMITED, read_site
-from gpuctl.replay.yarn.capacity_tree_kernel import size_queues
+from gpuctl.replay.yarn.capacity_tree_kernel import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +58,7 @@ class YarnCapacity(Policy):
     title = "YARN's CapacityScheduler: guarantees of a tree of queues, lent to others while they are not used"
     source = (
         "Apache Hadoop 3.5.0, CapacityScheduler with DominantResourceCalculator, without asynchronous scheduling, held "
-        "against recordings of it (tests/fixtures/yarnsched); one job is one container, gangs over several servers: ours"
+        "against recordings of it (tests/fixtures/yarnsched); a job is a container; gangs over several servers: ours"
     )
     preempts = True
     resources = True
@@ -157,12 +155,7 @@ class YarnCapacity(Policy):
 
 
 def _never(tree: Tree) -> list[str]:
-    """Mark the jobs that are larger than the maximum of a queue that they are in: Hadoop would let them wait for ever."""
-    size_queues(tree)
-    most = np.asarray(tree.most).copy()
-    for q in range(1, len(most)):
-        most[q] = np.minimum(most[q], most[int(tree.queues.parent[q])])
-    counted = np.asarray(tree.sizes[0]) > 0
-    over = (tree.ask > most[tree.apps.queue[tree.jobs.app]])[:, counted].any(axis=1)
+    """Mark the jobs that are larger than the maximum of a queue above them: Hadoop would let them wait for ever."""
+    over = too_large(tree)
     tree.jobs.never[over] = 1
     return [f"{int(over.sum()):,} jobs are larger than the maximum of their queue: turned away"] if over.any() else []

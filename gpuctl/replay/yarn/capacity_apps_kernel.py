@@ -1,4 +1,4 @@
-"""Applications of the capacity scheduler: when they are refused, held back, activated and over, and what they ask for."""
+"""Applications of the capacity scheduler: refused, held back, activated, over, and what they ask for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import numpy as np
 from gpuctl.replay.engine_kernel import job_timer, reject
 from gpuctl.replay.order_kernel import REASONS
 from gpuctl.replay.state import WAITING
-from gpuctl.replay.yarn.amounts_kernel import add_to, at, compare, fits_in, is_none, plus, put, smaller, times_up
+from gpuctl.replay.yarn.amounts_kernel import add_to, at, fits_in, is_none, plus, smaller, times_up
+from gpuctl.replay.yarn.capacity_lists_kernel import append, charge, cluster, count_asks, detach, join, leave
 from gpuctl.replay.yarn.capacity_tree_kernel import (
     ACTIVE,
     ASKING,
@@ -21,14 +22,6 @@ from gpuctl.replay.yarn.capacity_tree_kernel import (
     PENDING,
     REFUSED,
     UNSAID,
-    append,
-    charge,
-    cluster,
-    count_asks,
-    detach,
-    ends_of,
-    join,
-    leave,
 )
 from gpuctl.replay.yarn.heartbeat_kernel import NEAR
 from gpuctl.trace.jit import inner

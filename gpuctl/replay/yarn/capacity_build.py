@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.replay.resource_kernel import room_in, units_of
 from gpuctl.replay.state import UNBOUND, records
+from gpuctl.replay.yarn.amounts_kernel import MILLI
 from gpuctl.replay.yarn.capacity_conf import UNLIMITED, LeafOrParent
 from gpuctl.replay.yarn.capacity_tree_kernel import APP, JOB_OF, NODE, QUEUE, SITE, USER, Tree
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from gpuctl.replay.model import Cluster, Ints, Workload
     from gpuctl.replay.state import State
-
-MILLI = 1000
 
 
 def from_quotas(params: Mapping[str, Any], workload: Workload, cluster: Cluster) -> tuple[LeafOrParent, ...]:
@@ -128,7 +126,7 @@ def wanted(workload: Workload, cluster: Cluster, params: Mapping[str, Any]) -> t
     return starts, servers
 
 
-def build_tree(
+def build_tree(  # noqa: PLR0917
     queues: Sequence[LeafOrParent],
     params: Mapping[str, Any],
     workload: Workload,
@@ -199,7 +197,6 @@ def build_tree(
     tree.jobs.app, tree.jobs.mark = app, np.nan
     tree.limit[:] = _cluster(state)
     _names(tree, cluster)
-    _wide(tree, state)
     tree.app_am[:, 0] = params["am-mb"]
     tree.app_am[:, 1] = params["am-vcores"] * MILLI
     led = np.flatnonzero(tree.apps.master >= 0)
@@ -210,7 +207,7 @@ def build_tree(
 def _turns(names: Sequence[str]) -> list[int]:
     """The order in which an application's reservations are looked at: that of a Java hash table of NodeIds.
 
-    Which one goes first is an accident in Hadoop, too; with the port 8041 and up to 12 of them it comes out as recorded.
+    Which one goes first is an accident in Hadoop, too; with the port 8041 and up to 12 of them it is as recorded.
     """
     buckets = []
     for name in names:
@@ -354,21 +351,12 @@ def _names(tree: Tree, cluster: Cluster) -> None:
     tree.apps.names += np.bincount(hosts[:, 0], minlength=size) + np.bincount(racks[:, 0], minlength=size)
 
 
-def _wide(tree: Tree, state: State) -> None:
-    """Jobs larger than any server that they may use, and those larger than their queue's maximum."""
-    jobs = state.jobs
-    parts = [jobs.gpus, np.unique(jobs.mask, return_inverse=True)[1].reshape(-1)]
-    if state.g[0].resources:
-        parts += [state.asks.units, state.asks.cpu, state.asks.mem]
-    if not jobs.size:
-        return
-    kinds, code = np.unique(np.stack([np.asarray(x, np.int64) for x in parts], axis=1), axis=0, return_inverse=True)
-    del kinds
-    code = code.reshape(-1)
-    largest: dict[int, bool] = {}
-    for j in range(jobs.size):
-        kind = int(code[j])
-        if kind not in largest:
-            rooms = (room_in(state, k, j) for k in range(state.servers.size))
-            largest[kind] = max(rooms, default=0) < units_of(state, j)
-        tree.jobs.wide[j] = largest[kind]
+def too_large(tree: Tree) -> Any:
+    """Which jobs are larger than the maximum of a queue that they are in, shape (jobs,)."""
+    unit = np.array([1, MILLI, 1])
+    cap = np.asarray(tree.sizes[0])
+    most = np.floor(cap // unit * np.asarray(tree.queues.maximum)[:, None] + 1e-9).astype(np.int64) * unit
+    most = np.where(tree.fixed_most >= 0, np.minimum(tree.fixed_most, cap), most)
+    for q in range(1, len(most)):
+        most[q] = np.minimum(most[q], most[int(tree.queues.parent[q])])
+    return (tree.ask > most[tree.apps.queue[tree.jobs.app]])[:, cap > 0].any(axis=1)

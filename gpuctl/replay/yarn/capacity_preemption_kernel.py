@@ -28,11 +28,12 @@ from gpuctl.replay.yarn.amounts_kernel import (
     times_up,
 )
 from gpuctl.replay.yarn.capacity_apps_kernel import R_PREEMPTED, fairer
-from gpuctl.replay.yarn.capacity_kernel import unreserve, user_limit
-from gpuctl.replay.yarn.capacity_tree_kernel import FIFO, cluster
+from gpuctl.replay.yarn.capacity_limits_kernel import unreserve, user_limit
+from gpuctl.replay.yarn.capacity_lists_kernel import cluster
+from gpuctl.replay.yarn.capacity_tree_kernel import FIFO
 from gpuctl.trace.jit import inner
 
-IDEAL, PENDING, ASKED, TAKE, REST, FIXED, EXTRA, SET, LEFT = range(9)
+IDEAL, NET_ASKED, ASKED, TAKE, REST, FIXED, EXTRA, SET, LEFT = range(9)
 """Kinds of amounts in `Tree.told`: ideal assignment, pending less reservations, pending, what is to be taken at last,
 what is to be taken before the natural termination factor, extra that must stay, extra that may go, scratch."""
 
@@ -67,11 +68,11 @@ def _gather(f):  # type: ignore[no-untyped-def]
     """Pending amounts of all queues, and what each has beyond its guarantee."""
     cap = cluster(f)
     for q in range(f.queues.size):
-        for kind in (PENDING, ASKED, EXTRA, FIXED, TAKE, REST, IDEAL):
+        for kind in (NET_ASKED, ASKED, EXTRA, FIXED, TAKE, REST, IDEAL):
             put(f.told[kind], q, (0, 0, 0))
         if f.queues[q].leaf == 1:
             _pending_of(f, q, ASKED, False)
-            _pending_of(f, q, PENDING, True)
+            _pending_of(f, q, NET_ASKED, True)
     for k in range(f.queues.size):
         q = f.queues.size - 1 - k
         queue = f.queues[q]
@@ -86,7 +87,7 @@ def _gather(f):  # type: ignore[no-untyped-def]
             put(f.told[EXTRA], q, smaller(cap, below, extra))
         if queue.parent >= 0:
             add_to(f.told[ASKED], queue.parent, at(f.told[ASKED], q), 1)
-            add_to(f.told[PENDING], queue.parent, at(f.told[PENDING], q), 1)
+            add_to(f.told[NET_ASKED], queue.parent, at(f.told[NET_ASKED], q), 1)
             add_to(f.told[EXTRA], queue.parent, at(f.told[EXTRA], q), 1)
 
 
@@ -117,7 +118,7 @@ def _offer(f, cap, q, amount):  # type: ignore[no-untyped-def]
     """What a queue takes of an offer."""
     ideal = at(f.told[IDEAL], q)
     below_most = most(minus(at(f.most, q), ideal), (0, 0, 0))
-    asked = minus(plus(at(f.used, q), at(f.told[PENDING], q)), ideal)
+    asked = minus(plus(at(f.used, q), at(f.told[NET_ASKED], q)), ideal)
     taken = smaller(cap, below_most, smaller(cap, amount, asked))
     if f.queues[q].leaf == 1:
         bound = larger(cap, minus(larger(cap, at(f.used, q), at(f.due, q)), ideal), (0, 0, 0))

@@ -11,12 +11,15 @@ import numpy as np
 
 from gpuctl.replay.engine_kernel import named_timer, next_instant, room
 from gpuctl.replay.heap_kernel import cancel
+from gpuctl.replay.resource_kernel import room_in, units_of
 from gpuctl.replay.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, STEPPED, UNBOUND, WAITING
 from gpuctl.replay.yarn.amounts_kernel import at, minus, ratio
 from gpuctl.replay.yarn.capacity_apps_kernel import arrives, gone, returns, rings
-from gpuctl.replay.yarn.capacity_kernel import heartbeat, unreserve, wants_more
+from gpuctl.replay.yarn.capacity_kernel import heartbeat
+from gpuctl.replay.yarn.capacity_limits_kernel import unreserve, wants_more
+from gpuctl.replay.yarn.capacity_lists_kernel import recount, size_queues
 from gpuctl.replay.yarn.capacity_preemption_kernel import monitor_round
-from gpuctl.replay.yarn.capacity_tree_kernel import CAP, GIVEN, LARGEST, LEAST, recount, size_queues
+from gpuctl.replay.yarn.capacity_tree_kernel import CAP, GIVEN, LARGEST, LEAST
 from gpuctl.replay.yarn.heartbeat_kernel import NEAR, beat_from, beat_time
 from gpuctl.trace.jit import compiled, inner
 
@@ -41,6 +44,19 @@ def _count_servers(s, f):  # type: ignore[no-untyped-def]
     size_queues(f)
     recount(f)
     f.p[0].version += 1
+
+
+@inner
+def _begin(s, f):  # type: ignore[no-untyped-def]
+    """Before the first instant: which jobs are larger than any server that they may use."""
+    _count_servers(s, f)
+    for j in range(s.jobs.size):
+        room_most = 0
+        for number in range(s.servers.size):
+            room_most = max(room_most, room_in(s, number, j))
+            if room_most >= units_of(s, j):
+                break
+        f.jobs[j].wide = room_most < units_of(s, j)
 
 
 @inner
@@ -100,7 +116,7 @@ def _next_round(s, f):  # type: ignore[no-untyped-def]
 @inner
 def _rounds_of_sleep(f):  # type: ignore[no-untyped-def]
     """Rounds of heartbeats after which an application may reserve another node; 0: none will."""
-    fewest = 0
+    fewest = np.int64(0)
     if f.p[0].asks == 0:
         return 0
     for number in range(f.nodes.size):
@@ -190,7 +206,7 @@ def _beats(s, f, until):  # type: ignore[no-untyped-def]
 def run(s, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
     if f.p[0].version == 0:
-        _count_servers(s, f)
+        _begin(s, f)
     for _ in range(steps):
         status = next_instant(s, until)
         if status != STEPPED:

@@ -83,7 +83,7 @@ def read(name: str, *, user_by_app: bool = False) -> Recorded:
         mem_mb=np.array([float(node["mb"]) for node in nodes]),
     )
     masters = _masters(events)
-    jobs = []
+    jobs: list[tuple[float, int, str, float, tuple[int, int, int], list[int]]] = []
     for number, app in enumerate(apps):
         submit = int(app["submit_ms"]) / 1000
         if int(app["am_mb"]):
