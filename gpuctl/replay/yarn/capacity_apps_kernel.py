@@ -27,7 +27,7 @@ from gpuctl.replay.yarn.heartbeat_kernel import NEAR
 from gpuctl.trace.jit import inner
 
 R_GIVEN = len(REASONS)
-R_RESERVED, R_SEVERAL, R_LEFT_OUT, R_NEVER, R_PREEMPTED, R_WITHIN = range(R_GIVEN + 1, R_GIVEN + 7)
+R_RESERVED, R_SEVERAL, R_LEFT_OUT, R_NEVER, R_PREEMPTED, R_KEPT = range(R_GIVEN + 1, R_GIVEN + 7)
 CAPACITY_REASONS = (
     "its queue is next at the heartbeat of a server on which it fits",
     "it fits on the server that was reserved for its application",
@@ -35,7 +35,7 @@ CAPACITY_REASONS = (
     "maximum-applications: its application is turned away",
     "it is larger than the maximum of its queue",
     "its queue has more than it is guaranteed, others ask for what they are",
-    "its application or user has more than its due in its queue",
+    "it fits its queue, not the server whose heartbeat it is: the server is kept for its application",
 )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuctl.replay.job_kernel import note
 from gpuctl.replay.placement_kernel import hide
+from gpuctl.replay.state import D_RESERVE
 from gpuctl.replay.yarn.amounts_kernel import (
     add_to,
     at,
@@ -23,6 +25,7 @@ from gpuctl.replay.yarn.amounts_kernel import (
     times,
     times_up,
 )
+from gpuctl.replay.yarn.capacity_apps_kernel import R_KEPT
 from gpuctl.replay.yarn.capacity_lists_kernel import charge, cluster
 from gpuctl.replay.yarn.capacity_tree_kernel import LARGEST, LEAST
 from gpuctl.trace.jit import inner
@@ -65,6 +68,8 @@ def reserve(s, f, number, a, amount):  # type: ignore[no-untyped-def]
     _keep(f, app.queue, amount, 1)
     charge(f, a, amount, 1)
     f.p[0].reserved += 1
+    j = app.ask
+    note(s, D_RESERVE, j, s.jobs[j].gpus, -1, R_KEPT)
     hide(s, number, s.servers[number].cap + 1)
 
 

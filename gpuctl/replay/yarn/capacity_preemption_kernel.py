@@ -358,6 +358,7 @@ def monitor_round(s, f):  # type: ignore[no-untyped-def]
     p = f.p[0]
     allowed = times(cluster(f), p.share)
     p.sequence += 1
+    p.looked = s.g[0].now
     stamp = p.sequence
     if reckon(f, allowed):
         for q in range(f.queues.size):

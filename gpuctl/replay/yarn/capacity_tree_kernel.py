@@ -52,6 +52,7 @@ SITE = np.dtype(
         ("wait", "f8"),  # max_wait_before_kill
         ("mode", "i8"),
         ("next_round", "f8"),  # when the next round of the monitor is due; inf none
+        ("looked", "f8"),  # when the last one was
         ("marked", "i8"),  # jobs that are marked
         ("changed", "i8"),  # `version` at the last round
         ("refused", "i8"),  # jobs turned away

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,14 +137,19 @@ def _masters(events: list[dict[str, str]]) -> dict[str, float]:
     return {app: (ends.get(first[app], last) - ms) / 1000 for app, ms in begin.items()}
 
 
-def replay(recorded: Recorded, policy: str, params: dict[str, str]) -> Simulation:
-    """Run a scenario under a policy, up to where it was cut off."""
+def start(recorded: Recorded, policy: str, params: dict[str, str]) -> Simulation:
+    """A scenario under a policy, before its first instant."""
     settings = Settings(
         rates("recorded", recorded.workload, recorded.cluster),
         overhead("none", recorded.workload, recorded.cluster),
         resources=("gpu", "cpu", "mem"),
     )
-    simulation = Simulation(recorded.workload, recorded.cluster, find(policy)(params), settings)
+    return Simulation(recorded.workload, recorded.cluster, find(policy)(params), settings)
+
+
+def replay(recorded: Recorded, policy: str, params: dict[str, str]) -> Simulation:
+    """Run a scenario under a policy, up to where it was cut off."""
+    simulation = start(recorded, policy, params)
     while simulation.advance(until=recorded.limit_s):
         pass
     return simulation
@@ -183,9 +187,3 @@ def released(recorded: Recorded) -> list[tuple[int, str, str]]:
         for row in recorded.events
         if row["event"] == "release" and row["detail"] == "preempted"
     )
-
-
-def facts(name: str) -> dict[str, object]:
-    """What run.json says."""
-    found: dict[str, object] = json.loads((FIXTURES / name / "run.json").read_text("utf-8"))
-    return found
