@@ -90,7 +90,7 @@ class YarnCapacity(Policy):
         Parameter("rack-locality-additional-delay", -1.0, "further ones before any will do; -1: by the asks", least=-1),
         Parameter("rack-locality-full-reset", True, "the count begins anew after a container in the rack, too"),
         Parameter("continue-look", True, "a reservation is given up where another node has room"),
-        Parameter("minimum-mb", 1024.0, "MB of the smallest container; not above the smallest that is asked for"),
+        Parameter("minimum-mb", 1024.0, "MB of the smallest container; less where asks are no multiples of it"),
         Parameter("minimum-vcores", 1.0, "vcores of the smallest container"),
         Parameter("maximum-mb", 0.0, "MB of the largest container, for reservations; 0: of the largest server"),
         Parameter("maximum-vcores", 0.0, "the same for vcores"),

@@ -252,13 +252,14 @@ def _cluster(state: State) -> Ints:
 
 
 def _sizes(params: Mapping[str, Any], ask: Ints, state: State, cluster: Cluster) -> Ints:
-    """The cluster, the smallest container and the largest one; a site's smallest is not above the smallest ask."""
+    """The cluster, the smallest container and the largest one; all asks are multiples of the smallest."""
     sizes = _amounts(3)
     sizes[0] = _cluster(state)
     for resource, value in ((0, params["minimum-mb"]), (1, params["minimum-vcores"] * MILLI)):
         asked = ask[ask[:, resource] > 0, resource]
         if sizes[0, resource] and asked.size:
-            sizes[1, resource] = max(1, min(int(value), int(asked.min())))
+            # Hadoop rounds what is asked for up to multiples of it; here nothing is rounded
+            sizes[1, resource] = math.gcd(int(value), int(np.gcd.reduce(asked)))
     if not sizes[1].any():
         sizes[1, 2] = 1
     sizes[2, 2] = params["maximum-gpus"] or cluster.gpus.max(initial=0)
