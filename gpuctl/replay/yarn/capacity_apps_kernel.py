@@ -8,11 +8,10 @@ from gpuctl.replay.engine_kernel import job_timer, reject
 from gpuctl.replay.order_kernel import REASONS
 from gpuctl.replay.state import WAITING
 from gpuctl.replay.yarn.amounts_kernel import add_to, at, fits_in, is_none, plus, smaller, times_up
-from gpuctl.replay.yarn.capacity_lists_kernel import append, charge, cluster, count_asks, detach, join, leave
+from gpuctl.replay.yarn.capacity_lists_kernel import append, charge, cluster, count_asks, detach, join, leave, use
 from gpuctl.replay.yarn.capacity_tree_kernel import (
     ACTIVE,
     ASKING,
-    CAP,
     GIVEN,
     GONE,
     HELD_BACK,
@@ -207,7 +206,7 @@ def given(s, f, j):  # type: ignore[no-untyped-def]
     count_asks(f, a, at(f.ask, j), -1)
     append(f, j, GIVEN)
     job.mark = np.nan
-    add_to(f.app_used, a, at(f.ask, j), 1)
+    use(f, a, at(f.ask, j), 1)
     if j == app.master and app.up == 0:
         if f.p[0].am_beat > 0:
             t = app.submit + (np.floor((s.g[0].now - app.submit) / f.p[0].am_beat + 1e-7) + 1) * f.p[0].am_beat
@@ -237,7 +236,7 @@ def returns(f, j):  # type: ignore[no-untyped-def]
     if not np.isnan(job.mark):
         job.mark = np.nan
         f.p[0].marked -= 1
-    add_to(f.app_used, job.app, at(f.ask, j), -1)
+    use(f, job.app, at(f.ask, j), -1)
     charge(f, job.app, at(f.ask, j), -1)
 
 
@@ -294,50 +293,3 @@ def rings(s, f, j):  # type: ignore[no-untyped-def]
         _master_up(s, f, job.app)
     elif job.state == GONE and app.left == 0:
         _is_over(s, f, job.app)
-
-
-@inner
-def line_of(f, q, everyone):  # type: ignore[no-untyped-def]
-    """Put a leaf's applications with asks into `scratch` in the order of its ordering policy; returns how many.
-
-    With `everyone` all active ones.
-    """
-    queue = f.queues[q]
-    size = 0
-    a = queue.actives if everyone else queue.line
-    while a >= 0:
-        k = size
-        while k > 0 and fairer(f, queue.order, a, f.scratch[k - 1]):
-            f.scratch[k] = f.scratch[k - 1]
-            k -= 1
-        f.scratch[k] = a
-        size += 1
-        a = f.apps[a].after if everyone else f.apps[a].next
-    return size
-
-
-@inner
-def _weight(f, order, a):  # type: ignore[no-untyped-def]
-    # memory alone, as Hadoop has it; where memory does not count, GPUs
-    r = 0 if f.sizes[CAP, 0] > 0 else 2
-    used = np.float64(f.app_used[a, r])
-    if order == 2:
-        # by the logarithm of all that it uses and asks for
-        weight = np.log1p(f.app_used[a, r] + f.app_asks[a, r]) / np.log(2.0)
-        used = used / weight if weight > 0 else used
-    return used
-
-
-@inner
-def fairer(f, order, a, b):  # type: ignore[no-untyped-def]
-    """Whether the ordering policy ``fair`` has one application before another."""
-    x, y = _weight(f, order, a), _weight(f, order, b)
-    if x != y:
-        return x < y
-    return goes_first(f, a, b)
-
-
-@inner
-def goes_first(f, a, b):  # type: ignore[no-untyped-def]
-    """Submitted earlier."""
-    return a < b

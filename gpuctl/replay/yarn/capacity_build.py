@@ -179,8 +179,7 @@ def build_tree(  # noqa: PLR0917
         path=np.zeros(len(queues) + 1, np.int64),
         bound=_amounts(len(queues) + 1),
         blocked=_amounts(len(queues) + 1),
-        scratch=np.zeros(heads.size + 1, np.int64),
-        room=_amounts(0),
+        marks=np.zeros(n, np.int64),
         weight=np.zeros((len(queues), 3)),
         told=np.zeros((9, len(queues), 3), np.int64),
         **{name: _amounts(len(queues)) for name in ("due", "most", "used", "kept", "pending", "asking", "limit")},
@@ -188,6 +187,8 @@ def build_tree(  # noqa: PLR0917
         **{name: _amounts(heads.size) for name in ("app_used", "app_kept", "app_am", "app_asks")},
         user_used=_amounts(0),
         user_am=_amounts(0),
+        user_asks=_amounts(0),
+        user_net=_amounts(0),
     )
     tree = _with_users(tree, workload, leaf, app, heads)
     starts, servers_wanted = wanted(workload, cluster, params)
@@ -334,9 +335,11 @@ def _with_users(tree: Tree, workload: Workload, leaf: Ints, app: Ints, heads: In
     users.queue = kinds[:, 0] if len(kinds) else 0
     tree.apps.user = code.reshape(-1)
     del app
-    return tree.replace(
-        users=users, user_used=_amounts(len(kinds)), user_am=_amounts(len(kinds)), room=_amounts(len(kinds))
-    )
+    every = np.arange(tree.queues.size)
+    tree.queues.users = np.searchsorted(users.queue, every, "left")
+    tree.queues.users_end = np.searchsorted(users.queue, every, "right")
+    tables = ("user_used", "user_am", "user_asks", "user_net")
+    return tree.replace(users=users, **{name: _amounts(len(kinds)) for name in tables})
 
 
 def _names(tree: Tree, cluster: Cluster) -> None:

@@ -25,10 +25,10 @@ from gpuctl.replay.yarn.amounts_kernel import (
     round_down,
     smaller,
 )
-from gpuctl.replay.yarn.capacity_apps_kernel import R_GIVEN, R_RESERVED, R_SEVERAL, given, line_of
+from gpuctl.replay.yarn.capacity_apps_kernel import R_GIVEN, R_RESERVED, R_SEVERAL, given
 from gpuctl.replay.yarn.capacity_limits_kernel import reserve, to_give_up, unreserve, user_limit, wants_more
 from gpuctl.replay.yarn.capacity_lists_kernel import charge, cluster, enough_for
-from gpuctl.replay.yarn.capacity_tree_kernel import FIFO, LEAST
+from gpuctl.replay.yarn.capacity_tree_kernel import LEAST
 from gpuctl.trace.jit import inner
 
 NODE_LOCAL, RACK_LOCAL, OFF_SWITCH = range(3)
@@ -242,11 +242,8 @@ def _leaf(s, f, number, q, bound):  # type: ignore[no-untyped-def]
     full = compare(cap, at(f.used, q), now) >= 0
     # a full queue may only give up reservations, of one application after the other: the first one without any ends it,
     # whether it asks for something or not
-    size = line_of(f, q, full) if queue.order != FIFO else 0
     limit = user_limit(f, q)
-    k, a = 0, f.scratch[0] if size > 0 else -1
-    if queue.order == FIFO:
-        a = queue.actives if full else queue.line
+    a = queue.actives if full else queue.line
     while a >= 0:
         app = f.apps[a]
         kept = at(f.app_kept, a)
@@ -263,9 +260,6 @@ def _leaf(s, f, number, q, bound):  # type: ignore[no-untyped-def]
             done, near = _application(s, f, number, a, room, need)
             if done != SKIPPED:
                 return done, near, room
-        k += 1
-        if queue.order != FIFO:
-            after = f.scratch[k] if k < size else -1
         a = after
     return NOTHING, OFF_SWITCH, room
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.replay.yarn.amounts_kernel import add_to, at, fits_in, minus, put, ratio, times
-from gpuctl.replay.yarn.capacity_tree_kernel import ACTIVE, ASKING, CAP, PENDING
+from gpuctl.replay.yarn.capacity_tree_kernel import ACTIVE, ASKING, CAP, FAIR_SIZED, FIFO, LARGEST, PENDING
 from gpuctl.trace.jit import inner
 
 # ---- what queues are due
@@ -35,8 +35,23 @@ def size_queues(f):  # type: ignore[no-untyped-def]
 
 
 @inner
-def goes_before(f, a, b):  # type: ignore[no-untyped-def]
-    """Whether an application goes before another one: the higher priority, then the one submitted first."""
+def _weight(f, order, a):  # type: ignore[no-untyped-def]
+    # memory alone, as Hadoop has it; where memory does not count, GPUs
+    r = 0 if f.sizes[LARGEST, 0] > 0 else 2
+    used = np.float64(f.app_used[a, r])
+    if order == FAIR_SIZED:
+        # by the logarithm of all that it uses and asks for
+        weight = np.log1p(f.app_used[a, r] + f.app_asks[a, r]) / np.log(2.0)
+        used = used / weight if weight > 0 else used
+    return used
+
+
+@inner
+def _goes_before(f, order, a, b):  # type: ignore[no-untyped-def]
+    """Whether an application goes before another one: fifo by priority, fair by use; then the one submitted first."""
+    if order != FIFO:
+        x, y = _weight(f, order, a), _weight(f, order, b)
+        return x < y if x != y else a < b
     if f.apps[a].priority != f.apps[b].priority:
         return f.apps[a].priority > f.apps[b].priority
     return a < b
@@ -48,7 +63,7 @@ def into_line(f, a):  # type: ignore[no-untyped-def]
     app = f.apps[a]
     queue = f.queues[app.queue]
     b = queue.line_end
-    while b >= 0 and goes_before(f, a, b):
+    while b >= 0 and _goes_before(f, queue.order, a, b):
         b = f.apps[b].last
     after = queue.line if b < 0 else f.apps[b].next
     app.last, app.next, app.queued = b, after, 1
@@ -106,7 +121,8 @@ def join(f, a, state):  # type: ignore[no-untyped-def]
     app = f.apps[a]
     first, last = ends_of(f, app.queue, state)
     b = last
-    while b >= 0 and goes_before(f, a, b):
+    order = f.queues[app.queue].order if state == ACTIVE else FIFO
+    while b >= 0 and _goes_before(f, order, a, b):
         b = f.apps[b].before
     after = first if b < 0 else f.apps[b].after
     app.before, app.after, app.state = b, after, state
@@ -200,12 +216,33 @@ def charge(f, a, amount, sign):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _reorder(f, a):  # type: ignore[no-untyped-def]
+    """Put an active application where it now belongs by the ordering policy ``fair``."""
+    app = f.apps[a]
+    if app.state == ACTIVE:
+        leave(f, a)
+        join(f, a, ACTIVE)
+    if app.queued == 1:
+        out_of_line(f, a)
+        into_line(f, a)
+
+
+@inner
+def use(f, a, amount, sign):  # type: ignore[no-untyped-def]
+    """What an application's containers have is so much more (1) or less (-1)."""
+    add_to(f.app_used, a, amount, sign)
+    if f.queues[f.apps[a].queue].order != FIFO:
+        _reorder(f, a)
+
+
+@inner
 def count_asks(f, a, amount, sign):  # type: ignore[no-untyped-def]
     """An active application asks for one container more (1) or less (-1)."""
     app = f.apps[a]
     user = f.users[app.user]
     app.asks += sign
     add_to(f.app_asks, a, amount, sign)
+    add_to(f.user_asks, app.user, amount, sign)
     f.p[0].asks += sign
     q = app.queue
     while q >= 0:
@@ -224,6 +261,8 @@ def count_asks(f, a, amount, sign):  # type: ignore[no-untyped-def]
         if user.askers == 0:
             f.queues[app.queue].askers -= 1
             add_to(f.asking, app.queue, at(f.user_used, app.user), -1)
+    elif f.queues[app.queue].order == FAIR_SIZED:
+        _reorder(f, a)
     f.p[0].version += 1
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.replay.job_kernel import preempt
-from gpuctl.replay.state import RUNNING
+from gpuctl.replay.state import RUNNING, SUSPENDING
 from gpuctl.replay.yarn.amounts_kernel import (
     MILLI,
     add_to,
@@ -27,10 +27,9 @@ from gpuctl.replay.yarn.amounts_kernel import (
     times,
     times_up,
 )
-from gpuctl.replay.yarn.capacity_apps_kernel import R_PREEMPTED, fairer
+from gpuctl.replay.yarn.capacity_apps_kernel import R_PREEMPTED
 from gpuctl.replay.yarn.capacity_limits_kernel import unreserve, user_limit
 from gpuctl.replay.yarn.capacity_lists_kernel import cluster
-from gpuctl.replay.yarn.capacity_tree_kernel import FIFO
 from gpuctl.trace.jit import inner
 
 IDEAL, NET_ASKED, ASKED, TAKE, REST, FIXED, EXTRA, SET, LEFT = range(9)
@@ -42,25 +41,24 @@ what is to be taken before the natural termination factor, extra that must stay,
 
 
 @inner
-def _pending_of(f, q, kind, deducted):  # type: ignore[no-untyped-def]
-    """What a leaf's applications ask for, each user's within its limit."""
-    limit = user_limit(f, q)
-    put(f.told[kind], q, (0, 0, 0))
-    a = f.queues[q].actives
-    while a >= 0:
-        u = f.apps[a].user
-        put(f.room, u, most(minus(limit, at(f.user_used, u)), (0, 0, 0)))
-        a = f.apps[a].after
-    a = f.queues[q].actives
-    while a >= 0:
-        u = f.apps[a].user
-        wanted = at(f.app_asks, a)
-        if deducted:
-            wanted = most(minus(wanted, at(f.app_kept, a)), (0, 0, 0))
-        some = least(at(f.room, u), wanted)
-        add_to(f.told[kind], q, some, 1)
-        add_to(f.room, u, some, -1)
-        a = f.apps[a].after
+def _pending(f):  # type: ignore[no-untyped-def]
+    """What each leaf's users ask for, each within its limit: all of it, and what is not reserved yet."""
+    f.user_net[:] = f.user_asks
+    f.p[0].sequence += 1
+    stamp = f.p[0].sequence
+    for number in range(f.nodes.size):
+        a = f.nodes[number].app
+        if a >= 0 and f.apps[a].told != stamp:
+            f.apps[a].told = stamp
+            add_to(f.user_net, f.apps[a].user, least(at(f.app_asks, a), at(f.app_kept, a)), -1)
+    for q in range(f.queues.size):
+        if f.queues[q].leaf == 0:
+            continue
+        limit = user_limit(f, q)
+        for u in range(f.queues[q].users, f.queues[q].users_end):
+            room = most(minus(limit, at(f.user_used, u)), (0, 0, 0))
+            add_to(f.told[ASKED], q, least(room, at(f.user_asks, u)), 1)
+            add_to(f.told[NET_ASKED], q, least(room, at(f.user_net, u)), 1)
 
 
 @inner
@@ -70,9 +68,7 @@ def _gather(f):  # type: ignore[no-untyped-def]
     for q in range(f.queues.size):
         for kind in (NET_ASKED, ASKED, EXTRA, FIXED, TAKE, REST, IDEAL):
             put(f.told[kind], q, (0, 0, 0))
-        if f.queues[q].leaf == 1:
-            _pending_of(f, q, ASKED, False)
-            _pending_of(f, q, NET_ASKED, True)
+    _pending(f)
     for k in range(f.queues.size):
         q = f.queues.size - 1 - k
         queue = f.queues[q]
@@ -252,27 +248,13 @@ def _choose(s, f, j, stamp):  # type: ignore[no-untyped-def]
     p, job, now = f.p[0], f.jobs[j], s.g[0].now
     if np.isnan(job.mark):
         job.mark = now
+        f.marks[p.listed] = j
+        p.listed += 1
         p.marked += 1
         job.chosen = stamp
         return False
     job.chosen = stamp
     return job.mark + p.wait <= now + 1e-9
-
-
-@inner
-def _last_first(f, q):  # type: ignore[no-untyped-def]
-    """Put a leaf's active applications into `scratch` in the order in which they lose; returns how many."""
-    size, queue = 0, f.queues[q]
-    a = queue.actives_end
-    while a >= 0:
-        k = size
-        while queue.order != FIFO and k > 0 and fairer(f, queue.order, f.scratch[k - 1], a):
-            f.scratch[k] = f.scratch[k - 1]
-            k -= 1
-        f.scratch[k] = a
-        size += 1
-        a = f.apps[a].before
-    return size
 
 
 @inner
@@ -300,19 +282,19 @@ def _take_from(s, f, q, allowed, stamp):  # type: ignore[no-untyped-def]
     """Choose containers of a leaf: of the last application first, the newest first, masters last of all."""
     cap = cluster(f)
     rest = _no_zero(at(f.told[TAKE], q))
-    size = _last_first(f, q)
     skipped = (0, 0, 0)
-    for k in range(size):
-        a = f.scratch[k]
-        if compare(cap, rest, (0, 0, 0)) <= 0:
-            break
+    a = f.queues[q].actives_end
+    while a >= 0 and compare(cap, rest, (0, 0, 0)) > 0:
         if f.apps[a].nodes > 0:
             rest, allowed = _drop_reservations(s, f, a, rest, allowed)
         j = f.apps[a].run_end
         while j >= 0 and compare(cap, rest, (0, 0, 0)) > 0:
             before = f.jobs[j].last
             amount = at(f.ask, j)
-            if s.jobs[j].state == RUNNING and f.jobs[j].chosen != stamp:
+            if s.jobs[j].state == SUSPENDING and _helps(f, rest, amount, allowed):
+                # it is on its way out: what it has comes back without another one being taken
+                rest = _no_zero(minus(rest, amount))
+            elif s.jobs[j].state == RUNNING and f.jobs[j].chosen != stamp:
                 if j == f.apps[a].master:
                     skipped = plus(skipped, amount)
                 elif _helps(f, rest, amount, allowed):
@@ -320,15 +302,16 @@ def _take_from(s, f, q, allowed, stamp):  # type: ignore[no-untyped-def]
                     if _choose(s, f, j, stamp):
                         _kill(s, f, j)
             j = before
+        a = f.apps[a].before
     if compare(cap, skipped, (0, 0, 0)) > 0:
         queue = f.queues[q]
         keep = times(times(cap, queue.capacity), queue.am)
-        for k in range(size):
-            j = f.apps[f.scratch[k]].master
+        a = queue.actives_end
+        while a >= 0 and compare(cap, rest, (0, 0, 0)) > 0 and compare(cap, skipped, keep) > 0:
+            j = f.apps[a].master
+            a = f.apps[a].before
             if j < 0 or s.jobs[j].state != RUNNING or f.jobs[j].chosen == stamp:
                 continue
-            if compare(cap, rest, (0, 0, 0)) <= 0 or compare(cap, skipped, keep) <= 0:
-                break
             amount = at(f.ask, j)
             if _helps(f, rest, amount, allowed):
                 rest, allowed = _no_zero(minus(rest, amount)), minus(allowed, amount)
@@ -339,17 +322,18 @@ def _take_from(s, f, q, allowed, stamp):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _forget(s, f):  # type: ignore[no-untyped-def]
-    """Marks that are older than twice the wait are void; jobs that are not running have none."""
-    p = f.p[0]
-    p.marked = 0
-    for j in range(f.jobs.size):
-        job = f.jobs[j]
-        if not np.isnan(job.mark):
-            if job.mark + 2 * p.wait < s.g[0].now - 1e-9:
-                job.mark = np.nan
-            else:
-                p.marked += 1
+def _forget(f, oldest):  # type: ignore[no-untyped-def]
+    """Take jobs off the list of marks that no longer are marked, and void marks from before a second."""
+    p, kept = f.p[0], 0
+    for k in range(p.listed):
+        j = f.marks[k]
+        if f.jobs[j].mark < oldest:
+            f.jobs[j].mark = np.nan
+            p.marked -= 1
+        if not np.isnan(f.jobs[j].mark):
+            f.marks[kept] = j
+            kept += 1
+    p.listed = kept
 
 
 @inner
@@ -360,9 +344,10 @@ def monitor_round(s, f):  # type: ignore[no-untyped-def]
     p.sequence += 1
     p.looked = s.g[0].now
     stamp = p.sequence
+    _forget(f, -np.inf)
     if reckon(f, allowed):
         for q in range(f.queues.size):
             if f.queues[q].leaf == 1 and compare(cluster(f), at(f.told[TAKE], q), (0, 0, 0)) > 0:
                 allowed = _take_from(s, f, q, allowed, stamp)
-    if p.marked > 0:
-        _forget(s, f)
+    # as Hadoop has it: after twice the wait
+    _forget(f, p.looked - 2 * p.wait - 1e-9)

@@ -54,6 +54,7 @@ SITE = np.dtype(
         ("next_round", "f8"),  # when the next round of the monitor is due; inf none
         ("looked", "f8"),  # when the last one was
         ("marked", "i8"),  # jobs that are marked
+        ("listed", "i8"),  # how many `marks` there are
         ("changed", "i8"),  # `version` at the last round
         ("refused", "i8"),  # jobs turned away
     ],
@@ -93,6 +94,8 @@ QUEUE = np.dtype(
         ("held", "i8"),  # the first of those held back by max-parallel-apps
         ("held_end", "i8"),
         ("tried", "i8"),  # the pass that has tried it
+        ("users", "i8"),  # the first of its users in `users` …
+        ("users_end", "i8"),  # … and the one after the last
     ],
     align=True,
 )
@@ -122,6 +125,7 @@ APP = np.dtype(
         ("last", "i8"),
         ("after", "i8"),  # in the list of all active ones, of late ones, or of those held back
         ("before", "i8"),
+        ("told", "i8"),  # the last pass over pending amounts that has counted its reservations
     ],
     align=True,
 )
@@ -175,6 +179,8 @@ class Tree(Bundle):
         app_asks: asked for [applications, 3].
         user_used: with reservations [users, 3].
         user_am: [users, 3].
+        user_asks: asked for [users, 3].
+        user_net: scratch of the monitor: the same less reservations [users, 3].
         ask: of each job [jobs, 3].
         held: what a node is reserved for [servers, 3].
         want_first: [jobs + 1]: nodes that a job wants: `want[want_first[j]:want_first[j + 1]]`.
@@ -183,8 +189,7 @@ class Tree(Bundle):
         path: scratch of a pass: queue at each level [levels].
         bound: scratch: limit at each level [levels, 3].
         blocked: scratch: what is kept from siblings at each level [levels, 3].
-        scratch: [applications].
-        room: scratch of the monitor [users, 3].
+        marks: jobs marked for preemption, and some that no longer are [jobs].
         weight: scratch of the monitor: the part of each resource that a queue is offered [queues, 3].
         told: what the last round of the monitor reckoned, by `IDEAL` and so on [9, queues, 3].
     """
@@ -213,6 +218,8 @@ class Tree(Bundle):
     app_asks: NDArray[np.int64]
     user_used: NDArray[np.int64]
     user_am: NDArray[np.int64]
+    user_asks: NDArray[np.int64]
+    user_net: NDArray[np.int64]
     ask: NDArray[np.int64]
     held: NDArray[np.int64]
     want_first: NDArray[np.int64]
@@ -221,8 +228,7 @@ class Tree(Bundle):
     path: NDArray[np.int64]
     bound: NDArray[np.int64]
     blocked: NDArray[np.int64]
-    scratch: NDArray[np.int64]
-    room: NDArray[np.int64]
+    marks: NDArray[np.int64]
     weight: NDArray[np.float64]
     told: NDArray[np.int64]
 
@@ -251,6 +257,8 @@ class Tree(Bundle):
         "app_asks": ("i8", 2),
         "user_used": ("i8", 2),
         "user_am": ("i8", 2),
+        "user_asks": ("i8", 2),
+        "user_net": ("i8", 2),
         "ask": ("i8", 2),
         "held": ("i8", 2),
         "want_first": ("i8", 1),
@@ -259,8 +267,7 @@ class Tree(Bundle):
         "path": ("i8", 1),
         "bound": ("i8", 2),
         "blocked": ("i8", 2),
-        "scratch": ("i8", 1),
-        "room": ("i8", 2),
+        "marks": ("i8", 1),
         "weight": ("f8", 2),
         "told": ("i8", 3),
     }
