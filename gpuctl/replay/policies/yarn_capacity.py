@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import UsageError
@@ -11,21 +10,18 @@ from gpuctl.replay.policy import Parameter, Policy
 from gpuctl.replay.state import ABORT, MODES
 from gpuctl.replay.yarn import capacity_run_kernel
 from gpuctl.replay.yarn.capacity_apps_kernel import CAPACITY_REASONS
-from gpuctl.replay.yarn.capacity_build import build_tree, from_quotas, too_large
-from gpuctl.replay.yarn.capacity_conf import UNLIMITED, read_site
+from gpuctl.replay.yarn.capacity_build import ORDERS, build_tree, changed, from_quotas, known, too_large
+from gpuctl.replay.yarn.capacity_conf import named_numbers, read_site
 from gpuctl.replay.yarn.capacity_tree_kernel import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.policy import Program
     from gpuctl.replay.state import State
-    from gpuctl.replay.yarn.capacity_conf import LeafOrParent
     from gpuctl.replay.yarn.capacity_tree_kernel import Tree
-
-ORDERS = ("fifo", "fair", "fair-sized")
 
 
 class CapacityProgram:
@@ -65,43 +61,68 @@ class YarnCapacity(Policy):
     reads = "yarn"
     parameters = (
         Parameter("conf", "", "capacity-scheduler.xml and yarn-site.xml, or a directory with them; else by quotas"),
-        Parameter("guarantees", "", "without conf: weights of queues, NAME:W,NAME:W; others go by quotas, or equal"),
-        Parameter("maximum-capacity", 0.0, "without conf: the most of a queue, times its guarantee; 0: all"),
-        Parameter("user-limit-factor", -1.0, "a user's most, times the queue's guarantee; -1: no such limit", least=-1),
-        Parameter("minimum-user-limit-percent", 100.0, "of the queue that each user gets at least, if all ask"),
-        Parameter("maximum-applications", 0.0, "applications of a queue beyond which others are refused; 0: none"),
-        Parameter("max-parallel-apps", 0.0, "applications of a queue beyond which others are held back; 0: none"),
-        Parameter("maximum-am-resource-percent", 0.1, "part of a queue that masters may have; 1 is all"),
-        Parameter("masters", "", "how names of jobs end that are masters, as _000001 of YARN's containers; none"),
-        Parameter("am-mb", 0.0, "MB that other masters count for in the limit above, without having them"),
-        Parameter("am-vcores", 0.0, "the same for vcores"),
-        Parameter("am-heartbeat", 0.0, "seconds between heartbeats of a master; 0: it asks and ends at once"),
-        Parameter("ordering-policy", "fifo", "of the applications of a queue", ORDERS),
-        Parameter("priorities", "", "priorities of the applications of users, USER:P,USER:P; others have 0"),
         Parameter(
-            "heartbeat", 1.0, "seconds between heartbeats of a node; node i of n has its own at i/n", least=0.001
+            "guarantees", "",
+            "NAME:W,NAME:W: guarantees of queues; with conf in the file's unit (percent or weights), the others of "
+            "the same parent share the rest; without it weights, the others go by quotas or have 1",
+        ),
+        Parameter("maximums", "", "NAME:P,NAME:P: most that queues may have, percent of their parent's; also by conf"),
+        Parameter("maximum_capacity", 0.0, "the most of each leaf, times its guarantee; 0: its parent's; also by conf"),
+        Parameter(
+            "user_limit_factor", -1.0, "a user's most, times the queue's guarantee; -1: no such limit; also by conf",
+            least=-1,
+        ),
+        Parameter(
+            "minimum_user_limit_percent", 100.0, "of the queue that each user gets at least, if all ask; also by conf"
+        ),
+        Parameter(
+            "maximum_applications", 0.0,
+            "applications of a queue beyond which others are refused; 0: no such limit; also by conf",
+        ),
+        Parameter(
+            "max_parallel_apps", 0.0,
+            "applications of a queue beyond which others are held back; 0: no such limit; also by conf",
+        ),
+        Parameter("maximum_am_resource_percent", 0.1, "part of a queue that masters may have, 1 is all; also by conf"),
+        Parameter("masters", "", "how names of jobs end that are masters, as _000001 of YARN's containers; none"),
+        Parameter("am_mb", 0.0, "MB that other masters count for in the limit above, without having them"),
+        Parameter("am_vcores", 0.0, "the same for vcores"),
+        Parameter("am_heartbeat", 0.0, "seconds between heartbeats of a master; 0: it asks and ends at once"),
+        Parameter("ordering_policy", "fifo", "of the applications of a queue; also by conf", ORDERS),
+        Parameter("priorities", "", "USER:P,USER:P: priorities of the applications of users; others have 0"),
+        Parameter(
+            "heartbeat", 1.0,
+            "seconds between heartbeats of a node; node i of n has its own at i/n of it; also by conf", least=0.001,
         ),
         Parameter("phase", 0.0, "seconds by which all heartbeats are later"),
-        Parameter("offswitch", 1.0, "containers without a wanted node that a heartbeat gives", least=1),
-        Parameter("batch", 100.0, "containers of any kind that a heartbeat gives; -1: any number", least=-1),
-        Parameter("multiple", True, "a heartbeat may give more than one container"),
+        Parameter("offswitch", 1.0, "containers without a wanted node that a heartbeat gives; also by conf", least=1),
+        Parameter("batch", 100.0, "containers of any kind that it gives, -1: any number; also by conf", least=-1),
+        Parameter("multiple", True, "a heartbeat may give more than one container; also by conf"),
         Parameter("locality", "none", "recorded: jobs want the servers that they ran on", ("none", "recorded")),
-        Parameter("node-locality-delay", 40.0, "opportunities missed before a server of the rack will do", least=-1),
-        Parameter("rack-locality-additional-delay", -1.0, "further ones before any will do; -1: by the asks", least=-1),
-        Parameter("rack-locality-full-reset", True, "the count begins anew after a container in the rack, too"),
-        Parameter("continue-look", True, "a reservation is given up where another node has room"),
-        Parameter("minimum-mb", 1024.0, "MB of the smallest container; less where asks are no multiples of it"),
-        Parameter("minimum-vcores", 1.0, "vcores of the smallest container"),
-        Parameter("maximum-mb", 0.0, "MB of the largest container, for reservations; 0: of the largest server"),
-        Parameter("maximum-vcores", 0.0, "the same for vcores"),
-        Parameter("maximum-gpus", 0.0, "the same for GPUs"),
-        Parameter("preemption", False, "the preemption monitor is on"),
-        Parameter("monitoring_interval", 3.0, "seconds between rounds of the monitor", least=0.001),
-        Parameter("max_wait_before_kill", 15.0, "seconds between mark and kill"),
-        Parameter("total_preemption_per_round", 0.1, "part of the cluster that a round may take"),
-        Parameter("max_ignored_over_capacity", 0.1, "part beyond its guarantee that a queue is left"),
-        Parameter("natural_termination_factor", 0.2, "part of what is to be taken that a round takes"),
-    )
+        Parameter(
+            "node_locality_delay", 40.0,
+            "opportunities missed before a server of the rack will do; also by conf", least=-1,
+        ),
+        Parameter(
+            "rack_locality_additional_delay", -1.0,
+            "further ones before any server will do, -1: by the asks; also by conf", least=-1,
+        ),
+        Parameter(
+            "rack_locality_full_reset", True, "the count begins anew after a container in the rack, too; also by conf"
+        ),
+        Parameter("continue_look", True, "a reservation is given up where another node has room; also by conf"),
+        Parameter("minimum_mb", 1024.0, "MB of the smallest container, or the divisor of all asks; also by conf"),
+        Parameter("minimum_vcores", 1.0, "the same for vcores; also by conf"),
+        Parameter("maximum_mb", 0.0, "MB of the largest container, for reservations; 0: of a server; also by conf"),
+        Parameter("maximum_vcores", 0.0, "the same for vcores; also by conf"),
+        Parameter("maximum_gpus", 0.0, "the same for GPUs; also by conf"),
+        Parameter("preemption", False, "the preemption monitor is on; also by conf"),
+        Parameter("monitoring_interval", 3.0, "seconds between rounds of the monitor; also by conf", least=0.001),
+        Parameter("max_wait_before_kill", 15.0, "seconds between mark and kill; also by conf"),
+        Parameter("total_preemption_per_round", 0.1, "part of the cluster that a round may take; also by conf"),
+        Parameter("max_ignored_over_capacity", 0.1, "part beyond its guarantee that a queue is left; also by conf"),
+        Parameter("natural_termination_factor", 0.2, "part of what is to be taken that a round takes; also by conf"),
+    )  # fmt: skip
 
     def __init__(self, params: Mapping[str, str] | None = None) -> None:
         super().__init__(params)
@@ -115,43 +136,32 @@ class YarnCapacity(Policy):
             InputError: a configuration that is none, or jobs of queues that it does not have.
         """
         params: dict[str, Any] = dict(self.params)
-        notes: list[str] = []
+        notes: tuple[str, ...] = ()
+        if params["minimum_user_limit_percent"] > 100:
+            raise UsageError("yarn-capacity: minimum_user_limit_percent: expected a number from 0 to 100")
+        if "maximums" in self.given and "maximum_capacity" in self.given:
+            raise UsageError("yarn-capacity: both maximums and maximum_capacity are given", hint="give one of them")
         if params["conf"]:
-            for name in ("guarantees", "maximum-capacity"):
-                if name in self.given:
-                    raise UsageError(f"yarn-capacity: {name} is for replays without conf", hint="change the file")
-            site = read_site(params["conf"])
+            site = read_site(
+                params["conf"],
+                named_numbers("guarantees", params["guarantees"], 0.0),
+                named_numbers("maximums", params["maximums"], 0.0, 100.0),
+            )
+            # what is given goes before what the files say
             params |= {name: value for name, value in site.values.items() if name not in self.given}
-            queues = self._changed(site.queues, params, self.given)
-            notes += site.notes
+            queues, notes = changed(site.queues, params, self.given), site.notes
         else:
-            everything = frozenset(p.name for p in self.parameters)
-            queues = self._changed(from_quotas(params, workload, cluster), params, everything)
+            everything = {p.name for p in self.parameters} - {"maximum_capacity"}
+            queues = changed(from_quotas(params, workload, cluster), params, everything | self.given)
         how = placements(workload, "any", settings.placement)
         tree = build_tree(queues, params, workload, cluster, state, how)
         tree.p.mode = ABORT if settings.mode is None else MODES[settings.mode]
-        notes += _never(tree)
-        return CapacityProgram(tree, tuple(notes))
-
-    @staticmethod
-    def _changed(
-        queues: Sequence[LeafOrParent], params: Mapping[str, Any], given: frozenset[str]
-    ) -> tuple[LeafOrParent, ...]:
-        """The queues with what parameters say of all leaves."""
-        change: dict[str, Any] = {}
-        for name, attribute in (
-            ("user-limit-factor", "factor"),
-            ("minimum-user-limit-percent", "percent"),
-            ("maximum-am-resource-percent", "am"),
-        ):
-            if name in given:
-                change[attribute] = params[name]
-        for name, attribute in (("maximum-applications", "most_apps"), ("max-parallel-apps", "most_running")):
-            if name in given:
-                change[attribute] = int(params[name]) or UNLIMITED
-        if "ordering-policy" in given:
-            change["order"] = ORDERS.index(params["ordering-policy"])
-        return tuple(queue if queue.children else replace(queue, **change) for queue in queues)
+        unknown = tuple(
+            f"{name} of some servers is not known: shares and limits of queues leave it out"
+            for name, counts in zip(("mem", "cpu"), known(state), strict=True)
+            if name in settings.resources and not counts
+        )
+        return CapacityProgram(tree, (*notes, *_never(tree), *unknown))
 
 
 def _never(tree: Tree) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,24 +11,27 @@ import numpy as np
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.state import UNBOUND, records
 from gpuctl.replay.yarn.amounts_kernel import MILLI
-from gpuctl.replay.yarn.capacity_conf import UNLIMITED, LeafOrParent
+from gpuctl.replay.yarn.capacity_conf import UNLIMITED, LeafOrParent, named_numbers
 from gpuctl.replay.yarn.capacity_tree_kernel import APP, JOB_OF, NODE, QUEUE, SITE, USER, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from gpuctl.replay.model import Cluster, Ints, Workload
     from gpuctl.replay.state import State
+
+ORDERS = ("fifo", "fair", "fair-sized")
+"""Values of the parameter ``ordering_policy``, by the numbers of `LeafOrParent.order`."""
 
 
 def from_quotas(params: Mapping[str, Any], workload: Workload, cluster: Cluster) -> tuple[LeafOrParent, ...]:
     """Leaves under a root, one for each queue of the workload.
 
     Their guarantees are in proportion to their quotas where all have one, else equal; ``guarantees`` gives some of them
-    another weight, in GPUs where there are quotas.
+    another weight, in GPUs where there are quotas; ``maximums`` says in percent what they may have of the cluster.
 
     Raises:
-        UsageError: a weight of a queue that there is not, or one that is no number above 0.
+        UsageError: a queue that there is not, or a number that is none.
     """
     names = [*workload.queues]
     if not names or (workload.queue < 0).any():
@@ -36,31 +40,84 @@ def from_quotas(params: Mapping[str, Any], workload: Workload, cluster: Cluster)
     quota = np.asarray(cluster.quota, float)[: len(workload.queues)]
     if quota.size == len(names) and np.isfinite(quota).all() and quota.sum() > 0:
         weights[:] = quota
-    for part in filter(None, params["guarantees"].split(",")):
-        name, _, text = part.rpartition(":")
-        try:
-            weight = float(text)
-        except ValueError:
-            weight = math.nan
-        if not 0 < weight < math.inf:
-            raise UsageError(f"yarn-capacity: guarantees={part}: expected NAME:W with a number W above 0")
-        if name.strip() not in names:
-            there = ", ".join(names[:5])
-            raise UsageError(f"yarn-capacity: guarantees: there is no queue {name!r}", hint=f"there are: {there}")
-        weights[names.index(name.strip())] = weight
+    for name, weight in named_numbers("guarantees", params["guarantees"], 0.0).items():
+        weights[_queue_called(name, names, "guarantees")] = weight
     parts = weights / weights.sum()
-    factor = params["maximum-capacity"]
+    maximum = np.ones(len(names))
+    for name, percent in named_numbers("maximums", params["maximums"], 0.0, 100.0).items():
+        maximum[_queue_called(name, names, "maximums")] = percent / 100.0
+    short = next((k for k in range(len(names)) if maximum[k] < parts[k] - 1e-6), None)
+    if short is not None:
+        raise UsageError(
+            f"yarn-capacity: maximums: {names[short]} may have {100 * maximum[short]:g} % of the cluster and is "
+            f"guaranteed {100 * parts[short]:g} %"
+        )
     leaves = [
         LeafOrParent(
             path=f"root.{name}",
             parent=0,
             capacity=float(part),
-            maximum=min(1.0, float(part) * factor) if factor > 0 else 1.0,
-            factor=-1.0,
+            maximum=float(most),
         )
-        for name, part in zip(names, parts, strict=True)
+        for name, part, most in zip(names, parts, maximum, strict=True)
     ]
     return (LeafOrParent(path="root", parent=-1, children=tuple(range(1, len(leaves) + 1))), *leaves)
+
+
+def _queue_called(name: str, names: Sequence[str], parameter: str) -> int:
+    if name not in names:
+        hint = f"there are: {', '.join(names[:8])}"
+        raise UsageError(f"yarn-capacity: {parameter}: no queue is called {name}", hint=hint)
+    return names.index(name)
+
+
+def changed(
+    queues: Sequence[LeafOrParent], params: Mapping[str, Any], given: Collection[str]
+) -> tuple[LeafOrParent, ...]:
+    """The queues with what the parameters that are given say of all leaves.
+
+    Args:
+        queues: parents before children.
+        params: values of parameters.
+        given: the names of those that go before what the queues have.
+    """
+    change: dict[str, Any] = {
+        attribute: params[name]
+        for name, attribute in (
+            ("user_limit_factor", "factor"),
+            ("minimum_user_limit_percent", "percent"),
+            ("maximum_am_resource_percent", "am"),
+        )
+        if name in given
+    }
+    for name, attribute in (("maximum_applications", "most_apps"), ("max_parallel_apps", "most_running")):
+        if name in given:
+            change[attribute] = int(params[name]) or UNLIMITED
+    if "ordering_policy" in given:
+        change["order"] = ORDERS.index(params["ordering_policy"])
+    found: list[LeafOrParent] = []
+    for queue in queues:
+        now = queue if queue.children else replace(queue, **change)
+        if not queue.children and not queue.runs:
+            now = replace(now, most_apps=0)
+        if not queue.children and "maximum_capacity" in given:
+            now = _with_maximum(now, found[queue.parent], params["maximum_capacity"])
+        found.append(now)
+    return tuple(found)
+
+
+def _with_maximum(leaf: LeafOrParent, parent: LeafOrParent, factor: float) -> LeafOrParent:
+    """A leaf whose maximum is a multiple of its guarantee; 0: its parent's."""
+    if factor == 0:
+        return replace(leaf, maximum=parent.maximum, fixed_most={})
+    if factor < 1:
+        raise UsageError(
+            f"yarn-capacity: maximum_capacity={factor:g}: expected 0 or at least 1",
+            hint="a maximum below the guarantee",
+        )
+    if leaf.fixed:
+        return replace(leaf, maximum=parent.maximum, fixed_most={r: v * factor for r, v in leaf.fixed.items()})
+    return replace(leaf, maximum=min(leaf.capacity * factor, parent.maximum), fixed_most={})
 
 
 def leaves_of(queues: Sequence[LeafOrParent], workload: Workload) -> Ints:
@@ -151,9 +208,9 @@ def build_tree(  # noqa: PLR0917
     p.interval, p.phase = params["heartbeat"], params["phase"]
     p.asleep, p.wide = 1, -1
     p.offswitch, p.batch, p.multiple = params["offswitch"], params["batch"], params["multiple"]
-    p.delay, p.rack_delay = params["node-locality-delay"], params["rack-locality-additional-delay"]
-    p.full_reset, p.look_on = params["rack-locality-full-reset"], params["continue-look"]
-    p.am_beat = params["am-heartbeat"]
+    p.delay, p.rack_delay = params["node_locality_delay"], params["rack_locality_additional_delay"]
+    p.full_reset, p.look_on = params["rack_locality_full_reset"], params["continue_look"]
+    p.am_beat = params["am_heartbeat"]
     p.monitor = params["monitoring_interval"] if params["preemption"] else 0.0
     p.share, p.ignored = params["total_preemption_per_round"], params["max_ignored_over_capacity"]
     p.natural, p.wait = params["natural_termination_factor"], params["max_wait_before_kill"]
@@ -198,8 +255,8 @@ def build_tree(  # noqa: PLR0917
     tree.jobs.app, tree.jobs.mark = app, np.nan
     tree.limit[:] = _cluster(state)
     _names(tree, cluster)
-    tree.app_am[:, 0] = params["am-mb"]
-    tree.app_am[:, 1] = params["am-vcores"] * MILLI
+    tree.app_am[:, 0] = params["am_mb"]
+    tree.app_am[:, 1] = params["am_vcores"] * MILLI
     led = np.flatnonzero(tree.apps.master >= 0)
     tree.app_am[led] = ask[tree.apps.master[led]]
     return tree
@@ -235,20 +292,28 @@ def _fixed(given: Sequence[Mapping[int, float]]) -> Ints:
     return found
 
 
+def known(state: State) -> tuple[bool, bool]:
+    """Whether memory and CPUs count in queues' shares and limits: where every server's are known."""
+    if not state.g[0].resources:
+        return False, False
+    return bool((np.asarray(state.stock.mem) < UNBOUND).all()), bool((np.asarray(state.stock.cpu) < UNBOUND).all())
+
+
 def _asks(workload: Workload, state: State) -> Ints:
     found = _amounts(workload.size)
     found[:, 2] = workload.gpus
-    if state.g[0].resources:
-        found[:, 0], found[:, 1] = state.asks.mem, state.asks.cpu
+    for r, (counts, name) in enumerate(zip(known(state), ("mem", "cpu"), strict=True)):
+        if counts:
+            found[:, r] = state.asks[name]
     return found
 
 
 def _cluster(state: State) -> Ints:
     found = np.zeros(3, np.int64)
     found[2] = int(state.servers.cap.sum())
-    if state.g[0].resources:
-        mem, cpu = np.asarray(state.stock.mem), np.asarray(state.stock.cpu)
-        found[0], found[1] = mem[mem < UNBOUND].sum(), cpu[cpu < UNBOUND].sum()
+    for r, (counts, name) in enumerate(zip(known(state), ("mem", "cpu"), strict=True)):
+        if counts:
+            found[r] = np.asarray(state.stock[name]).sum()
     return found
 
 
@@ -256,18 +321,19 @@ def _sizes(params: Mapping[str, Any], ask: Ints, state: State, cluster: Cluster)
     """The cluster, the smallest container and the largest one; all asks are multiples of the smallest."""
     sizes = _amounts(3)
     sizes[0] = _cluster(state)
-    for resource, value in ((0, params["minimum-mb"]), (1, params["minimum-vcores"] * MILLI)):
+    for resource, value in ((0, params["minimum_mb"]), (1, params["minimum_vcores"] * MILLI)):
         asked = ask[ask[:, resource] > 0, resource]
         if sizes[0, resource] and asked.size:
             # Hadoop rounds what is asked for up to multiples of it; here nothing is rounded
             sizes[1, resource] = math.gcd(int(value), int(np.gcd.reduce(asked)))
     if not sizes[1].any():
         sizes[1, 2] = 1
-    sizes[2, 2] = params["maximum-gpus"] or cluster.gpus.max(initial=0)
-    if state.g[0].resources:
-        mem, cpu = np.asarray(state.stock.mem), np.asarray(state.stock.cpu)
-        sizes[2, 0] = params["maximum-mb"] or mem[mem < UNBOUND].max(initial=0)
-        sizes[2, 1] = params["maximum-vcores"] * MILLI or cpu[cpu < UNBOUND].max(initial=0)
+    sizes[2, 2] = params["maximum_gpus"] or cluster.gpus.max(initial=0)
+    memory, cpus = known(state)
+    if memory:
+        sizes[2, 0] = params["maximum_mb"] or np.asarray(state.stock.mem).max(initial=0)
+    if cpus:
+        sizes[2, 1] = params["maximum_vcores"] * MILLI or np.asarray(state.stock.cpu).max(initial=0)
     return sizes
 
 
@@ -313,19 +379,14 @@ def _apps(workload: Workload, leaf: Ints, app: Ints, heads: Ints, params: Mappin
 
 
 def _priorities(text: str, workload: Workload) -> dict[int, float]:
-    found = {}
-    for part in filter(None, text.split(",")):
-        name, _, number = part.rpartition(":")
-        try:
-            value = float(number)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise UsageError(f"yarn-capacity: priorities={part}: expected USER:P with a number P")
-        if name.strip() not in workload.users:
-            raise UsageError(f"yarn-capacity: priorities: there is no user {name!r}")
-        found[workload.users.index(name.strip())] = value
-    return found
+    given = named_numbers("priorities", text)
+    lacking = next((name for name in given if name not in workload.users), None)
+    if lacking is not None:
+        raise UsageError(
+            f"yarn-capacity: priorities: no user is called {lacking}",
+            hint=f"there are: {', '.join(workload.users[:8])}",
+        )
+    return {workload.users.index(name): value for name, value in given.items()}
 
 
 def _with_users(tree: Tree, workload: Workload, leaf: Ints, app: Ints, heads: Ints) -> Tree:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.core.errors import InputError
+from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.yarn.site import absolute, conf_files, properties
 
 if TYPE_CHECKING:
@@ -103,14 +103,47 @@ class Site:
     notes: tuple[str, ...] = ()
 
 
-def read_site(conf: str) -> Site:
+def named_numbers(name: str, text: str, above: float = -math.inf, most: float = math.inf) -> dict[str, float]:
+    """Numbers by queue or user, from ``NAME:NUMBER,NAME:NUMBER``.
+
+    Args:
+        name: of the parameter, for errors.
+        text: its value.
+        above: numbers must be more than this.
+        most: numbers may be so much.
+
+    Raises:
+        UsageError: it is not of this form.
+    """
+    found = {}
+    for part in filter(None, text.split(",")):
+        key, _, word = part.rpartition(":")
+        try:
+            value = float(word)
+        except ValueError:
+            value = math.nan
+        if not above < value <= most or not math.isfinite(value) or not key.strip():
+            bounds = (f" above {above:g}" if above > -math.inf else "") + (
+                f" up to {most:g}" if most < math.inf else ""
+            )
+            raise UsageError(f"yarn-capacity: {name}={part}: expected NAME:NUMBER with a number{bounds}")
+        found[key.strip()] = value
+    return found
+
+
+def read_site(
+    conf: str, guarantees: Mapping[str, float] | None = None, maximums: Mapping[str, float] | None = None
+) -> Site:
     """Read capacity-scheduler.xml, and yarn-site.xml beside it.
 
     Args:
         conf: files and directories, with colons between them.
+        guarantees: capacities in place of the files', in their unit, by the queue's name or path; siblings that are not
+            named share what is left of 100 % as the files say.
+        maximums: maximum-capacity in place of the files', in percent of the parent's.
 
     Raises:
-        UsageError: there is no such file.
+        UsageError: there is no such file, or no such queue, or guarantees that make no sense.
         InputError: a file is not what it should be, or queues do not add up.
     """
     found: dict[str, Setting] = {}
@@ -124,7 +157,9 @@ def read_site(conf: str) -> Site:
             hint="give capacity-scheduler.xml, or a directory with it; yarn-fair reads fair-scheduler.xml",
         )
     tree = _Tree({name[len(PREFIX) :]: one for name, one in found.items() if name.startswith(PREFIX)})
+    tree.guarantees, tree.maximums = dict(guarantees or {}), dict(maximums or {})
     queues = tree.read()
+    tree.check_named(queues)
     values = dict(_values(found))
     return Site(queues, values, tuple(_unmodelled(found, tree.known, queues)))
 
@@ -135,6 +170,8 @@ class _Tree:
     def __init__(self, settings: Mapping[str, Setting]) -> None:
         self.settings = settings
         self.known: set[str] = set()
+        self.guarantees: dict[str, float] = {}
+        self.maximums: dict[str, float] = {}
 
     def get(self, path: str, name: str, *, over_all: bool = False) -> Setting | None:
         key = f"{path}.{name}"
@@ -217,6 +254,7 @@ class _Tree:
             )
         kind = next(iter(kinds), "percentages")
         numbers = [0.0 if one is None else _capacity(one) for one in texts]
+        numbers = self._as_given(parent, children, numbers, kind)
         total = sum(numbers)
         if kind == "percentages" and abs(total - 100) > 0.01 and (total > 0 or parent.capacity > 0):
             raise InputError(
@@ -237,17 +275,70 @@ class _Tree:
             maximum = parent.maximum
             if limit is not None and _kind(limit) == "absolute amounts":
                 most = absolute(limit)
-            elif limit is not None:
-                percent = limit.number(-1, 100)
-                if percent >= 0:
-                    maximum = float(np.float32(np.float32(parent.maximum) * np.float32(np.float32(percent) / 100)))
+            elif limit is not None and (percent := limit.number(-1, 100)) >= 0:
+                maximum = _of_parent(parent, percent)
+            own = _named(self.maximums, child)
+            if own is not None:
+                most, maximum = {}, _of_parent(parent, own)
+            if not fixed and not most and maximum < capacity - 1e-6:
+                self._below(child, capacity, maximum, limit)
             made.append(replace(child, capacity=capacity, maximum=maximum, fixed=fixed, fixed_most=most))
         return made
+
+    def _as_given(
+        self, parent: LeafOrParent, children: list[LeafOrParent], numbers: list[float], kind: str
+    ) -> list[float]:
+        """Capacities with those that a parameter gives; in percent the others share what is left as they did."""
+        given = [_named(self.guarantees, child) for child in children]
+        if all(one is None for one in given):
+            return numbers
+        if kind == "absolute amounts":
+            raise UsageError(
+                f"yarn-capacity: guarantees: the capacities below {parent.path} are absolute amounts",
+                hint="change them in a copy of the file, and give that with --yarn-conf",
+            )
+        left = 100.0 - sum(one for one in given if one is not None)
+        others = sum(number for one, number in zip(given, numbers, strict=True) if one is None)
+        if kind == "percentages" and (left < -0.01 or (left > 0.01 and others == 0)):
+            raise UsageError(
+                f"yarn-capacity: guarantees: the capacities below {parent.path} sum to {100 - left:g}, not 100"
+            )
+        scale = left / others if kind == "percentages" and others > 0 else 1.0
+        return [number * scale if one is None else one for one, number in zip(given, numbers, strict=True)]
+
+    def _below(self, queue: LeafOrParent, capacity: float, maximum: float, limit: Setting | None) -> None:
+        text = f"{queue.path} may have {100 * maximum:g} % of the cluster and is guaranteed {100 * capacity:g} %"
+        if limit is None or self.guarantees or self.maximums:
+            raise UsageError(f"yarn-capacity: {text}", hint="give it another maximum: maximums=NAME:PERCENT")
+        raise InputError(text, path=limit.path, line=limit.line, hint="raise its maximum-capacity")
+
+    def check_named(self, queues: tuple[LeafOrParent, ...]) -> None:
+        """See that the queues that parameters name are there, once each."""
+        for parameter, given in (("guarantees", self.guarantees), ("maximums", self.maximums)):
+            for name in given:
+                there = [queue.path for queue in queues if queue.parent >= 0 and _named({name: 0.0}, queue) is not None]
+                if len(there) != 1:
+                    some = ", ".join(there or [queue.path for queue in queues[1:9]])
+                    raise UsageError(
+                        f"yarn-capacity: {parameter}: {'several queues are' if there else 'no queue is'} called {name}",
+                        hint=f"there are: {some}",
+                    )
 
     def _limits(self, leaf: LeafOrParent, in_all: int) -> LeafOrParent:
         own = self.get(leaf.path, "maximum-applications")
         most = int(own.number(0)) if own is not None else int(in_all * leaf.capacity) if not leaf.fixed else in_all
         return replace(leaf, most_apps=most if leaf.runs else 0)
+
+
+def _named(given: Mapping[str, float], queue: LeafOrParent) -> float | None:
+    """What a parameter gives a queue, by its path or its name."""
+    names = (queue.path, queue.path.removeprefix("root."), queue.name)
+    return next((given[name] for name in names if name in given), None)
+
+
+def _of_parent(parent: LeafOrParent, percent: float) -> float:
+    """A part of what a parent may have, in single precision as Hadoop has it."""
+    return float(np.float32(np.float32(parent.maximum) * np.float32(np.float32(percent) / 100)))
 
 
 def _kind(one: Setting) -> str:
@@ -267,15 +358,15 @@ def _capacity(one: Setting) -> float:
 def _values(found: Mapping[str, Setting]) -> Iterable[tuple[str, float | bool]]:
     """Parameters that the files set."""
     for key, name, least, most in (
-        (PREFIX + "node-locality-delay", "node-locality-delay", -1, math.inf),
-        (PREFIX + "rack-locality-additional-delay", "rack-locality-additional-delay", -1, math.inf),
+        (PREFIX + "node-locality-delay", "node_locality_delay", -1, math.inf),
+        (PREFIX + "rack-locality-additional-delay", "rack_locality_additional_delay", -1, math.inf),
         (PREFIX + "per-node-heartbeat.maximum-offswitch-assignments", "offswitch", 1, math.inf),
         (PREFIX + "per-node-heartbeat.maximum-container-assignments", "batch", -1, math.inf),
-        ("yarn.scheduler.minimum-allocation-mb", "minimum-mb", 0, math.inf),
-        ("yarn.scheduler.minimum-allocation-vcores", "minimum-vcores", 0, math.inf),
-        ("yarn.scheduler.maximum-allocation-mb", "maximum-mb", 0, math.inf),
-        ("yarn.scheduler.maximum-allocation-vcores", "maximum-vcores", 0, math.inf),
-        ("yarn.resource-types.yarn.io/gpu.maximum-allocation", "maximum-gpus", 0, math.inf),
+        ("yarn.scheduler.minimum-allocation-mb", "minimum_mb", 0, math.inf),
+        ("yarn.scheduler.minimum-allocation-vcores", "minimum_vcores", 0, math.inf),
+        ("yarn.scheduler.maximum-allocation-mb", "maximum_mb", 0, math.inf),
+        ("yarn.scheduler.maximum-allocation-vcores", "maximum_vcores", 0, math.inf),
+        ("yarn.resource-types.yarn.io/gpu.maximum-allocation", "maximum_gpus", 0, math.inf),
         (_MONITOR + "total_preemption_per_round", "total_preemption_per_round", 0, 1),
         (_MONITOR + "max_ignored_over_capacity", "max_ignored_over_capacity", 0, math.inf),
         (_MONITOR + "natural_termination_factor", "natural_termination_factor", 0, 1),
@@ -291,9 +382,9 @@ def _values(found: Mapping[str, Setting]) -> Iterable[tuple[str, float | bool]]:
             yield name, found[key].number(0) / 1000.0
     for key, name in (
         ("yarn.resourcemanager.scheduler.monitor.enable", "preemption"),
-        (PREFIX + "rack-locality-full-reset", "rack-locality-full-reset"),
+        (PREFIX + "rack-locality-full-reset", "rack_locality_full_reset"),
         (PREFIX + "per-node-heartbeat.multiple-assignments-enabled", "multiple"),
-        (PREFIX + "reservations-continue-look-all-nodes", "continue-look"),
+        (PREFIX + "reservations-continue-look-all-nodes", "continue_look"),
     ):
         if key in found:
             yield name, found[key].truth()

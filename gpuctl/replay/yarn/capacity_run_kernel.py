@@ -31,16 +31,19 @@ T_BEAT, T_ROUND = range(2)
 def _count_servers(s, f):  # type: ignore[no-untyped-def]
     """Servers have gone down or come up: guarantees go by those that are up."""
     cpu, mem, gpus = 0, 0, 0
+    all_cpus, all_mem = True, True
     for number in range(s.servers.size):
-        if s.servers[number].up == 1:
-            gpus += s.servers[number].cap
-            if s.g[0].resources == 1:
-                stock = s.stock[number]
-                cpu += stock.cpu if stock.cpu < UNBOUND else 0
-                mem += stock.mem if stock.mem < UNBOUND else 0
-        elif f.nodes[number].app >= 0:
+        up = s.servers[number].up == 1
+        gpus += s.servers[number].cap if up else 0
+        if s.g[0].resources == 1:
+            stock = s.stock[number]
+            all_cpus, all_mem = all_cpus and stock.cpu < UNBOUND, all_mem and stock.mem < UNBOUND
+            cpu += stock.cpu if up and stock.cpu < UNBOUND else 0
+            mem += stock.mem if up and stock.mem < UNBOUND else 0
+        if not up and f.nodes[number].app >= 0:
             unreserve(s, f, number)
-    f.sizes[CAP, 0], f.sizes[CAP, 1], f.sizes[CAP, 2] = mem, cpu, gpus
+    # as in `capacity_build.known`
+    f.sizes[CAP, 0], f.sizes[CAP, 1], f.sizes[CAP, 2] = mem if all_mem else 0, cpu if all_cpus else 0, gpus
     size_queues(f)
     recount(f)
     f.p[0].version += 1
@@ -108,7 +111,7 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
 def _next_round(s, f):  # type: ignore[no-untyped-def]
     """See that the monitor looks again where something has changed, or where marked containers wait for their end."""
     p = f.p[0]
-    if p.monitor > 0 and p.next_round == np.inf and (p.marked > 0 or (p.asks > 0 and p.version != p.changed)):
+    if p.monitor > 0 and p.next_round == np.inf and (p.marked > 0 or p.version != p.changed or p.plain == 1):
         p.next_round = (np.floor(s.g[0].now / p.monitor + 1e-9) + 1) * p.monitor
         named_timer(s, T_ROUND, p.next_round)
 
@@ -160,14 +163,14 @@ def _beats(s, f, until):  # type: ignore[no-untyped-def]
         if p.asks == 0 and p.reserved == 0:
             p.asleep, p.slept = 1, beat_from(g.now - p.phase, nodes, p.interval)
             return
-        while p.quiet < nodes:
+        while p.quiet < nodes and p.plain == 0:
             node = p.beat % nodes
             if f.nodes[node].app >= 0 or (f.nodes[node].seen != p.version and s.servers[node].up == 1):
                 break
             p.beat += 1
             p.quiet += 1
         rounds = 0
-        if p.quiet >= nodes:
+        if p.quiet >= nodes and p.plain == 0:
             rounds = _rounds_of_sleep(f)
             if rounds != 1:
                 p.asleep, p.slept = 1, p.beat

@@ -57,6 +57,7 @@ SITE = np.dtype(
         ("listed", "i8"),  # how many `marks` there are
         ("changed", "i8"),  # `version` at the last round
         ("refused", "i8"),  # jobs turned away
+        ("plain", "i8"),  # 1: every heartbeat and every round is gone through, to check that skipping changes nothing
     ],
     align=True,
 )

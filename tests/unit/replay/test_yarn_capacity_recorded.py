@@ -44,7 +44,7 @@ def begun(name: str, **more: str) -> Simulation:
     params = {
         "conf": str(own.folder),
         "phase": str(PHASE_S),
-        "am-heartbeat": "1",
+        "am_heartbeat": "1",
         "masters": "/am",
         "locality": "recorded" if name in WANTED else "none",
         "priorities": PRIORITIES.get(name, ""),
