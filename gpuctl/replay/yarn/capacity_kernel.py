@@ -82,6 +82,23 @@ def _patient(s, f, a, near):  # type: ignore[no-untyped-def]
     return min(np.float32(nodes), np.float32(app.asks * part)) >= app.missed
 
 
+@inner
+def _missed(s, f, a):  # type: ignore[no-untyped-def]
+    """One more opportunity has gone by; beyond one of each node they no longer tell anything."""
+    app = f.apps[a]
+    app.missed += 1
+    f.p[0].missed += app.names > 1 and app.missed <= s.servers.size + 1
+
+
+@inner
+def _found(f, a, near):  # type: ignore[no-untyped-def]
+    """A node near to where an application wants to be: opportunities are counted anew."""
+    p, app = f.p[0], f.apps[a]
+    if near != OFF_SWITCH and (near == NODE_LOCAL or p.full_reset == 1):
+        p.missed += app.missed > 0
+        app.missed = 0
+
+
 # ---- an application and a node
 
 
@@ -133,8 +150,7 @@ def _on_node(s, f, number, a, j, near, room, need):  # type: ignore[no-untyped-d
             if freed < 0:
                 return SKIPPED
         released = at(f.held, freed) if freed >= 0 else (0, 0, 0)
-        if near != OFF_SWITCH and (near == NODE_LOCAL or p.full_reset == 1):
-            f.apps[a].missed = 0
+        _found(f, a, near)
         if not _accepts(f, a, amount, released):
             return TOOK
         if freed >= 0:
@@ -144,8 +160,7 @@ def _on_node(s, f, number, a, j, near, room, need):  # type: ignore[no-untyped-d
         return TOOK
     if not more or (p.look_on == 1 and too_much):
         return SKIPPED
-    if near != OFF_SWITCH and (near == NODE_LOCAL or p.full_reset == 1):
-        f.apps[a].missed = 0
+    _found(f, a, near)
     if _accepts(f, a, amount, (0, 0, 0)):
         reserve(s, f, number, a, amount)
     return RESERVED
@@ -204,7 +219,7 @@ def _application(s, f, number, a, room, need):  # type: ignore[no-untyped-def]
         return FULL_QUEUE, near
     if not suits(s, number, s.jobs[j].mask):
         return SKIPPED, near
-    f.apps[a].missed += 1
+    _missed(s, f, a)
     if f.jobs[j].wide == 1:
         return _on_several(s, f, number, a, j), OFF_SWITCH
     # the nearest level first; one that is patient leaves the node to the next level, and to others
@@ -217,9 +232,6 @@ def _application(s, f, number, a, room, need):  # type: ignore[no-untyped-def]
         done = _on_node(s, f, number, a, j, near, room, need)
         if done != SKIPPED:
             return done, near
-    if f.apps[a].names > 1:
-        # opportunities count: the same heartbeat may come out otherwise the next time
-        f.p[0].version += f.apps[a].missed <= s.servers.size + 1
     if not _patient(s, f, a, OFF_SWITCH):
         return _on_node(s, f, number, a, j, OFF_SWITCH, room, need), OFF_SWITCH
     return SKIPPED, OFF_SWITCH
@@ -376,7 +388,7 @@ def _kept_node(s, f, number):  # type: ignore[no-untyped-def]
         unreserve(s, f, number)
         return
     j, near = _first_for(s, f, a, number)
-    app.missed += 1
+    _missed(s, f, a)
     if f.jobs[j].wide == 1:
         _on_several(s, f, number, a, j)
         return

@@ -80,6 +80,12 @@ def _sleep_on(s, f):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _is_round(p, now):  # type: ignore[no-untyped-def]
+    """Whether the monitor has a round at an instant; none at the first one, when it has just been started."""
+    return p.monitor > 0 and now > 0 and abs(np.rint(now / p.monitor) * p.monitor - now) <= NEAR
+
+
+@inner
 def _listen(s, f):  # type: ignore[no-untyped-def]
     """Take in what has happened at this instant: what has ended, a round of the monitor, what is asked for."""
     g, p = s.g[0], f.p[0]
@@ -93,7 +99,9 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
         elif (event.kind == E_SERVER_DOWN or event.kind == E_SERVER_UP) and not counted:
             counted = True
             _count_servers(s, f)
-    if p.next_round <= g.now + NEAR:
+    # where no round was due, for nothing had changed, what has just ended may have made this instant one
+    now_due = p.next_round == np.inf and p.version != p.changed and _is_round(p, g.now)
+    if p.next_round <= g.now + NEAR or now_due:
         p.next_round = np.inf
         p.changed = p.version
         monitor_round(s, f)
@@ -156,24 +164,30 @@ def _beats(s, f, until):  # type: ignore[no-untyped-def]
     """Go through the heartbeats that may change something, up to the next event."""
     g, p, nodes = s.g[0], f.p[0], s.servers.size
     timer = 3 * s.jobs.size + T_BEAT
-    if p.asleep == 1:
-        p.beat, p.quiet, p.asleep = p.slept, 0, 0
+    # those to come that were passed over, for they would have done nothing, may do something by now
+    p.still = 0
+    p.beat, p.quiet, p.asleep = max(p.gone, beat_from(g.now - p.phase, nodes, p.interval)), 0, 0
     while True:
         cancel(s, timer)
         if p.asks == 0 and p.reserved == 0:
-            p.asleep, p.slept = 1, beat_from(g.now - p.phase, nodes, p.interval)
+            p.asleep, p.slept = 1, p.gone
             return
         while p.quiet < nodes and p.plain == 0:
             node = p.beat % nodes
-            if f.nodes[node].app >= 0 or (f.nodes[node].seen != p.version and s.servers[node].up == 1):
+            if f.nodes[node].app >= 0 or (f.nodes[node].seen != p.version + p.missed and s.servers[node].up == 1):
                 break
             p.beat += 1
             p.quiet += 1
         rounds = 0
+        coming = _next_event(s)
+        if coming == np.inf and p.still > 4 * nodes * (nodes + 2):
+            # opportunities go by and nothing else happens any more: it would go on like this for ever
+            p.asleep, p.slept = 1, p.gone
+            return
         if p.quiet >= nodes and p.plain == 0:
             rounds = _rounds_of_sleep(f)
             if rounds != 1:
-                p.asleep, p.slept = 1, p.beat
+                p.asleep, p.slept = 1, p.gone
                 if rounds > 1:
                     named_timer(
                         s, T_BEAT, max(beat_time(p.beat + (rounds - 1) * nodes, nodes, p.interval) + p.phase, g.now)
@@ -182,7 +196,6 @@ def _beats(s, f, until):  # type: ignore[no-untyped-def]
             p.quiet = 0
             continue
         t = beat_time(p.beat, nodes, p.interval) + p.phase
-        coming = _next_event(s)
         if coming <= max(t, g.now) + NEAR:
             # something ends as this node beats: the beat is the one after it, however sums of seconds come out
             named_timer(s, T_BEAT, max(coming, t))
@@ -193,14 +206,16 @@ def _beats(s, f, until):  # type: ignore[no-untyped-def]
                 return
             g.now = t
             g.instants += 1
-        before = p.version
+        version, before = p.version, p.version + p.missed
         heartbeat(s, f, p.beat % nodes)
-        if p.version == before:
+        if p.version + p.missed == before:
             f.nodes[p.beat % nodes].seen = before
             p.quiet += 1
         else:
             p.quiet = 0
+        p.still = p.still + 1 if p.version == version else 0
         p.beat += 1
+        p.gone = p.beat
         g.events = 0
         _next_round(s, f)
 

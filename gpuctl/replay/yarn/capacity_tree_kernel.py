@@ -30,6 +30,9 @@ SITE = np.dtype(
         ("phase", "f8"),  # seconds after its turn at which a node beats
         ("beat", "i8"),  # number of the next heartbeat to look at
         ("version", "i8"),  # how often something has changed that a heartbeat may turn on
+        ("gone", "i8"),  # the one after the last that was gone through
+        ("missed", "i8"),  # how often opportunities were counted that a heartbeat may turn on
+        ("still", "i8"),  # heartbeats since `version` has changed
         ("quiet", "i8"),  # heartbeats since something has changed
         ("asleep", "i8"),  # 1: a round of heartbeats has changed nothing
         ("slept", "i8"),  # the first heartbeat that is slept through
@@ -148,8 +151,8 @@ JOB_OF = np.dtype(
 )
 
 NODE = np.dtype([("app", "i8"), ("seen", "i8"), ("turn", "i8")], align=True)
-"""Of a node: the application that it is kept for, `version` at its last heartbeat; and, which is of none of them, the
-node whose reservation is looked at in this place when one is to be given up."""
+"""Of a node: the application that it is kept for, `version` and `missed` together at its last heartbeat; and, which is
+of none of them, the node whose reservation is looked at in this place when one is to be given up."""
 
 
 class Tree(Bundle):
