@@ -127,6 +127,9 @@ class YarnCapacity(Policy):
     def __init__(self, params: Mapping[str, str] | None = None) -> None:
         super().__init__(params)
         self.given = frozenset(params or ())
+        if self.params["conf"]:
+            # what is not given is as the files say: no defaults are shown for it
+            self.params = {name: value for name, value in self.params.items() if name in self.given}
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`.
@@ -135,7 +138,7 @@ class YarnCapacity(Policy):
             UsageError: parameters that make no sense together.
             InputError: a configuration that is none, or jobs of queues that it does not have.
         """
-        params: dict[str, Any] = dict(self.params)
+        params: dict[str, Any] = {p.name: p.default for p in self.parameters} | self.params
         notes: tuple[str, ...] = ()
         if params["minimum_user_limit_percent"] > 100:
             raise UsageError("yarn-capacity: minimum_user_limit_percent: expected a number from 0 to 100")
