@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from gpuctl.replay.state import State
     from gpuctl.replay.yarn.capacity_tree_kernel import Tree
 
+NO_MASTERS = (
+    "maximum-am-resource-percent bounds nothing: masters are not among the jobs; --param am_mb=MB gives them a size"
+)
+
 
 class CapacityProgram:
     """Runs the capacity scheduler on one simulation.
@@ -153,6 +157,8 @@ class YarnCapacity(Policy):
             # what is given goes before what the files say
             params |= {name: value for name, value in site.values.items() if name not in self.given}
             queues, notes = changed(site.queues, params, self.given), site.notes
+            if not (params["masters"] or params["am_mb"] or params["am_vcores"]):
+                notes += (NO_MASTERS,)
         else:
             everything = {p.name for p in self.parameters} - {"maximum_capacity"}
             queues = changed(from_quotas(params, workload, cluster), params, everything | self.given)

@@ -393,7 +393,7 @@ def _values(found: Mapping[str, Setting]) -> Iterable[tuple[str, float | bool]]:
 def _unmodelled(found: Mapping[str, Setting], known: set[str], queues: tuple[LeafOrParent, ...]) -> Iterable[str]:
     paths = {queue.path for queue in queues}
     counts: dict[str, int] = {}
-    for name, one in found.items():
+    for name in found:
         if not name.startswith(PREFIX):
             continue
         rest = name[len(PREFIX) :]
@@ -404,7 +404,13 @@ def _unmodelled(found: Mapping[str, Setting], known: set[str], queues: tuple[Lea
         if kind in _OF_QUEUE and path:
             continue
         counts[kind] = counts.get(kind, 0) + 1
-        del one
+    scheduler = found.get("yarn.resourcemanager.scheduler.class")
+    if scheduler is not None and not scheduler.text.endswith("CapacityScheduler"):
+        word = scheduler.text.rpartition(".")[2]
+        yield f"yarn.resourcemanager.scheduler.class: the site runs {word}, not this scheduler"
+    labels = found.get("yarn.node-labels.enabled")
+    if labels is not None and labels.truth():
+        counts["yarn.node-labels.enabled"] = 1
     calculator = found.get(PREFIX + "resource-calculator")
     if calculator is not None and not calculator.text.endswith("DominantResourceCalculator"):
         yield "resource-calculator: the DominantResourceCalculator is replayed, the file has another one"

@@ -11,6 +11,7 @@ import pytest
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.conformance import random_case
 from gpuctl.replay.policies import find
+from gpuctl.replay.policies.yarn_capacity import NO_MASTERS
 from gpuctl.replay.simulation import Simulation
 from gpuctl.replay.yarn.capacity_conf import UNLIMITED, named_numbers, read_site
 
@@ -148,14 +149,27 @@ def test_what_is_not_modelled_is_told_once_a_kind(tmp_path: Path) -> None:
         "schedule-asynchronously.enable": "true",
         "resource-calculator": "x.DefaultResourceCalculator",
     }
-    notes = read_site(written(tmp_path / "c.xml", SITE | more)).notes
+    other = {"yarn.resourcemanager.scheduler.class": "x.FairScheduler", "yarn.node-labels.enabled": "true"}
+    paths = written(tmp_path / "c.xml", SITE | more), written(tmp_path / "y.xml", other, "")
+    notes = read_site(":".join(paths)).notes
     assert notes == (
+        "yarn.resourcemanager.scheduler.class: the site runs FairScheduler, not this scheduler",
         "resource-calculator: the DominantResourceCalculator is replayed, the file has another one",
         "schedule-asynchronously: on in this configuration (Hadoop's default); one pass a heartbeat is replayed",
         "not modelled: accessible-node-labels (2 times)",
         "not modelled: auto-create-child-queue.enabled",
         "not modelled: intra-queue-preemption.disable_preemption",
+        "not modelled: yarn.node-labels.enabled",
     )
+
+
+def test_masters_without_a_size_are_told(conf: str) -> None:
+    workload, cluster, shared = case()
+    told = [
+        Simulation(workload, cluster, find("yarn-capacity")({"conf": conf} | more), shared).program.notes  # type: ignore[attr-defined]
+        for more in ({}, {"am_mb": "2048"})
+    ]
+    assert told == [(NO_MASTERS,), ()]
 
 
 def case(names: tuple[str, ...] = ("prod", "web")) -> tuple[Workload, Cluster, Any]:

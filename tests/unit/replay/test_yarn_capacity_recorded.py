@@ -136,15 +136,17 @@ def test_the_monitor_reckons_as_recorded(name: str) -> None:
     simulation = begun(name)
     tree = simulation.program.tree  # type: ignore[attr-defined]
     paths = [queue.path for queue in read_site(str(own.folder)).queues]
+    # every round is gone through, also those that could not come to anything else than the last one
+    tree.p.plain = 1
     kinds = {"pending": ASKED, "ideal": IDEAL, "to_preempt": REST, "actual": TAKE}
     compared = set()
     for row in rows(name, "monitor"):
         t = int(row["ms"]) / 1000
         while simulation.now < t and simulation.advance(until=t):
             pass
-        if tree.p[0].looked != t or t == 0:
-            # nothing has changed since the last round: it is not gone through again
+        if t == 0:
             continue
+        assert tree.p[0].looked == t
         q = paths.index(row["queue"])
         for what, kind in kinds.items():
             expected = [int(row[f"{what}_{unit}"]) for unit in ("mb", "vcores", "gpus")]
