@@ -27,6 +27,7 @@ BUILT_IN = {
     "easy": "easy:Easy",
     "conservative": "conservative:Conservative",
     "yarn-cs": "yarn_cs:YarnCs",
+    "yarn-capacity": "yarn_capacity:YarnCapacity",
     "pickyman": "pickyman:PickyMan",
     "recorded": "recorded:Recorded",
 }
