@@ -57,13 +57,27 @@ def share_out(params: Mapping[str, Any], workload: Workload, cluster: Cluster, s
     Raises:
         UsageError: a weight of a party that there is not, or one that is no number above 0.
     """
-    by_user = params["by"] == "user"
-    names = workload.users if by_user else workload.queues
-    if by_user:
+    if params["by"] == "user":
         state.jobs.share = np.where(workload.user < 0, len(workload.users), workload.user)
-    weights = np.ones(state.share_used.size)
+    return weights_of(params, workload, cluster, policy, state.share_used.size)
+
+
+def weights_of(
+    params: Mapping[str, Any], workload: Workload, cluster: Cluster, policy: str, parties: int | None = None
+) -> Floats:
+    """The weights that the parameters `WEIGHTED` and `WEIGHTS` give to queues, or to users where ``by`` says so.
+
+    Returns:
+        one weight a party, and one for jobs whose party is not known.
+
+    Raises:
+        UsageError: a weight of a party that there is not, or one that is no number above 0.
+    """
+    by = params.get("by", "queue")
+    names = workload.users if by == "user" else workload.queues
+    weights = np.ones(len(names) + 1 if parties is None else parties)
     if params["weighted"]:
-        if by_user:
+        if by == "user":
             raise UsageError(f"{policy}: weighted goes by the quotas of queues, not of users", hint="leave by=user out")
         quota = cluster.quota
         weights[: quota.size] = np.where(np.isfinite(quota) & (quota > 0), quota, 1.0)
@@ -77,7 +91,7 @@ def share_out(params: Mapping[str, Any], workload: Workload, cluster: Cluster, s
             raise UsageError(f"{policy}: weights={part}: expected NAME:W with a number W above 0")
         if name.strip() not in names:
             there = ", ".join(names[:5]) or "none"
-            raise UsageError(f"{policy}: weights: there is no {params['by']} {name!r}", hint=f"there are: {there}")
+            raise UsageError(f"{policy}: weights: there is no {by} {name!r}", hint=f"there are: {there}")
         weights[names.index(name.strip())] = weight
     return weights
 

@@ -27,6 +27,7 @@ BUILT_IN = {
     "easy": "easy:Easy",
     "conservative": "conservative:Conservative",
     "yarn-cs": "yarn_cs:YarnCs",
+    "yarn-fair": "yarn_fair:YarnFair",
     "pickyman": "pickyman:PickyMan",
     "recorded": "recorded:Recorded",
 }

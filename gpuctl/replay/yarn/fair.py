@@ -1,0 +1,465 @@
+"""Makes the fair scheduler of one replay: configuration, queues, applications and servers as flat arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.parties import shapes, weights_of
+from gpuctl.replay.state import ABORT, UNBOUND, records
+from gpuctl.replay.yarn import fair_kernel
+from gpuctl.replay.yarn.fair_file import PREFIX, Allocations, read_conf
+from gpuctl.replay.yarn.fair_state import (
+    APP,
+    CPU,
+    ENTRY,
+    FAIR_REASONS,
+    GPU,
+    MEM,
+    NODE,
+    PARAMS,
+    PART,
+    TASK,
+    UNBOUNDED,
+    Fair,
+)
+from gpuctl.replay.yarn.fair_tree import flat, place, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from gpuctl.replay.build import Settings
+    from gpuctl.replay.model import Cluster, Ints, Workload
+    from gpuctl.replay.state import State
+    from gpuctl.replay.yarn.fair_tree import Placed, Tree
+    from gpuctl.replay.yarn.site import Setting
+
+GRID = float(1 << 20)
+"""Heartbeats are put on multiples of 1 / GRID seconds, so that sums of times are exact."""
+
+_TRUTHS = {
+    "preemption": "preemption",
+    "assignmultiple": "multiple",
+    "dynamic.max.assign": "dynamic",
+    "sizebasedweight": "sized",
+    "am.preemption": "master_preemption",
+}
+_NUMBERS = {
+    "preemption.cluster-utilization-threshold": ("utilization", 1.0),
+    "waitTimeBeforeKill": ("wait", 1e-3),
+    "waitTimeBeforeNextStarvationCheck": ("check", 1e-3),
+    "max.assign": ("most", 1.0),
+    "update-interval-ms": ("update", 1e-3),
+    "reservable-nodes": ("reservable", 1.0),
+    "locality.threshold.node": ("node_locality", 1.0),
+    "locality.threshold.rack": ("rack_locality", 1.0),
+}
+_BEAT = "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"
+_INCREMENTS = ("yarn.scheduler.increment-allocation-mb", "yarn.scheduler.increment-allocation-vcores")
+_MULTIPLE = "yarn.scheduler.reservation-threshold.increment-multiple"
+_ELSEWHERE = {"allocation.file", "allow-undeclared-pools", "user-as-default-queue"}
+
+
+class FairProgram:
+    """Runs the policy on one simulation.
+
+    Attributes:
+        reasons: what the decision log says, after those of all policies.
+        notes: what of the configuration is not modelled, and what was made up.
+        queues: full names of the queues, in the order of the arrays of `own`.
+        own: what the kernel keeps.
+    """
+
+    reasons = FAIR_REASONS
+
+    def __init__(self, own: Fair, queues: tuple[str, ...], notes: tuple[str, ...]) -> None:
+        self.own = own
+        self.queues = queues
+        self.notes = notes
+
+    def advance(self, state: State, until: float, steps: int) -> int:
+        """Go on for so many instants."""
+        return int(fair_kernel.run(state, self.own, until, steps))
+
+    def copy(self) -> FairProgram:
+        """The same with a memory of its own."""
+        return FairProgram(self.own.copy(), self.queues, self.notes)
+
+
+def from_site(params: dict[str, Any], given: frozenset[str], site: Mapping[str, Setting]) -> list[str]:
+    """Take parameters from yarn-site.xml, but for those that were given; returns notes on what is not modelled.
+
+    Raises:
+        InputError: a value is none of its kind.
+    """
+    unknown = 0
+    for name, setting in site.items():
+        if name == _BEAT and "heartbeat" not in given:
+            params["heartbeat"] = setting.number(least=1) / 1000.0
+        if not name.startswith(PREFIX):
+            continue
+        short = name[len(PREFIX) :]
+        if short in _TRUTHS:
+            value: float | bool = setting.truth()
+            key = _TRUTHS[short]
+        elif short in _NUMBERS:
+            key, factor = _NUMBERS[short]
+            value = setting.number() * factor
+            if key == "update" and value <= 0:
+                value = 0.5
+        else:
+            unknown += short not in _ELSEWHERE
+            continue
+        if key not in given:
+            params[key] = value
+    names = sorted(n for n in site if n.startswith(PREFIX) and n[len(PREFIX) :] not in {*_TRUTHS, *_NUMBERS, *_ELSEWHERE})
+    return [f"not modelled: {', '.join(names)} of yarn-site.xml"] if unknown else []
+
+
+def fair_program(
+    params: dict[str, Any],
+    given: frozenset[str],
+    workload: Workload,
+    cluster: Cluster,
+    settings: Settings,
+    state: State,
+) -> FairProgram:
+    """Make the scheduler for a simulation.
+
+    Args:
+        params: of the policy; those that the configuration says are written into it.
+        given: names of those that were given, which go before the configuration.
+        workload: the jobs.
+        cluster: the servers.
+        settings: of the comparison.
+        state: the simulation.
+
+    Raises:
+        UsageError: parameters or a configuration that make no sense.
+        InputError: a configuration file is not what it should be.
+    """
+    notes: list[str] = []
+    whole, parts = _cluster(state)
+    site: dict[str, Setting] = {}
+    allocations = None
+    if params["conf"]:
+        allocations, site = read_conf(params["conf"])
+        notes += from_site(params, given, site)
+    if settings.mode is None:
+        # YARN kills: what is not in a checkpoint is lost
+        state.g.mode = ABORT
+    if cluster.pool:
+        notes.append("a pool has no servers: at each heartbeat as many containers as fit are given")
+    placed = _placed(params, given, allocations, site, workload, cluster, whole)
+    found = tree(placed.allocations, whole, parts)
+    notes += placed.notes
+    notes += _left_out(placed.allocations, params)
+    own = _arrays(params, site, workload, cluster, state, found, placed, whole, parts)
+    if not _holds_min(own):
+        notes.append("minResources of all queues together are more than the servers have")
+    return FairProgram(own, found.names, tuple(notes))
+
+
+def _cluster(state: State) -> tuple[Ints, int]:
+    """What all servers have, MB, CPUs in parts, GPUs, 0 where it does not count; and the parts of a CPU."""
+    whole = np.zeros(3, np.int64)
+    whole[GPU] = state.g[0].total
+    parts = 1
+    if state.g[0].resources:
+        stock, asks = state.stock, state.asks
+        known = stock.cpu[stock.cpu < UNBOUND]
+        parts = 1 if not (asks.cpu % 1000).any() and not (known % 1000).any() else 1000
+        whole[CPU] = known.sum() // (1000 // parts)
+        whole[MEM] = stock.mem[stock.mem < UNBOUND].sum()
+    return whole, parts
+
+
+def _placed(
+    params: dict[str, Any],
+    given: frozenset[str],
+    allocations: Allocations | None,
+    site: Mapping[str, Setting],
+    workload: Workload,
+    cluster: Cluster,
+    whole: Ints,
+) -> Placed:
+    from dataclasses import replace
+
+    several = bool(whole[MEM] or whole[CPU])
+    own = params["policy"]
+    names = [*workload.queues, ""]
+    wanted = [names[q] for q in workload.queue]
+    users = [*workload.users, ""]
+    of_user = [users[u] for u in workload.user]
+    if allocations is None:
+        policy = own or ("drf" if several else "fair")
+        used = sorted({name for name in wanted if name})
+        weights = weights_of(params, workload, cluster, "yarn-fair")
+        numbers = {name: k for k, name in enumerate(workload.queues)}
+        quota = np.where(np.isfinite(cluster.quota), cluster.quota, 0.0)
+        least = [quota[numbers[n]] if params["min_shares"] == "quota" else 0.0 for n in used]
+        made = flat(
+            [n if n.startswith("root.") else f"root.{n}" for n in used],
+            np.array([weights[numbers[n]] for n in used]),
+            np.array(least),
+            policy,
+            params["max_apps"] or math.inf,
+        )
+        allocations = replace(
+            made,
+            fair_wait=_wait(params["fair_timeout"]),
+            min_wait=_wait(params["min_timeout"]),
+            threshold=params["threshold"],
+            masters=0.5,
+        )
+        placed = place(allocations, wanted, of_user, undeclared=True, by_user=False)
+        return replace(placed, notes=())
+    for name in ("weights", "weighted", "min_shares"):
+        if name in given:
+            raise UsageError(f"yarn-fair: {name} is for replays without an allocation file", hint="change the file")
+    if own:
+        queues = tuple(replace(q, policy=own if own != "fifo" or not q.parent else None) for q in allocations.queues)
+        allocations = replace(allocations, queues=queues, policy="fair" if own == "fifo" else own)
+    if "fair_timeout" in given:
+        allocations = replace(allocations, fair_wait=_wait(params["fair_timeout"]))
+    if "min_timeout" in given:
+        allocations = replace(allocations, min_wait=_wait(params["min_timeout"]))
+    if "threshold" in given:
+        allocations = replace(allocations, threshold=params["threshold"])
+    if "max_apps" in given:
+        allocations = replace(allocations, apps=params["max_apps"] or math.inf)
+    undeclared = site.get(PREFIX + "allow-undeclared-pools")
+    by_user = site.get(PREFIX + "user-as-default-queue")
+    return place(
+        allocations,
+        wanted,
+        of_user,
+        undeclared=undeclared is None or undeclared.truth(),
+        by_user=by_user is None or by_user.truth(),
+    )
+
+
+def _wait(seconds: float) -> float:
+    return math.inf if seconds < 0 else seconds
+
+
+def _left_out(allocations: Allocations, params: Mapping[str, Any]) -> list[str]:
+    notes = []
+    if allocations.left_out:
+        some = ", ".join(f"<{tag}> ({count})" for tag, count in sorted(allocations.left_out.items()))
+        notes.append(f"not modelled: {some} of the allocation file")
+    if params["conf"] and params["masters"] == "none" and any(q.masters is not None for q in allocations.queues):
+        notes.append("maxAMShare bounds nothing: no job is a master (masters=first makes the first of each application one)")
+    return notes
+
+
+def _holds_min(own: Fair) -> bool:
+    top = np.flatnonzero(own.queues.parent == 0)
+    return bool((own.q_min[top].sum(axis=0) <= own.cluster).all())
+
+
+def _applications(workload: Workload, placed: Placed, found: Tree) -> tuple[Any, Ints]:
+    """Applications in the order of submission, and that of each job; jobs of one in two queues are two of them."""
+    number = {name: k for k, name in enumerate(found.names)}
+    queue = np.array([number[name] for name in placed.of_job], np.int64)
+    n = workload.size
+    _, key = np.unique(workload.app * len(found.names) + queue, return_inverse=True)
+    key = key.reshape(-1)
+    count = int(key.max(initial=-1)) + 1
+    first = np.full(count, n, np.int64)
+    np.minimum.at(first, key, np.arange(n))
+    start = np.full(count, np.inf)
+    np.minimum.at(start, key, workload.eligible)
+    order = np.lexsort((first, start))
+    place_of = np.empty(count, np.int64)
+    place_of[order] = np.arange(count)
+    app = place_of[key].astype(np.int64)
+    apps = records(max(count, 1), APP)
+    apps.queue[:count] = queue[first[order]]
+    user = np.where(workload.user < 0, len(workload.users), workload.user)
+    apps.user[:count] = user[first[order]]
+    apps.start[:count] = start[order]
+    apps.left[:count] = np.bincount(app, minlength=count)
+    apps.head = apps.tail = apps.before = apps.after = apps.older = apps.newer = apps.shut = apps.master = -1
+    apps.level = -1
+    apps.weight = 1.0
+    apps.opens = np.inf
+    apps.fed = apps.start
+    apps.full = -10
+    return apps, app
+
+
+def _wanted(params: Mapping[str, Any], workload: Workload) -> tuple[Ints, Ints]:
+    """CSR of the servers on which each job's first segment ran in the trace, where such are preferred."""
+    if params["prefer"] == "none":
+        return np.zeros(workload.size + 1, np.int64), np.zeros(0, np.int64)
+    begin = workload.piece_start[workload.segment_start[:-1]]
+    end = workload.piece_start[workload.segment_start[:-1] + 1]
+    first = np.concatenate([[0], np.cumsum(end - begin)]).astype(np.int64)
+    rows = np.repeat(begin, end - begin) + np.arange(first[-1]) - np.repeat(first[:-1], end - begin)
+    return first, workload.piece_server[rows].astype(np.int64)
+
+
+def _parameters(params: Mapping[str, Any], site: Mapping[str, Setting], cluster: Cluster, whole: Ints, parts: int) -> Any:
+    p = records(1, PARAMS)
+    p.beat, p.tick, p.master = params["heartbeat"], params["update"], params["master_beat"]
+    p.due = np.inf
+    p.ticked = -np.inf
+    p.preempts, p.utilization = params["preemption"], float(np.float32(params["utilization"]))
+    p.wait, p.check = params["wait"], params["wait"] + params["check"]
+    p.multiple, p.dynamic, p.most = params["multiple"], params["dynamic"], int(params["most"])
+    if cluster.pool:
+        p.multiple, p.dynamic, p.most = 1, 0, -1
+    p.node_share, p.rack_share = float(np.float32(params["node_locality"])), float(np.float32(params["rack_locality"]))
+    p.reservable = float(np.float32(params["reservable"]))
+    p.sized = params["sized"]
+    p.single = int(whole[GPU] > 0)
+    p.by = MEM if whole[MEM] > 0 else GPU if whole[GPU] > 0 else CPU
+    p.masters = params["masters"] == "first"
+    p.spare_masters = not params["master_preemption"]
+    step = [site[name].number(least=0) if name in site else default for name, default in zip(_INCREMENTS, (1024, 1))]
+    factor = site[_MULTIPLE].number(least=0) if _MULTIPLE in site else 2.0
+    p.least_mem, p.least_cpu = int(step[0] * factor), int(step[1] * factor) * parts
+    p.active = 1
+    p.free_entry = 0
+    p.held_back = p.held_last = -1
+    return p
+
+
+def _nodes(params: Mapping[str, Any], servers: int) -> Any:
+    nodes = records(max(servers, 1), NODE)
+    beat = params["heartbeat"]
+    nodes.offset[:servers] = np.rint(np.arange(servers) / max(servers, 1) * beat * GRID) / GRID
+    nodes.beaten = -np.inf
+    nodes.flag = 1
+    nodes.job = nodes.app = nodes.entry = nodes.last = -1
+    return nodes
+
+
+def _needs(state: State, parts: int) -> Ints:
+    need = np.zeros((state.jobs.size, 3), np.int64)
+    need[:, GPU] = state.jobs.gpus
+    if state.g[0].resources:
+        need[:, MEM] = state.asks.mem
+        need[:, CPU] = state.asks.cpu // (1000 // parts)
+    return need
+
+
+def _big(state: State, shape: Ints) -> Ints:
+    """Whether no server that suits a job holds it; 1 or 0 for each job."""
+    if not state.jobs.size:
+        return np.zeros(0, np.int64)
+    kinds, at, of = np.unique(shape, return_index=True, return_inverse=True)
+    most = np.zeros(kinds.size, np.int64)
+    for k, j in enumerate(at):
+        most[k] = _most_units(state, int(j))
+    units = state.jobs.gpus if not state.g[0].resources else state.asks.units
+    return (units > most[of.reshape(-1)]).astype(np.int64)
+
+
+def _most_units(state: State, j: int) -> int:
+    """Units of a job's gang that the largest server which suits it holds while it is empty."""
+    job, servers = state.jobs[j], state.servers
+    suits = (np.uint64(job.mask) >> servers.cls.astype(np.uint64)) & np.uint64(1) == 1
+    if not state.g[0].resources:
+        return int(servers.cap[suits].max(initial=0))
+    ask, stock = state.asks[j], state.stock
+    room = servers.cap.copy() if job.gpus > 0 else np.full(servers.size, ask.units, np.int64)
+    for there, wanted in ((stock.cpu, int(ask.cpu)), (stock.mem, int(ask.mem))):
+        if wanted:
+            room = np.where(there < wanted, np.minimum(room, np.minimum(there, wanted) * ask.units // wanted), room)
+    return int(room[suits].max(initial=0))
+
+
+def _arrays(
+    params: Mapping[str, Any],
+    site: Mapping[str, Setting],
+    workload: Workload,
+    cluster: Cluster,
+    state: State,
+    found: Tree,
+    placed: Placed,
+    whole: Ints,
+    parts: int,
+) -> Fair:
+    apps, app = _applications(workload, placed, found)
+    n, servers, count = workload.size, len(cluster.servers), len(found.names)
+    p = _parameters(params, site, cluster, whole, parts)
+    p.limited = bool((found.most < UNBOUNDED).any())
+    tasks = records(n, TASK)
+    tasks.app = app
+    tasks.next = tasks.before = -1
+    shape = shapes(state, np.zeros(n, np.int64))
+    tasks.shape = shape
+    tasks.big = _big(state, shape)
+    if p.masters[0]:
+        first = np.full(apps.size, n, np.int64)
+        np.minimum.at(first, app, np.arange(n))
+        apps.master = np.where(first < n, first, -1)
+    users = len(workload.users) + 1
+    most_of = np.full(users, UNBOUNDED)
+    limit = placed.allocations
+    for k, name in enumerate(workload.users):
+        value = limit.of_users.get(name, limit.user_apps)
+        most_of[k] = UNBOUNDED if math.isinf(value) else int(value)
+    want_first, wants = _wanted(params, workload)
+    entries = records(2 * servers + n + 64, ENTRY)
+    entries.next = np.arange(1, entries.size + 1)
+    entries.next[-1] = -1
+    pieces = int(whole[GPU]) + int(state.g[0].splits) + 64
+
+    def amounts(rows: int) -> Ints:
+        return np.zeros((max(rows, 1), 3), np.int64)
+
+    return Fair(
+        p=p,
+        cluster=whole,
+        unit=np.array([1000 // parts], np.int64),
+        queues=found.queues,
+        children=found.children,
+        order=np.zeros(max(found.children.size, 1), np.int64),
+        q_min=found.least,
+        q_max=found.most,
+        q_used=amounts(count),
+        q_asks=amounts(count),
+        q_demand=amounts(count),
+        q_fair=amounts(count),
+        q_app=amounts(count),
+        q_masters=amounts(count),
+        apps=apps,
+        a_used=amounts(apps.size),
+        a_asks=amounts(apps.size),
+        a_demand=amounts(apps.size),
+        a_marked=amounts(apps.size),
+        a_lack=amounts(apps.size),
+        a_low=amounts(apps.size),
+        a_picked=amounts(10),
+        tasks=tasks,
+        j_need=_needs(state, parts),
+        want_first=want_first,
+        wants=wants,
+        nodes=_nodes(params, servers),
+        n_taken=amounts(servers),
+        entries=entries,
+        e_left=amounts(entries.size),
+        live=np.zeros(2 * n + 64, np.int64),
+        live_row=np.zeros(2 * n + 64, np.int64),
+        touched=np.zeros(apps.size, np.int64),
+        users=np.zeros(users, np.int64),
+        user_most=most_of,
+        hungry=np.zeros(apps.size + 1, np.int64),
+        search=np.arange(servers),
+        part=records(pieces, PART),
+        part_first=np.zeros(servers + 1, np.int64),
+        part_at=np.zeros(servers + 1, np.int64),
+        picked=np.zeros(pieces, np.int64),
+        share=np.zeros((2, 3)),
+        fair=np.zeros((2, 3)),
+        sorted=np.zeros((2, 3), np.int64),
+        some=np.zeros(3, np.int64),
+        bad=np.full(int(shape.max(initial=0)) + 1, -1, np.int64),
+    )
