@@ -453,6 +453,7 @@ def _arrays(
         user_most=most_of,
         hungry=np.zeros(apps.size + 1, np.int64),
         search=np.arange(servers),
+        turn=np.zeros((apps.size, 1), np.int64),
         part=records(pieces, PART),
         part_first=np.zeros(servers + 1, np.int64),
         part_at=np.zeros(servers + 1, np.int64),

@@ -223,7 +223,11 @@ def _choose_job(s, f, a, node):  # type: ignore[no-untyped-def]
         i = f.tasks[i].next
     if in_rack >= 0 and allowed >= RACK_LOCAL:
         return in_rack, RACK_LOCAL
-    return (j, OFF_SWITCH) if allowed == OFF_SWITCH else (-1, OFF_SWITCH)
+    if allowed == OFF_SWITCH:
+        return j, OFF_SWITCH
+    # each heartbeat counts from now on, those of full servers among them
+    f.p[0].missing = 1
+    return -1, OFF_SWITCH
 
 
 # ---- one container
@@ -429,6 +433,9 @@ def _heartbeat(s, f, node):  # type: ignore[no-untyped-def]
                 break
     if some or used == 2:
         place.flag = 1
+    if p.missing == 1:
+        p.missing = 0
+        wake_all(f)
 
 
 # ---- what has happened
@@ -451,22 +458,24 @@ def _ended(s, f, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _timer(s, f, j):  # type: ignore[no-untyped-def]
-    """A job's timer: its application is over, its master asks for the others, or it is preempted now."""
-    now = s.g[0].now
-    a = f.tasks[j].app
-    app = f.apps[a]
-    if app.left == 0:
-        if leave(f, a):
-            wake_all(f)
-        wake_all(f)
-        ask_update(f, tick_after(f, now))
-        return
+def _kill(s, f, j):  # type: ignore[no-untyped-def]
+    """A job's timer: it is preempted now if that is what the timer is for."""
     if f.tasks[j].marked == s.jobs[j].row + 1 and s.jobs[j].state == RUNNING:
         preempt(s, j, s.g[0].mode, R_FAIR_STARVED)
         # the update of this very instant comes after it
-        ask_update(f, np.ceil(now / f.p[0].tick - 1e-9) * f.p[0].tick)
-    elif app.master == j and app.opens <= now:
+        ask_update(f, np.ceil(s.g[0].now / f.p[0].tick - 1e-9) * f.p[0].tick)
+
+
+@inner
+def _master_acts(s, f, j):  # type: ignore[no-untyped-def]
+    """A job's timer: its application is over, or its master asks for the others."""
+    a = f.tasks[j].app
+    app = f.apps[a]
+    if app.left == 0 and app.state != OVER:
+        leave(f, a)
+        wake_all(f)
+        ask_update(f, tick_after(f, s.g[0].now))
+    elif app.master == j and app.opens <= s.g[0].now:
         _open(s, f, a)
 
 
@@ -545,13 +554,19 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
     for k in range(known):
         kind = s.events[k].kind
         if kind == E_JOB_TIMER:
-            _timer(s, f, s.events[k].who)
+            _kill(s, f, s.events[k].who)
         elif kind == E_SERVER_DOWN or kind == E_SERVER_UP:
             machines = True
     if machines:
         _machines(s, f)
     for k in range(known, s.g[0].events):
         _ended(s, f, s.events[k].who)
+    for k in range(known):
+        kind, j = s.events[k].kind, s.events[k].who
+        if kind == E_QUEUED and f.apps[f.tasks[j].app].master == j and s.jobs[j].attempts == 0:
+            # a master is asked for by the scheduler itself, when the application is submitted
+            _queued(s, f, j)
+            ask_update(f, np.ceil(now / f.p[0].tick - 1e-9) * f.p[0].tick)
     if f.p[0].due <= now:
         _update(s, f)
     for k in range(known):
@@ -567,6 +582,8 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
         elif kind == E_FINISHED:
             ends(s, f, j)
             some = True
+        elif kind == E_JOB_TIMER:
+            _master_acts(s, f, j)
     if some:
         ask_update(f, tick_after(f, now))
         wake_all(f)

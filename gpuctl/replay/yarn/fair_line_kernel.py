@@ -243,8 +243,11 @@ def give(s, f, j, node, reason):  # type: ignore[no-untyped-def]
     count_use(f, j, 1)
     launch(s, j, reason)
     f.tasks[j].marked = 0
+    app.given += 1
+    f.tasks[j].number = app.given
     if f.p[0].preempts == 1:
         _remember(s, f, j)
+        ask_update(f, tick_after(f, s.g[0].now))
     if node >= 0:
         _fulfil(f, a, node, j)
     relined(f, a)
@@ -260,8 +263,8 @@ def give(s, f, j, node, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _master_beat(f, start, now):  # type: ignore[no-untyped-def]
-    """The first heartbeat of a master, which began at `start`, at `now` or after."""
-    return start + np.ceil((now - start) / f.p[0].master - 1e-9) * f.p[0].master
+    """A master's first heartbeat at `now` or after; the first of all comes an interval after its submission."""
+    return start + max(np.ceil((now - start) / f.p[0].master - 1e-9), 1.0) * f.p[0].master
 
 
 # ---- applications come, run, and go

@@ -12,8 +12,22 @@ from gpuctl.trace.jit import inner
 
 
 @inner
+def _turn(f, j):  # type: ignore[no-untyped-def]
+    a = f.tasks[j].app
+    return f.turn[a, min(f.tasks[j].number, f.turn.shape[1] - 1)]
+
+
+@inner
+def _goes_before(f, j, other):  # type: ignore[no-untyped-def]
+    """Whether a container is looked at before an older one that is no master."""
+    if f.apps[f.tasks[j].app].master == j or f.apps[f.tasks[other].app].master == other:
+        return False
+    return _turn(f, j) < _turn(f, other)
+
+
+@inner
 def _containers_by_node(s, f):  # type: ignore[no-untyped-def]
-    """Lay out what runs on each server, the newest first; masters last."""
+    """Lay out what runs on each server, by turn and the newest first; masters last."""
     f.part_first[:] = 0
     for k in range(f.p[0].lives):
         if alive(s, f, k):
@@ -35,8 +49,12 @@ def _containers_by_node(s, f):  # type: ignore[no-untyped-def]
             row = s.attempts[f.live_row[k]]
             for piece in range(row.first, row.first + row.pieces):
                 number = s.pieces[piece].server
-                part = f.part[f.part_at[number]]
+                at = f.part_at[number]
                 f.part_at[number] += 1
+                while at > f.part_first[number] and _goes_before(f, j, f.part[at - 1].job):
+                    f.part[at] = f.part[at - 1]
+                    at -= 1
+                part = f.part[at]
                 part.job, part.gpu, part.mem, part.cpu = j, s.pieces[piece].gpus, 0, 0
                 if s.g[0].resources == 1:
                     part.mem, part.cpu = s.needs[piece].mem, s.needs[piece].cpu // f.unit[0]

@@ -25,7 +25,7 @@ ABSENT, HELD_BACK, RUNNABLE, OVER = range(4)
 # ---- what one look for a container came back with
 NOTHING, RESERVED, GIVEN = range(3)
 
-UNBOUNDED = 1 << 62
+UNBOUNDED = 1 << 60
 
 R_GIVEN = len(REASONS)
 R_TAKEN, R_RESERVED_START, R_FAIR_STARVED, R_RESERVED = range(R_GIVEN + 1, R_GIVEN + 5)
@@ -72,6 +72,7 @@ PARAMS = np.dtype(
         ("fresh", "i8"),  # jobs that asked since the last update
         ("held_back", "i8"),  # first application that is not runnable; -1
         ("held_last", "i8"),
+        ("missing", "i8"),  # some application waits for a better place
         ("active", "i8"),  # the set of active queues, or the cluster, is another than at the last update
     ],
     align=True,
@@ -133,6 +134,7 @@ APP = np.dtype(
         ("touched", "i8"),
         ("reservations", "i8"),
         ("weight", "f8"),
+        ("given", "i8"),  # containers so far
     ],
     align=True,
 )
@@ -145,6 +147,7 @@ TASK = np.dtype(
         ("marked", "i8"),  # the attempt that is to be preempted, + 1
         ("big", "i8"),  # no server that it may use holds it
         ("shape", "i8"),
+        ("number", "i8"),  # of its container among those of its application, from 1
         ("asked", "i8"),
     ],
     align=True,
@@ -187,7 +190,10 @@ class Fair(Bundle):
         touched: applications whose demand the next update reckons anew.
         users, user_most: runnable applications of each user and how many there may be.
         hungry: a binary heap of starved applications.
-        search: servers in the order in which victims are looked for.
+        search: servers in the order in which victims are looked for. Hadoop's is that of a hash table, ours their own.
+        turn: [applications, numbers] where a container comes among the victims on a server, by its number (the last
+            column holds for all higher ones); of equal ones the newest is first, masters are last. Hadoop's order is
+            that of a hash table, ours has 0 everywhere.
         part, part_first, part_at: containers by server, scratch.
         picked: victims on one server, scratch; share, fair, sorted: scratch of comparisons.
         bad: by shape, the number of times that something had been given back when it did not fit on all servers.
@@ -230,6 +236,7 @@ class Fair(Bundle):
     user_most: NDArray[np.int64]
     hungry: NDArray[np.int64]
     search: NDArray[np.int64]
+    turn: NDArray[np.int64]
     part: Any
     part_first: NDArray[np.int64]
     part_at: NDArray[np.int64]
@@ -267,6 +274,7 @@ class Fair(Bundle):
         "user_most": ("i8", 1),
         "hungry": ("i8", 1),
         "search": ("i8", 1),
+        "turn": ("i8", 2),
         "part": (PART, 1),
         "part_first": ("i8", 1),
         "part_at": ("i8", 1),

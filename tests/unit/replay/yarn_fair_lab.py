@@ -137,7 +137,7 @@ def simulation(scenario: Scenario, **params: str) -> Simulation:
 
 def recorded_allocations(scenario: Scenario) -> list[tuple[int, str, str]]:
     """Each container given: ms, application, server."""
-    return [(int(e["ms"]), e["app"], e["node"]) for e in scenario.events if e["event"] == "allocate"]
+    return sorted((int(e["ms"]), e["app"], e["node"]) for e in scenario.events if e["event"] == "allocate")
 
 
 def replayed_allocations(scenario: Scenario, done: Simulation) -> list[tuple[int, str, str]]:
@@ -148,4 +148,32 @@ def replayed_allocations(scenario: Scenario, done: Simulation) -> list[tuple[int
         server = s.pieces[int(row.first)].server
         app = scenario.apps[int(scenario.workload.app[row.job])]
         found.append((int(row.start * 1000 + 1e-3) + 1, app, scenario.cluster.servers[int(server)]))
-    return found
+    return sorted(found)
+
+
+def as_hash_tables(scenario: Scenario, done: Simulation) -> None:
+    """Look for victims in the order of Hadoop's hash tables, in which it goes through servers and their containers.
+
+    Servers: the order of the HashMap of node ids as the recordings show it. Containers: hash codes of the classes
+    ContainerId, ApplicationAttemptId and ApplicationId, in a table of 16 buckets, backwards.
+    """
+    own = done.program.own
+    if len(scenario.cluster.servers) == 4:
+        own.search[:] = [3, 1, 2, 0]
+    numbers = 200
+    turn = np.zeros((own.apps.size, numbers), np.int64)
+    for a in range(own.apps.size):
+        for number in range(numbers):
+            turn[a, number] = -_bucket(a + 1, number)
+    done.program.own = own.replace(turn=turn)
+
+
+def _bucket(application: int, container: int) -> int:
+    def whole(value: int) -> int:
+        return value & 0xFFFFFFFF
+
+    stamp = 1_700_000_000_000
+    of_app = whole(371237 * whole(371237 * 6521 + whole(stamp ^ (stamp >> 32))) + application)
+    of_attempt = whole(347671 * whole(347671 * 5501 + of_app) + 1)
+    found = whole(31 * container + of_attempt)
+    return (found ^ (found >> 16)) & 15
