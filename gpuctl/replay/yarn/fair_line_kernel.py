@@ -263,8 +263,8 @@ def give(s, f, j, node, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _master_beat(f, start, now):  # type: ignore[no-untyped-def]
-    """A master's first heartbeat at `now` or after; the first of all comes an interval after its submission."""
-    return start + max(np.ceil((now - start) / f.p[0].master - 1e-9), 1.0) * f.p[0].master
+    """A master's first heartbeat after `now`; at one instant masters come before servers."""
+    return start + (np.floor((now - start) / f.p[0].master + 1e-9) + 1.0) * f.p[0].master
 
 
 # ---- applications come, run, and go
@@ -381,9 +381,14 @@ def _unheld(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def ends(s, f, j):  # type: ignore[no-untyped-def]
-    """A job has ended for good: its application goes at its master's next heartbeat, if it was the last."""
+    """A job has ended for good, and with the last one its application.
+
+    One whose master is a job is gone after the heartbeats of this instant; otherwise it is when its master, which holds
+    nothing, beats next.
+    """
     app = f.apps[f.tasks[j].app]
     app.left -= 1
     if app.left == 0:
         now = s.g[0].now
-        job_timer(s, j, _master_beat(f, app.start, now) if f.p[0].master > 0 else now)
+        at_once = app.master >= 0 or f.p[0].master <= 0
+        job_timer(s, j, now if at_once else _master_beat(f, app.start, now))
