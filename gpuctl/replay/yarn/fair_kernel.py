@@ -168,6 +168,9 @@ def _reserve(s, f, a, j, node, kind):  # type: ignore[no-untyped-def]
 def _unreserve(f, node):  # type: ignore[no-untyped-def]
     place = f.nodes[node]
     f.apps[place.app].reservations -= 1
+    if f.apps[place.app].asks > 0:
+        # it may reserve another server now
+        wake_all(f)
     place.job, place.app = -1, -1
     f.p[0].reserved -= 1
 
@@ -451,10 +454,15 @@ def _ended(s, f, j):  # type: ignore[no-untyped-def]
         f.tasks[j].marked = 0
     count_use(f, j, -1)
     touch(f, f.tasks[j].app)
+    if f.tasks[j].app >= 0 and f.apps[f.tasks[j].app].asks > 0:
+        ask_update(f, tick_after(f, s.g[0].now))
     relined(f, f.tasks[j].app)
     for k in range(row.first, row.first + row.pieces):
         f.nodes[s.pieces[k].server].flag = 1
     f.p[0].freed += 1
+    if f.p[0].limited == 1 or f.apps[f.tasks[j].app].asks > 0:
+        # its queue may have come below its maximum, or its application below its share
+        wake_all(f)
 
 
 @inner
@@ -472,8 +480,8 @@ def _master_acts(s, f, j):  # type: ignore[no-untyped-def]
     a = f.tasks[j].app
     app = f.apps[a]
     if app.left == 0 and app.state != OVER:
-        leave(f, a)
-        wake_all(f)
+        if leave(f, a):
+            wake_all(f)
         ask_update(f, tick_after(f, s.g[0].now))
     elif app.master == j and app.opens <= s.g[0].now:
         _open(s, f, a)
@@ -488,6 +496,7 @@ def _open(s, f, a):  # type: ignore[no-untyped-def]
         following = f.tasks[j].next
         ask(f, j)
         j = following
+    f.p[0].asking = 1
     ask_update(f, tick_after(f, s.g[0].now))
 
 
@@ -507,6 +516,7 @@ def _queued(s, f, j):  # type: ignore[no-untyped-def]
             f.q_masters[app.queue, r] -= f.j_need[j, r]
         app.opens = np.inf
     ask(f, j)
+    f.p[0].asking = 1
 
 
 @inner
@@ -525,6 +535,7 @@ def _machines(s, f):  # type: ignore[no-untyped-def]
             _unreserve(f, number)
     f.p[0].active = 1
     f.p[0].freed += 1
+    wake_all(f)
 
 
 @inner
@@ -533,6 +544,10 @@ def _update(s, f):  # type: ignore[no-untyped-def]
     p, now = f.p[0], s.g[0].now
     p.due = np.inf
     p.updates += 1
+    if p.active == 1 or p.asking == 1:
+        # who is new, or is due more, may take or reserve something anywhere
+        wake_all(f)
+        p.asking = 0
     if p.active == 1:
         p.active = 0
         update_shares(f)
@@ -542,7 +557,6 @@ def _update(s, f):  # type: ignore[no-untyped-def]
         preempt_for_starved(s, f)
         p.due = min(p.due, max(wake, now + p.tick))
     p.ticked = now
-    wake_all(f)
 
 
 @inner
@@ -586,7 +600,6 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
             _master_acts(s, f, j)
     if some:
         ask_update(f, tick_after(f, now))
-        wake_all(f)
 
 
 @inner
@@ -603,7 +616,8 @@ def _beats(s, f):  # type: ignore[no-untyped-def]
     """Go through the heartbeats of this instant, and say when the next one comes that may do something."""
     now = s.g[0].now
     t = np.inf
-    if f.queues[0].waiting == 0 and f.p[0].reserved == 0:
+    if f.queues[0].waiting <= f.p[0].unknown and f.p[0].reserved == 0:
+        # nobody is known to ask for anything
         return t
     for node in range(f.nodes.size):
         if f.nodes[node].flag == 1 and s.servers[node].up == 1:

@@ -157,6 +157,8 @@ def ask(f, j):  # type: ignore[no-untyped-def]
     else:
         f.tasks[task.next].before = j
     task.asked = 1
+    if app.state == RUNNABLE:
+        f.p[0].unknown += 1
     _count_ask(f, j, 1)
     touch(f, task.app)
     relined(f, task.app)

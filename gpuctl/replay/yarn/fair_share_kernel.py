@@ -336,7 +336,7 @@ def update_demands(f):  # type: ignore[no-untyped-def]
         f.a_demand[a, :] = f.a_used[a, :] + f.a_asks[a, :]
         if f.p[0].sized == 1:
             app.weight = np.float64(np.float32(np.log1p(float(f.a_demand[a, f.p[0].by])) / np.log(2.0)))
-    f.p[0].fresh = 0
+    f.p[0].fresh = f.p[0].unknown = 0
     for k in range(f.queues.size):
         q = f.queues.size - 1 - k
         if f.queues[q].count > 0:

@@ -69,7 +69,9 @@ PARAMS = np.dtype(
         ("free_entry", "i8"),  # first unused entry
         ("lives", "i8"),  # entries of `live`
         ("freed", "i8"),  # how often something was given back
-        ("fresh", "i8"),  # jobs that asked since the last update
+        ("fresh", "i8"),  # applications in `touched`
+        ("unknown", "i8"),  # containers that runnable applications asked for since the last update
+        ("asking", "i8"),  # whether an application asked since then
         ("held_back", "i8"),  # first application that is not runnable; -1
         ("held_last", "i8"),
         ("missing", "i8"),  # some application waits for a better place
