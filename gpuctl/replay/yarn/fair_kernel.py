@@ -454,8 +454,6 @@ def _ended(s, f, j):  # type: ignore[no-untyped-def]
         f.tasks[j].marked = 0
     count_use(f, j, -1)
     touch(f, f.tasks[j].app)
-    if f.tasks[j].app >= 0 and f.apps[f.tasks[j].app].asks > 0:
-        ask_update(f, tick_after(f, s.g[0].now))
     relined(f, f.tasks[j].app)
     for k in range(row.first, row.first + row.pieces):
         f.nodes[s.pieces[k].server].flag = 1
@@ -612,22 +610,34 @@ def _beat_at(f, node, now):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _listens(s, f, node, idle):  # type: ignore[no-untyped-def]
+    """Whether a server's next heartbeat may do something; while nobody asks it may only drop what it kept for others."""
+    place = f.nodes[node]
+    return place.flag == 1 and s.servers[node].up == 1 and (not idle or place.job >= 0 or place.entry >= 0)
+
+
+@inner
+def _idle(f):  # type: ignore[no-untyped-def]
+    """Whether no application that may run is known to ask for anything."""
+    return f.queues[0].waiting <= f.p[0].unknown
+
+
+@inner
 def _beats(s, f):  # type: ignore[no-untyped-def]
     """Go through the heartbeats of this instant, and say when the next one comes that may do something."""
     now = s.g[0].now
     t = np.inf
-    if f.queues[0].waiting <= f.p[0].unknown and f.p[0].reserved == 0:
-        # nobody is known to ask for anything
+    if _idle(f) and f.p[0].reserved == 0 and f.p[0].entries == 0:
         return t
     for node in range(f.nodes.size):
-        if f.nodes[node].flag == 1 and s.servers[node].up == 1:
+        if _listens(s, f, node, _idle(f)):
             at = _beat_at(f, node, now)
             if at <= now:
                 f.nodes[node].beaten = at
                 _heartbeat(s, f, node)
-                at = _beat_at(f, node, now)
+    idle = _idle(f)
     for node in range(f.nodes.size):
-        if f.nodes[node].flag == 1 and s.servers[node].up == 1:
+        if _listens(s, f, node, idle):
             t = min(t, _beat_at(f, node, now))
     return t
 

@@ -210,6 +210,7 @@ def drop_entry(f, node, before, k):  # type: ignore[no-untyped-def]
         f.entries[before].next = f.entries[k].next
     if f.nodes[node].last == k:
         f.nodes[node].last = before
+    f.p[0].entries -= 1
     f.entries[k].next = f.p[0].free_entry
     f.p[0].free_entry = k
 

@@ -152,6 +152,7 @@ def _mark(s, f, number, count, a):  # type: ignore[no-untyped-def]
     if k < 0:
         k = p.free_entry
         p.free_entry = f.entries[k].next
+        p.entries += 1
         f.entries[k].app, f.entries[k].next = a, -1
         f.e_left[k, :] = 0
         if node.entry < 0:

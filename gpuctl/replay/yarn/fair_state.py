@@ -66,6 +66,7 @@ PARAMS = np.dtype(
         ("limited", "i8"),  # some queue has a maximum
         ("reserved", "i8"),  # servers with a reservation
         ("hungry", "i8"),  # applications that wait to be looked at by the preemption
+        ("entries", "i8"),  # in use
         ("free_entry", "i8"),  # first unused entry
         ("lives", "i8"),  # entries of `live`
         ("freed", "i8"),  # how often something was given back
