@@ -394,12 +394,13 @@ def _arrays(
     tasks.app = app
     tasks.next = tasks.before = -1
     shape = shapes(state, np.zeros(n, np.int64))
-    tasks.shape = shape
+    tasks.kind = shape
     tasks.big = _big(state, shape)
     if p.masters[0]:
         first = np.full(apps.size, n, np.int64)
         np.minimum.at(first, app, np.arange(n))
-        apps.master = np.where(first < n, first, -1)
+        # a gang that is an application of its own is no master
+        apps.master = np.where(apps.left > 1, first, -1)
     users = len(workload.users) + 1
     most_of = np.full(users, UNBOUNDED)
     limit = placed.allocations

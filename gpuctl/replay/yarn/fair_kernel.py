@@ -241,7 +241,7 @@ def _place(s, f, j, node, kind, reason):  # type: ignore[no-untyped-def]
     """Start a job on a server where it fits; false where it does not."""
     units = units_of(s, j)
     if f.tasks[j].big == 1:
-        shape = f.tasks[j].shape
+        shape = f.tasks[j].kind
         if f.bad[shape] == f.p[0].freed:
             return False
         if not find_for(s, j, ANY):
@@ -302,7 +302,8 @@ def _visit_leaf(s, f, q, node):  # type: ignore[no-untyped-def]
     a = f.queues[q].line
     while a >= 0:
         following = f.apps[a].after
-        known = False
+        # what asks for nothing that counts cannot be seen in a demand
+        known = is_none(f.j_need, f.apps[a].head)
         for r in range(3):
             known = known or f.a_demand[a, r] != f.a_used[a, r]
         if known:

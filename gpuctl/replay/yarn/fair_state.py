@@ -149,7 +149,7 @@ TASK = np.dtype(
         ("before", "i8"),
         ("marked", "i8"),  # the attempt that is to be preempted, + 1
         ("big", "i8"),  # no server that it may use holds it
-        ("shape", "i8"),
+        ("kind", "i8"),  # of what it asks for: where one does not fit, none of its kind does
         ("number", "i8"),  # of its container among those of its application, from 1
         ("asked", "i8"),
     ],
