@@ -116,7 +116,9 @@ def from_site(params: dict[str, Any], given: frozenset[str], site: Mapping[str, 
             continue
         if key not in given:
             params[key] = value
-    names = sorted(n for n in site if n.startswith(PREFIX) and n[len(PREFIX) :] not in {*_TRUTHS, *_NUMBERS, *_ELSEWHERE})
+    names = sorted(
+        n for n in site if n.startswith(PREFIX) and n[len(PREFIX) :] not in {*_TRUTHS, *_NUMBERS, *_ELSEWHERE}
+    )
     return [f"not modelled: {', '.join(names)} of yarn-site.xml"] if unknown else []
 
 
@@ -253,7 +255,9 @@ def _left_out(allocations: Allocations, params: Mapping[str, Any]) -> list[str]:
         some = ", ".join(f"<{tag}> ({count})" for tag, count in sorted(allocations.left_out.items()))
         notes.append(f"not modelled: {some} of the allocation file")
     if params["conf"] and params["masters"] == "none" and any(q.masters is not None for q in allocations.queues):
-        notes.append("maxAMShare bounds nothing: no job is a master (masters=first makes the first of each application one)")
+        notes.append(
+            "maxAMShare bounds nothing: no job is a master (masters=first makes the first of each application one)"
+        )
     return notes
 
 
@@ -304,7 +308,9 @@ def _wanted(params: Mapping[str, Any], workload: Workload) -> tuple[Ints, Ints]:
     return first, workload.piece_server[rows].astype(np.int64)
 
 
-def _parameters(params: Mapping[str, Any], site: Mapping[str, Setting], cluster: Cluster, whole: Ints, parts: int) -> Any:
+def _parameters(
+    params: Mapping[str, Any], site: Mapping[str, Setting], cluster: Cluster, whole: Ints, parts: int
+) -> Any:
     p = records(1, PARAMS)
     p.beat, p.tick, p.master = params["heartbeat"], params["update"], params["master_beat"]
     p.due = np.inf

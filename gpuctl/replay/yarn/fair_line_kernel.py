@@ -7,7 +7,7 @@ import numpy as np
 from gpuctl.replay.engine_kernel import job_timer
 from gpuctl.replay.job_kernel import launch
 from gpuctl.replay.state import RUNNING
-from gpuctl.replay.yarn.fair_share_kernel import app_first
+from gpuctl.replay.yarn.fair_order_kernel import app_first
 from gpuctl.replay.yarn.fair_state import (
     ABSENT,
     HELD_BACK,

@@ -6,7 +6,9 @@ import numpy as np
 
 from gpuctl.replay.engine_kernel import job_timer
 from gpuctl.replay.yarn.fair_line_kernel import alive
-from gpuctl.replay.yarn.fair_share_kernel import below, share_of, take_hungry
+from gpuctl.replay.yarn.fair_order_kernel import below
+from gpuctl.replay.yarn.fair_share_kernel import share_of
+from gpuctl.replay.yarn.fair_starved_kernel import take_hungry
 from gpuctl.replay.yarn.fair_state import MEM
 from gpuctl.trace.jit import inner
 
@@ -104,10 +106,10 @@ def _stock(s, f, number):  # type: ignore[no-untyped-def]
 
 @inner
 def _holds(f, j):  # type: ignore[no-untyped-def]
+    enough = True
     for r in range(3):
-        if f.j_need[j, r] > f.a_picked[6, r] and f.j_need[j, r] > 0:
-            return False
-    return True
+        enough = enough and (f.j_need[j, r] == 0 or f.j_need[j, r] <= f.a_picked[6, r])
+    return enough
 
 
 @inner

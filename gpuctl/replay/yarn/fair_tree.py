@@ -105,9 +105,7 @@ def _find(
     if there is not None or name == ROOT:
         # a parent takes no applications in Hadoop
         return _make(declared, made, f"{name}.default")
-    leaf_above = any(
-        above in declared and not declared[above].parent and above != ROOT for above in _above(name)
-    )
+    leaf_above = any(above in declared and not declared[above].parent and above != ROOT for above in _above(name))
     if name != DEFAULT and (not undeclared or leaf_above):
         name = DEFAULT
     return _make(declared, made, name)
