@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, ClassVar
 
-from gpuctl.core.errors import UsageError
 from gpuctl.replay.parties import WEIGHTED, WEIGHTS
 from gpuctl.replay.policy import Parameter, Policy
 
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class YarnFair(Policy):
-    """At each server's heartbeat one container goes to the queue, and in it the application, that is furthest below its share."""
+    """At each server's heartbeat the queue, and in it the application, furthest below its share gets a container."""
 
     name = "yarn-fair"
     title = "Hadoop YARN's FairScheduler: at each server's heartbeat the queue furthest below its fair share is next"
@@ -35,7 +33,7 @@ class YarnFair(Policy):
         Parameter(
             "policy",
             "",
-            "schedulingPolicy of all queues: drf, fair (goes by memory alone where memory counts, else by GPUs) or fifo "
+            "schedulingPolicy of all queues: drf, fair (by memory alone where memory counts, else by GPUs) or fifo "
             "(within queues). Without: as in the file; without a file drf where several resources count, else fair",
             ("", "drf", "fair", "fifo"),
         ),
@@ -92,6 +90,4 @@ class YarnFair(Policy):
         """
         from gpuctl.replay.yarn.fair import fair_program
 
-        if self.params["min_timeout"] >= 0 and math.isinf(self.params["min_timeout"]):
-            raise UsageError("yarn-fair: min_timeout: expected seconds, or -1")
-        return fair_program(self.params, self.given, workload, cluster, settings, state)
+        return fair_program(self, workload, cluster, settings, state)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.core.errors import UsageError
-from gpuctl.replay.parties import shapes, weights_of
+from gpuctl.replay.parties import shapes
 from gpuctl.replay.state import ABORT, UNBOUND, records
 from gpuctl.replay.yarn import fair_kernel
-from gpuctl.replay.yarn.fair_file import PREFIX, Allocations, read_conf
+from gpuctl.replay.yarn.fair_conf import INCREMENTS, MULTIPLE, Case, from_site, left_out, placed
+from gpuctl.replay.yarn.fair_file import read_conf
 from gpuctl.replay.yarn.fair_state import (
     APP,
     CPU,
@@ -26,7 +26,7 @@ from gpuctl.replay.yarn.fair_state import (
     UNBOUNDED,
     Fair,
 )
-from gpuctl.replay.yarn.fair_tree import flat, place, tree
+from gpuctl.replay.yarn.fair_tree import tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,34 +34,12 @@ if TYPE_CHECKING:
 
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Ints, Workload
+    from gpuctl.replay.policy import Policy
     from gpuctl.replay.state import State
     from gpuctl.replay.yarn.fair_tree import Placed, Tree
-    from gpuctl.replay.yarn.site import Setting
 
 GRID = float(1 << 20)
 """Heartbeats are put on multiples of 1 / GRID seconds, so that sums of times are exact."""
-
-_TRUTHS = {
-    "preemption": "preemption",
-    "assignmultiple": "multiple",
-    "dynamic.max.assign": "dynamic",
-    "sizebasedweight": "sized",
-    "am.preemption": "master_preemption",
-}
-_NUMBERS = {
-    "preemption.cluster-utilization-threshold": ("utilization", 1.0),
-    "waitTimeBeforeKill": ("wait", 1e-3),
-    "waitTimeBeforeNextStarvationCheck": ("check", 1e-3),
-    "max.assign": ("most", 1.0),
-    "update-interval-ms": ("update", 1e-3),
-    "reservable-nodes": ("reservable", 1.0),
-    "locality.threshold.node": ("node_locality", 1.0),
-    "locality.threshold.rack": ("rack_locality", 1.0),
-}
-_BEAT = "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"
-_INCREMENTS = ("yarn.scheduler.increment-allocation-mb", "yarn.scheduler.increment-allocation-vcores")
-_MULTIPLE = "yarn.scheduler.reservation-threshold.increment-multiple"
-_ELSEWHERE = {"allocation.file", "allow-undeclared-pools", "user-as-default-queue"}
 
 
 class FairProgram:
@@ -90,51 +68,11 @@ class FairProgram:
         return FairProgram(self.own.copy(), self.queues, self.notes)
 
 
-def from_site(params: dict[str, Any], given: frozenset[str], site: Mapping[str, Setting]) -> list[str]:
-    """Take parameters from yarn-site.xml, but for those that were given; returns notes on what is not modelled.
-
-    Raises:
-        InputError: a value is none of its kind.
-    """
-    unknown = 0
-    for name, setting in site.items():
-        if name == _BEAT and "heartbeat" not in given:
-            params["heartbeat"] = setting.number(least=1) / 1000.0
-        if not name.startswith(PREFIX):
-            continue
-        short = name[len(PREFIX) :]
-        if short in _TRUTHS:
-            value: float | bool = setting.truth()
-            key = _TRUTHS[short]
-        elif short in _NUMBERS:
-            key, factor = _NUMBERS[short]
-            value = setting.number() * factor
-            if key == "update" and value <= 0:
-                value = 0.5
-        else:
-            unknown += short not in _ELSEWHERE
-            continue
-        if key not in given:
-            params[key] = value
-    names = sorted(
-        n for n in site if n.startswith(PREFIX) and n[len(PREFIX) :] not in {*_TRUTHS, *_NUMBERS, *_ELSEWHERE}
-    )
-    return [f"not modelled: {', '.join(names)} of yarn-site.xml"] if unknown else []
-
-
-def fair_program(
-    params: dict[str, Any],
-    given: frozenset[str],
-    workload: Workload,
-    cluster: Cluster,
-    settings: Settings,
-    state: State,
-) -> FairProgram:
+def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> FairProgram:
     """Make the scheduler for a simulation.
 
     Args:
-        params: of the policy; those that the configuration says are written into it.
-        given: names of those that were given, which go before the configuration.
+        policy: with its parameters; those that the configuration says are written into them.
         workload: the jobs.
         cluster: the servers.
         settings: of the comparison.
@@ -144,23 +82,21 @@ def fair_program(
         UsageError: parameters or a configuration that make no sense.
         InputError: a configuration file is not what it should be.
     """
-    notes: list[str] = []
     whole, parts = _cluster(state)
-    site: dict[str, Setting] = {}
+    given: frozenset[str] = getattr(policy, "given", frozenset())
+    case = Case(policy.params, given, workload, cluster, state, whole, parts)
+    notes: list[str] = []
     allocations = None
-    if params["conf"]:
-        allocations, site = read_conf(params["conf"])
-        notes += from_site(params, given, site)
+    if case.params["conf"]:
+        allocations, case.site = read_conf(case.params["conf"])
+        notes += from_site(case.params, case.given, case.site)
     if settings.mode is None:
         # YARN kills: what is not in a checkpoint is lost
         state.g.mode = ABORT
-    if cluster.pool:
-        notes.append("a pool has no servers: at each heartbeat as many containers as fit are given")
-    placed = _placed(params, given, allocations, site, workload, cluster, whole)
-    found = tree(placed.allocations, whole, parts)
-    notes += placed.notes
-    notes += _left_out(placed.allocations, params)
-    own = _arrays(params, site, workload, cluster, state, found, placed, whole, parts)
+    places = placed(case, allocations)
+    found = tree(places.allocations, whole, parts)
+    own = _arrays(case, found, places)
+    notes += [*places.notes, *left_out(case, places.allocations)]
     if not _holds_min(own):
         notes.append("minResources of all queues together are more than the servers have")
     return FairProgram(own, found.names, tuple(notes))
@@ -180,96 +116,15 @@ def _cluster(state: State) -> tuple[Ints, int]:
     return whole, parts
 
 
-def _placed(
-    params: dict[str, Any],
-    given: frozenset[str],
-    allocations: Allocations | None,
-    site: Mapping[str, Setting],
-    workload: Workload,
-    cluster: Cluster,
-    whole: Ints,
-) -> Placed:
-    from dataclasses import replace
-
-    several = bool(whole[MEM] or whole[CPU])
-    own = params["policy"]
-    names = [*workload.queues, ""]
-    wanted = [names[q] for q in workload.queue]
-    users = [*workload.users, ""]
-    of_user = [users[u] for u in workload.user]
-    if allocations is None:
-        policy = own or ("drf" if several else "fair")
-        used = sorted({name for name in wanted if name})
-        weights = weights_of(params, workload, cluster, "yarn-fair")
-        numbers = {name: k for k, name in enumerate(workload.queues)}
-        quota = np.where(np.isfinite(cluster.quota), cluster.quota, 0.0)
-        least = [quota[numbers[n]] if params["min_shares"] == "quota" else 0.0 for n in used]
-        made = flat(
-            [n if n.startswith("root.") else f"root.{n}" for n in used],
-            np.array([weights[numbers[n]] for n in used]),
-            np.array(least),
-            policy,
-            params["max_apps"] or math.inf,
-        )
-        allocations = replace(
-            made,
-            fair_wait=_wait(params["fair_timeout"]),
-            min_wait=_wait(params["min_timeout"]),
-            threshold=params["threshold"],
-            masters=0.5,
-        )
-        placed = place(allocations, wanted, of_user, undeclared=True, by_user=False)
-        return replace(placed, notes=())
-    for name in ("weights", "weighted", "min_shares"):
-        if name in given:
-            raise UsageError(f"yarn-fair: {name} is for replays without an allocation file", hint="change the file")
-    if own:
-        queues = tuple(replace(q, policy=own if own != "fifo" or not q.parent else None) for q in allocations.queues)
-        allocations = replace(allocations, queues=queues, policy="fair" if own == "fifo" else own)
-    if "fair_timeout" in given:
-        allocations = replace(allocations, fair_wait=_wait(params["fair_timeout"]))
-    if "min_timeout" in given:
-        allocations = replace(allocations, min_wait=_wait(params["min_timeout"]))
-    if "threshold" in given:
-        allocations = replace(allocations, threshold=params["threshold"])
-    if "max_apps" in given:
-        allocations = replace(allocations, apps=params["max_apps"] or math.inf)
-    undeclared = site.get(PREFIX + "allow-undeclared-pools")
-    by_user = site.get(PREFIX + "user-as-default-queue")
-    return place(
-        allocations,
-        wanted,
-        of_user,
-        undeclared=undeclared is None or undeclared.truth(),
-        by_user=by_user is None or by_user.truth(),
-    )
-
-
-def _wait(seconds: float) -> float:
-    return math.inf if seconds < 0 else seconds
-
-
-def _left_out(allocations: Allocations, params: Mapping[str, Any]) -> list[str]:
-    notes = []
-    if allocations.left_out:
-        some = ", ".join(f"<{tag}> ({count})" for tag, count in sorted(allocations.left_out.items()))
-        notes.append(f"not modelled: {some} of the allocation file")
-    if params["conf"] and params["masters"] == "none" and any(q.masters is not None for q in allocations.queues):
-        notes.append(
-            "maxAMShare bounds nothing: no job is a master (masters=first makes the first of each application one)"
-        )
-    return notes
-
-
 def _holds_min(own: Fair) -> bool:
     top = np.flatnonzero(own.queues.parent == 0)
     return bool((own.q_min[top].sum(axis=0) <= own.cluster).all())
 
 
-def _applications(workload: Workload, placed: Placed, found: Tree) -> tuple[Any, Ints]:
+def _applications(workload: Workload, places: Placed, found: Tree) -> tuple[Any, Ints]:
     """Applications in the order of submission, and that of each job; jobs of one in two queues are two of them."""
     number = {name: k for k, name in enumerate(found.names)}
-    queue = np.array([number[name] for name in placed.of_job], np.int64)
+    queue = np.array([number[name] for name in places.of_job], np.int64)
     n = workload.size
     _, key = np.unique(workload.app * len(found.names) + queue, return_inverse=True)
     key = key.reshape(-1)
@@ -308,9 +163,8 @@ def _wanted(params: Mapping[str, Any], workload: Workload) -> tuple[Ints, Ints]:
     return first, workload.piece_server[rows].astype(np.int64)
 
 
-def _parameters(
-    params: Mapping[str, Any], site: Mapping[str, Setting], cluster: Cluster, whole: Ints, parts: int
-) -> Any:
+def _parameters(case: Case) -> Any:
+    params, whole = case.params, case.whole
     p = records(1, PARAMS)
     p.beat, p.tick, p.master = params["heartbeat"], params["update"], params["master_beat"]
     p.due = np.inf
@@ -318,7 +172,7 @@ def _parameters(
     p.preempts, p.utilization = params["preemption"], float(np.float32(params["utilization"]))
     p.wait, p.check = params["wait"], params["wait"] + params["check"]
     p.multiple, p.dynamic, p.most = params["multiple"], params["dynamic"], int(params["most"])
-    if cluster.pool:
+    if case.cluster.pool:
         p.multiple, p.dynamic, p.most = 1, 0, -1
     p.node_share, p.rack_share = float(np.float32(params["node_locality"])), float(np.float32(params["rack_locality"]))
     p.reservable = float(np.float32(params["reservable"]))
@@ -327,9 +181,9 @@ def _parameters(
     p.by = MEM if whole[MEM] > 0 else GPU if whole[GPU] > 0 else CPU
     p.masters = params["masters"] == "first"
     p.spare_masters = not params["master_preemption"]
-    step = [site[name].number(least=0) if name in site else default for name, default in zip(_INCREMENTS, (1024, 1))]
-    factor = site[_MULTIPLE].number(least=0) if _MULTIPLE in site else 2.0
-    p.least_mem, p.least_cpu = int(step[0] * factor), int(step[1] * factor) * parts
+    mem, cpu = (case.site[name].number(least=0) if name in case.site else d for name, d in INCREMENTS.items())
+    factor = case.site[MULTIPLE].number(least=0) if MULTIPLE in case.site else 2.0
+    p.least_mem, p.least_cpu = int(mem * factor), int(cpu * factor) * case.parts
     p.active = 1
     p.free_entry = 0
     p.held_back = p.held_last = -1
@@ -364,7 +218,7 @@ def _big(state: State, shape: Ints) -> Ints:
     for k, j in enumerate(at):
         most[k] = _most_units(state, int(j))
     units = state.jobs.gpus if not state.g[0].resources else state.asks.units
-    return (units > most[of.reshape(-1)]).astype(np.int64)
+    return np.asarray(units > most[of.reshape(-1)], np.int64)
 
 
 def _most_units(state: State, j: int) -> int:
@@ -381,20 +235,11 @@ def _most_units(state: State, j: int) -> int:
     return int(room[suits].max(initial=0))
 
 
-def _arrays(
-    params: Mapping[str, Any],
-    site: Mapping[str, Setting],
-    workload: Workload,
-    cluster: Cluster,
-    state: State,
-    found: Tree,
-    placed: Placed,
-    whole: Ints,
-    parts: int,
-) -> Fair:
-    apps, app = _applications(workload, placed, found)
-    n, servers, count = workload.size, len(cluster.servers), len(found.names)
-    p = _parameters(params, site, cluster, whole, parts)
+def _arrays(case: Case, found: Tree, places: Placed) -> Fair:
+    workload, state, whole = case.workload, case.state, case.whole
+    apps, app = _applications(workload, places, found)
+    n, servers, count = workload.size, len(case.cluster.servers), len(found.names)
+    p = _parameters(case)
     p.limited = bool((found.most < UNBOUNDED).any())
     tasks = records(n, TASK)
     tasks.app = app
@@ -409,11 +254,11 @@ def _arrays(
         apps.master = np.where(apps.left > 1, first, -1)
     users = len(workload.users) + 1
     most_of = np.full(users, UNBOUNDED)
-    limit = placed.allocations
+    limit = places.allocations
     for k, name in enumerate(workload.users):
         value = limit.of_users.get(name, limit.user_apps)
         most_of[k] = UNBOUNDED if math.isinf(value) else int(value)
-    want_first, wants = _wanted(params, workload)
+    want_first, wants = _wanted(case.params, workload)
     entries = records(2 * servers + n + 64, ENTRY)
     entries.next = np.arange(1, entries.size + 1)
     entries.next[-1] = -1
@@ -425,7 +270,7 @@ def _arrays(
     return Fair(
         p=p,
         cluster=whole,
-        unit=np.array([1000 // parts], np.int64),
+        unit=np.array([1000 // case.parts], np.int64),
         queues=found.queues,
         children=found.children,
         order=np.zeros(max(found.children.size, 1), np.int64),
@@ -446,10 +291,10 @@ def _arrays(
         a_low=amounts(apps.size),
         a_picked=amounts(10),
         tasks=tasks,
-        j_need=_needs(state, parts),
+        j_need=_needs(state, case.parts),
         want_first=want_first,
         wants=wants,
-        nodes=_nodes(params, servers),
+        nodes=_nodes(case.params, servers),
         n_taken=amounts(servers),
         entries=entries,
         e_left=amounts(entries.size),

@@ -210,7 +210,7 @@ def _beat_at(f, node, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _listens(s, f, node, idle):  # type: ignore[no-untyped-def]
-    """Whether a server's next heartbeat may do something; while nobody asks it may only drop what it kept for others."""
+    """Whether a server's next heartbeat may do something; while nobody asks it may only drop what it has kept."""
     place = f.nodes[node]
     return place.flag == 1 and s.servers[node].up == 1 and (not idle or place.job >= 0 or place.entry >= 0)
 

@@ -79,7 +79,7 @@ def place(allocations: Allocations, wanted: list[str], users: list[str], *, unde
         if key not in found:
             found[key] = _find(declared, made, key, undeclared=undeclared, by_user=by_user)
         of_job.append(found[key])
-        if found[key] not in declared or (want and found[key] != _full(want)):
+        if found[key] not in declared or (want and found[key] != full_name(want)):
             count[found[key]] = count.get(found[key], 0) + 1
     queues = (*allocations.queues, *made.values())
     notes = []
@@ -90,7 +90,8 @@ def place(allocations: Allocations, wanted: list[str], users: list[str], *, unde
     return Placed(dataclasses.replace(allocations, queues=queues), tuple(of_job), tuple(notes))
 
 
-def _full(name: str) -> str:
+def full_name(name: str) -> str:
+    """A queue's name from the root on."""
     return name if name == ROOT or name.startswith(ROOT + ".") else f"{ROOT}.{name}"
 
 
@@ -98,7 +99,7 @@ def _find(
     declared: dict[str, QueueConf], made: dict[str, QueueConf], key: tuple[str, str], *, undeclared: bool, by_user: bool
 ) -> str:
     want, user = key
-    name = _full(want) if want else f"{ROOT}.{user.replace('.', '_dot_')}" if user and by_user else DEFAULT
+    name = full_name(want) if want else f"{ROOT}.{user.replace('.', '_dot_')}" if user and by_user else DEFAULT
     there = declared.get(name, made.get(name))
     if there is not None and not there.parent and name != ROOT:
         return name

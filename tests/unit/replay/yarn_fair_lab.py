@@ -7,6 +7,7 @@ import gzip
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from gpuctl.replay.overhead import overhead
 from gpuctl.replay.policies import find
 from gpuctl.replay.rates import rates
 from gpuctl.replay.simulation import Simulation
+
+if TYPE_CHECKING:
+    from gpuctl.replay.yarn.fair import FairProgram
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "yarnsched"
 
@@ -157,7 +161,8 @@ def as_hash_tables(scenario: Scenario, done: Simulation) -> None:
     Servers: the order of the HashMap of node ids as the recordings show it. Containers: hash codes of the classes
     ContainerId, ApplicationAttemptId and ApplicationId, in a table of 16 buckets, backwards.
     """
-    own = done.program.own
+    program = cast("FairProgram", done.program)
+    own = program.own
     if len(scenario.cluster.servers) == 4:
         own.search[:] = [3, 1, 2, 0]
     numbers = 200
@@ -165,7 +170,7 @@ def as_hash_tables(scenario: Scenario, done: Simulation) -> None:
     for a in range(own.apps.size):
         for number in range(numbers):
             turn[a, number] = -_bucket(a + 1, number)
-    done.program.own = own.replace(turn=turn)
+    program.own = own.replace(turn=turn)
 
 
 def _bucket(application: int, container: int) -> int:
@@ -177,3 +182,23 @@ def _bucket(application: int, container: int) -> int:
     of_attempt = whole(347671 * whole(347671 * 5501 + of_app) + 1)
     found = whole(31 * container + of_attempt)
     return (found ^ (found >> 16)) & 15
+
+
+def fair_shares(scenario: Scenario, done: Simulation) -> list[tuple[int, str, tuple[int, ...]]]:
+    """Go to the end, and note each queue's fair share at each second that the recording has: ms, queue, share."""
+    program = cast("FairProgram", done.program)
+    found = []
+    for ms in sorted({int(row["ms"]) for row in scenario.shares}):
+        while done.advance(ms / 1000):
+            pass
+        for row in scenario.shares:
+            if int(row["ms"]) == ms:
+                share = program.own.q_fair[program.queues.index(row["queue"])]
+                found.append((ms, row["queue"], tuple(int(part) for part in share)))
+    return found
+
+
+def recorded_shares(scenario: Scenario) -> list[tuple[int, str, tuple[int, ...]]]:
+    """The same as recorded."""
+    parts = ("due_mb", "due_vcores", "due_gpus")
+    return [(int(r["ms"]), r["queue"], tuple(int(r[part]) for part in parts)) for r in scenario.shares]
