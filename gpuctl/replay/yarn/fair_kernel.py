@@ -29,6 +29,7 @@ from gpuctl.replay.yarn.fair_line_kernel import (
     ends,
     leave,
     relined,
+    this_tick,
     tick_after,
     touch,
     wake_all,
@@ -68,7 +69,7 @@ def _kill(s, f, j):  # type: ignore[no-untyped-def]
     if f.tasks[j].marked == s.jobs[j].row + 1 and s.jobs[j].state == RUNNING:
         preempt(s, j, s.g[0].mode, R_FAIR_STARVED)
         # the update of this very instant comes after it
-        ask_update(f, np.ceil(s.g[0].now / f.p[0].tick - 1e-9) * f.p[0].tick)
+        ask_update(f, this_tick(f, s.g[0].now))
 
 
 @inner
@@ -153,12 +154,17 @@ def _update(s, f):  # type: ignore[no-untyped-def]
         wake = update_starved(f, now)
         preempt_for_starved(s, f)
         p.due = min(p.due, max(wake, now + p.tick))
+    if p.awake == 1:
+        ask_update(f, tick_after(f, now))
     p.ticked = now
 
 
 @inner
 def _listen(s, f):  # type: ignore[no-untyped-def]
-    """Take in what has happened at this instant, in the order of Hadoop's threads: kills, update, ends, asks."""
+    """Take in what has happened at this instant.
+
+    In the order of the driver that recorded Hadoop: kills, submissions, update, ends, masters and what they ask for.
+    """
     now = s.g[0].now
     known = s.g[0].events
     machines = False
@@ -174,10 +180,12 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
         _ended(s, f, s.events[k].who)
     for k in range(known):
         kind, j = s.events[k].kind, s.events[k].who
-        if kind == E_QUEUED and f.apps[f.tasks[j].app].master == j and s.jobs[j].attempts == 0:
-            # a master is asked for by the scheduler itself, when the application is submitted
-            _queued(s, f, j)
-            ask_update(f, np.ceil(now / f.p[0].tick - 1e-9) * f.p[0].tick)
+        if kind == E_QUEUED and s.jobs[j].attempts == 0:
+            if appear(f, f.tasks[j].app):
+                ask_update(f, this_tick(f, now))
+            if f.apps[f.tasks[j].app].master == j:
+                # a master is asked for by the scheduler itself, when the application is submitted
+                _queued(s, f, j)
     if f.p[0].due <= now:
         _update(s, f)
     for k in range(known):
@@ -212,6 +220,8 @@ def _beat_at(f, node, now):  # type: ignore[no-untyped-def]
 def _listens(s, f, node, idle):  # type: ignore[no-untyped-def]
     """Whether a server's next heartbeat may do something; while nobody asks it may only drop what it has kept."""
     place = f.nodes[node]
+    if f.p[0].awake == 1:
+        return s.servers[node].up == 1
     return place.flag == 1 and s.servers[node].up == 1 and (not idle or place.job >= 0 or place.entry >= 0)
 
 
@@ -226,7 +236,7 @@ def _beats(s, f):  # type: ignore[no-untyped-def]
     """Go through the heartbeats of this instant, and say when the next one comes that may do something."""
     now = s.g[0].now
     t = np.inf
-    if _idle(f) and f.p[0].reserved == 0 and f.p[0].entries == 0:
+    if _idle(f) and f.p[0].reserved == 0 and f.p[0].entries == 0 and f.p[0].awake == 0:
         return t
     for node in range(f.nodes.size):
         if _listens(s, f, node, _idle(f)):

@@ -24,6 +24,12 @@ def tick_after(f, now):  # type: ignore[no-untyped-def]
 
 
 @inner
+def this_tick(f, now):  # type: ignore[no-untyped-def]
+    """The first update at an instant or after it."""
+    return np.ceil(now / f.p[0].tick - 1e-9) * f.p[0].tick
+
+
+@inner
 def ask_update(f, t):  # type: ignore[no-untyped-def]
     """See that there is an update at `t` at the latest."""
     f.p[0].due = min(f.p[0].due, t)
@@ -317,13 +323,13 @@ def _run(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def appear(f, a):  # type: ignore[no-untyped-def]
-    """An application is submitted: it runs, or is held back by a limit on running applications."""
+    """An application is submitted: it runs, or is held back by a limit on them. Returns whether it was not there yet."""
     app, p = f.apps[a], f.p[0]
     if app.state != ABSENT:
-        return
+        return False
     if _may_run(f, a):
         _run(f, a)
-        return
+        return True
     app.state = HELD_BACK
     app.older, app.newer = p.held_last, -1
     if p.held_last < 0:
@@ -331,6 +337,7 @@ def appear(f, a):  # type: ignore[no-untyped-def]
     else:
         f.apps[p.held_last].newer = a
     p.held_last = a
+    return True
 
 
 @inner

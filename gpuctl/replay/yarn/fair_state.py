@@ -75,6 +75,7 @@ PARAMS = np.dtype(
         ("asking", "i8"),  # whether an application asked since then
         ("held_back", "i8"),  # first application that is not runnable; -1
         ("held_last", "i8"),
+        ("awake", "i8"),  # every heartbeat and update is gone through, whether it may do something or not: for checks
         ("missing", "i8"),  # some application waits for a better place
         ("active", "i8"),  # the set of active queues, or the cluster, is another than at the last update
     ],

@@ -1,0 +1,100 @@
+"""The fair scheduler on random cases: invariants, heartbeats left out against all of them, shares against a slow search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuctl.replay.conformance import random_case, violations
+from gpuctl.replay.policies import find
+from gpuctl.replay.simulation import Simulation
+
+if TYPE_CHECKING:
+    from gpuctl.replay.build import Settings
+    from gpuctl.replay.model import Cluster, Workload
+    from gpuctl.replay.yarn.fair import FairProgram
+
+WAYS: tuple[dict[str, str], ...] = (
+    {},
+    {"policy": "drf", "multiple": "true"},
+    {"policy": "fifo", "sized": "true", "max_apps": "2"},
+    {"heartbeat": "0.75", "update": "0.25", "multiple": "true", "dynamic": "false", "most": "2"},
+    {"reservable": "0", "weighted": "true", "min_shares": "quota"},
+)
+PREEMPTING: tuple[dict[str, str], ...] = (
+    {"fair_timeout": "2", "min_timeout": "1", "wait": "1", "check": "1", "utilization": "0", "min_shares": "quota"},
+    {"fair_timeout": "1", "threshold": "1", "wait": "0", "check": "0", "utilization": "0.3", "policy": "drf"},
+    {"fair_timeout": "0", "wait": "3", "check": "2", "utilization": "0.5", "masters": "first"},
+)
+
+
+def case(seed: int, *, resources: bool) -> tuple[Workload, Cluster, Settings]:
+    """A random case in which some jobs belong to one application."""
+    workload, cluster, shared = random_case(seed, resources=resources)
+    draw = np.random.Generator(np.random.PCG64(seed + 1))
+    app = np.sort(draw.integers(0, workload.size, workload.size))
+    return replace(workload, app=app), cluster, shared
+
+
+def replayed(
+    workload: Workload, cluster: Cluster, shared: Settings, params: dict[str, str], *, awake: bool = False
+) -> Simulation:
+    done = Simulation(workload, cluster, find("yarn-fair")(params), shared)
+    cast("FairProgram", done.program).own.p.awake = awake
+    done.run()
+    return done
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), way=st.sampled_from(WAYS), resources=st.booleans())
+def test_no_invariant_is_broken_and_nothing_is_left_on_the_books(
+    seed: int, way: dict[str, str], resources: bool
+) -> None:
+    workload, cluster, shared = case(seed, resources=resources)
+    done = replayed(workload, cluster, shared, way)
+    assert violations(done.outcome(), workload, cluster, shared) == []
+    own = cast("FairProgram", done.program).own
+    for held in (own.a_used, own.a_asks, own.q_used, own.q_asks, own.a_marked, own.n_taken):
+        assert not held.any()
+    assert not own.queues.waiting.any()
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), way=st.sampled_from(PREEMPTING), resources=st.booleans())
+def test_preemption_returns_all_that_it_takes(seed: int, way: dict[str, str], resources: bool) -> None:
+    workload, cluster, shared = case(seed, resources=resources)
+    # a master may be larger than what its queue may spend on masters, and then waits for ever
+    way = {**way, "masters": "none"} if way.get("masters") else way
+    done = replayed(workload, cluster, shared, {**way, "preemption": "true"})
+    assert violations(done.outcome(), workload, cluster, shared) == []
+    own = cast("FairProgram", done.program).own
+    for held in (own.a_used, own.a_asks, own.q_used, own.q_asks, own.a_marked):
+        assert not held.any()
+    assert int(own.e_left.sum()) == int(own.n_taken.sum())
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), way=st.sampled_from(WAYS + PREEMPTING), resources=st.booleans())
+def test_heartbeats_that_are_left_out_would_have_done_nothing(seed: int, way: dict[str, str], resources: bool) -> None:
+    workload, cluster, shared = case(seed, resources=resources)
+    params = {**way, "preemption": str(way in PREEMPTING).lower(), "masters": "none"}
+    one = replayed(workload, cluster, shared, params)
+    all_of_them = replayed(workload, cluster, shared, params, awake=True)
+    assert one.outcome().decisions.write_ndjson() == all_of_them.outcome().decisions.write_ndjson()
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1), at=st.floats(0, 60))
+def test_a_fork_goes_on_as_the_original(seed: int, at: float) -> None:
+    workload, cluster, shared = case(seed, resources=False)
+    done = Simulation(workload, cluster, find("yarn-fair")(PREEMPTING[0] | {"preemption": "true"}), shared)
+    while done.advance(at):
+        pass
+    twin = done.fork()
+    done.run()
+    twin.run()
+    assert done.outcome().decisions.write_ndjson() == twin.outcome().decisions.write_ndjson()
