@@ -59,7 +59,8 @@ def _ended(s, f, j):  # type: ignore[no-untyped-def]
         f.nodes[s.pieces[k].server].flag = 1
     f.p[0].freed += 1
     if f.p[0].limited == 1 or f.apps[f.tasks[j].app].asks > 0:
-        # its queue may have come below its maximum, or its application below its share
+        # its queue may have come below its maximum, or its application below its share, and it counts as asking
+        f.p[0].unknown = 0
         wake_all(f)
 
 
@@ -134,6 +135,7 @@ def _machines(s, f):  # type: ignore[no-untyped-def]
     f.p[0].active = 1
     f.p[0].freed += 1
     wake_all(f)
+    ask_update(f, this_tick(f, s.g[0].now))
 
 
 @inner
@@ -142,14 +144,18 @@ def _update(s, f):  # type: ignore[no-untyped-def]
     p, now = f.p[0], s.g[0].now
     p.due = np.inf
     p.updates += 1
-    if p.active == 1 or p.asking == 1:
+    if p.active == 1 or p.asking == 1 or (p.sized == 1 and p.fresh > 0):
         # who is new, or is due more, may take or reserve something anywhere
         wake_all(f)
         p.asking = 0
     if p.active == 1:
         p.active = 0
         update_shares(f)
+    count = p.fresh
     update_demands(f)
+    if p.sized == 1:
+        for k in range(count):
+            relined(f, f.touched[k])
     if p.preempts == 1:
         wake = update_starved(f, now)
         preempt_for_starved(s, f)

@@ -7,7 +7,7 @@ import numpy as np
 from gpuctl.replay.engine_kernel import job_timer
 from gpuctl.replay.job_kernel import launch
 from gpuctl.replay.state import RUNNING
-from gpuctl.replay.yarn.fair_order_kernel import app_first
+from gpuctl.replay.yarn.fair_order_kernel import app_first, is_none
 from gpuctl.replay.yarn.fair_state import (
     ABSENT,
     HELD_BACK,
@@ -145,6 +145,19 @@ def count_use(f, j, sign):  # type: ignore[no-untyped-def]
 
 
 @inner
+def is_known(f, a):  # type: ignore[no-untyped-def]
+    """Whether an application counts as asking for something: its demand of the last update is not what it holds.
+
+    What has ended since then makes up for what was asked for since then, as in Hadoop. What asks for nothing that counts
+    cannot be seen in a demand.
+    """
+    known = f.apps[a].head >= 0 and is_none(f.j_need, f.apps[a].head)
+    for r in range(3):
+        known = known or f.a_demand[a, r] != f.a_used[a, r]
+    return known
+
+
+@inner
 def ask(f, j):  # type: ignore[no-untyped-def]
     """Ask for a job's container, behind those of its application that come before it in the workload."""
     task = f.tasks[j]
@@ -163,9 +176,11 @@ def ask(f, j):  # type: ignore[no-untyped-def]
     else:
         f.tasks[task.next].before = j
     task.asked = 1
-    if app.state == RUNNABLE:
+    if app.state == RUNNABLE and not is_known(f, task.app):
         f.p[0].unknown += 1
     _count_ask(f, j, 1)
+    if is_known(f, task.app):
+        wake_all(f)
     touch(f, task.app)
     relined(f, task.app)
 
@@ -261,6 +276,9 @@ def give(s, f, j, node, reason):  # type: ignore[no-untyped-def]
         _fulfil(f, a, node, j)
     relined(f, a)
     wake_reserved(f)
+    if app.head >= 0 and f.tasks[app.head].kind != f.tasks[j].kind:
+        # what it asks for first may fit where the one before did not
+        wake_all(f)
     if app.master == j and app.opens == np.inf:
         for r in range(3):
             f.q_masters[app.queue, r] += f.j_need[j, r]

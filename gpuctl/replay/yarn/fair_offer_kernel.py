@@ -7,7 +7,7 @@ import numpy as np
 from gpuctl.replay.job_kernel import note
 from gpuctl.replay.resource_kernel import choose_for, find_for, room_for, room_in, units_of
 from gpuctl.replay.state import ANY, D_RESERVE
-from gpuctl.replay.yarn.fair_line_kernel import drop_entry, give, wake_all
+from gpuctl.replay.yarn.fair_line_kernel import drop_entry, give, is_known, wake_all
 from gpuctl.replay.yarn.fair_order_kernel import below, fits_in, is_none, queue_first
 from gpuctl.replay.yarn.fair_share_kernel import share_of
 from gpuctl.replay.yarn.fair_state import (
@@ -263,11 +263,7 @@ def _visit_leaf(s, f, q, node):  # type: ignore[no-untyped-def]
     a = f.queues[q].line
     while a >= 0:
         following = f.apps[a].after
-        # what asks for nothing that counts cannot be seen in a demand
-        known = is_none(f.j_need, f.apps[a].head)
-        for r in range(3):
-            known = known or f.a_demand[a, r] != f.a_used[a, r]
-        if known:
+        if is_known(f, a):
             found, j = _offer(s, f, a, node, R_GIVEN)
             if found != NOTHING:
                 return found, j

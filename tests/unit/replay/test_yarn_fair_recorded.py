@@ -49,9 +49,7 @@ def test_fair_shares_of_every_second_are_the_recorded_ones(name: str) -> None:
     found, expected = fair_shares(scenario, done), recorded_shares(scenario)
     # a replay is over with its last job; in the recording masters unregister after that
     assert len(found) == len(expected) > 50
-    assert [row for row in found if row[0] / 1000 <= done.now] == [
-        row for row in expected if row[0] / 1000 <= done.now
-    ]
+    assert [row for row in found if row[0] / 1000 <= done.now] == [row for row in expected if row[0] / 1000 <= done.now]
 
 
 @pytest.mark.parametrize("name", EQUAL)
