@@ -1,4 +1,4 @@
-"""The fair scheduler on random cases: invariants, heartbeats left out against all of them, shares against a slow search."""
+"""The fair scheduler on random cases: invariants, and heartbeats that are left out against all of them."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def _master_acts(s, f, j):  # type: ignore[no-untyped-def]
     a = f.tasks[j].app
     app = f.apps[a]
     if app.left == 0 and app.state != OVER:
-        if leave(f, a):
+        if leave(f, a) or app.master >= 0:
             wake_all(f)
         ask_update(f, tick_after(f, s.g[0].now))
     elif app.master == j and app.opens <= s.g[0].now:
@@ -266,8 +266,10 @@ def run(s, f, until, steps):  # type: ignore[no-untyped-def]
             return status
         g = s.g[0]
         _listen(s, f)
-        t = min(_beats(s, f), f.p[0].due)
-        if t < np.inf and g.left > 0:
-            named_timer(s, 0, t)
+        if g.heap == 0 or s.heap_t[0] > g.now:
+            # what this very instant still has in store (a kill without a wait) comes before heartbeats
+            t = min(_beats(s, f), f.p[0].due)
+            if t < np.inf and g.left > 0:
+                named_timer(s, 0, t)
         g.asked = 0
     return STEPPED

@@ -17,6 +17,10 @@ from gpuctl.replay.yarn.fair_state import (
 from gpuctl.trace.jit import inner
 
 
+MOMENT = 1.0 / (1 << 20)
+"""Seconds; less than what is between the heartbeats of two servers."""
+
+
 @inner
 def tick_after(f, now):  # type: ignore[no-untyped-def]
     """The first update after an instant."""
@@ -148,8 +152,8 @@ def count_use(f, j, sign):  # type: ignore[no-untyped-def]
 def is_known(f, a):  # type: ignore[no-untyped-def]
     """Whether an application counts as asking for something: its demand of the last update is not what it holds.
 
-    What has ended since then makes up for what was asked for since then, as in Hadoop. What asks for nothing that counts
-    cannot be seen in a demand.
+    What has ended since then makes up for what was asked for since then, as in Hadoop. What asks for nothing that
+    counts cannot be seen in a demand.
     """
     known = f.apps[a].head >= 0 and is_none(f.j_need, f.apps[a].head)
     for r in range(3):
@@ -341,7 +345,7 @@ def _run(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def appear(f, a):  # type: ignore[no-untyped-def]
-    """An application is submitted: it runs, or is held back by a limit on them. Returns whether it was not there yet."""
+    """An application is submitted: it runs, or is held back by a limit. Returns whether it was not there before."""
     app, p = f.apps[a], f.p[0]
     if app.state != ABSENT:
         return False
@@ -379,6 +383,9 @@ def leave(f, a):  # type: ignore[no-untyped-def]
     else:
         f.apps[app.newer].older = app.older
     _count_runnable(f, a, -1)
+    if queue.line >= 0 and p.reservable > 0:
+        # the others of its queue are due more from the next update on, and may reserve something then
+        p.asking = 1
     if app.master >= 0 and app.opens < np.inf:
         for r in range(3):
             f.q_masters[app.queue, r] -= f.j_need[app.master, r]
@@ -418,5 +425,7 @@ def ends(s, f, j):  # type: ignore[no-untyped-def]
     app.left -= 1
     if app.left == 0:
         now = s.g[0].now
-        at_once = app.master >= 0 or f.p[0].master <= 0
-        job_timer(s, j, now if at_once else _master_beat(f, app.start, now))
+        if app.master >= 0:
+            job_timer(s, j, now + MOMENT)
+        else:
+            job_timer(s, j, _master_beat(f, app.start, now) if f.p[0].master > 0 else now)

@@ -90,8 +90,8 @@ def test_servers_are_reserved_when_and_for_whom_they_were(name: str) -> None:
 
 
 def test_without_the_order_of_hash_tables_as_many_are_killed_at_the_same_times() -> None:
-    # which containers of one application go, and on which servers, is up to hash tables in Hadoop; ours goes through the
-    # servers in their order and takes the newest first, which changes who runs where afterwards and nothing else
+    # which containers of one application go, and on which servers, is up to hash tables in Hadoop; ours goes through
+    # the servers in their order and takes the newest first, which changes who runs where afterwards
     scenario = read("fs-preempt-plain")
     done = simulation(scenario)
     done.run()
@@ -99,8 +99,8 @@ def test_without_the_order_of_hash_tables_as_many_are_killed_at_the_same_times()
 
 
 def test_where_hadoop_preempts_for_nothing_ours_takes_what_is_lacking() -> None:
-    # Resources.subtractFromNonNegative of 3.5.0 lets resources other than memory and vcores go below 0, and what is below
-    # 0 counts as lacking: a2, due 8 containers more (half of its 16), has 16 of a1 killed. It is not rebuilt.
+    # Resources.subtractFromNonNegative of 3.5.0 lets resources other than memory and vcores go below 0, and what is
+    # below 0 counts as lacking: a2, due 8 containers (half of its 16), has 16 of a1 killed. It is not rebuilt.
     scenario = read("fs-preempt-fair")
     done = simulation(scenario)
     as_hash_tables(scenario, done)
