@@ -29,8 +29,9 @@ def test_no_server_gives_more_than_it_has_of_anything(name: str, seed: int) -> N
     assert violations(outcome, workload, cluster, shared) == []
 
 
-# mesos is right to differ: CPUs that are left on a server without free GPUs are offered and refused there
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "mesos"])
+# mesos is right to differ: CPUs that are left on a server without free GPUs are offered and refused there. yarn-fair
+# is, too: shares are whole units, so that one of CPUs may be the larger one; its own test goes by GPUs
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in {"mesos", "yarn-fair"}])
 @pytest.mark.parametrize("placement", [None, "any", "consolidate", "spread"])
 @settings(max_examples=40)
 @given(seed=SEEDS)

@@ -98,3 +98,18 @@ def test_a_fork_goes_on_as_the_original(seed: int, at: float) -> None:
     done.run()
     twin.run()
     assert done.outcome().decisions.write_ndjson() == twin.outcome().decisions.write_ndjson()
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), placement=st.sampled_from([None, "any", "consolidate"]))
+def test_with_plenty_of_cpus_only_gpus_decide(seed: int, placement: str | None) -> None:
+    workload, cluster, shared = case(seed, resources=False)
+    shared = replace(shared, placement=placement)
+    alone = replayed(workload, cluster, shared, {"policy": "fair"}).outcome()
+    # memory is known of no server, so that fair does not go by it
+    plenty = replace(cluster, cpus=np.full(cluster.gpus.size, 1e6), mem_mb=np.full(cluster.gpus.size, np.nan))
+    asking = replace(workload, cpus=0.5 * workload.gpus.astype(float), mem_mb=1e5 * workload.gpus.astype(float))
+    counted = replace(shared, resources=("gpu", "cpu", "mem"))
+    beside = replayed(asking, plenty, counted, {"policy": "fair"}).outcome()
+    assert beside.decisions.equals(alone.decisions)
+    assert beside.pieces.select("row", "server", "gpus").equals(alone.pieces)

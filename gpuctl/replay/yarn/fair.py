@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.listprogram import PLACEMENTS
 from gpuctl.replay.parties import shapes
 from gpuctl.replay.state import ABORT, UNBOUND, records
 from gpuctl.replay.yarn import fair_kernel
@@ -82,6 +84,10 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
         UsageError: parameters or a configuration that make no sense.
         InputError: a configuration file is not what it should be.
     """
+    if settings.placement == "spread":
+        raise UsageError(
+            "yarn-fair: a container is on one server: gangs cannot be spread", hint="leave --placement out"
+        )
     whole, parts = _cluster(state)
     given: frozenset[str] = getattr(policy, "given", frozenset())
     case = Case(policy.params, given, workload, cluster, state, whole, parts)
@@ -96,6 +102,7 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
     places = placed(case, allocations)
     found = tree(places.allocations, whole, parts)
     own = _arrays(case, found, places)
+    own.p.how = PLACEMENTS[settings.placement or "any"]
     notes += [*places.notes, *left_out(case, places.allocations)]
     if not _holds_min(own):
         notes.append("minResources of all queues together are more than the servers have")

@@ -191,6 +191,11 @@ def left_out(case: Case, allocations: Allocations) -> list[str]:
     without = sum(queue.most is not None and not queue.most.parts[2] for queue in allocations.queues)
     if without and case.whole[2]:
         notes.append(f"maxResources of {without} queues allow no GPUs (in a form that names none of them, perhaps)")
+    if case.params["conf"] and not case.whole[:2].any():
+        notes.append(
+            "memory and CPUs do not count: what the allocation file says of them bounds nothing, and fair goes by GPUs "
+            "(--resources gpu,cpu,mem counts them)"
+        )
     if case.cluster.pool:
         notes.append("a pool has no servers: at each heartbeat as many containers as fit are given")
     return notes

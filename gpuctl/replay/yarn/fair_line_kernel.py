@@ -16,7 +16,6 @@ from gpuctl.replay.yarn.fair_state import (
 )
 from gpuctl.trace.jit import inner
 
-
 MOMENT = 1.0 / (1 << 20)
 """Seconds; less than what is between the heartbeats of two servers."""
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuctl.replay.job_kernel import note
 from gpuctl.replay.resource_kernel import choose_for, find_for, room_for, room_in, units_of
-from gpuctl.replay.state import ANY, D_RESERVE
+from gpuctl.replay.state import D_RESERVE
 from gpuctl.replay.yarn.fair_line_kernel import drop_entry, give, is_known, wake_all
 from gpuctl.replay.yarn.fair_order_kernel import below, fits_in, is_none, queue_first
 from gpuctl.replay.yarn.fair_share_kernel import share_of
@@ -205,7 +205,7 @@ def _place(s, f, j, node, kind, reason):  # type: ignore[no-untyped-def]
         shape = f.tasks[j].kind
         if f.bad[shape] == f.p[0].freed:
             return False
-        if not find_for(s, j, ANY):
+        if not find_for(s, j, f.p[0].how):
             f.bad[shape] = f.p[0].freed
             return False
     else:

@@ -55,6 +55,7 @@ PARAMS = np.dtype(
         ("most", "i8"),  # of them, at most so many; 0 or less: any number
         ("node_share", "f8"),  # missed opportunities, as a share of the servers, after which a level relaxes
         ("rack_share", "f8"),
+        ("how", "i8"),  # where gangs go that no server holds
         ("reservable", "f8"),  # share of the servers that an application may reserve
         ("sized", "i8"),  # weigh applications by what they ask for
         ("single", "i8"),  # ratios are of single precision, as Hadoop's with three resource types
