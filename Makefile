@@ -13,8 +13,12 @@ CONSTRAINTS := .ci/constraints.txt
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip \
 	--disable-pip-version-check --quiet --no-input
 
+# One worker takes a whole file: what its tests share (a browser, a Slurm) is made once. Marks of groups have no effect
+# in pytest-xdist 3.8 with pytest 9.2. In the order of the folders the long files come first.
+SPREAD := --dist loadfile --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format typecheck imports unit labs chromium slurm tree docs pictures bench constraints clean
+.PHONY: help demo test check lint format typecheck imports unit labs chromium slurm kernels tree docs pictures bench constraints clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -30,12 +34,12 @@ test: check unit ## everything that CI runs: lint, types, import contracts, test
 
 check: lint typecheck imports ## the checks that run no tests
 
-unit: $(VENV)/.installed-dev chromium slurm ## the tests alone; PYTEST="-k name -x" passes options on
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST)
+unit: $(VENV)/.installed-dev chromium slurm kernels ## the tests alone; PYTEST="-k name -x" passes options on
+	@$(BIN)/python -m pytest -n $(WORKERS) $(SPREAD) $(PYTEST)
 
 labs: export GPUCTL_LABS = 1
-labs: $(VENV)/.installed-dev slurm ## the tests that run a real Slurm and a real YARN; fetches Debian's Slurm and Maven's Hadoop
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m lab $(PYTEST)
+labs: $(VENV)/.installed-dev slurm kernels ## the tests that run a real Slurm and a real YARN; fetches Debian's Slurm and Maven's Hadoop
+	@$(BIN)/python -m pytest -m lab $(PYTEST)
 
 lint: $(VENV)/.installed-dev ## ruff: rules and format
 	@$(BIN)/ruff check --quiet $(ROOMS) $(SCRIPTS)
@@ -63,6 +67,9 @@ chromium:
 
 slurm:
 	@sh tools/slurm_packages.sh
+
+kernels: $(VENV)/.installed-dev
+	@$(BIN)/python tools/compile_kernels.py
 
 docs: $(VENV)/.installed-dev ## write the help pages of docs/cli.md and the tables of docs/analyses.md anew
 	@$(BIN)/python tools/help_pages.py

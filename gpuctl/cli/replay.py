@@ -121,7 +121,8 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Servers to replay on: 64x8 (servers x GPUs), pool:512, or a TOML file; else the trace's own.",
+            help="Servers to replay on: 64x8 (servers x GPUs), pool:512, or a TOML file; else the trace's own, or "
+            "the nodes of --slurm-conf.",
         ),
     ] = None,
     add_servers: Annotated[
@@ -273,7 +274,8 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     counts = parse_resources(resources)
     source = read(
         Wishes(paths or [], db, trace_cluster, timezone, columns, cluster, add_servers, quotas, racks, window,
-               scale_load, work.value if work else None, locality, run_times, limits_from, counts, per_gpu),
+               scale_load, work.value if work else None, locality, run_times, limits_from, counts, per_gpu,
+               tuple(slurm_conf or ())),
         given,
     )  # fmt: skip
     for note in (*source.workload.notes, *source.cluster.notes):
