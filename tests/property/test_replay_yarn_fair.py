@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.replay.conformance import random_case, violations
@@ -20,15 +20,41 @@ if TYPE_CHECKING:
 
 WAYS: tuple[dict[str, str], ...] = (
     {},
-    {"policy": "drf", "multiple": "true"},
-    {"policy": "fifo", "sized": "true", "max_apps": "2"},
-    {"heartbeat": "0.75", "update": "0.25", "multiple": "true", "dynamic": "false", "most": "2"},
-    {"reservable": "0", "weighted": "true", "min_shares": "quota"},
+    {"scheduling_policy": "drf", "assign_multiple": "true"},
+    {"scheduling_policy": "fifo", "size_based_weight": "true", "max_running_apps": "2"},
+    {
+        "heartbeat": "0.75",
+        "update_interval": "0.25",
+        "assign_multiple": "true",
+        "dynamic_max_assign": "false",
+        "max_assign": "2",
+    },
+    {"reservable_nodes": "0", "weighted": "true", "min_shares": "quota"},
 )
 PREEMPTING: tuple[dict[str, str], ...] = (
-    {"fair_timeout": "2", "min_timeout": "1", "wait": "1", "check": "1", "utilization": "0", "min_shares": "quota"},
-    {"fair_timeout": "1", "threshold": "1", "wait": "0", "check": "0", "utilization": "0.3", "policy": "drf"},
-    {"fair_timeout": "0", "wait": "3", "check": "2", "utilization": "0.5", "masters": "first"},
+    {
+        "fair_share_preemption_timeout": "2",
+        "min_share_preemption_timeout": "1",
+        "wait_before_kill": "1",
+        "wait_before_next_starvation_check": "1",
+        "cluster_utilization_threshold": "0",
+        "min_shares": "quota",
+    },
+    {
+        "fair_share_preemption_timeout": "1",
+        "fair_share_preemption_threshold": "1",
+        "wait_before_kill": "0",
+        "wait_before_next_starvation_check": "0",
+        "cluster_utilization_threshold": "0.3",
+        "scheduling_policy": "drf",
+    },
+    {
+        "fair_share_preemption_timeout": "0",
+        "wait_before_kill": "3",
+        "wait_before_next_starvation_check": "2",
+        "cluster_utilization_threshold": "0.5",
+        "masters": "first",
+    },
 )
 
 
@@ -79,6 +105,7 @@ def test_preemption_returns_all_that_it_takes(seed: int, way: dict[str, str], re
 
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), way=st.sampled_from(WAYS + PREEMPTING), resources=st.booleans())
+@example(seed=10469, way=WAYS[0], resources=True)  # a gang that no server holds, and all have beaten since it asked
 def test_heartbeats_that_are_left_out_would_have_done_nothing(seed: int, way: dict[str, str], resources: bool) -> None:
     workload, cluster, shared = case(seed, resources=resources)
     params = {**way, "preemption": str(way in PREEMPTING).lower(), "masters": "none"}
@@ -105,11 +132,11 @@ def test_a_fork_goes_on_as_the_original(seed: int, at: float) -> None:
 def test_with_plenty_of_cpus_only_gpus_decide(seed: int, placement: str | None) -> None:
     workload, cluster, shared = case(seed, resources=False)
     shared = replace(shared, placement=placement)
-    alone = replayed(workload, cluster, shared, {"policy": "fair"}).outcome()
+    alone = replayed(workload, cluster, shared, {"scheduling_policy": "fair"}).outcome()
     # memory is known of no server, so that fair does not go by it
     plenty = replace(cluster, cpus=np.full(cluster.gpus.size, 1e6), mem_mb=np.full(cluster.gpus.size, np.nan))
     asking = replace(workload, cpus=0.5 * workload.gpus.astype(float), mem_mb=1e5 * workload.gpus.astype(float))
     counted = replace(shared, resources=("gpu", "cpu", "mem"))
-    beside = replayed(asking, plenty, counted, {"policy": "fair"}).outcome()
+    beside = replayed(asking, plenty, counted, {"scheduling_policy": "fair"}).outcome()
     assert beside.decisions.equals(alone.decisions)
     assert beside.pieces.select("row", "server", "gpus").equals(alone.pieces)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from gpuctl.replay.parties import WEIGHTED, WEIGHTS
@@ -14,6 +15,14 @@ if TYPE_CHECKING:
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.policy import Program
     from gpuctl.replay.state import State
+
+
+_FILE = " of the file, where one is given"
+
+
+def _of(name: str) -> str:
+    """What the help says of a parameter that yarn-site.xml may set."""
+    return f". Else yarn.scheduler.fair.{name} of yarn-site.xml"
 
 
 class YarnFair(Policy):
@@ -31,50 +40,115 @@ class YarnFair(Policy):
     parameters = (
         Parameter("conf", "", "fair-scheduler.xml, yarn-site.xml, or a directory with them; several with ':' between"),
         Parameter(
-            "policy",
+            "scheduling_policy",
             "",
-            "schedulingPolicy of all queues: drf, fair (by memory alone where memory counts, else by GPUs) or fifo "
-            "(within queues). Without: as in the file; without a file drf where several resources count, else fair",
+            "of all queues: drf, fair (by memory alone where memory counts, else by GPUs) or fifo (within leaves, "
+            f"under fair). Else schedulingPolicy{_FILE}, or drf where several resources count, or fair",
             ("", "drf", "fair", "fifo"),
         ),
-        WEIGHTED,
-        WEIGHTS,
-        Parameter("min_shares", "none", "quota: queues have their quotas as minResources", ("none", "quota")),
-        Parameter("max_apps", 0.0, "maxRunningApps of each queue; 0: any number"),
-        Parameter("preemption", False, "preempt for starved applications (yarn.scheduler.fair.preemption)"),
-        Parameter("min_timeout", -1.0, "minSharePreemptionTimeout, seconds; -1: never", least=-1.0),
-        Parameter("fair_timeout", -1.0, "fairSharePreemptionTimeout, seconds; -1: never", least=-1.0),
-        Parameter("threshold", 0.5, "fairSharePreemptionThreshold: share of its fair share that it is entitled to"),
-        Parameter("wait", 15.0, "seconds between the choice of a victim and its end (waitTimeBeforeKill)"),
+        replace(WEIGHTED, text=f"{WEIGHTED.text}; else weight{_FILE}"),
+        replace(WEIGHTS, text="weights of queues, NAME:W,NAME:W; others as weighted says, or weight" + _FILE),
         Parameter(
-            "check",
-            10.0,
-            "seconds after that until an application counts as starved again (waitTimeBeforeNextStarvationCheck)",
-        ),
-        Parameter("utilization", 0.8, "no preemption while less is used (preemption.cluster-utilization-threshold)"),
-        Parameter("multiple", False, "several containers a heartbeat (assignmultiple)"),
-        Parameter("dynamic", True, "with multiple: up to half of what is free there (dynamic.max.assign)"),
-        Parameter("most", -1.0, "with multiple, without dynamic: at most so many (max.assign); -1: any", least=-1.0),
-        Parameter("sized", False, "weigh applications by what they ask for (sizebasedweight)"),
-        Parameter("heartbeat", 1.0, "seconds between two heartbeats of a server", least=0.001),
-        Parameter("update", 0.5, "seconds between two updates of shares (update-interval-ms)", least=0.001),
-        Parameter("reservable", 0.05, "share of the servers that an application may reserve (reservable-nodes)"),
-        Parameter(
-            "prefer",
+            "min_shares",
             "none",
-            "servers that jobs want, for the two thresholds below: those on which they ran in the trace",
+            f"quota: queues have their quotas as minResources; none: they have none. Else minResources{_FILE}",
+            ("none", "quota"),
+        ),
+        Parameter("max_running_apps", 0.0, f"maxRunningApps of each leaf, 0: any number. Else{_FILE}"),
+        Parameter(
+            "min_share_preemption_timeout",
+            -1.0,
+            "seconds below its minimum after which a queue is starved, -1: never. Else "
+            f"minSharePreemptionTimeout{_FILE}",
+            least=-1.0,
+        ),
+        Parameter(
+            "fair_share_preemption_timeout",
+            -1.0,
+            "seconds below the threshold after which an application is starved, -1: never. Else "
+            f"fairSharePreemptionTimeout{_FILE}",
+            least=-1.0,
+        ),
+        Parameter(
+            "fair_share_preemption_threshold",
+            0.5,
+            f"part of its fair share that an application is entitled to. Else fairSharePreemptionThreshold{_FILE}",
+        ),
+        Parameter("preemption", False, f"preempt for starved applications{_of('preemption')}"),
+        Parameter(
+            "wait_before_kill", 15.0, f"seconds between the choice of a victim and its end{_of('waitTimeBeforeKill')}"
+        ),
+        Parameter(
+            "wait_before_next_starvation_check",
+            10.0,
+            "seconds after that until an application counts as starved again"
+            f"{_of('waitTimeBeforeNextStarvationCheck')}",
+        ),
+        Parameter(
+            "cluster_utilization_threshold",
+            0.8,
+            "nothing is preempted while no more of the memory or of the CPUs is used"
+            f"{_of('preemption.cluster-utilization-threshold')}",
+        ),
+        Parameter("assign_multiple", False, f"several containers a heartbeat{_of('assignmultiple')}"),
+        Parameter(
+            "dynamic_max_assign",
+            True,
+            f"with assign_multiple: up to half of what is free there{_of('dynamic.max.assign')}",
+        ),
+        Parameter(
+            "max_assign",
+            -1.0,
+            f"with assign_multiple, without dynamic_max_assign: at most so many, -1: any{_of('max.assign')}",
+            least=-1.0,
+        ),
+        Parameter("size_based_weight", False, f"weigh applications by what they ask for{_of('sizebasedweight')}"),
+        Parameter(
+            "heartbeat",
+            1.0,
+            "seconds between two heartbeats of a server; server i of n has its own at i/n. Else "
+            "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms of yarn-site.xml",
+            least=0.001,
+        ),
+        Parameter(
+            "update_interval", 0.5, f"seconds between two updates of shares{_of('update-interval-ms')}", least=0.001
+        ),
+        Parameter(
+            "reservable_nodes", 0.05, f"part of the servers that an application may reserve{_of('reservable-nodes')}"
+        ),
+        Parameter(
+            "locality",
+            "none",
+            "recorded: jobs want the servers that they ran on in the trace, for the two thresholds below",
             ("none", "recorded"),
         ),
-        Parameter("node_locality", -1.0, "locality.threshold.node; -1: off", least=-1.0),
-        Parameter("rack_locality", -1.0, "locality.threshold.rack; -1: off", least=-1.0),
+        Parameter(
+            "locality_threshold_node",
+            -1.0,
+            "heartbeats missed, as part of the servers, before a server of the rack will do; -1: any will do"
+            f"{_of('locality.threshold.node')}",
+            least=-1.0,
+        ),
+        Parameter(
+            "locality_threshold_rack",
+            -1.0,
+            f"further ones, before any server will do; -1: any will do{_of('locality.threshold.rack')}",
+            least=-1.0,
+        ),
         Parameter(
             "masters",
             "none",
             "first: the first job of each application is its master, which asks for the others, and maxAMShare holds",
             ("none", "first"),
         ),
-        Parameter("master_beat", 1.0, "seconds between two heartbeats of a master: when it asks, and when it is gone"),
-        Parameter("master_preemption", True, "masters may be preempted (am.preemption)"),
+        Parameter(
+            "max_am_share",
+            -1.0,
+            f"with masters: part of its fair share that a leaf may spend on them, -1: all. Else maxAMShare{_FILE}",
+            least=-1.0,
+        ),
+        Parameter("am_heartbeat", 1.0, "seconds between two heartbeats of a master; 0: it asks and ends at once"),
+        Parameter("am_preemption", True, f"masters may be preempted{_of('am.preemption')}"),
     )
 
     def __init__(self, params: Mapping[str, str] | None = None) -> None:

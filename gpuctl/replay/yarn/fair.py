@@ -12,7 +12,7 @@ from gpuctl.replay.listprogram import PLACEMENTS
 from gpuctl.replay.parties import shapes
 from gpuctl.replay.state import ABORT, UNBOUND, records
 from gpuctl.replay.yarn import fair_kernel
-from gpuctl.replay.yarn.fair_conf import INCREMENTS, MULTIPLE, Case, from_site, left_out, placed
+from gpuctl.replay.yarn.fair_conf import INCREMENTS, MULTIPLE, Case, check_parts, from_site, left_out, placed, shown
 from gpuctl.replay.yarn.fair_file import read_conf
 from gpuctl.replay.yarn.fair_state import (
     APP,
@@ -74,7 +74,7 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
     """Make the scheduler for a simulation.
 
     Args:
-        policy: with its parameters; those that the configuration says are written into them.
+        policy: with its parameters; what the configuration says is written into them.
         workload: the jobs.
         cluster: the servers.
         settings: of the comparison.
@@ -90,12 +90,20 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
         )
     whole, parts = _cluster(state)
     given: frozenset[str] = getattr(policy, "given", frozenset())
-    case = Case(policy.params, given, workload, cluster, state, whole, parts)
+    # what an earlier simulation of the same policy took from its files is not given
+    params: dict[str, Any] = {
+        p.name: policy.params[p.name] if p.name in given else p.default for p in policy.parameters
+    }
+    check_parts(params, given)
+    case = Case(params, given, workload, cluster, state, whole, parts)
     notes: list[str] = []
     allocations = None
-    if case.params["conf"]:
-        allocations, case.site = read_conf(case.params["conf"])
-        notes += from_site(case.params, case.given, case.site)
+    if params["conf"]:
+        allocations, case.site = read_conf(params["conf"])
+        notes += from_site(params, given, case.site)
+        if allocations is None:
+            notes.append("no allocation file (fair-scheduler.xml) is given: queues of the workload are under the root")
+    policy.params = shown(case, file=allocations is not None)
     if settings.mode is None:
         # YARN kills: what is not in a checkpoint is lost
         state.g.mode = ABORT
@@ -106,6 +114,11 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
     notes += [*places.notes, *left_out(case, places.allocations)]
     if not _holds_min(own):
         notes.append("minResources of all queues together are more than the servers have")
+    if params["preemption"] and not np.isfinite([found.queues.fair_wait, found.queues.min_wait]).any():
+        notes.append(
+            "preemption is on, and nothing is preempted: no queue has a time-out (fair_share_preemption_timeout, "
+            "min_share_preemption_timeout)"
+        )
     return FairProgram(own, found.names, tuple(notes))
 
 
@@ -161,7 +174,7 @@ def _applications(workload: Workload, places: Placed, found: Tree) -> tuple[Any,
 
 def _wanted(params: Mapping[str, Any], workload: Workload) -> tuple[Ints, Ints]:
     """CSR of the servers on which each job's first segment ran in the trace, where such are preferred."""
-    if params["prefer"] == "none":
+    if params["locality"] == "none":
         return np.zeros(workload.size + 1, np.int64), np.zeros(0, np.int64)
     begin = workload.piece_start[workload.segment_start[:-1]]
     end = workload.piece_start[workload.segment_start[:-1] + 1]
@@ -173,21 +186,27 @@ def _wanted(params: Mapping[str, Any], workload: Workload) -> tuple[Ints, Ints]:
 def _parameters(case: Case) -> Any:
     params, whole = case.params, case.whole
     p = records(1, PARAMS)
-    p.beat, p.tick, p.master = params["heartbeat"], params["update"], params["master_beat"]
+    p.beat, p.tick, p.master = params["heartbeat"], params["update_interval"], params["am_heartbeat"]
     p.due = np.inf
     p.ticked = -np.inf
-    p.preempts, p.utilization = params["preemption"], float(np.float32(params["utilization"]))
-    p.wait, p.check = params["wait"], params["wait"] + params["check"]
-    p.multiple, p.dynamic, p.most = params["multiple"], params["dynamic"], int(params["most"])
+    p.preempts, p.utilization = params["preemption"], float(np.float32(params["cluster_utilization_threshold"]))
+    p.wait = params["wait_before_kill"]
+    p.check = p.wait + params["wait_before_next_starvation_check"]
+    p.multiple, p.dynamic, p.most = (
+        params["assign_multiple"],
+        params["dynamic_max_assign"],
+        int(params["max_assign"]),
+    )
     if case.cluster.pool:
         p.multiple, p.dynamic, p.most = 1, 0, -1
-    p.node_share, p.rack_share = float(np.float32(params["node_locality"])), float(np.float32(params["rack_locality"]))
-    p.reservable = float(np.float32(params["reservable"]))
-    p.sized = params["sized"]
+    p.node_share = float(np.float32(params["locality_threshold_node"]))
+    p.rack_share = float(np.float32(params["locality_threshold_rack"]))
+    p.reservable = float(np.float32(params["reservable_nodes"]))
+    p.sized = params["size_based_weight"]
     p.single = int(whole[GPU] > 0)
     p.by = MEM if whole[MEM] > 0 else GPU if whole[GPU] > 0 else CPU
     p.masters = params["masters"] == "first"
-    p.spare_masters = not params["master_preemption"]
+    p.spare_masters = not params["am_preemption"]
     mem, cpu = (case.site[name].number(least=0) if name in case.site else d for name, d in INCREMENTS.items())
     factor = case.site[MULTIPLE].number(least=0) if MULTIPLE in case.site else 2.0
     p.least_mem, p.least_cpu = int(mem * factor), int(cpu * factor) * case.parts
@@ -214,6 +233,14 @@ def _needs(state: State, parts: int) -> Ints:
         need[:, MEM] = state.asks.mem
         need[:, CPU] = state.asks.cpu // (1000 // parts)
     return need
+
+
+def _one_of(shape: Ints) -> Ints:
+    """The first job of each shape; jobs -> shapes."""
+    found = np.zeros(int(shape.max(initial=0)) + 1, np.int64)
+    kinds, first = np.unique(shape, return_index=True)
+    found[kinds] = first
+    return found
 
 
 def _big(state: State, shape: Ints) -> Ints:
@@ -322,4 +349,6 @@ def _arrays(case: Case, found: Tree, places: Placed) -> Fair:
         sorted=np.zeros((2, 3), np.int64),
         some=np.zeros(3, np.int64),
         bad=np.full(int(shape.max(initial=0)) + 1, -1, np.int64),
+        gangs=np.zeros(int(shape.max(initial=0)) + 1, np.int64),
+        one_of=_one_of(shape),
     )

@@ -287,7 +287,7 @@ def read_allocations(path: str) -> Allocations:
     if policy is not None and _policy(policy) == "fifo":
         raise policy.wrong("fair or drf: parent queues cannot be fifo")
     for queue in queues:
-        if queue.parent and queue.policy == "fifo":
+        if (queue.parent or queue.name == "root") and queue.policy == "fifo":
             raise InputError(f"queue {queue.name} has other queues in it and the policy fifo", path=path)
 
     def number(name: str, default: float) -> float:

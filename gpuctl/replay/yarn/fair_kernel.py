@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuctl.replay.engine_kernel import named_timer, next_instant
 from gpuctl.replay.job_kernel import preempt
+from gpuctl.replay.resource_kernel import find_for
 from gpuctl.replay.state import (
     E_FINISHED,
     E_JOB_TIMER,
@@ -42,6 +43,21 @@ from gpuctl.replay.yarn.fair_state import OVER, R_FAIR_STARVED
 from gpuctl.trace.jit import compiled, inner
 
 # ---- what has happened
+
+
+@inner
+def _try_gangs(s, f):  # type: ignore[no-untyped-def]
+    """Wake all servers where a gang that no server holds fits now: whichever beats next may give it."""
+    p = f.p[0]
+    if p.looked == p.freed:
+        return
+    p.looked = p.freed
+    for shape in range(f.gangs.size):
+        if f.gangs[shape] > 0:
+            if find_for(s, f.one_of[shape], p.how):
+                wake_all(f)
+                return
+            f.bad[shape] = p.freed
 
 
 @inner
@@ -211,6 +227,7 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
             _master_acts(s, f, j)
     if some:
         ask_update(f, tick_after(f, now))
+    _try_gangs(s, f)
 
 
 @inner

@@ -128,6 +128,8 @@ def _count_ask(f, j, sign):  # type: ignore[no-untyped-def]
     a = f.tasks[j].app
     q = f.apps[a].queue
     f.apps[a].asks += sign
+    if f.tasks[j].big == 1:
+        f.gangs[f.tasks[j].kind] += sign
     for r in range(3):
         f.a_asks[a, r] += sign * f.j_need[j, r]
         f.q_asks[q, r] += sign * f.j_need[j, r]

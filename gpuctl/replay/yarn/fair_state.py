@@ -71,6 +71,7 @@ PARAMS = np.dtype(
         ("free_entry", "i8"),  # first unused entry
         ("lives", "i8"),  # entries of `live`
         ("freed", "i8"),  # how often something was given back
+        ("looked", "i8"),  # its value when gangs that no server holds were last tried
         ("fresh", "i8"),  # applications in `touched`
         ("unknown", "i8"),  # containers that runnable applications asked for since the last update
         ("asking", "i8"),  # whether an application asked since then
@@ -201,7 +202,8 @@ class Fair(Bundle):
             that of a hash table, ours has 0 everywhere.
         part, part_first, part_at: containers by server, scratch.
         picked: victims on one server, scratch; share, fair, sorted: scratch of comparisons.
-        bad: by shape, the number of times that something had been given back when it did not fit on all servers.
+        bad: by shape of gangs that no server holds, `freed` when it last did not fit on all servers together.
+        gangs: of them, how many are asked for; one_of: a job of that shape.
     """
 
     p: Any
@@ -251,6 +253,8 @@ class Fair(Bundle):
     sorted: NDArray[np.int64]
     some: NDArray[np.int64]
     bad: NDArray[np.int64]
+    gangs: NDArray[np.int64]
+    one_of: NDArray[np.int64]
 
     fields: ClassVar[dict[str, tuple[Any, int]]] = {
         "p": (PARAMS, 1),
@@ -289,4 +293,6 @@ class Fair(Bundle):
         "sorted": ("i8", 2),
         "some": ("i8", 1),
         "bad": ("i8", 1),
+        "gangs": ("i8", 1),
+        "one_of": ("i8", 1),
     }  # fmt: skip

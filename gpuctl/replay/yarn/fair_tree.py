@@ -95,6 +95,11 @@ def full_name(name: str) -> str:
     return name if name == ROOT or name.startswith(ROOT + ".") else f"{ROOT}.{name}"
 
 
+def holds_queues(queue: QueueConf) -> bool:
+    """Whether a queue is a parent: the root always is."""
+    return queue.parent or queue.name == ROOT
+
+
 def _find(
     declared: dict[str, QueueConf], made: dict[str, QueueConf], key: tuple[str, str], *, undeclared: bool, by_user: bool
 ) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from gpuctl.replay.overhead import overhead
 from gpuctl.replay.policies import find
 from gpuctl.replay.rates import rates
 from gpuctl.replay.simulation import Simulation
+from gpuctl.replay.yarn.fair_state import DRF, FAIR, FIFO, UNBOUNDED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,17 +57,17 @@ def test_a_heartbeat_gives_one_container_and_sees_asks_after_the_next_update(tmp
     assert starts(outcome) == {"a": 0.5, "b": 1, "c": 1.5}
     assert outcome.pieces["server"].to_list() == [1, 0, 1]
     # twice as often, and an update each second
-    assert starts(replayed(tmp_path, *rows, heartbeat="0.5", update="1")) == {"a": 1, "b": 1.25, "c": 1.5}
+    assert starts(replayed(tmp_path, *rows, heartbeat="0.5", update_interval="1")) == {"a": 1, "b": 1.25, "c": 1.5}
 
 
 def test_several_containers_a_heartbeat_take_half_of_what_is_free_and_one_more(tmp_path: Path) -> None:
     rows = tuple(f"j{k},0,9,1,q,," for k in range(8))
-    found = starts(replayed(tmp_path, *rows, multiple="true"))
+    found = starts(replayed(tmp_path, *rows, assign_multiple="true"))
     # of 4 free GPUs: 1 and 2 are not more than half, the third is; then 1 of 1 is more than 0
     assert list(found.values()) == [0.5, 0.5, 0.5, 1, 1, 1, 1.5, 2]
-    found = starts(replayed(tmp_path, *rows, multiple="true", dynamic="false"))
+    found = starts(replayed(tmp_path, *rows, assign_multiple="true", dynamic_max_assign="false"))
     assert list(found.values()) == [0.5] * 4 + [1] * 4
-    found = starts(replayed(tmp_path, *rows, multiple="true", dynamic="false", most="2"))
+    found = starts(replayed(tmp_path, *rows, assign_multiple="true", dynamic_max_assign="false", max_assign="2"))
     assert list(found.values()) == [0.5, 0.5, 1, 1, 1.5, 1.5, 2, 2]
 
 
@@ -106,9 +108,9 @@ def test_running_applications_are_limited(tmp_path: Path) -> None:
     rows = ("a0,0,4,1,q,,A", "a1,0,4,1,q,,A", "b0,0,4,1,q,,B", "c0,0,4,1,r,,C")
     assert starts(replayed(tmp_path, *rows)) == {"a0": 0.5, "c0": 1, "b0": 1.5, "a1": 2}
     # A is over when its master beats after 5.5: at 6, after which server 0 beats
-    assert starts(replayed(tmp_path, *rows, max_apps="1")) == {"a0": 0.5, "c0": 1, "a1": 1.5, "b0": 6}
-    assert starts(replayed(tmp_path, *rows, max_apps="1", master_beat="0"))["b0"] == 5.5
-    assert starts(replayed(tmp_path, *rows, max_apps="1", master_beat="4"))["b0"] == 8
+    assert starts(replayed(tmp_path, *rows, max_running_apps="1")) == {"a0": 0.5, "c0": 1, "a1": 1.5, "b0": 6}
+    assert starts(replayed(tmp_path, *rows, max_running_apps="1", am_heartbeat="0"))["b0"] == 5.5
+    assert starts(replayed(tmp_path, *rows, max_running_apps="1", am_heartbeat="4"))["b0"] == 8
 
 
 def test_masters_ask_for_the_others_and_are_bounded(tmp_path: Path) -> None:
@@ -133,13 +135,18 @@ def test_a_starved_application_reserves_a_server(tmp_path: Path) -> None:
     kept = found.decisions.filter(found.decisions["decision"] == "reserve")
     assert kept.select("t_s", "job").rows() == [(2.5, "big")]
     # without it, small ones take the place
-    found = replayed(tmp_path, *rows, "late,9,4,1,s,,", reservable="0")
+    found = replayed(tmp_path, *rows, "late,9,4,1,s,,", reservable_nodes="0")
     assert starts(found)["small"] == 3.5
 
 
 def test_what_a_queue_lacks_of_its_share_for_too_long_is_taken(tmp_path: Path) -> None:
     rows = (*(f"x{k},0,100,1,x,,X" for k in range(4)), "y0,10,20,1,y,,Y", "y1,10,20,1,y,,Y")
-    fair = {"preemption": "true", "fair_timeout": "3", "wait": "2", "threshold": "1"}
+    fair = {
+        "preemption": "true",
+        "fair_share_preemption_timeout": "3",
+        "wait_before_kill": "2",
+        "fair_share_preemption_threshold": "1",
+    }
     outcome = replayed(tmp_path, *rows, servers=ONE, **fair)
     # one container a second from 1 on; y asks at 10 and is below its 2 of 4 from then on: victims at 13, the newest
     # first, gone at 15; y is given both in the server's next heartbeat
@@ -151,14 +158,14 @@ def test_what_a_queue_lacks_of_its_share_for_too_long_is_taken(tmp_path: Path) -
     assert (lost["x0"], lost["x2"]) == (101, 135)
     never = starts(replayed(tmp_path, *rows, servers=ONE, **(fair | {"preemption": "false"})))
     assert never["y0"] == 101
-    half = replayed(tmp_path, *rows, servers=ONE, **(fair | {"threshold": "0.5"}))
+    half = replayed(tmp_path, *rows, servers=ONE, **(fair | {"fair_share_preemption_threshold": "0.5"}))
     assert int(half.jobs["preemptions"].sum()) == 1
 
 
 def test_what_a_queue_lacks_of_its_minimum_is_taken_sooner(tmp_path: Path) -> None:
     rows = (*(f"x{k},0,100,1,x,,X" for k in range(4)), "y0,10,20,1,y,,Y")
     quotas = ONE + "[quotas]\ny = 1\n"
-    given = {"preemption": "true", "min_timeout": "1", "wait": "0", "min_shares": "quota"}
+    given = {"preemption": "true", "min_share_preemption_timeout": "1", "wait_before_kill": "0", "min_shares": "quota"}
     outcome = replayed(tmp_path, *rows, servers=quotas, **given)
     # Hadoop takes what the application asks for less what the queue lacks (class FSLeafQueue): 1 asked, 1 lacking, and
     # as the one is not more than the other, 1 is taken
@@ -205,19 +212,89 @@ def test_the_configuration_holds_and_what_was_given_goes_before_it(tmp_path: Pat
     rows = tuple(f"j{k},0,9,1,q,," for k in range(3))
     outcome = replayed(tmp_path, *rows, conf=str(tmp_path))
     assert list(starts(outcome).values()) == [1, 1, 1]
-    assert (outcome.params["wait"], outcome.params["heartbeat"], outcome.params["multiple"]) == (7, 2, True)
+    known = [outcome.params[name] for name in ("wait_before_kill", "heartbeat", "assign_multiple")]
+    assert known == [7, 2, True]
     assert [note for note in outcome.notes if "not modelled" in note] == [
         "not modelled: yarn.scheduler.fair.continuous-scheduling-enabled of yarn-site.xml",
         "not modelled: <mode> (1) of the allocation file",
     ]
-    outcome = replayed(tmp_path, *rows, conf=str(tmp_path), multiple="false", heartbeat="1")
+    outcome = replayed(tmp_path, *rows, conf=str(tmp_path), assign_multiple="false", heartbeat="1")
     assert list(starts(outcome).values()) == [0.5, 1, 1.5]
 
 
+def test_what_was_given_goes_before_the_file_in_every_queue(tmp_path: Path) -> None:
+    (tmp_path / "fair.xml").write_text(
+        "<allocations><defaultQueueSchedulingPolicy>drf</defaultQueueSchedulingPolicy>"
+        '<queue name="a"><weight>2</weight><minResources>yarn.io/gpu=3</minResources>'
+        "<fairSharePreemptionTimeout>9</fairSharePreemptionTimeout><maxRunningApps>1</maxRunningApps></queue>"
+        '<queue name="p"><maxRunningApps>7</maxRunningApps><queue name="x"><schedulingPolicy>fifo</schedulingPolicy>'
+        "<minSharePreemptionTimeout>4</minSharePreemptionTimeout><maxAMShare>0.3</maxAMShare>"
+        "<fairSharePreemptionThreshold>0.8</fairSharePreemptionThreshold></queue></queue></allocations>"
+    )
+    rows = ("j,0,9,1,a,,", "k,0,9,1,p.x,,", "l,0,9,1,new,,")
+    servers = TWO + '[quotas]\na = 5\n"p.x" = 2\n'
+
+    def queues(**params: str) -> dict[str, tuple[float, ...]]:
+        done = simulated(tmp_path, rows, servers, conf=str(tmp_path / "fair.xml"), **params)
+        program = cast("FairProgram", done.program)
+        q, least = program.own.queues, program.own.q_min[:, 2]
+        fields = (q.weight, least, q.policy, q.most, q.min_wait, q.fair_wait, q.threshold.round(6), q.masters.round(6))
+        pairs = zip(program.queues, zip(*(field.tolist() for field in fields), strict=True), strict=True)
+        return {name.removeprefix("root."): values for name, values in pairs if name != "root"}
+
+    inf, any_number = math.inf, UNBOUNDED
+    assert queues() == {
+        "a": (2, 3, DRF, 1, inf, 9, 0.5, 0.5),
+        "p": (1, 0, DRF, 7, inf, inf, 0.5, 0.5),
+        "new": (1, 0, DRF, any_number, inf, inf, 0.5, 0.5),
+        "p.x": (1, 0, FIFO, any_number, 4, inf, 0.8, 0.3),
+    }
+    assert queues(
+        weights="p.x:3,root.p:4",
+        min_shares="none",
+        scheduling_policy="fair",
+        max_running_apps="2",
+        min_share_preemption_timeout="6",
+        fair_share_preemption_timeout="-1",
+        fair_share_preemption_threshold="0.9",
+        max_am_share="-1",
+    ) == {
+        "a": (2, 0, FAIR, 2, 6, inf, 0.9, -1),
+        "p": (4, 0, FAIR, 7, 6, inf, 0.9, 0.5),
+        "new": (1, 0, FAIR, 2, 6, inf, 0.9, -1),
+        "p.x": (3, 0, FAIR, 2, 6, inf, 0.9, -1),
+    }
+    found = queues(weighted="true", weights="new:9", min_shares="quota", scheduling_policy="fifo")
+    assert {name: values[:3] for name, values in found.items()} == {
+        "a": (5, 5, FIFO),
+        "p": (1, 0, FAIR),
+        "new": (9, 0, FIFO),
+        "p.x": (2, 2, FIFO),
+    }
+
+
+def test_the_outcome_names_the_parameters_that_were_in_force(tmp_path: Path) -> None:
+    (tmp_path / "fair.xml").write_text('<allocations><queue name="q"><weight>2</weight></queue></allocations>')
+    conf = {"conf": str(tmp_path / "fair.xml")}
+    params = replayed(tmp_path, "a,0,1,1,q,,", fair_share_preemption_timeout="7", **conf).params
+    assert (params["fair_share_preemption_timeout"], params["weights"], params["heartbeat"]) == (7, "file", 1)
+    assert replayed(tmp_path, "a,0,1,1,q,,").params["weights"] == ""
+
+
+def test_notes_on_what_has_no_effect(tmp_path: Path) -> None:
+    (tmp_path / "yarn-site.xml").write_text("<configuration/>")
+    notes = replayed(tmp_path, "a,0,1,1,q,,", conf=str(tmp_path / "yarn-site.xml"), preemption="true").notes
+    assert any("no allocation file" in note for note in notes)
+    assert any("preemption is on, and nothing is preempted" in note for note in notes)
+    assert replayed(tmp_path, "a,0,1,1,q,,", preemption="true", fair_share_preemption_timeout="1").notes == ()
+
+
 def test_parameters_that_do_not_go_together(tmp_path: Path) -> None:
-    (tmp_path / "fair-scheduler.xml").write_text("<allocations/>")
-    with pytest.raises(UsageError, match="weights is for replays without an allocation file"):
-        replayed(tmp_path, "a,0,1,1,q,,", conf=str(tmp_path), weights="q:2")
+    (tmp_path / "fair-scheduler.xml").write_text('<allocations><queue name="q"/></allocations>')
+    with pytest.raises(UsageError, match="there is no queue 'nobody'"):
+        replayed(tmp_path, "a,0,1,1,q,,", conf=str(tmp_path), weights="nobody:2")
+    with pytest.raises(UsageError, match=r"fair_share_preemption_threshold=1\.5: expected at most 1"):
+        replayed(tmp_path, "a,0,1,1,q,,", fair_share_preemption_threshold="1.5")
     with pytest.raises(UsageError, match="there is no queue 'nobody'"):
         replayed(tmp_path, "a,0,1,1,q,,", weights="nobody:2")
     with pytest.raises(UsageError, match="no such file"):

@@ -132,7 +132,7 @@ def settings(workload: Workload, cluster: Cluster) -> Settings:
 
 def simulation(scenario: Scenario, **params: str) -> Simulation:
     """The replay of a recording, before its first instant: its own configuration, updates each 0.5 s."""
-    given = {"conf": str(scenario.folder), "update": "0.5", "prefer": "recorded", **params}
+    given = {"conf": str(scenario.folder), "update_interval": "0.5", "locality": "recorded", **params}
     if any(e["detail"] == "AM" for e in scenario.events):
         given["masters"] = "first"
     policy = find("yarn-fair")(given)
