@@ -174,7 +174,9 @@ def _update(s, f):  # type: ignore[no-untyped-def]
             relined(f, f.touched[k])
     if p.preempts == 1:
         wake = update_starved(f, now)
-        preempt_for_starved(s, f)
+        again = preempt_for_starved(s, f)
+        if again < np.inf:
+            wake = min(wake, this_tick(f, again))
         p.due = min(p.due, max(wake, now + p.tick))
     if p.awake == 1:
         ask_update(f, tick_after(f, now))

@@ -341,6 +341,9 @@ def _run(f, a):  # type: ignore[no-untyped-def]
     queue.newest = a
     _count_runnable(f, a, 1)
     _waits(f, a, app.asks)
+    if app.asks > 0:
+        # what it asked for while it was held back counts from the next update on, and so does its share
+        f.p[0].asking = 1
     relined(f, a)
 
 

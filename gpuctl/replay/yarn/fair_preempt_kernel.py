@@ -226,13 +226,20 @@ def _for_one(s, f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def preempt_for_starved(s, f):  # type: ignore[no-untyped-def]
-    """Choose victims for all applications that the last update found starved."""
+    """Choose victims for all applications that the last update found starved.
+
+    Returns:
+        When the first of them counts as starved again: others may have become victims by then.
+    """
     a = take_hungry(f)
     laid_out = False
+    again = np.inf
     while a >= 0:
         if not laid_out:
             _containers_by_node(s, f)
             laid_out = True
         _for_one(s, f, a)
         f.apps[a].next = s.g[0].now + f.p[0].check
+        again = f.apps[a].next
         a = take_hungry(f)
+    return again

@@ -52,11 +52,12 @@ def _share_out(f, q, r):  # type: ignore[no-untyped-def]
     if free == 0:
         return
     total = min(most, max(f.q_fair[q, r] - fixed, 0))
-    high = 1.0
+    # of nothing, as while all servers are down, each has its minimum
+    high = 1.0 if total > 0 else 0.0
     while _sum_at(f, q, r, high) < total:
         high *= 2.0
     low = 0.0
-    for _ in range(25):
+    for _ in range(25 if total > 0 else 0):
         middle = (low + high) / 2.0
         planned = _sum_at(f, q, r, middle)
         if planned < total:
@@ -152,7 +153,7 @@ def update_shares(f):  # type: ignore[no-untyped-def]
     for q in range(f.queues.size):
         queue = f.queues[q]
         for r in range(3):
-            if queue.count > 0 and f.cluster[r] > 0 and (queue.policy == DRF or r == f.p[0].by):
+            if queue.count > 0 and (queue.policy == DRF or r == f.p[0].by):
                 _share_out(f, q, r)
 
 

@@ -133,10 +133,13 @@ def _starved_by_minimum(f, q, now):  # type: ignore[no-untyped-def]
         wake = _first_tick(f, queue.fed + queue.min_wait) if starved else np.inf
     for r in range(3):
         f.a_picked[3, r] = max(f.a_picked[3, r] - f.a_picked[2, r], 0)
+    if queue.low == 0 and is_none(f.a_picked, 3):
+        return wake
     a = queue.line
     while a >= 0:
         app = f.apps[a]
         if app.next <= now:
+            was = is_none(f.a_low, a)
             if is_none(f.a_picked, 3):
                 f.a_low[a, :] = 0
             else:
@@ -151,6 +154,7 @@ def _starved_by_minimum(f, q, now):  # type: ignore[no-untyped-def]
                         f.a_picked[3, r] = max(f.a_picked[3, r] - f.a_picked[4, r], 0)
                 f.a_low[a, :] = f.a_picked[4, :]
                 _put_hungry(f, a)
+            queue.low += int(was) - int(is_none(f.a_low, a))
         a = app.after
     return wake
 

@@ -106,6 +106,7 @@ QUEUE = np.dtype(
         ("newest", "i8"),
         ("fed", "f8"),  # when it was last not below its minimum
         ("above", "i8"),  # whether it was at the last update
+        ("low", "i8"),  # applications that were found to lack of its minimum
         ("top", "i8"),  # children to be visited in this pass
         ("at", "i8"),  # of them, visited
     ],
