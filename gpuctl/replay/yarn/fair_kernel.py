@@ -210,6 +210,7 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
             if f.apps[f.tasks[j].app].master == j:
                 # a master is asked for by the scheduler itself, when the application is submitted
                 _queued(s, f, j)
+                ask_update(f, this_tick(f, now))
     if f.p[0].due <= now:
         _update(s, f)
     for k in range(known):

@@ -395,7 +395,7 @@ def leave(f, a):  # type: ignore[no-untyped-def]
             f.q_masters[app.queue, r] -= f.j_need[app.master, r]
     some = False
     at = p.held_back
-    while at >= 0:
+    while at >= 0 and _may_let_in(f, a):
         following = f.apps[at].newer
         if _may_run(f, at):
             _unheld(f, at)
@@ -403,6 +403,20 @@ def leave(f, a):  # type: ignore[no-untyped-def]
             some = True
         at = following
     return some
+
+
+@inner
+def _may_let_in(f, a):  # type: ignore[no-untyped-def]
+    """Whether a limit that an application which has left had filled is one below what it may be: else all stay out."""
+    app = f.apps[a]
+    if f.users[app.user] == f.user_most[app.user] - 1:
+        return True
+    q = app.queue
+    while q >= 0:
+        if f.queues[q].runnable == f.queues[q].most - 1:
+            return True
+        q = f.queues[q].parent
+    return False
 
 
 @inner

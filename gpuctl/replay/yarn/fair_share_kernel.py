@@ -102,7 +102,20 @@ def _sum_apps(f, q, rate):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _heaviest(f, q):  # type: ignore[no-untyped-def]
+    heaviest = 0.0
+    a = f.queues[q].members
+    while a >= 0:
+        heaviest = max(heaviest, f.apps[a].weight)
+        a = f.apps[a].newer
+    return heaviest
+
+
+@inner
 def _rate_of_apps(f, q, total):  # type: ignore[no-untyped-def]
+    if _heaviest(f, q) <= 0.0:
+        # none asks for memory: what has no weight has no share
+        return 0.0
     high = 1.0
     while _sum_apps(f, q, high) < total:
         high *= 2.0

@@ -133,7 +133,8 @@ def _starved_by_minimum(f, q, now):  # type: ignore[no-untyped-def]
         wake = _first_tick(f, queue.fed + queue.min_wait) if starved else np.inf
     for r in range(3):
         f.a_picked[3, r] = max(f.a_picked[3, r] - f.a_picked[2, r], 0)
-    if queue.low == 0 and is_none(f.a_picked, 3):
+    lacks, left = not is_none(f.a_picked, 3), False
+    if queue.low == 0 and not lacks:
         return wake
     a = queue.line
     while a >= 0:
@@ -142,6 +143,7 @@ def _starved_by_minimum(f, q, now):  # type: ignore[no-untyped-def]
             was = is_none(f.a_low, a)
             if is_none(f.a_picked, 3):
                 f.a_low[a, :] = 0
+                left = True
             else:
                 for r in range(3):
                     f.a_picked[4, r] = max(f.a_demand[a, r] - f.a_used[a, r] - f.a_lack[a, r], 0)
@@ -155,7 +157,12 @@ def _starved_by_minimum(f, q, now):  # type: ignore[no-untyped-def]
                 f.a_low[a, :] = f.a_picked[4, :]
                 _put_hungry(f, a)
             queue.low += int(was) - int(is_none(f.a_low, a))
+        elif lacks or not is_none(f.a_low, a):
+            wake = min(wake, _first_tick(f, app.next))
         a = app.after
+    if lacks and left:
+        # those that got nothing of it are next while the others wait
+        wake = now + f.p[0].tick
     return wake
 
 
