@@ -83,7 +83,8 @@ def below(done: Simulation) -> list[np.ndarray]:
     of_job = program.own.apps.queue[program.own.tasks.app]
     parent = program.own.queues.parent
     found = [np.zeros(of_job.size, bool) for _ in program.queues]
-    for j, q in enumerate(of_job):
+    for j, leaf in enumerate(of_job):
+        q = leaf
         while q >= 0:
             found[q][j] = True
             q = parent[q]
