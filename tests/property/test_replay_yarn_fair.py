@@ -30,7 +30,7 @@ WAYS: tuple[dict[str, str], ...] = (
         "dynamic_max_assign": "false",
         "max_assign": "2",
     },
-    {"reservable_nodes": "0", "weighted": "true", "min_shares": "quota"},
+    {"reservable_nodes": "0", "weighted": "true", "min_shares": "quota", "masters": "first"},
 )
 PREEMPTING: tuple[dict[str, str], ...] = (
     {
@@ -95,8 +95,6 @@ def test_no_invariant_is_broken_and_nothing_is_left_on_the_books(
 @given(seed=st.integers(0, 2**32 - 1), way=st.sampled_from(PREEMPTING), resources=st.booleans())
 def test_preemption_returns_all_that_it_takes(seed: int, way: dict[str, str], resources: bool) -> None:
     workload, cluster, shared = case(seed, resources=resources)
-    # a master may be larger than what its queue may spend on masters, and then waits for ever
-    way = {**way, "masters": "none"} if way.get("masters") else way
     done = replayed(workload, cluster, shared, {**way, "preemption": "true"})
     assert violations(done.outcome(), workload, cluster, shared) == []
     own = cast("FairProgram", done.program).own
@@ -114,7 +112,7 @@ def test_preemption_returns_all_that_it_takes(seed: int, way: dict[str, str], re
 @example(seed=8863, way=PREEMPTING[1], resources=True)
 def test_heartbeats_that_are_left_out_would_have_done_nothing(seed: int, way: dict[str, str], resources: bool) -> None:
     workload, cluster, shared = case(seed, resources=resources)
-    params = {**way, "preemption": str(way in PREEMPTING).lower(), "masters": "none"}
+    params = {**way, "preemption": str(way in PREEMPTING).lower()}
     one = replayed(workload, cluster, shared, params)
     all_of_them = replayed(workload, cluster, shared, params, awake=True)
     assert one.outcome().decisions.write_ndjson() == all_of_them.outcome().decisions.write_ndjson()

@@ -116,6 +116,17 @@ def _open(s, f, a):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _last_words(s, f, j):  # type: ignore[no-untyped-def]
+    """A master that ends before its first heartbeat asks for the others then: ours, Hadoop's would have failed."""
+    a = f.tasks[j].app
+    app = f.apps[a]
+    if app.master == j:
+        app.opens = min(app.opens, s.g[0].now)
+        if app.shut >= 0:
+            _open(s, f, a)
+
+
+@inner
 def _queued(s, f, j):  # type: ignore[no-untyped-def]
     """A job waits: its application asks for it, once its master runs where it has one."""
     a = f.tasks[j].app
@@ -225,6 +236,7 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
             some = True
         elif kind == E_FINISHED:
             ends(s, f, j)
+            _last_words(s, f, j)
             some = True
         elif kind == E_JOB_TIMER:
             _master_acts(s, f, j)

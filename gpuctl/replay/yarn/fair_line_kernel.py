@@ -249,16 +249,22 @@ def alive(s, f, k):  # type: ignore[no-untyped-def]
 
 
 @inner
+def forget_dead(s, f):  # type: ignore[no-untyped-def]
+    """Keep only those that run among the jobs in the order of their starts."""
+    kept = 0
+    for k in range(f.p[0].lives):
+        if alive(s, f, k):
+            f.live[kept], f.live_row[kept] = f.live[k], f.live_row[k]
+            kept += 1
+    f.p[0].lives = kept
+
+
+@inner
 def _remember(s, f, j):  # type: ignore[no-untyped-def]
     """Keep a job among those that run, in the order of their starts."""
     p = f.p[0]
     if p.lives == f.live.size:
-        kept = 0
-        for k in range(p.lives):
-            if alive(s, f, k):
-                f.live[kept], f.live_row[kept] = f.live[k], f.live_row[k]
-                kept += 1
-        p.lives = kept
+        forget_dead(s, f)
     f.live[p.lives], f.live_row[p.lives] = j, s.jobs[j].row
     p.lives += 1
 

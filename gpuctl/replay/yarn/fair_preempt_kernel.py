@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.replay.engine_kernel import job_timer
-from gpuctl.replay.yarn.fair_line_kernel import alive
+from gpuctl.replay.yarn.fair_line_kernel import forget_dead
 from gpuctl.replay.yarn.fair_order_kernel import below
 from gpuctl.replay.yarn.fair_share_kernel import share_of
 from gpuctl.replay.yarn.fair_starved_kernel import take_hungry
@@ -30,20 +30,18 @@ def _goes_before(f, j, other):  # type: ignore[no-untyped-def]
 @inner
 def _containers_by_node(s, f):  # type: ignore[no-untyped-def]
     """Lay out what runs on each server, by turn and the newest first; masters last."""
+    forget_dead(s, f)
     f.part_first[:] = 0
     for k in range(f.p[0].lives):
-        if alive(s, f, k):
-            row = s.attempts[f.live_row[k]]
-            for piece in range(row.first, row.first + row.pieces):
-                f.part_first[s.pieces[piece].server + 1] += 1
+        row = s.attempts[f.live_row[k]]
+        for piece in range(row.first, row.first + row.pieces):
+            f.part_first[s.pieces[piece].server + 1] += 1
     for number in range(f.nodes.size):
         f.part_first[number + 1] += f.part_first[number]
         f.part_at[number] = f.part_first[number]
     for turn in range(2):
         for back in range(f.p[0].lives):
             k = f.p[0].lives - 1 - back
-            if not alive(s, f, k):
-                continue
             j = f.live[k]
             master = f.apps[f.tasks[j].app].master == j
             if (turn == 1) != master:

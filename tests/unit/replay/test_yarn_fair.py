@@ -127,6 +127,12 @@ def test_masters_ask_for_the_others_and_are_bounded(tmp_path: Path) -> None:
     assert any("maxAMShare (1 queues) bounds nothing" in note for note in none.notes)
 
 
+def test_a_master_that_ends_before_it_has_asked_asks_then(tmp_path: Path) -> None:
+    # a0 would ask at 1, a second after its submission, and ends at 0.25; a2 comes when it is over and asks at once
+    rows = ("a0,0,0.25,1,q,,A", "a1,0,4,1,q,,A", "a2,0.75,4,1,q,,A")
+    assert starts(replayed(tmp_path, *rows, masters="first")) == {"a0": 0, "a1": 0.5, "a2": 1}
+
+
 def test_a_starved_application_reserves_a_server(tmp_path: Path) -> None:
     rows = ("a,0,9,3,q,,", "b,0,20,3,q,,", "big,2,5,4,r,,", "small,3,1,1,s,,", "other,4,1,1,s,,")
     # big may reserve one server of two (5 % of them, rounded up): server 1 at 2.5, where a ends at 9.5
