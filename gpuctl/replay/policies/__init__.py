@@ -28,6 +28,7 @@ BUILT_IN = {
     "conservative": "conservative:Conservative",
     "yarn-cs": "yarn_cs:YarnCs",
     "yarn-capacity": "yarn_capacity:YarnCapacity",
+    "yarn-fair": "yarn_fair:YarnFair",
     "pickyman": "pickyman:PickyMan",
     "recorded": "recorded:Recorded",
 }
