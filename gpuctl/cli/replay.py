@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpuctl.cli.chosen import checked_baseline, policies
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.writing import (
     FormatOption,
@@ -88,14 +89,32 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
         list[str] | None,
         typer.Option(
             metavar="A,B",
-            help="Policies, as gpuctl policies lists them, or FILE.py:CLASS; may be given several times.",
+            help="Policies, as gpuctl policies lists them, or FILE.py:CLASS; LABEL=POLICY calls it LABEL, so that one "
+            "policy can be compared with itself. May be given several times.",
         ),
     ] = None,
     param: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="A parameter of every policy that has it, or of one: POLICY.NAME=VALUE; may be given several times.",
+            help="A parameter of every policy that has it, or of one: POLICY.NAME=VALUE or LABEL.NAME=VALUE; may be "
+            "given several times.",
+        ),
+    ] = None,
+    yarn_conf: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Configuration that yarn-capacity and yarn-fair go by: capacity-scheduler.xml, fair-scheduler.xml, "
+            "yarn-site.xml or their directory; may be given several times.",
+        ),
+    ] = None,
+    slurm_conf: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Configuration that the policy slurm goes by: slurm.conf, what sacctmgr dump and sacctmgr show print, "
+            "or a directory of them; may be given several times.",
         ),
     ] = None,
     cluster: Annotated[
@@ -244,8 +263,8 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     places = _Places(output, csv, parquet, html, store, decisions)
-    names = _policies(policy or (), param or ())
-    baseline = _baseline(baseline, names)
+    names = policies(policy or (), param or (), {"yarn": yarn_conf or [], "slurm": slurm_conf or []})
+    baseline = checked_baseline(baseline, names)
     _check_wishes(section or (), table or (), warmup, compared=len(names) > 1, against=against is not None)
     places.check()
     from gpuctl.cli.jobs import Wishes, read
@@ -342,57 +361,6 @@ class _Models:
     resources: tuple[str, ...]
     limits: bool
     skip_unplaceable: bool
-
-
-def _policies(given: Sequence[str], params: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
-    """The policies asked for, each with its parameters as texts."""
-    names = [name.strip() for text in given for name in text.split(",") if name.strip()]
-    if not names:
-        raise UsageError("no policy to replay under", hint="--policy fifo,srtf; gpuctl policies lists them")
-    from gpuctl.replay.policies import find
-
-    kinds = {name: find(name) for name in names}
-    called = [kind.name for kind in kinds.values()]
-    twice = next((n for n in names if names.count(n) > 1 or called.count(kinds[n].name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"--policy names {kinds[twice].name} twice", hint="each policy runs once in a replay")
-    chosen: dict[str, dict[str, str]] = {name: {} for name in names}
-    parts = [text.partition("=") for text in params]
-    bad = next((text for text, part in zip(params, parts, strict=True) if not part[0].strip() or not part[1]), None)
-    if bad is not None:
-        raise UsageError(f"--param {bad}: expected NAME=VALUE or POLICY.NAME=VALUE")
-    found: set[str] = set()
-    for own in (False, True):
-        # what is said of one policy goes before what is said of all
-        for key, _, value in parts:
-            for name, kind in kinds.items():
-                for parameter in kind.parameters:
-                    full = {f"{name}.{parameter.name}", f"{kind.name}.{parameter.name}"}
-                    if key.strip() in (full if own else {parameter.name}):
-                        chosen[name][parameter.name] = value.strip()
-                        found.add(key)
-    unknown = next((key for key, _, _ in parts if key not in found), None)
-    if unknown is not None:
-        there = [f"{kind.name}.{p.name}" for kind in kinds.values() for p in kind.parameters]
-        raise UsageError(
-            f"--param {unknown}: none of the policies has such a parameter",
-            hint=f"there are: {', '.join(there)}" if there else "the policies have no parameters",
-        )
-    for name, kind in kinds.items():
-        kind(chosen[name])
-    return list(chosen.items())
-
-
-def _baseline(given: str | None, names: list[tuple[str, dict[str, str]]]) -> str | None:
-    if given is None:
-        return None
-    from gpuctl.replay.policies import find
-
-    called = {name: find(name).name for name, _ in names}
-    if given not in {*called, *called.values()}:
-        there = ", ".join(called.values())
-        raise UsageError(f"--baseline {given}: not one of the policies replayed", hint=f"those are: {there}")
-    return called.get(given, given)
 
 
 def _check_wishes(

@@ -166,7 +166,7 @@ class Outcome:
     """What one policy did with a workload.
 
     Attributes:
-        policy: its name.
+        policy: what it is called in a comparison: its name, or the label that it was given.
         params: its parameters, by name.
         oracle: whether it was told true run times.
         settings: what holds for all policies of a comparison (placement, speed model, overhead model, seed), by name.
@@ -186,6 +186,8 @@ class Outcome:
         end_s: the last instant of the replay.
         wall_s: how long the simulation itself took.
         instants: how many distinct instants it went through.
+        notes: what else is to be said of it.
+        kind: the policy's own name.
     """
 
     policy: str
@@ -200,3 +202,4 @@ class Outcome:
     wall_s: float = 0.0
     instants: int = 0
     notes: tuple[str, ...] = field(default=())
+    kind: str = ""

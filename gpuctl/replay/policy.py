@@ -96,7 +96,11 @@ def own_fault(error: Exception, path: str, what: str) -> InputError:
 
 
 class Program(Protocol):
-    """A policy at work on one simulation."""
+    """A policy at work on one simulation.
+
+    A program may have ``notes``, a tuple of lines for whoever reads the result: what of a site's configuration is not
+    modelled, say.
+    """
 
     def advance(self, state: State, until: float, steps: int) -> int:
         """Go on for so many instants; returns STEPPED, ENDED or GROW (see ``gpuctl.replay.state``)."""
@@ -117,6 +121,7 @@ class Policy:
         preempts: whether it takes GPUs from running jobs.
         plans: whether it plans ahead with time limits.
         resources: whether it can be replayed where CPUs and memory count beside GPUs.
+        reads: whose configuration files its parameter ``conf`` takes, ``yarn`` or ``slurm``; "" none.
         parameters: what can be set.
     """
 
@@ -128,6 +133,7 @@ class Policy:
     preempts: ClassVar[bool] = False
     plans: ClassVar[bool] = False
     resources: ClassVar[bool] = False
+    reads: ClassVar[str] = ""
     parameters: ClassVar[tuple[Parameter, ...]] = ()
 
     def __init__(self, params: Mapping[str, str] | None = None) -> None:

@@ -24,7 +24,7 @@ from gpuctl.replay import list_kernel, view_kernel
 from gpuctl.replay.build import Settings
 from gpuctl.replay.check import check, unplaceable
 from gpuctl.replay.overhead import overhead
-from gpuctl.replay.policies import find
+from gpuctl.replay.policies import find, label
 from gpuctl.replay.policy import PythonPolicy
 from gpuctl.replay.rates import rates
 from gpuctl.replay.resources import GPUS_ONLY
@@ -150,7 +150,7 @@ class _Task:
         """The replay of one of the policies, before its first instant."""
         name, params = self.policies[number]
         models = self.models.settings(self.workload, self.cluster)
-        return Simulation(self.workload, self.cluster, find(name)(params), models)
+        return Simulation(self.workload, self.cluster, find(name)(params), models, label(name))
 
 
 def replay(
@@ -175,7 +175,7 @@ def replay(
     Args:
         workload: the jobs.
         cluster: the servers.
-        names: policies, each with its parameters as texts.
+        names: policies, each with its parameters as texts; ``LABEL=POLICY`` is called LABEL in its outcome.
         rates: speed model, see `gpuctl.replay.rates`.
         overhead: overhead model, see `gpuctl.replay.overhead`.
         placement: any | consolidate | spread for every policy; None: each policy's own.
@@ -221,7 +221,7 @@ def replay(
                 whole = outcome if kept is None else _whole(outcome, workload, kept)
                 mine = unlimited if find(task.policies[number][0]).plans else ()
                 done[number] = dataclasses.replace(whole, notes=(*whole.notes, *mine))
-                say(f"{task.policies[number][0]}: {run.size:,} jobs replayed in {outcome.wall_s:.2g} s")
+                say(f"{outcome.policy}: {run.size:,} jobs replayed in {outcome.wall_s:.2g} s")
         except KeyboardInterrupt:
             ctrl_c.over = True
             missing = [name for number, (name, _) in enumerate(task.policies) if number not in done]
@@ -297,7 +297,7 @@ def _is_current(function: Any) -> bool:
     if not is_compiled(function):
         return False
     folder = Path(__file__).parent
-    sources = [*folder.glob("*_kernel.py"), folder / "arrays.py", folder / "state.py"]
+    sources = [*folder.rglob("*_kernel.py"), folder / "arrays.py", folder / "state.py"]
     name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}-*.nbi"
     indexes = Path(function.stats.cache_path).glob(name)
     return max(file.stat().st_mtime for file in indexes) >= max(file.stat().st_mtime for file in sources)

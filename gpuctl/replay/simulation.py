@@ -50,12 +50,16 @@ class Simulation:
         cluster: the servers.
         policy: the policy.
         settings: what holds for every policy of a comparison.
+        label: what the policy is called in its outcome; None: its name.
 
     Raises:
         UsageError: CPUs or memory count, and the policy cannot go by them.
     """
 
-    def __init__(self, workload: Workload, cluster: Cluster, policy: Policy, settings: Settings) -> None:
+    def __init__(
+        self, workload: Workload, cluster: Cluster, policy: Policy, settings: Settings, label: str | None = None
+    ) -> None:
+        self.label = label or policy.name
         self.workload = workload
         self.cluster = cluster
         self.policy = policy
@@ -117,6 +121,7 @@ class Simulation:
         twin = object.__new__(Simulation)
         twin.workload, twin.cluster = self.workload, self.cluster
         twin.policy, twin.settings = self.policy, self.settings
+        twin.label = self.label
         twin.state = self.state.copy()
         twin.program = self.program.copy()
         twin.wall_s = 0.0
@@ -125,7 +130,7 @@ class Simulation:
     def outcome(self) -> Outcome:
         """What has come out so far."""
         return Outcome(
-            policy=self.policy.name,
+            policy=self.label,
             params=dict(self.policy.params),
             oracle=self.policy.oracle and not (self.policy.predicts and self.workload.predicted is not None),
             settings=self.settings.text(),
@@ -136,6 +141,8 @@ class Simulation:
             end_s=self.now,
             wall_s=self.wall_s,
             instants=int(self.state.g[0].instants),
+            notes=getattr(self.program, "notes", ()),
+            kind=self.policy.name,
         )
 
     def _jobs(self) -> pl.DataFrame:

@@ -299,7 +299,7 @@ def _queues(part: _Part) -> pl.DataFrame:
     # inf says that nothing bounds a queue; without a number the analyses would guess one
     quota = part.cluster.quota
     source = "configured" if part.cluster.quota_source == "none" else part.cluster.quota_source
-    bound = part.outcome.policy == "philly" or part.outcome.params.get("borrow") is False
+    bound = part.outcome.kind == "philly" or part.outcome.params.get("borrow") is False
     return pl.DataFrame(
         {
             "queue": pl.Series(part.workload.queues, dtype=pl.String),

@@ -141,7 +141,8 @@ def _settings(asked: _Asked, *, compared: bool) -> dict[str, str]:
         for name, value in outcome.settings.items():
             if settings.setdefault(name, value) != value:
                 settings[f"{name} ({outcome.policy})"] = value
-        settings[f"policy {outcome.policy}"] = _parameters(outcome) or "no parameters"
+        own = f"{outcome.kind}: " if outcome.kind not in {"", outcome.policy} else ""
+        settings[f"policy {outcome.policy}"] = own + (_parameters(outcome) or "no parameters")
     told = [o.policy for o in asked.outcomes if o.oracle]
     settings |= {
         "workload": f"{asked.workload.name}, {asked.workload.size:,} jobs",

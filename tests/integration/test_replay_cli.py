@@ -100,6 +100,11 @@ def test_names_offered_are_those_there_are() -> None:
         (["--cluster", "4x8", "--policy", "fifi"], 2, "did you mean fifo"),
         (["--cluster", "4by8", "--policy", "fifo"], 2, "no such file, and no short form"),
         (["--cluster", "4x8", "--policy", "fifo,fifo"], 2, "names fifo twice"),
+        (["--cluster", "4x8", "--policy", "fifo=las,fifo"], 2, "names fifo twice"),
+        (["--cluster", "4x8", "--policy", "a=fifi"], 2, "did you mean fifo"),
+        (["--cluster", "4x8", "--policy", "a=las", "--param", "b.quantum=3"], 2, "there are: a.service, a.quantum"),
+        (["--cluster", "4x8", "--policy", "a=las,las", "--baseline", "b"], 2, "those are: a, las"),
+        (["--cluster", "4x8", "--policy", "las", "--yarn-conf", "there"], 2, "none of the policies reads it"),
         (["--cluster", "4x8", "--policy", "las", "--param", "quantom=3"], 2, "there are: las.service, las.quantum"),
         (["--cluster", "4x8", "--policy", "las", "--param", "srtf.ties=list"], 2, "none of the policies has such"),
         (["--cluster", "4x8", "--policy", "las", "--param", "quantum"], 2, "expected NAME=VALUE"),
@@ -205,6 +210,36 @@ def test_parameters_of_one_policy_and_of_all(gpuctl: Gpuctl, jobs: Path) -> None
 
 def results(folder: Path) -> dict[str, bytes]:
     return {p.name: pl.read_parquet(p).serialize() for p in sorted(folder.iterdir())}
+
+
+def test_one_policy_beside_itself(gpuctl: Gpuctl, jobs: Path, tmp_path: Path) -> None:
+    """What is said of a label goes before what is said of its policy, and that before what is said of all."""
+    params = ("b.quantum=7200", "quantum=900", "las.quantum=60", "c.service=time")
+    said = [word for param in params for word in ("--param", param)]
+    out = gpuctl(
+        "replay", jobs, "--cluster", "4x8", "--policy", "las,b=las,c=las,srtf", *said, "--baseline", "b",
+        "--decisions", tmp_path / "log", "--json",
+    ).stdout  # fmt: skip
+    found = json.loads(out)
+    tables = found["tables"]
+    assert found["settings"]["policy b"].startswith("las: service=")
+    assert [row["policy"] for row in tables["replay_summary"]["rows"]] == ["las", "b", "c", "srtf"]
+    assert {row["baseline"] for row in tables["replay_vs_baseline"]["rows"]} == {"b"}
+    assert {path.stem for path in (tmp_path / "log").iterdir()} == {"las", "b", "c", "srtf"}
+    alone = [
+        gpuctl("replay", jobs, "--cluster", "4x8", "--policy", "las", *params, "--table", "replay_summary").stdout
+        for params in (
+            ["--param", "quantum=60"],
+            ["--param", "quantum=7200"],
+            ["--param", "quantum=60", "--param", "service=time"],
+        )
+    ]
+    together = gpuctl(
+        "replay", jobs, "--cluster", "4x8", "--policy", "las,b=las,c=las", *said, "--table", "replay_summary"
+    ).stdout
+    rows = [line.partition("\t")[2] for line in together.splitlines()[1:]]
+    assert rows == [text.splitlines()[1].partition("\t")[2] for text in alone]
+    assert len(set(rows)) == 3
 
 
 def test_processes_and_hash_seeds_change_nothing(gpuctl: Gpuctl, jobs: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -32,12 +33,27 @@ BUILT_IN = {
 """Name, module and class."""
 
 
+_LABELLED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.ASCII)
+
+
+def label(name: str) -> str:
+    """What a policy is called in a comparison: ``LABEL`` of ``LABEL=POLICY``, else the policy's own name.
+
+    Raises:
+        UsageError: there is no such policy.
+    """
+    labelled = _LABELLED.fullmatch(name)
+    return labelled[1] if labelled else find(name).name
+
+
 def find(name: str) -> type[Policy]:
-    """The policy of that name, or ``path/to/file.py:ClassName``.
+    """The policy of that name, or ``path/to/file.py:ClassName``; ``LABEL=`` may stand before either.
 
     Raises:
         UsageError: there is none, or the file has no such class.
     """
+    if labelled := _LABELLED.fullmatch(name):
+        name = labelled[2]
     path, colon, cls = name.rpartition(":")
     if colon and path.endswith(".py"):
         return _from_file(Path(path), cls)
