@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from gpuctl.replay.slurm import config, fairshare, priority
+from gpuctl.replay.slurm import accounts, config, fairshare, priority
 from gpuctl.replay.slurm.units import minutes, tres_amounts
 from gpuctl.replay.slurm.usage import Usage, billable
 
@@ -54,7 +54,7 @@ class Recording:
     site: config.Site
     running: config.Site
     tree: fairshare.Tree
-    qos: dict[str, config.Qos]
+    qos: dict[str, accounts.Qos]
     nodes: int
     cpus: int
     snapshots: list[Snapshot]
@@ -71,7 +71,7 @@ def read(folder: Path) -> Recording:
     with opened("slurm.conf") as conf, opened("config.txt") as running, opened("partitions.txt") as partitions:
         site, in_force = config.read_conf(conf), config.read_running(running, partitions)
     with opened("dump.cfg") as dump, opened("qos.txt") as qos:
-        tree, levels = fairshare.build_tree(config.read_dump(dump)), config.read_qos(qos)
+        tree, levels = fairshare.build_tree(accounts.read_dump(dump)), accounts.read_qos(qos)
     nodes = (folder / "nodes.txt").read_text("utf-8")
     cpus = [int(number) for number in re.findall(r"CPUTot=(\d+)", nodes)]
     snapshots = [_snapshot(number, path) for number, path in enumerate(sorted(folder.glob("snapshot_*.txt")))]

@@ -243,6 +243,7 @@ def _workload(
     pieces, notes = _pieces(trace, segments, machines)
     queue, queues = codes(rows["queue"], rows["queue"])
     user, users = codes(rows["user"], rows["user"])
+    (account, accounts), (qos, qos_names) = (codes(rows[name], rows[name]) for name in ("account", "qos"))
     asked, known = rows["gpu_type"], machines["gpu_type"]
     if machines.height and not known.null_count():
         strange = asked.is_not_null() & ~asked.is_in(known.unique().implode())
@@ -284,6 +285,11 @@ def _workload(
         origin=origin.replace(tzinfo=UTC if trace.zone == "UTC" else ZoneInfo(trace.zone)),
         cpus=cpus,
         mem_mb=memory,
+        account=account if accounts else None,
+        accounts=accounts,
+        qos=qos if qos_names else None,
+        qos_names=qos_names,
+        min_nodes=None if (nodes := rows["nodes"]).is_null().all() else nodes.fill_null(0).to_numpy().astype(np.int64),
     )
     return workload, notes
 

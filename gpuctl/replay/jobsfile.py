@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NEEDED = ("job_id", "submit_time", "duration", "num_gpus")
 OPTIONAL = (
     "vc", "requested_time", "user", "gpu_type", "app", "depends_on", "eligible_time", "predicted_time", "epochs",
-    "checkpoint_bytes",
+    "checkpoint_bytes", "account", "qos", "nodes", "nice",
 )  # fmt: skip
 MORE = ("num_cpus", "mem_mb")
 """Columns that are read where CPUs and memory count."""
@@ -41,7 +41,7 @@ MOST_SECONDS = 1e12
 """Some 30 000 years: anything above it is a mistake of units, and would cost all precision below a second."""
 
 _NUMBERS = ("submit_time", "duration", "num_gpus", "requested_time", "eligible_time", "predicted_time", "epochs",
-            "checkpoint_bytes", *MORE)  # fmt: skip
+            "checkpoint_bytes", "nodes", "nice", *MORE)  # fmt: skip
 _EXPECTED = f"a header line with the columns {', '.join(NEEDED)} and, where wanted, {', '.join(OPTIONAL)}"
 
 
@@ -77,7 +77,8 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     least 1); optional ``vc`` (queue), ``requested_time`` (s of run time asked for), ``user``, ``gpu_type`` (the one
     needed), ``app`` (jobs of one name belong together), ``depends_on`` (job ids with ``;`` between them, which must
     have ended first), ``eligible_time`` (s, not before ``submit_time``: it is held until then), ``predicted_time`` (s,
-    above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``. An
+    above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``; and
+    what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole). An
     empty optional cell is as if the file did not have the column. Times are taken as they are. Jobs are ordered by
     submission; of jobs submitted at one instant, the earlier line is the earlier job. Where CPUs or memory count, the
     columns ``num_cpus`` and ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
@@ -213,6 +214,11 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
         faults.tell(epochs.is_finite() & ((epochs < 1) | (epochs != epochs.floor())), _EPOCHS, "epochs")
     if "checkpoint_bytes" in present:
         faults.tell(pl.col("checkpoint_bytes number") < 0, "checkpoint_bytes is below 0 in {n}", "checkpoint_bytes")
+    for column, smallest in (("nodes", 1), ("nice", -(2**31))):
+        if column in present:
+            value = pl.col(f"{column} number")
+            bad = value.is_finite() & ((value < smallest) | (value != value.floor()))
+            faults.tell(bad, f"{column} is not a whole number, at least {smallest}, in {{n}}", column)
     faults.rows = texts
     return numbers
 
@@ -249,6 +255,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
     user, users = _codes(table, "user", None)
     gpu_type, gpu_types = _codes(table, "gpu_type", None)
     app, apps = _codes(table, "app", None)
+    (account, accounts), (qos, qos_names) = (_codes(table, column, None) for column in ("account", "qos"))
     alone = app < 0
     app[alone] = len(apps) + np.arange(alone.sum())
     extra = table["extra"][0]
@@ -283,6 +290,12 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         else None,
         cpus=_optional(numbers, "num_cpus", unknown) if "num_cpus" in numbers.columns else None,
         mem_mb=_optional(numbers, "mem_mb", unknown) if "mem_mb" in numbers.columns else None,
+        account=account if accounts else None,
+        accounts=accounts,
+        qos=qos if qos_names else None,
+        qos_names=qos_names,
+        min_nodes=_whole(numbers, "nodes"),
+        nice=_whole(numbers, "nice"),
     )
 
 
@@ -292,6 +305,13 @@ def _optional(numbers: pl.DataFrame, column: str, otherwise: Floats) -> Floats:
         return otherwise.copy()
     values = numbers[column].fill_null(np.nan).to_numpy().astype(np.float64)
     return np.where(np.isnan(values), otherwise, values)
+
+
+def _whole(numbers: pl.DataFrame, column: str) -> Ints | None:
+    """A column's whole numbers, 0 where a job has none; None where it is not there."""
+    if column not in numbers.columns:
+        return None
+    return numbers[column].fill_null(0).to_numpy().astype(np.int64)
 
 
 def _codes(table: pl.DataFrame, column: str, missing: str | None) -> tuple[Ints, tuple[str, ...]]:

@@ -62,6 +62,13 @@ class Workload:
             go by ``time_limit``. Jobs are ended at ``time_limit`` all the same.
         cpus: CPUs that each job asks for, as a whole; NaN unknown; None: of none of them.
         mem_mb: MB of memory that each job asks for, as a whole; NaN unknown; None: of none of them.
+        account: number of the account that each job is charged to in ``accounts``; -1 unknown; None: of none of them.
+        accounts: names.
+        qos: number of its quality of service in ``qos_names``; -1 unknown; None: of none of them.
+        qos_names: names.
+        min_nodes: servers that each job asks for at least, or, where a log does not tell, that it got; 0 unknown;
+            None: of none of them.
+        nice: what its user takes off its priority, as Slurm's ``--nice``; None: of none of them.
     """
 
     name: str
@@ -94,6 +101,12 @@ class Workload:
     planned: Floats | None = None
     cpus: Floats | None = None
     mem_mb: Floats | None = None
+    account: Ints | None = None
+    accounts: tuple[str, ...] = ()
+    qos: Ints | None = None
+    qos_names: tuple[str, ...] = ()
+    min_nodes: Ints | None = None
+    nice: Ints | None = None
 
     @property
     def size(self) -> int:

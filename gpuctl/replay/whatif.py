@@ -263,6 +263,10 @@ def _gather(workload: Workload, jobs: Ints) -> Workload:
         planned=_of(w.planned, jobs),
         cpus=_of(w.cpus, jobs),
         mem_mb=_of(w.mem_mb, jobs),
+        account=None if w.account is None else w.account[jobs],
+        qos=None if w.qos is None else w.qos[jobs],
+        min_nodes=None if w.min_nodes is None else w.min_nodes[jobs],
+        nice=None if w.nice is None else w.nice[jobs],
     )
 
 

@@ -75,7 +75,7 @@ class _Site:
         names = hosts(found["nodename"])
         if not names:
             raise RowError("no node name")
-        model = _machine({**self.node_default, **found})
+        model = machine_of({**self.node_default, **found})
         if len(self.machines) + len(names) > _MOST_MACHINES:
             raise RowError(f"more than {_MOST_MACHINES} machines")
         for name in names:
@@ -111,8 +111,12 @@ class _Site:
         return machines, {name: found.get("qos") or None for name, found in self.partitions.items()}
 
 
-def _machine(found: dict[str, str]) -> Machine:
-    """Read what a node statement says of each of its nodes."""
+def machine_of(found: dict[str, str]) -> Machine:
+    """Read what a node statement says of each of its nodes; the name is left empty.
+
+    Raises:
+        RowError: a number or the generic resources cannot be read.
+    """
     try:
         gres = read_gres(found.get("gres", ""))
     except ValueError as bad:

@@ -10,19 +10,24 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.slurm_config import setting_of
-from gpuctl.ingest.formats.slurm_sacctmgr_dump import read_line
 from gpuctl.ingest.lines import RowError, numbered_lines
-from gpuctl.ingest.slurmsite.conf import hosts, statements, words
-from gpuctl.ingest.slurmsite.delimited import cells_of, header_line
-from gpuctl.replay.slurm.fairshare import USE_PARENT, Association
+from gpuctl.ingest.slurmsite.conf import words
+from gpuctl.replay.slurm.conffile import conf_statements
+from gpuctl.replay.slurm.nodes import Nodes
 from gpuctl.replay.slurm.parameters import Parameters, read_parameters
-from gpuctl.replay.slurm.units import minutes, number, seconds, tres_amounts, tres_weights, whole
-from gpuctl.replay.slurm.unmodelled import of_partition, of_qos, of_settings, text_of
+from gpuctl.replay.slurm.partitions import mode_of, names_of, over_time, read_partition, value_of
+from gpuctl.replay.slurm.units import exact_seconds, seconds, tres_weights, whole
+from gpuctl.replay.slurm.unmodelled import of_partition, of_settings, text_of
 from gpuctl.replay.slurm.usage import RESET_PERIODS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from typing import BinaryIO
+
+    from gpuctl.replay.slurm.accounts import Qos
+    from gpuctl.replay.slurm.fairshare import Association
+    from gpuctl.replay.slurm.nodes import Node
+    from gpuctl.replay.slurm.partitions import Partition
 
 _NO_NORMAL = ("NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES")
 FLAGS = frozenset(
@@ -37,8 +42,6 @@ FLAGS = frozenset(
 for priorities passes those times and those jobs. The others are looked at in `gpuctl.replay.slurm`.
 """
 _UNMODELLED_FLAGS = {"DEPTH_OBLIVIOUS": "the classic formula is used in its place"}
-_SHARES_OF_PARENT = 2**31 - 1
-"""What ``sacctmgr dump`` writes for ``Fairshare=parent``."""
 _WEIGHTS = {
     "age": "priorityweightage",
     "assoc": "priorityweightassoc",
@@ -52,7 +55,9 @@ _MODELLED = frozenset(
         *_WEIGHTS.values(),
         *("prioritytype", "prioritydecayhalflife", "prioritycalcperiod", "prioritymaxage", "priorityfavorsmall"),
         *("priorityflags", "priorityusageresetperiod", "priorityweighttres", "fairsharedampeningfactor"),
-        *("schedulertype", "schedulerparameters", "accountingstoragetres"),
+        *("schedulertype", "schedulerparameters", "accountingstoragetres", "accountingstorageenforce", "selecttype"),
+        *("selecttypeparameters", "preempttype", "preemptmode", "preemptexempttime", "preemptparameters"),
+        *("overtimelimit", "enforcepartlimits", "killwait", "jobrequeue"),
     }
 )
 _TRES_DEFAULT = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
@@ -101,64 +106,51 @@ class Multifactor:
 
 
 @dataclass(frozen=True)
-class Partition:
-    """What priorities and limits need of a partition.
+class Preemption:
+    """Who is preempted and how.
 
     Attributes:
-        name: its name.
-        nodes: its nodes' names; empty where the file says ``ALL``, see ``all_nodes``.
-        job_factor: ``PriorityJobFactor``.
-        tier: ``PriorityTier``.
-        billing: ``TRESBillingWeights``; None where CPUs are billed.
-        qos: its own QOS.
-        max_time_min: ``MaxTime`` in minutes; None for no limit.
-        default_time_min: ``DefaultTime`` in minutes; None: that of ``max_time_min``.
-        tres: what it has altogether, where the file tells (``scontrol show partition``); memory in MiB.
-        all_nodes: whether it has all of the cluster's nodes.
+        by: ``none`` | ``partition`` (``preempt/partition_prio``: by ``PriorityTier``) | ``qos`` (``preempt/qos``).
+        mode: ``PreemptMode`` of the cluster: ``OFF`` | ``CANCEL`` | ``REQUEUE`` | ``SUSPEND``; a partition's or a QOS's
+            own goes before it.
+        gang: whether jobs of one partition take turns on shared nodes (``GANG``).
+        exempt_s: ``PreemptExemptTime``: seconds that a job runs before it can be preempted.
     """
 
-    name: str
-    nodes: tuple[str, ...] = ()
-    job_factor: int = 1
-    tier: int = 1
-    billing: Mapping[str, float] | None = None
-    qos: str | None = None
-    max_time_min: float | None = None
-    default_time_min: float | None = None
-    tres: Mapping[str, float] = field(default_factory=dict)
-    all_nodes: bool = False
-
-
-@dataclass(frozen=True)
-class Qos:
-    """What priorities need of a QOS.
-
-    Attributes:
-        name: its name.
-        priority: ``Priority``.
-        usage_factor: ``UsageFactor``.
-        preempts: the QOS whose jobs it preempts.
-        unmodelled: flags and limits that are there but not modelled.
-    """
-
-    name: str
-    priority: int = 0
-    usage_factor: float = 1.0
-    preempts: tuple[str, ...] = ()
-    unmodelled: tuple[tuple[str, str], ...] = ()
+    by: str = "none"
+    mode: str = "OFF"
+    gang: bool = False
+    exempt_s: float = 0.0
 
 
 @dataclass(frozen=True)
 class Site:
-    """What slurm.conf, or ``scontrol show config``, says.
+    """What a site has configured: slurm.conf, or ``scontrol show config``, and what sacctmgr says beside it.
 
     Attributes:
         multifactor: the settings of the priority plugin; None with ``PriorityType=priority/basic``: first come, first.
         partitions: by name, in the order of the file.
         parameters: ``SchedulerParameters``.
-        scheduler: ``SchedulerType``.
+        scheduler: ``SchedulerType``: ``sched/backfill``, or ``sched/builtin`` which has no backfill pass.
         tres: trackable resources in Slurm's order, lower case.
         unmodelled: settings that are there and change scheduling or priority, but not here: name and why.
+        name: ``ClusterName``.
+        nodes: of the ``NodeName`` statements, in the order of the file.
+        preemption: ``PreemptType``, ``PreemptMode`` and what else holds for all.
+        select: ``SelectType``: ``select/cons_tres``, ``select/cons_res``, or ``select/linear`` (whole nodes).
+        select_parameters: ``SelectTypeParameters``, upper case: ``CR_CORE_MEMORY``, ``CR_CPU`` and others.
+        enforce: ``AccountingStorageEnforce``, lower case, with what one implies: ``associations``, ``limits``, ``qos``
+            and others. Limits of QOS and associations hold only where ``limits`` is among them.
+        enforce_part_limits: ``EnforcePartLimits``: ``NO`` (jobs beyond a partition's limits wait for good) | ``ANY`` |
+            ``ALL`` (they are refused).
+        over_time_min: ``OverTimeLimit`` in minutes: what a job may run beyond its limit; infinity for ``UNLIMITED``.
+        kill_wait_s: ``KillWait``: seconds between the two signals that end a job.
+        requeue: ``JobRequeue``: whether a preempted job is queued again; else it is cancelled.
+        qos: by name, as ``sacctmgr -P show qos`` has them; empty where that was not given.
+        associations: as sacctmgr has them, the root first, what is inherited filled in; empty where they were not
+            given. `gpuctl.replay.slurm.fairshare.build_tree` puts them in order.
+        switches: the leaf switch or block of each node, from topology.conf; empty where that was not given.
+        files: what was read, for headings.
     """
 
     multifactor: Multifactor | None
@@ -167,35 +159,76 @@ class Site:
     scheduler: str
     tres: tuple[str, ...]
     unmodelled: tuple[tuple[str, str], ...]
+    name: str = ""
+    nodes: tuple[Node, ...] = ()
+    preemption: Preemption = field(default_factory=Preemption)
+    select: str = "select/cons_tres"
+    select_parameters: frozenset[str] = frozenset()
+    enforce: frozenset[str] = frozenset()
+    enforce_part_limits: str = "NO"
+    over_time_min: float = 0.0
+    kill_wait_s: float = 30.0
+    requeue: bool = True
+    qos: Mapping[str, Qos] = field(default_factory=dict)
+    associations: tuple[Association, ...] = ()
+    switches: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+
+    @property
+    def limits_hold(self) -> bool:
+        """Whether limits of QOS and associations hold at all (``AccountingStorageEnforce=limits``)."""
+        return "limits" in self.enforce
+
+    @property
+    def whole_nodes(self) -> bool:
+        """Whether no two jobs share a node (``select/linear``)."""
+        return self.select == "select/linear"
+
+    @property
+    def counts_memory(self) -> bool:
+        """Whether memory is a resource that jobs are given (``CR_..._Memory``)."""
+        return any("MEMORY" in word for word in self.select_parameters)
+
+    def nodes_of(self, partition: Partition) -> tuple[str, ...]:
+        """Names of a partition's nodes; all of the cluster's where it says ``ALL``."""
+        return tuple(node.name for node in self.nodes) if partition.all_nodes else partition.nodes
 
 
-def read_conf(stream: BinaryIO) -> Site:
+def read_conf(stream: BinaryIO, beside: Callable[[str], BinaryIO] | None = None) -> Site:
     """Read slurm.conf.
 
+    Args:
+        stream: its bytes.
+        beside: opens the file that an ``Include`` names; None: an ``Include`` is refused.
+
     Raises:
-        InputError: a statement that matters cannot be read, or an ``Include`` is there.
+        InputError: a statement that matters cannot be read, an ``Include`` is there and cannot be followed, or a
+            partition is there twice.
     """
     settings: dict[str, str] = {}
     partitions: dict[str, dict[str, str]] = {}
     default: dict[str, str] = {}
-    for statement in statements(stream):
+    nodes = Nodes()
+    for where, text in conf_statements(stream, beside):
         try:
-            if statement.fault:
-                raise RowError(statement.fault)
-            if statement.text.lower().startswith("include") and "=" not in statement.text.split(None, 1)[0]:
-                raise RowError("names another file: put its contents in its place")
-            found = words(statement.text)
-        except RowError as bad:
-            raise InputError(f"slurm.conf, line {statement.line_no}: {bad}") from None
-        if "partitionname" not in found:
-            if next(iter(found)) not in {"nodename", "nodeset", "downnodes", "frontendname"}:
+            found = words(text)
+            first = next(iter(found))
+            if first in Nodes.KEYS:
+                nodes.take(found)
+            elif first == "frontendname":
+                pass  # programs that stand for nodes of machines of another kind
+            elif first != "partitionname":
                 settings |= found
-        elif found["partitionname"].upper() == "DEFAULT":
-            default |= found
-        else:
-            for name in found["partitionname"].split(","):
-                partitions[name] = {**partitions.get(name, default), **found}
-    return site_of(settings, partitions)
+            elif found["partitionname"].upper() == "DEFAULT":
+                default |= found
+            else:
+                for name in names_of(found["partitionname"]):
+                    if name in partitions:
+                        raise RowError(f"partition {name} is there a second time, which Slurm refuses")
+                    partitions[name] = {**default, **found}
+        except RowError as bad:
+            raise InputError(f"{where}: {bad}") from None
+    return site_of(settings, partitions, nodes)
 
 
 def read_running(config: BinaryIO, partitions: BinaryIO) -> Site:
@@ -221,8 +254,10 @@ def read_running(config: BinaryIO, partitions: BinaryIO) -> Site:
     return site_of(settings, rows)
 
 
-def site_of(settings: Mapping[str, str], partitions: Mapping[str, Mapping[str, str]]) -> Site:
-    """Make sense of settings of the cluster and of each partition, their names in lower case.
+def site_of(
+    settings: Mapping[str, str], partitions: Mapping[str, Mapping[str, str]], nodes: Nodes | None = None
+) -> Site:
+    """Make sense of settings of the cluster, of each partition and of the nodes, their names in lower case.
 
     Raises:
         InputError: one cannot be read.
@@ -234,7 +269,7 @@ def site_of(settings: Mapping[str, str], partitions: Mapping[str, Mapping[str, s
     flags = _flags(settings.get("priorityflags", ""), unmodelled)
     tres = [name.strip().lower() for name in settings.get("accountingstoragetres", "").split(",") if name.strip()]
     known = tuple(dict.fromkeys([*_TRES_DEFAULT, *tres]))
-    weights = tres_weights("PriorityWeightTRES", _value(settings, "priorityweighttres"))
+    weights = tres_weights("PriorityWeightTRES", value_of(settings, "priorityweighttres"))
     unmodelled += [
         ("PriorityWeightTRES", f"{name} is not in AccountingStorageTRES: Slurm passes it over")
         for name in weights if name not in known
@@ -242,21 +277,72 @@ def site_of(settings: Mapping[str, str], partitions: Mapping[str, Mapping[str, s
     multifactor = None
     if kind == "priority/multifactor":
         multifactor = _multifactor(settings, flags, {name: w for name, w in weights.items() if name in known})
-    parameters = read_parameters(_value(settings, "schedulerparameters"))
+    parameters = read_parameters(value_of(settings, "schedulerparameters"), value_of(settings, "preemptparameters"))
     unmodelled += [("SchedulerParameters", what) for what in parameters.unmodelled]
     unmodelled += of_settings(settings, _MODELLED)
     for name, found in partitions.items():
         unmodelled += of_partition(name, found, settings)
-    rows = {name: _partition(name, found) for name, found in partitions.items()}
+    nodes = nodes or Nodes()
+    unmodelled += nodes.unmodelled
+    rows = {name: nodes.members(read_partition(name, found)) for name, found in partitions.items()}
+    preemption = _preemption(settings)
+    select = value_of(settings, "selecttype").lower()
+    if not select:
+        select = "select/cons_tres"
+        unmodelled.append(("SelectType", "is not there: taken for select/cons_tres, the default since Slurm 23.11"))
     return Site(
-        multifactor, rows, parameters, settings.get("schedulertype", "sched/backfill").lower(), known,
+        multifactor,
+        rows,
+        parameters,
+        settings.get("schedulertype", "sched/backfill").lower(),
+        known,
         tuple(unmodelled),
-    )  # fmt: skip
+        name=value_of(settings, "clustername"),
+        nodes=tuple(nodes.nodes.values()),
+        preemption=preemption,
+        select=select,
+        select_parameters=frozenset(names_of(value_of(settings, "selecttypeparameters").upper())),
+        enforce=_enforced(value_of(settings, "accountingstorageenforce")),
+        enforce_part_limits=_part_limits(value_of(settings, "enforcepartlimits")),
+        over_time_min=over_time(value_of(settings, "overtimelimit")) or 0.0,
+        kill_wait_s=float(whole("KillWait", value_of(settings, "killwait").removesuffix(" sec") or "30")),
+        requeue=value_of(settings, "jobrequeue") != "0",
+    )
 
 
-def _value(settings: Mapping[str, str], name: str) -> str:
-    value = settings.get(name, "")
-    return "" if value.lower() in {"(null)", "n/a"} else value
+def _preemption(settings: Mapping[str, str]) -> Preemption:
+    kinds = {"preempt/none": "none", "preempt/partition_prio": "partition", "preempt/qos": "qos"}
+    text = value_of(settings, "preempttype").lower() or "preempt/none"
+    if text not in kinds:
+        raise InputError(f"PreemptType={text}: expected one of {', '.join(kinds)}")
+    mode, beside = mode_of("slurm.conf", value_of(settings, "preemptmode"))
+    exempt = value_of(settings, "preemptexempttime")
+    exempt_s = exact_seconds("PreemptExemptTime", exempt) if exempt else 0.0
+    return Preemption(kinds[text], mode or "OFF", "GANG" in beside, exempt_s or 0.0)
+
+
+_IMPLIED = {
+    "limits": ("associations",),
+    "qos": ("associations",),
+    "wckeys": ("associations",),
+    "safe": ("associations", "limits"),
+    "all": ("associations", "limits", "qos", "wckeys", "safe"),
+}
+
+
+def _enforced(text: str) -> frozenset[str]:
+    """What ``AccountingStorageEnforce`` says, with what that implies; numbers are of Slurm before 2.0."""
+    found = {name.lower() for name in names_of(text)} - {"0"}
+    old = {"1": "associations", "2": "limits", "associationsonly": "associations"}
+    found = {old.get(name, name) for name in found}
+    return frozenset(found.union(*(_IMPLIED.get(name, ()) for name in found)))
+
+
+def _part_limits(text: str) -> str:
+    word = {"": "NO", "YES": "ALL", "0": "NO", "1": "ALL"}.get(text.upper(), text.upper())
+    if word not in {"NO", "ANY", "ALL"}:
+        raise InputError(f"EnforcePartLimits={text[:60]}: expected NO, ANY or ALL")
+    return word
 
 
 def _flags(text: str, unmodelled: list[tuple[str, str]]) -> frozenset[str]:
@@ -276,7 +362,7 @@ def _flags(text: str, unmodelled: list[tuple[str, str]]) -> frozenset[str]:
 
 def _multifactor(settings: Mapping[str, str], flags: frozenset[str], tres: Mapping[str, float]) -> Multifactor:
     default = Multifactor()
-    period = (_value(settings, "priorityusageresetperiod") or "NONE").upper()
+    period = (value_of(settings, "priorityusageresetperiod") or "NONE").upper()
     if period not in RESET_PERIODS:
         raise InputError(f"PriorityUsageResetPeriod={period}: expected one of {', '.join(RESET_PERIODS)}")
     times = {
@@ -306,141 +392,3 @@ def _multifactor(settings: Mapping[str, str], flags: frozenset[str], tres: Mappi
         weight_partition=weight["partition"],
         weight_qos=weight["qos"],
     )
-
-
-def _partition(name: str, found: Mapping[str, str]) -> Partition:
-    # before 16.05 one Priority stood for both
-    both = _value(found, "priority") or "1"
-    nodes = _value(found, "nodes")
-    billing = _value(found, "tresbillingweights")
-    qos, usual = _value(found, "qos"), _value(found, "defaulttime")
-    try:
-        names = () if nodes.upper() == "ALL" else tuple(hosts(nodes))
-    except RowError as bad:
-        raise InputError(f"partition {name}: {bad}") from None
-    return Partition(
-        name,
-        names,
-        job_factor=whole("PriorityJobFactor", found.get("priorityjobfactor", both)),
-        tier=whole("PriorityTier", found.get("prioritytier", both)),
-        billing=tres_weights("TRESBillingWeights", billing) if billing else None,
-        qos=qos or None,
-        max_time_min=minutes("MaxTime", found.get("maxtime", "UNLIMITED")),
-        default_time_min=minutes("DefaultTime", usual) if usual.upper() not in {"", "NONE"} else None,
-        tres=tres_amounts(_value(found, "tres")),
-        all_nodes=nodes.upper() == "ALL",
-    )
-
-
-def read_dump(stream: BinaryIO) -> tuple[Association, ...]:
-    """Read the associations of ``sacctmgr dump``.
-
-    An association without a ``Priority`` has that of the nearest account above which has one.
-
-    Raises:
-        InputError: a line cannot be read.
-    """
-    rows, parent = [Association("root")], "root"
-    for line in numbered_lines(stream):
-        if not line.data.strip() or line.data.lstrip().startswith(b"#"):
-            continue
-        try:
-            kind, name, options = read_line(line.text())
-        except RowError as bad:
-            raise InputError(f"sacctmgr dump, line {line.line_no}: {bad}") from None
-        shares = _shares(options.get("fairshare", "1"))
-        priority = options.get("priority")
-        given = whole("Priority", priority) if priority else None
-        if kind == "parent":
-            parent = name
-        elif kind == "cluster":
-            rows[0] = Association("root", None, None, shares, given)
-        elif kind == "account":
-            rows.append(Association(name, None, parent, shares, given))
-        else:
-            rows.append(Association(parent, name, None, shares, given, options.get("partition") or None))
-    return _inherited(rows)
-
-
-def read_assoc(stream: BinaryIO) -> tuple[Association, ...]:
-    """Read the associations of ``sacctmgr -P show assoc``; the command names no parents without ``withd`` or ``tree``.
-
-    It must have the columns Account, User, Share (or Fairshare), Priority and ParentName: ask with
-    ``format=account,parentname,user,partition,fairshare,priority``.
-
-    Raises:
-        InputError: it has not, or a line cannot be read.
-    """
-    lines = numbered_lines(stream)
-    hint = "sacctmgr -P show assoc format=account,parentname,user,partition,fairshare,priority"
-    layout = header_line(lines, _has_parents, "`sacctmgr -P show assoc` with parents", hint)
-    rows = []
-    for line in lines:
-        if not line.data.strip():
-            continue
-        try:
-            cells = cells_of(line.text(), layout, None)
-        except RowError as bad:
-            raise InputError(f"sacctmgr show assoc, line {line.line_no}: {bad}") from None
-        user = cells["user"] or None
-        above = None if user or cells["account"] == "root" else cells.get("parname") or cells["parentname"] or "root"
-        shares = _shares(cells.get("share") or cells.get("fairshare") or "1")
-        priority = whole("Priority", cells["priority"]) if cells.get("priority") else None
-        rows.append(Association(cells["account"], user, above, shares, priority, cells.get("partition") or None))
-    return _inherited(rows)
-
-
-def _has_parents(columns: tuple[str, ...]) -> bool:
-    return {"account", "user"} <= set(columns) and bool({"parname", "parentname"} & set(columns))
-
-
-def _inherited(rows: Iterable[Association]) -> tuple[Association, ...]:
-    rows = tuple(rows)
-    accounts = {row.account: row for row in rows if row.user is None}
-
-    def priority(row: Association) -> int | None:
-        seen: set[str] = set()
-        at: Association | None = row
-        while at is not None and at.priority is None:
-            above = at.account if at.user is not None else at.parent
-            if above is None or (at.user is None and above in seen):
-                return None
-            seen.add(above)
-            at = accounts.get(above)
-        return None if at is None else at.priority
-
-    return tuple(row._replace(priority=priority(row)) for row in rows)
-
-
-def _shares(text: str) -> int:
-    if text.lower() == "parent":
-        return USE_PARENT
-    shares = whole("Fairshare", text)
-    return USE_PARENT if shares == _SHARES_OF_PARENT else shares
-
-
-def read_qos(stream: BinaryIO) -> dict[str, Qos]:
-    """Read ``sacctmgr -P show qos``; the dump does not say what a QOS is.
-
-    Raises:
-        InputError: the first line is not its header, or a number is none.
-    """
-    lines = numbered_lines(stream)
-    hint = "write it with: sacctmgr -P show qos > qos.txt"
-    layout = header_line(lines, lambda names: {"name", "priority"} <= set(names), "`sacctmgr -P show qos`", hint)
-    found = {}
-    for line in lines:
-        if not line.data.strip():
-            continue
-        try:
-            cells = cells_of(line.text(), layout, "descr")
-        except RowError as bad:
-            raise InputError(f"sacctmgr show qos, line {line.line_no}: {bad}") from None
-        found[cells["name"]] = Qos(
-            cells["name"],
-            whole("Priority", cells["priority"] or "0"),
-            number("UsageFactor", cells.get("usagefactor") or "1"),
-            tuple(filter(None, cells.get("preempt", "").split(","))),
-            of_qos(cells["name"], cells),
-        )
-    return found

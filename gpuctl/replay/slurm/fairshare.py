@@ -27,6 +27,7 @@ import numpy as np
 
 from gpuctl.core.errors import InputError
 from gpuctl.replay.slurm import fairshare_kernel as kernel
+from gpuctl.replay.slurm.limits import NO_LIMITS, Limits
 from gpuctl.replay.slurm.usage import second_factor
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ class Association(NamedTuple):
         shares: ``Fairshare``; `USE_PARENT` for ``parent``.
         priority: ``Priority``; None where it has none, which counts as 0.
         partition: the one partition it is for, or None.
+        limits: what holds for its jobs: its own limits, and ``Max`` limits of the accounts above where it has none.
+        qos: QOS that its jobs may have, its own or those of the accounts above; None where nothing says.
+        default_qos: QOS of jobs that name none; None where nothing says.
     """
 
     account: str
@@ -60,6 +64,9 @@ class Association(NamedTuple):
     shares: int = 1
     priority: int | None = None
     partition: str | None = None
+    limits: Limits = NO_LIMITS
+    qos: tuple[str, ...] | None = None
+    default_qos: str | None = None
 
 
 @dataclass(frozen=True)

@@ -50,20 +50,36 @@ def minutes(name: str, text: str) -> float | None:
     Raises:
         InputError: it is none of these.
     """
+    found = _clock(name, text)
+    return None if found is None else float(-(-found // 60))
+
+
+def exact_seconds(name: str, text: str) -> float | None:
+    """A time in seconds, written as `minutes` says, not rounded; None for no limit.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    found = _clock(name, text)
+    return None if found is None else float(found)
+
+
+def _clock(name: str, text: str) -> int | None:
+    """Seconds of a time; None for no limit."""
     if text.strip().lower() in _NO_LIMIT:
         return None
     found = _TIME.fullmatch(text.strip())
     if found is None:
-        raise InputError(f"{name}={text}: expected a time such as 30, 4:00:00 or 7-0")
+        raise InputError(f"{name}={text[:60]}: expected a time such as 30, 4:00:00 or 7-0")
     days, *rest = (int(part) if part else None for part in found.groups())
     parts = [part for part in rest if part is not None]
     if days is not None:
         hours, mins, secs = [*parts, 0, 0][:3]
-        return days * 1440.0 + hours * 60 + mins + -(-secs // 60)
+        return days * 86_400 + hours * 3600 + mins * 60 + secs
     if len(parts) == 1:
-        return float(parts[0])
+        return parts[0] * 60
     hours, mins, secs = [0, *parts][-3:]
-    return hours * 60.0 + mins + -(-secs // 60)
+    return hours * 3600 + mins * 60 + secs
 
 
 def seconds(name: str, text: str) -> float:

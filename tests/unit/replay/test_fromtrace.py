@@ -233,6 +233,9 @@ def test_requeues_preemptions_limits_and_holds(store: Store) -> None:
         (120, 150, "node_fail"),
         gpus=2,
         user="u",
+        account="vision",
+        qos="high",
+        nodes=2,
         time_limit_s=3600,
         eligible_ts=at(20),
     )
@@ -252,6 +255,12 @@ def test_requeues_preemptions_limits_and_holds(store: Store) -> None:
     assert np.array_equal(jobs.time_limit, [3600, np.nan], equal_nan=True)
     assert (jobs.queues, jobs.queue.tolist()) == (("(none)", "q"), [0, 1])
     assert (jobs.users, jobs.user.tolist()) == (("u",), [0, -1])
+    assert jobs.account is not None
+    assert jobs.qos is not None
+    assert jobs.min_nodes is not None
+    assert (jobs.accounts, jobs.account.tolist(), jobs.qos_names, jobs.qos.tolist(), jobs.min_nodes.tolist()) == (
+        ("vision",), [0, -1], ("high",), [0, -1], [2, 0],
+    )  # fmt: skip
     # the most that was held there at once
     assert (cluster.servers, cluster.gpus.tolist()) == (("n1", "n2"), [2, 1])
     assert "the GPUs of 2 servers are inferred" in cluster.notes[0]

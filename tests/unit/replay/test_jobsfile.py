@@ -66,6 +66,22 @@ def test_optional_columns_and_empty_cells(tmp_path: Path) -> None:
     assert sorted(map(tuple, jobs.depends.tolist())) == [(2, 0), (2, 1), (3, 2)]
 
 
+def test_what_slurm_goes_by(tmp_path: Path) -> None:
+    jobs = read(
+        tmp_path, f"{HEAD},account,qos,nodes,nice\na,0,1,1,vision,,2,-10\nb,1,1,1,,high,,\nc,2,1,1,nlp,high,1,3\n"
+    )
+    assert jobs.account is not None
+    assert jobs.qos is not None
+    assert jobs.min_nodes is not None
+    assert jobs.nice is not None
+    assert (jobs.accounts, jobs.account.tolist()) == (("nlp", "vision"), [1, -1, 0])
+    assert (jobs.qos_names, jobs.qos.tolist()) == (("high",), [-1, 0, 0])
+    assert (jobs.min_nodes.tolist(), jobs.nice.tolist()) == ([2, 0, 1], [-10, 0, 3])
+    assert jobs.notes == ()
+    plain = read(tmp_path, f"{HEAD}\na,0,1,1\n")
+    assert (plain.account, plain.qos, plain.min_nodes, plain.nice) == (None, None, None, None)
+
+
 def test_columns_that_are_not_known_are_noted(tmp_path: Path) -> None:
     jobs = read(tmp_path, f"{HEAD},model,gpu_time,model\na,0,1,1,x,1,y\n")
     assert jobs.notes == ("jobs.csv: columns that are not read: model, gpu_time, model",)
@@ -115,6 +131,9 @@ def test_spreadsheets_and_packed_files(tmp_path: Path, text: str | bytes) -> Non
             f"{HEAD},eligible_time\na,5,1,1,4.9\n",
             "eligible_time is before submit_time in 1 row: line 2 (job 'a', '4.9')",
         ),
+        (f"{HEAD},nodes\na,0,1,1,0\n", "nodes is not a whole number, at least 1, in 1 row: line 2 (job 'a', '0')"),
+        (f"{HEAD},nodes\na,0,1,1,n01\n", "nodes is not a number in 1 row"),
+        (f"{HEAD},nice\na,0,1,1,0.5\n", "nice is not a whole number"),
         (f"{HEAD},depends_on\na,0,1,1,b;x\nb,0,1,1,\n", "not have in 1 row: line 2 (job 'a', 'x')"),
         (f"{HEAD},depends_on\na,0,1,1,a\n", "depends_on leads back to the job itself in 1 row: line 2 (job 'a', 'a')"),
         (f"{HEAD},depends_on\na,0,1,1,b\nb,0,1,1,c\nc,0,1,1,a\nd,0,1,1,a\n", "leads back to the job itself in 3 rows"),

@@ -58,6 +58,23 @@ def test_taken_jobs_bring_all_that_is_theirs() -> None:
     assert some.notes == ("two of three", "1 dependencies on jobs that are not replayed are dropped")
 
 
+def test_what_slurm_goes_by_is_kept() -> None:
+    jobs = replace(
+        ragged(), account=np.array([1, -1, 0]), accounts=("x", "y"), qos=np.array([0, 0, -1]), qos_names=("high",),
+        min_nodes=np.array([0, 2, 3]), nice=np.array([5, 0, -7]),
+    )  # fmt: skip
+    some = take(jobs, np.array([1, 2]))
+    assert some.account is not None
+    assert some.qos is not None
+    assert some.min_nodes is not None
+    assert some.nice is not None
+    assert (some.account.tolist(), some.accounts) == ([-1, 0], ("x", "y"))
+    assert (some.qos.tolist(), some.qos_names) == ([0, -1], ("high",))
+    assert (some.min_nodes.tolist(), some.nice.tolist()) == ([2, 3], [0, -7])
+    assert scale_load(jobs, 2).account is jobs.account
+    assert take(ragged(), np.array([1])).account is None
+
+
 def test_all_or_none_can_be_taken() -> None:
     everything, nothing = take(ragged(), np.arange(3)), take(ragged(), np.zeros(0, np.int64))
     for name in ("ids", "segment_s", "piece_start", "piece_gpus", "depends", "notes", "state"):

@@ -1,0 +1,261 @@
+"""Reads all that a site has of Slurm's configuration, files or directories of them, each taken for what it is.
+
+Nothing outside the paths given is opened: an ``Include`` is looked for beside its slurm.conf, by its file name alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.ingest.formats import slurm_conf, slurm_config, slurm_partitions, slurm_sacctmgr_dump, slurm_topology
+from gpuctl.ingest.slurmsite.delimited import header_in
+from gpuctl.replay.slurm.accounts import read_assoc, read_dump, read_qos
+from gpuctl.replay.slurm.config import read_conf, read_running
+from gpuctl.replay.slurm.limits import NO_LIMITS
+from gpuctl.replay.slurm.topology import read_topology
+from gpuctl.replay.slurm.unmodelled import of_assoc, of_dump
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import BinaryIO
+
+    from gpuctl.replay.slurm.config import Site
+    from gpuctl.replay.slurm.fairshare import Association
+
+CONF, RUNNING, PARTITIONS, DUMP, ASSOC, QOS, TOPOLOGY = (
+    "slurm.conf",
+    "scontrol show config",
+    "scontrol show partitions",
+    "sacctmgr dump",
+    "sacctmgr show assoc",
+    "sacctmgr show qos",
+    "topology.conf",
+)
+_EXPECTED = f"{CONF}, what {DUMP}, {QOS} or {ASSOC} printed, or a directory of them"
+_HEAD = 65_536
+_T = TypeVar("_T")
+_MOST_FILES = 10_000
+
+
+def conf_paths(text: str) -> list[Path]:
+    """The paths in the parameter ``conf`` of a policy, several with colons between them.
+
+    Raises:
+        UsageError: there is none.
+    """
+    paths = [Path(part) for part in text.split(":") if part.strip()]
+    if not paths:
+        raise UsageError("no configuration of Slurm is named", hint=f"--slurm-conf PATH: {_EXPECTED}")
+    return paths
+
+
+def read_site(paths: Sequence[Path]) -> Site:
+    """Read one site's configuration.
+
+    Args:
+        paths: files, and directories whose files are looked at (not those of directories in them). There must be one
+            slurm.conf, or what ``scontrol show config`` and ``scontrol show partitions`` printed. Of accounts
+            ``sacctmgr dump`` counts where there is ``sacctmgr show assoc``, too. Files of a directory that are none of
+            these are passed over; one that is named itself is an error.
+
+    Returns:
+        what they say together; what is there and not modelled is in ``unmodelled``, and so are limits that do not hold
+        because ``AccountingStorageEnforce`` does not say so.
+
+    Raises:
+        UsageError: a path is not there, or slurm.conf is not among them.
+        InputError: a file cannot be read, is none of these, or there are two of a kind; it names the file.
+    """
+    found = _Found()
+    for path in paths:
+        if path.is_dir():
+            found.directory(path)
+        elif path.exists():
+            found.file(path)
+        else:
+            raise UsageError(f"--slurm-conf {path}: no such file or directory", hint=f"expected {_EXPECTED}")
+    site = found.settings()
+    used = [kind for kind in (QOS, DUMP if DUMP in found.kinds else ASSOC, TOPOLOGY) if kind in found.kinds]
+    qos = _read(found.kinds[QOS], read_qos) if QOS in used else {}
+    unmodelled = [line for one in qos.values() for line in one.unmodelled]
+    associations: tuple[Association, ...] = ()
+    if DUMP in used:
+        associations = _read(found.kinds[DUMP], read_dump)
+        unmodelled += _read(found.kinds[DUMP], of_dump)
+    elif ASSOC in used:
+        associations = _read(found.kinds[ASSOC], read_assoc)
+        unmodelled += _read(found.kinds[ASSOC], of_assoc)
+    switches = _read(found.kinds[TOPOLOGY], read_topology) if TOPOLOGY in used else {}
+    site = replace(
+        site,
+        qos=qos,
+        associations=associations,
+        switches=switches,
+        unmodelled=(*site.unmodelled, *unmodelled),
+        files=(*site.files, *(str(found.kinds[kind]) for kind in used)),
+    )
+    return replace(site, unmodelled=(*site.unmodelled, *_gaps(site)))
+
+
+@dataclass
+class _Found:
+    """Which file is what.
+
+    Attributes:
+        kinds: the file of each kind.
+        named: those that were named themselves.
+    """
+
+    kinds: dict[str, Path] = field(default_factory=dict)
+    named: set[Path] = field(default_factory=set)
+
+    def file(self, path: Path) -> None:
+        """Take a file that was named.
+
+        Raises:
+            InputError: it is none of those that are read, or there is another one of its kind.
+        """
+        kind = kind_of(path)
+        if kind is None:
+            raise InputError(f"is nothing of Slurm's that is read here; expected {_EXPECTED}", path=str(path))
+        before = self.kinds.get(kind)
+        if before in self.named and before != path:
+            raise InputError(f"is a second {kind}, beside {before}", path=str(path), hint="name one of them")
+        self.kinds[kind] = path
+        self.named.add(path)
+
+    def directory(self, folder: Path) -> None:
+        """Take what there is in a directory; a file that was named before stays.
+
+        Raises:
+            InputError: two files are of one kind, or the directory cannot be read.
+        """
+        try:
+            files = sorted(path for path in folder.iterdir() if path.is_file())
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", path=str(folder)) from error
+        if len(files) > _MOST_FILES:
+            raise InputError(f"has more than {_MOST_FILES} files", path=str(folder), hint="name the files themselves")
+        kinds: dict[str, list[Path]] = {}
+        for path in files:
+            try:
+                kind = kind_of(path)
+            except InputError:
+                continue  # others' files, such as the password in slurmdbd.conf, may not be ours to read
+            if kind is not None:
+                kinds.setdefault(kind, []).append(path)
+        for kind, members in kinds.items():
+            # what slurm.conf includes looks like slurm.conf
+            usual = [path for path in members if path.name == kind] or members
+            if len(usual) > 1:
+                names = ", ".join(path.name for path in usual[:5])
+                raise InputError(f"has several files that look like {kind}: {names}", path=str(folder),
+                                 hint="name the files themselves")  # fmt: skip
+            if self.kinds.get(kind) not in self.named:
+                self.kinds[kind] = usual[0]
+
+    def settings(self) -> Site:
+        """What slurm.conf says, or, where there is none, what scontrol printed.
+
+        Raises:
+            UsageError: there is neither.
+            InputError: it cannot be read.
+        """
+        if CONF in self.kinds:
+            return replace(_read_conf(self.kinds[CONF]), files=(str(self.kinds[CONF]),))
+        if RUNNING in self.kinds and PARTITIONS in self.kinds:
+            running, partitions = self.kinds[RUNNING], self.kinds[PARTITIONS]
+            with _opened(partitions) as rows:
+                site = _read(running, lambda stream: read_running(stream, rows))
+            return replace(site, files=(str(running), str(partitions)))
+        raise UsageError(
+            "--slurm-conf: there is no slurm.conf among these files",
+            hint=f"expected {_EXPECTED}; found: {', '.join(self.kinds) or 'none of them'}",
+        )
+
+
+def kind_of(path: Path) -> str | None:
+    """What a file is, by its first 64 KiB; None where it is nothing that is read here.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    with _opened(path) as stream:
+        head = stream.read(_HEAD)
+    name = path.name
+    for kind, sniff in (
+        (RUNNING, slurm_config.sniff),
+        (PARTITIONS, slurm_partitions.sniff),
+        (DUMP, slurm_sacctmgr_dump.sniff),
+        (TOPOLOGY, slurm_topology.sniff),
+        (CONF, slurm_conf.sniff),
+    ):
+        if sniff(name, head):
+            return kind
+    columns = set(header_in(head))
+    if {"name", "priority"} <= columns and columns & {"preempt", "usagefactor", "flags", "grptres"}:
+        return QOS
+    # sshare has accounts, users and a fair-share factor, too
+    if {"account", "user"} <= columns and columns & {"share", "fairshare"} and not columns & {"jobid", "rawshares"}:
+        return ASSOC
+    return CONF if name == "slurm.conf" else None
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
+
+
+def _read(path: Path, read: Callable[[BinaryIO], _T]) -> _T:
+    """What a file says; errors name it."""
+    with _opened(path) as stream:
+        try:
+            return read(stream)
+        except InputError as bad:
+            raise InputError(str(bad), path=str(path), hint=bad.hint) from None
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
+
+
+def _read_conf(path: Path) -> Site:
+    folder = path.absolute().parent.resolve()
+
+    def beside(name: str) -> BinaryIO:
+        """Open a file beside slurm.conf; a path before its name is not looked at, nor a link out of the directory."""
+        other = folder / Path(name).name
+        if not other.is_file():
+            raise InputError(f"includes {name}, but there is no {other.name} beside it", hint="put it there")
+        if not other.resolve().is_relative_to(folder):
+            raise InputError(f"includes {name}, a link out of its directory", hint="put the file itself there")
+        return _opened(other)
+
+    return _read(path, lambda stream: read_conf(stream, beside))
+
+
+def _gaps(site: Site) -> list[tuple[str, str]]:
+    """What the files say of each other that does not fit, or does not hold."""
+    found: list[tuple[str, str]] = []
+    limited = [name for name, one in site.qos.items() if one.limits != NO_LIMITS]
+    limited += [row.user or row.account for row in site.associations if row.limits != NO_LIMITS]
+    if limited and not site.limits_hold:
+        whose = f"those of {len(limited)} QOS and associations"
+        found.append(
+            (
+                "AccountingStorageEnforce",
+                f"does not say limits: {whose} do not hold",
+            )
+        )
+    for name, partition in site.partitions.items():
+        if partition.qos and partition.qos not in site.qos:
+            found.append((f"partition {name}", f"its QOS {partition.qos} is in no file: it has no limits here"))
+    known = {node.name for node in site.nodes}
+    for name, partition in site.partitions.items():
+        strange = [node for node in partition.nodes if node not in known] if known else []
+        if strange:
+            found.append((f"partition {name}", f"{len(strange)} of its nodes have no NodeName, such as {strange[0]}"))
+    return found
