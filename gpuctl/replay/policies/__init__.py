@@ -26,6 +26,7 @@ BUILT_IN = {
     "philly": "philly:Philly",
     "easy": "easy:Easy",
     "conservative": "conservative:Conservative",
+    "slurm": "slurm:SlurmPolicy",
     "yarn-cs": "yarn_cs:YarnCs",
     "pickyman": "pickyman:PickyMan",
     "recorded": "recorded:Recorded",

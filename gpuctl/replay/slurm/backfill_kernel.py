@@ -36,11 +36,11 @@ def _hopes(s, f, r, kind):  # type: ignore[no-untyped-def]
     """Whether one of a kind could start now beside what is reserved; its nodes are kept in `kind_ok`."""
     p = f.p[0]
     j = f.kinds[kind].job
-    shape = f.x[j].shape
-    if f.bad[shape] == p.freed and p.preempt == P_NONE:
+    form = f.x[j].form
+    if f.bad[form] == p.freed and p.preempt == P_NONE:
         return False
     unkept(f, j, s.g[0].now)
-    if f.bad[shape] != p.freed and (amount_now(s, f, j) if p.counts == 1 else place(s, f, j, NOW)):
+    if f.bad[form] != p.freed and (amount_now(s, f, j) if p.counts == 1 else place(s, f, j, NOW)):
         chosen(s, f.kind_ok[kind])
         return True
     if p.preempt != P_NONE and without_victims(s, f, r, j):
@@ -68,9 +68,9 @@ def _first_look(s, f, r, run):  # type: ignore[no-untyped-def]
         if kind.mark != run:
             _new(kind, j, run)
             usable(f, j)
-            free = f.bad[x.shape] != p.freed
+            free = f.bad[x.form] != p.freed
             if free and not place(s, f, j, NOW):
-                f.bad[x.shape] = p.freed
+                f.bad[x.form] = p.freed
             kind.alive = 1 if _hopes(s, f, r, x.kind) else 0
             if kind.alive == 1:
                 f.alive[p.alive] = x.kind
@@ -149,7 +149,7 @@ def _try_pool(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
     """As `_try`, where amounts are reserved and not nodes."""
     p, now = f.p[0], s.g[0].now
     kind = f.kinds[f.x[j].kind]
-    if f.bad[f.x[j].shape] != p.freed and amount_now(s, f, j):
+    if f.bad[f.x[j].form] != p.freed and amount_now(s, f, j):
         return now, False, True
     usable(f, j)
     if p.preempt != P_NONE and without_victims(s, f, r, j):

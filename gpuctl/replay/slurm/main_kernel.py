@@ -127,8 +127,8 @@ def _try(s, f, r, at):  # type: ignore[no-untyped-def]
     """Start the job at a place of the line. Returns whether it runs, and if not, whether resources are what it lacks."""
     p = f.p[0]
     j = f.line[at]
-    shape = f.x[j].shape
-    known = f.bad[shape] == p.freed
+    form = f.x[j].form
+    known = f.bad[form] == p.freed
     if known and p.preempt == P_NONE:
         return False, True
     usable(f, j)
@@ -142,7 +142,7 @@ def _try(s, f, r, at):  # type: ignore[no-untyped-def]
             start(s, f, r, j, R_MAIN)
             return True, False
         if not cut:
-            f.bad[shape] = p.freed
+            f.bad[form] = p.freed
     if p.preempt != P_NONE:
         _, ran = start_preempting(s, f, r, at, R_PREEMPTS)
         if ran:

@@ -142,14 +142,14 @@ def room(s, f, j, row, number):  # type: ignore[no-untyped-def]
 @inner
 def biggest(s, f, j):  # type: ignore[no-untyped-def]
     """Units of a gang that one node of its partition holds at most, were it empty and up."""
-    shape = f.x[j].shape
-    if f.biggest[shape] < 0:
+    form = f.x[j].form
+    if f.biggest[form] < 0:
         most = 0
         for number in range(s.servers.size):
             if has(f.part_ok[f.x[j].part], number):
                 most = max(most, room_in(s, number, j))
-        f.biggest[shape] = most
-    return f.biggest[shape]
+        f.biggest[form] = most
+    return f.biggest[form]
 
 
 @inner

@@ -224,7 +224,7 @@ def could_start(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
     now = s.g[0].now
     if counted(f.ok) == 0:
         return np.inf, False
-    if f.bad[f.x[j].shape] != f.p[0].freed and place(s, f, j, NOW):
+    if f.bad[f.x[j].form] != f.p[0].freed and place(s, f, j, NOW):
         return now, False
     if f.p[0].preempt != P_NONE:
         if without_victims(s, f, r, j):

@@ -1,8 +1,8 @@
 """Slurm's scheduler, compiled: when its passes are made, from one instant to the next.
 
 Submissions and ends ask for a main pass at once, each ``sched_interval`` looks at the whole line, each ``bf_interval``
-backfills. A pass before which nothing has changed since the last one of its kind is not made: it would start nobody. Nor
-does the real backfill make one when no job and no node has changed.
+backfills. A pass before which nothing has changed since the last one of its kind is not made: it would start nobody.
+Nor does the real backfill make one when no job and no node has changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gpuctl.replay.slurm.main_kernel import main_pass
 from gpuctl.replay.slurm.node_kernel import refresh
 from gpuctl.replay.slurm.order_kernel import calculate
 from gpuctl.replay.slurm.table_kernel import F_NONE, P_NONE
-from gpuctl.replay.state import E_TIMER, STEPPED
+from gpuctl.replay.state import STEPPED
 from gpuctl.trace.jit import compiled, inner
 
 
@@ -45,6 +45,7 @@ def _changed(s, f):  # type: ignore[no-untyped-def]
 def _passes(s, f, r):  # type: ignore[no-untyped-def]
     """Make the passes that are due now."""
     p, now = f.p[0], s.g[0].now
+    before = p.freed
     if p.full_due == 1 and p.full_at <= now:
         p.full_due = 0
         p.full_last = p.main_last = now
@@ -58,10 +59,10 @@ def _passes(s, f, r):  # type: ignore[no-untyped-def]
     if p.bf_due == 1 and p.bf_at <= now:
         p.bf_due = 0
         p.bf_last = now
-        before = p.freed
         backfill_pass(s, f, r)
-        if p.freed != before:
-            _changed(s, f)
+    if p.freed != before:
+        # some were preempted
+        _changed(s, f)
 
 
 @inner
@@ -73,10 +74,10 @@ def _wake(s, f, r):  # type: ignore[no-untyped-def]
         t = min(t, p.full_at)
     if p.bf_due == 1:
         t = min(t, p.bf_at)
-    if p.weight_age > 0 or p.fair_share != F_NONE:
-        # while nothing runs and nothing comes, another order starts nobody
-        if g.running > 0 or p.held > 0 or g.arrival < s.arrivals.size or t < np.inf:
-            t = min(t, p.tick)
+    # while nothing runs and nothing comes, another order starts nobody
+    lively = g.running > 0 or p.held > 0 or g.arrival < s.arrivals.size or t < np.inf
+    if lively and (p.weight_age > 0 or p.fair_share != F_NONE):
+        t = min(t, p.tick)
     if p.preempt != P_NONE:
         for k in range(r.n[0]):
             j = r.job[k]
@@ -113,8 +114,7 @@ def decide(s, f, r):  # type: ignore[no-untyped-def]
         return
     if freed or came or _spared(s, f, r):
         _changed(s, f)
-        wanted = g.now if freed else g.now + p.delay
-        p.main_at = min(p.main_at, max(wanted, p.main_last + p.min_interval))
+        p.main_at = min(p.main_at, max(g.now, p.main_last + max(p.min_interval, p.delay)))
     _passes(s, f, r)
     if p.waiting > 0:
         _wake(s, f, r)

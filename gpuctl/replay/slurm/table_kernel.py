@@ -43,7 +43,7 @@ SLURM = np.dtype(
         ("second", "f8"),  # what one second leaves of usage
         ("sched_interval", "f8"),
         ("min_interval", "f8"),  # between two main passes
-        ("delay", "f8"),  # of the main pass after a submission
+        ("delay", "f8"),  # the same, as batch_sched_delay has it
         ("bf_interval", "f8"),
         ("bf_window", "f8"),
         ("bf_resolution", "f8"),
@@ -111,7 +111,7 @@ JOBX = np.dtype(
         ("plan", "f8"),  # seconds that it is planned for
         ("site", "f8"),  # parts of its priority, as `gpuctl.replay.slurm.priority` has them
         ("assoc_part", "f8"),
-        ("size", "f8"),
+        ("job_size", "f8"),
         ("partition", "f8"),
         ("qos_part", "f8"),
         ("tres", "f8"),
@@ -127,7 +127,7 @@ JOBX = np.dtype(
         ("assoc", "i8"),
         ("user", "i8"),
         ("qos", "i8"),
-        ("shape", "i8"),  # jobs of one shape fit where one of them does
+        ("form", "i8"),  # jobs of one form fit where one of them does
         ("kind", "i8"),  # and of one kind are planned alike
         ("nodes", "i8"),  # asked for; 0: as many as it takes
         ("how", "i8"),
@@ -186,8 +186,8 @@ class Slurm(Bundle):
         part: records of `PART` [partitions].
         part_ok: nodes of each partition, a bit each [partitions, words].
         qos_preempts: whether jobs of one QOS preempt those of another [QOS, QOS].
-        bad: the value of ``freed`` when one of a shape was found not to fit on what was free [shapes].
-        biggest: units of a shape that one server of its partition holds at most; -1 not known yet [shapes].
+        bad: the value of ``freed`` when one of a form was found not to fit on what was free [forms].
+        biggest: units of a form that one server of its partition holds at most; -1 not known yet [forms].
         kinds: records of `KIND`.
         kind_ok: nodes on which one of a kind that is alive would start [kinds, words].
         alive: kinds that are [kinds].
