@@ -149,6 +149,7 @@ def _try_pool(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
     """As `_try`, where amounts are reserved and not nodes."""
     p, now = f.p[0], s.g[0].now
     kind = f.kinds[f.x[j].kind]
+    p.later = 0.0
     if f.bad[f.x[j].form] != p.freed and amount_now(s, f, j):
         return now, False, True
     usable(f, j)
@@ -181,6 +182,7 @@ def _try(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
         if counted(f.ok) >= nodes:
             tested = True
             at, preempting = could_start(s, f, r, j, now_only)
+            p.later = later
         if at == np.inf:
             if later == 0 or now_only:
                 return np.inf, False, tested
@@ -285,5 +287,7 @@ def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
                 if p.bf_starts > 0 and starts >= p.bf_starts:
                     return
                 continue
-            second = now + _LATER_S
+            second = p.later if p.later > now else now + _LATER_S
+        if p.made >= p.bf_records:
+            return
         _reserve(s, f, r, j, second, run)

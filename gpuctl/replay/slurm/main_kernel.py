@@ -117,7 +117,7 @@ def main_pass(s, f, r, whole):  # type: ignore[no-untyped-def]
         if stops and _stops_others(s, f, j):
             part.failed = run
             failed += 1
-            f.off |= f.part_ok[x.part]
+            f.off[:] |= f.part_ok[x.part]
         at += 1
     return True
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuctl.replay.placement_kernel import suits
 from gpuctl.replay.resource_kernel import choose_for, room_in, units_of
+from gpuctl.replay.slurm.table_kernel import FIRST
 from gpuctl.replay.state import ANY, CONSOLIDATE, SPREAD
 from gpuctl.trace.jit import inner
 
@@ -156,7 +157,7 @@ def biggest(s, f, j):  # type: ignore[no-untyped-def]
 def least_nodes(s, f, j):  # type: ignore[no-untyped-def]
     """How many nodes a gang needs at least; more than there are where no node holds any of it."""
     units = units_of(s, j)
-    if f.x[j].nodes > 0:
+    if f.x[j].nodes > 1:
         return min(f.x[j].nodes, units)
     most = biggest(s, f, j)
     return s.servers.size + 1 if most == 0 and units > 0 else (units + most - 1) // max(most, 1)
@@ -166,23 +167,33 @@ def least_nodes(s, f, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _tightest(s, f, j, row, units):  # type: ignore[no-untyped-def]
-    """The node with the fewest free GPUs that holds so many units, the lowest of several; -1 none."""
+def _pick(s, f, j, row, units):  # type: ignore[no-untyped-def]
+    """A node that holds so many units and is not in ``tmp``; -1 none.
+
+    The first one by weight, as select/cons_tres takes it, or, where a placement is asked for, the one with the fewest
+    free GPUs, the lowest of several.
+    """
     best = -1
-    for number in range(s.servers.size):
-        if not has(f.ok, number) or (best >= 0 and f.gpu[row, number] >= f.gpu[row, best]):
+    by_weight = f.x[j].how == FIRST
+    for k in range(s.servers.size):
+        number = f.by_weight[k]
+        if not has(f.ok, number) or has(f.tmp, number):
+            continue
+        if best >= 0 and f.gpu[row, number] >= f.gpu[row, best]:
             continue
         if room(s, f, j, row, number) >= units:
             best = number
+            if by_weight:
+                break
     return best
 
 
 @inner
-def _freest(s, f, j, row, taken):  # type: ignore[no-untyped-def]
-    """The node with the most room that the choice has not, the lowest of several; -1 none. Returns it and its room."""
+def _freest(s, f, j, row):  # type: ignore[no-untyped-def]
+    """The node with the most room that is not in ``tmp``, the lowest of several; -1 none. Returns it and its room."""
     best, most = -1, 0
     for number in range(s.servers.size):
-        if has(f.ok, number) and not has(taken, number):
+        if has(f.ok, number) and not has(f.tmp, number):
             found = room(s, f, j, row, number)
             if found > most:
                 best, most = number, found
@@ -196,14 +207,7 @@ def _even(s, f, j, row, nodes, units):  # type: ignore[no-untyped-def]
     f.tmp[:] = _NONE
     for k in range(nodes):
         piece = part + (1 if k < over else 0)
-        best = -1
-        for number in range(s.servers.size):
-            if not has(f.ok, number) or has(f.tmp, number):
-                continue
-            if best >= 0 and f.gpu[row, number] >= f.gpu[row, best]:
-                continue
-            if room(s, f, j, row, number) >= piece:
-                best = number
+        best = _pick(s, f, j, row, piece)
         if best < 0:
             s.g[0].chosen = 0
             return False
@@ -220,7 +224,8 @@ def _whole(s, f, j, row, units):  # type: ignore[no-untyped-def]
         return False
     left = units
     f.tmp[:] = _NONE
-    for number in range(s.servers.size):
+    for k in range(s.servers.size):
+        number = f.by_weight[k]
         if left >= most and has(f.ok, number) and room(s, f, j, row, number) >= most:
             put(f.tmp, number)
             choose_for(s, number, j, most)
@@ -229,7 +234,7 @@ def _whole(s, f, j, row, units):  # type: ignore[no-untyped-def]
         s.g[0].chosen = 0
         return False
     if left > 0:
-        number, there = _freest(s, f, j, row, f.tmp)
+        number, there = _freest(s, f, j, row)
         if there < left:
             s.g[0].chosen = 0
             return False
@@ -243,7 +248,7 @@ def _anywhere(s, f, j, row, units):  # type: ignore[no-untyped-def]
     left = units
     f.tmp[:] = _NONE
     while left > 0:
-        number, there = _freest(s, f, j, row, f.tmp)
+        number, there = _freest(s, f, j, row)
         if number < 0:
             s.g[0].chosen = 0
             return False
@@ -304,15 +309,16 @@ def place(s, f, j, row):  # type: ignore[no-untyped-def]
         return _even(s, f, j, row, min(x.nodes, units), units)
     if x.how == SPREAD and x.nodes != 1 and s.servers.size > 1:
         return _spread(s, f, j, row, units)
-    one = _tightest(s, f, j, row, units)
+    f.tmp[:] = _NONE
+    one = _pick(s, f, j, row, units)
     if one >= 0:
         choose_for(s, one, j, units)
         return True
-    if x.nodes == 1 or s.servers.size == 1:
+    if s.servers.size == 1:
         return False
-    if x.how == CONSOLIDATE:
+    if x.how == CONSOLIDATE or x.how == FIRST:
         return _whole(s, f, j, row, units)
-    if x.how == ANY:
+    if x.how == ANY and x.nodes != 1:
         return _anywhere(s, f, j, row, units)
     return False
 

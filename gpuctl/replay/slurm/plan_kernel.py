@@ -26,7 +26,7 @@ from gpuctl.replay.slurm.node_kernel import (
     usable,
 )
 from gpuctl.replay.slurm.preempt_kernel import preempts, without_victims
-from gpuctl.replay.slurm.table_kernel import P_NONE
+from gpuctl.replay.slurm.table_kernel import FIRST, P_NONE
 from gpuctl.replay.state import CONSOLIDATE
 from gpuctl.trace.jit import inner
 
@@ -44,7 +44,7 @@ def clear_plan(s, f):  # type: ignore[no-untyped-def]
     p = f.p[0]
     now = s.g[0].now
     p.window_end = np.floor((now + p.bf_window) / p.bf_resolution) * p.bf_resolution
-    p.steps = 1
+    p.steps = p.made = 1
     f.step_t[0] = np.floor(now / p.bf_resolution) * p.bf_resolution
     f.step_ok[0] = ~_NONE
     f.step_took[0] = 0
@@ -79,6 +79,7 @@ def cut(f, t):  # type: ignore[no-untyped-def]
     f.step_ok[a + 1] = f.step_ok[a]
     f.step_took[a + 1] = f.step_took[a]
     p.steps += 1
+    p.made += 1
     return a + 1
 
 
@@ -136,7 +137,7 @@ def unkept(f, j, begin):  # type: ignore[no-untyped-def]
                     break
         if f.step_t[k] > end:
             break
-        f.ok &= f.step_ok[k]
+        f.ok[:] &= f.step_ok[k]
     return later
 
 
@@ -148,9 +149,9 @@ def _easy_to_see(s, f, j):  # type: ignore[no-untyped-def]
     """Whether a job fits where one node has room for all of it, and nowhere else."""
     x = f.x[j]
     units = units_of(s, j)
-    if x.nodes == 1 or units <= 1 or s.servers.size == 1:
+    if units <= 1 or s.servers.size == 1:
         return True
-    return x.nodes == 0 and x.how == CONSOLIDATE and units <= biggest(s, f, j)
+    return x.nodes <= 1 and (x.nodes == 1 or x.how == CONSOLIDATE or x.how == FIRST) and units <= biggest(s, f, j)
 
 
 @inner

@@ -18,6 +18,7 @@ from gpuctl.replay.slurm.table_kernel import (
     F_CLASSIC,
     F_NONE,
     F_TREE,
+    FIRST,
     JOBX,
     KIND,
     M_CANCEL,
@@ -91,14 +92,16 @@ def slurm_program(setup: Setup, workload: Workload, cluster: Cluster, settings: 
     jobs = jobs_of(setup, workload, cluster, settings)
     caps = caps_of(setup, jobs, workload)
     nodes, more = _nodes(setup, jobs, workload, cluster)
-    how = placements(workload, "consolidate", settings.placement)
+    how = placements(workload, "any", settings.placement)
+    if settings.placement is None:
+        how[:] = FIRST
     parts = parts_of_priority(setup, jobs, workload, cluster)
     x = _jobs(setup, jobs, caps, workload, parts, how)
     _number_shapes(x, state, with_rank=setup.preempt != "none")
     p = _settings(setup, settings, cluster, state)
     running = nobody(jobs.plan, state.servers.size, max(workload.size, 1))
     notes = (*jobs.notes, *more, *_notes(setup, caps, x, workload))
-    return SlurmProgram(_bundle(setup, jobs, caps, workload, state, p, x, nodes), running, notes)
+    return SlurmProgram(_bundle(setup, jobs, caps, workload, cluster, state, p, x, nodes), running, notes)
 
 
 def _settings(setup: Setup, settings: Settings, cluster: Cluster, state: State) -> Any:
@@ -115,6 +118,7 @@ def _settings(setup: Setup, settings: Settings, cluster: Cluster, state: State) 
     p.weight_age, p.weight_fairshare, p.dampening = m.weight_age, m.weight_fairshare, m.dampening
     p.bf_tests, p.bf_user, p.bf_part = q.bf_max_job_test, q.bf_max_job_user, q.bf_max_job_part
     p.bf_user_part, p.bf_assoc, p.bf_starts = q.bf_max_job_user_part, q.bf_max_job_assoc, q.bf_max_job_start
+    p.bf_records = q.bf_node_space_size or q.bf_max_job_test
     p.bf_part_reserve = q.bf_job_part_count_reserve
     p.depth, p.part_depth, p.main_starts = q.default_queue_depth, q.partition_job_depth, q.sched_max_job_start
     p.assoc_stop, p.backfill = q.assoc_limit_stop, setup.backfill
@@ -233,6 +237,13 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
     return found, []
 
 
+def _by_weight(setup: Setup, cluster: Cluster) -> Ints:
+    """Nodes in the order in which they are filled: by ``Weight``, then as they are listed."""
+    weights = {node.name: node.weight for node in setup.site.nodes}
+    found = np.array([weights.get(name, 1) for name in cluster.servers], np.int64)
+    return np.argsort(found, kind="stable").astype(np.int64)
+
+
 def _resets(setup: Setup, workload: Workload) -> tuple[Floats, list[str]]:
     """Seconds at which ``PriorityUsageResetPeriod`` clears usage."""
     period = setup.multifactor.reset_period
@@ -258,6 +269,7 @@ def _bundle(
     jobs: Jobs,
     caps: Caps,
     workload: Workload,
+    cluster: Cluster,
     state: State,
     p: Any,
     x: Any,
@@ -301,6 +313,7 @@ def _bundle(
         mem=np.zeros(two, np.int64),
         busy=np.zeros(two, np.int64),
         sole=np.zeros(two, np.int64),
+        by_weight=_by_weight(setup, cluster),
         up=up,
         ok=np.zeros(words, np.uint64),
         off=np.zeros(words, np.uint64),

@@ -16,6 +16,8 @@ P_NONE, P_PARTITION, P_QOS = range(3)
 F_NONE, F_TREE, F_CLASSIC = range(3)
 # ---- what is done to a preempted job
 M_OFF, M_REQUEUE, M_CANCEL, M_SUSPEND = range(4)
+# ---- where a gang goes, beside the placements of `gpuctl.replay.state`
+FIRST = 6
 # ---- what a limit bounds
 GPU, CPU, MEM, NODE, BILLING = range(5)
 RESOURCES = ("gres/gpu", "cpu", "mem", "node", "billing")
@@ -61,6 +63,7 @@ SLURM = np.dtype(
         ("bf_assoc", "i8"),
         ("bf_starts", "i8"),
         ("bf_part_reserve", "i8"),
+        ("bf_records", "i8"),  # of the plan: a pass that has made so many ends
         ("bf_min_prio", "i8"),
         ("depth", "i8"),
         ("part_depth", "i8"),
@@ -82,6 +85,7 @@ SLURM = np.dtype(
         ("alive", "i8"),  # kinds in `alive`
         ("hopes", "i8"),  # jobs of them that this pass has yet to come to
         ("steps", "i8"),
+        ("made", "i8"),  # records of the plan, those that were joined with others again among them
         ("seen", "i8"),  # events of this instant that have been taken in
         ("held", "i8"),  # preempted jobs that are held back
         ("full_due", "i8"),
@@ -101,6 +105,7 @@ SLURM = np.dtype(
         ("idle", "i8"),  # 1: nothing is to come but calculations
         ("mode", "i8"),  # how running jobs are stopped; -1: as their QOS or partition says
         ("first", "i8"),  # 1: this pass has reserved nothing yet
+        ("later", "f8"),  # when a job could be tried again that limits hold up; 0: nothing tells
         ("told", "i8"),  # the job whose reservation was logged last
     ],
     align=True,
@@ -196,6 +201,7 @@ class Slurm(Bundle):
         mem: MB.
         busy: jobs on each server.
         sole: jobs that have it for themselves.
+        by_weight: nodes, those of a lower ``Weight`` first [servers].
         up: nodes that are up [words].
         ok: nodes that may be chosen from, a bit each [words].
         off: nodes that the main pass does not look at any more [words].
@@ -244,6 +250,7 @@ class Slurm(Bundle):
     mem: NDArray[np.int64]
     busy: NDArray[np.int64]
     sole: NDArray[np.int64]
+    by_weight: NDArray[np.int64]
     up: NDArray[np.uint64]
     ok: NDArray[np.uint64]
     off: NDArray[np.uint64]
@@ -303,6 +310,7 @@ class Slurm(Bundle):
         "mem": ("i8", 2),
         "busy": ("i8", 2),
         "sole": ("i8", 2),
+        "by_weight": ("i8", 1),
         "up": ("u8", 1),
         "ok": ("u8", 1),
         "off": ("u8", 1),
