@@ -39,6 +39,7 @@ class Wishes:
     limits_from: str = "asked"
     resources: tuple[str, ...] = ("gpu",)
     per_gpu: str | None = None
+    slurm_conf: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,10 +115,11 @@ def _from_csv(wishes: Wishes, tables: list[Path]) -> Source:
     ):  # fmt: skip
         if value is not None:
             raise UsageError(f"{option} is for traces; {path} is a CSV of jobs", hint=f"leave {option} out")
-    if wishes.cluster is None:
+    if wishes.cluster is None and not wishes.slurm_conf:
         raise UsageError(
             f"{path} is a CSV of jobs, which names no servers",
-            hint="add --cluster 64x8 (servers x GPUs of each), --cluster pool:512, or --cluster FILE.toml",
+            hint="add --cluster 64x8 (servers x GPUs of each), --cluster pool:512, or --cluster FILE.toml; with "
+            "--slurm-conf, the nodes of slurm.conf are the servers",
         )
     from gpuctl.replay.jobsfile import read_jobs
 
@@ -163,6 +165,10 @@ def _from_trace(wishes: Wishes, given: Settings) -> Source:
         cluster = _given_cluster(wishes, workload)
         why = "off: these are not the servers that the jobs ran on"
         return Source(workload, cluster, sources, *_speeds(wishes, cluster, why), failed)
+    if not own.total_gpus and wishes.slurm_conf:
+        cluster = _given_cluster(wishes, workload)
+        why = "off: the trace does not tell where its jobs ran"
+        return Source(forget_placement(workload), cluster, sources, *_speeds(wishes, cluster, why), failed)
     if not own.total_gpus:
         raise UsageError(
             f"{workload.name}: the log names no servers with GPUs",
@@ -176,10 +182,18 @@ def _from_trace(wishes: Wishes, given: Settings) -> Source:
 
 
 def _given_cluster(wishes: Wishes, workload: Workload) -> Cluster:
-    """The servers of --cluster, with the quotas of --quotas."""
+    """The servers of --cluster, or else of --slurm-conf, with the quotas of --quotas."""
     from gpuctl.replay.clusters import parse_cluster
 
-    cluster = parse_cluster(wishes.cluster or "", workload)
+    if wishes.cluster is None:
+        from gpuctl.replay.slurm.cluster import cluster_of
+        from gpuctl.replay.slurm.site import read_site
+
+        cluster = cluster_of(read_site(wishes.slurm_conf), workload, wishes.resources)
+        told = f"replayed on {cluster.name}: {len(cluster.servers):,} servers, {cluster.total_gpus:,} GPUs"
+        cluster = dataclasses.replace(cluster, notes=(told, *cluster.notes))
+    else:
+        cluster = parse_cluster(wishes.cluster, workload)
     if wishes.quotas is None:
         return cluster
     import numpy as np

@@ -273,7 +273,8 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     counts = parse_resources(resources)
     source = read(
         Wishes(paths or [], db, trace_cluster, timezone, columns, cluster, add_servers, quotas, racks, window,
-               scale_load, work.value if work else None, locality, run_times, limits_from, counts, per_gpu),
+               scale_load, work.value if work else None, locality, run_times, limits_from, counts, per_gpu,
+               tuple(slurm_conf or ())),
         given,
     )  # fmt: skip
     for note in (*source.workload.notes, *source.cluster.notes):

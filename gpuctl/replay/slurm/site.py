@@ -5,6 +5,7 @@ Nothing outside the paths given is opened: an ``Include`` is looked for beside i
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -41,12 +42,12 @@ _MOST_FILES = 10_000
 
 
 def conf_paths(text: str) -> list[Path]:
-    """The paths in the parameter ``conf`` of a policy, several with colons between them.
+    """The paths in the parameter ``conf`` of a policy, several with `os.pathsep` (a colon) between them.
 
     Raises:
         UsageError: there is none.
     """
-    paths = [Path(part) for part in text.split(":") if part.strip()]
+    paths = [Path(part) for part in text.split(os.pathsep) if part.strip()]
     if not paths:
         raise UsageError("no configuration of Slurm is named", hint=f"--slurm-conf PATH: {_EXPECTED}")
     return paths
