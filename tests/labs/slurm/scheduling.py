@@ -106,8 +106,6 @@ def _keep(lab: Lab, out: Path) -> None:
     """Copy what Slurm says of its configuration, its jobs and its passes."""
     for file, command in {
         "config.txt": ("scontrol", "show", "config"),
-        "partitions.txt": ("scontrol", "--oneliner", "show", "partitions"),
-        "nodes.txt": ("scontrol", "--oneliner", "show", "nodes"),
         "qos.txt": ("sacctmgr", "--parsable2", "show", "qos"),
         "assoc.txt": ("sacctmgr", "--parsable2", "show", "assoc"),
         "sacct.txt": ("sacct", "--allusers", "-X", "--duplicates", "--parsable2", f"--format={SACCT}"),

@@ -381,6 +381,11 @@ SCENARIOS = {
         "a wide job at the head, small ones whose limits fit before it or not", _backfill_conf(""), _backfill()
     ),
     "backfill_test3": Scenario("with bf_max_job_test=3", _backfill_conf(",bf_max_job_test=3"), _backfill()),
+    "backfill_test3_table": Scenario(
+        "with bf_max_job_test=3,bf_node_space_size=200",
+        _backfill_conf(",bf_max_job_test=3,bf_node_space_size=200"),
+        _backfill(),
+    ),
     "backfill_window": Scenario(
         "with bf_window=2, shorter than a running limit", _backfill_conf(",bf_window=2"), _backfill()
     ),

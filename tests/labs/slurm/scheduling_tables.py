@@ -38,10 +38,8 @@ _BACKFILL = re.compile(r"sched/backfill: _attempt_backfill: beginning")
 _BACKFILL_TESTED = re.compile(r"sched/backfill: _attempt_backfill: BACKFILL: test for JobId=(\d+) ")
 _BACKFILL_START = re.compile(r"sched/backfill: _start_job: Started JobId=(\d+) in \S+ on (\S+)")
 _PLANNED = re.compile(r"_dump_job_sched: JobId=(\d+) to start at (\d+), end at (\d+) on nodes (\S+) in partition (\S+)")
-_UNPLANNED = re.compile(r"BACKFILL: JobId=(\d+) StartTime set .*[Nn]o (?:backfill )?reservation created")
-_STOPPED = re.compile(
-    r"_attempt_backfill: (?:BACKFILL: )?(no jobs to backfill|reached end of job queue|bf_max_job\w*:? limit of)"
-)
+_UNPLANNED = re.compile(r"BACKFILL: (?:JobId=\d+ StartTime set .*reservation created|table size limit of)")
+_STOPPED = re.compile(r"_attempt_backfill: (?:BACKFILL: )?(no jobs|reached end|bf_max_job\w*|table size limit)")
 _DECAY = re.compile(r"Decay factor over (\d+) seconds")
 _DONE = re.compile(r"_job_complete: JobId=(\d+) done")
 _PREEMPTED = re.compile(r"preempted JobId=(\d+) has been (requeued|killed) to reclaim resources for JobId=(\d+)")
@@ -206,7 +204,7 @@ def reservations(log: list[tuple[float, str]], start: int) -> list[Row]:
             job, begin, end, nodes, partition = found.groups()
             row = {"pass_s": _at(when_pass, start), "job": job, "nodes": nodes, "partition": partition, "booked": "yes"}
             out.append(row | {"start_s": str(int(begin) - start), "end_s": str(int(end) - start)})
-        elif (found := _UNPLANNED.search(text)) and out and out[-1]["job"] == found[1]:
+        elif _UNPLANNED.search(text) and out:
             out[-1]["booked"] = "no"
     return out
 
