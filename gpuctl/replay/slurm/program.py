@@ -31,6 +31,7 @@ from gpuctl.replay.slurm.table_kernel import (
     P_QOS,
     PART,
     SCOPE,
+    SCRIPTED,
     SLURM,
     Slurm,
 )
@@ -38,6 +39,8 @@ from gpuctl.replay.slurm.usage import next_reset, second_factor
 from gpuctl.replay.state import MODES, records
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from gpuctl.replay.build import Settings
@@ -76,6 +79,18 @@ class SlurmProgram:
     def copy(self) -> SlurmProgram:
         """The same with a memory of its own."""
         return SlurmProgram(self._slurm.copy(), self._running.copy(), self.notes)
+
+    def follow(self, passes: Sequence[tuple[float, str]]) -> None:
+        """Make passes at these seconds and no others: to compare with a real scheduler whose passes are known.
+
+        Args:
+            passes: seconds, ascending, and what each is: ``main`` | ``main_full`` | ``backfill`` | ``priority`` (a
+                calculation of usage and priorities).
+        """
+        self._slurm = self._slurm.replace(
+            script_t=np.array([at for at, _ in passes], np.float64),
+            script_kind=np.array([SCRIPTED[kind] for _, kind in passes], np.int64),
+        )
 
     def priorities(self) -> dict[int, int]:
         """Waiting jobs in the order in which they are looked at, and their priorities."""
@@ -352,6 +367,8 @@ def _bundle(
         norm_usage=np.zeros(size),
         fresh=np.zeros(size, bool),
         resets=_resets(setup, workload)[0],
+        script_t=np.zeros(0),
+        script_kind=np.zeros(0, np.int64),
         victims=np.zeros(n, np.int64),
         victim_key=np.zeros(n, np.int64),
     )

@@ -15,7 +15,7 @@ from gpuctl.replay.slurm.life_kernel import take_in
 from gpuctl.replay.slurm.main_kernel import main_pass
 from gpuctl.replay.slurm.node_kernel import refresh
 from gpuctl.replay.slurm.order_kernel import calculate
-from gpuctl.replay.slurm.table_kernel import F_NONE, P_NONE
+from gpuctl.replay.slurm.table_kernel import F_NONE, P_NONE, S_BACKFILL, S_FULL, S_PRIORITY
 from gpuctl.replay.state import STEPPED
 from gpuctl.trace.jit import compiled, inner
 
@@ -100,11 +100,36 @@ def _spared(s, f, r):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _follow(s, f, r):  # type: ignore[no-untyped-def]
+    """Make the passes that the script has for this second, and no others."""
+    p, now = f.p[0], s.g[0].now
+    p.tick = np.inf
+    take_in(s, f, r)
+    while p.script < f.script_t.size and f.script_t[p.script] <= now:
+        kind = f.script_kind[p.script]
+        p.script += 1
+        if kind == S_PRIORITY:
+            p.tick = now
+            calculate(s, f, r, now)
+            p.tick = np.inf
+        elif kind == S_BACKFILL:
+            backfill_pass(s, f, r)
+        else:
+            main_pass(s, f, r, kind == S_FULL)
+        take_in(s, f, r)
+    if p.script < f.script_t.size:
+        named_timer(s, 0, f.script_t[p.script])
+
+
+@inner
 def decide(s, f, r):  # type: ignore[no-untyped-def]
     """All that the scheduler does at this instant."""
     g, p = s.g[0], f.p[0]
     p.seen = 0
     refresh(s, f)
+    if f.script_t.size > 0:
+        _follow(s, f, r)
+        return
     if calculate(s, f, r, g.now):
         _changed(s, f)
     freed, came = take_in(s, f, r)

@@ -14,6 +14,9 @@ from gpuctl.replay.order_kernel import REASONS
 P_NONE, P_PARTITION, P_QOS = range(3)
 # ---- fair-share
 F_NONE, F_TREE, F_CLASSIC = range(3)
+# ---- passes that are made at given seconds
+S_MAIN, S_FULL, S_BACKFILL, S_PRIORITY = range(4)
+SCRIPTED = {"main": S_MAIN, "main_full": S_FULL, "backfill": S_BACKFILL, "priority": S_PRIORITY}
 # ---- what is done to a preempted job
 M_OFF, M_REQUEUE, M_CANCEL, M_SUSPEND = range(4)
 # ---- where a gang goes, beside the placements of `gpuctl.replay.state`
@@ -106,6 +109,7 @@ SLURM = np.dtype(
         ("mode", "i8"),  # how running jobs are stopped; -1: as their QOS or partition says
         ("first", "i8"),  # 1: this pass has reserved nothing yet
         ("later", "f8"),  # when a job could be tried again that limits hold up; 0: nothing tells
+        ("script", "i8"),  # next of `script_t`
         ("told", "i8"),  # the job whose reservation was logged last
     ],
     align=True,
@@ -229,6 +233,8 @@ class Slurm(Bundle):
         shares, level_shares, is_user, fair_parent, level_norm, norm, first, children: of the tree.
         effective, level, factor, norm_usage, fresh: what fair-share is worked out in.
         resets: seconds at which usage is cleared.
+        script_t: seconds of the passes to make, where they are not to be those that the settings ask for [passes].
+        script_kind: of `SCRIPTED` [passes].
         victims: candidates for preemption, scratch [jobs].
         victim_key: by which they are sorted [jobs].
     """
@@ -289,6 +295,8 @@ class Slurm(Bundle):
     norm_usage: NDArray[np.float64]
     fresh: NDArray[np.bool_]
     resets: NDArray[np.float64]
+    script_t: NDArray[np.float64]
+    script_kind: NDArray[np.int64]
     victims: NDArray[np.int64]
     victim_key: NDArray[np.int64]
 
@@ -349,6 +357,8 @@ class Slurm(Bundle):
         "norm_usage": ("f8", 1),
         "fresh": ("?", 1),
         "resets": ("f8", 1),
+        "script_t": ("f8", 1),
+        "script_kind": ("i8", 1),
         "victims": ("i8", 1),
         "victim_key": ("i8", 1),
     }
