@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gpuctl.replay.engine_kernel import job_timer, reject
 from gpuctl.replay.job_kernel import launch
 from gpuctl.replay.running_kernel import runs, runs_no_more
@@ -62,8 +64,8 @@ def _leave(s, f, j, reason):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _arrive(s, f, j):  # type: ignore[no-untyped-def]
-    """A job waits from now on."""
+def _arrive(s, f, j, submit):  # type: ignore[no-untyped-def]
+    """A job waits from now on, as submitted at that second: Slurm compares whole ones."""
     x, now = f.x[j], s.g[0].now
     if x.never == 1:
         _leave(s, f, j, R_NEVER)
@@ -73,7 +75,7 @@ def _arrive(s, f, j):  # type: ignore[no-untyped-def]
             _leave(s, f, j, R_SUBMIT)
             return
         submitted(f, j, 1)
-    x.queued = now if s.jobs[j].attempts > 0 else s.jobs[j].submit
+    x.queued = np.floor(submit)
     x.accrue = x.queued if f.p[0].accrue_always == 1 else now
     x.prio = 0
     activate(f, j, 1)
@@ -100,7 +102,7 @@ def take_in(s, f, r):  # type: ignore[no-untyped-def]
             freed = True
         elif kind == E_JOB_TIMER:
             p.held -= 1
-            _arrive(s, f, j)
+            _arrive(s, f, j, f.x[j].queued)
             came = True
         elif kind == E_FINISHED or kind == E_QUEUED:
             if f.x[j].runs == 1:
@@ -115,10 +117,12 @@ def take_in(s, f, r):  # type: ignore[no-untyped-def]
                 if preempted and f.x[j].mode == M_CANCEL:
                     _leave(s, f, j, R_CANCELLED)
                 elif preempted and p.requeue_delay > 0:
+                    # it counts as submitted now, though it is not eligible yet
+                    f.x[j].queued = g.now
                     p.held += 1
                     job_timer(s, j, g.now + p.requeue_delay)
                 else:
-                    _arrive(s, f, j)
+                    _arrive(s, f, j, g.now if s.jobs[j].attempts > 0 else s.jobs[j].submit)
                     came = True
     if freed:
         refresh(s, f)
