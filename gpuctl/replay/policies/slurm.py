@@ -77,7 +77,7 @@ class SlurmPolicy(Policy):
             "whom a job may preempt: by PriorityTier of partitions or by QOS",
             "none",
             ("none", "partition", "qos"),
-        ),  # fmt: skip
+        ),
         _over("preempt_mode", "what is done to preempted jobs", "requeue", ("requeue", "cancel", "suspend")),
         _over("exempt", "PreemptExemptTime in seconds", "0"),
         Parameter("tiers", "", "PriorityTier of partitions, NAME:N,NAME:N; others are as configured, 1 without"),

@@ -64,7 +64,7 @@ def needs(jobs: Jobs, workload: Workload) -> Ints:
 def caps_of(setup: Setup, jobs: Jobs, workload: Workload) -> Caps:
     """The limits of every job."""
     found = Caps()
-    need = needs(jobs, workload)
+    need, asked = needs(jobs, workload), workload.planned_time
     known: dict[tuple[int, ...], tuple[list[tuple[int, int]], _Own]] = {}
     first, pairs = [0], []
     min_prio = np.zeros(workload.size, np.int64)
@@ -80,7 +80,7 @@ def caps_of(setup: Setup, jobs: Jobs, workload: Workload) -> Caps:
         pairs += scopes
         first.append(len(pairs))
         min_prio[j] = own.min_prio
-        found.never.append(_never(setup, jobs, own, j, need[j], workload))
+        found.never.append(_never(setup, jobs, own, j, need=need[j], asked=asked[j]))
     found.first = np.array(first, np.int64)
     found.scope = np.array([scope for scope, _ in pairs], np.int64)
     found.cap_of = np.array([cap for _, cap in pairs], np.int64)
@@ -122,7 +122,7 @@ def _of_kind(
             ),
         )  # fmt: skip
         for scope, most, submits, tres, kind in groups:
-            pairs.append((_scope(found, scope), _cap(found, seen, kind, most, submits, tres)))
+            pairs.append((_scope(found, scope), _cap(found, seen, kind, jobs=most, submits=submits, tres=tres)))
         _one_job(own, limits, seen)
         own.free_of_partition |= "PartitionTimeLimit" in site.qos[name].flags
     at, below = assoc, True
@@ -130,10 +130,10 @@ def _of_kind(
         limits = jobs.tree.associations[at].limits
         # group limits of all accounts above hold, each of its own; a limit of a QOS stands for all of them
         known = set(seen)
-        cap = _cap(found, known, "grp", limits.grp_jobs, limits.grp_submit, limits.grp_tres)
+        cap = _cap(found, known, "grp", jobs=limits.grp_jobs, submits=limits.grp_submit, tres=limits.grp_tres)
         pairs.append((_scope(found, ("assoc", at)), cap))
         if below:
-            own_cap = _cap(found, set(seen), "user", limits.max_jobs, limits.max_submit, {})
+            own_cap = _cap(found, set(seen), "user", jobs=limits.max_jobs, submits=limits.max_submit, tres={})
             pairs.append((_scope(found, ("assoc", at)), own_cap))
             _one_job(own, limits, seen)
         at, below = int(jobs.tree.parent[at]), False
@@ -160,11 +160,11 @@ def _scope(found: Caps, key: Hashable) -> int:
 
 
 def _cap(
-    found: Caps, seen: set[str], kind: str, most: int | None, submits: int | None, tres: Mapping[str, float]
+    found: Caps, seen: set[str], kind: str, *, jobs: int | None, submits: int | None, tres: Mapping[str, float]
 ) -> int:
     """Number a row of limits, without those that were set before; notes them as set."""
     row = [NO_LIMIT] * (2 + len(RESOURCES))
-    for place, (name, value) in enumerate((("jobs", most), ("submit", submits))):
+    for place, (name, value) in enumerate((("jobs", jobs), ("submit", submits))):
         if value is not None and f"{kind} {name}" not in seen:
             seen.add(f"{kind} {name}")
             row[place] = value
@@ -200,7 +200,7 @@ def _one_job(own: _Own, limits: Limits, seen: set[str]) -> None:
         own.min_prio = limits.min_priority
 
 
-def _never(setup: Setup, jobs: Jobs, own: _Own, j: int, need: Ints, workload: Workload) -> str:
+def _never(setup: Setup, jobs: Jobs, own: _Own, j: int, *, need: Ints, asked: float) -> str:
     """Why a job can never start; "" where it can."""
     partition = jobs.partitions[jobs.part[j]]
     for column, name in enumerate(RESOURCES):
@@ -210,7 +210,6 @@ def _never(setup: Setup, jobs: Jobs, own: _Own, j: int, need: Ints, workload: Wo
         if amount < own.least.get(name, -np.inf):
             return f"least {name} of one job"
     limit = jobs.plan[j]
-    asked = workload.planned_time[j]
     if partition.max_time_min is not None and asked > partition.max_time_min * 60 and not own.free_of_partition:
         return f"MaxTime of partition {partition.name}"
     if own.wall_min is not None and limit > own.wall_min * 60:

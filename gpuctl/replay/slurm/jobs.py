@@ -1,4 +1,4 @@
-"""What a site's configuration makes of a workload's jobs: partition, association, QOS, time limit, parts of priority."""
+"""What a site's configuration makes of a workload's jobs: partition, association, QOS, plan, parts of priority."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def jobs_of(setup: Setup, workload: Workload, cluster: Cluster, settings: Settin
     notes += more
     qos, qos_names, more = _qos(setup, workload, tree, assoc)
     notes += more
-    billing, more = _billing(setup, workload, partitions, part, cpus, mem, least)
+    billing, more = _billing(setup, workload, partitions, part, cpus=cpus, mem=mem, nodes=least)
     notes += more
     usage = np.array([site.qos[name].usage_factor for name in qos_names] + [1.0])
     plan = _plan(setup, workload, settings, partitions, part)
@@ -123,11 +123,12 @@ def _billing(
     workload: Workload,
     partitions: tuple[Partition, ...],
     part: Ints,
+    *,
     cpus: Floats,
     mem: Floats,
     nodes: Ints,
 ) -> tuple[Floats, list[str]]:
-    """What jobs are billed a second (``TRESBillingWeights``); GPUs where CPUs are billed and a job does not tell any."""
+    """What jobs are billed a second (``TRESBillingWeights``); GPUs where CPUs are billed and a job tells none."""
     most = "MAX_TRES" in setup.multifactor.flags
     found = np.zeros(workload.size)
     silent = 0
@@ -197,7 +198,7 @@ def _associations(setup: Setup, workload: Workload) -> tuple[Tree, Ints, tuple[s
     notes = []
     if told and added_users:
         notes.append(
-            f"slurm: {len(added_users):,} users (and {len(added_accounts):,} accounts) of the jobs have no association: "
+            f"slurm: {len(added_users):,} users (and {len(added_accounts):,} accounts) have no association: "
             "each is given 1 share"
         )
     if not told and setup.fair_share != "none":

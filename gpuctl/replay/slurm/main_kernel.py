@@ -124,7 +124,7 @@ def main_pass(s, f, r, whole):  # type: ignore[no-untyped-def]
 
 @inner
 def _try(s, f, r, at):  # type: ignore[no-untyped-def]
-    """Start the job at a place of the line. Returns whether it runs, and if not, whether resources are what it lacks."""
+    """Start the job at a place of the line. Returns whether it runs; if not, whether resources are what it lacks."""
     p = f.p[0]
     j = f.line[at]
     form = f.x[j].form

@@ -1,7 +1,7 @@
 """Priorities of waiting jobs and their order, compiled; usage and fair-share as slurmctld works them out.
 
-Priorities are worked out at whole multiples of ``PriorityCalcPeriod`` for all jobs, and for a job when it comes. Usage is
-decayed and charged at each of these moments, also while nobody waits, since what is left depends on how long the
+Priorities are worked out at whole multiples of ``PriorityCalcPeriod`` for all jobs, and for a job when it comes. Usage
+is decayed and charged at each of these moments, also while nobody waits, since what is left depends on how long the
 periods are; but all that have gone by since the last event at once, when the next event comes.
 """
 

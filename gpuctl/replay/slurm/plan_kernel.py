@@ -3,8 +3,8 @@
 The plan is a list of steps in time; in each some nodes are kept for jobs that are to start later, always whole nodes.
 Running jobs are not in it: a job's start is found by taking them away in the order of their planned ends.
 
-Source: sched/backfill and select/cons_tres of 22.05.8 (node_space of backfill.c, _will_run_test of job_test.c), read for
-facts: ends are not looked at one by one, but in groups of 30, 60, 120 ... seconds from the first one on.
+Source: sched/backfill and select/cons_tres of 22.05.8 (node_space of backfill.c, _will_run_test of job_test.c), read
+for facts: ends are not looked at one by one, but in groups of 30, 60, 120 ... seconds from the first one on.
 """
 
 from __future__ import annotations

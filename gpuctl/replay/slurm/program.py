@@ -111,12 +111,14 @@ def slurm_program(setup: Setup, workload: Workload, cluster: Cluster, settings: 
     if settings.placement is None:
         how[:] = FIRST
     parts = parts_of_priority(setup, jobs, workload, cluster)
-    x = _jobs(setup, jobs, caps, workload, parts, how)
+    x = _jobs(setup, jobs, caps, workload, parts=parts, how=how)
     _number_shapes(x, state, with_rank=setup.preempt != "none")
     p = _settings(setup, settings, cluster, state)
     running = nobody(jobs.plan, state.servers.size, max(workload.size, 1))
     notes = (*jobs.notes, *more, *_notes(setup, caps, x, workload))
-    return SlurmProgram(_bundle(setup, jobs, caps, workload, cluster, state, p, x, nodes), running, notes)
+    return SlurmProgram(
+        _bundle(setup, jobs, caps, workload, cluster=cluster, state=state, p=p, x=x, nodes=nodes), running, notes
+    )
 
 
 def _settings(setup: Setup, settings: Settings, cluster: Cluster, state: State) -> Any:
@@ -151,7 +153,7 @@ def _settings(setup: Setup, settings: Settings, cluster: Cluster, state: State) 
     return p
 
 
-def _jobs(setup: Setup, jobs: Jobs, caps: Caps, workload: Workload, parts: dict[str, Floats], how: Ints) -> Any:
+def _jobs(setup: Setup, jobs: Jobs, caps: Caps, workload: Workload, *, parts: dict[str, Floats], how: Ints) -> Any:
     site, n = setup.site, workload.size
     x = records(n, JOBX)
     x.plan, x.rate = jobs.plan, jobs.rate
@@ -224,7 +226,8 @@ def _number_shapes(x: Any, state: State, *, with_rank: bool) -> None:
 def _finer(group: Ints, values: Any) -> Ints:
     """Number the pairs of a group and a value."""
     found, code = np.unique(np.asarray(values), return_inverse=True)
-    return np.unique(group * found.size + code.reshape(-1), return_inverse=True)[1].reshape(-1).astype(np.int64)
+    pair = np.unique(group * found.size + code.reshape(-1), return_inverse=True)[1]
+    return np.asarray(pair, np.int64).reshape(-1)
 
 
 def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tuple[NDArray[np.uint64], list[str]]:
@@ -243,7 +246,8 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
                 members = np.array(there)
             elif partition.nodes:
                 strange.append(partition.name)
-        np.bitwise_or.at(found, (k, members >> 6), np.uint64(1) << (members & 63).astype(np.uint64))
+        for member in members.tolist():
+            found[k, member >> 6] |= np.uint64(1 << (member & 63))
     if strange:
         return found, [
             f"slurm: the servers replayed are not the nodes of {len(strange)} partitions (such as {strange[0]}): these "
@@ -270,7 +274,8 @@ def _resets(setup: Setup, workload: Workload) -> tuple[Floats, list[str]]:
     if workload.origin is None:
         return np.zeros(0), [f"slurm: PriorityUsageResetPeriod={period}: the jobs have no calendar, nothing is reset"]
     zero = workload.origin.timestamp()
-    found, last = [], zero + begin
+    found: list[float] = []
+    last = zero + begin
     while len(found) < _MOST_RESETS:
         last = next_reset(period, last, last)
         if found and last - zero <= found[-1]:
@@ -284,6 +289,7 @@ def _bundle(
     jobs: Jobs,
     caps: Caps,
     workload: Workload,
+    *,
     cluster: Cluster,
     state: State,
     p: Any,

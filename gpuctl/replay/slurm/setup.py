@@ -29,6 +29,11 @@ DAY_S = 86_400.0
 REQUEUE_DELAY_S = 121.0
 """Until a preempted job is eligible again: ``cred_expire`` (120 s) and one second, as seen in 22.05 and 24.11."""
 _WEIGHTS = ("age", "fairshare", "job_size", "partition", "qos")
+_TIMES = (
+    ("half_life_d", "half_life_s", DAY_S),
+    ("max_age_d", "max_age_s", DAY_S),
+    ("calc_period", "calc_period_s", 1.0),
+)
 _NUMBERS = {
     "bf_window": "bf_window_min",
     "bf_max_job_test": "bf_max_job_test",
@@ -102,22 +107,7 @@ def setup_of(params: Mapping[str, Any], workload: Workload) -> Setup:
             raise UsageError(f"slurm: tiers: there is no partition {name!r}", hint=_there(partitions))
         partitions[name] = replace(partitions[name], tier=tier)
     site = replace(site, partitions=partitions)
-    plain = Multifactor() if given else EXAMPLE
-    multifactor = site.multifactor or plain
-    weights: dict[str, Any] = {}
-    for name in _WEIGHTS:
-        found = _number(params, f"weight_{name}", 0)
-        if found is not None:
-            weights[f"weight_{name}"] = int(found)
-    for name, attribute, factor in (
-        ("half_life_d", "half_life_s", DAY_S), ("max_age_d", "max_age_s", DAY_S), ("calc_period", "calc_period_s", 1.0)
-    ):  # fmt: skip
-        found = _number(params, name, 0)
-        if found is not None:
-            if found == 0 and name != "half_life_d":
-                raise UsageError(f"slurm: {name}=0: expected a number above 0")
-            weights[attribute] = found * factor
-    multifactor = replace(multifactor, **weights)
+    multifactor = _weighted(params, site.multifactor or Multifactor())
     numbers: dict[str, Any] = {}
     for name, attribute in _NUMBERS.items():
         found = _number(params, name, _LEAST.get(name, 0))
@@ -131,16 +121,7 @@ def setup_of(params: Mapping[str, Any], workload: Workload) -> Setup:
     mode = params["preempt_mode"].upper() or None
     if preempt != "none" and not given and mode is None:
         mode = "REQUEUE"
-    if preempt == "qos" and not any(one.preempts or one.within for one in site.qos.values()):
-        raise UsageError(
-            "slurm: preempt=qos: no QOS is known that preempts another one",
-            hint="name the output of `sacctmgr -P show qos` with --slurm-conf",
-        )
-    if preempt == "partition" and len({one.tier for one in site.partitions.values()}) < 2:
-        raise UsageError(
-            "slurm: preempt=partition: all partitions have one PriorityTier",
-            hint="--param tiers=NAME:2,... says which go first",
-        )
+    _check_preemption(preempt, site)
     on = site.scheduler != "sched/builtin" and parameters.bf_interval_s > 0
     return Setup(
         site=site,
@@ -157,6 +138,35 @@ def setup_of(params: Mapping[str, Any], workload: Workload) -> Setup:
         unlimited_s=params["unlimited"],
         groups=params["ends"] == "groups",
     )
+
+
+def _weighted(params: Mapping[str, Any], plain: Multifactor) -> Multifactor:
+    """The priority plugin's settings with the policy's parameters over them."""
+    over: dict[str, Any] = {}
+    for name in _WEIGHTS:
+        found = _number(params, f"weight_{name}", 0)
+        if found is not None:
+            over[f"weight_{name}"] = int(found)
+    for name, attribute, factor in _TIMES:
+        found = _number(params, name, 0)
+        if found is not None:
+            if found == 0 and name != "half_life_d":
+                raise UsageError(f"slurm: {name}=0: expected a number above 0")
+            over[attribute] = found * factor
+    return replace(plain, **over)
+
+
+def _check_preemption(preempt: str, site: Site) -> None:
+    if preempt == "qos" and not any(one.preempts or one.within for one in site.qos.values()):
+        raise UsageError(
+            "slurm: preempt=qos: no QOS is known that preempts another one",
+            hint="name the output of `sacctmgr -P show qos` with --slurm-conf",
+        )
+    if preempt == "partition" and len({one.tier for one in site.partitions.values()}) < 2:
+        raise UsageError(
+            "slurm: preempt=partition: all partitions have one PriorityTier",
+            hint="--param tiers=NAME:2,... says which go first",
+        )
 
 
 def _made_up(workload: Workload) -> Site:
