@@ -232,7 +232,11 @@ def _reserve(s, f, r, j, at, run):  # type: ignore[no-untyped-def]
 
 @inner
 def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
-    """Start jobs that delay no reservation, and reserve for those that cannot start."""
+    """Start jobs that delay no reservation, and reserve for those that cannot start.
+
+    Returns:
+        whether it started some and left out others by a limit of passes: the next one may start these.
+    """
     p, now = f.p[0], s.g[0].now
     run = begin_pass(f)
     if p.counts == 1:
@@ -240,7 +244,7 @@ def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
     else:
         clear_plan(s, f)
     _first_look(s, f, r, run)
-    at, tests, starts = 0, 0, 0
+    at, tests, starts, limited = 0, 0, 0, False
     p.first = 1
     while at < p.waiting and p.hopes > 0 and tests < p.bf_tests:
         j = f.line[at]
@@ -256,6 +260,7 @@ def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
             continue
         now_only = _now_only(s, f, j, run)
         if _passed_over(f, j, run):
+            limited = True
             continue
         if kind.none == 1 and kind.alive == 0:
             tests += 1
@@ -285,9 +290,10 @@ def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
                     chosen(s, f.off)
                 _look_again(s, f, r, f.off)
                 if p.bf_starts > 0 and starts >= p.bf_starts:
-                    return
+                    return True
                 continue
             second = p.later if p.later > now else now + _LATER_S
         if p.made >= p.bf_records:
-            return
+            return starts > 0
         _reserve(s, f, r, j, second, run)
+    return starts > 0 and (limited or p.hopes > 0)

@@ -76,32 +76,34 @@ def main_pass(s, f, r, whole):  # type: ignore[no-untyped-def]
         whole: look at all of the line, not at ``default_queue_depth`` jobs.
 
     Returns:
-        whether all that could start were looked at.
+        whether all of the line was looked at, and how many jobs have started.
     """
     p = f.p[0]
     run = begin_pass(f)
     f.off[:] = _NONE
     failed, tested, starts, at = 0, 0, 0, 0
+    complete = True
     partitions = 0
     for k in range(f.part.size):
         partitions += f.part[k].waiting > 0
     while at < p.waiting:
         if failed == partitions:
-            return True
+            break
         j = f.line[at]
         x = f.x[j]
         if p.main_starts > 0 and starts >= p.main_starts:
-            return False
+            return False, starts
         if x.victims > 0:
             at += 1
             continue
         part = of_partition(f, x.part, run)
         part.tested += 1
         if p.part_depth > 0 and part.tested > p.part_depth:
+            complete = False
             at += 1
             continue
         if not whole and tested > p.depth:
-            return False
+            return False, starts
         tested += 1
         if part.failed == run:
             at += 1
@@ -119,7 +121,7 @@ def main_pass(s, f, r, whole):  # type: ignore[no-untyped-def]
             failed += 1
             f.off[:] |= f.part_ok[x.part]
         at += 1
-    return True
+    return complete, starts
 
 
 @inner

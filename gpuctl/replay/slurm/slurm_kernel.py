@@ -45,23 +45,25 @@ def _changed(s, f):  # type: ignore[no-untyped-def]
 def _passes(s, f, r):  # type: ignore[no-untyped-def]
     """Make the passes that are due now."""
     p, now = f.p[0], s.g[0].now
-    before = p.freed
+    before, again = p.freed, False
     if p.full_due == 1 and p.full_at <= now:
         p.full_due = 0
         p.full_last = p.main_last = now
         p.main_at = np.inf
-        main_pass(s, f, r, True)
+        complete, starts = main_pass(s, f, r, True)
+        again = again or (starts > 0 and not complete)
     elif p.main_at <= now:
         p.main_at = np.inf
         p.main_last = now
-        if main_pass(s, f, r, False):
+        complete, _ = main_pass(s, f, r, False)
+        if complete:
             p.full_due = 0
     if p.bf_due == 1 and p.bf_at <= now:
         p.bf_due = 0
         p.bf_last = now
-        backfill_pass(s, f, r)
-    if p.freed != before:
-        # some were preempted
+        again = backfill_pass(s, f, r) or again
+    if again or p.freed != before:
+        # a limit left out some that the next pass may start, or some were preempted
         _changed(s, f)
 
 

@@ -179,3 +179,30 @@ def test_with_its_own_passes_starts_are_within_the_schedulers_interval(scenario:
     first = {job: start for start, job, _ in reversed(real)}
     for job, start in first.items():
         assert begun[job] == pytest.approx(start, abs=3 + 1), job
+
+
+ONLY_TURNED_AWAY = ("limits", "preempt_qos")
+WITH_PRIORITIES = [name for name in SCENARIOS if name != "gpus" and rows(name, "priorities.csv")]
+
+
+@pytest.mark.parametrize("scenario", WITH_PRIORITIES)
+def test_priorities_are_those_of_slurmctld(scenario: str, folder: Path) -> None:
+    """After each calculation, to the last digit; jobs that we turn away for good wait for ever there."""
+    real: dict[float, dict[str, int]] = {}
+    for row in rows(scenario, "priorities.csv"):
+        real.setdefault(float(row["time_s"]), {})[row["job"]] = int(row["priority"])
+    done, _ = simulation(scenario, folder)
+    assert isinstance(done.program, SlurmProgram)
+    names = [row["job"] for row in rows(scenario, "jobs.csv")]
+    first = min(float(row["submit"]) for row in rows(scenario, "jobs.csv"))
+    passes = [(float(row["time_s"]), row["kind"]) for row in rows(scenario, "passes.csv")]
+    done.program.follow([one for one in passes if one[0] >= first])
+    compared = 0
+    for at, theirs in sorted(real.items()):
+        while done.advance(at + 0.002):
+            pass
+        for job, priority in done.program.priorities().items():
+            if names[job] in theirs:
+                assert priority == theirs[names[job]], (at, names[job])
+                compared += 1
+    assert compared >= 1 or scenario in ONLY_TURNED_AWAY
