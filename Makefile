@@ -14,7 +14,7 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/
 	--disable-pip-version-check --quiet --no-input
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format typecheck imports unit labs chromium slurm tree docs pictures bench constraints clean
+.PHONY: help demo test check lint format typecheck imports unit labs chromium slurm kernels tree docs pictures bench constraints clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -30,11 +30,11 @@ test: check unit ## everything that CI runs: lint, types, import contracts, test
 
 check: lint typecheck imports ## the checks that run no tests
 
-unit: $(VENV)/.installed-dev chromium slurm ## the tests alone; PYTEST="-k name -x" passes options on
+unit: $(VENV)/.installed-dev chromium slurm kernels ## the tests alone; PYTEST="-k name -x" passes options on
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST)
 
 labs: export GPUCTL_LABS = 1
-labs: $(VENV)/.installed-dev slurm ## the tests that run a real Slurm and a real YARN; fetches Debian's Slurm and Maven's Hadoop
+labs: $(VENV)/.installed-dev slurm kernels ## the tests that run a real Slurm and a real YARN; fetches Debian's Slurm and Maven's Hadoop
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m lab $(PYTEST)
 
 lint: $(VENV)/.installed-dev ## ruff: rules and format
@@ -63,6 +63,9 @@ chromium:
 
 slurm:
 	@sh tools/slurm_packages.sh
+
+kernels: $(VENV)/.installed-dev
+	@$(BIN)/python tools/compile_kernels.py
 
 docs: $(VENV)/.installed-dev ## write the help pages of docs/cli.md and the tables of docs/analyses.md anew
 	@$(BIN)/python tools/help_pages.py
