@@ -121,7 +121,8 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Servers to replay on: 64x8 (servers x GPUs), pool:512, or a TOML file; else the trace's own.",
+            help="Servers to replay on: 64x8 (servers x GPUs), pool:512, or a TOML file; else the trace's own, or "
+            "the nodes of --slurm-conf.",
         ),
     ] = None,
     add_servers: Annotated[

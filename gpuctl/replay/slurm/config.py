@@ -12,6 +12,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.slurm_config import setting_of
 from gpuctl.ingest.lines import RowError, numbered_lines
 from gpuctl.ingest.slurmsite.conf import words
+from gpuctl.ingest.slurmsite.scontrol import name_of
 from gpuctl.replay.slurm.conffile import conf_statements
 from gpuctl.replay.slurm.nodes import Nodes
 from gpuctl.replay.slurm.parameters import Parameters, read_parameters
@@ -57,7 +58,7 @@ _MODELLED = frozenset(
         *("priorityflags", "priorityusageresetperiod", "priorityweighttres", "fairsharedampeningfactor"),
         *("schedulertype", "schedulerparameters", "accountingstoragetres", "accountingstorageenforce", "selecttype"),
         *("selecttypeparameters", "preempttype", "preemptmode", "preemptexempttime", "preemptparameters"),
-        *("overtimelimit", "enforcepartlimits", "killwait", "jobrequeue"),
+        *("enforcepartlimits", "killwait", "jobrequeue"),
     }
 )
 _TRES_DEFAULT = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
@@ -222,10 +223,10 @@ def read_conf(stream: BinaryIO, beside: Callable[[str], BinaryIO] | None = None)
             elif found["partitionname"].upper() == "DEFAULT":
                 default |= found
             else:
-                for name in names_of(found["partitionname"]):
-                    if name in partitions:
-                        raise RowError(f"partition {name} is there a second time, which Slurm refuses")
-                    partitions[name] = {**default, **found}
+                name = name_of(found["partitionname"], "partition name")
+                if name in partitions:
+                    raise RowError(f"partition {name} is there a second time, which Slurm refuses")
+                partitions[name] = {**default, **found}
         except RowError as bad:
             raise InputError(f"{where}: {bad}") from None
     return site_of(settings, partitions, nodes)
@@ -280,11 +281,12 @@ def site_of(
     parameters = read_parameters(value_of(settings, "schedulerparameters"), value_of(settings, "preemptparameters"))
     unmodelled += [("SchedulerParameters", what) for what in parameters.unmodelled]
     unmodelled += of_settings(settings, _MODELLED)
+    nodes = nodes or Nodes()
+    rows = {}
     for name, found in partitions.items():
         unmodelled += of_partition(name, found, settings)
-    nodes = nodes or Nodes()
+        rows[name] = nodes.members(read_partition(name, found))
     unmodelled += nodes.unmodelled
-    rows = {name: nodes.members(read_partition(name, found)) for name, found in partitions.items()}
     preemption = _preemption(settings)
     select = value_of(settings, "selecttype").lower()
     if not select:

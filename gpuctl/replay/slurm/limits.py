@@ -65,6 +65,8 @@ class Limits:
 
         ``Max`` limits that it does not have are the account's; ``Grp`` limits are not handed down.
         """
+        if account == NO_LIMITS:
+            return self
         handed: dict[str, object] = {}
         for one in fields(Limits):
             if one.name.startswith("grp_"):

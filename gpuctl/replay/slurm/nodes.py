@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.slurm_conf import machine_of
 from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.slurmsite.conf import hosts
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from gpuctl.replay.slurm.partitions import Partition
 
 MOST_NODES = 1_000_000
+MOST_MEMBERS = 1_000_000
+"""Names of nodes in all partitions and node sets together."""
 _UNUSABLE = ("DOWN", "DRAIN", "FAIL", "FUTURE")
 _KEPT_BACK = ("corespeccount", "cpuspeclist", "memspeclimit")
 """CPUs and memory that jobs do not get."""
@@ -56,6 +59,7 @@ class Nodes:
         sets: the nodes and the features of each node set.
         default: what ``NodeName=DEFAULT`` says.
         unmodelled: what is there and not modelled: name and why.
+        left: names of nodes that partitions and node sets may still list.
     """
 
     KEYS: ClassVar[frozenset[str]] = frozenset({"nodename", "nodeset", "downnodes"})
@@ -64,6 +68,7 @@ class Nodes:
     sets: dict[str, tuple[list[str], frozenset[str]]] = field(default_factory=dict)
     default: dict[str, str] = field(default_factory=dict)
     unmodelled: list[tuple[str, str]] = field(default_factory=list)
+    left: int = MOST_MEMBERS
 
     def take(self, found: dict[str, str]) -> None:
         """Take a statement in, its words in lower case.
@@ -73,7 +78,9 @@ class Nodes:
         """
         if "nodeset" in found:
             features = frozenset(filter(None, found.get("feature", "").split(",")))
-            self.sets[name_of(found["nodeset"], "node set")] = (hosts(found.get("nodes", "")), features)
+            names = hosts(found.get("nodes", ""))
+            self._count(len(names))
+            self.sets[name_of(found["nodeset"], "node set")] = (names, features)
         elif "downnodes" in found:
             for name in hosts(found["downnodes"]):
                 if name not in self.nodes:
@@ -108,12 +115,27 @@ class Nodes:
             )
 
     def members(self, partition: Partition) -> Partition:
-        """The same partition with the nodes that its node sets stand for."""
-        if not any(name in self.sets for name in partition.nodes):
-            return partition
+        """The same partition with the nodes that its node sets stand for.
+
+        Raises:
+            InputError: all partitions so far have more than `MOST_MEMBERS` nodes together.
+        """
         found: dict[str, None] = {}
         for name in partition.nodes:
-            listed, features = self.sets.get(name, ([name], frozenset()))
+            if name not in self.sets:
+                found[name] = None
+                continue
+            listed, features = self.sets[name]
             found |= dict.fromkeys(listed)
-            found |= {node.name: None for node in self.nodes.values() if features & set(node.features)}
-        return replace(partition, nodes=tuple(found))
+            if features:
+                found |= {node.name: None for node in self.nodes.values() if not features.isdisjoint(node.features)}
+        try:
+            self._count(len(found))
+        except RowError as bad:
+            raise InputError(f"partition {partition.name}: {bad}") from None
+        return replace(partition, nodes=tuple(found)) if self.sets else partition
+
+    def _count(self, names: int) -> None:
+        self.left -= names
+        if self.left < 0:
+            raise RowError(f"more than {MOST_MEMBERS} nodes in all partitions and node sets")

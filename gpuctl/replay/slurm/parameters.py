@@ -93,6 +93,8 @@ _OWN_TIME = frozenset(
         *("build_queue_timeout", "bf_yield_rpc_cnt"),
     }
 )
+_READ_ONLY = frozenset({"bf_busy_nodes", "defer", "preempt_strict_order"})
+"""Parameters that are read, but that no pass goes by."""
 _NO_MATTER = frozenset(
     {
         *("enable_user_top", "salloc_wait_nodes", "sbatch_wait_nodes", "no_env_cache", "requeue_setup_env_fail"),
@@ -124,6 +126,9 @@ def read_parameters(text: str, preempt: str = "") -> Parameters:
         if name.lower() in _OWN_TIME:
             unmodelled.append(f"{item} is not modelled: passes take no time here")
         elif one is None:
+            unmodelled.append(f"{item} is not modelled")
+        elif name.lower() in _READ_ONLY:
+            found[one.name] = True
             unmodelled.append(f"{item} is not modelled")
         elif isinstance(one.default, bool):
             found[one.name] = True

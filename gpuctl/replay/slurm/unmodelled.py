@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gpuctl.ingest.lines import Line
 
 Listed = tuple[tuple[str, str], ...]
-SHOWN = 5
-"""Of one kind, so many are told in full."""
 
 _NOTHING = frozenset({"", "(null)", "n/a", "none", "0", "00:00:00", "0 sec", "0 min", "unlimited", "infinite", "-1"})
 _NOTHING_OF_PARTITIONS = _NOTHING | {"all", "no"}
@@ -29,6 +27,7 @@ _BEGINNINGS = ("priority", "preempt", "scheduler", "select", "topology", "fairsh
 _NAMES = frozenset(
     {
         *("completewait", "licenses", "maxjobcount", "burstbuffertype", "suspendtime", "suspendprogram"),
+        "overtimelimit",
         *("defmempercpu", "defmempergpu", "defmempernode", "defcpupergpu", "maxmempercpu", "maxmempernode"),
     }
 )
@@ -43,8 +42,8 @@ _DEFAULTS = frozenset(
 _PARTITION_KNOWN = frozenset(
     {
         *("partitionname", "nodes", "priority", "priorityjobfactor", "prioritytier", "tresbillingweights", "qos"),
-        *("maxtime", "defaulttime", "default", "tres", "totalcpus", "totalnodes", "hidden", "allocnodes"),
-        *("maxnodes", "minnodes", "state", "gracetime", "overtimelimit", "disablerootjobs", "rootonly"),
+        *("maxtime", "defaulttime", "default", "tres", "totalcpus", "totalnodes", "hidden", "allocnodes", "nodesets"),
+        *("maxnodes", "minnodes", "state", "disablerootjobs", "rootonly"),
         *("allowaccounts", "denyaccounts", "allowqos", "denyqos"),
     }
 )
@@ -52,7 +51,7 @@ _SELECT_LEFT = ("CR_LLN", "CR_PACK_NODES")
 """``SelectTypeParameters`` that say which nodes are taken first."""
 _QOS_KNOWN = KNOWN | {
     *("name", "id", "descr", "description", "priority", "usagefactor", "preempt", "flags"),
-    *("preemptmode", "preemptexempttime", "gracetime", "rawusage"),
+    *("preemptmode", "preemptexempttime", "rawusage"),
 }
 _FLAGS_LEFT = frozenset({"enforceusagethreshold", "requiresreservation", "usagefactorsafe", "relative"})
 _ASSOCIATION_KNOWN = KNOWN | {
@@ -81,7 +80,7 @@ def of_settings(settings: Mapping[str, str], modelled: frozenset[str]) -> Listed
         for name, value in settings.items()
         if (name.startswith(_BEGINNINGS) or name in _NAMES)
         and name not in modelled
-        and value.lower() not in _NOTHING
+        and not _nothing(name, value, _NOTHING)
         and (name, value.lower()) not in _DEFAULTS
     ]
     left = [word for word in settings.get("selecttypeparameters", "").upper().split(",") if word in _SELECT_LEFT]
@@ -92,13 +91,18 @@ def of_settings(settings: Mapping[str, str], modelled: frozenset[str]) -> Listed
     return tuple(found)
 
 
+def _nothing(name: str, value: str, nothing: frozenset[str]) -> bool:
+    """Whether a value is as if the setting were not there; a job that may overrun without end is not."""
+    return value.lower() in nothing and not (name == "overtimelimit" and value.lower() in {"unlimited", "infinite"})
+
+
 def of_partition(name: str, found: Mapping[str, str], settings: Mapping[str, str]) -> Listed:
     """List settings of a partition; names in lower case."""
     listed = [
         (f"partition {name}", f"{key}={value} is not modelled")
         for key, value in found.items()
         if key not in _PARTITION_KNOWN | {"preemptmode", "oversubscribe", "shared"}
-        and value.lower() not in _NOTHING_OF_PARTITIONS
+        and not _nothing(key, value, _NOTHING_OF_PARTITIONS)
     ]
     mode = found.get("preemptmode", "")
     if "gang" in mode.lower() and mode.lower() != settings.get("preemptmode", "").lower():
@@ -168,16 +172,3 @@ def of_assoc(stream: BinaryIO) -> Listed:
         who = f"user {cells['user']}" if cells["user"] else f"account {cells['account']}"
         listed += of_association(who, cells)
     return tuple(listed)
-
-
-def told(listed: Listed) -> tuple[str, ...]:
-    """What is not modelled as notes: one line a kind of setting, with how many there are and the first of them."""
-    kinds: dict[str, list[str]] = {}
-    for name, why in listed:
-        kind, _, whose = name.partition(" ")
-        kinds.setdefault(kind, []).append(f"{whose}: {why}" if whose else why)
-    lines = []
-    for kind, found in kinds.items():
-        few = "; ".join(found[:SHOWN]) + (f"; and {len(found) - SHOWN:,} more" if len(found) > SHOWN else "")
-        lines.append(f"slurm.conf: {kind}{f' ({len(found):,})' if len(found) > 1 else ''}: {few}")
-    return tuple(lines)

@@ -14,6 +14,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.replay.slurm import accounts, config, priority, unmodelled
 from gpuctl.replay.slurm.fairshare import USE_PARENT, Association, build_tree
 from gpuctl.replay.slurm.parameters import Parameters, read_parameters
+from gpuctl.replay.slurm.topology import read_topology
 from gpuctl.replay.slurm.units import minutes, tres_amounts, tres_weights
 from tests.slurm_priority import FIXTURES, VARIANTS
 
@@ -79,6 +80,7 @@ def test_what_is_not_modelled_is_listed() -> None:
         "PriorityWeightTRES: gres/gpu is not in AccountingStorageTRES: Slurm passes it over",
         "SchedulerParameters: bf_yield_interval=5 is not modelled: passes take no time here",
         "SchedulerParameters: bf_licenses is not modelled",
+        "SchedulerParameters: defer is not modelled",
         "prioritysitefactorplugin: site_factor/ours is not modelled",
         "partition a: maxcpuspernode=4 is not modelled",
         "partition a: oversubscribe=FORCE:4: several jobs on one CPU are not modelled",
@@ -216,6 +218,12 @@ _LINES = st.sampled_from(
         b"\0",
         b" ",
         b"PartitionName = a",
+        b"NodeName=n[1-3] Gres=gpu:",
+        b"NodeSet=s Feature=f",
+        b"SwitchName=l Nodes=n1",
+        b"PreemptMode=SUSPEND,",
+        b"Name|Priority|GrpTRES|MaxWall",
+        b"q|1|cpu=-1|",
         b"SchedulerParameters=bf_window=",
     ]
 )
@@ -233,7 +241,7 @@ def test_whatever_the_bytes_it_is_read_or_said(data: bytes) -> None:
     def running(stream: io.BytesIO) -> None:
         config.read_running(stream, io.BytesIO(data))
 
-    for read in (config.read_conf, accounts.read_qos, unmodelled.of_dump, dump, assoc, running):
+    for read in (config.read_conf, read_topology, accounts.read_qos, unmodelled.of_dump, dump, assoc, running):
         with suppress(InputError):
             read(io.BytesIO(data))
 

@@ -17,7 +17,6 @@ from gpuctl.replay.slurm import accounts, config, site
 from gpuctl.replay.slurm.cluster import cluster_of
 from gpuctl.replay.slurm.site import conf_paths, kind_of, read_site
 from gpuctl.replay.slurm.units import tres_amounts
-from gpuctl.replay.slurm.unmodelled import SHOWN, told
 from tests.slurm_priority import FIXTURES, VARIANTS
 from tests.unit.replay.outcomes import make_workload
 
@@ -124,6 +123,11 @@ def test_includes_are_those_beside_it(tmp_path: Path) -> None:
         ("PreemptMode=SUSPEND,REQUEUE", "PreemptMode=SUSPEND,REQUEUE: expected one of"),
         ("PartitionName=p State=SLEEPY", "partition p: State=SLEEPY: expected one of"),
         ("PartitionName=p OverSubscribe=MAYBE", "partition p: OverSubscribe=MAYBE: expected"),
+        (
+            "\n".join(f"PartitionName=p{k} Nodes=n[1-60000]" for k in range(20)),
+            "partition p16: more than 1000000 nodes",
+        ),
+        ("\n".join(f"NodeSet=s{k} Nodes=n[1-60000]" for k in range(20)), "line 17: more than 1000000 nodes in all"),
         ("EnforcePartLimits=SOME", "EnforcePartLimits=SOME: expected NO, ANY or ALL"),
         ("SchedulerParameters=bf_interval=0", "bf_interval=0: expected a whole number, at least 1"),
     ],
@@ -163,7 +167,7 @@ PartitionName=DEFAULT MinNodes=1 MaxTime=60
 PartitionName=a Nodes=big Default=YES MaxNodes=2 GraceTime=30 PreemptMode=off AllowAccounts=x,y DenyAccounts=z QOS=a
 PartitionName=b Nodes=both,n1 OverSubscribe=EXCLUSIVE State=drain DenyQos=low,high PriorityTier=3 \\
     OverTimeLimit=UNLIMITED
-PartitionName=c,d Nodes=n3 MinNodes=0 AllowQos=high ExclusiveUser=YES OverSubscribe=YES:1
+PartitionName=c Nodes=n3 MinNodes=0 AllowQos=high ExclusiveUser=YES OverSubscribe=YES:1
 PartitionName=e Nodes=n9
 """
 
@@ -176,7 +180,6 @@ def test_partitions_nodes_and_preemption() -> None:
     assert (b.nodes, b.oversubscribe, b.state, b.tier) == (("n4", "n5", "n1", "n2", "n3"), "EXCLUSIVE", "DRAIN", 3)
     assert (b.deny_qos, b.allow_qos, b.preempt_mode, b.over_time_min) == ({"low", "high"}, None, None, np.inf)
     assert (c.min_nodes, c.allow_qos, c.over_time_min, c.max_time_min) == (0, {"high"}, None, 60)
-    assert found.partitions["d"] == replace(c, name="d")
     assert [(node.name, node.cpus, node.mem_mb, node.gpus, node.gpu_type) for node in found.nodes] == [
         ("n1", 16, 64_000, 4, "a100"), ("n2", 16, 64_000, 4, "a100"), ("n3", 16, 64_000, 3, "v100,t4"),
         ("n4", 32, 64_000, 0, None), ("n5", 32, 64_000, 0, None),
@@ -194,9 +197,11 @@ def test_partitions_nodes_and_preemption() -> None:
     assert (given_.partition_job_depth, given_.preempt_youngest_first, given_.preempt_reorder_count) == (3, True, 4)
     assert set(found.unmodelled) == {
         ("nodes n3", "memspeclimit=1000 is not modelled: jobs get all of the node"),
+        ("overtimelimit", "5 is not modelled"),
+        ("partition a", "gracetime=30 is not modelled"),
+        ("partition b", "overtimelimit=UNLIMITED is not modelled"),
         ("preemptmode", "GANG (jobs that take turns) is not modelled"),
         ("partition c", "exclusiveuser=YES is not modelled"),
-        ("partition d", "exclusiveuser=YES is not modelled"),
     }
     assert {line for line in site._gaps(found)} == {
         ("partition a", "its QOS a is in no file: it has no limits here"),
@@ -219,9 +224,11 @@ def test_what_is_enforced(text: str, expected: set[str]) -> None:
     assert config.read_conf(io.BytesIO(f"AccountingStorageEnforce={text}\n".encode())).enforce == expected
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_slurm_conf_and_scontrol_of_a_real_one_say_the_same(variant: str) -> None:
-    folder = FIXTURES / variant
+LIMITS = FIXTURES.parent / "limits"
+
+
+@pytest.mark.parametrize("folder", [LIMITS, *(FIXTURES / variant for variant in VARIANTS)], ids=lambda path: path.name)
+def test_slurm_conf_and_scontrol_of_a_real_one_say_the_same(folder: Path) -> None:
     written = read_site([folder])
     in_force = read_site([folder / "config.txt", folder / "partitions.txt"])
     for name in (
@@ -230,11 +237,10 @@ def test_slurm_conf_and_scontrol_of_a_real_one_say_the_same(variant: str) -> Non
     ):  # fmt: skip
         assert getattr(written, name) == getattr(in_force, name), name
     for name, partition in written.partitions.items():
+        assert sorted(written.nodes_of(partition)) == sorted(in_force.partitions[name].nodes)
         # scontrol prints the cluster's PreemptMode with each partition, and what each has
         other = replace(in_force.partitions[name], preempt_mode=None, tres={})
-        assert replace(partition, nodes=tuple(sorted(partition.nodes))) == replace(
-            other, nodes=tuple(sorted(other.nodes))
-        )
+        assert replace(partition, nodes=(), all_nodes=False) == replace(other, nodes=())
     printed = [dict(w.split("=", 1) for w in line.split() if "=" in w)
                for line in (folder / "nodes.txt").read_text("utf-8").splitlines()]  # fmt: skip
     assert {node.name: (str(node.cpus), str(node.mem_mb), str(node.weight)) for node in written.nodes} == {
@@ -244,6 +250,67 @@ def test_slurm_conf_and_scontrol_of_a_real_one_say_the_same(variant: str) -> Non
         sorted(written.nodes, key=lambda n: n.name), sorted(printed, key=lambda c: c["NodeName"]), strict=True
     ):
         assert cells["Gres"].startswith(f"gpu:{node.gpu_type}:{node.gpus}" if node.gpus else "(null)")
+
+
+def test_limits_are_handed_down_as_a_real_one_does() -> None:
+    """``show assoc`` says what each association has after inheritance, the dump what each was given."""
+    dumped = {row[:2]: row for row in read_site([LIMITS]).associations if row.partition is None}
+    shown = {row[:2]: row for row in read_site([LIMITS / "assoc.txt", LIMITS / "slurm.conf"]).associations}
+    with (LIMITS / "assoc.txt").open("rb") as stream:
+        lines = stream.read().decode().splitlines()
+    columns = [name.lower().replace(" ", "") for name in lines[0].split("|")]
+    assert len(lines) == 17
+    for line in lines[1:]:
+        cells = dict(zip(columns, line.split("|"), strict=True))
+        if not cells["partition"]:
+            row = dumped.pop((cells["account"], cells["user"] or None))
+            # as Slurm shows it, not as we hand it down in the table itself
+            assert row.limits == accounts.limits_of(cells), line
+            assert sorted(row.qos or ()) == cells["qos"].split(",")
+            assert row.default_qos == (cells["defqos"] or None)
+            assert row._replace(qos=None) == shown[row[:2]]._replace(qos=None)
+    assert not dumped
+    [only] = [row for row in read_site([LIMITS]).associations if row.partition]
+    assert (only[:2], only.partition, only.limits.max_jobs, only.limits.max_submit) == (
+        ("vision", "news"),
+        "gpu",
+        6,
+        50,
+    )
+
+
+def test_qos_of_a_real_one_are_what_it_was_told() -> None:
+    found = read_site([LIMITS]).qos
+    assert found["all"] == accounts.Qos(
+        "all", 3, 0.25, ("low", "part"),
+        (("QOS all", "gracetime=00:01:15 is not modelled"), ("QOS all", "grptresmins=cpu=1000 is not modelled")),
+        accounts.Limits(
+            grp_jobs=5, grp_submit=6, grp_wall_min=90, max_tres={"gres/gpu:a100": 2, "mem": 204_800},
+            max_tres_node={"cpu": 7}, max_tres_account={"node": 3}, max_jobs_account=4, max_submit_account=8,
+            max_submit_user=9, max_wall_min=1530, min_tres={"gres/gpu": 1},
+        ),
+        frozenset({"NoReserve", "OverPartQOS", "PartitionTimeLimit", "PartitionMinNodes", "NoDecay"}),
+        "CANCEL", within=False, preempt_exempt_s=600, grace_s=75,
+    )  # fmt: skip
+    assert found["part"].limits == accounts.Limits(
+        grp_tres={"gres/gpu": 12, "cpu": 100}, max_jobs_user=3, max_tres_user={"gres/gpu": 4}
+    )
+    zero = found["zero"]
+    # 0 is a limit, and no time at all an exemption of its own
+    assert (zero.limits, zero.preempt_mode, zero.within, zero.preempt_exempt_s) == (
+        accounts.Limits(max_wall_min=0, max_jobs_user=0), "REQUEUE", True, 0,
+    )  # fmt: skip
+
+
+def test_partitions_of_a_real_one() -> None:
+    found = read_site([LIMITS])
+    assert [node.name for node in found.nodes if not node.usable] == ["gpu004"]
+    assert "State=IDLE+DRAIN" in (LIMITS / "nodes.txt").read_text("utf-8")
+    wide = found.partitions["wide"]
+    assert sorted(wide.nodes) == ["gpu001", "gpu002", "gpu003"]
+    assert (wide.oversubscribe, wide.state, wide.over_time_min) == ("EXCLUSIVE", "DRAIN", 9)
+    assert (found.requeue, found.over_time_min, found.enforce_part_limits, found.kill_wait_s) == (False, 3, "ANY", 45)
+    assert found.nodes_of(found.partitions["deny"]) == ("gpu001", "gpu002", "gpu003", "gpu004", "c1-1")
 
 
 def test_accounts_of_a_real_one_have_what_sacctmgr_shows(root: Path) -> None:
@@ -328,10 +395,3 @@ def test_nodes_without_gpus_are_servers_where_cpus_count() -> None:
         cluster_of(replace(found, nodes=found.nodes[:2]), jobs)
     with pytest.raises(UsageError, match="names no nodes at all"):
         cluster_of(replace(found, nodes=()), jobs)
-
-
-def test_notes_are_one_line_a_kind() -> None:
-    listed = (("a", "1"), *((f"partition p{k}", "x=1") for k in range(SHOWN + 2)))
-    few = "; ".join(f"p{k}: x=1" for k in range(SHOWN))
-    assert told(listed) == ("slurm.conf: a: 1", f"slurm.conf: partition ({SHOWN + 2}): {few}; and 2 more")
-    assert told(()) == ()

@@ -51,7 +51,9 @@ def test_qos() -> None:
         max_submit_account=8,
         min_tres={"gres/gpu": 1},
     )
-    assert high.unmodelled == (("QOS high", "grptresmins=gres/gpu=1000 is not modelled"),)
+    assert high.unmodelled == (
+        ("QOS high", "gracetime=00:02:30 is not modelled"), ("QOS high", "grptresmins=gres/gpu=1000 is not modelled"),
+    )  # fmt: skip
     normal, low = found["normal"], found["low"]
     assert (normal.limits, normal.unmodelled, normal.preempt_mode, normal.preempt_exempt_s) == (
         NO_LIMITS, (), None, None,

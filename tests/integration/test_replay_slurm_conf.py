@@ -1,0 +1,81 @@
+"""``gpuctl replay --slurm-conf``: the nodes of slurm.conf are the servers where a replay knows no others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Gpuctl = Callable[..., subprocess.CompletedProcess[str]]
+
+READER = """
+from gpuctl.replay.policy import Parameter, RankPolicy
+
+
+class First(RankPolicy):
+    name = "first"
+    title = "first come, first served, where it fits"
+    source = "made for a test"
+    reads = "slurm"
+    parameters = (Parameter("conf", "", "configuration"),)
+
+    def rank(self, jobs):
+        assert self.params["conf"]
+        return jobs.submit
+"""
+CONF = """ClusterName=here
+NodeName=n[1-2] CPUs=8 Gres=gpu:a100:4
+NodeName=c1 CPUs=64
+NodeName=down CPUs=8 Gres=gpu:a100:4 State=DOWN
+PartitionName=all Nodes=ALL Default=YES
+PartitionName=one Nodes=n1
+"""
+JOBS = """job_id,submit_time,duration,num_gpus,vc
+a,0,60,4,one
+b,1,60,4,one
+c,2,60,8,all
+"""
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> str:
+    (tmp_path / "mine.py").write_text(READER)
+    (tmp_path / "slurm.conf").write_text(CONF)
+    (tmp_path / "jobs.csv").write_text(JOBS)
+    return f"{tmp_path / 'mine.py'}:First"
+
+
+def test_the_nodes_of_slurm_conf_are_the_servers(gpuctl: Gpuctl, reader: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = gpuctl("replay", tmp_path / "jobs.csv", "--slurm-conf", tmp_path, "--policy", reader, "--parquet", out)
+    assert "note: replayed on the nodes of slurm.conf of here: 2 servers, 8 GPUs" in done.stderr
+    assert "note: 1 nodes whose State keeps jobs off are left out" in done.stderr
+    # b waits for n1, the only node of its partition, and c for both
+    starts = dict(pl.read_parquet(out / "jobs.parquet").select("job", "start_s").rows())
+    assert starts == {"a": 0, "b": 60, "c": 120}
+
+
+def test_servers_that_are_given_go_before_it(gpuctl: Gpuctl, reader: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    servers, conf = ("--cluster", "4x4"), ("--slurm-conf", tmp_path / "slurm.conf")
+    done = gpuctl("replay", tmp_path / "jobs.csv", *conf, "--policy", reader, *servers, "--parquet", out)
+    assert "nodes of slurm.conf" not in done.stderr
+    assert pl.read_parquet(out / "jobs.parquet")["start_s"].to_list() == [0, 1, 2]
+
+
+def test_what_is_wrong_is_said_before_anything_runs(gpuctl: Gpuctl, reader: str, tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text(CONF + "PartitionName=bad Nodes=n[1-\n")
+    done = gpuctl("replay", tmp_path / "jobs.csv", "--slurm-conf", tmp_path, "--policy", reader, check=False)
+    assert done.returncode == 3
+    assert "slurm.conf: partition bad: host list cannot be read" in done.stderr
+    (tmp_path / "slurm.conf").write_text("ClusterName=here\n")
+    done = gpuctl("replay", tmp_path / "jobs.csv", "--slurm-conf", tmp_path, "--policy", reader, check=False)
+    assert done.returncode == 2
+    assert "names no nodes at all with GPUs that jobs can use" in done.stderr
+    assert "--cluster 64x8" in done.stderr
