@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
 import os
 import sys
 import time
@@ -37,11 +38,20 @@ def _submit(lab: Lab, job: Job, numbers: dict[str, str]) -> str:
 
 
 def _begin(lab: Lab, after_usage: bool) -> float:
-    """Wait for the first instant, with `after_usage` for one after Slurm's first calculation of fair-share."""
+    """Wait for the first instant: FIRST_S after a full minute, for that is what backfill rounds to.
+
+    With `after_usage` it is FIRST_S after a calculation of fair-share, Slurm's first or second, instead: priorities
+    change at these, every minute since slurmctld began.
+    """
+    if not after_usage:
+        time.sleep((60 + FIRST_S - time.time() % 60) % 60)
+        return time.time()
     log = lab.folder / "log" / "slurmctld.log"
-    while after_usage and "Decay factor over" not in log.read_text("utf-8", "replace"):
-        time.sleep(1)
-    time.sleep((60 + FIRST_S - time.time() % 60) % 60)
+    found: list[float] = []
+    while not found or time.time() > found[-1] + FIRST_S:
+        time.sleep(0.5)
+        found = [when for when, text in tables.parsed(log.read_text("utf-8", "replace")) if tables.DECAY.search(text)]
+    time.sleep(found[-1] + FIRST_S - time.time())
     return time.time()
 
 
@@ -75,22 +85,24 @@ def record(name: str, out: Path) -> None:
         late = 0.0
         waiting = list(scenario.jobs)
         watched = 0.0
-        while time.time() < first + scenario.seconds:
-            if waiting and time.time() >= first + waiting[0].at:
+        while (now := time.time()) < first + scenario.seconds:
+            due = first + waiting[0].at if waiting else math.inf
+            if now >= due:
                 job = waiting.pop(0)
-                late = max(late, time.time() - first - job.at)
+                late = max(late, now - due)
                 numbers[job.name] = _submit(lab, job, numbers)
                 row = {"job": numbers[job.name], "name": job.name, "at": str(job.at), "user": job.user}
                 submitted.append(row | {"sleep": str(job.sleep), "words": job.words.format_map(numbers)})
-            elif time.time() > watched + WATCH_S:
-                watched = time.time()
+            elif now > watched + WATCH_S and due > now + 0.5:
+                watched = now
                 if not _watch(lab, seen) and not waiting:
                     break
             else:
                 time.sleep(0.02)
         time.sleep(SLURMDBD_S)
         _keep(lab, out)
-    about = {"scenario": name, "about": scenario.about, "zero": int(first // 60) * 60, "late_s": round(late, 3)}
+    about = {"scenario": name, "about": scenario.about, "zero": int(first // 60) * 60}
+    about |= {"first": round(first - int(first // 60) * 60, 3), "late_s": round(late, 3)}
     (out / "recording.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8")
     (out / "submitted.csv").write_text(
         tables.write_rows(("job", "name", "at", "user", "sleep", "words"), submitted), "utf-8"

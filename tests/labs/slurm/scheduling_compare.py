@@ -7,6 +7,7 @@ Starts within SAME_S of each other are of one pass; their order in it is not com
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -16,10 +17,12 @@ SAME_S = 0.5
 
 
 def starts(folder: Path) -> dict[tuple[str, str], Row]:
-    """Rows of events.csv that are starts, by the job's name and its attempt."""
+    """Rows of events.csv that are starts, by the job's name and its attempt; seconds after the scenario's beginning."""
+    first = json.loads((folder / "recording.json").read_text("utf-8"))["first"]
     names = {row["job"]: row["name"] for row in read_rows((folder / "jobs.csv").read_text("utf-8"))}
     rows = read_rows((folder / "events.csv").read_text("utf-8"))
-    return {(names[row["job"]], row["attempt"]): row for row in rows if row["event"] == "start"}
+    found = {(names[row["job"]], row["attempt"]): row for row in rows if row["event"] == "start"}
+    return {key: row | {"time_s": f"{float(row['time_s']) - first:.3f}"} for key, row in found.items()}
 
 
 def swapped(first: dict[tuple[str, str], Row], second: dict[tuple[str, str], Row]) -> list[str]:

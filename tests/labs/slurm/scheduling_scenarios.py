@@ -11,7 +11,7 @@ import random
 from typing import NamedTuple
 
 FIRST_S = 5.0
-"""Second of the minute at which a scenario begins: planned times are rounded to whole minutes."""
+"""Seconds from a full minute, or a calculation of fair-share, to the first instant of a scenario."""
 A100 = "Nodes=gpu[001-002] MaxTime=1-0 DefaultTime=5 State=UP"
 GPUS = "Nodes=gpu[001-004] MaxTime=1-0 DefaultTime=5 State=UP"
 COMMON = """
@@ -30,7 +30,7 @@ class Job(NamedTuple):
     """One submission.
 
     Attributes:
-        at: seconds after the first instant of the scenario, which is FIRST_S after a full minute.
+        at: seconds after the first instant of the scenario.
         name: of the job; no two share one.
         user: who submits it.
         sleep: seconds that it sleeps.
@@ -423,7 +423,7 @@ SCENARIOS = {
         "fifty jobs of every size with age, fair-share, size and QOS",
         f"{_ORDER.replace(_ONE, _MIXED)}{_FIVE}\n",
         _mix(),
-        seconds=400,
+        seconds=600,
     ),
     "gpus": Scenario("where jobs go: GPUs, CPUs, memory, several nodes, whole nodes", _gpus_conf(""), _gpus()),
     "gpus_lln": Scenario("with LLN=YES", _gpus_conf("", "LLN=YES"), _gpus()),

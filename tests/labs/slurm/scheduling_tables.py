@@ -40,7 +40,7 @@ _BACKFILL_START = re.compile(r"sched/backfill: _start_job: Started JobId=(\d+) i
 _PLANNED = re.compile(r"_dump_job_sched: JobId=(\d+) to start at (\d+), end at (\d+) on nodes (\S+) in partition (\S+)")
 _UNPLANNED = re.compile(r"BACKFILL: (?:JobId=\d+ StartTime set .*reservation created|table size limit of)")
 _STOPPED = re.compile(r"_attempt_backfill: (?:BACKFILL: )?(no jobs|reached end|bf_max_job\w*|table size limit)")
-_DECAY = re.compile(r"Decay factor over (\d+) seconds")
+DECAY = re.compile(r"Decay factor over (\d+) seconds")
 _DONE = re.compile(r"_job_complete: JobId=(\d+) done")
 _PREEMPTED = re.compile(r"preempted JobId=(\d+) has been (requeued|killed) to reclaim resources for JobId=(\d+)")
 _TIMEOUT = re.compile(r"Time limit exhausted for JobId=(\d+)")
@@ -56,6 +56,8 @@ _IN_PASS = (
     (_STOPPED, ("stopped_by",)),
 )
 
+ENDS = ("end", "timeout", "requeued", "preempted")
+"""Events that end an attempt."""
 EVENTS = ("time_s", "event", "job", "attempt", "scheduler", "nodes", "state", "by")
 PASSES = ("time_s", "kind", "tested", "skipped", "held", "started", "stopped_by")
 PRIORITIES = ("time_s", "job", "priority")
@@ -95,11 +97,15 @@ def write_rows(columns: Sequence[str], rows: Iterable[Row]) -> str:
     return out.getvalue()
 
 
+def parsed(log: str) -> list[tuple[float, str]]:
+    """Seconds since the epoch and text of each line of a log."""
+    found = [_LINE.match(line) for line in log.splitlines()]
+    return [(datetime.fromisoformat(m[1]).replace(tzinfo=UTC).timestamp(), m[2]) for m in found if m is not None]
+
+
 def lines(folder: Path) -> list[tuple[float, str]]:
     """Seconds since the epoch and text of each line of a recording's log."""
-    with gzip.open(folder / "slurmctld.log.gz", "rt", encoding="utf-8") as file:
-        found = [_LINE.match(line) for line in file]
-    return [(datetime.fromisoformat(m[1]).replace(tzinfo=UTC).timestamp(), m[2]) for m in found if m is not None]
+    return parsed(gzip.decompress((folder / "slurmctld.log.gz").read_bytes()).decode())
 
 
 def zero(folder: Path) -> int:
@@ -130,7 +136,7 @@ def _at(when: float, start: int) -> str:
 def events(log: list[tuple[float, str]], start: int, accounting: list[Row]) -> list[Row]:
     """Submissions, starts, preemptions and ends, in the log's order.
 
-    The state of an end is sacct's of that attempt. An attempt that is preempted ends with that.
+    The state of an end is sacct's of that attempt. An attempt that is preempted or timed out ends with that.
     """
     attempts: dict[str, int] = {}
     out: list[Row] = []
@@ -155,7 +161,7 @@ def events(log: list[tuple[float, str]], start: int, accounting: list[Row]) -> l
             event = "requeued" if found[2] == "requeued" else "preempted"
             add(when, event, found[1], by=found[3], state=_state(accounting, found[1], attempts.get(found[1], 0)))
         elif found := _TIMEOUT.search(text):
-            add(when, "timeout", found[1])
+            add(when, "timeout", found[1], state=_state(accounting, found[1], attempts.get(found[1], 0)))
     return out
 
 
@@ -169,7 +175,7 @@ def passes(log: list[tuple[float, str]], start: int) -> list[Row]:
     out: list[tuple[Row, dict[str, list[str]]]] = []
     latest: dict[bool, dict[str, list[str]]] = {}
     for when, text in log:
-        if _DECAY.search(text):
+        if DECAY.search(text):
             out.append(({"time_s": _at(when, start), "kind": "priority"}, {}))
             continue
         backfill = "sched/backfill" in text
@@ -212,7 +218,7 @@ def reservations(log: list[tuple[float, str]], start: int) -> list[Row]:
 def jobs(
     log: list[tuple[float, str]], start: int, accounting: list[Row], submitted: list[Row], happened: list[Row]
 ) -> list[Row]:
-    """A row a job: what was asked for, its priority when it came, and how long its last attempt ran."""
+    """A row a job: what was asked for, its priority when it came, how long its last attempt ran if it was let run."""
     came = {m[1]: (when, m[2]) for when, text in log if (m := _SUBMIT.search(text))}
     out = []
     for row in submitted:
