@@ -112,18 +112,29 @@ class Slow:
         if pieces is not None:
             return now, pieces
         free = dict(self.free)
-        ends = sorted((self.start[j] + self.plan[j], j) for j in self.held if nodes & set(self.held[j]))
-        first = (ends[0][0] // 30 + 1) * 30 if ends else 0.0
-        width = 30.0
+        ends = sorted((self.start[j] + self.plan[j], j) for j in self.held)
+        if not self.groups:
+            ends = [(end, j) for end, j in ends if nodes & set(self.held[j])]
+        first, last, width = 0.0, 0.0, 30.0
         while ends:
-            last, gone = ends.pop(0)
+            end, gone = ends.pop(0)
+            if not nodes & set(self.held[gone]):
+                continue
+            last = end
+            first = first or (last // 30 + 1) * 30
             for k, gpus in self.held[gone].items():
                 free[k] += gpus
+            # the next one may run elsewhere: then the one behind it is taken away unasked
             if ends and (ends[0][0] <= first + width if self.groups else ends[0][0] <= max(last, now)):
                 continue
             width *= 2
             while ends and ends[0][0] > first + width:
                 width *= 2
+            pieces = self.place(job, nodes, free)
+            if pieces is not None:
+                return (last if last > now else max(last + 30, now + 1)), pieces
+        if self.groups and first:
+            # the last ones of the list run elsewhere: what was taken away before them is looked at all the same
             pieces = self.place(job, nodes, free)
             if pieces is not None:
                 return (last if last > now else max(last + 30, now + 1)), pieces

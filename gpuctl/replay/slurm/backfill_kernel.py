@@ -53,7 +53,7 @@ def _hopes(s, f, r, kind):  # type: ignore[no-untyped-def]
 @inner
 def _new(kind, j, run):  # type: ignore[no-untyped-def]
     """Forget what another pass found of a kind."""
-    kind.mark, kind.jobs, kind.job, kind.none, kind.from_s, kind.alive = run, 0, j, 0, 0.0, 0
+    kind.mark, kind.jobs, kind.job, kind.alive, kind.none_at = run, 0, j, 0, -1
 
 
 @inner
@@ -84,6 +84,7 @@ def _first_look(s, f, r, run):  # type: ignore[no-untyped-def]
 def _look_again(s, f, r, words):  # type: ignore[no-untyped-def]
     """Some nodes are not free as they were: find out which kinds can still start now."""
     p = f.p[0]
+    p.version += 1
     left = 0
     for k in range(p.alive):
         number = f.alive[k]
@@ -148,17 +149,15 @@ def _now_only(s, f, j, run):  # type: ignore[no-untyped-def]
 def _try_pool(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
     """As `_try`, where amounts are reserved and not nodes."""
     p, now = f.p[0], s.g[0].now
-    kind = f.kinds[f.x[j].kind]
     p.later = 0.0
     if f.bad[f.x[j].form] != p.freed and amount_now(s, f, j):
         return now, False, True
     usable(f, j)
     if p.preempt != P_NONE and without_victims(s, f, r, j):
         return now, True, True
-    at = np.inf if now_only else amount_from(s, f, j, kind.from_s)
+    at = np.inf if now_only else amount_from(s, f, j)
     if at > now + p.bf_window:
         return np.inf, False, True
-    kind.from_s = at
     return at, False, True
 
 
@@ -170,10 +169,9 @@ def _try(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
         the second; inf where there is none inside the window; whether it preempts; whether it counts as tested.
     """
     p, x, now = f.p[0], f.x[j], s.g[0].now
-    kind = f.kinds[x.kind]
     if p.counts == 1:
         return _try_pool(s, f, r, j, now_only)
-    from_s = max(now, kind.from_s)
+    from_s = now
     nodes = least_nodes(s, f, j)
     tested = False
     while True:
@@ -181,7 +179,7 @@ def _try(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
         at, preempting = np.inf, False
         if counted(f.ok) >= nodes:
             tested = True
-            at, preempting = could_start(s, f, r, j, now_only)
+            at, preempting = could_start(s, f, r, j, now_only, later if later > 0 else np.inf)
             p.later = later
         if at == np.inf:
             if later == 0 or now_only:
@@ -202,7 +200,6 @@ def _try(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
         if overlaps(f, at, at + x.plan, f.tmp):
             from_s = at
             continue
-        kind.from_s = from_s
         return at, False, tested
 
 
@@ -262,14 +259,15 @@ def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
         if _passed_over(f, j, run):
             limited = True
             continue
-        if kind.none == 1 and kind.alive == 0:
-            tests += 1
+        if kind.none_at == p.version and kind.alive == 0:
+            # one of its kind was tested, and nothing has been reserved or started since
+            tests += kind.tested
             continue
         second, preempting, tested = _try(s, f, r, j, now_only)
         tests += tested
         if second == np.inf:
             if not now_only:
-                kind.none = 1
+                kind.none_at, kind.tested = p.version, tested
             continue
         if second <= now:
             if within(f, j):

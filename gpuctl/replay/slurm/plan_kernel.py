@@ -177,8 +177,12 @@ def _goes_first(s, f, j, i):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _after_ends(s, f, r, j):  # type: ignore[no-untyped-def]
-    """The planned end after which a job fits on the nodes in ``ok``, row 1 being what is free before; inf: never."""
+def _after_ends(s, f, r, j, latest):  # type: ignore[no-untyped-def]
+    """The planned end after which a job fits on the nodes in ``ok``, row 1 being what is free before.
+
+    Returns:
+        the second; inf where there is none, or where it is after `latest`.
+    """
     p = f.p[0]
     single = _easy_to_see(s, f, j)
     units = units_of(s, j)
@@ -189,6 +193,8 @@ def _after_ends(s, f, r, j):  # type: ignore[no-untyped-def]
         while k < r.n[0]:
             i = r.job[k]
             end = r.end[k]
+            if p.coarse == 0 and last >= 0 and end > max(last, s.g[0].now):
+                break
             k += 1
             if not runs_on(s, f, i) or _goes_first(s, f, j, i):
                 continue
@@ -197,14 +203,10 @@ def _after_ends(s, f, r, j):  # type: ignore[no-untyped-def]
             release(s, f, i)
             last = end
             hit = hit or _holds(s, f, j, i, units)
-            if k == r.n[0]:
+            # Slurm asks this of the next job, wherever it runs, and not of the next one that is taken away
+            if p.coarse == 1 and k < r.n[0] and r.end[k] > first + window:
                 break
-            if p.coarse == 1:
-                if r.end[k] > first + window:
-                    break
-            elif r.end[k] > max(last, s.g[0].now):
-                break
-        if last < 0:
+        if last < 0 or last > latest:
             break
         if p.coarse == 1:
             window = window + p.window_add if p.window_add > 0 else window * 2.0
@@ -216,11 +218,12 @@ def _after_ends(s, f, r, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def could_start(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
+def could_start(s, f, r, j, now_only, latest):  # type: ignore[no-untyped-def]
     """When a job could start on the nodes in ``ok``, as far as planned ends tell; they are in `choice`.
 
     Returns:
-        the second, inf for never (with `now_only`: for not now), and whether it has to preempt others for it.
+        the second, inf for never or after `latest` (with `now_only`: for not now), and whether it has to preempt
+        others for it.
     """
     now = s.g[0].now
     if counted(f.ok) == 0:
@@ -232,4 +235,4 @@ def could_start(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
             return now, True
     elif not now_only:
         as_now(s, f)
-    return (np.inf if now_only else _after_ends(s, f, r, j)), False
+    return (np.inf if now_only else _after_ends(s, f, r, j, latest)), False

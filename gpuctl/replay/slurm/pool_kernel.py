@@ -65,19 +65,19 @@ def amount_now(s, f, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def amount_from(s, f, j, begin):  # type: ignore[no-untyped-def]
-    """The first second after now, and from `begin` on, from which there is room for a job as long as it is planned."""
+def amount_from(s, f, j):  # type: ignore[no-untyped-def]
+    """The first second after now from which there is room for a job as long as it is planned; inf for none."""
     p, now = f.p[0], s.g[0].now
     at = np.inf
     for k in range(p.steps):
-        if end_of(f, k) <= max(begin, now):
+        if end_of(f, k) <= now:
             continue
         if at < np.inf and f.step_t[k] >= at + f.x[j].plan:
             return at
         if not _holds(s, f, j, k):
             at = np.inf
-        elif at == np.inf and (f.step_t[k] > now or begin > now):
-            at = max(f.step_t[k], begin)
+        elif at == np.inf and f.step_t[k] > now:
+            at = f.step_t[k]
     return at
 
 

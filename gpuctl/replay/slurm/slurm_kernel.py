@@ -135,16 +135,16 @@ def decide(s, f, r):  # type: ignore[no-untyped-def]
     if calculate(s, f, r, g.now):
         _changed(s, f)
     freed, came = take_in(s, f, r)
-    if p.waiting == 0:
-        p.full_due = p.bf_due = 0
-        p.main_at = np.inf
-        return
-    if freed or came or _spared(s, f, r):
-        _changed(s, f)
-        p.main_at = min(p.main_at, max(g.now, p.main_last + max(p.min_interval, p.delay)))
-    _passes(s, f, r)
+    if p.waiting > 0:
+        if freed or came or _spared(s, f, r):
+            _changed(s, f)
+            p.main_at = min(p.main_at, max(g.now, p.main_last + max(p.min_interval, p.delay)))
+        _passes(s, f, r)
     if p.waiting > 0:
         _wake(s, f, r)
+    else:
+        p.full_due = p.bf_due = 0
+        p.main_at = np.inf
 
 
 @compiled

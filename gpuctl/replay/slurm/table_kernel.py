@@ -86,6 +86,7 @@ SLURM = np.dtype(
         ("freed", "i8"),  # how often something has become free
         ("run", "i8"),  # passes of backfill
         ("alive", "i8"),  # kinds in `alive`
+        ("version", "i8"),  # of the plan and of what is free
         ("hopes", "i8"),  # jobs of them that this pass has yet to come to
         ("steps", "i8"),
         ("made", "i8"),  # records of the plan, those that were joined with others again among them
@@ -171,8 +172,8 @@ KIND = np.dtype(
         ("alive", "i8"),  # one of it could start now, beside what is reserved so far
         ("jobs", "i8"),  # of it that wait and that this pass has yet to come to
         ("job", "i8"),  # one of them
-        ("none", "i8"),  # 1: there is no time for it inside the window
-        ("from_s", "f8"),  # from where to look for one
+        ("none_at", "i8"),  # the version of the plan in which there was no time for it; -1 none
+        ("tested", "i8"),  # whether it counted as tested then
     ],
     align=True,
 )
