@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,13 +21,31 @@ ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
-# how long one example takes depends on what else the machine does
-settings.register_profile("gpuctl", deadline=None)
+# how long one example takes, and to make one, depends on what else the machine does
+settings.register_profile("gpuctl", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
 settings.load_profile("gpuctl")
+if settings.default is not None and settings.default.derandomize:
+    # Where CI is set, Hypothesis draws the same examples each time, but for constants that it takes from those of our
+    # modules that are loaded: which ones those are depends on what this worker ran before. There, it takes none.
+    providers._get_local_constants = lambda: providers._local_constants
+
+
+_DEFAULT_SIGNALS = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM)
 
 
 def pytest_configure() -> None:
-    """Make what subprocesses print the same on every terminal and in every locale."""
+    """Make signals, new files and what subprocesses print the same wherever the tests are started from.
+
+    Whoever starts them hands on which signals are ignored or blocked, and a script's background makes all that it
+    starts deaf to SIGINT and SIGQUIT: the tests of Ctrl-C would then wait for ever.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in _DEFAULT_SIGNALS:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.umask(0o022)
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "PYTHONWARNINGS", "PYTHONPATH"):
         os.environ.pop(name, None)
     os.environ.update(COLUMNS="100", LINES="40", TERM="xterm-256color", LC_ALL="C.UTF-8", TZ="UTC")

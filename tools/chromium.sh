@@ -24,7 +24,13 @@ else
 fi
 echo "chromium: installing Debian's package for the browser tests" >&2
 export DEBIAN_FRONTEND=noninteractive
-{
-    $root apt-get -qq update &&
-        $root apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core </dev/null
-} >/dev/null || without "apt-get could not install it"
+# a new machine may be busy with packages of its own, and a mirror may not answer the first time
+patient="-qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=5"
+install() {
+    # shellcheck disable=SC2086 # lists of words
+    {
+        $root apt-get $patient update &&
+            $root apt-get $patient install -y --no-install-recommends chromium fonts-dejavu-core
+    } </dev/null >/dev/null
+}
+install || { sleep 20; install; } || without "apt-get could not install it"

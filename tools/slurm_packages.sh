@@ -29,13 +29,15 @@ policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
     trap 'rm -f "$policy"' EXIT
     trap 'exit 130' INT TERM
-    printf '#!/bin/sh\nexit 101\n' >"$policy"
-    chmod 755 "$policy"
+    { printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy"; } || without "$policy cannot be written"
 fi
 echo "slurm: installing Debian's packages for the lab tests" >&2
 export DEBIAN_FRONTEND=noninteractive
-# shellcheck disable=SC2086 # a list of names
-{
-    apt-get -qq update && apt-get -qq install -y --no-install-recommends $packages </dev/null
-} >/dev/null || without "apt-get could not install it"
+# a new machine may be busy with packages of its own, and a mirror may not answer the first time
+patient="-qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=5"
+install() {
+    # shellcheck disable=SC2086 # lists of words
+    { apt-get $patient update && apt-get $patient install -y --no-install-recommends $packages; } </dev/null >/dev/null
+}
+install || { sleep 20; install; } || without "apt-get could not install it"
 all_here || without "apt-get installed it, but not all of: $programs"

@@ -165,10 +165,10 @@ def _from_trace(wishes: Wishes, given: Settings) -> Source:
         cluster = _given_cluster(wishes, workload)
         why = "off: these are not the servers that the jobs ran on"
         return Source(workload, cluster, sources, *_speeds(wishes, cluster, why), failed)
-    if not own.total_gpus and wishes.slurm_conf:
-        cluster = _given_cluster(wishes, workload)
-        why = "off: the trace does not tell where its jobs ran"
-        return Source(forget_placement(workload), cluster, sources, *_speeds(wishes, cluster, why), failed)
+    if wishes.slurm_conf and not own.listed and wishes.racks is None and _has_nodes(wishes):
+        from gpuctl.replay.slurm.cluster import on_nodes
+
+        workload, own = on_nodes(workload, own, _given_cluster(wishes, workload))
     if not own.total_gpus:
         raise UsageError(
             f"{workload.name}: the log names no servers with GPUs",
@@ -179,6 +179,13 @@ def _from_trace(wishes: Wishes, given: Settings) -> Source:
         return Source(workload, own, sources, *_speeds(wishes, own, why), failed)
     why = "on: the trace tells where its jobs ran, and these are its servers"
     return Source(workload, own, sources, *_speeds(wishes, own, why), failed)
+
+
+def _has_nodes(wishes: Wishes) -> bool:
+    """Whether --slurm-conf names nodes; scontrol's settings alone do not."""
+    from gpuctl.replay.slurm.site import read_site
+
+    return bool(read_site(wishes.slurm_conf).nodes)
 
 
 def _given_cluster(wishes: Wishes, workload: Workload) -> Cluster:

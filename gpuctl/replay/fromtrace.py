@@ -380,6 +380,7 @@ def _cluster(
         notes=tuple(notes),
         cpus=machines["cpus"].cast(pl.Float64).fill_null(math.nan).to_numpy(),
         mem_mb=machines["mem_mb"].cast(pl.Float64).fill_null(math.nan).to_numpy(),
+        listed=trace.machines.height > 0,
     )
 
 

@@ -150,6 +150,7 @@ class Cluster:
             empty where there are none but the workload's.
         cpus: CPUs of each server; NaN unknown; None: of none of them.
         mem_mb: MB of memory of each server; NaN unknown; None: of none of them.
+        listed: whether something lists the servers; otherwise they are those that jobs of the trace ran on.
     """
 
     name: str
@@ -167,6 +168,7 @@ class Cluster:
     gpu_types: tuple[str, ...] = ()
     cpus: Floats | None = None
     mem_mb: Floats | None = None
+    listed: bool = True
 
     @property
     def total_gpus(self) -> int:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from gpuctl.replay.model import Cluster, Outcome, Workload
+    from gpuctl.replay.model import Cluster, Ints, Outcome, Workload
 
 FORMAT = "replay"
 """``sources.format`` and ``clusters.source_format`` of what a replay wrote."""
@@ -235,15 +235,23 @@ def _jobs(part: _Part) -> pl.DataFrame:
         state=pl.Series(_final(part), dtype=pl.String),
         gpu_type=pl.Series(kinds[w.gpu_type].tolist(), dtype=pl.String),
         time_limit_s=pl.Series(w.time_limit).fill_nan(None).round().cast(pl.Int64),
+        account=_named(w.account, w.accounts, w.size), qos=_named(w.qos, w.qos_names, w.size),
     )  # fmt: skip
     return rows.join(runs, left_on="number", right_on="job", how="left", maintain_order="left").select(
-        *part.common(), "job", "queue", "state", "source_state", "gpu_type", "time_limit_s",
+        *part.common(), "job", "queue", "state", "source_state", "gpu_type", "time_limit_s", "account", "qos",
         "run_sum_s", "run_last_s", user=pl.when(c("user") != "").then("user"), gpus=c("gpus").cast(pl.Float64),
         nodes=c("servers").cast(pl.Int32), attempts=c("tries").fill_null(0).cast(pl.Int32),
         submit_ts=part.ts("submit_s"), eligible_ts=part.ts("eligible_s"), start_ts=part.ts("start_s"),
         end_ts=part.ts("end_s"), wait_s=c("start_s") - c("submit_s"), run_span_s=c("end_s") - c("start_s"),
         quirks=pl.lit([], pl.List(pl.String)),
     )  # fmt: skip
+
+
+def _named(numbers: Ints | None, names: tuple[str, ...], size: int) -> pl.Series:
+    """Names for numbers, null for -1 and where there are no numbers."""
+    if numbers is None:
+        return pl.Series([None] * size, dtype=pl.String)
+    return pl.Series(np.array([*names, None], object)[numbers].tolist(), dtype=pl.String)
 
 
 def _attempts(part: _Part) -> pl.DataFrame:

@@ -157,7 +157,6 @@ def test_the_recordings_are_sound(recorded: Tables, check: Callable[[Tables], No
 @pytest.mark.slow
 @pytest.mark.lab
 @pytest.mark.timeout(900)
-@pytest.mark.xdist_group("pickyman-lab")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_the_lab_makes_sound_ones(fresh: Tables, check: Callable[[Tables], None]) -> None:
     assert len(fresh["jobs"]) == 2

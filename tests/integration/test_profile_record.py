@@ -39,14 +39,22 @@ print("ready", flush=True)
 server.serve_forever()
 """
 FETCH = """
-import sys, time, urllib.request
-assert sys.stdin.readline()
-for _ in range(2):
+import sys, urllib.request
+for _ in sys.stdin:
     assert len(urllib.request.urlopen(f"http://{sys.argv[1]}:8123/{sys.argv[2]}").read()) == int(sys.argv[2])
-    time.sleep(0.6)
+    print("fetched", flush=True)
 """
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads counters of Linux")
+
+
+def fetch(fetching: subprocess.Popen[str]) -> None:
+    """Let the process that runs FETCH download once more."""
+    assert fetching.stdin is not None
+    assert fetching.stdout is not None
+    fetching.stdin.write("go\n")
+    fetching.stdin.flush()
+    assert fetching.stdout.readline() == "fetched\n"
 
 
 def recorded(path: Path) -> list[tuple[str, float, int]]:
@@ -70,13 +78,14 @@ def started(*command: str, prefix: tuple[str, ...] = (), root: Path) -> subproce
     )
 
 
-def lines_in(path: Path, count: int) -> None:
-    """Wait until a recording has so many lines."""
-    for _ in range(600):
-        if path.exists() and path.read_text().count("\n") >= count:
+def more_lines_in(path: Path, count: int) -> None:
+    """Wait until a recording has so many more lines."""
+    known = path.read_text().count("\n") if path.exists() else 0
+    for _ in range(1200):
+        if path.exists() and path.read_text().count("\n") >= known + count:
             return
         time.sleep(0.05)
-    raise AssertionError(f"{path} has no {count} lines after 30 s")
+    raise AssertionError(f"{path} has no {count} more lines after 60 s")
 
 
 @pytest.fixture
@@ -127,8 +136,13 @@ def test_what_a_process_downloads_is_what_was_recorded(
         *("--interval", "0.2", "--job", "train-1", "--output", str(out)),
         root=root,
     )
-    lines_in(out, 3)
-    assert fetching.communicate("go\n", timeout=60)[0] == ""
+    more_lines_in(out, 3)
+    fetch(fetching)
+    # the second one from here on begins after it
+    more_lines_in(out, 2)
+    assert SIZE < sum(size for _, _, size in recorded(out)) < SIZE * (1 + HEADERS)
+    fetch(fetching)
+    assert fetching.communicate(timeout=60)[0] == ""
     _, said = recording.communicate(timeout=60)
     assert recording.returncode == ExitCode.OK, said
     assert f"the network namespace of process {fetching.pid} receives" in said
@@ -137,7 +151,6 @@ def test_what_a_process_downloads_is_what_was_recorded(
     assert f"{len(rows)} samples, {total} bytes in {out}" in said
     assert 2 * SIZE < total < 2 * SIZE * (1 + HEADERS)
     assert {job for job, _, _ in rows} == {"train-1"}
-    assert sum(size > 0.2 * SIZE for _, _, size in rows) >= 2
     assert all(after[1] > before[1] for before, after in pairwise(rows))
     done = gpuctl("ingest", out, "--db", tmp_path / "x.duckdb", "--json")
     assert f'"rows_loaded": {len(rows)}' in done.stdout
@@ -152,22 +165,33 @@ def test_an_interface_for_a_while_then_ctrl_c_and_kill(
         command = ("profile", "record", "--iface", "gb", "--interval", "0.1", "--output", str(tmp_path / name), *more)
         return started("-c", AS_GPUCTL, *command, prefix=inside, root=root)
 
-    runs = {"for.csv": record("for.csv", "--for", "6"), "int.csv": record("int.csv"), "kill.csv": record("kill.csv")}
-    for name in runs:
-        lines_in(tmp_path / name, 3)
     fetching = started("-c", FETCH, server, str(SIZE), prefix=inside, root=root)
-    fetching.communicate("go\n", timeout=60)
-    time.sleep(0.3)
+    runs = {"int.csv": record("int.csv"), "kill.csv": record("kill.csv")}
+    for name in runs:
+        more_lines_in(tmp_path / name, 3)
+    # the last to start: its six seconds are for the downloads alone
+    runs["for.csv"] = record("for.csv", "--for", "6")
+    more_lines_in(tmp_path / "for.csv", 3)
+    fetch(fetching)
+    fetch(fetching)
+    fetching.communicate(timeout=60)
+    for name in ("int.csv", "kill.csv"):
+        # the second one from here on begins after the downloads
+        more_lines_in(tmp_path / name, 2)
     runs["int.csv"].send_signal(signal.SIGINT)
     runs["kill.csv"].kill()
     said = {name: run.communicate(timeout=60)[1] for name, run in runs.items()}
-    assert [run.returncode for run in runs.values()] == [ExitCode.OK, ExitCode.INTERRUPTED, -signal.SIGKILL]
+    assert {name: run.returncode for name, run in runs.items()} == {
+        "for.csv": ExitCode.OK, "int.csv": ExitCode.INTERRUPTED, "kill.csv": -signal.SIGKILL,
+    }  # fmt: skip
     for name in runs:
         rows = recorded(tmp_path / name)
         assert 2 * SIZE < sum(size for _, _, size in rows) < 2 * SIZE * (1 + HEADERS), said[name]
         assert {job for job, _, _ in rows} == {"gb"}
     times = [at for _, at, _ in recorded(tmp_path / "for.csv")]
-    assert times[-1] - times[0] == pytest.approx(6, abs=0.5)
+    late = max(after - before for before, after in pairwise(times))  # a sample may be, on a busy machine
+    assert 5.5 < times[-1] - times[0] < 6 + late
+    assert len(times) <= 61
     assert f"bytes in {tmp_path / 'int.csv'}\ngpuctl: interrupted" in said["int.csv"]
 
 
@@ -191,6 +215,7 @@ def test_mistakes_are_said_before_anything_is_written(gpuctl: Run, tmp_path: Pat
 
 
 def test_without_output_the_recording_goes_to_stdout(gpuctl: Run) -> None:
-    done = gpuctl("--quiet", "profile", "record", "--iface", "lo", "--for", "0.2", "--interval", "0.1")
+    # a sample that would be a whole interval late is left out, so the interval is long
+    done = gpuctl("--quiet", "profile", "record", "--iface", "lo", "--for", "2", "--interval", "1")
     header, *rows = done.stdout.splitlines()
     assert (header, len(rows), done.stderr) == ("job_id,t,bytes", 3, "")

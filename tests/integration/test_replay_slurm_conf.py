@@ -61,6 +61,27 @@ def test_the_nodes_of_slurm_conf_are_the_servers(gpuctl: Gpuctl, reader: str, tm
     assert starts == {"a": 0, "b": 60, "c": 120}
 
 
+SACCT = """JobID|JobIDRaw|User|Account|QOS|Partition|Submit|Eligible|Start|End|State|AllocTRES|NNodes|NodeList|Timelimit
+1|1|u|x|high|one|2026-01-05T00:00:00|2026-01-05T00:00:00|2026-01-05T00:00:00|2026-01-05T00:01:00|COMPLETED|\
+cpu=4,gres/gpu=4,node=1|1|n1|01:00:00
+2|2|v|y|high|all|2026-01-05T00:00:01|2026-01-05T00:00:01|2026-01-05T00:01:00|2026-01-05T00:02:00|COMPLETED|\
+cpu=4,gres/gpu=4,node=1|1|n1|01:00:00
+"""
+
+
+def test_servers_that_a_log_does_not_list_are_those_of_slurm_conf(gpuctl: Gpuctl, reader: str, tmp_path: Path) -> None:
+    (tmp_path / "sacct.txt").write_text(SACCT)
+    out = tmp_path / "out"
+    conf = ("--slurm-conf", tmp_path / "slurm.conf", "--policy", reader, "--parquet", out)
+    done = gpuctl("replay", tmp_path / "sacct.txt", *conf)
+    assert "note: replayed on the nodes of slurm.conf of here: 2 servers, 8 GPUs" in done.stderr
+    # 2 had to wait for n1, which was all that its jobs were seen on; n2 was free
+    assert pl.read_parquet(out / "jobs.parquet")["start_s"].to_list() == [0, 1]
+    done = gpuctl("replay", tmp_path / "sacct.txt", "--policy", "fifo", "--parquet", out)
+    assert "inferred" in done.stderr
+    assert pl.read_parquet(out / "jobs.parquet")["start_s"].to_list() == [0, 60]
+
+
 def test_servers_that_are_given_go_before_it(gpuctl: Gpuctl, reader: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     servers, conf = ("--cluster", "4x4"), ("--slurm-conf", tmp_path / "slurm.conf")

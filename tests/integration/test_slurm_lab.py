@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Gpuctl = Callable[..., subprocess.CompletedProcess[str]]
 
-pytestmark = [pytest.mark.slow, pytest.mark.lab, pytest.mark.xdist_group("slurm-lab"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.lab, pytest.mark.timeout(600)]
 
 CLOSE_S = 2.0
 """Slurm keeps whole seconds, and looks at its queue once a second."""

@@ -13,7 +13,7 @@ from tests.labs.slurm import lab, priority
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.slow, pytest.mark.lab, pytest.mark.xdist_group("slurm-lab"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.lab, pytest.mark.timeout(600)]
 
 
 def test_a_new_recording_agrees(tmp_path: Path) -> None:

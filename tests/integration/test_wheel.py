@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
+pytestmark = pytest.mark.slow
 
 ROOMS = ("queries", "predictors", "reports")
 LEFT_OUT = ("__pycache__", ".ruff_cache", ".mypy_cache")

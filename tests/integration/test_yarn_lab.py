@@ -218,7 +218,6 @@ def test_a_queue_at_its_maximum_is_told_from_a_full_cluster(run: Recorded, db: P
 
 @pytest.mark.slow
 @pytest.mark.lab
-@pytest.mark.xdist_group("yarn lab")
 @pytest.mark.timeout(600)
 def test_a_real_yarn(db: Path, tmp_path: Path) -> None:
     why = jars.missing()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuctl.core.errors import UsageError
-from gpuctl.replay.clusters import ONE_RACK
+from gpuctl.replay.clusters import ONE_RACK, merged
 from gpuctl.replay.model import Cluster
 from gpuctl.replay.resources import GPUS_ONLY
+from gpuctl.replay.whatif import forget_placement
 
 if TYPE_CHECKING:
     from gpuctl.replay.model import Floats, Ints, Workload
@@ -74,6 +76,42 @@ def cluster_of(site: Site, workload: Workload, resources: tuple[str, ...] = GPUS
         cpus=np.array([node.cpus for node in nodes], np.float64),
         mem_mb=np.array([math.nan if node.mem_mb is None else node.mem_mb for node in nodes], np.float64),
     )
+
+
+def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Workload, Cluster]:
+    """Put jobs of a trace whose log lists no servers on the nodes of slurm.conf, by the names of the nodes.
+
+    Args:
+        workload: the jobs, their recorded placements numbers of the servers of `own`.
+        own: the servers that they ran on; times at which one was down are kept.
+        cluster: from `cluster_of`.
+
+    Returns:
+        the jobs with their placements on the nodes, or without any where some ran on a node that slurm.conf does not
+        have, and the nodes with the times at which they were down. A job that names GPU types which no node has, such
+        as the two of the nodes that it ran on, may have any.
+    """
+    types = cluster.gpu_type[cluster.gpus > 0]
+    if (types >= 0).all():
+        other = (workload.gpu_type >= 0) & ~np.isin(workload.gpu_type, types)
+        if other.any():
+            names = ", ".join(sorted({workload.gpu_types[k] for k in workload.gpu_type[other].tolist()})[:5])
+            note = f"{other.sum():,} jobs name GPU types that no server has ({names}): any type suits them"
+            asked = np.where(other, -1, workload.gpu_type)
+            workload = dataclasses.replace(workload, gpu_type=asked, notes=(*workload.notes, note))
+    place = {name: number for number, name in enumerate(cluster.servers)}
+    number = np.array([place.get(name, -1) for name in own.servers], np.int64)
+    if own.down is not None and len(own.down):
+        down = own.down.copy()
+        down[:, 0] = number[down[:, 0].astype(np.int64)]
+        cluster = dataclasses.replace(cluster, down=merged(down[down[:, 0] >= 0]))
+    piece_server = number[workload.piece_server]
+    strange = sorted({own.servers[k] for k in np.unique(workload.piece_server[piece_server < 0]).tolist()})
+    if not strange:
+        return dataclasses.replace(workload, piece_server=piece_server), cluster
+    few = ", ".join(strange[:5]) + (f" and {len(strange) - 5:,} more" if len(strange) > 5 else "")
+    note = f"jobs ran on {len(strange):,} servers that slurm.conf does not have: {few}"
+    return forget_placement(workload), dataclasses.replace(cluster, notes=(*cluster.notes, note))
 
 
 def _title(site: Site) -> str:

@@ -12,7 +12,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.slurm_config import setting_of
 from gpuctl.ingest.lines import RowError, numbered_lines
 from gpuctl.ingest.slurmsite.conf import words
-from gpuctl.ingest.slurmsite.scontrol import name_of
+from gpuctl.ingest.slurmsite.scontrol import fields, name_of, records
 from gpuctl.replay.slurm.conffile import conf_statements
 from gpuctl.replay.slurm.nodes import Nodes
 from gpuctl.replay.slurm.parameters import Parameters, read_parameters
@@ -232,11 +232,16 @@ def read_conf(stream: BinaryIO, beside: Callable[[str], BinaryIO] | None = None)
     return site_of(settings, partitions, nodes)
 
 
-def read_running(config: BinaryIO, partitions: BinaryIO) -> Site:
-    """Read ``scontrol show config`` and ``scontrol --oneliner show partitions``: what is in force.
+def read_running(config: BinaryIO, partitions: BinaryIO, nodes: Nodes | None = None) -> Site:
+    """Read ``scontrol show config`` and ``scontrol show partitions``, with or without ``-o``: what is in force.
 
     Slurm 22.05 prints ``NO_NORMAL_ALL`` in its ``PriorityFlags`` for each single ``NO_NORMAL_*`` flag: read slurm.conf
     where one of them is set. It does not print ``TRESBillingWeights`` of partitions without ones.
+
+    Args:
+        config: the settings.
+        partitions: the partitions.
+        nodes: from `gpuctl.replay.slurm.nodes.read_shown_nodes`, where there is ``scontrol show node``, too.
 
     Raises:
         InputError: a setting that matters cannot be read.
@@ -247,12 +252,12 @@ def read_running(config: BinaryIO, partitions: BinaryIO) -> Site:
         if found:
             settings[found[0].lower()] = found[1].strip()
     rows: dict[str, dict[str, str]] = {}
-    for line in numbered_lines(partitions):
-        words_of = text_of(line, "scontrol show partitions").split()
-        cells = dict(word.split("=", 1) for word in words_of if "=" in word)
-        if "PartitionName" in cells:
-            rows[cells["PartitionName"]] = {key.lower(): value for key, value in cells.items()}
-    return site_of(settings, rows)
+    for record in records(partitions, b"PartitionName="):
+        if record.fault:
+            raise InputError(f"scontrol show partitions, line {record.line_no}: {record.fault}")
+        cells = fields(record.text)
+        rows[cells["PartitionName"]] = {key.lower(): value for key, value in cells.items()}
+    return site_of(settings, rows, nodes)
 
 
 def site_of(

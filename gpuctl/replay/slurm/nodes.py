@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.slurm_conf import machine_of
+from gpuctl.ingest.formats.slurm_nodes import read_node
 from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.slurmsite.conf import hosts
-from gpuctl.ingest.slurmsite.scontrol import name_of, whole
+from gpuctl.ingest.slurmsite.scontrol import fields, name_of, records, whole
 
 if TYPE_CHECKING:
+    from typing import BinaryIO
+
     from gpuctl.replay.slurm.partitions import Partition
 
 MOST_NODES = 1_000_000
@@ -139,3 +142,37 @@ class Nodes:
         self.left -= names
         if self.left < 0:
             raise RowError(f"more than {MOST_MEMBERS} nodes in all partitions and node sets")
+
+
+def read_shown_nodes(stream: BinaryIO) -> Nodes:
+    """Read ``scontrol show node``, with or without ``-o``.
+
+    Whether a node was down or drained at that moment is not looked at: only ``FUTURE`` ones are not usable.
+
+    Raises:
+        InputError: a record cannot be read.
+    """
+    found = Nodes()
+    for record in records(stream, b"NodeName="):
+        try:
+            if record.fault:
+                raise RowError(record.fault)
+            machine, _ = read_node(record.text)
+            cells = fields(record.text)
+            weight = whole(cells.get("Weight"))
+            if len(found.nodes) >= MOST_NODES:
+                raise RowError(f"more than {MOST_NODES} nodes")
+        except RowError as bad:
+            raise InputError(f"scontrol show node, line {record.line_no}: {bad}") from None
+        features = cells.get("AvailableFeatures", "(null)")
+        found.nodes[machine.machine] = Node(
+            machine.machine,
+            machine.cpus or 1,
+            machine.mem_mb,
+            machine.gpus or 0,
+            machine.gpu_type,
+            1 if weight is None else weight,
+            () if features == "(null)" else tuple(filter(None, features.split(","))),
+            "FUTURE" not in cells.get("State", ""),
+        )
+    return found

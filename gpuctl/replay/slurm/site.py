@@ -11,11 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.ingest.formats import slurm_conf, slurm_config, slurm_partitions, slurm_sacctmgr_dump, slurm_topology
+from gpuctl.ingest.formats import (
+    slurm_conf,
+    slurm_config,
+    slurm_nodes,
+    slurm_partitions,
+    slurm_sacctmgr_dump,
+    slurm_topology,
+)
 from gpuctl.ingest.slurmsite.delimited import header_in
 from gpuctl.replay.slurm.accounts import read_assoc, read_dump, read_qos
 from gpuctl.replay.slurm.config import read_conf, read_running
 from gpuctl.replay.slurm.limits import NO_LIMITS
+from gpuctl.replay.slurm.nodes import read_shown_nodes
 from gpuctl.replay.slurm.topology import read_topology
 from gpuctl.replay.slurm.unmodelled import of_assoc, of_dump
 
@@ -26,10 +34,11 @@ if TYPE_CHECKING:
     from gpuctl.replay.slurm.config import Site
     from gpuctl.replay.slurm.fairshare import Association
 
-CONF, RUNNING, PARTITIONS, DUMP, ASSOC, QOS, TOPOLOGY = (
+CONF, RUNNING, PARTITIONS, NODES, DUMP, ASSOC, QOS, TOPOLOGY = (
     "slurm.conf",
     "scontrol show config",
     "scontrol show partitions",
+    "scontrol show node",
     "sacctmgr dump",
     "sacctmgr show assoc",
     "sacctmgr show qos",
@@ -58,9 +67,9 @@ def read_site(paths: Sequence[Path]) -> Site:
 
     Args:
         paths: files, and directories whose files are looked at (not those of directories in them). There must be one
-            slurm.conf, or what ``scontrol show config`` and ``scontrol show partitions`` printed. Of accounts
-            ``sacctmgr dump`` counts where there is ``sacctmgr show assoc``, too. Files of a directory that are none of
-            these are passed over; one that is named itself is an error.
+            slurm.conf, or what ``scontrol show config``, ``scontrol show partitions`` and ``scontrol show node``
+            printed. Of accounts ``sacctmgr dump`` counts where there is ``sacctmgr show assoc``, too. Files of a
+            directory that are none of these are passed over; one that is named itself is an error.
 
     Returns:
         what they say together; what is there and not modelled is in ``unmodelled``, and so are limits that do not hold
@@ -80,23 +89,24 @@ def read_site(paths: Sequence[Path]) -> Site:
             raise UsageError(f"--slurm-conf {path}: no such file or directory", hint=f"expected {_EXPECTED}")
     site = found.settings()
     used = [kind for kind in (QOS, DUMP if DUMP in found.kinds else ASSOC, TOPOLOGY) if kind in found.kinds]
-    qos = _read(found.kinds[QOS], read_qos) if QOS in used else {}
+    files = {kind: found.path(kind) for kind in used}
+    qos = _read(files[QOS], read_qos) if QOS in used else {}
     unmodelled = [line for one in qos.values() for line in one.unmodelled]
     associations: tuple[Association, ...] = ()
     if DUMP in used:
-        associations = _read(found.kinds[DUMP], read_dump)
-        unmodelled += _read(found.kinds[DUMP], of_dump)
+        associations = _read(files[DUMP], read_dump)
+        unmodelled += _read(files[DUMP], of_dump)
     elif ASSOC in used:
-        associations = _read(found.kinds[ASSOC], read_assoc)
-        unmodelled += _read(found.kinds[ASSOC], of_assoc)
-    switches = _read(found.kinds[TOPOLOGY], read_topology) if TOPOLOGY in used else {}
+        associations = _read(files[ASSOC], read_assoc)
+        unmodelled += _read(files[ASSOC], of_assoc)
+    switches = _read(files[TOPOLOGY], read_topology) if TOPOLOGY in used else {}
     site = replace(
         site,
         qos=qos,
         associations=associations,
         switches=switches,
         unmodelled=(*site.unmodelled, *unmodelled),
-        files=(*site.files, *(str(found.kinds[kind]) for kind in used)),
+        files=(*site.files, *map(str, files.values())),
     )
     return replace(site, unmodelled=(*site.unmodelled, *_gaps(site)))
 
@@ -106,33 +116,31 @@ class _Found:
     """Which file is what.
 
     Attributes:
-        kinds: the file of each kind.
-        named: those that were named themselves.
+        kinds: the files of each kind.
+        named: kinds of which a file was named itself; those of directories do not count beside it.
     """
 
-    kinds: dict[str, Path] = field(default_factory=dict)
-    named: set[Path] = field(default_factory=set)
+    kinds: dict[str, list[Path]] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
 
     def file(self, path: Path) -> None:
         """Take a file that was named.
 
         Raises:
-            InputError: it is none of those that are read, or there is another one of its kind.
+            InputError: it is none of those that are read.
         """
         kind = kind_of(path)
         if kind is None:
             raise InputError(f"is nothing of Slurm's that is read here; expected {_EXPECTED}", path=str(path))
-        before = self.kinds.get(kind)
-        if before in self.named and before != path:
-            raise InputError(f"is a second {kind}, beside {before}", path=str(path), hint="name one of them")
-        self.kinds[kind] = path
-        self.named.add(path)
+        before = self.kinds.get(kind, []) if kind in self.named else []
+        self.kinds[kind] = [*before, path]
+        self.named.add(kind)
 
     def directory(self, folder: Path) -> None:
-        """Take what there is in a directory; a file that was named before stays.
+        """Take what there is in a directory, of kinds that were not named.
 
         Raises:
-            InputError: two files are of one kind, or the directory cannot be read.
+            InputError: the directory cannot be read, or has too many files.
         """
         try:
             files = sorted(path for path in folder.iterdir() if path.is_file())
@@ -145,18 +153,28 @@ class _Found:
             try:
                 kind = kind_of(path)
             except InputError:
-                continue  # others' files, such as the password in slurmdbd.conf, may not be ours to read
+                continue  # others' files, such as slurmdbd.conf with its password, may not be ours to read
             if kind is not None:
                 kinds.setdefault(kind, []).append(path)
         for kind, members in kinds.items():
-            # what slurm.conf includes looks like slurm.conf
-            usual = [path for path in members if path.name == kind] or members
-            if len(usual) > 1:
-                names = ", ".join(path.name for path in usual[:5])
-                raise InputError(f"has several files that look like {kind}: {names}", path=str(folder),
-                                 hint="name the files themselves")  # fmt: skip
-            if self.kinds.get(kind) not in self.named:
-                self.kinds[kind] = usual[0]
+            if kind not in self.named:
+                # what slurm.conf includes looks like slurm.conf
+                usual = [path for path in members if path.name == kind] or members
+                self.kinds.setdefault(kind, []).extend(usual)
+
+    def path(self, kind: str) -> Path:
+        """The file of a kind that there is.
+
+        Raises:
+            InputError: there are several.
+        """
+        [path, *others] = dict.fromkeys(self.kinds[kind])
+        if others:
+            names = ", ".join(str(other) for other in others[:5])
+            raise InputError(
+                f"is one of several {kind}, beside {names}", path=str(path), hint="name the one that counts"
+            )
+        return path
 
     def settings(self) -> Site:
         """What slurm.conf says, or, where there is none, what scontrol printed.
@@ -166,12 +184,14 @@ class _Found:
             InputError: it cannot be read.
         """
         if CONF in self.kinds:
-            return replace(_read_conf(self.kinds[CONF]), files=(str(self.kinds[CONF]),))
+            path = self.path(CONF)
+            return replace(_read_conf(path), files=(str(path),))
         if RUNNING in self.kinds and PARTITIONS in self.kinds:
-            running, partitions = self.kinds[RUNNING], self.kinds[PARTITIONS]
-            with _opened(partitions) as rows:
-                site = _read(running, lambda stream: read_running(stream, rows))
-            return replace(site, files=(str(running), str(partitions)))
+            used = [self.path(kind) for kind in (RUNNING, PARTITIONS, NODES) if kind in self.kinds]
+            nodes = _read(used[2], read_shown_nodes) if NODES in self.kinds else None
+            with _opened(used[1]) as rows:
+                site = _read(used[0], lambda stream: read_running(stream, rows, nodes))
+            return replace(site, files=tuple(map(str, used)))
         raise UsageError(
             "--slurm-conf: there is no slurm.conf among these files",
             hint=f"expected {_EXPECTED}; found: {', '.join(self.kinds) or 'none of them'}",
@@ -190,6 +210,7 @@ def kind_of(path: Path) -> str | None:
     for kind, sniff in (
         (RUNNING, slurm_config.sniff),
         (PARTITIONS, slurm_partitions.sniff),
+        (NODES, slurm_nodes.sniff),
         (DUMP, slurm_sacctmgr_dump.sniff),
         (TOPOLOGY, slurm_topology.sniff),
         (CONF, slurm_conf.sniff),

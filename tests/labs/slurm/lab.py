@@ -32,8 +32,9 @@ class Lab:
     """The cluster; a context manager. Its folder is removed at the end."""
 
     def __init__(self) -> None:
-        # not under pytest's own folder: that one is closed to the users whom the jobs run as
-        self.folder = Path(tempfile.mkdtemp(prefix="gpuctl-slurm-"))
+        # not under pytest's own folder, nor TMPDIR: they may be closed to the users whom the jobs run as, and too long
+        # for the name of a socket
+        self.folder = Path(tempfile.mkdtemp(prefix="gpuctl-slurm-", dir="/tmp"))
         self.work = self.folder / "work"
         self.env = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf"), "BASEPORT": str(_free_ports())}
         self._guard: subprocess.Popen[bytes] | None = None

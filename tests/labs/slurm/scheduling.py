@@ -117,7 +117,6 @@ def record(name: str, out: Path) -> None:
 def _keep(lab: Lab, out: Path) -> None:
     """Copy what Slurm says of its configuration, its jobs and its passes."""
     for file, command in {
-        "config.txt": ("scontrol", "show", "config"),
         "qos.txt": ("sacctmgr", "--parsable2", "show", "qos"),
         "assoc.txt": ("sacctmgr", "--parsable2", "show", "assoc"),
         "sacct.txt": ("sacct", "--allusers", "-X", "--duplicates", "--parsable2", f"--format={SACCT}"),
@@ -126,6 +125,8 @@ def _keep(lab: Lab, out: Path) -> None:
     lab.run("sacctmgr", "dump", "lab", f"file={lab.work / 'dump.cfg'}")
     for file, source in {"slurm.conf": lab.folder / "slurm.conf", "dump.cfg": lab.work / "dump.cfg"}.items():
         (out / file).write_text(source.read_text("utf-8").replace(str(lab.folder), "/lab"), "utf-8")
+    config = lab.run("scontrol", "show", "config").replace(str(lab.folder), "/lab")
+    (out / "config.txt.gz").write_bytes(gzip.compress(config.encode(), mtime=0))
     log = (lab.folder / "log" / "slurmctld.log").read_text("utf-8", "replace").replace(str(lab.folder), "/lab")
     kept = "".join(f"{line}\n" for line in log.splitlines() if tables.KEPT.search(line))
     (out / "slurmctld.log.gz").write_bytes(gzip.compress(kept.encode(), mtime=0))

@@ -370,6 +370,45 @@ def _mix() -> tuple[Job, ...]:
     return tuple(jobs)
 
 
+def _site() -> tuple[Job, ...]:
+    """Sixty jobs of three partitions, one of them preempted, with priorities and limits: all at once."""
+    draw = random.Random(41)
+    jobs = []
+    for number in range(60):
+        user = draw.choice(("games", "mail", "news", "uucp"))
+        partition = draw.choice(("short", "batch", "batch", "batch", "scav"))
+        gpus = draw.choice((1, 1, 2, 2, 3, 4, 4, 8))
+        nodes = 2 if draw.random() < 0.15 and gpus <= 4 else 1
+        sleep = draw.randint(12, 50)
+        qos = draw.choice(("normal", "normal", "cap", "high"))
+        limit = 1 if partition == "short" else draw.choice((1, 2, 3, 5))
+        cores = draw.choice((1, 1, 2, 4, 8))
+        words = f"--partition={partition} -N{nodes} -n{nodes} -c{cores} --gres=gpu:{gpus} --time={limit} --qos={qos}"
+        jobs.append(Job(2.0 * number, f"job_{number + 1:02}", user, sleep, words))
+    return tuple(jobs)
+
+
+_SITE = f"""
+PriorityMaxAge=10
+PriorityWeightAge=20000
+PriorityWeightFairshare=50000
+PriorityWeightJobSize=10000
+PriorityWeightQOS=30000
+PriorityWeightPartition=5000
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+SchedulerParameters=bf_interval=10
+PartitionName=short {GPUS} PriorityTier=10 PriorityJobFactor=10 PreemptMode=OFF
+PartitionName=batch {GPUS} PriorityTier=5 PriorityJobFactor=5 PreemptMode=OFF
+PartitionName=scav {GPUS} PriorityTier=1 PreemptMode=REQUEUE
+"""
+_SITE_LIMITS = (
+    "add qos cap MaxTRESPerUser=gres/gpu=5",
+    "modify account nlp set GrpTRES=gres/gpu=14",
+    "modify user mail where account=vision set MaxJobs=3",
+    "modify user where account=vision,nlp set qos=normal,low,high,cap",
+    "modify account vision set fairshare=3",
+)
 _BUILTIN = "SchedulerType=sched/builtin\nSchedulerParameters=batch_sched_delay=3"
 _FIVE = "SchedulerParameters=bf_interval=5"
 SCENARIOS = {
@@ -424,6 +463,9 @@ SCENARIOS = {
         f"{_ORDER.replace(_ONE, _MIXED)}{_FIVE}\n",
         _mix(),
         seconds=600,
+    ),
+    "site": Scenario(
+        "sixty jobs of three partitions with priorities, preemption and limits", _SITE, _site(), _SITE_LIMITS, 600
     ),
     "gpus": Scenario("where jobs go: GPUs, CPUs, memory, several nodes, whole nodes", _gpus_conf(""), _gpus()),
     "gpus_lln": Scenario("with LLN=YES", _gpus_conf("", "LLN=YES"), _gpus()),

@@ -36,6 +36,7 @@ _MAIN_START = re.compile(r"sched: Allocate JobId=(\d+) NodeList=(\S+)")
 _HELD = re.compile(r"JobId=(\d+) (?:being held|delayed for accounting policy)")
 _BACKFILL = re.compile(r"sched/backfill: _attempt_backfill: beginning")
 _BACKFILL_TESTED = re.compile(r"sched/backfill: _attempt_backfill: BACKFILL: test for JobId=(\d+) ")
+_BACKFILL_SKIPPED = re.compile(r"have already checked \d+ jobs for .* JobId=(\d+)")
 _BACKFILL_START = re.compile(r"sched/backfill: _start_job: Started JobId=(\d+) in \S+ on (\S+)")
 _PLANNED = re.compile(r"_dump_job_sched: JobId=(\d+) to start at (\d+), end at (\d+) on nodes (\S+) in partition (\S+)")
 _UNPLANNED = re.compile(r"BACKFILL: (?:JobId=\d+ StartTime set .*reservation created|table size limit of)")
@@ -52,6 +53,7 @@ _IN_PASS = (
     (_MAIN_SKIPPED, ("skipped",)),
     (_HELD, ("held",)),
     (_MAIN_START, ("tested", "started")),
+    (_BACKFILL_SKIPPED, ("skipped",)),
     (_BACKFILL_START, ("started",)),
     (_STOPPED, ("stopped_by",)),
 )
@@ -189,7 +191,10 @@ def passes(log: list[tuple[float, str]], start: int) -> list[Row]:
                 if found := pattern.search(text):
                     for name in names:
                         latest[backfill][name].append(found[1])
-    # a job is named twice where it was held for a limit and then not tested
+    for row, lists in out:
+        if row["kind"] == "backfill":
+            # bf_max_job_user and the like are looked at after the line that says that a job is tested
+            lists["tested"] = [job for job in lists["tested"] if job not in lists["skipped"]]
     return [row | {name: ";".join(dict.fromkeys(words)) for name, words in lists.items()} for row, lists in out]
 
 

@@ -194,11 +194,12 @@ def _children() -> list[int]:
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             pid, rest = stat.read_text().split(" ", 1)
-        except OSError:
+            ours = int(rest.rpartition(")")[2].split()[1]) == os.getpid()
+            if ours and b"resource_tracker" not in stat.with_name("cmdline").read_bytes():
+                found.append(int(pid))
+        except OSError:  # it ended meanwhile
             continue
-        if int(rest.rpartition(")")[2].split()[1]) == os.getpid():
-            found.append(int(pid))
-    return [pid for pid in found if b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return found
 
 
 def test_errors_of_a_process_come_here(workload: Workload, cluster: Cluster, slow: str) -> None:

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.ingest.slurmsite.gres import read_tres
 from gpuctl.replay.slurm import accounts, config, site
-from gpuctl.replay.slurm.cluster import cluster_of
+from gpuctl.replay.slurm.cluster import cluster_of, on_nodes
 from gpuctl.replay.slurm.site import conf_paths, kind_of, read_site
 from gpuctl.replay.slurm.units import tres_amounts
 from tests.slurm_priority import FIXTURES, VARIANTS
-from tests.unit.replay.outcomes import make_workload
+from tests.unit.replay.outcomes import make_cluster, make_workload
 
 CONF = (
     "ClusterName=here\nSelectType=select/cons_tres\nNodeName=n[1-2] CPUs=8 Gres=gpu:a100:4\nPartitionName=p Nodes=ALL\n"
@@ -59,14 +59,14 @@ def test_files_that_are_named_go_before_those_of_a_directory(tmp_path: Path) -> 
     write(
         tmp_path, slurm__conf=CONF, qos__txt=QOS, other=QOS.replace("normal", "low"), new=CONF.replace("here", "there")
     )
-    with pytest.raises(InputError, match=r"several files that look like sacctmgr show qos: other, qos.txt"):
+    with pytest.raises(InputError, match=r"other: is one of several sacctmgr show qos, beside .*qos\.txt"):
         read_site([tmp_path])
     (tmp_path / "other").rename(tmp_path / "other.txt")
     (tmp_path / "apart").mkdir()
     (tmp_path / "other.txt").rename(tmp_path / "apart" / "other.txt")
     found = read_site([tmp_path / "apart" / "other.txt", tmp_path / "new", tmp_path])
     assert (found.name, list(found.qos)) == ("there", ["low"])
-    with pytest.raises(InputError, match=r"new: is a second slurm.conf, beside .*slurm.conf"):
+    with pytest.raises(InputError, match=r"slurm\.conf: is one of several slurm.conf, beside .*new"):
         read_site([tmp_path / "slurm.conf", tmp_path / "new"])
 
 
@@ -230,7 +230,9 @@ LIMITS = FIXTURES.parent / "limits"
 @pytest.mark.parametrize("folder", [LIMITS, *(FIXTURES / variant for variant in VARIANTS)], ids=lambda path: path.name)
 def test_slurm_conf_and_scontrol_of_a_real_one_say_the_same(folder: Path) -> None:
     written = read_site([folder])
-    in_force = read_site([folder / "config.txt", folder / "partitions.txt"])
+    in_force = read_site([folder / "config.txt", folder / "partitions.txt", folder / "nodes.txt"])
+    assert [Path(name).name for name in in_force.files] == ["config.txt", "partitions.txt", "nodes.txt"]
+    assert {node.name: replace(node, usable=True) for node in written.nodes} == {n.name: n for n in in_force.nodes}
     for name in (
         "name", "scheduler", "parameters", "preemption", "select", "select_parameters", "enforce", "over_time_min",
         "enforce_part_limits", "kill_wait_s", "requeue",
@@ -241,15 +243,6 @@ def test_slurm_conf_and_scontrol_of_a_real_one_say_the_same(folder: Path) -> Non
         # scontrol prints the cluster's PreemptMode with each partition, and what each has
         other = replace(in_force.partitions[name], preempt_mode=None, tres={})
         assert replace(partition, nodes=(), all_nodes=False) == replace(other, nodes=())
-    printed = [dict(w.split("=", 1) for w in line.split() if "=" in w)
-               for line in (folder / "nodes.txt").read_text("utf-8").splitlines()]  # fmt: skip
-    assert {node.name: (str(node.cpus), str(node.mem_mb), str(node.weight)) for node in written.nodes} == {
-        cells["NodeName"]: (cells["CPUTot"], cells["RealMemory"], cells["Weight"]) for cells in printed
-    }
-    for node, cells in zip(
-        sorted(written.nodes, key=lambda n: n.name), sorted(printed, key=lambda c: c["NodeName"]), strict=True
-    ):
-        assert cells["Gres"].startswith(f"gpu:{node.gpu_type}:{node.gpus}" if node.gpus else "(null)")
 
 
 def test_limits_are_handed_down_as_a_real_one_does() -> None:
@@ -318,6 +311,16 @@ def test_accounts_of_a_real_one_have_what_sacctmgr_shows(root: Path) -> None:
     folder = root.parent / "shared" / "data" / "slurm" / "22.05.8"
     if not folder.is_dir():
         pytest.skip("../shared/data/slurm is not on this machine")
+    blocks = read_site(
+        [folder / name for name in ("scontrol_config.txt", "scontrol_partition.txt", "scontrol_node.txt")]
+    )
+    written = read_site([folder])
+    for name, partition in blocks.partitions.items():
+        assert sorted(partition.nodes) == sorted(written.partitions[name].nodes)
+        assert (partition.max_time_min, partition.max_nodes) == (
+            written.partitions[name].max_time_min, written.partitions[name].max_nodes,
+        )  # fmt: skip
+    assert {node.name: node for node in blocks.nodes} == {node.name: node for node in written.nodes}
     found = {(row.account, row.user): row for row in read_site([folder]).associations}
     header, *lines = (folder / "sacctmgr_assoc.txt").read_text("utf-8").splitlines()
     columns = [name.lower().replace(" ", "") for name in header.split("|")]
@@ -377,6 +380,31 @@ def test_the_nodes_are_the_servers() -> None:
     assert cluster.cpus is not None
     assert cluster.mem_mb is not None
     assert (cluster.cpus.tolist(), cluster.mem_mb.tolist()) == ([16, 16], [64_000, 64_000])
+
+
+def test_jobs_of_a_trace_are_put_on_the_nodes_that_they_ran_on() -> None:
+    text = b"NodeName=n[1-3] CPUs=4 Gres=gpu:2\nPartitionName=a Nodes=ALL\n"
+    found = config.read_conf(io.BytesIO(text))
+    jobs = replace(
+        make_workload([0, 0], [1, 1], [2, 3]), piece_start=np.array([0, 1, 3]), piece_server=np.array([0, 0, 1]),
+        piece_gpus=np.array([2, 1, 2]),
+    )  # fmt: skip
+    own = replace(
+        make_cluster(3, 2), servers=("n3", "n2", "gone"), listed=False,
+        down=np.array([[0.0, 5, 9], [2, 1, 3], [1, 0, np.inf]]),
+    )  # fmt: skip
+    placed, nodes = on_nodes(jobs, own, cluster_of(found, jobs))
+    assert placed.piece_server.tolist() == [2, 2, 1]
+    assert nodes.down is not None
+    assert nodes.down.tolist() == [[1, 0, np.inf], [2, 5, 9]]
+    typed = replace(config.read_conf(io.BytesIO(text.replace(b"gpu:2", b"gpu:v100:2") + b"NodeName=c1\n")), switches={})
+    asked = replace(jobs, gpu_type=np.array([0, 1]), gpu_types=("a100,v100", "v100"))
+    anyhow, _ = on_nodes(asked, own, cluster_of(typed, asked, ("gpu", "cpu")))
+    assert anyhow.gpu_type.tolist() == [-1, 1]
+    assert anyhow.notes == ("1 jobs name GPU types that no server has (a100,v100): any type suits them",)
+    lost, nodes = on_nodes(jobs, replace(own, servers=("n3", "x", "gone")), cluster_of(found, jobs))
+    assert lost.piece_server.size == 0
+    assert nodes.notes == ("jobs ran on 1 servers that slurm.conf does not have: x",)
 
 
 def test_nodes_without_gpus_are_servers_where_cpus_count() -> None:

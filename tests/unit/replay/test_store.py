@@ -132,6 +132,23 @@ def test_the_ledger_and_the_states(workload: Workload, tmp_path: Path) -> None:
         assert {end for (end,) in ends} == {"completed", "preempted"}
 
 
+def test_accounts_and_qos_are_kept(sample_data: Path, tmp_path: Path) -> None:
+    jobs = read_jobs(sample_data / "site" / "jobs.csv")
+    cluster = parse_cluster("4x8", jobs)
+    write_store(tmp_path / "r.duckdb", replay(jobs, cluster, [("fifo-skip", {})]), jobs, cluster)
+    with Store(tmp_path / "r.duckdb") as store:
+        again, _ = read_trace(store)
+    assert jobs.account is not None
+    assert jobs.qos is not None
+    assert again.account is not None
+    assert again.qos is not None
+    rows = zip(jobs.ids, jobs.account, jobs.qos, strict=True)
+    after = zip(again.ids, again.account, again.qos, strict=True)
+    asked = {name: (jobs.accounts[account], jobs.qos_names[qos]) for name, account, qos in rows}
+    found = {name: (again.accounts[account], again.qos_names[qos]) for name, account, qos in after}
+    assert found == asked
+
+
 def test_the_same_policy_twice_gets_two_names(workload: Workload, tmp_path: Path) -> None:
     cluster = parse_cluster("4x8", workload)
     outcomes = replay(workload, cluster, [("las", {}), ("las", {"quantum": "60"})])

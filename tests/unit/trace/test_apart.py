@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,9 +27,12 @@ def _own_handler() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def press(*after_s: float) -> None:
-    for delay in after_s:
-        threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+def press(*after_s: float) -> list[threading.Timer]:
+    """Press Ctrl-C after so many seconds; call it where the answer is expected, not before."""
+    timers = [threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)) for delay in after_s]
+    for timer in timers:
+        timer.start()
+    return timers
 
 
 @pytest.mark.parametrize("presses", [(0.05,), (0.05, 0.1, 0.15)])
@@ -38,10 +40,10 @@ def test_what_must_not_be_stopped_ends_before_ctrl_c_is_raised(presses: tuple[fl
     ended = threading.Event()
 
     def work() -> None:
-        time.sleep(0.3)
+        for timer in press(*presses):
+            timer.join()
         ended.set()
 
-    press(*presses)
     with pytest.raises(KeyboardInterrupt):
         apart(work)
     assert ended.is_set()
@@ -52,10 +54,10 @@ def test_an_error_that_the_interrupt_causes_is_not_shown_in_its_place() -> None:
     stop = threading.Event()
 
     def work() -> None:
+        press(0.05)
         stop.wait(30)
         raise RuntimeError("Query interrupted")
 
-    press(0.05)
     with pytest.raises(KeyboardInterrupt):
         apart(work, stop.set)
 
@@ -70,17 +72,26 @@ def test_results_and_errors_come_back() -> None:
 
 
 def test_ctrl_c_that_is_ignored_stays_so() -> None:
+    def work() -> int:
+        for timer in press(0.05):
+            timer.join()
+        return 1
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    press(0.05)
-    assert apart(lambda: time.sleep(0.2) or 1) == 1
+    assert apart(work) == 1
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 @pytest.mark.parametrize("how", ["execute", "frame"])
 def test_a_store_whose_statement_was_stopped_is_closed_in_peace(tmp_path: Path, how: str) -> None:
     path = tmp_path / "t.duckdb"
-    press(0.4)
-    with pytest.raises(KeyboardInterrupt), Store(path, write=True) as store:
-        getattr(store, how)(HOURS)
+
+    def wait_for_hours() -> None:
+        with Store(path, write=True) as store:
+            press(0.4)
+            getattr(store, how)(HOURS)
+
+    with pytest.raises(KeyboardInterrupt):
+        wait_for_hours()
     with Store(path) as store:
         assert store.value("SELECT count(*) FROM sources") == 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +121,6 @@ def test_a_row_over_the_limit_is_rejected_and_reading_goes_on() -> None:
     assert [row.fault for row in sql(text)] == [dbd_sql.NOT_A_ROW, None]
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     "line",
     [
@@ -133,8 +133,10 @@ def test_a_row_over_the_limit_is_rejected_and_reading_goes_on() -> None:
     ],
 )
 def test_hostile_repetition_takes_no_time(line: bytes) -> None:
+    started = time.thread_time()  # what other processes do meanwhile does not count
     rows = sql(CREATE.encode() + (line + b"\n") * 60_000)
     assert all(row.fault for row in rows)
+    assert time.thread_time() - started < 20
 
 
 def test_memory_does_not_grow_with_a_table_that_is_passed_over() -> None:

@@ -63,10 +63,10 @@ def test_what_is_no_host_list(text: str, why: str) -> None:
     ],
 )
 def test_lists_without_end_are_refused_before_they_are_made(text: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()  # what other processes do meanwhile does not count
     with pytest.raises(ValueError, match=r"more than 65536|no number"):
         expand(text)
-    assert time.perf_counter() - started < 0.5
+    assert time.thread_time() - started < 0.5
 
 
 def test_the_limit_counts_names() -> None:

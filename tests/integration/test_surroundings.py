@@ -1,0 +1,73 @@
+"""The tests find the same surroundings wherever they start from (tests/conftest.py), and draw the same examples."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_DEAF = """
+import os, signal, sys
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD):
+    signal.signal(number, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGALRM])
+os.umask(0o077)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+_LOOK = """
+import os, signal
+from pathlib import Path
+
+def test_what_is_found():
+    status = Path("/proc/self/status").read_text().split()
+    assert [status[status.index(f"Sig{word}:") + 1] for word in ("Blk", "Ign")] == ["0" * 16, f"{PYTHONS_OWN:016x}"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert os.umask(0o022) == 0o022
+
+# Python itself ignores these two
+PYTHONS_OWN = 1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1
+"""
+_DRAW = """
+import hashlib, importlib, sys
+import tests.conftest
+from hypothesis import given, settings, strategies as st
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+drawn = []
+@settings(max_examples=200)
+@given(st.lists(st.integers()), st.text())
+def draw(numbers, text):
+    drawn.append((numbers, text))
+draw()
+print(hashlib.sha256(repr(drawn).encode()).hexdigest())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+def test_signals_and_umask_are_the_usual_ones(root: Path, tmp_path: Path) -> None:
+    test = tmp_path / "test_look.py"
+    test.write_text(_LOOK)
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", root / "pyproject.toml", "--rootdir", tmp_path]
+    done = subprocess.run(
+        [sys.executable, "-c", _DEAF, *command, "-p", "tests.conftest", test],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(root)}, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_in_ci_examples_do_not_depend_on_what_was_loaded_before(root: Path, tmp_path: Path) -> None:
+    def drawn(*modules: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", _DRAW, *modules],
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(root), "CI": "true"}, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=True, timeout=120,
+        ).stdout  # fmt: skip
+
+    assert drawn() == drawn("gpuctl.ingest.slurm.live", "gpuctl.core.errors")
