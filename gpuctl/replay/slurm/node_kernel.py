@@ -170,20 +170,26 @@ def least_nodes(s, f, j):  # type: ignore[no-untyped-def]
 def _pick(s, f, j, row, units):  # type: ignore[no-untyped-def]
     """A node that holds so many units and is not in ``tmp``; -1 none.
 
-    The first one by weight, as select/cons_tres takes it, or, where a placement is asked for, the one with the fewest
-    free GPUs, the lowest of several.
+    The first one by weight, as select/cons_tres takes it; with ``LLN`` of the first weight the one with the largest
+    part of its CPUs idle; or, where a placement is asked for, the one with the fewest free GPUs, the lowest of several.
     """
     best = -1
     by_weight = f.x[j].how == FIRST
+    idlest = by_weight and f.x[j].lln == 1
     for k in range(s.servers.size):
         number = f.by_weight[k]
         if not has(f.ok, number) or has(f.tmp, number):
             continue
-        if best >= 0 and f.gpu[row, number] >= f.gpu[row, best]:
+        if best >= 0 and idlest:
+            if f.weight[number] != f.weight[best]:
+                break
+            if f.cpu[row, number] * s.stock[best].cpu <= f.cpu[row, best] * s.stock[number].cpu:
+                continue
+        elif best >= 0 and f.gpu[row, number] >= f.gpu[row, best]:
             continue
         if room(s, f, j, row, number) >= units:
             best = number
-            if by_weight:
+            if by_weight and not idlest:
                 break
     return best
 

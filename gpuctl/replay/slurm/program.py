@@ -36,7 +36,7 @@ from gpuctl.replay.slurm.table_kernel import (
     Slurm,
 )
 from gpuctl.replay.slurm.usage import next_reset, second_factor
-from gpuctl.replay.state import MODES, records
+from gpuctl.replay.state import MODES, UNBOUND, records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,6 +112,13 @@ def slurm_program(setup: Setup, workload: Workload, cluster: Cluster, settings: 
         how[:] = FIRST
     parts = parts_of_priority(setup, jobs, workload, cluster)
     x = _jobs(setup, jobs, caps, workload, parts=parts, how=how)
+    x.lln = _least_loaded(setup, jobs)[jobs.part]
+    if x.lln.any() and not _knows_cpus(state):
+        x.lln = 0
+        more.append(
+            "slurm: LLN (the least loaded node first) goes by CPUs, which are not counted or not known of all servers: "
+            "nodes are taken by Weight alone"
+        )
     _number_shapes(x, state, with_rank=setup.preempt != "none")
     p = _settings(setup, settings, cluster, state)
     running = nobody(jobs.plan, state.servers.size, max(workload.size, 1))
@@ -256,11 +263,20 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
     return found, []
 
 
-def _by_weight(setup: Setup, cluster: Cluster) -> Ints:
-    """Nodes in the order in which they are filled: by ``Weight``, then as they are listed."""
+def _weights(setup: Setup, cluster: Cluster) -> Ints:
+    """``Weight`` of each node: nodes are filled by it, then as they are listed."""
     weights = {node.name: node.weight for node in setup.site.nodes}
-    found = np.array([weights.get(name, 1) for name in cluster.servers], np.int64)
-    return np.argsort(found, kind="stable").astype(np.int64)
+    return np.array([weights.get(name, 1) for name in cluster.servers], np.int64)
+
+
+def _least_loaded(setup: Setup, jobs: Jobs) -> Ints:
+    """Whether jobs of each partition go to the least loaded node (``LLN``, ``CR_LLN``)."""
+    everywhere = "CR_LLN" in setup.site.select_parameters
+    return np.array([partition.least_loaded or everywhere for partition in jobs.partitions], np.int64)
+
+
+def _knows_cpus(state: State) -> bool:
+    return bool(state.g[0].resources) and bool((state.stock.cpu < UNBOUND).all())
 
 
 def _resets(setup: Setup, workload: Workload) -> tuple[Floats, list[str]]:
@@ -313,6 +329,7 @@ def _bundle(
     cap = records(len(rows), CAP)
     cap.jobs, cap.submitted = ([row[k] for row in rows] for k in (0, 1))
     two = (2, servers)
+    weight = _weights(setup, cluster)
     up = np.zeros(words, np.uint64)
     for k in range(servers):
         up[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
@@ -334,7 +351,8 @@ def _bundle(
         mem=np.zeros(two, np.int64),
         busy=np.zeros(two, np.int64),
         sole=np.zeros(two, np.int64),
-        by_weight=_by_weight(setup, cluster),
+        weight=weight,
+        by_weight=np.argsort(weight, kind="stable").astype(np.int64),
         up=up,
         ok=np.zeros(words, np.uint64),
         off=np.zeros(words, np.uint64),

