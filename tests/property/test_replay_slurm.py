@@ -337,7 +337,7 @@ def test_nothing_fits_beside_what_waits(seed: int) -> None:
         assert not (gpus[waiting] <= free.max(initial=0)).any()
 
 
-VARIANTS = (
+VARIANTS: tuple[dict[str, str], ...] = (
     {},
     {"preempt": "partition", "tiers": "q0:3", "requeue_delay": "0"},
     {"preempt": "partition", "tiers": "q0:3", "requeue_delay": "7", "exempt": "3"},

@@ -15,7 +15,7 @@ from gpuctl.replay.job_kernel import note
 from gpuctl.replay.slurm.life_kernel import start
 from gpuctl.replay.slurm.limit_kernel import within
 from gpuctl.replay.slurm.main_kernel import begin_pass, of_partition, start_preempting
-from gpuctl.replay.slurm.node_kernel import NOW, chosen, counted, least_nodes, meets, place, usable
+from gpuctl.replay.slurm.node_kernel import NOW, chosen, copy_set, counted, fill, least_nodes, meets, place, usable
 from gpuctl.replay.slurm.order_kernel import out_of_line
 from gpuctl.replay.slurm.plan_kernel import clear_plan, could_start, keep, overlaps, unkept
 from gpuctl.replay.slurm.pool_kernel import amount_from, amount_now, clear_amounts, keep_amount, take_amount
@@ -45,7 +45,7 @@ def _hopes(s, f, r, kind):  # type: ignore[no-untyped-def]
         return True
     if p.preempt != P_NONE and without_victims(s, f, r, j):
         # whose nodes it would take depends on who is there: look again whenever anything changes
-        f.kind_ok[kind] = f.part_ok[f.x[j].part]
+        copy_set(f.kind_ok[kind], f.part_ok[f.x[j].part])
         return True
     return False
 
@@ -212,7 +212,7 @@ def _reserve(s, f, r, j, at, run):  # type: ignore[no-untyped-def]
         return
     part.reserved += 1
     if p.counts == 1:
-        f.off[:] = ~_NONE
+        fill(f.off, ~_NONE)
     else:
         chosen(s, f.off)
     if p.first == 1 and p.told != j:
@@ -283,7 +283,7 @@ def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
                     at -= 1
                     starts += 1
                 if preempting:
-                    f.off[:] = ~_NONE
+                    fill(f.off, ~_NONE)
                 else:
                     chosen(s, f.off)
                 _look_again(s, f, r, f.off)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuctl.replay.slurm.life_kernel import start, take_in
 from gpuctl.replay.slurm.limit_kernel import within
-from gpuctl.replay.slurm.node_kernel import NOW, place, usable
+from gpuctl.replay.slurm.node_kernel import NOW, fill, place, usable
 from gpuctl.replay.slurm.order_kernel import out_of_line
 from gpuctl.replay.slurm.preempt_kernel import make_room
 from gpuctl.replay.slurm.table_kernel import P_NONE, R_MAIN, R_PREEMPTS
@@ -80,7 +80,7 @@ def main_pass(s, f, r, whole):  # type: ignore[no-untyped-def]
     """
     p = f.p[0]
     run = begin_pass(f)
-    f.off[:] = _NONE
+    fill(f.off, _NONE)
     failed, tested, starts, at = 0, 0, 0, 0
     complete = True
     partitions = 0
@@ -119,7 +119,8 @@ def main_pass(s, f, r, whole):  # type: ignore[no-untyped-def]
         if stops and _stops_others(s, f, j):
             part.failed = run
             failed += 1
-            f.off[:] |= f.part_ok[x.part]
+            for k in range(f.off.size):
+                f.off[k] |= f.part_ok[x.part, k]
         at += 1
     return complete, starts
 

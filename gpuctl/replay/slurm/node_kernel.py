@@ -33,6 +33,23 @@ def put(words, number):  # type: ignore[no-untyped-def]
     words[number >> 6] |= _ONE << np.uint64(number & 63)
 
 
+# loops, since each assignment to a slice is compiled into a loop of its own with checks of shapes
+
+
+@inner
+def fill(words, word):  # type: ignore[no-untyped-def]
+    """Let a set be empty (0) or all nodes there are (its complement)."""
+    for k in range(words.size):
+        words[k] = word
+
+
+@inner
+def copy_set(words, others):  # type: ignore[no-untyped-def]
+    """Let a set be as another one."""
+    for k in range(words.size):
+        words[k] = others[k]
+
+
 @inner
 def meets(a, b):  # type: ignore[no-untyped-def]
     """Whether two sets have a node in common."""
@@ -57,7 +74,7 @@ def counted(words):  # type: ignore[no-untyped-def]
 @inner
 def chosen(s, words):  # type: ignore[no-untyped-def]
     """Put the nodes of the choice into a set."""
-    words[:] = _NONE
+    fill(words, _NONE)
     for k in range(s.g[0].chosen):
         put(words, s.choice[k].server)
 
@@ -78,12 +95,12 @@ def refresh(s, f):  # type: ignore[no-untyped-def]
 @inner
 def as_now(s, f):  # type: ignore[no-untyped-def]
     """Let row 1 be as row 0."""
-    f.gpu[THEN] = f.gpu[NOW]
-    f.busy[THEN] = f.busy[NOW]
-    f.sole[THEN] = f.sole[NOW]
-    if s.g[0].resources == 1:
-        f.cpu[THEN] = f.cpu[NOW]
-        f.mem[THEN] = f.mem[NOW]
+    more = s.g[0].resources == 1
+    for number in range(s.servers.size):
+        f.gpu[THEN, number] = f.gpu[NOW, number]
+        f.busy[THEN, number], f.sole[THEN, number] = f.busy[NOW, number], f.sole[NOW, number]
+        if more:
+            f.cpu[THEN, number], f.mem[THEN, number] = f.cpu[NOW, number], f.mem[NOW, number]
 
 
 @inner
@@ -210,7 +227,7 @@ def _freest(s, f, j, row):  # type: ignore[no-untyped-def]
 def _even(s, f, j, row, nodes, units):  # type: ignore[no-untyped-def]
     """So many nodes, with an equal part of the gang on each: the first ones with one unit more where it does not go."""
     part, over = units // nodes, units % nodes
-    f.tmp[:] = _NONE
+    fill(f.tmp, _NONE)
     for k in range(nodes):
         piece = part + (1 if k < over else 0)
         best = _pick(s, f, j, row, piece)
@@ -229,7 +246,7 @@ def _whole(s, f, j, row, units):  # type: ignore[no-untyped-def]
     if most == 0 or most >= units:
         return False
     left = units
-    f.tmp[:] = _NONE
+    fill(f.tmp, _NONE)
     for k in range(s.servers.size):
         number = f.by_weight[k]
         if left >= most and has(f.ok, number) and room(s, f, j, row, number) >= most:
@@ -252,7 +269,7 @@ def _whole(s, f, j, row, units):  # type: ignore[no-untyped-def]
 def _anywhere(s, f, j, row, units):  # type: ignore[no-untyped-def]
     """The freest nodes, one after the other."""
     left = units
-    f.tmp[:] = _NONE
+    fill(f.tmp, _NONE)
     while left > 0:
         number, there = _freest(s, f, j, row)
         if number < 0:
@@ -315,7 +332,7 @@ def place(s, f, j, row):  # type: ignore[no-untyped-def]
         return _even(s, f, j, row, min(x.nodes, units), units)
     if x.how == SPREAD and x.nodes != 1 and s.servers.size > 1:
         return _spread(s, f, j, row, units)
-    f.tmp[:] = _NONE
+    fill(f.tmp, _NONE)
     one = _pick(s, f, j, row, units)
     if one >= 0:
         choose_for(s, one, j, units)
@@ -332,7 +349,7 @@ def place(s, f, j, row):  # type: ignore[no-untyped-def]
 @inner
 def look_who_is_up(s, f):  # type: ignore[no-untyped-def]
     """Let ``up`` be the nodes that are."""
-    f.up[:] = _NONE
+    fill(f.up, _NONE)
     for number in range(s.servers.size):
         if s.servers[number].up == 1:
             put(f.up, number)

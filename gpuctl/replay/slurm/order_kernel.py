@@ -77,7 +77,8 @@ def out_of_line(f, at):  # type: ignore[no-untyped-def]
 @inner
 def _merge(f, a, b, c):  # type: ignore[no-untyped-def]
     """Merge two parts of the line that are in order each."""
-    f.spare[a:b] = f.line[a:b]
+    for k in range(a, b):
+        f.spare[k] = f.line[k]
     left, right, at = a, b, a
     while left < b and right < c:
         if before(f, f.line[right], f.spare[left]):
@@ -158,7 +159,8 @@ def activate(f, j, sign):  # type: ignore[no-untyped-def]
 def _reset(f, t):  # type: ignore[no-untyped-def]
     p = f.p[0]
     while p.reset < f.resets.size and f.resets[p.reset] <= t:
-        f.raw[:] = 0.0
+        for k in range(f.raw.size):
+            f.raw[k] = 0.0
         p.reset += 1
 
 

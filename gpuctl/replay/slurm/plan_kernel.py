@@ -17,7 +17,9 @@ from gpuctl.replay.slurm.node_kernel import (
     THEN,
     as_now,
     biggest,
+    copy_set,
     counted,
+    fill,
     has,
     place,
     release,
@@ -39,6 +41,22 @@ _NONE = np.uint64(0)
 
 
 @inner
+def clear_took(f, k):  # type: ignore[no-untyped-def]
+    """Let nothing be taken of a pool in a step."""
+    for resource in range(f.step_took.shape[1]):
+        f.step_took[k, resource] = 0
+
+
+@inner
+def _copy_step(f, of, to):  # type: ignore[no-untyped-def]
+    """Let a step have kept and taken what another one has."""
+    for word in range(f.ok.size):
+        f.step_ok[to, word] = f.step_ok[of, word]
+    for resource in range(f.step_took.shape[1]):
+        f.step_took[to, resource] = f.step_took[of, resource]
+
+
+@inner
 def clear_plan(s, f):  # type: ignore[no-untyped-def]
     """Begin with a plan in which nothing is kept for anybody."""
     p = f.p[0]
@@ -46,8 +64,8 @@ def clear_plan(s, f):  # type: ignore[no-untyped-def]
     p.window_end = np.floor((now + p.bf_window) / p.bf_resolution) * p.bf_resolution
     p.steps = p.made = 1
     f.step_t[0] = np.floor(now / p.bf_resolution) * p.bf_resolution
-    f.step_ok[0] = ~_NONE
-    f.step_took[0] = 0
+    fill(f.step_ok[0], ~_NONE)
+    clear_took(f, 0)
 
 
 @inner
@@ -73,11 +91,9 @@ def cut(f, t):  # type: ignore[no-untyped-def]
         return a
     for k in range(p.steps, a + 1, -1):
         f.step_t[k] = f.step_t[k - 1]
-        f.step_ok[k] = f.step_ok[k - 1]
-        f.step_took[k] = f.step_took[k - 1]
+        _copy_step(f, k - 1, k)
     f.step_t[a + 1] = t
-    f.step_ok[a + 1] = f.step_ok[a]
-    f.step_took[a + 1] = f.step_took[a]
+    _copy_step(f, a, a + 1)
     p.steps += 1
     p.made += 1
     return a + 1
@@ -97,7 +113,8 @@ def keep(f, begin, end, words):  # type: ignore[no-untyped-def]
     """Keep nodes for a job."""
     first, last = between(f, begin, end)
     for k in range(first, last):
-        f.step_ok[k] &= ~words
+        for word in range(words.size):
+            f.step_ok[k, word] &= ~words[word]
 
 
 @inner
@@ -123,7 +140,7 @@ def unkept(f, j, begin):  # type: ignore[no-untyped-def]
     """
     p = f.p[0]
     usable(f, j)
-    f.tmp[:] = f.ok
+    copy_set(f.tmp, f.ok)
     end = begin + f.x[j].plan
     later = 0.0
     for k in range(p.steps):
@@ -137,7 +154,8 @@ def unkept(f, j, begin):  # type: ignore[no-untyped-def]
                     break
         if f.step_t[k] > end:
             break
-        f.ok[:] &= f.step_ok[k]
+        for word in range(f.ok.size):
+            f.ok[word] &= f.step_ok[k, word]
     return later
 
 

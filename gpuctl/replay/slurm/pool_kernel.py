@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.replay.slurm.node_kernel import NOW, place, usable
-from gpuctl.replay.slurm.plan_kernel import between, clear_plan, cut, end_of, guess
+from gpuctl.replay.slurm.plan_kernel import between, clear_plan, clear_took, cut, end_of, guess
 from gpuctl.trace.jit import inner
 
 
@@ -23,7 +23,7 @@ def clear_amounts(s, f, r):  # type: ignore[no-untyped-def]
         end = r.end[k] if r.end[k] > now else guess(s, f, r.end[k])
         if end < p.window_end and end > f.step_t[p.steps - 1]:
             f.step_t[p.steps] = end
-            f.step_took[p.steps] = 0
+            clear_took(f, p.steps)
             p.steps += 1
     for k in range(r.n[0]):
         end = r.end[k] if r.end[k] > now else guess(s, f, r.end[k])

@@ -176,7 +176,7 @@ def _jobs(setup: Setup, jobs: Jobs, caps: Caps, workload: Workload, *, parts: di
     x.min_prio = caps.min_prio
     x.gives_way = -1
     qos = [*(site.qos[name] for name in jobs.qos_names), None]
-    usual = site.preemption.mode if setup.given else "REQUEUE"
+    usual = site.preemption.mode
     if setup.preempt == "qos":
         x.level = np.append(_levels(setup, jobs.qos_names), 0)[jobs.qos]
         modes = [usual if one is None else one.preempt_mode or usual for one in qos]
@@ -314,8 +314,8 @@ def _bundle(
 ) -> Slurm:
     n, servers, words = workload.size, state.servers.size, nodes.shape[1]
     kinds = int(x.kind.max(initial=0)) + 1
-    steps = n + 2 * min(setup.parameters.bf_max_job_test, n) + 16 if p.counts[0] else 2 * n + 16
-    steps = min(steps, 2 * min(setup.parameters.bf_max_job_test, n) + 16 + (n if p.counts[0] else 0))
+    # each reservation begins and ends a step; of a pool running jobs do, too
+    steps = 2 * min(setup.parameters.bf_max_job_test, n) + 16 + (n if p.counts[0] else 0)
     tree, parts, users = jobs.tree, len(jobs.partitions), len(workload.users) + 1
     size = len(tree.parent)
     names = jobs.qos_names

@@ -110,17 +110,17 @@ def setup_of(params: Mapping[str, Any], workload: Workload) -> Setup:
     multifactor = _weighted(params, site.multifactor or Multifactor())
     numbers: dict[str, Any] = {}
     for name, attribute in _NUMBERS.items():
-        found = _number(params, name, _LEAST.get(name, 0))
+        found = _whole(params, name, _LEAST.get(name, 0))
         if found is not None:
-            numbers[attribute] = int(found)
+            numbers[attribute] = found
     parameters = replace(site.parameters, **numbers)
     fair = params["fair_share"] or ("tree" if multifactor.fair_tree else "classic")
     if multifactor.weight_fairshare == 0:
         fair = "none"
     preempt = params["preempt"] or site.preemption.by
-    mode = params["preempt_mode"].upper() or None
-    if preempt != "none" and not given and mode is None:
-        mode = "REQUEUE"
+    if params["preempt"] and site.preemption.mode == "OFF":
+        # who asks for preemption means that something is done to those who are preempted
+        site = replace(site, preemption=replace(site.preemption, mode="REQUEUE"))
     _check_preemption(preempt, site)
     on = site.scheduler != "sched/builtin" and parameters.bf_interval_s > 0
     return Setup(
@@ -132,7 +132,7 @@ def setup_of(params: Mapping[str, Any], workload: Workload) -> Setup:
         by=params["shares"],
         backfill=params["backfill"] == "true" if params["backfill"] else on,
         preempt=preempt,
-        mode=mode,
+        mode=params["preempt_mode"].upper() or None,
         exempt_s=_number(params, "exempt", 0),
         requeue_delay_s=params["requeue_delay"],
         unlimited_s=params["unlimited"],
@@ -144,9 +144,9 @@ def _weighted(params: Mapping[str, Any], plain: Multifactor) -> Multifactor:
     """The priority plugin's settings with the policy's parameters over them."""
     over: dict[str, Any] = {}
     for name in _WEIGHTS:
-        found = _number(params, f"weight_{name}", 0)
-        if found is not None:
-            over[f"weight_{name}"] = int(found)
+        weight = _whole(params, f"weight_{name}", 0)
+        if weight is not None:
+            over[f"weight_{name}"] = weight
     for name, attribute, factor in _TIMES:
         found = _number(params, name, 0)
         if found is not None:
@@ -186,6 +186,13 @@ def _number(params: Mapping[str, Any], name: str, least: float) -> float | None:
     if not (math.isfinite(found) and found >= least):
         raise UsageError(f"slurm: {name}={text[:60]}: expected a number, at least {least:g}")
     return found
+
+
+def _whole(params: Mapping[str, Any], name: str, least: int) -> int | None:
+    found = _number(params, name, least)
+    if found is not None and found != int(found):
+        raise UsageError(f"slurm: {name}={params[name].strip()[:60]}: expected a whole number, as in slurm.conf")
+    return None if found is None else int(found)
 
 
 def _pairs(name: str, text: str) -> dict[str, int]:

@@ -38,11 +38,12 @@ CRED_EXPIRE_S = "6"
 COMPLETING_S = 1.0
 """A real job holds its nodes a little longer than it runs: a pass may come while it is completing."""
 NOT_IN_THE_WORKLOAD = {"gpus": 60.0, "gpus_tree": 60.0, "gpus_lln": 41.0}
-"""From that second on jobs ask for whole nodes with --exclusive, which a workload does not tell; in gpus_lln already for
-more than one node though one would do (no -N), which we never give them, and all 24 GPUs are needed soon after."""
+"""From that second on jobs ask for whole nodes with --exclusive, which a workload does not tell. In gpus_lln two take
+more than one node before (no -N), which we never give a job that one has room for; soon after, all GPUs are needed."""
 PLACED_OTHERWISE = {
     # 10 and 12 Slurm splits over several nodes though one has room (no -N); 13 comes after them
-    **dict.fromkeys(("gpus", "gpus_tree"), {("10", 1), ("12", 1), ("13", 1)}),
+    "gpus": {("10", 1), ("12", 1), ("13", 1)},
+    "gpus_tree": {("10", 1), ("12", 1), ("13", 1)},
     # limits end two jobs at once, and in the pass that follows gpu001 is still completing
     "timelimit": {("3", 1), ("4", 1), ("5", 1)},
 }
