@@ -166,9 +166,9 @@ def _associations(setup: Setup, workload: Workload) -> tuple[Tree, Ints, tuple[s
     added_users, added_accounts = set(), set()
     for j in range(workload.size):
         user = workload.users[workload.user[j]] if workload.user[j] >= 0 else UNKNOWN
-        account = ""
+        own = account = ""
         if workload.account is not None and workload.account[j] >= 0:
-            account = workload.accounts[workload.account[j]]
+            own = account = workload.accounts[workload.account[j]]
         elif told:
             account = of_user.get(user, "root")
         elif setup.by == "account" and workload.queue[j] >= 0:
@@ -185,7 +185,8 @@ def _associations(setup: Setup, workload: Workload) -> tuple[Tree, Ints, tuple[s
             rows.append(Association(account, user))
             places.add((account, user, None))
             added_users.add(user)
-        names.append(account)
+        # limits of accounts count the job's own, also where users have shares without accounts
+        names.append(own or account)
         keys.append((account, user))
     tree = build_tree(rows)
     assoc = np.array(
