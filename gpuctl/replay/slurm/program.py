@@ -11,6 +11,7 @@ from gpuctl.replay.listprogram import placements
 from gpuctl.replay.running_kernel import nobody
 from gpuctl.replay.slurm import slurm_kernel
 from gpuctl.replay.slurm.caps import caps_of, needs
+from gpuctl.replay.slurm.fits import made_to_fit
 from gpuctl.replay.slurm.jobs import jobs_of, parts_of_priority
 from gpuctl.replay.slurm.setup import grouped
 from gpuctl.replay.slurm.table_kernel import (
@@ -119,7 +120,10 @@ def slurm_program(setup: Setup, workload: Workload, cluster: Cluster, settings: 
             "slurm: LLN (the least loaded node first) goes by CPUs, which are not counted or not known of all servers: "
             "nodes are taken by Weight alone"
         )
-    _number_shapes(x, state, with_rank=setup.preempt != "none")
+    ranked = setup.preempt != "none"
+    _number_shapes(x, state, with_rank=ranked)
+    more += made_to_fit(x, nodes, cluster, state)
+    _number_shapes(x, state, with_rank=ranked)
     p = _settings(setup, settings, cluster, state)
     running = nobody(jobs.plan, state.servers.size, max(workload.size, 1))
     notes = (*jobs.notes, *more, *_notes(setup, caps, x, workload))

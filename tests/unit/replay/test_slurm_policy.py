@@ -349,6 +349,19 @@ def test_as_many_nodes_as_a_job_asks_for(tmp_path: Path) -> None:
     assert places(outcome) == [{0, 1}, {0}]
 
 
+def test_gangs_are_split_over_nodes_that_can_hold_them(tmp_path: Path) -> None:
+    nodes = "NodeName=n[1-3] CPUs=8 Gres=gpu:4\nNodeName=n4 CPUs=8 Gres=gpu:2\n"
+    conf = nodes + "PartitionName=all Nodes=n[1-4]\nPartitionName=some Nodes=n[3-4]\n"
+    # 9 do not go on 2 nodes in equal parts, but on 3; 6 of some have 4 and 2, as 7 never have
+    rows = ["a,0,10,9,,all,,,,2", "b,20,10,6,,some", "c,20,10,7,,some", "d,40,10,14,,all", "e,60,10,10,,all,,,,1"]
+    outcome = replayed(tmp_path, conf, *rows)
+    assert places(outcome) == [{0, 1, 2}, {2, 3}, {0, 1, 2, 3}, {0, 1, 2}]
+    assert outcome.jobs.filter(job="c")["state"].to_list() == ["rejected"]
+    assert any("1 jobs can never start" in note and "could not hold them" in note for note in outcome.notes)
+    # e asks for one node, a for two; what holds neither is said
+    assert any("1 jobs do not fit on as many nodes as they ask for" in note for note in outcome.notes)
+
+
 # ---- what is said
 
 
