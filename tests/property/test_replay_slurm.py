@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,7 +47,7 @@ class Slow:
         self.start = [math.nan] * self.work.size
         self.end: dict[int, int] = {}
         self.held: dict[int, dict[int, int]] = {}
-        self.kept: list[tuple[float, float, Nodes]] = []
+        self.table: list[tuple[float, float, Nodes]] = []
 
     def order(self) -> list[int]:
         def key(job: int) -> tuple[float, ...]:
@@ -98,14 +97,34 @@ class Slow:
     def floor(self, t: float) -> float:
         return t // self.resolution * self.resolution
 
-    def steps(self, now: int) -> list[tuple[float, float, Nodes]]:
-        first, last = self.floor(now), self.floor(now + self.window)
-        cuts = {first} | {t for a, b, _ in self.kept for t in (a, b) if first < t < last}
-        edges = [*sorted(cuts), last]
-        return [
-            (a, b, frozenset(self.free).difference(*(n for x, y, n in self.kept if x < b and y > a)))
-            for a, b in pairwise(edges)
-        ]
+    def reserve(self, begin: float, end: float, nodes: Nodes) -> int:
+        """Keep nodes in a table of [begin, end, free nodes]; returns how many entries that took."""
+        size = len(self.table)
+        at = next((k for k, entry in enumerate(self.table) if entry[1] >= begin), None)
+        if at is None:
+            return 0
+        before = max(at - 1, 0)
+        if self.table[at][1] > begin:
+            a, b, free = self.table[at]
+            self.table[at : at + 1] = [(a, begin, free), (begin, b, free)]
+        after = None
+        for k in range(at + 1, size + 2):
+            if k == len(self.table):
+                break
+            a, b, free = self.table[k]
+            if end < b:
+                self.table[k : k + 1] = [(a, end, free), (end, b, free)]
+                b = end
+            self.table[k] = (a, b, free - nodes)
+            if b == end:
+                after = k + 1
+                break
+        made = len(self.table) - size
+        for k in range(before, len(self.table) - 1 if after is None else min(after, len(self.table) - 1)):
+            if self.table[k][2] == self.table[k + 1][2]:
+                self.table[k : k + 2] = [(self.table[k][0], self.table[k + 1][1], self.table[k][2])]
+                break
+        return made
 
     def when(self, job: int, nodes: Nodes, now: int) -> tuple[float, dict[int, int] | None]:
         pieces = self.place(job, nodes, self.free)
@@ -141,8 +160,8 @@ class Slow:
         return math.inf, None
 
     def backfill(self, now: int) -> None:
-        self.kept = []
-        tests = made = 0
+        self.table = [(self.floor(now), self.floor(now + self.window), frozenset(self.free))]
+        tests, made = 0, 1
         for job in self.order():
             if tests >= self.tests:
                 return
@@ -155,17 +174,15 @@ class Slow:
                 continue
             a = max(self.floor(at), self.floor(now))
             b = max(self.floor(at + self.plan[job]), a + self.resolution)
-            if made + 1 >= self.tests:
+            if made >= self.tests:
                 return
-            before = len(self.steps(now))
-            self.kept.append((a, b, frozenset(pieces)))
-            made += len(self.steps(now)) - before
+            made += self.reserve(a, b, frozenset(pieces))
 
     def search(self, job: int, now: int) -> tuple[bool, float, dict[int, int] | None]:
         begin, tested = float(now), False
         need = max(-(-self.gpus[job] // self.most), 1)
         while True:
-            nodes, later, steps = frozenset(self.free), 0.0, self.steps(now)
+            nodes, later, steps = frozenset(self.free), 0.0, self.table
             for k, (a, b, there) in enumerate(steps):
                 if b <= begin:
                     continue

@@ -75,6 +75,19 @@ def end_of(f, k):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _insert(f, at, t):  # type: ignore[no-untyped-def]
+    """Let a step end at `t`, and one like it begin there."""
+    p = f.p[0]
+    for k in range(p.steps, at + 1, -1):
+        f.step_t[k] = f.step_t[k - 1]
+        _copy_step(f, k - 1, k)
+    f.step_t[at + 1] = t
+    _copy_step(f, at, at + 1)
+    p.steps += 1
+    p.made += 1
+
+
+@inner
 def cut(f, t):  # type: ignore[no-untyped-def]
     """Let a step begin at `t`; returns which, or how many steps there are where that is past the window."""
     p = f.p[0]
@@ -89,13 +102,7 @@ def cut(f, t):  # type: ignore[no-untyped-def]
             b = middle - 1
     if f.step_t[a] >= t:
         return a
-    for k in range(p.steps, a + 1, -1):
-        f.step_t[k] = f.step_t[k - 1]
-        _copy_step(f, k - 1, k)
-    f.step_t[a + 1] = t
-    _copy_step(f, a, a + 1)
-    p.steps += 1
-    p.made += 1
+    _insert(f, a, t)
     return a + 1
 
 
@@ -109,12 +116,50 @@ def between(f, begin, end):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _alike(f, a, b):  # type: ignore[no-untyped-def]
+    """Whether the same nodes are kept in two steps."""
+    for word in range(f.ok.size):
+        if f.step_ok[a, word] != f.step_ok[b, word]:
+            return False
+    return True
+
+
+@inner
 def keep(f, begin, end, words):  # type: ignore[no-untyped-def]
-    """Keep nodes for a job."""
-    first, last = between(f, begin, end)
-    for k in range(first, last):
+    """Keep nodes for a job, from and to a second rounded down to ``bf_resolution``, for so long at least.
+
+    How many steps that makes is Slurm's count, by which a pass ends: one that begins where the plan does leaves an
+    empty step before it, and of neighbours that are alike now one is dropped, whose place is not used again.
+    """
+    p = f.p[0]
+    begin = max(np.floor(begin / p.bf_resolution) * p.bf_resolution, f.step_t[0])
+    end = max(np.floor(end / p.bf_resolution) * p.bf_resolution, begin + p.bf_resolution)
+    k = 0
+    while k < p.steps and end_of(f, k) < begin:
+        k += 1
+    if k == p.steps:
+        return
+    drop = max(k - 1, 0)
+    if end_of(f, k) > begin:
+        _insert(f, k, begin)
+    k += 1
+    while k < p.steps:
+        if end < end_of(f, k):
+            _insert(f, k, end)
         for word in range(words.size):
             f.step_ok[k, word] &= ~words[word]
+        k += 1
+        if end == end_of(f, k - 1):
+            break
+    # only of those up to the step behind what is kept, and only the first two
+    while drop < k and drop + 1 < p.steps:
+        if _alike(f, drop, drop + 1):
+            p.steps -= 1
+            for later in range(drop + 1, p.steps):
+                f.step_t[later] = f.step_t[later + 1]
+                _copy_step(f, later + 1, later)
+            break
+        drop += 1
 
 
 @inner
