@@ -1,0 +1,55 @@
+"""Cluster managers' own policies on 82,247 Philly jobs: seconds, and how many times those of EASY backfilling.
+
+    python benchmarks/managers.py [REPEATS] [JOBS.csv]
+
+The jobs are those of ../shared/data/philly/sia_philly.csv, as benchmarks/replay.py reads them, with limits as users
+round them (``--limits-from steps``) for the policies that plan ahead. The policies have their defaults: no site's
+configuration. Ours is `Simulation.wall_s`, the smallest of REPEATS (1), after a run of the first 500 jobs that compiles
+the code; the ratio is to ``easy`` on the same servers. 64x8 is half of what the trace needs, so that thousands of jobs
+wait; 83x2+469x8 is about the cluster that it was recorded on.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import replay as common
+
+from gpuctl.replay.jobsfile import read_jobs
+from gpuctl.replay.limits import plan
+
+CLUSTERS = ("64x8", "83x2+469x8")
+POLICIES = ("easy", "conservative", "slurm", "yarn-capacity", "yarn-fair")
+FEW = 500
+"""Jobs of the run that compiles the code."""
+
+
+def main() -> None:
+    """Print the table."""
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    source = Path(sys.argv[2]) if len(sys.argv) > 2 else common.PHILLY
+    if not source.is_file():
+        raise SystemExit(f"skipped: {source} is not there")
+    rows = common.philly(source)
+    with tempfile.TemporaryDirectory() as folder:
+        work = plan(read_jobs(common.write(Path(folder) / "jobs.csv", rows)), "steps")
+        few = plan(read_jobs(common.write(Path(folder) / "few.csv", rows[:FEW])), "steps")
+    print(f"{work.size:,} jobs, smallest of {repeats} runs each")
+    print(f"{'policy':<14} {'cluster':<12} {'seconds':>8} {'jobs/s':>9} {'x easy':>7} {'mean wait s':>12}")
+    for servers in CLUSTERS:
+        easy = 0.0
+        for policy in POLICIES:
+            common.run(few, servers, policy)
+            done = min((common.run(work, servers, policy) for _ in range(repeats)), key=lambda run: run.wall_s)
+            easy = easy or done.wall_s
+            wait = float(done.outcome().jobs["wait_s"].mean())  # type: ignore[arg-type]
+            line = f"{policy:<14} {servers:<12} {done.wall_s:8.3f} {work.size / done.wall_s:9,.0f}"
+            print(f"{line} {done.wall_s / easy:7.1f} {wait:12.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
