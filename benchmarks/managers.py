@@ -8,6 +8,15 @@ configuration. Seconds are those of the processor, which others on the machine c
 smallest of REPEATS (1), after a run of the first 500 jobs that compiles the code, and with reading the cluster; the
 ratio is to ``easy`` on the same servers. On 64x8 thousands of jobs wait; 83x2+469x8 is about as large as the cluster
 that the trace was recorded on.
+
+On 2026-11-22, on two hyper-threads of a Xeon that others used, too, each once, seconds (times ``easy``):
+
+    policy              64x8           83x2+469x8
+    easy                 0.29            0.19
+    conservative        29.7  (102)      0.14 (0.7)
+    slurm               12.7   (43)      1.06   (6)
+    yarn-capacity        0.94   (3)      0.33   (2)
+    yarn-fair            5.1   (17)      9.1   (49)
 """
 
 from __future__ import annotations
