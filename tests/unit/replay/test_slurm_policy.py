@@ -205,6 +205,13 @@ def test_what_a_limit_holds_up_is_passed_over_or_stops_its_partition(tmp_path: P
     assert starts(replayed(tmp_path, off, *rows, qos=qos))["held"] == 3
 
 
+def test_a_job_that_its_limit_never_lets_start_waits_to_the_end(tmp_path: Path) -> None:
+    # more than all of its QOS may hold together: Slurm queues it, and it never starts
+    rows = ["x,0,100,2,,all,u,,low", "ever,1,10,4,,all,u,,low", "y,2,10,2,,all,u,,high"]
+    outcome = replayed(tmp_path, TWO + ALL, *rows, qos=QOS.format("GrpTRES", "gres/gpu=3"))
+    assert outcome.jobs["state"].to_list() == ["finished", "waiting", "finished"]
+
+
 @pytest.mark.parametrize(("limit", "held"), [("GrpJobs", 100), ("MaxJobsPU", 3), ("MaxJobsPA", 100)])
 def test_numbers_of_jobs(limit: str, held: float, tmp_path: Path) -> None:
     rows = ["x,0,100,1,,all,u,a,low", "other,1,10,1,,all,v,a,low", "same,1,10,1,,all,u,b,low"]
