@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.listprogram import placements
 from gpuctl.replay.policy import Parameter, Policy
@@ -15,12 +17,13 @@ from gpuctl.replay.yarn.capacity_conf import named_numbers, read_site
 from gpuctl.replay.yarn.capacity_tree_kernel import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.policy import Program
     from gpuctl.replay.state import State
+    from gpuctl.replay.yarn.capacity_conf import LeafOrParent
     from gpuctl.replay.yarn.capacity_tree_kernel import Tree
 
 NO_MASTERS = (
@@ -170,11 +173,13 @@ class YarnCapacity(Policy):
             for name, counts in zip(("mem", "cpu"), known(state), strict=True)
             if name in settings.resources and not counts
         )
-        return CapacityProgram(tree, (*notes, *_never(tree), *unknown))
+        return CapacityProgram(tree, (*notes, *_turned_away(queues, tree), *unknown))
 
 
-def _never(tree: Tree) -> list[str]:
-    """Mark the jobs that are larger than the maximum of a queue above them: Hadoop would let them wait for ever."""
+def _turned_away(queues: Sequence[LeafOrParent], tree: Tree) -> list[str]:
+    """Mark the jobs that are larger than the maximum of a queue above them, and say of whom Hadoop would run none."""
     over = too_large(tree)
     tree.jobs.never[over] = 1
-    return [f"{int(over.sum()):,} jobs are larger than the maximum of their queue: turned away"] if over.any() else []
+    stopped = np.array([not queue.runs for queue in queues])[tree.apps.queue[tree.jobs.app]]
+    told = ((over, "are larger than the maximum of their queue"), (stopped, "are in queues that are STOPPED"))
+    return [f"{int(jobs.sum()):,} jobs {what}: turned away" for jobs, what in told if jobs.any()]

@@ -247,7 +247,7 @@ def build_tree(  # noqa: PLR0917
         user_asks=_amounts(0),
         user_net=_amounts(0),
     )
-    tree = _with_users(tree, workload, leaf, app, heads)
+    tree = _with_users(tree, workload, leaf, heads)
     starts, servers_wanted = wanted(workload, cluster, params)
     tree = tree.replace(want_first=starts, want=servers_wanted)
     tree.nodes.app, tree.nodes.seen = -1, -1
@@ -389,13 +389,12 @@ def _priorities(text: str, workload: Workload) -> dict[int, float]:
     return {workload.users.index(name): value for name, value in given.items()}
 
 
-def _with_users(tree: Tree, workload: Workload, leaf: Ints, app: Ints, heads: Ints) -> Tree:
+def _with_users(tree: Tree, workload: Workload, leaf: Ints, heads: Ints) -> Tree:
     pairs = np.stack([leaf[heads], workload.user[heads]], axis=1)
     kinds, code = np.unique(pairs, axis=0, return_inverse=True)
     users = records(len(kinds), USER)
     users.queue = kinds[:, 0] if len(kinds) else 0
     tree.apps.user = code.reshape(-1)
-    del app
     every = np.arange(tree.queues.size)
     tree.queues.users = np.searchsorted(users.queue, every, "left")
     tree.queues.users_end = np.searchsorted(users.queue, every, "right")

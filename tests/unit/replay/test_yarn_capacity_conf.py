@@ -255,6 +255,25 @@ def test_jobs_of_queues_that_are_not_leaves_are_an_error_that_names_them(conf: s
     assert tree_of(("root.prod", "dev.web"), conf=conf).apps.size
 
 
+def test_jobs_that_hadoop_would_run_never_are_turned_away_and_told(conf: str) -> None:
+    workload, cluster, shared = case(("prod", "adhoc"))
+    gpus = np.where(np.arange(workload.size) % 4 == 0, cluster.gpus.sum(), 1)
+    workload = replace(workload, gpus=gpus)
+    simulation = Simulation(workload, cluster, find("yarn-capacity")({"conf": conf}), shared)
+    simulation.run()
+    outcome = simulation.outcome()
+    large, stopped = np.flatnonzero(gpus > 1), np.arange(1, workload.size, 2)
+    assert outcome.notes[1:] == (
+        f"{large.size} jobs are larger than the maximum of their queue: turned away",
+        f"{stopped.size} jobs are in queues that are STOPPED: turned away",
+    )
+    states = outcome.jobs["state"].to_numpy()
+    away = np.zeros(workload.size, bool)
+    away[large] = away[stopped] = True
+    assert (states[away] == "rejected").all()
+    assert (states[~away] == "finished").all()
+
+
 def test_a_leaf_of_two_names_must_be_given_with_its_path(tmp_path: Path) -> None:
     two = {"root.queues": "a,b"} | {f"root.{q}.{k}": v for q in "ab" for k, v in (("capacity", "50"), ("queues", "x"))}
     two |= {"root.a.x.capacity": "100", "root.b.x.capacity": "100"}

@@ -1,7 +1,7 @@
 """The capacity scheduler against what Hadoop 3.5.0 did: each container, reservation and kill, at its instant.
 
-The heartbeats are those of the driver (tests/labs/yarnsched): one a second a node, a millisecond after its turn, and one
-a second of each master.
+The heartbeats are those of the driver (tests/labs/yarnsched): one a second a node, a millisecond after its turn, and
+one a second of each master.
 """
 
 from __future__ import annotations
