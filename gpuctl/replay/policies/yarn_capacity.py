@@ -13,7 +13,7 @@ from gpuctl.replay.state import ABORT, MODES
 from gpuctl.replay.yarn import capacity_run_kernel
 from gpuctl.replay.yarn.capacity_apps_kernel import CAPACITY_REASONS
 from gpuctl.replay.yarn.capacity_build import ORDERS, build_tree, changed, from_quotas, known, too_large
-from gpuctl.replay.yarn.capacity_conf import named_numbers, read_site
+from gpuctl.replay.yarn.capacity_conf import MOST_COUNT, named_numbers, read_site
 from gpuctl.replay.yarn.capacity_tree_kernel import Tree
 
 if TYPE_CHECKING:
@@ -147,6 +147,9 @@ class YarnCapacity(Policy):
         """
         params: dict[str, Any] = {p.name: p.default for p in self.parameters} | self.params
         notes: tuple[str, ...] = ()
+        large = next((name for name, v in params.items() if isinstance(v, float) and v > MOST_COUNT), None)
+        if large is not None:
+            raise UsageError(f"yarn-capacity: {large}={params[large]:g}: expected a number up to {MOST_COUNT:g}")
         if params["minimum_user_limit_percent"] > 100:
             raise UsageError("yarn-capacity: minimum_user_limit_percent: expected a number from 0 to 100")
         if "maximums" in self.given and "maximum_capacity" in self.given:

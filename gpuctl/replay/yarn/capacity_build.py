@@ -11,7 +11,7 @@ import numpy as np
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.state import UNBOUND, records
 from gpuctl.replay.yarn.amounts_kernel import MILLI
-from gpuctl.replay.yarn.capacity_conf import UNLIMITED, LeafOrParent, named_numbers
+from gpuctl.replay.yarn.capacity_conf import MOST_COUNT, UNLIMITED, LeafOrParent, named_numbers
 from gpuctl.replay.yarn.capacity_tree_kernel import APP, JOB_OF, NODE, QUEUE, SITE, USER, Tree
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def _fixed(given: Sequence[Mapping[int, float]]) -> Ints:
     found = np.full((len(given), 3), -1, np.int64)
     for row, amounts in enumerate(given):
         for resource, value in amounts.items():
-            found[row, resource] = int(value) * (MILLI if resource == 1 else 1)
+            found[row, resource] = int(min(value, MOST_COUNT)) * (MILLI if resource == 1 else 1)
         if amounts:
             # what an absolute amount does not name it is guaranteed none of
             found[row, found[row] < 0] = 0

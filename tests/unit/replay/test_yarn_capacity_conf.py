@@ -124,6 +124,8 @@ def test_guarantees_that_make_no_sense(conf: str, more: dict[str, dict[str, floa
         ({"root.dev.queues": "a,a"}, "names of queues, each of them once"),
         ({"root.prod.ordering-policy": "lifo"}, "expected fifo or fair"),
         ({"root.queues": " "}, "names no queue"),
+        ({"root.prod.max-parallel-apps": "inf"}, r"max-parallel-apps is 'inf': expected a number from 0"),
+        ({"node-locality-delay": "1e99"}, r"node-locality-delay is '1e99': expected a number from -1"),
         ({"root.prod.minimum-user-limit-percent": "101"}, "a number from 0 to 100"),
     ],
 )
@@ -161,6 +163,15 @@ def test_what_is_not_modelled_is_told_once_a_kind(tmp_path: Path) -> None:
         "not modelled: intra-queue-preemption.disable_preemption",
         "not modelled: yarn.node-labels.enabled",
     )
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "1e99"])
+def test_heartbeats_take_time(tmp_path: Path, value: str) -> None:
+    capacity = written(tmp_path / "capacity-scheduler.xml", SITE)
+    for name in ("yarn.resourcemanager.nodemanagers.heartbeat-interval-ms", MONITOR + "monitoring_interval"):
+        path = written(tmp_path / "yarn-site.xml", {name: value}, "")
+        with pytest.raises(InputError, match=r"yarn-site\.xml:2: .* expected a number from 1 to"):
+            read_site(f"{path}:{capacity}")
 
 
 def test_masters_without_a_size_are_told(conf: str) -> None:
@@ -241,6 +252,7 @@ def test_without_files_guarantees_go_by_quotas_and_weights() -> None:
         ({"maximums": "web:60", "maximum_capacity": "2"}, "both maximums and maximum_capacity"),
         ({"maximum_capacity": "0.5"}, "maximum_capacity=0.5: expected 0 or at least 1"),
         ({"minimum_user_limit_percent": "101"}, "minimum_user_limit_percent"),
+        ({"batch": "1e99"}, r"batch=1e\+99: expected a number up to 1e\+12"),
         ({"priorities": "nobody:1"}, "no user is called nobody"),
     ],
 )
