@@ -66,7 +66,7 @@ def case(
     seed: int, way: Mapping[str, str] = MappingProxyType({}), *, resources: bool
 ) -> tuple[Workload, Cluster, Settings]:
     """A random case in which some jobs belong to one application."""
-    workload, cluster, shared = random_case(seed, way, resources=resources)
+    workload, cluster, shared = random_case(seed, resources=resources)
     draw = np.random.Generator(np.random.PCG64(seed + 1))
     app = np.sort(draw.integers(0, workload.size, workload.size))
     if "max_running_apps" in way:
