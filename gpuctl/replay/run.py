@@ -284,7 +284,7 @@ def _compile(task: _Task, tell: Callable[[str], None]) -> None:
     new = [number for number, kind in enumerate(kinds) if not all(map(_is_current, _entries(kind)))]
     if not new:
         return
-    tell("compiling the simulator (once, takes up to half a minute)")
+    tell("compiling the simulator (once; takes up to a minute for each policy)")
     # a compiler makes millions of small objects, none of them garbage: looking for some takes a fifth of its time
     gc.disable()
     try:
