@@ -139,18 +139,22 @@ def compiled_code(given: Given) -> Iterable[Finding]:
         evidence = "NUMBA_DISABLE_JIT is set: loops run uncompiled, a hundred times as slowly"
         yield Finding("compiled_code", Status.WARN, evidence, "unset NUMBA_DISABLE_JIT")
         return
+    from gpuctl.analyze import delays_kernel
     from gpuctl.ingest import telemetry_kernel
     from gpuctl.ingest.slurm import ctld_kernel
     from gpuctl.ingest.yarn import scan_kernel
+    from gpuctl.predictors import history_kernel
     from gpuctl.replay.policies import BUILT_IN, find
     from gpuctl.replay.run import entries, is_current
 
     replay = {function for name in BUILT_IN for function in entries(find(name))}
-    ingest = {telemetry_kernel.scan, ctld_kernel.scan, scan_kernel.scan}
-    yield cached({f: is_current(f) for f in replay} | {f: _is_newer(f) for f in ingest})
+    others = {telemetry_kernel.scan, ctld_kernel.scan, scan_kernel.scan, delays_kernel.free_and_fitting}
+    others.add(history_kernel.sweep)
+    yield cached({f: is_current(f) for f in replay} | {f: is_newer(f) for f in others})
 
 
-def _is_newer(function: Any) -> bool:
+def is_newer(function: Any) -> bool:
+    """Whether compiled code of a function lies in its cache that is no older than its own file."""
     from gpuctl.trace.jit import is_compiled
 
     folder = getattr(getattr(function, "stats", None), "cache_path", None)
@@ -182,6 +186,6 @@ def cached(current: Mapping[Any, bool]) -> Finding:
     where = few(folders, 1)
     if names:
         evidence = f"{len(names)} of {len(current)} loops are not compiled, or older than their source: {few(names)}"
-        fix = "none needed: the next ingest or replay compiles what it needs, once, in up to half a minute"
+        fix = "none needed: the next command compiles what it needs, once, in up to half a minute"
         return Finding("compiled_code", Status.WARN, evidence, fix)
     return Finding("compiled_code", Status.OK, f"{len(current)} of {len(current)} loops are compiled, in {where}")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from gpuctl.cli.checks import Finding, Given, Status, size, unwritable
-from gpuctl.cli.common import color_allowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -129,7 +128,7 @@ def screen(out: TextIO, width: int, given: Given) -> Finding:
     if not out.isatty():
         return Finding("terminal", Status.OK, "standard output is none: results are written as TSV, in full")
     kind = given.environ.get("TERM", "none")
-    refused = bool(given.environ.get("NO_COLOR")) or kind == "dumb" or not color_allowed(no_color=False)
+    refused = bool(given.environ.get("NO_COLOR")) or kind == "dumb"
     evidence = f"{kind}, {width} columns, {'no colours' if refused else 'colours'}"
     if width < NARROW:
         fix = f"widen it to {NARROW} columns or more: tables come in parts"

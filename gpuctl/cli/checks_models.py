@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.cli.checks import Finding, Status, few
 from gpuctl.core.errors import InputError
+from gpuctl.reports.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,7 +38,8 @@ def _model(folder: Path, now: float) -> Iterable[Finding]:
         said = error if isinstance(error, InputError) else InputError(str(error), path=str(folder))
         yield Finding("model_folder", Status.FAIL, said.message, said.hint or _AGAIN)
         return
-    yield Finding("model_folder", Status.OK, f"{folder}: {kind}, {len(card['files'])} files as the card says, loads")
+    evidence = f"{folder}: {kind}, {plural(len(card['files']), 'file')} as the card says, loads"
+    yield Finding("model_folder", Status.OK, evidence)
     yield age(folder, (now - written) / 86_400, card)
     if kind == "runtime":
         from gpuctl.predictors.history import described
@@ -87,9 +89,9 @@ def age(folder: Path, days: float, card: Mapping[str, Any]) -> Finding:
         card: of the model; may say which jobs it learnt from.
     """
     settings = card.get("settings")
-    window = settings.get("submitted, train") if isinstance(settings, dict) else None
+    window = settings.get("submitted, fit") if isinstance(settings, dict) else None
     learnt = f", learnt from jobs submitted {window}"[:120] if isinstance(window, str) else ""
-    evidence = f"{folder}: written {max(0.0, days):.0f} days ago{learnt}"
+    evidence = f"{folder}: written {plural(max(0, round(days)), 'day')} ago{learnt}"
     if days > OLD_DAYS:
         return Finding("model_age", Status.WARN, evidence, f"{_AGAIN}, on newer logs")
     return Finding("model_age", Status.OK, evidence)
@@ -107,7 +109,7 @@ def features(folder: Path, card: Mapping[str, Any], today: Mapping[str, str]) ->
     if not isinstance(found, dict) or not found:
         return Finding("model_features", Status.WARN, f"{folder}: the card lists none", _AGAIN)
     same = {name: today.get(name) for name in found}
-    evidence = f"{folder}: {len(found)} features, schema {digest(found)}"
+    evidence = f"{folder}: {plural(len(found), 'feature')}, schema {digest(found)}"
     changed = [name for name in found if found[name] != same[name]]
     if changed:
         evidence += f", in this gpuctl {digest(same)}: {few(changed)} defined otherwise"

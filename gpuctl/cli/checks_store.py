@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.checks import Finding, Given, Status, few, size
 from gpuctl.core.errors import StoreError
+from gpuctl.reports.text import plural
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,8 @@ UNKNOWN_PCT = 1.0
 """Per cent of a cluster's jobs; more of them without a GPU count or submission time make a warning."""
 TABLES = ("attempts", "clusters", "gpuctl_schema", "jobs", "rejects", "sources")
 """Those that the checks ask."""
+HEADER = 4096
+"""Bytes of each of the three headers that a DuckDB file starts with."""
 DAY_S = 86_400.0
 
 
@@ -105,7 +108,8 @@ def file(opened: Opened) -> Iterable[Finding]:
     there = opened.path.stat().st_size
     rows = opened.store.frame("PRAGMA database_size").rows(named=True)
     blocks = next(row for row in rows if row["database_name"] == "trace")
-    least = int(blocks["block_size"]) * int(blocks["total_blocks"])
+    # those that are free may be missing at the end; before the first lie three headers
+    least = int(blocks["block_size"]) * int(blocks["used_blocks"]) + 3 * HEADER
     evidence = f"{opened.path}: {size(there)}"
     if there < least:
         evidence += f", {size(least)} by its own account: the end is missing"
@@ -167,7 +171,8 @@ def rejected(opened: Opened) -> Iterable[Finding]:
         yield Finding("ledger", Status.WARN, "no file was ever loaded", "gpuctl ingest LOGDIR --db FILE")
         return
     came, went = int(rows["rows_in"].sum()), int(rows["rows_rejected"].sum())
-    evidence = f"{rows.height:,} files, {came:,} rows, {went:,} rejected ({100 * went / max(1, came):.2g} %)"
+    share = 100 * went / max(1, came)
+    evidence = f"{plural(rows.height, 'file')}, {plural(came, 'row')}, {went:,} rejected ({share:.2g} %)"
     bad = rows.filter(rows["rejected_pct"] > REJECTED_PCT)
     if bad.height:
         worst = (f"{row['path']} ({row['rejected_pct']:.2g} %)" for row in bad.head(3).iter_rows(named=True))
@@ -187,10 +192,10 @@ def parsers(opened: Opened) -> Iterable[Finding]:
     rows = opened.store.execute("SELECT DISTINCT path, format, parser_version FROM sources ORDER BY path").fetchall()
     old = [path for path, name, version in rows if version < today.get(name, 0)]
     if old:
-        evidence = f"{len(old):,} of {len(rows):,} files were read by an older parser: {few(old)}"
+        evidence = f"{len(old):,} of {plural(len(rows), 'file')} read by an older parser: {few(old)}"
         yield Finding("parsers", Status.WARN, evidence, "load them again: gpuctl ingest LOGDIR --db FILE")
         return
-    yield Finding("parsers", Status.OK, f"{len(rows):,} files were read by today's parsers")
+    yield Finding("parsers", Status.OK, f"{plural(len(rows), 'file')} read by today's parsers")
 
 
 def clusters(opened: Opened) -> Iterable[Finding]:
