@@ -6,6 +6,7 @@ import builtins
 import io
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,3 +155,15 @@ def test_without_polars_the_findings_are_still_told(
     assert told.out == ""
     assert "dependencies: fail: polars is missing; install it\n" in told.err
     assert "python" not in told.err
+
+
+def test_every_check_is_in_the_document(root: Path) -> None:
+
+    document = (root / "docs" / "cli.md").read_text("utf-8").partition("## Is all in order")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", document, re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    modules = (checks_install, checks_machine, checks_models, checks_store)
+    source = "".join(Path(module.__file__).read_text("utf-8") for module in modules)
+    ids = set(re.findall(r'(?:Finding|room|_known)\(\s*"(\w+)"', source)) | {"store_file", "store_lock", "store_schema"}
+    assert len(ids) > 20
+    assert told == ids
