@@ -69,7 +69,7 @@ def analysis(given: Given, found: Sequence[Finding], rows: pl.DataFrame | None, 
     from gpuctl import __version__
     from gpuctl.core.results import Analysis
 
-    tables = (_checks(given, found),) + (() if rows is None else (_ledger(rows),))
+    tables = (_checks(given, found, more=rows is not None),) + (() if rows is None else (_ledger(rows),))
     return Analysis(
         cluster="",
         tables=tables,
@@ -81,7 +81,7 @@ def analysis(given: Given, found: Sequence[Finding], rows: pl.DataFrame | None, 
     )
 
 
-def _checks(given: Given, found: Sequence[Finding]) -> ResultTable:
+def _checks(given: Given, found: Sequence[Finding], *, more: bool) -> ResultTable:
     import polars as pl
 
     from gpuctl.core.results import Column, ResultTable
@@ -90,6 +90,8 @@ def _checks(given: Given, found: Sequence[Finding]) -> ResultTable:
     left = ["a store (--db FILE)"] if given.db is None else []
     left += [] if given.models else ["saved models (--model DIR)"]
     notes = [f"Not named, so not looked into: {' and '.join(left)}."] if left else []
+    if more:
+        notes.append("The store's files, each with its share of rejected rows: --table ledger.")
     if any(one.status is Status.FAIL and one.check.startswith("store") for one in found):
         notes.append("The checks of the store behind the one that failed were not done.")
     cells = {

@@ -13,6 +13,7 @@ from gpuctl.cli.common import message, settings
 from gpuctl.cli.writing import (
     FormatOption,
     JsonOption,
+    OutputFormat,
     OutputOption,
     TableOption,
     chosen_format,
@@ -68,7 +69,8 @@ def doctor(  # noqa: PLR0917 - Typer passes options by name
         raise typer.Exit(ExitCode.CHECK_FAILED) from None
     # a store that could not be read has no ledger
     result = analysis(given, found, rows, "gpuctl " + shlex.join(sys.argv[1:]))
-    print_result(result, shape, output, [n for n in table if result.table(n)] if table else None, options)
+    wanted = [name for name in table or ("checks",) if result.table(name)]
+    print_result(result, shape, output, None if shape is OutputFormat.JSON and not table else wanted, options)
     tell_written((output,), options)
     if failed:
         message(f"gpuctl: {len(failed)} of {len(found)} checks failed: {', '.join(dict.fromkeys(failed))}")

@@ -56,11 +56,14 @@ def test_a_store_of_the_sample(gpuctl: Gpuctl, store: Path, tmp_path: Path) -> N
 
 
 def test_one_table_goes_into_a_pipe(gpuctl: Gpuctl, store: Path) -> None:
-    done = gpuctl("doctor", "--db", store, "--table", "checks")
+    done = gpuctl("doctor", "--db", store)
     rows = list(csv.DictReader(io.StringIO(done.stdout), delimiter="\t"))
     assert list(rows[0]) == ["check", "status", "evidence", "fix"]
     assert [row["check"] for row in rows][:4] == ["python", "gpuctl", "dependencies", "compiled_code"]
     assert {row["status"] for row in rows} <= {"ok", "warn"}
+    ledger = gpuctl("doctor", "--db", store, "--table", "ledger", "--format", "csv").stdout.splitlines()
+    assert ledger[0] == "cluster,path,format,rows_in,rows_rejected,rejected_pct"
+    assert len(ledger) == 6
 
 
 def test_without_a_store_the_machine_is_checked(gpuctl: Gpuctl) -> None:

@@ -230,9 +230,18 @@ def test_views_of_a_stranger_are_told_and_read_no_file(store: Path, tmp_path: Pa
     assert not any("secret" in one.evidence for one in found.values())
 
 
-def test_what_a_killed_writer_left(store: Path) -> None:
-    store.with_name(store.name + ".wal").write_bytes(b"")
+def test_what_a_killed_writer_left(store: Path, root: Path) -> None:
+    program = (
+        "import os, sys; from pathlib import Path; from gpuctl.trace.store import Store\n"
+        "store = Store(Path(sys.argv[1]), write=True)\n"
+        "store.execute('UPDATE jobs SET gpus = NULL')\nos.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(store)], env={"PYTHONPATH": str(root)}, check=False)
+    beside = {path.name: path.read_bytes() for path in store.parent.iterdir()}
     found = look(store)
+    # it counts, and is not taken in: that is a writer's work
+    assert found["gpu_counts"].status is Status.WARN
+    assert {path.name: path.read_bytes() for path in store.parent.iterdir()} == beside
     assert found["store_file"].status is Status.WARN
     assert "a.duckdb.wal" in found["store_file"].evidence
 

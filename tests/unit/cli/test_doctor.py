@@ -99,6 +99,11 @@ def test_checks_that_were_not_done_are_told() -> None:
     assert "behind the one that failed were not done" in table.notes[0]
 
 
+def test_the_ledger_is_told_of() -> None:
+    table, _ = checkup.analysis(GIVEN, [Finding("a", Status.OK, "fine")], ledger(), "").tables
+    assert table.notes == ("The store's files, each with its share of rejected rows: --table ledger.",)
+
+
 def test_a_check_without_its_package_fails_and_the_others_are_done() -> None:
     def broken(_given: Given) -> Iterable[Finding]:
         raise ImportError("numba needs NumPy 2.4 or less\nand more")
