@@ -72,6 +72,9 @@ def look(given: Given) -> tuple[list[Finding], pl.DataFrame | None]:
             return found, ledger(store)
     except StoreError as error:
         return [*found, unopened(error, given)], None
+    except OSError as error:
+        evidence = f"{given.db}: {error.strerror or error}"
+        return [*found, Finding("store_file", Status.FAIL, evidence, "name another file with --db")], None
     except duckdb.Error as error:
         evidence = f"{given.db}: cannot be read: {str(error).splitlines()[0]}"
         fix = "copy it again, or make it anew: gpuctl ingest"

@@ -43,18 +43,20 @@ def run(given: Given, checks: Iterable[Check] = CHECKS) -> tuple[list[Finding], 
     for check in checks:
         try:
             found += check(given)
-        except ImportError as error:
-            found.append(_unloadable(check.__name__, error))
+        except (ImportError, OSError) as error:
+            found.append(_not_done(check.__name__, error))
     try:
         more, rows = checks_store.look(given)
     except ImportError as error:
-        return [*found, _unloadable("store", error)], None
+        return [*found, _not_done("store", error)], None
     return found + more, rows
 
 
-def _unloadable(name: str, error: ImportError) -> Finding:
-    evidence = f"a package that it needs cannot be loaded: {str(error).partition(chr(10))[0]}"
-    return Finding(name, Status.FAIL, evidence, "install it again: pip install --upgrade gpuctl")
+def _not_done(name: str, error: ImportError | OSError) -> Finding:
+    """The finding of a check that ended early: a package does not load (llvmlite's says so by an OSError), or a path."""
+    evidence = f"could not be done: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    fix = "check the path that the message names; if it is of a package: pip install --upgrade gpuctl"
+    return Finding(name, Status.FAIL, evidence, fix)
 
 
 def analysis(given: Given, found: Sequence[Finding], rows: pl.DataFrame | None, command: str) -> Analysis:

@@ -111,10 +111,25 @@ def test_a_check_without_its_package_fails_and_the_others_are_done() -> None:
     def fine(_given: Given) -> Iterable[Finding]:
         yield Finding("fine", Status.OK, "yes")
 
-    found, rows = checkup.run(Given(), (broken, fine))
+    def lost(_given: Given) -> Iterable[Finding]:
+        yield Finding("first", Status.OK, "yes")
+        raise OSError("Could not find/load shared object file")
+
+    found, rows = checkup.run(Given(), (broken, fine, lost))
     assert rows is None
-    assert [(one.check, one.status) for one in found] == [("broken", Status.FAIL), ("fine", Status.OK)]
+    assert [one.check for one in found] == ["broken", "fine", "first", "lost"]
+    assert [one.status for one in found] == [Status.FAIL, Status.OK, Status.OK, Status.FAIL]
     assert found[0].evidence.endswith("numba needs NumPy 2.4 or less")
+    assert found[3].evidence.endswith("Could not find/load shared object file")
+
+
+def test_a_path_that_no_system_takes() -> None:
+    """`gpuctl doctor` of a name that is too long is no bug, whatever it is given for."""
+    name = Path("x" * 5000)
+    found, rows = checkup.run(Given(db=name, models=(name,), reports=name))
+    assert rows is None
+    failed = {one.check for one in found if one.status is Status.FAIL}
+    assert {"store_file", "model_folder", "reports"} <= failed
 
 
 def call(**options: Any) -> int:
