@@ -107,13 +107,15 @@ def test_who_holds_it_is_told_where_the_kernel_tells(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.0001, 0.002, 0.05, 0.3, 0.6, 0.9, 0.999])
 def test_a_store_that_is_cut_off(store: Path, share: float) -> None:
+    # errors quote the path, whatever words it holds
+    store = store.rename(store.with_name("set lock on file.duckdb"))
     whole = store.stat().st_size
     with store.open("r+b") as file:
         file.truncate(int(share * whole))
     before = store.read_bytes()
     found = list(look(store).values())
     assert found[-1].status is Status.FAIL
-    assert found[-1].check in {"store_file", "store_schema", "store_rows"}
+    assert found[-1].check in {"store_file", "store_schema", "store_rows"}, found
     assert store.read_bytes() == before
 
 
