@@ -9,6 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuctl.trace.store import Store
 
 
 class Status(StrEnum):
@@ -59,6 +63,19 @@ class Given:
 
 Check = Callable[[Given], Iterable[Finding]]
 """Looks at one thing; a thing that is not there to be looked at has no finding."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A store that is open for reading, and when the checks run (seconds since 1970)."""
+
+    store: Store
+    path: Path
+    now: float
+
+
+StoreCheck = Callable[[Opened], Iterable[Finding]]
+"""Asks an open store one thing."""
 
 
 def size(count: float) -> str:

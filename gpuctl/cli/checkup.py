@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl.cli import checks_install, checks_machine, checks_models, checks_store
+from gpuctl.cli import checks_install, checks_machine, checks_models, checks_rows, checks_store
 from gpuctl.cli.checks import Check, Finding, Given, Status
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def run(given: Given, checks: Iterable[Check] = CHECKS) -> tuple[list[Finding], 
 
 
 def _not_done(name: str, error: ImportError | OSError) -> Finding:
-    """The finding of a check that ended early: a package does not load (llvmlite's says so by an OSError), or a path."""
+    """The finding of a check that ended early: a package does not load (llvmlite tells by an OSError), or a path."""
     evidence = f"could not be done: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
     fix = "check the path that the message names; if it is of a package: pip install --upgrade gpuctl"
     return Finding(name, Status.FAIL, evidence, fix)
@@ -65,7 +65,7 @@ def analysis(given: Given, found: Sequence[Finding], rows: pl.DataFrame | None, 
     Args:
         given: what was looked at.
         found: one a row.
-        rows: the store's ledger (`gpuctl.cli.checks_store.ledger`).
+        rows: the store's ledger (`gpuctl.cli.checks_rows.ledger`).
         command: the command line, as the user gave it.
     """
     from gpuctl import __version__
@@ -130,7 +130,7 @@ def _ledger(rows: pl.DataFrame) -> ResultTable:
         title="Files of the store",
         question="What was loaded, and how much of it was rejected?",
         population=f"{files} of the ledger: all, those with the largest share of rejected rows first.",
-        notes=(f"Over {checks_store.REJECTED_PCT:g} % rejected makes the check ledger a warning.",),
+        notes=(f"Over {checks_rows.REJECTED_PCT:g} % rejected makes the check ledger a warning.",),
         columns=(
             Column("cluster", "-", "the cluster that it was loaded into"),
             Column("path", "-", "as found; members of archives as archive!member"),

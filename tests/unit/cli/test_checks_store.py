@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from gpuctl.cli import checks_store
-from gpuctl.cli.checks import Finding, Given, Status
+from gpuctl.cli.checks import Finding, Given, Opened, Status
 from gpuctl.trace.store import MIGRATIONS, Store
 from tests.made_store import JOBS, NOW, change, make_store
 
@@ -125,11 +125,11 @@ def test_blocks_missing_at_the_end_are_told(store: Path, more: str) -> None:
     change(store, "CREATE TABLE more AS SELECT random() AS x FROM range(300000)", "CHECKPOINT trace")
     change(store, more, "CHECKPOINT trace")
     with Store(store) as opened:
-        real = checks_store.Opened(opened, store, NOW)
+        real = Opened(opened, store, NOW)
         (whole,) = checks_store.file(real)
         short = store.with_name("short.duckdb")
         short.write_bytes(store.read_bytes()[:300_000])
-        (cut,) = checks_store.file(checks_store.Opened(opened, short, NOW))
+        (cut,) = checks_store.file(Opened(opened, short, NOW))
     assert whole.status is Status.OK
     assert cut.status is Status.FAIL
     assert "the end is missing" in cut.evidence

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 import typer
 
-from gpuctl.cli import checks_install, checks_machine, checks_models, checks_store, checkup, doctor
+from gpuctl.cli import checks_install, checks_machine, checks_models, checks_rows, checks_store, checkup, doctor
 from gpuctl.cli.checks import Finding, Given, Status
 from gpuctl.core.errors import ExitCode
 from gpuctl.reports.export import write_tables
@@ -182,7 +182,7 @@ def test_every_check_is_in_the_document(root: Path) -> None:
     document = (root / "docs" / "cli.md").read_text("utf-8").partition("## Is all in order")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \|", document, re.MULTILINE)
     told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    modules = (checks_install, checks_machine, checks_models, checks_store)
+    modules = (checks_install, checks_machine, checks_models, checks_rows, checks_store)
     source = "".join(Path(module.__file__).read_text("utf-8") for module in modules)
     ids = set(re.findall(r'(?:Finding|room|_known)\(\s*"(\w+)"', source)) | {"store_file", "store_lock", "store_schema"}
     assert len(ids) > 20
