@@ -32,7 +32,8 @@ def make_store(path: Path) -> Path:
         store.execute(
             "INSERT INTO jobs BY NAME SELECT 'west' AS cluster, 'j' || i AS job, 'passed' AS state, 1 AS attempts, "
             "1.0 AS gpus, to_timestamp(1690000000 + 100 * i) AS submit_ts, "
-            "to_timestamp(1690000060 + 100 * i) AS start_ts, to_timestamp(1690000600 + 100 * i) AS end_ts, []::VARCHAR[] AS quirks, 1 AS source FROM range(?) AS t(i)",
+            "to_timestamp(1690000060 + 100 * i) AS start_ts, to_timestamp(1690000600 + 100 * i) AS end_ts, "
+            "[]::VARCHAR[] AS quirks, 1 AS source FROM range(?) AS t(i)",
             [JOBS],
         )
         store.execute(
