@@ -1,4 +1,4 @@
-"""Makes sample_data/site/jobs.csv: 240 jobs of six users on about 32 GPUs, for schedulers that have a configuration.
+"""Makes sample_data/site/jobs.csv: 420 jobs of six users on about 32 GPUs, for schedulers that have a configuration.
 
 python tools/make_site.py sample_data/site/jobs.csv
 
@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 
 SEED = 20261122
-JOBS = 240
+JOBS = 420
+DAYS = 3.5
 DAY_S = 86_400
 USERS = {"ada": "vision", "bo": "vision", "cleo": "speech", "dan": "speech", "eve": "text", "finn": "text"}
 BUSY = {"ada": 6, "bo": 1, "cleo": 3, "dan": 3, "eve": 5, "finn": 2}
@@ -32,7 +33,7 @@ def submissions(rng: random.Random) -> list[tuple[float, str]]:
     """When somebody submits, and who: by day, some in bursts."""
     found: list[tuple[float, str]] = []
     while len(found) < JOBS:
-        at = rng.uniform(0, 2 * DAY_S)
+        at = rng.uniform(0, DAYS * DAY_S)
         user = rng.choices(list(BUSY), list(BUSY.values()))[0]
         if rng.random() < (1.0 if 9 <= at % DAY_S / 3600 < 19 else 0.25):
             found += [(at + 5 * k, user) for k in range(rng.randint(4, 9) if rng.random() < 0.08 else 1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import UsageError
@@ -58,14 +59,28 @@ def policies(
                         found.add(key)
     unknown = next((key for key, _, _ in parts if key not in found), None)
     if unknown is not None:
-        there = [f"{label(name)}.{p.name}" for name, kind in kinds.items() for p in kind.parameters]
         raise UsageError(
-            f"--param {unknown}: none of the policies has such a parameter",
-            hint=f"there are: {', '.join(there)}" if there else "the policies have no parameters",
+            f"--param {unknown}: none of the policies has such a parameter", hint=_there(unknown, kinds)
         )
     for name, kind in kinds.items():
         kind(chosen[name])
     return list(chosen.items())
+
+
+def _there(unknown: str, kinds: Mapping[str, type[Policy]]) -> str:
+    """What there is in place of a parameter that there is not: spelt alike, of another label, or all of each policy."""
+    from gpuctl.replay.policies import label
+
+    of = {kind.name: [p.name for p in kind.parameters] for kind in kinds.values()}
+    _, _, wanted = unknown.strip().rpartition(".")
+    owners = [f"{label(name)}.{wanted}" for name, kind in kinds.items() if wanted in of[kind.name]]
+    near = get_close_matches(wanted, [name for names in of.values() for name in names], n=3)
+    if owners:
+        return f"there is {', '.join(owners)}"
+    if near:
+        return f"did you mean {' or '.join(dict.fromkeys(near))}?"
+    lists = [f"{name} has {', '.join(names)}" for name, names in of.items() if names]
+    return "; ".join(lists) or "the policies have no parameters"
 
 
 def _conf_of(kind: type[Policy], conf: Mapping[str, Sequence[Path]]) -> dict[str, str]:

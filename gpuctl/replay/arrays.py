@@ -41,7 +41,7 @@ def _digest() -> str:
     # the name of the type, so that code of other sources is never loaded.
     text = hashlib.sha256()
     for file in sorted(Path(__file__).parent.rglob("*.py")):
-        if file.name.endswith("_kernel.py") or file.name in {"arrays.py", "state.py"}:
+        if file.name.endswith(("_kernel.py", "state.py")) or file.name == "arrays.py":
             text.update(file.read_bytes())
     return text.hexdigest()[:16]
 

@@ -19,9 +19,10 @@ from gpuctl.replay.engine_kernel import next_instant
 from gpuctl.replay.job_kernel import launch, note
 from gpuctl.replay.line_kernel import mark, next_in_line, next_of
 from gpuctl.replay.order_kernel import R_FIRST, REASONS
-from gpuctl.replay.placement_kernel import choose, find, hide, set_free
+from gpuctl.replay.placement_kernel import choose, hide, set_free
+from gpuctl.replay.resource_kernel import find_for
 from gpuctl.replay.running_kernel import back_to_now, give, remember, runs, runs_no_more
-from gpuctl.replay.state import D_RESERVE, E_FINISHED, E_QUEUED, RUNNING, STEPPED, WAITING
+from gpuctl.replay.state import D_RESERVE, E_FINISHED, E_QUEUED, NEED, RUNNING, STEPPED, WAITING
 from gpuctl.trace.jit import compiled, inner
 
 R_HEAD = len(REASONS)
@@ -57,8 +58,11 @@ class Easy(Bundle):
         how: placement of each job [jobs].
         then: GPUs free on each server at the reservation, without the reserved ones taken off [servers].
         kept: of them, those reserved [servers].
+        then_need: CPUs and memory free on each server then, records of `NEED` [servers].
+        kept_need: of them, those reserved [servers].
         mine_server: pieces of the job that is tried, kept while the reservation is tried [servers].
         mine_gpus: GPUs there.
+        mine_need: CPUs and memory there.
         next: the next job of each group that may be backfilled; -1 none [groups].
         out: pass in which no job of the group can be placed any more [groups].
         late: version at which one that ends after the reservation could not be started [groups].
@@ -68,8 +72,11 @@ class Easy(Bundle):
     how: NDArray[np.int64]
     then: NDArray[np.int64]
     kept: NDArray[np.int64]
+    then_need: Any
+    kept_need: Any
     mine_server: NDArray[np.int64]
     mine_gpus: NDArray[np.int64]
+    mine_need: Any
     next: NDArray[np.int64]
     out: NDArray[np.int64]
     late: NDArray[np.int64]
@@ -79,8 +86,11 @@ class Easy(Bundle):
         "how": ("i8", 1),
         "then": ("i8", 1),
         "kept": ("i8", 1),
+        "then_need": (NEED, 1),
+        "kept_need": (NEED, 1),
         "mine_server": ("i8", 1),
         "mine_gpus": ("i8", 1),
+        "mine_need": (NEED, 1),
         "next": ("i8", 1),
         "out": ("i8", 1),
         "late": ("i8", 1),
@@ -102,7 +112,7 @@ def _room(s, queue):  # type: ignore[no-untyped-def]
 def _fits(s, f, j):  # type: ignore[no-untyped-def]
     """Whether a job can start now; its places are in `choice`."""
     job = s.jobs[j]
-    return job.gpus <= _free(s, f) and job.gpus <= _room(s, job.queue) and find(s, job.mask, job.gpus, f.how[j])
+    return job.gpus <= _free(s, f) and job.gpus <= _room(s, job.queue) and find_for(s, j, f.how[j])
 
 
 @inner
@@ -150,7 +160,7 @@ def _reserve_places(s, f, r, j):  # type: ignore[no-untyped-def]
             room += s.jobs[r.job[k]].held
         if k + 1 < r.n[0] and r.end[k + 1] <= max(r.end[k], now):
             continue
-        if room >= job.gpus and find(s, job.mask, job.gpus, f.how[j]):
+        if room >= job.gpus and find_for(s, j, f.how[j]):
             p.at = max(r.end[k], now)
             p.room = room - job.gpus
             found = True
@@ -158,6 +168,8 @@ def _reserve_places(s, f, r, j):  # type: ignore[no-untyped-def]
     if found:
         for number in range(s.servers.size):
             f.then[number] = s.servers[number].free if s.servers[number].up == 1 else 0
+            if s.g[0].resources == 1:
+                f.then_need[number].cpu, f.then_need[number].mem = s.stock[number].cpu_free, s.stock[number].mem_free
         _keep_choice(s, f)
     back_to_now(s, r)
     return found
@@ -165,25 +177,34 @@ def _reserve_places(s, f, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _keep_choice(s, f):  # type: ignore[no-untyped-def]
-    """Reserve the GPUs in `choice`."""
+    """Reserve what is in `choice`."""
     f.kept[:] = 0
+    for k in range(f.kept_need.size):
+        f.kept_need[k].cpu = f.kept_need[k].mem = 0
     for k in range(s.g[0].chosen):
-        f.kept[s.choice[k].server] = s.choice[k].gpus
+        number = s.choice[k].server
+        f.kept[number] = s.choice[k].gpus
+        if s.g[0].resources == 1:
+            f.kept_need[number].cpu, f.kept_need[number].mem = s.need[k].cpu, s.need[k].mem
 
 
 @inner
 def _leaves_reserved(s, f):  # type: ignore[no-untyped-def]
-    """Whether the GPUs in `choice` are others than those reserved."""
+    """Whether what is in `choice` is other than what is reserved."""
     for k in range(s.g[0].chosen):
         number = s.choice[k].server
         if f.then[number] - f.kept[number] < s.choice[k].gpus:
             return False
+        if s.g[0].resources == 1:
+            then, kept = f.then_need[number], f.kept_need[number]
+            if then.cpu - kept.cpu < s.need[k].cpu or then.mem - kept.mem < s.need[k].mem:
+                return False
     return True
 
 
 @inner
 def _head_fits_beside(s, f, r):  # type: ignore[no-untyped-def]
-    """Whether the reserved job could be placed elsewhere at its time beside the GPUs in `choice`, and if so, let it.
+    """Whether the reserved job could be placed elsewhere at its time beside what is in `choice`, and if so, let it.
 
     `choice` stays what it is.
     """
@@ -192,36 +213,50 @@ def _head_fits_beside(s, f, r):  # type: ignore[no-untyped-def]
     mine = g.chosen
     for k in range(mine):
         f.mine_server[k], f.mine_gpus[k] = s.choice[k].server, s.choice[k].gpus
+        if g.resources == 1:
+            f.mine_need[k].cpu, f.mine_need[k].mem = s.need[k].cpu, s.need[k].mem
     remember(s, r)
     for number in range(s.servers.size):
         if s.servers[number].up == 1 and s.servers[number].free != f.then[number]:
             set_free(s, number, f.then[number])
+        if g.resources == 1:
+            s.stock[number].cpu_free, s.stock[number].mem_free = f.then_need[number].cpu, f.then_need[number].mem
     for k in range(mine):
         number = f.mine_server[k]
         set_free(s, number, s.servers[number].free - f.mine_gpus[k])
-    head = s.jobs[p.head]
-    found = find(s, head.mask, head.gpus, f.how[p.head])
+        if g.resources == 1:
+            s.stock[number].cpu_free -= f.mine_need[k].cpu
+            s.stock[number].mem_free -= f.mine_need[k].mem
+    found = find_for(s, p.head, f.how[p.head])
     if found:
         _keep_choice(s, f)
     back_to_now(s, r)
     g.chosen = 0
     for k in range(mine):
         choose(s, f.mine_server[k], f.mine_gpus[k])
+        if g.resources == 1:
+            s.need[k].cpu, s.need[k].mem = f.mine_need[k].cpu, f.mine_need[k].mem
     return found
 
 
 @inner
-def _find_around(s, f, j):  # type: ignore[no-untyped-def]
+def _find_around(s, f, r, j):  # type: ignore[no-untyped-def]
     """Choose places on what the reservation leaves on each server."""
+    remember(s, r)
     for number in range(s.servers.size):
         free = s.servers[number].free
         seen = min(free, max(f.then[number] - f.kept[number], 0))
         if seen < free:
             hide(s, number, free - seen)
-    found = find(s, s.jobs[j].mask, s.jobs[j].gpus, f.how[j])
+        if s.g[0].resources == 1:
+            stock, then, kept = s.stock[number], f.then_need[number], f.kept_need[number]
+            stock.cpu_free = min(stock.cpu_free, max(then.cpu - kept.cpu, 0))
+            stock.mem_free = min(stock.mem_free, max(then.mem - kept.mem, 0))
+    found = find_for(s, j, f.how[j])
     for number in range(s.servers.size):
         if s.servers[number].hidden > 0:
             hide(s, number, 0)
+    back_to_now(s, r)
     return found
 
 
@@ -244,13 +279,17 @@ def _backfill_late(s, q, b, f, r, j):  # type: ignore[no-untyped-def]
         return True
     reason = R_BESIDE
     if not _leaves_reserved(s, f) and not _head_fits_beside(s, f, r):
-        if not _find_around(s, f, j):
+        if not _find_around(s, f, r, j):
             return False
         reason = R_AROUND
     if same:
         p.room -= job.gpus
     for k in range(s.g[0].chosen):
-        f.then[s.choice[k].server] -= s.choice[k].gpus
+        number = s.choice[k].server
+        f.then[number] -= s.choice[k].gpus
+        if s.g[0].resources == 1:
+            f.then_need[number].cpu -= s.need[k].cpu
+            f.then_need[number].mem -= s.need[k].mem
     _go(s, q, b, f, r, j, reason)
     return True
 
@@ -283,7 +322,8 @@ def _backfill(s, q, b, f, r):  # type: ignore[no-untyped-def]
     f.late[:] = -1
     after = -1
     version = -1
-    while _free(s, f) > 0:
+    # jobs without GPUs may find room where none are free
+    while _free(s, f) > 0 or s.g[0].resources == 1:
         if version != p.version:
             # what could not start before may now, placed elsewhere
             for group in range(f.next.size):

@@ -13,7 +13,10 @@ from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.expected import normal, read_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpuctl.replay.model import Floats, Workload
+    from gpuctl.replay.policy import Value
 
 STEPS_S = tuple(60.0 * minutes for minutes in (30, 60, 120, 240, 480, 1440, 2880))
 """Limits as users round them: the next of these that is at least twice the run time; beyond, whole pairs of days."""
@@ -56,6 +59,16 @@ def plan(workload: Workload, how: str) -> Workload:
     more = f"; {left:,} have none" if left else ""
     note = f"time limits that policies plan with, of {workload.size:,} jobs: {', '.join(told)}{more}"
     return dataclasses.replace(workload, planned=limits, notes=(*workload.notes, note))
+
+
+def own(workload: Workload, params: Mapping[str, Value]) -> Workload:
+    """Return the same jobs with the time limits that one policy plans with, where its parameter ``limits_from`` is set.
+
+    Raises:
+        UsageError, InputError: as for `plan`.
+    """
+    how = params.get("limits_from")
+    return plan(workload, str(how)) if how else workload
 
 
 def _limits(workload: Workload, how: str) -> Floats:

@@ -25,6 +25,11 @@ UNLIMITED = Parameter(
     least=1.0,
 )
 ORDER = Parameter("order", "submit", "order of the queue: by submission, shortest time limit, fewest GPUs", ORDERS)
+LIMITS_FROM = Parameter(
+    "limits_from",
+    "",
+    "what it takes for time limits, as --limits-from says for all policies; empty: as that says",
+)
 QUOTAS = Parameter("quotas", False, "queues hold no more GPUs than their quotas; planned for like GPUs")
 
 
@@ -50,16 +55,26 @@ def kinds(state: State, how: NDArray[np.int64], *, by_queue: bool) -> NDArray[np
     """Number the groups of jobs that differ in nothing that decides whether they can be placed."""
     jobs = state.jobs
     parts = [jobs.gpus.astype(np.int64), how, np.unique(jobs.mask, return_inverse=True)[1].reshape(-1)]
+    if state.g[0].resources == 1:
+        parts += [state.asks.cpu, state.asks.mem]
     if by_queue:
         parts.append(jobs.queue.astype(np.int64))
     return np.unique(np.stack(parts), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def counts(state: State, how: NDArray[np.int64], *, quotas: bool) -> bool:
-    """Whether the number of free GPUs alone decides if a job can be placed: a pool, or GPUs alike of which any do."""
+    """Whether the number of free GPUs alone decides if a job can be placed.
+
+    So it is in a pool, and where GPUs are alike and any of them do, unless CPUs or memory count.
+    """
     anywhere = state.servers.size == 1 or bool(np.isin(how, (ANY, FILL, SPREAD)).all())
     alike = len(state.class_free) == 1 and bool((state.jobs.mask & np.uint64(1)).all())
-    return anywhere and alike and not quotas
+    return anywhere and alike and not quotas and state.g[0].resources == 0
+
+
+def most_running(workload: Workload, cluster: Cluster) -> int:
+    """Jobs that can run at a time: one on each GPU, and all of those that ask for none."""
+    return min(cluster.total_gpus + int((workload.gpus == 0).sum()), max(workload.size, 1))
 
 
 def enforce_quotas(cluster: Cluster, state: State) -> None:

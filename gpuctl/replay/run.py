@@ -23,6 +23,7 @@ from gpuctl.core.errors import GpuctlError, InputError, UsageError
 from gpuctl.replay import list_kernel, view_kernel
 from gpuctl.replay.build import Settings
 from gpuctl.replay.check import check, unplaceable
+from gpuctl.replay.limits import own
 from gpuctl.replay.overhead import overhead
 from gpuctl.replay.policies import find, label
 from gpuctl.replay.policy import PythonPolicy
@@ -206,8 +207,7 @@ def replay(
     # what is wrong with names and parameters, and with jobs for a policy, is found before the first one runs
     models.settings(run, cluster)
     unlimited = _check_limits(run, task.policies)
-    known = np.flatnonzero(np.isfinite(run.recorded_start[run.segment_start[:-1]]))
-    one = dataclasses.replace(task, workload=take(run, known[:1] if known.size else np.zeros(1, np.int64)))
+    one = _one_job(task)
     for number, (name, params) in enumerate(task.policies):
         if not isinstance(find(name)(params), PythonPolicy):
             one.simulation(number)
@@ -219,8 +219,7 @@ def replay(
             _compile(one, say)
             for number, outcome in _here(task, progress) if count <= 1 else _apart(task, count, progress, ctrl_c):
                 whole = outcome if kept is None else _whole(outcome, workload, kept)
-                mine = unlimited if find(task.policies[number][0]).plans else ()
-                done[number] = dataclasses.replace(whole, notes=(*whole.notes, *mine))
+                done[number] = dataclasses.replace(whole, notes=(*whole.notes, *unlimited[number]))
                 say(f"{outcome.policy}: {run.size:,} jobs replayed in {outcome.wall_s:.2g} s")
         except KeyboardInterrupt:
             ctrl_c.over = True
@@ -229,19 +228,35 @@ def replay(
     return [done[number] for number in range(len(task.policies))]
 
 
-def _check_limits(workload: Workload, policies: Sequence[tuple[str, dict[str, str]]]) -> tuple[str, ...]:
-    """See that policies that plan with time limits have some; a note where some jobs have none."""
-    plans = [name for name, _ in policies if find(name).plans]
-    left = int(np.isnan(workload.planned_time).sum())
-    if not plans or not left:
-        return ()
-    if left == workload.size:
-        raise UsageError(
-            f"{plans[0]} plans with time limits, and no job of {workload.name} has one",
-            hint="say what to take for them: --limits-from steps (guesses from true run times), true, or a CSV of "
-            "gpuctl predict runtime",
+def _check_limits(workload: Workload, policies: Sequence[tuple[str, dict[str, str]]]) -> list[tuple[str, ...]]:
+    """See that policies that plan with time limits have some; for each policy a note where some jobs have none."""
+    notes: list[tuple[str, ...]] = []
+    for name, params in policies:
+        left = int(np.isnan(own(workload, params).planned_time).sum()) if find(name).plans else 0
+        if left and left == workload.size:
+            raise UsageError(
+                f"{name} plans with time limits, and no job of {workload.name} has one",
+                hint="say what to take for them: --limits-from steps (guesses from true run times), true, or a CSV of "
+                "gpuctl predict runtime",
+            )
+        text = (
+            f"{left:,} of {workload.size:,} jobs have no time limit; they are planned for as parameter unlimited says"
         )
-    return (f"{left:,} of {workload.size:,} jobs have no time limit; they are planned for as parameter unlimited says",)
+        notes.append((text,) if left else ())
+    return notes
+
+
+def _one_job(task: _Task) -> _Task:
+    """The same with one of the jobs, to see what is wrong with policies, and to compile them."""
+    jobs = task.workload
+    known = np.flatnonzero(np.isfinite(jobs.recorded_start[jobs.segment_start[:-1]]))
+    # a file of limits may say nothing of this one job
+    policies = [
+        (name, {key: value for key, value in params.items() if key != "limits_from"}) for name, params in task.policies
+    ]
+    return dataclasses.replace(
+        task, workload=take(jobs, known[:1] if known.size else np.zeros(1, np.int64)), policies=tuple(policies)
+    )
 
 
 def _kept(workload: Workload, cluster: Cluster, resources: tuple[str, ...]) -> Ints | None:

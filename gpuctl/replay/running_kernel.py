@@ -1,4 +1,4 @@
-"""The compiled list of running jobs by the second at which they are planned to end, and hypothetical free GPUs."""
+"""The compiled list of running jobs by the second at which they are planned to end, and what would be free then."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpuctl.replay.arrays import Bundle
 from gpuctl.replay.placement_kernel import set_free
+from gpuctl.replay.state import NEED, records
 from gpuctl.trace.jit import inner
 
 
@@ -22,6 +23,7 @@ class Running(Bundle):
         until: the same by job; NaN where it does not run [jobs].
         plan: seconds that each job is planned for [jobs].
         before: free GPUs of each server, kept while others are tried [servers].
+        before_need: CPUs and memory likewise, records of `NEED` [servers].
     """
 
     n: NDArray[np.int64]
@@ -30,6 +32,7 @@ class Running(Bundle):
     until: NDArray[np.float64]
     plan: NDArray[np.float64]
     before: NDArray[np.int64]
+    before_need: Any
 
     fields: ClassVar[dict[str, tuple[Any, int]]] = {
         "n": ("i8", 1),
@@ -38,18 +41,20 @@ class Running(Bundle):
         "until": ("f8", 1),
         "plan": ("f8", 1),
         "before": ("i8", 1),
+        "before_need": (NEED, 1),
     }
 
 
-def nobody(plan: NDArray[np.float64], servers: int, gpus: int) -> Running:
-    """No running jobs; `gpus` is how many may run at most."""
+def nobody(plan: NDArray[np.float64], servers: int, most: int) -> Running:
+    """No running jobs; `most` is how many may run at a time."""
     return Running(
         n=np.zeros(1, np.int64),
-        job=np.zeros(gpus + 1, np.int64),
-        end=np.zeros(gpus + 1),
+        job=np.zeros(most + 1, np.int64),
+        end=np.zeros(most + 1),
         until=np.full(plan.size, np.nan),
         plan=plan,
         before=np.zeros(servers, np.int64),
+        before_need=records(servers, NEED),
     )
 
 
@@ -96,6 +101,8 @@ def remember(s, r):  # type: ignore[no-untyped-def]
     """Keep what is free now, before other numbers are tried."""
     for number in range(s.servers.size):
         r.before[number] = s.servers[number].free
+        if s.g[0].resources == 1:
+            r.before_need[number].cpu, r.before_need[number].mem = s.stock[number].cpu_free, s.stock[number].mem_free
 
 
 @inner
@@ -104,12 +111,17 @@ def back_to_now(s, r):  # type: ignore[no-untyped-def]
     for number in range(s.servers.size):
         if s.servers[number].free != r.before[number]:
             set_free(s, number, r.before[number])
+        if s.g[0].resources == 1:
+            s.stock[number].cpu_free, s.stock[number].mem_free = r.before_need[number].cpu, r.before_need[number].mem
 
 
 @inner
 def give(s, j):  # type: ignore[no-untyped-def]
-    """Let a running job's GPUs be free, to try what could be placed then."""
+    """Let be free what a running job holds, to try what could be placed then."""
     row = s.attempts[s.jobs[j].row]
     for k in range(row.first, row.first + row.pieces):
         number = s.pieces[k].server
         set_free(s, number, s.servers[number].free + s.pieces[k].gpus)
+        if s.g[0].resources == 1:
+            s.stock[number].cpu_free += s.needs[k].cpu
+            s.stock[number].mem_free += s.needs[k].mem

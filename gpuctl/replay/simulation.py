@@ -10,6 +10,7 @@ import polars as pl
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.build import build, grown
+from gpuctl.replay.limits import own
 from gpuctl.replay.model import Outcome
 from gpuctl.replay.order_kernel import REASONS
 from gpuctl.replay.resources import GPUS_ONLY
@@ -60,7 +61,9 @@ class Simulation:
         self, workload: Workload, cluster: Cluster, policy: Policy, settings: Settings, label: str | None = None
     ) -> None:
         self.label = label or policy.name
-        self.workload = workload
+        told = len(workload.notes)
+        self.workload = workload = own(workload, policy.params)
+        self.notes = workload.notes[told:]
         self.cluster = cluster
         self.policy = policy
         self.settings = settings
@@ -121,7 +124,7 @@ class Simulation:
         twin = object.__new__(Simulation)
         twin.workload, twin.cluster = self.workload, self.cluster
         twin.policy, twin.settings = self.policy, self.settings
-        twin.label = self.label
+        twin.label, twin.notes = self.label, self.notes
         twin.state = self.state.copy()
         twin.program = self.program.copy()
         twin.wall_s = 0.0
@@ -141,7 +144,7 @@ class Simulation:
             end_s=self.now,
             wall_s=self.wall_s,
             instants=int(self.state.g[0].instants),
-            notes=getattr(self.program, "notes", ()),
+            notes=(*self.notes, *getattr(self.program, "notes", ())),
             kind=self.policy.name,
         )
 

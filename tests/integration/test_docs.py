@@ -51,6 +51,7 @@ def named(path: Path) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_every_command_line_runs(document: Path, tmp_path: Path) -> None:
     """In order, in one folder, so that a later one may use what an earlier one made."""
@@ -67,7 +68,7 @@ def test_every_command_line_runs(document: Path, tmp_path: Path) -> None:
             done = subprocess.run(
                 ["bash", "-euo", "pipefail", "-c", line],
                 cwd=tmp_path, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                timeout=120,
+                timeout=400,
             )  # fmt: skip
             expected = re.search(r"# exits with (\d+)", line)
             assert done.returncode == (int(expected[1]) if expected else 0), (

@@ -28,6 +28,8 @@ BUILT_IN = {
     "conservative": "conservative:Conservative",
     "slurm": "slurm:SlurmPolicy",
     "yarn-cs": "yarn_cs:YarnCs",
+    "yarn-capacity": "yarn_capacity:YarnCapacity",
+    "yarn-fair": "yarn_fair:YarnFair",
     "pickyman": "pickyman:PickyMan",
     "recorded": "recorded:Recorded",
 }

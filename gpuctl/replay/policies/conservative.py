@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuctl.replay import conservative_kernel
 from gpuctl.replay.listprogram import placements
-from gpuctl.replay.planning import ORDER, QUOTAS, UNLIMITED, counts, enforce_quotas, planned, ranks
+from gpuctl.replay.planning import LIMITS_FROM, ORDER, QUOTAS, UNLIMITED, counts, enforce_quotas, planned, ranks
 from gpuctl.replay.policy import Policy
 from gpuctl.replay.profile_kernel import profile
 from gpuctl.replay.reservation_kernel import CONSERVATIVE, Reservations
@@ -62,7 +62,7 @@ class Conservative(Policy):
         "a job ends early"
     )
     plans = True
-    parameters = (ORDER, QUOTAS, UNLIMITED)
+    parameters = (ORDER, QUOTAS, LIMITS_FROM, UNLIMITED)
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""

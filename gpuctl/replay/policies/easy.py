@@ -10,10 +10,21 @@ from gpuctl.core.errors import UsageError
 from gpuctl.replay import easy_kernel
 from gpuctl.replay.line_kernel import line
 from gpuctl.replay.listprogram import placements
-from gpuctl.replay.planning import ORDER, QUOTAS, UNLIMITED, counts, enforce_quotas, kinds, planned, ranks
+from gpuctl.replay.planning import (
+    LIMITS_FROM,
+    ORDER,
+    QUOTAS,
+    UNLIMITED,
+    counts,
+    enforce_quotas,
+    kinds,
+    most_running,
+    planned,
+    ranks,
+)
 from gpuctl.replay.policy import Parameter, Policy
 from gpuctl.replay.running_kernel import nobody
-from gpuctl.replay.state import records
+from gpuctl.replay.state import NEED, records
 
 if TYPE_CHECKING:
     from gpuctl.replay.build import Settings
@@ -65,6 +76,7 @@ class Easy(Policy):
         "(EasyBackfillScheduler)"
     )
     plans = True
+    resources = True
     parameters = (
         ORDER,
         Parameter(
@@ -82,6 +94,7 @@ class Easy(Policy):
             ("instant", "event"),
         ),
         QUOTAS,
+        LIMITS_FROM,
         UNLIMITED,
     )
 
@@ -102,8 +115,8 @@ class Easy(Policy):
         p.each = self.params["passes"] == "event"
         if p.each[0] and not p.counts[0]:
             raise UsageError(
-                "easy: passes=event counts GPUs only, and here their places, types or quotas matter",
-                hint="replay on a pool (--cluster pool:512) with quotas=false, or leave passes=event out",
+                "easy: passes=event counts GPUs only, and here their places, types, quotas, CPUs or memory matter",
+                hint="replay GPUs alone on a pool (--cluster pool:512) with quotas=false, or leave passes=event out",
             )
         p.head = p.told = -1
         p.at = np.inf
@@ -113,10 +126,13 @@ class Easy(Policy):
             how=how,
             then=np.zeros(servers, np.int64),
             kept=np.zeros(servers, np.int64),
+            then_need=records(servers, NEED),
+            kept_need=records(servers, NEED),
             mine_server=np.zeros(servers, np.int64),
             mine_gpus=np.zeros(servers, np.int64),
+            mine_need=records(servers, NEED),
             next=np.zeros(groups, np.int64),
             out=np.zeros(groups, np.int64),
             late=np.zeros(groups, np.int64),
         )
-        return EasyProgram(queue, behind, easy, nobody(plan, servers, cluster.total_gpus))
+        return EasyProgram(queue, behind, easy, nobody(plan, servers, most_running(workload, cluster)))

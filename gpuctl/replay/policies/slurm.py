@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl.replay.planning import UNLIMITED
+from gpuctl.replay.planning import LIMITS_FROM, UNLIMITED
 from gpuctl.replay.policy import Parameter, Policy
 from gpuctl.replay.slurm.program import slurm_program
 from gpuctl.replay.slurm.setup import REQUEUE_DELAY_S, setup_of
@@ -91,6 +91,7 @@ class SlurmPolicy(Policy):
             "each",
             ("groups", "each"),
         ),
+        LIMITS_FROM,
         UNLIMITED,
     )
 

@@ -137,3 +137,44 @@ def test_jobs_without_a_limit_are_told_of(work: Workload) -> None:
     fifo, easy = replay(work, parse_cluster("1x4", work), [("fifo", {}), ("easy", {})])
     assert fifo.notes == ()
     assert "2 of 4 jobs have no time limit" in easy.notes[-1]
+
+
+def test_a_policy_can_be_compared_with_itself_under_other_limits(work: Workload, tmp_path: Path) -> None:
+    from gpuctl.replay.clusters import parse_cluster
+    from gpuctl.replay.run import replay
+
+    predicted = tmp_path / "predicted.csv"
+    predicted.write_text("job,time_limit_s\nd,500000\n")
+    how = f"{predicted},asked,factor:2"
+    cluster = parse_cluster("1x4", work)
+    own, same_limits = replay(work, cluster, [("easy", {}), ("other=easy", {"limits_from": how})])
+    assert same_limits.params["limits_from"] == how
+    assert "of 4 jobs: " in same_limits.notes[0]
+    assert "factor:2 for 1" in same_limits.notes[0]
+    assert not any("factor" in note for note in own.notes)
+    # limits of one policy are what the same limits of all are
+    [all_of_them] = replay(plan(work, how), cluster, [("easy", {})])
+    assert all_of_them.jobs.equals(same_limits.jobs)
+
+
+def test_limits_decide_what_goes_ahead() -> None:
+    from dataclasses import replace
+
+    from gpuctl.replay.run import replay
+    from tests.unit.replay.outcomes import make_cluster, make_workload
+
+    # the first asks for 300 s and ends after 100: the third may run before the second unless limits are true
+    jobs = replace(make_workload([0, 1, 2], [100, 100, 150], [3, 4, 1]), planned=np.array([300.0, 100.0, 150.0]))
+    runs = [("easy", {}), ("true=easy", {"limits_from": "true"})]
+    starts = [outcome.jobs["start_s"].to_list() for outcome in replay(jobs, make_cluster(1, 4), runs)]
+    assert starts == [[0, 152, 2], [0, 100, 200]]
+
+
+def test_limits_of_one_policy_that_make_no_sense_are_found_before_anything_runs(work: Workload) -> None:
+    from gpuctl.replay.clusters import parse_cluster
+    from gpuctl.replay.run import replay
+
+    told: list[str] = []
+    with pytest.raises(UsageError, match="trues: not understood"):
+        replay(work, parse_cluster("1x4", work), [("fifo", {}), ("easy", {"limits_from": "trues"})], tell=told.append)
+    assert told == []

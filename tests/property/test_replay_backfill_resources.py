@@ -1,0 +1,175 @@
+"""EASY backfilling where CPUs and memory count: it does what a slow one does, and the head is not delayed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuctl.replay.build import Settings
+from gpuctl.replay.clusters import parse_cluster
+from gpuctl.replay.overhead import overhead
+from gpuctl.replay.policies import find
+from gpuctl.replay.rates import rates
+from gpuctl.replay.simulation import Simulation
+from tests.replay_reference import Job, workload
+
+Amount = tuple[int, int, int]
+"""GPUs, CPUs, MB."""
+HAS: Amount = (4, 12, 100)
+ALL = ("gpu", "cpu", "mem")
+
+
+def less(a: Amount, b: Amount) -> Amount:
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+def within(a: Amount, b: Amount) -> bool:
+    return all(x <= y for x, y in zip(a, b, strict=True))
+
+
+@dataclass(frozen=True)
+class Case:
+    servers: int
+    submit: list[int]
+    duration: list[int]
+    plan: list[int]
+    need: list[Amount]
+
+    def run(self) -> tuple[Simulation, list[dict[int, float]]]:
+        """The compiled policy at its end, and what it had reserved after each instant."""
+        work = workload(
+            [Job(s, d, max(n[0], 1)) for s, d, n in zip(self.submit, self.duration, self.need, strict=True)]
+        )
+        work = replace(
+            work,
+            planned=np.array(self.plan, float),
+            gpus=np.array([n[0] for n in self.need]),
+            cpus=np.array([float(n[1]) for n in self.need]),
+            mem_mb=np.array([float(n[2]) for n in self.need]),
+        )
+        on = parse_cluster(f"{self.servers}x{HAS[0]}", work)
+        on = replace(on, cpus=np.full(self.servers, HAS[1] * 1.0), mem_mb=np.full(self.servers, HAS[2] * 1.0))
+        shared = Settings(rates("recorded", work, on), overhead("none", work, on), "consolidate", resources=ALL)
+        done = Simulation(work, on, find("easy")(), shared)
+        seen = []
+        while done.advance(steps=1):
+            seen.append(done.program.reserved())  # type: ignore[attr-defined]
+        return done, seen
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, outlive: bool = True) -> Case:
+    size = draw(st.integers(1, 12))
+    submit = sorted(draw(st.lists(st.integers(0, 15), min_size=size, max_size=size)))
+    duration = draw(st.lists(st.integers(1, 9), min_size=size, max_size=size))
+    wrong = st.sampled_from([0.3, 1, 1, 1.5, 3] if outlive else [1, 1, 1.5, 3])
+    plan = [max(1, int(seconds * draw(wrong))) for seconds in duration]
+    one = st.tuples(*(st.integers(0, most) for most in HAS)).filter(lambda need: need[0] > 0 or need[1] > 0)
+    return Case(draw(st.integers(1, 3)), submit, duration, plan, draw(st.lists(one, min_size=size, max_size=size)))
+
+
+def tightest(need: Amount, free: list[Amount]) -> int | None:
+    """The server with the fewest free GPUs that holds a job, the first of several."""
+    able = [k for k, left in enumerate(free) if within(need, left)]
+    return min(able, key=lambda k: (free[k][0], k), default=None)
+
+
+def beside(
+    need: Amount, head: Amount, k: int, kept: int, then: list[Amount], now: list[Amount]
+) -> tuple[int | None, int]:
+    """Where a job goes that runs past the head's reservation, and where that is then; None: nowhere.
+
+    Args:
+        need: of the job.
+        head: of the head.
+        k: the server on which it fits now.
+        kept: the head's server.
+        then: what is free at the reservation, the head's included.
+        now: what is free now.
+    """
+    left = list(then)
+    left[k] = less(left[k], need)
+    if min(left[k]) >= 0 and (k != kept or within(head, left[k])):
+        return k, kept
+    other = tightest(head, left) if min(left[k]) >= 0 else None
+    if other is not None:
+        return k, other
+    seen = [less(a, head) if i == kept else a for i, a in enumerate(then)]
+    both = [(min(a[0], b[0]), min(a[1], b[1]), min(a[2], b[2])) for a, b in zip(now, seen, strict=True)]
+    return tightest(need, both), kept
+
+
+def slow(case: Case) -> tuple[list[int], list[int]]:
+    """Starts and servers of jobs none of which needs more than one server, by EASY's definition."""
+    n = len(case.submit)
+    start, server = [-1] * n, [-1] * n
+    running: list[int] = []
+    coming, waiting, now = list(range(n)), list[int](), 0
+
+    def free(of: list[int]) -> list[Amount]:
+        left = [HAS] * case.servers
+        for j in of:
+            left[server[j]] = less(left[server[j]], case.need[j])
+        return left
+
+    def begin(j: int, k: int) -> None:
+        start[j], server[j] = now, k
+        waiting.remove(j)
+        running.append(j)
+
+    while coming or running:
+        now = min([case.submit[j] for j in coming[:1]] + [start[j] + case.duration[j] for j in running])
+        running = [j for j in running if start[j] + case.duration[j] > now]
+        while coming and case.submit[coming[0]] == now:
+            waiting.append(coming.pop(0))
+        head = -1
+        for j in list(waiting):
+            k = tightest(case.need[j], free(running))
+            if head < 0 and k is not None:
+                begin(j, k)
+            elif head < 0:
+                head = j
+                # planned ends that are past may come at any moment
+                for at in sorted({max(start[i] + case.plan[i], now) for i in running}):
+                    then = free([i for i in running if start[i] + case.plan[i] > at])
+                    kept = tightest(case.need[j], then)
+                    if kept is not None:
+                        break
+            elif k is not None and now + case.plan[j] <= at:
+                begin(j, k)
+            elif k is not None:
+                assert kept is not None
+                k, kept = beside(case.need[j], case.need[head], k, kept, then, free(running))
+                if k is not None:
+                    then[k] = less(then[k], case.need[j])
+                    begin(j, k)
+    return start, server
+
+
+@settings(max_examples=300)
+@given(case=cases())
+def test_easy_is_the_slow_one(case: Case) -> None:
+    done, _ = case.run()
+    outcome = done.outcome()
+    servers = [-1] * len(case.submit)
+    owner = outcome.attempts["job"].to_list()
+    for row, number in outcome.pieces.select("row", "server").iter_rows():
+        servers[owner[row]] = number
+    assert (outcome.jobs["start_s"].to_list(), servers) == slow(case)
+
+
+@settings(max_examples=200)
+@given(case=cases(outlive=False))
+def test_the_head_starts_when_it_was_promised(case: Case) -> None:
+    done, seen = case.run()
+    started = done.outcome().jobs["start_s"].to_list()
+    promised: dict[int, float] = {}
+    for reserved in seen:
+        for j, at in reserved.items():
+            assert at <= promised.get(j, np.inf)
+            promised[j] = at
+    for j, at in promised.items():
+        assert started[j] <= at
