@@ -117,7 +117,7 @@ def slurm_program(setup: Setup, workload: Workload, cluster: Cluster, settings: 
     if x.lln.any() and not _knows_cpus(state):
         x.lln = 0
         more.append(
-            "slurm: LLN (the least loaded node first) goes by CPUs, which are not counted or not known of all servers: "
+            "LLN (the least loaded node first) goes by CPUs, which are not counted or not known of all servers: "
             "nodes are taken by Weight alone"
         )
     ranked = setup.preempt != "none"
@@ -261,7 +261,7 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
             found[k, member >> 6] |= np.uint64(1 << (member & 63))
     if strange:
         return found, [
-            f"slurm: the servers replayed are not the nodes of {len(strange)} partitions (such as {strange[0]}): these "
+            f"the servers replayed are not the nodes of {len(strange)} partitions (such as {strange[0]}): these "
             "have all servers"
         ]
     return found, []
@@ -292,7 +292,7 @@ def _resets(setup: Setup, workload: Workload) -> tuple[Floats, list[str]]:
     if period == "NOW":
         return np.zeros(0), []
     if workload.origin is None:
-        return np.zeros(0), [f"slurm: PriorityUsageResetPeriod={period}: the jobs have no calendar, nothing is reset"]
+        return np.zeros(0), [f"PriorityUsageResetPeriod={period}: the jobs have no calendar, nothing is reset"]
     zero = workload.origin.timestamp()
     found: list[float] = []
     last = zero + begin
@@ -409,9 +409,9 @@ def _notes(setup: Setup, caps: Caps, x: Any, workload: Workload) -> list[str]:
     suspended = int((x.mode == M_SUSPEND).sum())
     if setup.preempt != "none" and suspended:
         found.append(
-            f"slurm: PreemptMode=SUSPEND of {suspended:,} jobs: suspension on the same nodes is not modelled; they are "
+            f"PreemptMode=SUSPEND of {suspended:,} jobs: suspension on the same nodes is not modelled; they are "
             "queued again and lose no progress"
         )
     reasons = Counter(why for why in caps.never if why)
-    found += [f"slurm: {count:,} jobs can never start and are turned away: {why}" for why, count in reasons.items()]
+    found += [f"{count:,} jobs can never start and are turned away: {why}" for why, count in reasons.items()]
     return found
