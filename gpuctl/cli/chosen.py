@@ -59,9 +59,7 @@ def policies(
                         found.add(key)
     unknown = next((key for key, _, _ in parts if key not in found), None)
     if unknown is not None:
-        raise UsageError(
-            f"--param {unknown}: none of the policies has such a parameter", hint=_there(unknown, kinds)
-        )
+        raise UsageError(f"--param {unknown}: none of the policies has such a parameter", hint=_there(unknown, kinds))
     for name, kind in kinds.items():
         kind(chosen[name])
     return list(chosen.items())

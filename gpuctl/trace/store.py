@@ -36,6 +36,24 @@ DEFAULT_MEMORY_LIMIT = "900MB"
 _TRANSACTION = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
 
 
+class StoreLockedError(StoreError):
+    """Another process has the store open.
+
+    Args:
+        path: the store.
+        holder: the number of that process, where DuckDB can tell it.
+    """
+
+    def __init__(self, path: Path, holder: int | None) -> None:
+        who = "another process" if holder is None else f"process {holder}"
+        super().__init__(f"{path}: {who} has this store open", hint="wait until it is done, then run this again")
+        self.holder = holder
+
+
+class WrongSchemaError(StoreError):
+    """The store is of a schema version that this gpuctl does not read as it is."""
+
+
 @dataclass(frozen=True)
 class Rows:
     """What a statement returned."""
@@ -199,15 +217,15 @@ class Store:
         self.execute("COMMIT")
 
 
-def _wrong_version(path: Path, version: int) -> StoreError:
+def _wrong_version(path: Path, version: int) -> WrongSchemaError:
     if version == 0:
         hint = "fill it with: gpuctl ingest LOGDIR --db FILE"
-        return StoreError(f"{path}: an empty database, no trace store", hint=hint)
+        return WrongSchemaError(f"{path}: an empty database, no trace store", hint=hint)
     if version > len(MIGRATIONS):
-        return StoreError(
+        return WrongSchemaError(
             f"{path}: schema version {version}, this gpuctl knows up to {len(MIGRATIONS)}", hint="use a newer gpuctl"
         )
-    return StoreError(
+    return WrongSchemaError(
         f"{path}: schema version {version}, this gpuctl wants {len(MIGRATIONS)}",
         hint="bring it up to date with: gpuctl ingest --db FILE (no directory needed)",
     )
@@ -222,10 +240,10 @@ def _attach(path: Path, *, write: bool) -> str:
 
 def _explain(error: duckdb.Error, path: Path) -> StoreError:
     text = str(error)
-    if "lock" in text:
+    # other errors tell of blocks, and a path may hold any word
+    if "set lock on file" in text.replace(str(path), ""):
         holder = re.search(r"PID (\d+)", text)
-        who = f"process {holder[1]}" if holder else "another process"
-        return StoreError(f"{path}: {who} has this store open", hint="wait until it is done, then run this again")
+        return StoreLockedError(path, int(holder[1]) if holder else None)
     if "not a valid DuckDB database" in text:
         return StoreError(f"{path}: not a DuckDB database", hint="name another file with --db")
     reason = text.splitlines()[0]

@@ -116,7 +116,8 @@ def test_the_sample_site_under_its_slurm_and_under_another(gpuctl: Gpuctl, sampl
     assert "note: replayed on the nodes of slurm.conf of site: 4 servers, 32 GPUs" in done.stderr
     summary = pl.read_parquet(out / "summary.parquet")
     assert summary["policy"].to_list() == ["slurm", "narrow", "fifo"]
-    assert summary["jobs_finished"].to_list() == [240] * 3
+    jobs = pl.read_csv(site / "jobs.csv", schema_overrides={"job_id": pl.String})
+    assert summary["jobs_finished"].to_list() == [jobs.height] * 3
     # without backfill the same jobs wait longer; preempt/qos is in both
     wait = dict(summary.select("policy", "wait_mean_s").iter_rows())
     assert wait["slurm"] < wait["narrow"]
@@ -124,7 +125,7 @@ def test_the_sample_site_under_its_slurm_and_under_another(gpuctl: Gpuctl, sampl
     assert min(preemptions["slurm"], preemptions["narrow"]) > 0
     assert preemptions["fifo"] == 0
     # GrpTRES=gres/gpu=16 of the QOS high, which nobody preempts
-    high = pl.read_csv(site / "jobs.csv", schema_overrides={"job_id": pl.String}).filter(qos="high")
-    runs = pl.read_parquet(out / "jobs.parquet").join(high.select(job="job_id"), on="job")
+    high = jobs.filter(qos="high").select(job="job_id")
+    runs = pl.read_parquet(out / "jobs.parquet").join(high, on="job")
     most = {str(key[0]): _most_at_once(part) for key, part in runs.partition_by("policy", as_dict=True).items()}
-    assert most == {"slurm": 16, "narrow": 16, "fifo": 24}
+    assert max(most["slurm"], most["narrow"]) <= 16 < most["fifo"]

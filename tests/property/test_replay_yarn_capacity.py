@@ -171,3 +171,16 @@ def test_random_cases_reach_what_they_are_to_check() -> None:
         for _, what, _ in log(simulation):
             seen[what] += 1
     assert min(seen["preempt"], seen["reserve"], seen["reject"]) > 10
+
+
+@settings(max_examples=40)
+@given(seed=SEEDS)
+def test_a_fork_goes_on_as_the_first_one_does(seed: int) -> None:
+    workload, cluster, shared, params = drawn(seed, True)
+    one = Simulation(workload, cluster, find("yarn-capacity")(params), shared)
+    one.advance(until=20.0)
+    two = one.fork()
+    for simulation in (one, two):
+        while simulation.now < LONG and simulation.left and simulation.advance(until=LONG):
+            pass
+    assert log(one) == log(two)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.yarn.fair import FairProgram
+    from gpuctl.replay.yarn.fair_state import Fair
 
 SEEDS = st.integers(0, 2**32 - 1)
 WAYS: tuple[dict[str, str], ...] = (
@@ -114,10 +115,10 @@ def test_no_queue_holds_more_than_its_maximum_or_runs_more_applications_than_it_
         _check_applications(own, members, rows[members[rows.job]], int(most))
 
 
-def _check_applications(own: object, members: np.ndarray, rows: np.ndarray, most: int) -> None:
+def _check_applications(own: Fair, members: np.ndarray, rows: Any, most: int) -> None:
     """An application runs from its first container to the end of its last job."""
     spans = []
-    app = own.tasks.app  # type: ignore[attr-defined]
+    app = own.tasks.app
     for a in np.unique(app[members]):
         mine = rows[app[rows.job] == a]
         spans.append((float(mine.start.min()), float(mine.end.max())))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.listprogram import placements
 from gpuctl.replay.policy import Parameter, Policy
@@ -11,16 +13,17 @@ from gpuctl.replay.state import ABORT, MODES
 from gpuctl.replay.yarn import capacity_run_kernel
 from gpuctl.replay.yarn.capacity_apps_kernel import CAPACITY_REASONS
 from gpuctl.replay.yarn.capacity_build import ORDERS, build_tree, changed, from_quotas, known, too_large
-from gpuctl.replay.yarn.capacity_conf import named_numbers, read_site
+from gpuctl.replay.yarn.capacity_conf import MOST_COUNT, named_numbers, read_site
 from gpuctl.replay.yarn.capacity_tree_kernel import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.policy import Program
     from gpuctl.replay.state import State
+    from gpuctl.replay.yarn.capacity_conf import LeafOrParent
     from gpuctl.replay.yarn.capacity_tree_kernel import Tree
 
 NO_MASTERS = (
@@ -144,6 +147,9 @@ class YarnCapacity(Policy):
         """
         params: dict[str, Any] = {p.name: p.default for p in self.parameters} | self.params
         notes: tuple[str, ...] = ()
+        large = next((name for name, v in params.items() if isinstance(v, float) and v > MOST_COUNT), None)
+        if large is not None:
+            raise UsageError(f"yarn-capacity: {large}={params[large]:g}: expected a number up to {MOST_COUNT:g}")
         if params["minimum_user_limit_percent"] > 100:
             raise UsageError("yarn-capacity: minimum_user_limit_percent: expected a number from 0 to 100")
         if "maximums" in self.given and "maximum_capacity" in self.given:
@@ -170,11 +176,13 @@ class YarnCapacity(Policy):
             for name, counts in zip(("mem", "cpu"), known(state), strict=True)
             if name in settings.resources and not counts
         )
-        return CapacityProgram(tree, (*notes, *_never(tree), *unknown))
+        return CapacityProgram(tree, (*notes, *_turned_away(queues, tree), *unknown))
 
 
-def _never(tree: Tree) -> list[str]:
-    """Mark the jobs that are larger than the maximum of a queue above them: Hadoop would let them wait for ever."""
+def _turned_away(queues: Sequence[LeafOrParent], tree: Tree) -> list[str]:
+    """Mark the jobs that are larger than the maximum of a queue above them, and say of whom Hadoop would run none."""
     over = too_large(tree)
     tree.jobs.never[over] = 1
-    return [f"{int(over.sum()):,} jobs are larger than the maximum of their queue: turned away"] if over.any() else []
+    stopped = np.array([not queue.runs for queue in queues])[tree.apps.queue[tree.jobs.app]]
+    told = ((over, "are larger than the maximum of their queue"), (stopped, "are in queues that are STOPPED"))
+    return [f"{int(jobs.sum()):,} jobs {what}: turned away" for jobs, what in told if jobs.any()]

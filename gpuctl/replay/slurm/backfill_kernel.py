@@ -232,7 +232,8 @@ def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
     """Start jobs that delay no reservation, and reserve for those that cannot start.
 
     Returns:
-        whether it started some and left out others by a limit of passes: the next one may start these.
+        whether the next one may start somebody, though nothing happens until then: some jobs could start now if
+        nothing were reserved, and what is reserved moves with the seconds.
     """
     p, now = f.p[0], s.g[0].now
     run = begin_pass(f)
@@ -241,7 +242,8 @@ def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
     else:
         clear_plan(s, f)
     _first_look(s, f, r, run)
-    at, tests, starts, limited = 0, 0, 0, False
+    again = p.hopes > 0
+    at, tests, starts = 0, 0, 0
     p.first = 1
     while at < p.waiting and p.hopes > 0 and tests < p.bf_tests:
         j = f.line[at]
@@ -257,7 +259,6 @@ def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
             continue
         now_only = _now_only(s, f, j, run)
         if _passed_over(f, j, run):
-            limited = True
             continue
         if kind.none_at == p.version and kind.alive == 0:
             # one of its kind was tested, and nothing has been reserved or started since
@@ -288,10 +289,10 @@ def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
                     chosen(s, f.off)
                 _look_again(s, f, r, f.off)
                 if p.bf_starts > 0 and starts >= p.bf_starts:
-                    return True
+                    return again
                 continue
             second = p.later if p.later > now else now + _LATER_S
         if p.made >= p.bf_records:
-            return starts > 0
+            return again
         _reserve(s, f, r, j, second, run)
-    return starts > 0 and (limited or p.hopes > 0)
+    return again

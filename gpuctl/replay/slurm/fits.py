@@ -45,12 +45,12 @@ def made_to_fit(x: Any, part_ok: NDArray[np.uint64], cluster: Cluster, state: St
     notes = []
     if split.any():
         notes.append(
-            f"slurm: {int(split.sum()):,} jobs do not fit on as many nodes as they ask for, or on whole ones: they are "
+            f"{int(split.sum()):,} jobs do not fit on as many nodes as they ask for, or on whole ones: they are "
             "split over others"
         )
     if large.any():
         notes.append(
-            f"slurm: {int(large.sum()):,} jobs can never start and are turned away: the nodes of their partition could "
+            f"{int(large.sum()):,} jobs can never start and are turned away: the nodes of their partition could "
             "not hold them"
         )
     return notes

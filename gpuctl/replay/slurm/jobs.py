@@ -82,7 +82,7 @@ def jobs_of(setup: Setup, workload: Workload, cluster: Cluster, settings: Settin
     strange = [name for name in workload.queues if name not in site.partitions]
     if strange:
         notes.append(
-            f"slurm: {len(strange)} queues are no partition of slurm.conf (such as {strange[0]}): all nodes, no limits"
+            f"{len(strange)} queues are no partition of slurm.conf (such as {strange[0]}): all nodes, no limits"
         )
     partitions = (*partitions, Partition(UNKNOWN, all_nodes=True))
     part = np.where(workload.queue < 0, len(workload.queues), workload.queue).astype(np.int64)
@@ -145,7 +145,7 @@ def _billing(
         silent += weights is None and setup.given and cpus[j] == 0
         found[j] = known[key]
     if silent and setup.fair_share != "none":
-        return found, [f"slurm: {silent:,} jobs do not say CPUs, which their partition bills: their GPUs are billed"]
+        return found, [f"{silent:,} jobs do not say CPUs, which their partition bills: their GPUs are billed"]
     return found, []
 
 
@@ -199,12 +199,12 @@ def _associations(setup: Setup, workload: Workload) -> tuple[Tree, Ints, tuple[s
     notes = []
     if told and added_users:
         notes.append(
-            f"slurm: {len(added_users):,} users (and {len(added_accounts):,} accounts) have no association: "
+            f"{len(added_users):,} users (and {len(added_accounts):,} accounts) have no association: "
             "each is given 1 share"
         )
     if not told and setup.fair_share != "none":
         whose = "user" if setup.by == "user" else "account, and of each user in it"
-        notes.append(f"slurm: no associations are given: the shares of each {whose} are equal")
+        notes.append(f"no associations are given: the shares of each {whose} are equal")
     return tree, assoc, tuple(names), notes
 
 
@@ -226,7 +226,7 @@ def _qos(setup: Setup, workload: Workload, tree: Tree, assoc: Ints) -> tuple[Int
         found[j] = number.get(name, -1)
     notes = []
     if strange:
-        notes.append(f"slurm: {len(strange)} QOS of the jobs are in no file, such as {min(strange)}: they have none")
+        notes.append(f"{len(strange)} QOS of the jobs are in no file, such as {min(strange)}: they have none")
     return found, tuple(number), notes
 
 

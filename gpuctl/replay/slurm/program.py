@@ -117,7 +117,7 @@ def slurm_program(setup: Setup, workload: Workload, cluster: Cluster, settings: 
     if x.lln.any() and not _knows_cpus(state):
         x.lln = 0
         more.append(
-            "slurm: LLN (the least loaded node first) goes by CPUs, which are not counted or not known of all servers: "
+            "LLN (the least loaded node first) goes by CPUs, which are not counted or not known of all servers: "
             "nodes are taken by Weight alone"
         )
     ranked = setup.preempt != "none"
@@ -246,7 +246,11 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
     count = len(cluster.servers)
     number = {name: k for k, name in enumerate(cluster.servers)}
     found = np.zeros((len(jobs.partitions), (count + 63) // 64), np.uint64)
-    strange = []
+    named = {node.name for node in setup.site.nodes}.union(*(one.nodes for one in setup.site.partitions.values()))
+    new = np.array([k for name, k in number.items() if name not in named], np.int64)
+    old = np.setdiff1d(np.arange(count), new)
+    unlike = new[~np.isin(cluster.gpus[new], cluster.gpus[old])]
+    strange, grown = [], False
     for k, partition in enumerate(jobs.partitions):
         members: Ints = np.arange(count)
         if k < len(cluster.queue_servers) and (own := cluster.queue_servers[k]) is not None:
@@ -254,17 +258,24 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
         elif setup.given and not partition.all_nodes and not cluster.pool:
             there = [number[name] for name in partition.nodes if name in number]
             if there:
-                members = np.array(there)
+                alike = new[np.isin(cluster.gpus[new], cluster.gpus[there])]
+                members, grown = np.concatenate([there, alike, unlike]), bool(new.size)
             elif partition.nodes:
                 strange.append(partition.name)
         for member in members.tolist():
             found[k, member >> 6] |= np.uint64(1 << (member & 63))
+    notes = []
     if strange:
-        return found, [
-            f"slurm: the servers replayed are not the nodes of {len(strange)} partitions (such as {strange[0]}): these "
+        notes.append(
+            f"the servers replayed are not the nodes of {len(strange)} partitions (such as {strange[0]}): these "
             "have all servers"
-        ]
-    return found, []
+        )
+    if grown:
+        notes.append(
+            f"{new.size:,} servers are no nodes of slurm.conf (such as {cluster.servers[new[0]]}): each is in the "
+            "partitions that have a node with as many GPUs, or in all where none has"
+        )
+    return found, notes
 
 
 def _weights(setup: Setup, cluster: Cluster) -> Ints:
@@ -292,7 +303,7 @@ def _resets(setup: Setup, workload: Workload) -> tuple[Floats, list[str]]:
     if period == "NOW":
         return np.zeros(0), []
     if workload.origin is None:
-        return np.zeros(0), [f"slurm: PriorityUsageResetPeriod={period}: the jobs have no calendar, nothing is reset"]
+        return np.zeros(0), [f"PriorityUsageResetPeriod={period}: the jobs have no calendar, nothing is reset"]
     zero = workload.origin.timestamp()
     found: list[float] = []
     last = zero + begin
@@ -409,9 +420,9 @@ def _notes(setup: Setup, caps: Caps, x: Any, workload: Workload) -> list[str]:
     suspended = int((x.mode == M_SUSPEND).sum())
     if setup.preempt != "none" and suspended:
         found.append(
-            f"slurm: PreemptMode=SUSPEND of {suspended:,} jobs: suspension on the same nodes is not modelled; they are "
+            f"PreemptMode=SUSPEND of {suspended:,} jobs: suspension on the same nodes is not modelled; they are "
             "queued again and lose no progress"
         )
     reasons = Counter(why for why in caps.never if why)
-    found += [f"slurm: {count:,} jobs can never start and are turned away: {why}" for why, count in reasons.items()]
+    found += [f"{count:,} jobs can never start and are turned away: {why}" for why, count in reasons.items()]
     return found

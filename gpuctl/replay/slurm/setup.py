@@ -219,7 +219,7 @@ def grouped(listed: Sequence[tuple[str, str]]) -> list[str]:
     for kind, count in kinds.items():
         where, what = first[kind]
         more = f" (and {count - 1:,} more of {kind})" if count > 1 else ""
-        lines.append(f"slurm: {where}: {what}{more}")
+        lines.append(f"{where}: {what}{more}")
     if len(lines) > _MOST_NOTES:
-        lines = [*lines[:_MOST_NOTES], f"slurm: {len(lines) - _MOST_NOTES:,} more kinds of settings are not modelled"]
+        lines = [*lines[:_MOST_NOTES], f"{len(lines) - _MOST_NOTES:,} more kinds of settings are not modelled"]
     return lines

@@ -1,8 +1,8 @@
 """Slurm's scheduler, compiled: when its passes are made, from one instant to the next.
 
 Submissions and ends ask for a main pass at once, each ``sched_interval`` looks at the whole line, each ``bf_interval``
-backfills. A pass before which nothing has changed since the last one of its kind is not made: it would start nobody.
-Nor does the real backfill make one when no job and no node has changed.
+backfills. Passes that would start nobody are not made: a main pass before which nothing has happened since the last
+one, and backfill while nobody would fit even if nothing were reserved.
 """
 
 from __future__ import annotations
@@ -42,6 +42,13 @@ def _changed(s, f):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _moves(s, f):  # type: ignore[no-untyped-def]
+    """Whether anything runs or is yet to come; else who does not start now never does."""
+    g = s.g[0]
+    return g.running > 0 or f.p[0].held > 0 or g.arrival < s.arrivals.size
+
+
+@inner
 def _passes(s, f, r):  # type: ignore[no-untyped-def]
     """Make the passes that are due now."""
     p, now = f.p[0], s.g[0].now
@@ -62,8 +69,8 @@ def _passes(s, f, r):  # type: ignore[no-untyped-def]
         p.bf_due = 0
         p.bf_last = now
         again = backfill_pass(s, f, r) or again
-    if again or p.freed != before:
-        # a limit left out some that the next pass may start, or some were preempted
+    if (again and _moves(s, f)) or p.freed != before:
+        # the next pass may start some that this one has left, or some were preempted
         _changed(s, f)
 
 
@@ -77,8 +84,7 @@ def _wake(s, f, r):  # type: ignore[no-untyped-def]
     if p.bf_due == 1:
         t = min(t, p.bf_at)
     # while nothing runs and nothing comes, another order starts nobody
-    lively = g.running > 0 or p.held > 0 or g.arrival < s.arrivals.size or t < np.inf
-    if lively and (p.weight_age > 0 or p.fair_share != F_NONE):
+    if (_moves(s, f) or t < np.inf) and (p.weight_age > 0 or p.fair_share != F_NONE):
         t = min(t, p.tick)
     if p.preempt != P_NONE:
         for k in range(r.n[0]):

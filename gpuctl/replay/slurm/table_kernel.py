@@ -84,7 +84,7 @@ SLURM = np.dtype(
         # ---- what is remembered
         ("waiting", "i8"),  # jobs in `line`
         ("freed", "i8"),  # how often something has become free
-        ("run", "i8"),  # passes of backfill
+        ("run", "i8"),  # passes so far: they are numbered
         ("alive", "i8"),  # kinds in `alive`
         ("version", "i8"),  # of the plan and of what is free
         ("hopes", "i8"),  # jobs of them that this pass has yet to come to

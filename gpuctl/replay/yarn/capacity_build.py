@@ -11,7 +11,7 @@ import numpy as np
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.state import UNBOUND, records
 from gpuctl.replay.yarn.amounts_kernel import MILLI
-from gpuctl.replay.yarn.capacity_conf import UNLIMITED, LeafOrParent, named_numbers
+from gpuctl.replay.yarn.capacity_conf import MOST_COUNT, UNLIMITED, LeafOrParent, named_numbers
 from gpuctl.replay.yarn.capacity_tree_kernel import APP, JOB_OF, NODE, QUEUE, SITE, USER, Tree
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def build_tree(  # noqa: PLR0917
         user_asks=_amounts(0),
         user_net=_amounts(0),
     )
-    tree = _with_users(tree, workload, leaf, app, heads)
+    tree = _with_users(tree, workload, leaf, heads)
     starts, servers_wanted = wanted(workload, cluster, params)
     tree = tree.replace(want_first=starts, want=servers_wanted)
     tree.nodes.app, tree.nodes.seen = -1, -1
@@ -285,7 +285,7 @@ def _fixed(given: Sequence[Mapping[int, float]]) -> Ints:
     found = np.full((len(given), 3), -1, np.int64)
     for row, amounts in enumerate(given):
         for resource, value in amounts.items():
-            found[row, resource] = int(value) * (MILLI if resource == 1 else 1)
+            found[row, resource] = int(min(value, MOST_COUNT)) * (MILLI if resource == 1 else 1)
         if amounts:
             # what an absolute amount does not name it is guaranteed none of
             found[row, found[row] < 0] = 0
@@ -389,13 +389,12 @@ def _priorities(text: str, workload: Workload) -> dict[int, float]:
     return {workload.users.index(name): value for name, value in given.items()}
 
 
-def _with_users(tree: Tree, workload: Workload, leaf: Ints, app: Ints, heads: Ints) -> Tree:
+def _with_users(tree: Tree, workload: Workload, leaf: Ints, heads: Ints) -> Tree:
     pairs = np.stack([leaf[heads], workload.user[heads]], axis=1)
     kinds, code = np.unique(pairs, axis=0, return_inverse=True)
     users = records(len(kinds), USER)
     users.queue = kinds[:, 0] if len(kinds) else 0
     tree.apps.user = code.reshape(-1)
-    del app
     every = np.arange(tree.queues.size)
     tree.queues.users = np.searchsorted(users.queue, every, "left")
     tree.queues.users_end = np.searchsorted(users.queue, every, "right")

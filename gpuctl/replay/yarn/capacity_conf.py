@@ -22,6 +22,9 @@ MOST_QUEUES = 10_000
 UNLIMITED = 1 << 40
 """Applications."""
 
+MOST_COUNT = 1e12
+"""The largest number that a setting may have: milliseconds, MB, applications."""
+
 _MONITOR = "yarn.resourcemanager.monitor.capacity.preemption."
 _ORDERS = {"fifo": 0, "fair": 1}
 _OF_QUEUE = {
@@ -204,7 +207,7 @@ class _Tree:
                 made[first:] = self._shares(made[at], made[first:])
             at += 1
         most = self.settings.get("maximum-applications")
-        in_all = 10_000 if most is None else int(most.number(0))
+        in_all = 10_000 if most is None else int(most.number(0, MOST_COUNT))
         return tuple(self._limits(queue, in_all) if not queue.children else queue for queue in made)
 
     def _names(self, path: str) -> list[str]:
@@ -230,12 +233,12 @@ class _Tree:
             path=path,
             parent=parent,
             percent=self.number(path, "minimum-user-limit-percent", 100, 0, 100),
-            factor=self.number(path, "user-limit-factor", 1, -1),
+            factor=self.number(path, "user-limit-factor", 1, -1, 1e6),
             am=self.number(path, "maximum-am-resource-percent", 0.1, 0, 1),
-            most_running=int(self.number(path, "max-parallel-apps", UNLIMITED, 0, over_all=False)),
+            most_running=int(self.number(path, "max-parallel-apps", UNLIMITED, 0, MOST_COUNT, over_all=False)),
             order=(2 if sized else 1) if word == "fair" else 0,
             respects=word == "priority-utilization",
-            priority=int(self.number(path, "priority", 0, -math.inf, over_all=False)),
+            priority=int(self.number(path, "priority", 0, -MOST_COUNT, MOST_COUNT, over_all=False)),
             kept=self.truth(path, "disable_preemption", above is not None and above.kept),
             runs=running and (above is None or above.runs),
         )
@@ -326,7 +329,13 @@ class _Tree:
 
     def _limits(self, leaf: LeafOrParent, in_all: int) -> LeafOrParent:
         own = self.get(leaf.path, "maximum-applications")
-        most = int(own.number(0)) if own is not None else int(in_all * leaf.capacity) if not leaf.fixed else in_all
+        most = (
+            int(own.number(0, MOST_COUNT))
+            if own is not None
+            else int(in_all * leaf.capacity)
+            if not leaf.fixed
+            else in_all
+        )
         return replace(leaf, most_apps=most if leaf.runs else 0)
 
 
@@ -358,17 +367,17 @@ def _capacity(one: Setting) -> float:
 def _values(found: Mapping[str, Setting]) -> Iterable[tuple[str, float | bool]]:
     """Parameters that the files set."""
     for key, name, least, most in (
-        (PREFIX + "node-locality-delay", "node_locality_delay", -1, math.inf),
-        (PREFIX + "rack-locality-additional-delay", "rack_locality_additional_delay", -1, math.inf),
-        (PREFIX + "per-node-heartbeat.maximum-offswitch-assignments", "offswitch", 1, math.inf),
-        (PREFIX + "per-node-heartbeat.maximum-container-assignments", "batch", -1, math.inf),
-        ("yarn.scheduler.minimum-allocation-mb", "minimum_mb", 0, math.inf),
-        ("yarn.scheduler.minimum-allocation-vcores", "minimum_vcores", 0, math.inf),
-        ("yarn.scheduler.maximum-allocation-mb", "maximum_mb", 0, math.inf),
-        ("yarn.scheduler.maximum-allocation-vcores", "maximum_vcores", 0, math.inf),
-        ("yarn.resource-types.yarn.io/gpu.maximum-allocation", "maximum_gpus", 0, math.inf),
+        (PREFIX + "node-locality-delay", "node_locality_delay", -1, MOST_COUNT),
+        (PREFIX + "rack-locality-additional-delay", "rack_locality_additional_delay", -1, MOST_COUNT),
+        (PREFIX + "per-node-heartbeat.maximum-offswitch-assignments", "offswitch", 1, MOST_COUNT),
+        (PREFIX + "per-node-heartbeat.maximum-container-assignments", "batch", -1, MOST_COUNT),
+        ("yarn.scheduler.minimum-allocation-mb", "minimum_mb", 0, MOST_COUNT),
+        ("yarn.scheduler.minimum-allocation-vcores", "minimum_vcores", 0, MOST_COUNT),
+        ("yarn.scheduler.maximum-allocation-mb", "maximum_mb", 0, MOST_COUNT),
+        ("yarn.scheduler.maximum-allocation-vcores", "maximum_vcores", 0, MOST_COUNT),
+        ("yarn.resource-types.yarn.io/gpu.maximum-allocation", "maximum_gpus", 0, MOST_COUNT),
         (_MONITOR + "total_preemption_per_round", "total_preemption_per_round", 0, 1),
-        (_MONITOR + "max_ignored_over_capacity", "max_ignored_over_capacity", 0, math.inf),
+        (_MONITOR + "max_ignored_over_capacity", "max_ignored_over_capacity", 0, MOST_COUNT),
         (_MONITOR + "natural_termination_factor", "natural_termination_factor", 0, 1),
     ):
         if key in found:
@@ -379,7 +388,7 @@ def _values(found: Mapping[str, Setting]) -> Iterable[tuple[str, float | bool]]:
         (_MONITOR + "max_wait_before_kill", "max_wait_before_kill"),
     ):
         if key in found:
-            yield name, found[key].number(0) / 1000.0
+            yield name, found[key].number(0 if name == "max_wait_before_kill" else 1, MOST_COUNT) / 1000.0
     for key, name in (
         ("yarn.resourcemanager.scheduler.monitor.enable", "preemption"),
         (PREFIX + "rack-locality-full-reset", "rack_locality_full_reset"),

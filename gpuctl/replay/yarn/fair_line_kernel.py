@@ -275,6 +275,8 @@ def give(s, f, j, node, reason):  # type: ignore[no-untyped-def]
     a = f.tasks[j].app
     app = f.apps[a]
     _unask(f, j)
+    # it may have been one of them: what was preempted is given unasked
+    f.p[0].unknown = max(f.p[0].unknown - 1, 0)
     count_use(f, j, 1)
     launch(s, j, reason)
     f.tasks[j].marked = 0

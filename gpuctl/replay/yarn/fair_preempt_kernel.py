@@ -178,7 +178,10 @@ def _mark(s, f, number, count, a):  # type: ignore[no-untyped-def]
 
 @inner
 def _make_room(s, f, j, a):  # type: ignore[no-untyped-def]
-    """Choose victims for one container, on one server: the first without masters among them, else with the fewest."""
+    """Choose victims for one container, on one server: the first without masters among them, else with the fewest.
+
+    Returns whether there were any; where not, there are none for another container of the size either.
+    """
     best, masters = -1, np.int64(1) << 40
     for k in range(f.search.size):
         count, bosses = _on_node(s, f, f.search[k], j, masters)
@@ -186,10 +189,11 @@ def _make_room(s, f, j, a):  # type: ignore[no-untyped-def]
             best, masters = f.search[k], bosses
             if masters == 0:
                 _mark(s, f, best, count, a)
-                return
+                return True
     if best >= 0:
         count, _ = _on_node(s, f, best, j, masters + 1)
         _mark(s, f, best, count, a)
+    return best >= 0
 
 
 @inner
@@ -216,7 +220,8 @@ def _for_one(s, f, a):  # type: ignore[no-untyped-def]
             count = min(count, f.a_picked[7, by] // f.j_need[j, by])
         if f.tasks[j].big == 0:
             for _ in range(count):
-                _make_room(s, f, j, a)
+                if not _make_room(s, f, j, a):
+                    break
         for r in range(3):
             f.a_picked[7, r] = max(f.a_picked[7, r] - count * f.j_need[j, r], 0)
         j = i

@@ -131,9 +131,9 @@ def _starved_by_minimum(f, q, now):  # type: ignore[no-untyped-def]
     if now - queue.fed < queue.min_wait:
         f.a_picked[3, :] = 0
         wake = _first_tick(f, queue.fed + queue.min_wait) if starved else np.inf
+    lacks, left = not is_none(f.a_picked, 3), False
     for r in range(3):
         f.a_picked[3, r] = max(f.a_picked[3, r] - f.a_picked[2, r], 0)
-    lacks, left = not is_none(f.a_picked, 3), False
     if queue.low == 0 and not lacks:
         return wake
     a = queue.line

@@ -73,7 +73,7 @@ PARAMS = np.dtype(
         ("freed", "i8"),  # how often something was given back
         ("looked", "i8"),  # its value when gangs that no server holds were last tried
         ("fresh", "i8"),  # applications in `touched`
-        ("unknown", "i8"),  # containers that runnable applications asked for since the last update
+        ("unknown", "i8"),  # containers asked for since the last update that no demand shows, or fewer
         ("asking", "i8"),  # whether an application asked since then
         ("held_back", "i8"),  # first application that is not runnable; -1
         ("held_last", "i8"),

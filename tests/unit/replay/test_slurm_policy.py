@@ -8,6 +8,7 @@ import pytest
 
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.build import Settings
+from gpuctl.replay.clusters import add_servers
 from gpuctl.replay.jobsfile import read_jobs
 from gpuctl.replay.overhead import overhead
 from gpuctl.replay.policies import find
@@ -34,7 +35,13 @@ EVERY = ("gpu", "cpu")
 
 
 def simulated(
-    folder: Path, conf: str, *rows: str, qos: str = "", resources: tuple[str, ...] = GPUS_ONLY, **params: str
+    folder: Path,
+    conf: str,
+    *rows: str,
+    qos: str = "",
+    resources: tuple[str, ...] = GPUS_ONLY,
+    more: str = "",
+    **params: str,
 ) -> Simulation:
     (folder / "slurm.conf").write_text(BEGIN + conf)
     paths = [folder / "slurm.conf"]
@@ -44,6 +51,8 @@ def simulated(
     (folder / "jobs.csv").write_text("\n".join([HEADER, *(row + "," * (11 - row.count(",")) for row in rows)]) + "\n")
     work = read_jobs(folder / "jobs.csv", resources)
     cluster = cluster_of(read_site(paths), work, resources)
+    if more:
+        cluster = add_servers(cluster, more)
     models = (rates("recorded", work, cluster), overhead("none", work, cluster))
     policy = find("slurm")({"conf": ":".join(map(str, paths)), **params})
     done = Simulation(work, cluster, policy, Settings(*models, resources=resources))
@@ -205,6 +214,13 @@ def test_what_a_limit_holds_up_is_passed_over_or_stops_its_partition(tmp_path: P
     assert starts(replayed(tmp_path, off, *rows, qos=qos))["held"] == 3
 
 
+def test_a_job_that_its_limit_never_lets_start_waits_to_the_end(tmp_path: Path) -> None:
+    # more than all of its QOS may hold together: Slurm queues it, and it never starts
+    rows = ["x,0,100,2,,all,u,,low", "ever,1,10,4,,all,u,,low", "y,2,10,2,,all,u,,high"]
+    outcome = replayed(tmp_path, TWO + ALL, *rows, qos=QOS.format("GrpTRES", "gres/gpu=3"))
+    assert outcome.jobs["state"].to_list() == ["finished", "waiting", "finished"]
+
+
 @pytest.mark.parametrize(("limit", "held"), [("GrpJobs", 100), ("MaxJobsPU", 3), ("MaxJobsPA", 100)])
 def test_numbers_of_jobs(limit: str, held: float, tmp_path: Path) -> None:
     rows = ["x,0,100,1,,all,u,a,low", "other,1,10,1,,all,v,a,low", "same,1,10,1,,all,u,b,low"]
@@ -332,6 +348,20 @@ def test_with_lln_the_idlest_of_equal_weight_comes_first(tmp_path: Path) -> None
     assert places(plain) == [{0}, {0}, {0}, {0}]
     blind = replayed(tmp_path, nodes + part + " LLN=YES\n", *rows, **params)
     assert any("LLN" in note and "CPUs" in note for note in blind.notes)
+
+
+def test_added_servers_are_in_the_partitions_with_one_like_them(tmp_path: Path) -> None:
+    nodes = "NodeName=n[1-2] CPUs=8 Gres=gpu:4\nNodeName=big CPUs=8 Gres=gpu:8\n"
+    # one partition of each size, and a third one over all nodes
+    parts = "PartitionName=four Nodes=n[1-2]\nPartitionName=eight Nodes=big\nPartitionName=all Nodes=n[1-2],big\n"
+    rows = ["a,0,99,4,,four", "b,1,99,4,,four", "c,2,99,4,,four", "d,3,99,8,,eight", "e,4,99,8,,eight", "f,9,9,1,,all"]
+    assert starts(replayed(tmp_path, nodes + parts, *rows, batch_sched_delay="0"))["c"] > 90
+    more = simulated(tmp_path, nodes + parts, *rows, more="1x4", batch_sched_delay="0").outcome()
+    assert [starts(more)[job] for job in "abcd"] == [0, 1, 2, 3]
+    assert starts(more)["e"] > 90
+    assert any("1 servers are no nodes of slurm.conf (such as added)" in note for note in more.notes)
+    unlike = simulated(tmp_path, nodes + parts, *rows, more="1x16", batch_sched_delay="0").outcome()
+    assert [starts(unlike)[job] for job in "abcde"] == [0, 1, 2, 3, 4]
 
 
 def test_whole_nodes(tmp_path: Path) -> None:

@@ -124,6 +124,8 @@ def test_guarantees_that_make_no_sense(conf: str, more: dict[str, dict[str, floa
         ({"root.dev.queues": "a,a"}, "names of queues, each of them once"),
         ({"root.prod.ordering-policy": "lifo"}, "expected fifo or fair"),
         ({"root.queues": " "}, "names no queue"),
+        ({"root.prod.max-parallel-apps": "inf"}, r"max-parallel-apps is 'inf': expected a number from 0"),
+        ({"node-locality-delay": "1e99"}, r"node-locality-delay is '1e99': expected a number from -1"),
         ({"root.prod.minimum-user-limit-percent": "101"}, "a number from 0 to 100"),
     ],
 )
@@ -161,6 +163,15 @@ def test_what_is_not_modelled_is_told_once_a_kind(tmp_path: Path) -> None:
         "not modelled: intra-queue-preemption.disable_preemption",
         "not modelled: yarn.node-labels.enabled",
     )
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "1e99"])
+def test_heartbeats_take_time(tmp_path: Path, value: str) -> None:
+    capacity = written(tmp_path / "capacity-scheduler.xml", SITE)
+    for name in ("yarn.resourcemanager.nodemanagers.heartbeat-interval-ms", MONITOR + "monitoring_interval"):
+        path = written(tmp_path / "yarn-site.xml", {name: value}, "")
+        with pytest.raises(InputError, match=r"yarn-site\.xml:2: .* expected a number from 1 to"):
+            read_site(f"{path}:{capacity}")
 
 
 def test_masters_without_a_size_are_told(conf: str) -> None:
@@ -241,6 +252,7 @@ def test_without_files_guarantees_go_by_quotas_and_weights() -> None:
         ({"maximums": "web:60", "maximum_capacity": "2"}, "both maximums and maximum_capacity"),
         ({"maximum_capacity": "0.5"}, "maximum_capacity=0.5: expected 0 or at least 1"),
         ({"minimum_user_limit_percent": "101"}, "minimum_user_limit_percent"),
+        ({"batch": "1e99"}, r"batch=1e\+99: expected a number up to 1e\+12"),
         ({"priorities": "nobody:1"}, "no user is called nobody"),
     ],
 )
@@ -253,6 +265,25 @@ def test_jobs_of_queues_that_are_not_leaves_are_an_error_that_names_them(conf: s
     with pytest.raises(InputError, match="does not have as leaves: dev, other"):
         tree_of(("dev", "other"), conf=conf)
     assert tree_of(("root.prod", "dev.web"), conf=conf).apps.size
+
+
+def test_jobs_that_hadoop_would_run_never_are_turned_away_and_told(conf: str) -> None:
+    workload, cluster, shared = case(("prod", "adhoc"))
+    gpus = np.where(np.arange(workload.size) % 4 == 0, cluster.gpus.sum(), 1)
+    workload = replace(workload, gpus=gpus)
+    simulation = Simulation(workload, cluster, find("yarn-capacity")({"conf": conf}), shared)
+    simulation.run()
+    outcome = simulation.outcome()
+    large, stopped = np.flatnonzero(gpus > 1), np.arange(1, workload.size, 2)
+    assert outcome.notes[1:] == (
+        f"{large.size} jobs are larger than the maximum of their queue: turned away",
+        f"{stopped.size} jobs are in queues that are STOPPED: turned away",
+    )
+    states = outcome.jobs["state"].to_numpy()
+    away = np.zeros(workload.size, bool)
+    away[large] = away[stopped] = True
+    assert (states[away] == "rejected").all()
+    assert (states[~away] == "finished").all()
 
 
 def test_a_leaf_of_two_names_must_be_given_with_its_path(tmp_path: Path) -> None:

@@ -113,6 +113,15 @@ def test_running_applications_are_limited(tmp_path: Path) -> None:
     assert starts(replayed(tmp_path, *rows, max_running_apps="1", am_heartbeat="4"))["b0"] == 8
 
 
+def test_what_a_limit_has_held_back_may_reserve_after_the_next_update(tmp_path: Path) -> None:
+    rows = ("a,0,5,1,q,,A", "b,0,20,4,q,,B", "c,1,3,1,q,,C")
+    found = replayed(tmp_path, *rows, servers=ONE, max_running_apps="2")
+    # a is given at 1 and ends at 6; its application is over at 7, the next update is at 7.5, and the server beats at 8
+    assert starts(found) == {"a": 1, "b": 6, "c": 26}
+    kept = found.decisions.filter(found.decisions["decision"] == "reserve")
+    assert kept.select("t_s", "job").rows() == [(2, "b"), (8, "c")]
+
+
 def test_masters_ask_for_the_others_and_are_bounded(tmp_path: Path) -> None:
     rows = ("a0,0,20,1,q,,A", "a1,0,4,1,q,,A", "b0,0,20,1,q,,B", "b1,0,4,1,q,,B")
     # masters are asked for at once: known at 0. They beat at 1 the first time, what they ask for is known at 1.5
