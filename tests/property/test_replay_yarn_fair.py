@@ -34,6 +34,7 @@ WAYS: tuple[dict[str, str], ...] = (
         "max_assign": "2",
     },
     {"reservable_nodes": "0", "weighted": "true", "min_shares": "quota", "masters": "first"},
+    {"masters": "first", "am_heartbeat": "0", "size_based_weight": "true"},
 )
 PREEMPTING: tuple[dict[str, str], ...] = (
     {
@@ -115,12 +116,14 @@ def test_preemption_returns_all_that_it_takes(seed: int, way: dict[str, str], re
 @given(seed=st.integers(0, 2**32 - 1), way=st.sampled_from(WAYS + PREEMPTING), resources=st.booleans())
 # a gang that no server holds, after all servers have beaten in vain; an application that is starved, and for which
 # nothing was found the first time; one that is given more than was known of it;
-# queues that lack of their minimum, whose applications take turns
+# queues that lack of their minimum, whose applications take turns, and reserve; shares by weights of an update
 @example(seed=10469, way=WAYS[0], resources=True)
 @example(seed=8863, way=PREEMPTING[1], resources=True)
 @example(seed=100317, way=PREEMPTING[0], resources=True)
 @example(seed=100265, way=PREEMPTING[0], resources=True)
 @example(seed=100100, way=PREEMPTING[0], resources=True)
+@example(seed=100463, way=PREEMPTING[0], resources=False)
+@example(seed=100385, way=WAYS[6], resources=False)
 def test_heartbeats_that_are_left_out_would_have_done_nothing(seed: int, way: dict[str, str], resources: bool) -> None:
     workload, cluster, shared = case(seed, way, resources=resources)
     params = {**way, "preemption": str(way in PREEMPTING).lower()}

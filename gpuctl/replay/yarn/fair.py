@@ -316,6 +316,7 @@ def _arrays(case: Case, found: Tree, places: Placed) -> Fair:
         q_fair=amounts(count),
         q_app=amounts(count),
         q_masters=amounts(count),
+        q_rate=np.zeros((count, 3)),
         apps=apps,
         a_used=amounts(apps.size),
         a_asks=amounts(apps.size),

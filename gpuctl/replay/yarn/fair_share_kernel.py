@@ -154,7 +154,7 @@ def share_of(f, a):  # type: ignore[no-untyped-def]
     for r in range(3):
         if policy == DRF or r == f.p[0].by:
             if f.p[0].sized == 1:
-                f.a_picked[0, r] = np.int64(app.weight * _rate_of_apps(f, app.queue, f.q_fair[app.queue, r]))
+                f.a_picked[0, r] = np.int64(app.weight * f.q_rate[app.queue, r])
             else:
                 f.a_picked[0, r] = f.q_app[app.queue, r]
 
@@ -191,6 +191,9 @@ def update_demands(f):  # type: ignore[no-untyped-def]
             f.q_demand[q, :] = f.q_used[q, :] + f.q_asks[q, :]
             for r in range(3):
                 if f.queues[q].runnable > 0 and (f.queues[q].policy == DRF or r == f.p[0].by):
-                    f.q_app[q, r] = _equal_parts(f.q_fair[q, r], f.queues[q].runnable)
+                    if f.p[0].sized == 1:
+                        f.q_rate[q, r] = _rate_of_apps(f, q, f.q_fair[q, r])
+                    else:
+                        f.q_app[q, r] = _equal_parts(f.q_fair[q, r], f.queues[q].runnable)
         for r in range(3):
             f.q_demand[q, r] = min(f.q_demand[q, r], f.q_max[q, r])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuctl.replay.yarn.fair_line_kernel import wake_all
 from gpuctl.replay.yarn.fair_order_kernel import below, is_none, more
 from gpuctl.replay.yarn.fair_share_kernel import share_of
 from gpuctl.trace.jit import inner
@@ -157,6 +158,9 @@ def _starved_by_minimum(f, q, now):  # type: ignore[no-untyped-def]
                 f.a_low[a, :] = f.a_picked[4, :]
                 _put_hungry(f, a)
             queue.low += int(was) - int(is_none(f.a_low, a))
+            if was and not is_none(f.a_low, a):
+                # it counts as starved from now on, and may reserve any server
+                wake_all(f)
         elif lacks or not is_none(f.a_low, a):
             wake = min(wake, _first_tick(f, app.next))
         a = app.after

@@ -188,6 +188,7 @@ class Fair(Bundle):
         queues, children: the tree; the root is number 0, parents come before children. `order` is scratch.
         q_min, q_max, q_used, q_asks, q_demand, q_fair, q_app, q_masters: of queues: configured, held, asked for, demand
             and fair share as of the last update, the fair share of each of its applications, what masters hold.
+        q_rate: the fair share of its applications for each unit of weight, as of the last update; if they are weighed.
         apps: in the order of submission; a_*: held, asked for, demand, marked for preemption, starvation by fair and by
             minimum share.
         tasks: one a job; j_need: what it asks for; wants: CSR of the servers that it wants.
@@ -221,6 +222,7 @@ class Fair(Bundle):
     q_fair: NDArray[np.int64]
     q_app: NDArray[np.int64]
     q_masters: NDArray[np.int64]
+    q_rate: NDArray[np.float64]
     apps: Any
     a_used: NDArray[np.int64]
     a_asks: NDArray[np.int64]
@@ -266,6 +268,7 @@ class Fair(Bundle):
         "order": ("i8", 1),
         **{name: ("i8", 2) for name in
            ("q_min", "q_max", "q_used", "q_asks", "q_demand", "q_fair", "q_app", "q_masters")},
+        "q_rate": ("f8", 2),
         "apps": (APP, 1),
         **{name: ("i8", 2) for name in
            ("a_used", "a_asks", "a_demand", "a_marked", "a_lack", "a_low", "a_picked")},
