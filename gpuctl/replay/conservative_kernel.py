@@ -16,7 +16,7 @@ from gpuctl.replay.compress_kernel import compress_counts
 from gpuctl.replay.engine_kernel import named_timer, next_instant
 from gpuctl.replay.job_kernel import launch, note
 from gpuctl.replay.order_kernel import R_FIRST, REASONS
-from gpuctl.replay.placement_kernel import choose, find, set_free
+from gpuctl.replay.placement_kernel import choose, set_free
 from gpuctl.replay.profile_kernel import earliest, forget, step_at
 from gpuctl.replay.reservation_kernel import (
     begins_no_more,
@@ -28,6 +28,7 @@ from gpuctl.replay.reservation_kernel import (
     into_line,
     reserve_count,
 )
+from gpuctl.replay.resource_kernel import find_for
 from gpuctl.replay.running_kernel import back_to_now, remember, runs, runs_no_more
 from gpuctl.replay.state import (
     D_RESERVE,
@@ -69,7 +70,27 @@ def _fits_from(s, f, c, j, at, seconds):  # type: ignore[no-untyped-def]
     for number in range(servers):
         if s.servers[number].up == 1 and s.servers[number].free != f.least[number]:
             set_free(s, number, f.least[number])
-    return find(s, job.mask, job.gpus, f.how[j])
+    if s.g[0].resources == 1:
+        _least_needs(s, f, c, at, seconds)
+    return find_for(s, j, f.how[j])
+
+
+@inner
+def _least_needs(s, f, c, at, seconds):  # type: ignore[no-untyped-def]
+    """Let the CPUs and the memory of each server be the least that are free from `at` on for so many seconds."""
+    cpu, mem = f.p[0].cpu, f.p[0].cpu + s.servers.size
+    first = step_at(c, at)
+    for number in range(s.servers.size):
+        stock = s.stock[number]
+        stock.cpu_free, stock.mem_free = c.free[c.row[first], cpu + number], c.free[c.row[first], mem + number]
+    k = first + 1
+    while k < c.n[0] + c.n[1] and c.t[k] < at + seconds:
+        row = c.row[k]
+        for number in range(s.servers.size):
+            stock = s.stock[number]
+            stock.cpu_free = min(stock.cpu_free, c.free[row, cpu + number])
+            stock.mem_free = min(stock.mem_free, c.free[row, mem + number])
+        k += 1
 
 
 @inner
@@ -95,6 +116,9 @@ def _search(s, f, c, r, j, begin, before):  # type: ignore[no-untyped-def]
             for k in range(s.g[0].chosen):
                 f.server[f.first[j] + k] = s.choice[k].server
                 f.gpus[f.first[j] + k] = s.choice[k].gpus
+                if s.g[0].resources == 1:
+                    kept = f.need[f.first[j] + k]
+                    kept.cpu, kept.mem = s.need[k].cpu, s.need[k].mem
             break
         k = step_at(c, at) + 1
         at = c.t[k] if k < c.n[0] + c.n[1] else before
@@ -130,7 +154,11 @@ def _make_anew(s, f, c, r):  # type: ignore[no-untyped-def]
     c.t[0], c.level[0], c.row[0], c.starts[row] = now, s.g[0].total, row, -1
     if p.counts == 0:
         for number in range(s.servers.size):
-            c.free[row, number] = s.servers[number].cap if s.servers[number].up == 1 else 0
+            up = s.servers[number].up
+            c.free[row, number] = s.servers[number].cap if up == 1 else 0
+            if s.g[0].resources == 1:
+                c.free[row, p.cpu + number] = s.stock[number].cpu if up == 1 else 0
+                c.free[row, p.cpu + s.servers.size + number] = s.stock[number].mem if up == 1 else 0
     if p.quotas == 1:
         for queue in range(s.queue_limit.size):
             c.free[row, column_of(s, f, queue)] = np.int64(min(s.queue_limit[queue], 9e15))
@@ -192,12 +220,18 @@ def _can_start(s, f, j):  # type: ignore[no-untyped-def]
     if s.g[0].free < job.gpus or s.queue_used[job.queue] + job.gpus > s.queue_limit[job.queue]:
         return False
     if f.p[0].counts == 1:
-        return find(s, job.mask, job.gpus, f.how[j])
+        return find_for(s, j, f.how[j])
     s.g[0].chosen = 0
     for k in range(f.first[j], f.first[j] + f.pieces[j]):
-        if s.servers[f.server[k]].up == 0 or s.servers[f.server[k]].free < f.gpus[k]:
+        number = f.server[k]
+        if s.servers[number].up == 0 or s.servers[number].free < f.gpus[k]:
             return False
-        choose(s, f.server[k], f.gpus[k])
+        if s.g[0].resources == 1:
+            stock, kept, need = s.stock[number], f.need[k], s.need[s.g[0].chosen]
+            if stock.cpu_free < kept.cpu or stock.mem_free < kept.mem:
+                return False
+            need.cpu, need.mem = kept.cpu, kept.mem
+        choose(s, number, f.gpus[k])
     return True
 
 

@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from gpuctl.replay.arrays import Bundle
 from gpuctl.replay.profile_kernel import joined, span
+from gpuctl.replay.state import NEED
 from gpuctl.trace.jit import inner
 
 CONSERVATIVE = np.dtype(
     [
         ("counts", "i8"),  # 1: only how many GPUs are free decides whether a job can be placed
         ("quotas", "i8"),  # 1: columns for queues
+        ("cpu", "i8"),  # where CPUs or memory count: the column of the first server's CPUs; those of memory follow
         ("waiting", "i8"),
         ("stale", "i8"),  # 1: a reservation was due and could not be kept
         ("freed_from", "f8"),  # what became free since every reservation was looked at last lies in …
@@ -41,6 +43,7 @@ class Reservations(Bundle):
         pieces: how many they are [jobs].
         server: of each reserved piece.
         gpus: GPUs there.
+        need: CPUs and memory there, records of `NEED`; none where neither counts.
         least: least GPUs free on each server in a time, scratch [servers].
         step: row of the step with which a job's reservation begins [jobs].
         ahead: the one before it of the jobs that begin with that step; -1: none [jobs].
@@ -72,6 +75,7 @@ class Reservations(Bundle):
     pieces: NDArray[np.int64]
     server: NDArray[np.int64]
     gpus: NDArray[np.int64]
+    need: Any
     least: NDArray[np.int64]
     step: NDArray[np.int64]
     ahead: NDArray[np.int64]
@@ -103,6 +107,7 @@ class Reservations(Bundle):
         "pieces": ("i8", 1),
         "server": ("i8", 1),
         "gpus": ("i8", 1),
+        "need": (NEED, 1),
         "least": ("i8", 1),
         "step": ("i8", 1),
         "ahead": ("i8", 1),
@@ -194,6 +199,14 @@ def reserve_count(f, c, j, gpus, begin, end):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _change_need(s, f, c, row, number, cpu, mem):  # type: ignore[no-untyped-def]
+    """Give back CPUs and memory of a server in one step, or take them where they are negative."""
+    column = f.p[0].cpu + number
+    c.free[row, column] += cpu
+    c.free[row, column + s.servers.size] += mem
+
+
+@inner
 def change_reserved(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-def]
     """Give back (1) or take (-1) what is reserved for a job."""
     job = s.jobs[j]
@@ -204,6 +217,8 @@ def change_reserved(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-de
         if f.p[0].counts == 0:
             for i in range(f.first[j], f.first[j] + f.pieces[j]):
                 c.free[row, f.server[i]] += sign * f.gpus[i]
+                if s.g[0].resources == 1:
+                    _change_need(s, f, c, row, f.server[i], sign * f.need[i].cpu, sign * f.need[i].mem)
         if f.p[0].quotas == 1:
             c.free[row, column_of(s, f, job.queue)] += sign * job.gpus
     joined(c, first, last)
@@ -211,7 +226,7 @@ def change_reserved(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-de
 
 @inner
 def change_running(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-def]
-    """Give back (1) or take (-1) the GPUs of a job's present or last attempt."""
+    """Give back (1) or take (-1) what a job's present or last attempt holds."""
     job = s.jobs[j]
     attempt = s.attempts[job.row]
     first, last = span(c, begin, end)
@@ -221,6 +236,8 @@ def change_running(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-def
         if f.p[0].counts == 0:
             for i in range(attempt.first, attempt.first + attempt.pieces):
                 c.free[row, s.pieces[i].server] += sign * s.pieces[i].gpus
+                if s.g[0].resources == 1:
+                    _change_need(s, f, c, row, s.pieces[i].server, sign * s.needs[i].cpu, sign * s.needs[i].mem)
         if f.p[0].quotas == 1:
             c.free[row, column_of(s, f, job.queue)] += sign * attempt.gpus
     joined(c, first, last)
@@ -234,6 +251,8 @@ def change_server(s, f, c, number):  # type: ignore[no-untyped-def]
         c.level[k] += s.servers[number].cap
         if f.p[0].counts == 0:
             c.free[c.row[k], number] += s.servers[number].cap
+        if s.g[0].resources == 1:
+            _change_need(s, f, c, c.row[k], number, s.stock[number].cpu, s.stock[number].mem)
     joined(c, first, last)
 
 

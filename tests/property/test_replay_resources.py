@@ -31,8 +31,9 @@ def test_no_server_gives_more_than_it_has_of_anything(name: str, seed: int) -> N
 
 # mesos is right to differ: CPUs that are left on a server without free GPUs are offered and refused there; so is
 # yarn-capacity, which keeps such a server for the next job, and whose users' limits go by the smallest container; and
-# yarn-fair, whose shares are whole units, so that one of CPUs may be the larger one. Its own test goes by GPUs
-OTHERWISE = {"mesos", "yarn-capacity", "yarn-fair"}
+# yarn-fair, whose shares are whole units, so that one of CPUs may be the larger one. Its own test goes by GPUs.
+# conservative reserves certain GPUs where CPUs count and a number of GPUs where any do: it has a slow twin for each
+OTHERWISE = {"mesos", "yarn-capacity", "yarn-fair", "conservative"}
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OTHERWISE])
