@@ -169,11 +169,10 @@ def load_folder(path: Path, kind: str) -> Folder:
         InputError: there is no model, or one of another kind or version, or a file is missing, truncated, changed, or
             cannot be read as what its name says. It names the file, what was found and what was expected.
     """
-    card_path = path / CARD
-    if not path.is_dir():
-        raise InputError("expected the folder of a model", path=str(path), hint=_HINT)
-    card = _json(_bytes(card_path, MOST_CARD_BYTES), card_path)
-    _check_card(card, kind, card_path)
+    card = read_card(path)
+    found = str(card.get("kind"))[:40]
+    if card.get("kind") != kind:
+        raise InputError(f"found a model of kind {found!r}, expected {kind!r}", path=str(path / CARD), hint=_HINT)
     files: dict[str, Any] = {}
     for name, entry in card["files"].items():
         file = path / name
@@ -188,7 +187,24 @@ def load_folder(path: Path, kind: str) -> Folder:
     return Folder(path, card, files)
 
 
-def _check_card(card: Any, kind: str, path: Path) -> None:
+def read_card(path: Path) -> dict[str, Any]:
+    """Read the card of a saved model of any kind; its files are not looked at.
+
+    Args:
+        path: of the folder.
+
+    Raises:
+        InputError: there is no model, or one of another version, or the card cannot be read.
+    """
+    card_path = path / CARD
+    if not path.is_dir():
+        raise InputError("expected the folder of a model", path=str(path), hint=_HINT)
+    card: dict[str, Any] = _json(_bytes(card_path, MOST_CARD_BYTES), card_path)
+    _check_card(card, card_path)
+    return card
+
+
+def _check_card(card: Any, path: Path) -> None:
     def wrong(text: str) -> InputError:
         return InputError(text, path=str(path), hint=_HINT)
 
@@ -201,8 +217,6 @@ def _check_card(card: Any, kind: str, path: Path) -> None:
             path=str(path),
             hint="train the model again, or use the gpuctl that it was made with",
         )
-    if card.get("kind") != kind:
-        raise wrong(f"found a model of kind {str(card.get('kind'))[:40]!r}, expected {kind!r}")
     files = card.get("files")
     if not isinstance(files, dict) or not 0 < len(files) <= MOST_FILES:
         raise wrong(f"files: expected an object with 1 to {MOST_FILES} names")

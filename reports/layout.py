@@ -76,11 +76,14 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _spread(floors: Sequence[int], tight: Sequence[int], roomy: Sequence[int], width: int) -> tuple[int, ...]:
-    # First the cells get the room they want, then the headings; the narrowest wish is granted first.
+    # First the cells get the room they want, then the headings; the narrowest wish is granted first. No column's cells
+    # get more than their share of what is left: two columns of long texts come out equally wide.
     widths = list(floors)
-    for wanted in (tight, roomy):
-        for i in sorted(range(len(widths)), key=lambda i: wanted[i] - widths[i]):
-            widths[i] += max(0, min(wanted[i] - widths[i], width - _total(widths)))
+    for wanted, fairly in ((tight, True), (roomy, False)):
+        order = sorted(range(len(widths)), key=lambda i: wanted[i] - widths[i])
+        for number, i in enumerate(order):
+            room = (width - _total(widths)) // (len(order) - number if fairly else 1)
+            widths[i] += max(0, min(wanted[i] - widths[i], room))
     return tuple(widths)
 
 

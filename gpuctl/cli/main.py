@@ -16,6 +16,7 @@ from gpuctl import __version__
 from gpuctl.cli.analyze import analyze
 from gpuctl.cli.classify import classify
 from gpuctl.cli.common import Settings, color_allowed, message
+from gpuctl.cli.doctor import doctor
 from gpuctl.cli.explain import explain
 from gpuctl.cli.formats import formats
 from gpuctl.cli.ingest import ingest
@@ -55,6 +56,7 @@ app.add_typer(train)
 app.add_typer(predict)
 app.add_typer(profile)
 app.command()(formats)
+app.command()(doctor)
 
 
 def _print_version(wanted: bool) -> None:

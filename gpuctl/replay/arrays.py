@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
@@ -40,8 +41,8 @@ def _digest() -> str:
     # Compiled code is cached by the source of its own file only. What it calls and how bundles are laid out goes into
     # the name of the type, so that code of other sources is never loaded.
     text = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        if file.name.endswith("_kernel.py") or file.name in {"arrays.py", "state.py"}:
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        if file.name.endswith(("_kernel.py", "state.py")) or file.name == "arrays.py":
             text.update(file.read_bytes())
     return text.hexdigest()[:16]
 
@@ -107,6 +108,83 @@ def opener(cls: type[Bundle]) -> Any:
         return cls.numba_type(types.int64), generate
 
     return opened
+
+
+def _mover() -> Any:
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
+
+        def plain(array: Any, to: int, start: int, count: int) -> None:
+            array[to : to + count] = array[start : start + count].copy()
+
+        return plain
+
+    @intrinsic
+    def compiled_move(_context: Any, array: Any, to: Any, start: Any, count: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            data = arrayobj.make_array(array)(context, builder, args[0]).data
+            size = context.get_abi_sizeof(context.get_data_type(array.dtype))
+            into, source = (cgutils.gep_inbounds(builder, data, place) for place in args[1:3])
+            cgutils.raw_memmove(builder, into, source, args[3], cgutils.intp_t(size))
+            return context.get_dummy_value()
+
+        return types.void(array, to, start, count), generate
+
+    return compiled_move
+
+
+move = _mover()
+"""``move(array, to, start, count)``: numbers of an array to another place in it, which may overlap the old one.
+
+A loop would take ten times as long: Numba lets each index of it be negative. All of them must be places of the array.
+"""
+
+AT_ONCE = 32
+"""Numbers that `first_in` and `last_in` look at."""
+
+
+def _looker(*, last: bool) -> Any:
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
+
+        def plain(array: Any, at: int, low: int, high: int) -> int:
+            some = array[at : at + AT_ONCE]
+            found = np.flatnonzero((some >= low) & (some <= high))
+            return int(found[-1 if last else 0]) if found.size else -1 if last else AT_ONCE
+
+        return plain
+
+    @intrinsic
+    def compiled_look(_context: Any, array: Any, at: Any, low: Any, high: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            short, long = cgutils.int32_t, cgutils.intp_t
+            several = ir.VectorType(long, AT_ONCE)
+            all_first = ir.Constant(ir.VectorType(short, AT_ONCE), [0] * AT_ONCE)
+
+            def each(value: Any) -> Any:
+                one = builder.insert_element(ir.Constant(several, ir.Undefined), value, short(0))
+                return builder.shuffle_vector(one, one, all_first)
+
+            data = arrayobj.make_array(array)(context, builder, args[0]).data
+            place = builder.bitcast(cgutils.gep_inbounds(builder, data, args[1]), several.as_pointer())
+            values = builder.load(place, align=8)
+            low = builder.icmp_signed(">=", values, each(args[2]))
+            found = builder.and_(low, builder.icmp_signed("<=", values, each(args[3])))
+            bits = builder.zext(builder.bitcast(found, ir.IntType(AT_ONCE)), long)
+            if last:
+                return builder.sub(long(63), builder.ctlz(bits, cgutils.false_bit))
+            return builder.cttz(builder.or_(bits, long(1 << AT_ONCE)), cgutils.false_bit)
+
+        return types.int64(array, types.int64, types.int64, types.int64), generate
+
+    return compiled_look
+
+
+first_in, last_in = _looker(last=False), _looker(last=True)
+"""``first_in(array, at, low, high)``: which of the 32 numbers from a place on is the first that is no less than `low`
+and no more than `high`; 32: none. ``last_in``: which is the last; -1: none.
+
+They are compared at once, which Numba does not do with loops that end early. The array is of int64, and all 32 must be
+places of it.
+"""
 
 
 class _BundleType(types.Type):

@@ -12,19 +12,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuctl.replay.compress_kernel import compress_counts
 from gpuctl.replay.engine_kernel import named_timer, next_instant
 from gpuctl.replay.job_kernel import launch, note
 from gpuctl.replay.order_kernel import R_FIRST, REASONS
-from gpuctl.replay.placement_kernel import choose, find, set_free
+from gpuctl.replay.placement_kernel import choose, set_free
 from gpuctl.replay.profile_kernel import earliest, forget, step_at
 from gpuctl.replay.reservation_kernel import (
+    begins_no_more,
     change_reserved,
     change_running,
     change_server,
     column_of,
     freed,
     into_line,
+    reserve_count,
 )
+from gpuctl.replay.resource_kernel import find_for
 from gpuctl.replay.running_kernel import back_to_now, remember, runs, runs_no_more
 from gpuctl.replay.state import (
     D_RESERVE,
@@ -55,18 +59,38 @@ def _fits_from(s, f, c, j, at, seconds):  # type: ignore[no-untyped-def]
     servers = s.servers.size
     column = column_of(s, f, job.queue)
     k = step_at(c, at)
-    f.least[:] = c.free[c.row[k], 1 : 1 + servers]
+    f.least[:] = c.free[c.row[k], :servers]
     while k < c.n[0] + c.n[1] and c.t[k] < at + seconds:
         row = c.row[k]
         if f.p[0].quotas == 1 and c.free[row, column] < job.gpus:
             return False
         for number in range(servers):
-            f.least[number] = min(f.least[number], c.free[row, 1 + number])
+            f.least[number] = min(f.least[number], c.free[row, number])
         k += 1
     for number in range(servers):
         if s.servers[number].up == 1 and s.servers[number].free != f.least[number]:
             set_free(s, number, f.least[number])
-    return find(s, job.mask, job.gpus, f.how[j])
+    if s.g[0].resources == 1:
+        _least_needs(s, f, c, at, seconds)
+    return find_for(s, j, f.how[j])
+
+
+@inner
+def _least_needs(s, f, c, at, seconds):  # type: ignore[no-untyped-def]
+    """Let the CPUs and the memory of each server be the least that are free from `at` on for so many seconds."""
+    cpu, mem = f.p[0].cpu, f.p[0].cpu + s.servers.size
+    first = step_at(c, at)
+    for number in range(s.servers.size):
+        stock = s.stock[number]
+        stock.cpu_free, stock.mem_free = c.free[c.row[first], cpu + number], c.free[c.row[first], mem + number]
+    k = first + 1
+    while k < c.n[0] + c.n[1] and c.t[k] < at + seconds:
+        row = c.row[k]
+        for number in range(s.servers.size):
+            stock = s.stock[number]
+            stock.cpu_free = min(stock.cpu_free, c.free[row, cpu + number])
+            stock.mem_free = min(stock.mem_free, c.free[row, mem + number])
+        k += 1
 
 
 @inner
@@ -92,6 +116,9 @@ def _search(s, f, c, r, j, begin, before):  # type: ignore[no-untyped-def]
             for k in range(s.g[0].chosen):
                 f.server[f.first[j] + k] = s.choice[k].server
                 f.gpus[f.first[j] + k] = s.choice[k].gpus
+                if s.g[0].resources == 1:
+                    kept = f.need[f.first[j] + k]
+                    kept.cpu, kept.mem = s.need[k].cpu, s.need[k].mem
             break
         k = step_at(c, at) + 1
         at = c.t[k] if k < c.n[0] + c.n[1] else before
@@ -105,7 +132,11 @@ def _reserve(s, f, c, r, j):  # type: ignore[no-untyped-def]
     at = _search(s, f, c, r, j, s.g[0].now, np.inf)
     f.at[j] = at
     f.p[0].next = min(f.p[0].next, at)
-    if at < np.inf:
+    if at == np.inf:
+        return
+    if f.p[0].counts == 1:
+        reserve_count(f, c, j, s.jobs[j].gpus, at, at + r.plan[j])
+    else:
         change_reserved(s, f, c, j, at, at + r.plan[j], -1)
 
 
@@ -120,11 +151,14 @@ def _make_anew(s, f, c, r):  # type: ignore[no-untyped-def]
     c.n[2] -= 1
     row = c.spare[c.n[2]]
     c.n[0], c.n[1] = 0, 1
-    c.t[0], c.row[0] = now, row
-    c.free[row, 0] = s.g[0].total
+    c.t[0], c.level[0], c.row[0], c.starts[row] = now, s.g[0].total, row, -1
     if p.counts == 0:
         for number in range(s.servers.size):
-            c.free[row, 1 + number] = s.servers[number].cap if s.servers[number].up == 1 else 0
+            up = s.servers[number].up
+            c.free[row, number] = s.servers[number].cap if up == 1 else 0
+            if s.g[0].resources == 1:
+                c.free[row, p.cpu + number] = s.stock[number].cpu if up == 1 else 0
+                c.free[row, p.cpu + s.servers.size + number] = s.stock[number].mem if up == 1 else 0
     if p.quotas == 1:
         for queue in range(s.queue_limit.size):
             c.free[row, column_of(s, f, queue)] = np.int64(min(s.queue_limit[queue], 9e15))
@@ -139,68 +173,17 @@ def _make_anew(s, f, c, r):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _known(f, r, j, after):  # type: ignore[no-untyped-def]
-    """The second from `after` on from which a place for a job must be looked for, by what was found for its like.
-
-    Where one of its kind found none up to some second, there is none for this one either, but for a place that touches
-    what others have left since. That holds where the other's reservation is not the later one: what lies between the
-    two is free for a job that moves by less than its own length.
-    """
-    p = f.p[0]
-    kind = f.kind[j]
-    if f.known_round[kind] != p.turns or f.known_at[kind] > f.at[j]:
-        return after
-    found = f.known[kind]
-    a, b = 0, p.lows
-    while a < b:
-        middle = (a + b) >> 1
-        if f.low_move[middle] < f.known_moves[kind]:
-            a = middle + 1
-        else:
-            b = middle
-    if a < p.lows:
-        found = min(found, f.low_from[a] - r.plan[j])
-    return max(after, found)
-
-
-@inner
-def _learn(f, j, old, second):  # type: ignore[no-untyped-def]
-    """No job of this kind whose reservation is at `old` or later can be moved to before that second."""
-    kind = f.kind[j]
-    f.known[kind], f.known_at[kind] = second, old
-    f.known_round[kind], f.known_moves[kind] = f.p[0].turns, f.p[0].moves
-
-
-@inner
-def _left(f, second):  # type: ignore[no-untyped-def]
-    """A reservation has moved away from that second."""
-    p = f.p[0]
-    while p.lows > 0 and f.low_from[p.lows - 1] >= second:
-        p.lows -= 1
-    f.low_move[p.lows], f.low_from[p.lows] = p.moves, second
-    p.lows += 1
-    p.moves += 1
-
-
-@inner
 def _move(s, f, c, r, j, after, before):  # type: ignore[no-untyped-def]
     """Move a reservation to the first second from `after` on that has room, if that is before `before`."""
     old = f.at[j]
     seconds = r.plan[j]
-    if f.p[0].counts == 1:
-        at = earliest(c, s.jobs[j].gpus, seconds, after, before, old)
-        if at >= before:
-            return
+    if old < np.inf:
+        change_reserved(s, f, c, j, old, old + seconds, 1)
+    at = _search(s, f, c, r, j, after, before)
+    if at >= before:
         if old < np.inf:
-            change_reserved(s, f, c, j, old, old + seconds, 1)
-    else:
-        if old < np.inf:
-            change_reserved(s, f, c, j, old, old + seconds, 1)
-        at = _search(s, f, c, r, j, after, before)
-        if at >= before:
-            if old < np.inf:
-                change_reserved(s, f, c, j, old, old + seconds, -1)
-            return
+            change_reserved(s, f, c, j, old, old + seconds, -1)
+        return
     f.at[j] = at
     f.p[0].next = min(f.p[0].next, at)
     change_reserved(s, f, c, j, at, at + seconds, -1)
@@ -210,14 +193,12 @@ def _move(s, f, c, r, j, after, before):  # type: ignore[no-untyped-def]
 
 @inner
 def _compress(s, f, c, r):  # type: ignore[no-untyped-def]
-    """Move reservations, in order, to the earliest seconds that what has become free has room for, until none moves."""
+    """As `compress_counts`, where places matter."""
     p = f.p[0]
     now = s.g[0].now
     while p.freed_from < p.freed_to:
         begin, end = max(p.freed_from, now), p.freed_to
         p.freed_from, p.freed_to = np.inf, -np.inf
-        p.turns += 1
-        p.moves = p.lows = 0
         for k in range(p.waiting):
             j = f.line[k]
             # a place that was not free before has to touch what has become free, before its turn in this round or in it
@@ -225,14 +206,8 @@ def _compress(s, f, c, r):  # type: ignore[no-untyped-def]
             before = min(f.at[j], max(end, p.freed_to))
             if f.at[j] <= now:
                 continue
-            if p.counts == 1:
-                after = _known(f, r, j, after)
             if after < before:
-                old = f.at[j]
                 _move(s, f, c, r, j, after, before)
-                _learn(f, j, old, min(f.at[j], before))
-                if f.at[j] < old < np.inf:
-                    _left(f, old)
 
 
 # ---- the pass
@@ -245,17 +220,23 @@ def _can_start(s, f, j):  # type: ignore[no-untyped-def]
     if s.g[0].free < job.gpus or s.queue_used[job.queue] + job.gpus > s.queue_limit[job.queue]:
         return False
     if f.p[0].counts == 1:
-        return find(s, job.mask, job.gpus, f.how[j])
+        return find_for(s, j, f.how[j])
     s.g[0].chosen = 0
     for k in range(f.first[j], f.first[j] + f.pieces[j]):
-        if s.servers[f.server[k]].up == 0 or s.servers[f.server[k]].free < f.gpus[k]:
+        number = f.server[k]
+        if s.servers[number].up == 0 or s.servers[number].free < f.gpus[k]:
             return False
-        choose(s, f.server[k], f.gpus[k])
+        if s.g[0].resources == 1:
+            stock, kept, need = s.stock[number], f.need[k], s.need[s.g[0].chosen]
+            if stock.cpu_free < kept.cpu or stock.mem_free < kept.mem:
+                return False
+            need.cpu, need.mem = kept.cpu, kept.mem
+        choose(s, number, f.gpus[k])
     return True
 
 
 @inner
-def _start_those_due(s, f, r):  # type: ignore[no-untyped-def]
+def _start_those_due(s, f, c, r):  # type: ignore[no-untyped-def]
     """Start the jobs whose reserved second has come, in order."""
     p = f.p[0]
     now = s.g[0].now
@@ -266,6 +247,8 @@ def _start_those_due(s, f, r):  # type: ignore[no-untyped-def]
         if f.at[j] > now:
             p.next = min(p.next, f.at[j])
         elif _can_start(s, f, j):
+            if p.counts == 1:
+                begins_no_more(f, c, j)
             launch(s, j, R_EARLY if left > 0 else R_FIRST if s.jobs[j].queued == now else R_DUE)
             runs(s, r, j)
             continue
@@ -299,6 +282,8 @@ def _take_back(s, f, c, r):  # type: ignore[no-untyped-def]
             early = True
     if anew:
         _make_anew(s, f, c, r)
+    elif early and p.counts == 1:
+        compress_counts(s, f, c, r)
     elif early:
         _compress(s, f, c, r)
 
@@ -334,7 +319,7 @@ def decide(s, f, c, r):  # type: ignore[no-untyped-def]
     elif fresh >= 0:
         _welcome(s, f, c, r, fresh)
     if p.next <= g.now:
-        _start_those_due(s, f, r)
+        _start_those_due(s, f, c, r)
     if p.next < np.inf and p.next != p.bell:
         # no job need end then: its reservation may begin where that of one that has moved ended
         p.bell = p.next

@@ -11,7 +11,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.replay.policy import Parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from gpuctl.replay.model import Cluster, Floats, Ints, Workload
@@ -57,29 +57,53 @@ def share_out(params: Mapping[str, Any], workload: Workload, cluster: Cluster, s
     Raises:
         UsageError: a weight of a party that there is not, or one that is no number above 0.
     """
-    by_user = params["by"] == "user"
-    names = workload.users if by_user else workload.queues
-    if by_user:
+    if params["by"] == "user":
         state.jobs.share = np.where(workload.user < 0, len(workload.users), workload.user)
-    weights = np.ones(state.share_used.size)
+    return weights_of(params, workload, cluster, policy, state.share_used.size)
+
+
+def weights_of(
+    params: Mapping[str, Any], workload: Workload, cluster: Cluster, policy: str, parties: int | None = None
+) -> Floats:
+    """The weights that the parameters `WEIGHTED` and `WEIGHTS` give to queues, or to users where ``by`` says so.
+
+    Returns:
+        one weight a party, and one for jobs whose party is not known.
+
+    Raises:
+        UsageError: a weight of a party that there is not, or one that is no number above 0.
+    """
+    by = params.get("by", "queue")
+    names = workload.users if by == "user" else workload.queues
+    weights = np.ones(len(names) + 1 if parties is None else parties)
     if params["weighted"]:
-        if by_user:
+        if by == "user":
             raise UsageError(f"{policy}: weighted goes by the quotas of queues, not of users", hint="leave by=user out")
         quota = cluster.quota
         weights[: quota.size] = np.where(np.isfinite(quota) & (quota > 0), quota, 1.0)
-    for part in filter(None, params["weights"].split(",")):
-        name, _, text = part.rpartition(":")
+    for name, weight in named_weights(params["weights"], policy):
+        if name not in names:
+            there = ", ".join(names[:5]) or "none"
+            raise UsageError(f"{policy}: weights: there is no {by} {name!r}", hint=f"there are: {there}")
+        weights[names.index(name)] = weight
+    return weights
+
+
+def named_weights(text: str, policy: str) -> Iterator[tuple[str, float]]:
+    """Names and weights of ``NAME:W,NAME:W``.
+
+    Raises:
+        UsageError: a weight that is no number above 0.
+    """
+    for part in filter(None, text.split(",")):
+        name, _, number = part.rpartition(":")
         try:
-            weight = float(text)
+            weight = float(number)
         except ValueError:
             weight = math.nan
         if not 0 < weight < math.inf:
             raise UsageError(f"{policy}: weights={part}: expected NAME:W with a number W above 0")
-        if name.strip() not in names:
-            there = ", ".join(names[:5]) or "none"
-            raise UsageError(f"{policy}: weights: there is no {params['by']} {name!r}", hint=f"there are: {there}")
-        weights[names.index(name.strip())] = weight
-    return weights
+        yield name.strip(), weight
 
 
 def shapes(state: State, how: Ints) -> Ints:

@@ -9,21 +9,22 @@ from numpy.typing import NDArray
 
 from gpuctl.replay.arrays import Bundle
 from gpuctl.replay.profile_kernel import joined, span
+from gpuctl.replay.state import NEED
 from gpuctl.trace.jit import inner
 
 CONSERVATIVE = np.dtype(
     [
         ("counts", "i8"),  # 1: only how many GPUs are free decides whether a job can be placed
         ("quotas", "i8"),  # 1: columns for queues
+        ("cpu", "i8"),  # where CPUs or memory count: the column of the first server's CPUs; those of memory follow
         ("waiting", "i8"),
         ("stale", "i8"),  # 1: a reservation was due and could not be kept
         ("freed_from", "f8"),  # what became free since every reservation was looked at last lies in …
         ("freed_to", "f8"),  # … this time
         ("next", "f8"),  # no reservation is for a second before this one
         ("bell", "f8"),  # when the policy is to be woken
-        ("turns", "i8"),  # rounds in which reservations were moved
-        ("moves", "i8"),  # of reservations in this round
-        ("lows", "i8"),  # entries of `low_move` and `low_from`
+        ("looks", "i8"),  # jobs marked in `look`
+        ("turn", "i8"),  # place in the line that has its turn, and the line's length more for each time through it
     ],
     align=True,
 )
@@ -42,14 +43,27 @@ class Reservations(Bundle):
         pieces: how many they are [jobs].
         server: of each reserved piece.
         gpus: GPUs there.
+        need: CPUs and memory there, records of `NEED`; none where neither counts.
         least: least GPUs free on each server in a time, scratch [servers].
-        kind: number of each job's gang and planned seconds, alike for jobs that are alike [jobs].
-        known: before which second no job of a kind can be moved, as far as was found in this round [kinds].
-        known_at: the reservation of the job of that kind for which it was found [kinds].
-        known_round: the round in which that was found [kinds].
-        known_moves: the moves before it in that round [kinds].
-        low_move: of the moves of this round, those that left a second before those that all later ones left, …
-        low_from: … and that second: both ascend.
+        step: row of the step with which a job's reservation begins [jobs].
+        ahead: the one before it of the jobs that begin with that step; -1: none [jobs].
+        behind: the one after it; -1: none [jobs].
+        place: a job's place in `line`, while reservations are moved [jobs].
+        look: marks of the places in `line` whose jobs may be moved, see `compress_kernel` [jobs].
+        block: how many they are of each 64 places.
+        far: place in the line of the job of a size that may be moved by its length or more; -1: none [sizes].
+        size: GPUs of each size of gangs, ascending [sizes].
+        gang: which of them a job has [jobs].
+        gpus_of: GPUs of each job [jobs].
+        fewest: least planned seconds of the waiting jobs of a size [sizes].
+        last: the latest second at which one of them has a reservation; -inf: none waits [sizes].
+        room: a job of a size can be moved by its length or more to between this second … [sizes].
+        until: … and that one only; -inf: to none [sizes].
+        most_s: seconds of the longest time in that with room for it; -inf: none [sizes].
+        turns: jobs that have had their turn when the last of them has had its own since that was found [sizes].
+        members: places in the line of the waiting jobs of each size, one size after the other [jobs].
+        plans: seconds that they are planned for [jobs].
+        group: where those of a size begin, and the end [sizes + 1].
     """
 
     p: Any
@@ -61,14 +75,27 @@ class Reservations(Bundle):
     pieces: NDArray[np.int64]
     server: NDArray[np.int64]
     gpus: NDArray[np.int64]
+    need: Any
     least: NDArray[np.int64]
-    kind: NDArray[np.int64]
-    known: NDArray[np.float64]
-    known_at: NDArray[np.float64]
-    known_round: NDArray[np.int64]
-    known_moves: NDArray[np.int64]
-    low_move: NDArray[np.int64]
-    low_from: NDArray[np.float64]
+    step: NDArray[np.int64]
+    ahead: NDArray[np.int64]
+    behind: NDArray[np.int64]
+    place: NDArray[np.int64]
+    look: NDArray[np.int8]
+    block: NDArray[np.int64]
+    far: NDArray[np.int64]
+    size: NDArray[np.int64]
+    gang: NDArray[np.int64]
+    gpus_of: NDArray[np.int64]
+    fewest: NDArray[np.float64]
+    last: NDArray[np.float64]
+    room: NDArray[np.float64]
+    until: NDArray[np.float64]
+    most_s: NDArray[np.float64]
+    turns: NDArray[np.int64]
+    members: NDArray[np.int64]
+    plans: NDArray[np.float64]
+    group: NDArray[np.int64]
 
     fields: ClassVar[dict[str, tuple[Any, int]]] = {
         "p": (CONSERVATIVE, 1),
@@ -80,14 +107,27 @@ class Reservations(Bundle):
         "pieces": ("i8", 1),
         "server": ("i8", 1),
         "gpus": ("i8", 1),
+        "need": (NEED, 1),
         "least": ("i8", 1),
-        "kind": ("i8", 1),
-        "known": ("f8", 1),
-        "known_at": ("f8", 1),
-        "known_round": ("i8", 1),
-        "known_moves": ("i8", 1),
-        "low_move": ("i8", 1),
-        "low_from": ("f8", 1),
+        "step": ("i8", 1),
+        "ahead": ("i8", 1),
+        "behind": ("i8", 1),
+        "place": ("i8", 1),
+        "look": ("i1", 1),
+        "block": ("i8", 1),
+        "far": ("i8", 1),
+        "size": ("i8", 1),
+        "gang": ("i8", 1),
+        "gpus_of": ("i8", 1),
+        "fewest": ("f8", 1),
+        "last": ("f8", 1),
+        "room": ("f8", 1),
+        "until": ("f8", 1),
+        "most_s": ("f8", 1),
+        "turns": ("i8", 1),
+        "members": ("i8", 1),
+        "plans": ("f8", 1),
+        "group": ("i8", 1),
     }
 
 
@@ -123,7 +163,47 @@ def into_line(f, j):  # type: ignore[no-untyped-def]
 @inner
 def column_of(s, f, queue):  # type: ignore[no-untyped-def]
     """The column of the profile that holds what a queue may still hold."""
-    return 1 + queue + (0 if f.p[0].counts == 1 else s.servers.size)
+    return queue + (0 if f.p[0].counts == 1 else s.servers.size)
+
+
+@inner
+def begins(f, c, j, row):  # type: ignore[no-untyped-def]
+    """A job's reservation begins with the step of this row."""
+    other = c.starts[row]
+    f.step[j], f.ahead[j], f.behind[j] = row, -1, other
+    if other >= 0:
+        f.ahead[other] = j
+    c.starts[row] = j
+
+
+@inner
+def begins_no_more(f, c, j):  # type: ignore[no-untyped-def]
+    """A job's reservation is over: it starts, or is moved."""
+    ahead, behind = f.ahead[j], f.behind[j]
+    if ahead >= 0:
+        f.behind[ahead] = behind
+    else:
+        c.starts[f.step[j]] = behind
+    if behind >= 0:
+        f.ahead[behind] = ahead
+
+
+@inner
+def reserve_count(f, c, j, gpus, begin, end):  # type: ignore[no-untyped-def]
+    """Reserve so many GPUs for a job that has none, where only how many are free decides."""
+    first, last = span(c, begin, end)
+    begins(f, c, j, c.row[first])
+    for k in range(first, last):
+        c.level[k] -= gpus
+    joined(c, first, last)
+
+
+@inner
+def _change_need(s, f, c, row, number, cpu, mem):  # type: ignore[no-untyped-def]
+    """Give back CPUs and memory of a server in one step, or take them where they are negative."""
+    column = f.p[0].cpu + number
+    c.free[row, column] += cpu
+    c.free[row, column + s.servers.size] += mem
 
 
 @inner
@@ -133,10 +213,12 @@ def change_reserved(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-de
     first, last = span(c, begin, end)
     for k in range(first, last):
         row = c.row[k]
-        c.free[row, 0] += sign * job.gpus
+        c.level[k] += sign * job.gpus
         if f.p[0].counts == 0:
             for i in range(f.first[j], f.first[j] + f.pieces[j]):
-                c.free[row, 1 + f.server[i]] += sign * f.gpus[i]
+                c.free[row, f.server[i]] += sign * f.gpus[i]
+                if s.g[0].resources == 1:
+                    _change_need(s, f, c, row, f.server[i], sign * f.need[i].cpu, sign * f.need[i].mem)
         if f.p[0].quotas == 1:
             c.free[row, column_of(s, f, job.queue)] += sign * job.gpus
     joined(c, first, last)
@@ -144,16 +226,18 @@ def change_reserved(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-de
 
 @inner
 def change_running(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-def]
-    """Give back (1) or take (-1) the GPUs of a job's present or last attempt."""
+    """Give back (1) or take (-1) what a job's present or last attempt holds."""
     job = s.jobs[j]
     attempt = s.attempts[job.row]
     first, last = span(c, begin, end)
     for k in range(first, last):
         row = c.row[k]
-        c.free[row, 0] += sign * attempt.gpus
+        c.level[k] += sign * attempt.gpus
         if f.p[0].counts == 0:
             for i in range(attempt.first, attempt.first + attempt.pieces):
-                c.free[row, 1 + s.pieces[i].server] += sign * s.pieces[i].gpus
+                c.free[row, s.pieces[i].server] += sign * s.pieces[i].gpus
+                if s.g[0].resources == 1:
+                    _change_need(s, f, c, row, s.pieces[i].server, sign * s.needs[i].cpu, sign * s.needs[i].mem)
         if f.p[0].quotas == 1:
             c.free[row, column_of(s, f, job.queue)] += sign * attempt.gpus
     joined(c, first, last)
@@ -164,9 +248,11 @@ def change_server(s, f, c, number):  # type: ignore[no-untyped-def]
     """A server has come up."""
     first, last = span(c, s.g[0].now, np.inf)
     for k in range(first, last):
-        c.free[c.row[k], 0] += s.servers[number].cap
+        c.level[k] += s.servers[number].cap
         if f.p[0].counts == 0:
-            c.free[c.row[k], 1 + number] += s.servers[number].cap
+            c.free[c.row[k], number] += s.servers[number].cap
+        if s.g[0].resources == 1:
+            _change_need(s, f, c, c.row[k], number, s.stock[number].cpu, s.stock[number].mem)
     joined(c, first, last)
 
 

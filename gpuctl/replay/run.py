@@ -281,10 +281,10 @@ def _compile(task: _Task, tell: Callable[[str], None]) -> None:
         tell: called where it is necessary.
     """
     kinds = [find(name) for name, _ in task.policies]
-    new = [number for number, kind in enumerate(kinds) if not all(map(_is_current, _entries(kind)))]
+    new = [number for number, kind in enumerate(kinds) if not all(map(is_current, entries(kind)))]
     if not new:
         return
-    tell("compiling the simulator (once, takes up to half a minute)")
+    tell("compiling the simulator (once; takes up to a minute for each policy)")
     # a compiler makes millions of small objects, none of them garbage: looking for some takes a fifth of its time
     gc.disable()
     try:
@@ -296,8 +296,8 @@ def _compile(task: _Task, tell: Callable[[str], None]) -> None:
         gc.enable()
 
 
-def _entries(kind: type[Policy]) -> list[Any]:
-    """The functions by which a policy enters compiled code."""
+def entries(kind: type[Policy]) -> list[Any]:
+    """Return the functions by which a policy enters compiled code."""
     if issubclass(kind, PythonPolicy):
         return [view_kernel.next_decision]
     around = vars(sys.modules.get(kind.__module__, list_kernel)).values()
@@ -305,7 +305,7 @@ def _entries(kind: type[Policy]) -> list[Any]:
     return [kernel.run for kernel in kernels] or [list_kernel.run]
 
 
-def _is_current(function: Any) -> bool:
+def is_current(function: Any) -> bool:
     """Whether code compiled from today's sources lies in the cache: what is older than any of them is not loaded."""
     if not hasattr(function, "stats") or function.stats.cache_path is None:
         return True

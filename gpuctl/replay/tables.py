@@ -234,12 +234,21 @@ def _summary(asked: _Asked) -> ResultTable:
         *_oracle_note(asked),
         *asked.workload.notes,
         *asked.cluster.notes,
-        *(f"{o.policy}: {note}" for o in asked.outcomes for note in o.notes),
+        *_told(asked.outcomes),
     )
     return _table(
         "replay_summary", pl.DataFrame(rows, infer_schema_length=None), asked.jobs, section="replay", notes=notes,
         title="Policies compared", question="How long do jobs take and wait, and how full is the cluster, by policy?",
     )  # fmt: skip
+
+
+def _told(outcomes: Sequence[Outcome]) -> list[str]:
+    """Notes of the policies, each once, with those that it is of."""
+    of: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        for note in outcome.notes:
+            of.setdefault(note, []).append(outcome.policy)
+    return [f"{', '.join(names)}: {note}" for note, names in of.items()]
 
 
 def _grouped(asked: _Asked, key: str) -> pl.DataFrame:

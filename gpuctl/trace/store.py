@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from gpuctl.core.errors import StoreError, UsageError
 from gpuctl.trace.apart import apart
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -34,6 +35,24 @@ loader keep two threads busy."""
 DEFAULT_MEMORY_LIMIT = "900MB"
 """DuckDB's own limit; past it, it spills to ``temp_directory``. The process as a whole stays under 2 GB."""
 _TRANSACTION = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
+
+
+class StoreLockedError(StoreError):
+    """Another process has the store open.
+
+    Args:
+        path: the store.
+        holder: the number of that process, where DuckDB can tell it.
+    """
+
+    def __init__(self, path: Path, holder: int | None) -> None:
+        who = "another process" if holder is None else f"process {holder}"
+        super().__init__(f"{path}: {who} has this store open", hint="wait until it is done, then run this again")
+        self.holder = holder
+
+
+class WrongSchemaError(StoreError):
+    """The store is of a schema version that this gpuctl does not read as it is."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +91,11 @@ class Store:
     ) -> None:
         self.path = path
         self._memory_limit = memory_limit
-        if not write and not path.is_file():
+        try:
+            there = path.is_file()
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}", hint="name another file with --db") from error
+        if not write and not there:
             raise StoreError(f"{path}: no trace store here", hint="make one with: gpuctl ingest LOGDIR --db FILE")
         apart(lambda: self._open(write=write, temp_dir=temp_dir))
 
@@ -93,23 +116,41 @@ class Store:
 
         Raises:
             KeyboardInterrupt: Ctrl-C; the statement was stopped. What begins or ends a transaction is never stopped.
+            StoreError: a view in the store, which gpuctl did not make, asks for a file.
         """
 
         def run() -> Rows:
-            done = self._con.execute(sql, params) if params else self._con.execute(sql)
-            return Rows(done.fetchall())
+            with self._alone():
+                done = self._con.execute(sql, params) if params else self._con.execute(sql)
+                return Rows(done.fetchall())
 
         return apart(run, None if sql in _TRANSACTION else self._con.interrupt)
 
     def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
-        """Run a query and return its rows; times come back as UTC."""
+        """Run a query and return its rows; times come back as UTC.
+
+        Raises:
+            KeyboardInterrupt, StoreError: as for `execute`.
+        """
 
         def run() -> pl.DataFrame:
-            relation = self._con.sql(sql, params=dict(params)) if params else self._con.sql(sql)
-            frame: pl.DataFrame = relation.pl()
-            return frame
+            with self._alone():
+                relation = self._con.sql(sql, params=dict(params)) if params else self._con.sql(sql)
+                frame: pl.DataFrame = relation.pl()
+                return frame
 
         return apart(run, self._con.interrupt)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Say what it means that a statement of ours asks for a file: none of them does."""
+        try:
+            yield
+        except duckdb.PermissionException as error:
+            raise StoreError(
+                f"{self.path}: a view in this store asks for something outside of it: {str(error).splitlines()[0]}",
+                hint="gpuctl made no such view: do not trust this file, make a store of your own from the logs",
+            ) from error
 
     def value(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Any:
         """Run a query and return the first column of its first row (None where there is no row)."""
@@ -159,6 +200,8 @@ class Store:
                 },
             )
             self._con.execute(_attach(self.path, write=write))
+            # a stranger's store may hold a view in a table's place: it must not read other files, nor the network
+            self._con.execute("SET enable_external_access = false")
         except duckdb.Error as error:
             raise _explain(error, self.path) from error
         try:
@@ -199,15 +242,15 @@ class Store:
         self.execute("COMMIT")
 
 
-def _wrong_version(path: Path, version: int) -> StoreError:
+def _wrong_version(path: Path, version: int) -> WrongSchemaError:
     if version == 0:
         hint = "fill it with: gpuctl ingest LOGDIR --db FILE"
-        return StoreError(f"{path}: an empty database, no trace store", hint=hint)
+        return WrongSchemaError(f"{path}: an empty database, no trace store", hint=hint)
     if version > len(MIGRATIONS):
-        return StoreError(
+        return WrongSchemaError(
             f"{path}: schema version {version}, this gpuctl knows up to {len(MIGRATIONS)}", hint="use a newer gpuctl"
         )
-    return StoreError(
+    return WrongSchemaError(
         f"{path}: schema version {version}, this gpuctl wants {len(MIGRATIONS)}",
         hint="bring it up to date with: gpuctl ingest --db FILE (no directory needed)",
     )
@@ -222,10 +265,10 @@ def _attach(path: Path, *, write: bool) -> str:
 
 def _explain(error: duckdb.Error, path: Path) -> StoreError:
     text = str(error)
-    if "lock" in text:
+    # other errors tell of blocks, and a path may hold any word
+    if "set lock on file" in text.replace(str(path), ""):
         holder = re.search(r"PID (\d+)", text)
-        who = f"process {holder[1]}" if holder else "another process"
-        return StoreError(f"{path}: {who} has this store open", hint="wait until it is done, then run this again")
+        return StoreLockedError(path, int(holder[1]) if holder else None)
     if "not a valid DuckDB database" in text:
         return StoreError(f"{path}: not a DuckDB database", hint="name another file with --db")
     reason = text.splitlines()[0]

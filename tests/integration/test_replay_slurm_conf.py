@@ -100,3 +100,32 @@ def test_what_is_wrong_is_said_before_anything_runs(gpuctl: Gpuctl, reader: str,
     assert done.returncode == 2
     assert "names no nodes at all with GPUs that jobs can use" in done.stderr
     assert "--cluster 64x8" in done.stderr
+
+
+def _most_at_once(runs: pl.DataFrame) -> int:
+    """GPUs that jobs hold together at most; those that end at a second are gone before others start."""
+    starts = runs.select(t="start_s", gpus="gpus")
+    ends = runs.select(t="end_s", gpus=-pl.col("gpus"))
+    return int(pl.concat([starts, ends]).sort("t", "gpus")["gpus"].cum_sum().max())  # type: ignore[arg-type]
+
+
+def test_the_sample_site_under_its_slurm_and_under_another(gpuctl: Gpuctl, sample_data: Path, tmp_path: Path) -> None:
+    site, out = sample_data / "site", tmp_path / "out"
+    conf = ("--slurm-conf", site, "--policy", "slurm,narrow=slurm,fifo", "--param", "narrow.backfill=false")
+    done = gpuctl("replay", site / "jobs.csv", *conf, "--parquet", out)
+    assert "note: replayed on the nodes of slurm.conf of site: 4 servers, 32 GPUs" in done.stderr
+    summary = pl.read_parquet(out / "summary.parquet")
+    assert summary["policy"].to_list() == ["slurm", "narrow", "fifo"]
+    jobs = pl.read_csv(site / "jobs.csv", schema_overrides={"job_id": pl.String})
+    assert summary["jobs_finished"].to_list() == [jobs.height] * 3
+    # without backfill the same jobs wait longer; preempt/qos is in both
+    wait = dict(summary.select("policy", "wait_mean_s").iter_rows())
+    assert wait["slurm"] < wait["narrow"]
+    preemptions = dict(summary.select("policy", "preemptions").iter_rows())
+    assert min(preemptions["slurm"], preemptions["narrow"]) > 0
+    assert preemptions["fifo"] == 0
+    # GrpTRES=gres/gpu=16 of the QOS high, which nobody preempts
+    high = jobs.filter(qos="high").select(job="job_id")
+    runs = pl.read_parquet(out / "jobs.parquet").join(high, on="job")
+    most = {str(key[0]): _most_at_once(part) for key, part in runs.partition_by("policy", as_dict=True).items()}
+    assert max(most["slurm"], most["narrow"]) <= 16 < most["fifo"]

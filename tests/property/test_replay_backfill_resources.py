@@ -1,10 +1,11 @@
-"""EASY backfilling where CPUs and memory count: it does what a slow one does, and the head is not delayed."""
+"""Backfilling where CPUs and memory count: it does what slow ones do, and nobody delays a reservation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,7 +39,7 @@ class Case:
     plan: list[int]
     need: list[Amount]
 
-    def run(self) -> tuple[Simulation, list[dict[int, float]]]:
+    def run(self, policy: str) -> tuple[Simulation, list[dict[int, float]]]:
         """The compiled policy at its end, and what it had reserved after each instant."""
         work = workload(
             [Job(s, d, max(n[0], 1)) for s, d, n in zip(self.submit, self.duration, self.need, strict=True)]
@@ -53,7 +54,7 @@ class Case:
         on = parse_cluster(f"{self.servers}x{HAS[0]}", work)
         on = replace(on, cpus=np.full(self.servers, HAS[1] * 1.0), mem_mb=np.full(self.servers, HAS[2] * 1.0))
         shared = Settings(rates("recorded", work, on), overhead("none", work, on), "consolidate", resources=ALL)
-        done = Simulation(work, on, find("easy")(), shared)
+        done = Simulation(work, on, find(policy)(), shared)
         seen = []
         while done.advance(steps=1):
             seen.append(done.program.reserved())  # type: ignore[attr-defined]
@@ -149,22 +150,98 @@ def slow(case: Case) -> tuple[list[int], list[int]]:
     return start, server
 
 
-@settings(max_examples=300)
-@given(case=cases())
-def test_easy_is_the_slow_one(case: Case) -> None:
-    done, _ = case.run()
+class SlowConservative:
+    """The same by the definition of conservative backfilling, for jobs that do not outlive their plans."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.start, self.server = [-1] * len(case.submit), [-1] * len(case.submit)
+        self.running: list[int] = []
+        self.reserved: dict[int, tuple[int, int]] = {}
+
+    def held(self) -> list[tuple[int, int, int, Amount]]:
+        """What is held or reserved: from, until, server, how much."""
+        plan, need = self.case.plan, self.case.need
+        runs = [(self.start[j], self.start[j] + plan[j], self.server[j], need[j]) for j in self.running]
+        return runs + [(at, at + plan[j], k, need[j]) for j, (at, k) in self.reserved.items()]
+
+    def earliest(self, j: int, now: int) -> tuple[int, int]:
+        """The first second from which a job fits as long as it is planned, and the server."""
+        held = self.held()
+        for at in sorted({now, *(until for _, until, _, _ in held if until > now)}):
+            end = at + self.case.plan[j]
+            free = [HAS] * self.case.servers
+            for k in range(self.case.servers):
+                mine = [(a, b, need) for a, b, server, need in held if server == k and a < end and b > at]
+                for t in {at, *(a for a, _, _ in mine if a > at)}:
+                    left = HAS
+                    for a, b, need in mine:
+                        if a <= t < b:
+                            left = less(left, need)
+                    free[k] = (min(free[k][0], left[0]), min(free[k][1], left[1]), min(free[k][2], left[2]))
+            server = tightest(self.case.need[j], free)
+            if server is not None:
+                return at, server
+        raise AssertionError("a job never fits")
+
+    def compress(self, now: int) -> None:
+        """Move reservations, in order, until none can be moved to an earlier second."""
+        moved = True
+        while moved:
+            moved = False
+            for j in sorted(self.reserved):
+                old = self.reserved.pop(j)
+                new = self.earliest(j, now)
+                self.reserved[j] = new if new[0] < old[0] else old
+                moved = moved or new[0] < old[0]
+
+    def run(self) -> tuple[list[int], list[int]]:
+        """Starts and servers."""
+        case = self.case
+        coming = list(range(len(case.submit)))
+        while coming or self.running or self.reserved:
+            ends = [self.start[j] + case.duration[j] for j in self.running]
+            now = min([case.submit[j] for j in coming[:1]] + ends + [at for at, _ in self.reserved.values()])
+            over = [j for j in self.running if self.start[j] + case.duration[j] == now]
+            self.running = [j for j in self.running if j not in over]
+            if any(self.start[j] + case.plan[j] > now for j in over):
+                self.compress(now)
+            while coming and case.submit[coming[0]] == now:
+                j = coming.pop(0)
+                self.reserved[j] = self.earliest(j, now)
+            for j in sorted(self.reserved):
+                if self.reserved[j][0] == now:
+                    self.start[j], self.server[j] = self.reserved.pop(j)
+                    self.running.append(j)
+        return self.start, self.server
+
+
+def outcome_of(done: Simulation) -> tuple[list[float], list[int]]:
     outcome = done.outcome()
-    servers = [-1] * len(case.submit)
+    servers = [-1] * outcome.jobs.height
     owner = outcome.attempts["job"].to_list()
     for row, number in outcome.pieces.select("row", "server").iter_rows():
         servers[owner[row]] = number
-    assert (outcome.jobs["start_s"].to_list(), servers) == slow(case)
+    return outcome.jobs["start_s"].to_list(), servers
 
 
+@settings(max_examples=300)
+@given(case=cases())
+def test_easy_is_the_slow_one(case: Case) -> None:
+    assert outcome_of(case.run("easy")[0]) == slow(case)
+
+
+@settings(max_examples=300)
+@given(case=cases(outlive=False))
+def test_conservative_is_the_slow_one(case: Case) -> None:
+    assert outcome_of(case.run("conservative")[0]) == SlowConservative(case).run()
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative"])
 @settings(max_examples=200)
 @given(case=cases(outlive=False))
-def test_the_head_starts_when_it_was_promised(case: Case) -> None:
-    done, seen = case.run()
+def test_reserved_jobs_start_when_they_were_promised(policy: str, case: Case) -> None:
+    done, seen = case.run(policy)
     started = done.outcome().jobs["start_s"].to_list()
     promised: dict[int, float] = {}
     for reserved in seen:

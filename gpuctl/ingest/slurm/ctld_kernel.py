@@ -54,7 +54,7 @@ def _stands(buf, at, end, word):  # type: ignore[no-untyped-def]
     """Whether a word stands at `at`."""
     if at + word.size > end:
         return False
-    for k in range(word.size):  # noqa: SIM110 (Numba compiles no generator)
+    for k in range(word.size):
         if buf[at + k] != word[k]:
             return False
     return True

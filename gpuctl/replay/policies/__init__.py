@@ -26,7 +26,10 @@ BUILT_IN = {
     "philly": "philly:Philly",
     "easy": "easy:Easy",
     "conservative": "conservative:Conservative",
+    "slurm": "slurm:SlurmPolicy",
     "yarn-cs": "yarn_cs:YarnCs",
+    "yarn-capacity": "yarn_capacity:YarnCapacity",
+    "yarn-fair": "yarn_fair:YarnFair",
     "pickyman": "pickyman:PickyMan",
     "recorded": "recorded:Recorded",
 }

@@ -8,12 +8,23 @@ import numpy as np
 
 from gpuctl.replay import conservative_kernel
 from gpuctl.replay.listprogram import placements
-from gpuctl.replay.planning import LIMITS_FROM, ORDER, QUOTAS, UNLIMITED, counts, enforce_quotas, planned, ranks
+from gpuctl.replay.planning import (
+    LIMITS_FROM,
+    ORDER,
+    QUOTAS,
+    UNLIMITED,
+    counts,
+    enforce_quotas,
+    most_running,
+    planned,
+    ranks,
+)
 from gpuctl.replay.policy import Policy
 from gpuctl.replay.profile_kernel import profile
 from gpuctl.replay.reservation_kernel import CONSERVATIVE, Reservations
+from gpuctl.replay.resources import GPUS_ONLY
 from gpuctl.replay.running_kernel import nobody
-from gpuctl.replay.state import records
+from gpuctl.replay.state import NEED, records
 
 if TYPE_CHECKING:
     from gpuctl.replay.build import Settings
@@ -62,6 +73,7 @@ class Conservative(Policy):
         "a job ends early"
     )
     plans = True
+    resources = True
     parameters = (ORDER, QUOTAS, LIMITS_FROM, UNLIMITED)
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
@@ -79,8 +91,10 @@ class Conservative(Policy):
         p.stale = 1
         p.freed_from, p.freed_to = np.inf, -np.inf
         p.next = p.bell = np.inf
-        pieces = np.zeros(n, np.int64) if p.counts[0] else np.minimum(workload.gpus, servers)
-        kind = np.unique(np.stack([workload.gpus, plan]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        several = settings.resources != GPUS_ONLY
+        units = state.asks.units if several else workload.gpus
+        pieces = np.zeros(n, np.int64) if p.counts[0] else np.minimum(units, servers)
+        size, gang = np.unique(workload.gpus, return_inverse=True)
         first = np.append(0, np.cumsum(pieces))
         known = Reservations(
             p=p,
@@ -92,14 +106,29 @@ class Conservative(Policy):
             pieces=np.zeros(n, np.int64),
             server=np.zeros(int(first[-1]), np.int64),
             gpus=np.zeros(int(first[-1]), np.int64),
+            need=records(int(first[-1]) if several else 0, NEED),
             least=np.zeros(servers, np.int64),
-            kind=kind,
-            known=np.zeros(kind.max(initial=0) + 1),
-            known_at=np.zeros(kind.max(initial=0) + 1),
-            known_round=np.zeros(kind.max(initial=0) + 1, np.int64),
-            known_moves=np.zeros(kind.max(initial=0) + 1, np.int64),
-            low_move=np.zeros(n, np.int64),
-            low_from=np.zeros(n),
+            step=np.zeros(n, np.int64),
+            ahead=np.full(n, -1),
+            behind=np.full(n, -1),
+            place=np.zeros(n, np.int64),
+            look=np.zeros(n, np.int8),
+            block=np.zeros(n // 64 + 1, np.int64),
+            far=np.full(size.size, -1),
+            size=size,
+            gang=gang.reshape(-1),
+            gpus_of=workload.gpus,
+            fewest=np.full(size.size, np.inf),
+            last=np.full(size.size, -np.inf),
+            room=np.full(size.size, np.inf),
+            until=np.full(size.size, -np.inf),
+            most_s=np.full(size.size, -np.inf),
+            turns=np.zeros(size.size, np.int64),
+            members=np.zeros(n, np.int64),
+            plans=np.zeros(n),
+            group=np.zeros(size.size + 1, np.int64),
         )
-        columns = 1 if p.counts[0] else 1 + servers + (state.queue_limit.size if quotas else 0)
-        return ConservativeProgram(known, profile(n, columns), nobody(plan, servers, cluster.total_gpus))
+        p.cpu = servers + (state.queue_limit.size if quotas else 0)
+        columns = 0 if p.counts[0] else int(p.cpu[0]) + (2 * servers if several else 0)
+        running = nobody(plan, servers, most_running(workload, cluster))
+        return ConservativeProgram(known, profile(n, columns), running)

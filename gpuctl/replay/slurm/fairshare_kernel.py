@@ -33,10 +33,22 @@ def _sorted(buffer, begin, end, level, is_user):  # type: ignore[no-untyped-def]
             if is_user[kept[k]] == users:
                 buffer[place] = kept[k]
                 place += 1
-    kept[:] = buffer[begin:end]
-    order = np.argsort(-level[kept], kind="mergesort")
+    keys = np.zeros(count)
+    for k in range(count):
+        kept[k] = buffer[begin + k]
+        keys[k] = -level[kept[k]]
+    order = np.argsort(keys, kind="mergesort")
     for k in range(count):
         buffer[begin + k] = kept[order[k]]
+
+
+@inner
+def _put_children(buffer, used, first, children, of):  # type: ignore[no-untyped-def]
+    """Put the children of an association behind what is there; returns how much there is then."""
+    for k in range(first[of], first[of + 1]):
+        buffer[used] = children[k]
+        used += 1
+    return used
 
 
 @compiled
@@ -56,8 +68,7 @@ def fair_tree(first, children, shares, is_user, fair_parent, norm, merge, raw, e
     buffer = np.zeros(size, np.int64)
     at, end = np.zeros(size, np.int64), np.zeros(size, np.int64)
     prior, pending = np.zeros(size), np.zeros(size, np.bool_)
-    used = first[1] - first[0]
-    buffer[:used] = children[first[0] : first[1]]
+    used = _put_children(buffer, 0, first, children, 0)
     _sorted(buffer, 0, used, level, is_user)
     depth, end[0], prior[0] = 0, used, NO_LEVEL
     rank = free = total
@@ -78,12 +89,10 @@ def fair_tree(first, children, shares, is_user, fair_parent, norm, merge, raw, e
             free -= 1
             continue
         begin = used
-        used += first[i + 1] - first[i]
-        buffer[begin:used] = children[first[i] : first[i + 1]]
+        used = _put_children(buffer, used, first, children, i)
         while merge and at[depth] < end[depth] and level[buffer[at[depth]]] == level[i]:
             other = buffer[at[depth]]
-            buffer[used : used + first[other + 1] - first[other]] = children[first[other] : first[other + 1]]
-            used += first[other + 1] - first[other]
+            used = _put_children(buffer, used, first, children, other)
             at[depth] += 1
         _sorted(buffer, begin, used, level, is_user)
         depth += 1

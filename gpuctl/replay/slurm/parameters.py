@@ -40,6 +40,7 @@ class Parameters:
         sched_max_job_start: jobs that a main pass starts; 0: no limit.
         assoc_limit_stop: a job that a limit holds up stops those behind it in its partition.
         bf_job_part_count_reserve: so many jobs of each partition have resources reserved; 0: all.
+        bf_node_space_size: records of its plan: a pass that has made so many ends; 0: as many as ``bf_max_job_test``.
         preempt_youngest_first: of jobs that can be preempted the one that started last goes first.
         preempt_strict_order: no job is preempted while one of lower priority would do.
         preempt_reorder_count: how often the jobs to preempt are put in another order to preempt fewer.
@@ -69,6 +70,7 @@ class Parameters:
     sched_max_job_start: int = 0
     assoc_limit_stop: bool = False
     bf_job_part_count_reserve: int = 0
+    bf_node_space_size: int = 0
     preempt_youngest_first: bool = False
     preempt_strict_order: bool = False
     preempt_reorder_count: int = 1
@@ -87,7 +89,7 @@ _AT_LEAST_1 = frozenset({"bf_window", "bf_resolution", "bf_max_job_test"})
 _MAY_BE_OFF = frozenset({"bf_interval", "sched_interval"})
 _OWN_TIME = frozenset(
     {
-        *("bf_yield_interval", "bf_yield_sleep", "bf_max_time", "bf_node_space_size", "max_sched_time", "max_rpc_cnt"),
+        *("bf_yield_interval", "bf_yield_sleep", "bf_max_time", "max_sched_time", "max_rpc_cnt"),
         *("build_queue_timeout", "bf_yield_rpc_cnt"),
     }
 )

@@ -49,6 +49,7 @@ class Partition:
             ``INACTIVE`` (neither).
         default: whether it is that of jobs which name none.
         over_time_min: ``OverTimeLimit`` in minutes, infinity for ``UNLIMITED``; None: the cluster's.
+        least_loaded: ``LLN``: of nodes of equal ``Weight`` the one with the largest part of its CPUs idle goes first.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Partition:
     state: str = "UP"
     default: bool = False
     over_time_min: float | None = None
+    least_loaded: bool = False
 
 
 def value_of(settings: Mapping[str, str], name: str) -> str:
@@ -157,6 +159,7 @@ def read_partition(name: str, found: Mapping[str, str]) -> Partition:
         state=state,
         default=value_of(found, "default").upper() in {"YES", "TRUE", "1"},
         over_time_min=over_time(value_of(found, "overtimelimit")),
+        least_loaded=value_of(found, "lln").upper() in {"YES", "TRUE", "1"},
     )
 
 

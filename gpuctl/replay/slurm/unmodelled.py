@@ -43,11 +43,11 @@ _PARTITION_KNOWN = frozenset(
     {
         *("partitionname", "nodes", "priority", "priorityjobfactor", "prioritytier", "tresbillingweights", "qos"),
         *("maxtime", "defaulttime", "default", "tres", "totalcpus", "totalnodes", "hidden", "allocnodes", "nodesets"),
-        *("maxnodes", "minnodes", "state", "disablerootjobs", "rootonly"),
+        *("maxnodes", "minnodes", "state", "disablerootjobs", "rootonly", "lln"),
         *("allowaccounts", "denyaccounts", "allowqos", "denyqos"),
     }
 )
-_SELECT_LEFT = ("CR_LLN", "CR_PACK_NODES")
+_SELECT_LEFT = ("CR_PACK_NODES",)
 """``SelectTypeParameters`` that say which nodes are taken first."""
 _QOS_KNOWN = KNOWN | {
     *("name", "id", "descr", "description", "priority", "usagefactor", "preempt", "flags"),

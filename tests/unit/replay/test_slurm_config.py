@@ -41,7 +41,7 @@ PreemptType=preempt/qos
 PreemptExemptTime=00:00:00
 PreemptMode=REQUEUE
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory,CR_LLN
+SelectTypeParameters=CR_Core_Memory,CR_Pack_Nodes
 SchedulerParameters=bf_window=2880,bf_continue,bf_max_job_test=3000,defer,bf_yield_interval=5,bf_licenses
 NodeName=n[1-4] CPUs=16
 PartitionName=DEFAULT PriorityTier=3 MaxTime=2-0
@@ -84,7 +84,7 @@ def test_what_is_not_modelled_is_listed() -> None:
         "prioritysitefactorplugin: site_factor/ours is not modelled",
         "partition a: maxcpuspernode=4 is not modelled",
         "partition a: oversubscribe=FORCE:4: several jobs on one CPU are not modelled",
-        "selecttypeparameters: CR_LLN is not modelled",
+        "selecttypeparameters: CR_PACK_NODES is not modelled",
     }
 
 

@@ -220,3 +220,9 @@ def test_a_terminal_shows_the_first_columns_and_counts_the_rest(analysis: Analys
     assert "jain" not in short.getvalue()
     assert "jain" in named.getvalue()
     assert "more columns" not in named.getvalue()
+
+
+def test_a_note_of_several_policies_is_told_once() -> None:
+    told = [replace(FIFO, notes=("both", "mine")), replace(SRTF, notes=("both",))]
+    notes = table(result(told, TWO, FOUR, command="c", version="v"), "replay_summary").notes
+    assert [note for note in notes if note.endswith(("both", "mine"))] == ["fifo, srtf: both", "fifo: mine"]

@@ -58,6 +58,14 @@ def test_a_table_of_anything_fits_and_loses_no_column(width: int, cells: list[st
     assert all(part.columns[0] == 0 for part in parts)
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_two_columns_of_long_texts_share_what_is_left(width: int) -> None:
+    frame = pl.DataFrame({"id": ["a", "b"], "found": ["word " * 60, "x"], "todo": ["x", "word " * 30]})
+    (part,) = fit(shown_columns(table("t", "overview", frame)), width)
+    assert sum(part.widths) + 2 * GAP == width
+    assert abs(part.widths[1] - part.widths[2]) <= 1
+
+
 @pytest.mark.parametrize("width", range(40, 110))
 def test_a_table_that_just_does_not_fit_is_laid_out_anew(width: int) -> None:
     frame = pl.DataFrame({"name": ["x" * 30], "long heading words": ["y" * 12]} | {f"n{i}": [10**9] for i in range(3)})

@@ -1,0 +1,77 @@
+"""``gpuctl doctor``: is everything in order that gpuctl needs: the installation, the machine, a store, models."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpuctl.cli.common import message, settings
+from gpuctl.cli.writing import (
+    FormatOption,
+    JsonOption,
+    OutputFormat,
+    OutputOption,
+    TableOption,
+    chosen_format,
+    print_result,
+    tell_written,
+)
+from gpuctl.core.errors import ExitCode, UsageError
+
+TABLES = ("checks", "ledger")
+
+
+def doctor(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    db: Annotated[Path | None, typer.Option("--db", metavar="FILE", help="A trace store to look into.")] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="Folder of a saved model to look into; may be given several times."),
+    ] = None,
+    reports: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where reports are to go; else the current directory.")
+    ] = None,
+    table: TableOption = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Check the installation, the machine, a trace store and saved models; say what is wrong and what to do.
+
+    Exits with 1 where a check fails; warnings do not change the exit code.
+    """
+    options = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or options.json, output=output, tables=table)
+    unknown = next((name for name in table or () if name not in TABLES), None)
+    if unknown is not None:
+        raise UsageError(f"--table {unknown}: there is no such table", hint=f"there are: {', '.join(TABLES)}")
+    if "ledger" in (table or ()) and db is None:
+        raise UsageError("--table ledger: that of a store, and none is named", hint="add --db FILE")
+    from gpuctl.cli.checks import Given, Status
+    from gpuctl.cli.checkup import analysis, run
+
+    given = Given(db, tuple(model or ()), reports)
+    found, rows = run(given)
+    failed = [one.check for one in found if one.status is Status.FAIL]
+    try:
+        import polars  # noqa: F401
+        import rich  # noqa: F401
+    except ImportError as error:
+        # no table can be made or printed without them
+        for one in found:
+            if one.status is not Status.OK:
+                message(f"{one.check}: {one.status}: {one.evidence}; {one.fix}")
+        message(f"gpuctl: no table can be printed: {error}")
+        raise typer.Exit(ExitCode.CHECK_FAILED) from None
+    # a store that could not be read has no ledger
+    result = analysis(given, found, rows, "gpuctl " + shlex.join(sys.argv[1:]))
+    wanted = [name for name in table or ("checks",) if result.table(name)]
+    print_result(result, shape, output, None if shape is OutputFormat.JSON and not table else wanted, options)
+    tell_written((output,), options)
+    if failed:
+        message(f"gpuctl: {len(failed)} of {len(found)} checks failed: {', '.join(dict.fromkeys(failed))}")
+        raise typer.Exit(ExitCode.CHECK_FAILED)
