@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuctl.reports import bars, curves, heatmap, levels
-from gpuctl.reports.drawing import TOTAL, Chart, Key, Panel
+from gpuctl.reports.drawing import TOTAL, Cells, Chart, Key, Panel, Rows
 from gpuctl.reports.svg import drawing_settings, to_svg
 
 if TYPE_CHECKING:
@@ -133,6 +133,8 @@ class Drawing:
     keys: tuple[Key, ...] = ()
     remarks: tuple[str, ...] = ()
     panels: tuple[Panel, ...] = ()
+    columns: tuple[str, str, str, str] | None = None
+    data: Rows | Cells | None = None
     missing: str = ""
 
 
@@ -165,7 +167,17 @@ def draw(chart: Chart, table: ResultTable | None) -> Drawing:
         return Drawing(chart.name, chart.table, chart.title, missing=missing)
     sketch = KINDS[chart.kind](_without_empty(chart, frame), table, frame)
     svg = to_svg(sketch.figure, chart.name, chart.title, sketch.description)
-    return Drawing(chart.name, chart.table, chart.title, svg, sketch.keys, sketch.remarks, sketch.panels)
+    return Drawing(
+        chart.name,
+        chart.table,
+        chart.title,
+        svg,
+        sketch.keys,
+        sketch.remarks,
+        sketch.panels,
+        sketch.columns,
+        sketch.data,
+    )
 
 
 def _without_empty(chart: Chart, frame: pl.DataFrame) -> Chart:

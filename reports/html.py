@@ -10,7 +10,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from gpuctl.core.results import Analysis, SourceInfo
     from gpuctl.reports.charts import Drawing
-    from gpuctl.reports.drawing import Panel
     from gpuctl.reports.report import Part
     from gpuctl.reports.text import ShownColumn
 
@@ -45,6 +45,7 @@ PAGE_CELLS = 10_000
 FEW_ROWS = 5
 """A table with no more rows has no filter."""
 
+_STRANGE = re.compile(r"[^A-Za-z0-9._]+")
 _FEWER_ROWS = (TABLE_ROWS, 250, 100, 50, 25)
 
 
@@ -59,13 +60,21 @@ class _Cell:
 
 @dataclass(frozen=True)
 class _Grid:
-    """The embedded rows of a table."""
+    """The embedded rows of a table; ``file`` is what its CSV is called, without the ending."""
 
-    name: str
+    file: str
     title: str
     columns: tuple[ShownColumn, ...]
     rows: tuple[tuple[_Cell, ...], ...]
     total: int
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A figure; ``file`` is what its CSV is called, without the ending."""
+
+    file: str
+    drawing: Drawing
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class _Card:
     id: str
     part: str
     table: ResultTable
-    drawings: tuple[Drawing, ...]
+    drawings: tuple[_Figure, ...]
     grid: _Grid | None
 
 
@@ -132,10 +141,11 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
     limit = _row_limit([t for part in parts for t in part.analysis.tables if not t.detail])
     cards: list[_Card] = []
     undrawn: list[Drawing] = []
+    endings = _file_endings(parts)
     for number, part in enumerate(parts, 1):
         ending = f"--{number}" if number > 1 else ""
         drawings = draw_all(part.analysis, ending)
-        cards += _cards(part, drawings, ending, limit, label=part.label if several else "")
+        cards += _cards(part, drawings, (ending, endings[number - 1]), limit, label=part.label if several else "")
         names = {t.name for t in part.analysis.tables}
         undrawn += [d for d in drawings if d.missing and d.table not in names and not several]
     return render_page(
@@ -146,7 +156,7 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
         version=version,
         standouts=_standouts(parts, summary),
         checks=_own_card(summary.table("checks"), TABLE_ROWS),
-        metrics=_own_card(compared(parts, summary), TABLE_ROWS),
+        metrics=_side_by_side(parts, summary),
         sections=_sections(parts, cards),
         undrawn=undrawn,
         without_rows=[card for card in cards if card.grid is None],
@@ -163,7 +173,8 @@ def render_page(template: str, **values: object) -> str:
         template: a file of ``reports/templates``.
         values: what it shows; all text is escaped.
     """
-    style, early, script = (_asset(name) for name in ("report.css", "theme.js", "report.js"))
+    style, early = _asset("report.css"), _asset("theme.js")
+    script = _asset("csv.js") + _asset("report.js")
     policy = (
         f"default-src 'none'; script-src {_hash(early)} {_hash(script)}; style-src {_hash(style)};"
         " base-uri 'none'; form-action 'none'"
@@ -203,24 +214,36 @@ def _environment() -> Environment:
     return environment
 
 
-def _island(panels: Sequence[Panel]) -> Markup:
+def _island(data: object) -> Markup:
     # JSON inside a script element: nothing in it may look like the element's end.
     from markupsafe import Markup
 
-    text = json.dumps(panels, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return Markup(text)  # noqa: S704 -- escaped a line above
 
 
-def _cards(part: Part, drawings: Sequence[Drawing], ending: str, limit: int, *, label: str) -> list[_Card]:
+def _file_endings(parts: Sequence[Part]) -> list[str]:
+    """What tells the CSV files of several results apart: their labels, as far as every file system takes them."""
+    if len(parts) == 1:
+        return [""]
+    plain = [_STRANGE.sub("-", part.label)[:40].strip("-").lower() for part in parts]
+    return [
+        f"--{name}" if name and plain.count(name) == 1 else f"--{name}-{k}" if name else f"--{k}"
+        for k, name in enumerate(plain, 1)
+    ]
+
+
+def _cards(part: Part, drawings: Sequence[Drawing], endings: tuple[str, str], limit: int, *, label: str) -> list[_Card]:
+    anchor, file = endings
     return [
         _Card(
-            id=table.name + ending,
+            id=table.name + anchor,
             part=label,
             table=table,
-            drawings=tuple(d for d in drawings if d.table == table.name),
-            grid=None if table.detail else _grid(table, limit),
+            drawings=tuple(_Figure(d.name.removesuffix(anchor) + file, d) for d in drawings if d.table == table.name),
+            grid=None if table.detail else _grid(table, limit, table.name + file),
         )
         for table in part.analysis.tables
     ]
@@ -228,7 +251,17 @@ def _cards(part: Part, drawings: Sequence[Drawing], ending: str, limit: int, *, 
 
 def _own_card(table: ResultTable | None, limit: int) -> _Card | None:
     """A table of the report itself."""
-    return None if table is None else _Card(table.name, "", table, (), _grid(table, limit))
+    return None if table is None else _Card(table.name, "", table, (), _grid(table, limit, table.name))
+
+
+def _side_by_side(parts: Sequence[Part], summary: Analysis) -> _Card | None:
+    card = _own_card(compared(parts, summary), TABLE_ROWS)
+    if card is None or card.grid is None:
+        return card
+    # A column that is called by a result's name has that very name over it, whatever is in it.
+    labels = {part.label for part in parts} if len(parts) > 1 else set()
+    columns = tuple(replace(c, label=visible(c.name)) if c.name in labels else c for c in card.grid.columns)
+    return replace(card, grid=replace(card.grid, columns=columns))
 
 
 def _standouts(parts: Sequence[Part], summary: Analysis) -> list[dict[str, str]]:
@@ -267,10 +300,10 @@ def _sections(parts: Sequence[Part], cards: Sequence[_Card]) -> list[_Section]:
     return found
 
 
-def _grid(table: ResultTable, limit: int) -> _Grid:
+def _grid(table: ResultTable, limit: int, file: str) -> _Grid:
     columns = shown_columns(table, limit)
     rows = zip(*(tuple(map(_cell, column.cells, column.values)) for column in columns), strict=True)
-    return _Grid(table.name, table.title, columns, tuple(rows), table.frame.height)
+    return _Grid(file, table.title, columns, tuple(rows), table.frame.height)
 
 
 def _cell(text: str, value: object) -> _Cell:
@@ -299,7 +332,7 @@ def _sources_grid(sources: Sequence[SourceInfo]) -> _Grid:
     schema = {n: pl.Int64 if n.startswith(("rows", "bytes")) else pl.String for n in names}
     frame = pl.DataFrame([[getattr(s, n) for n in names] for s in sources], schema=schema, orient="row")
     table = ResultTable("sources", "provenance", "Sources", "", "", (), columns, frame)
-    return _grid(table, TABLE_ROWS // 2)
+    return _grid(table, TABLE_ROWS // 2, table.name)
 
 
 def _source_totals(sources: Sequence[SourceInfo]) -> dict[str, int]:

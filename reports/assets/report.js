@@ -1,7 +1,7 @@
 "use strict";
 (function () {
   const root = document.documentElement;
-  const all = (selector, from) => Array.from((from || document).querySelectorAll(selector));
+  const { all, exact } = gpuctl;
 
   // ---- theme
 
@@ -39,15 +39,6 @@
 
   // ---- tables
 
-  const exact = (cell) => {
-    if (cell.dataset.j !== undefined) return JSON.parse(cell.dataset.j);
-    return cell.dataset.v !== undefined ? cell.dataset.v : cell.textContent;
-  };
-  const quoted = (value) => {
-    if (value === null) return "";
-    const text = String(value);
-    return text === "" || /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
-  };
   const collator = new Intl.Collator("en", { numeric: true });
   const compare = { number: (a, b) => a - b, time: (a, b) => (a < b ? -1 : a > b ? 1 : 0), text: collator.compare };
 
@@ -67,14 +58,6 @@
     table.tBodies[0].append(...ordered);
   }
 
-  function download(name, text) {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  }
-
   all(".grid").forEach((grid) => {
     const table = grid.querySelector("table");
     if (!table) return;
@@ -91,20 +74,6 @@
       rows.forEach((row) => { row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted); });
       const left = rows.filter((row) => !row.hidden).length;
       count.textContent = left === rows.length ? whole : left.toLocaleString("en") + " of " + whole;
-    });
-    grid.querySelector(".csv").addEventListener("click", () => {
-      const lines = [heads.map((head) => quoted(head.dataset.name)).join(",")];
-      all("tbody tr", table).forEach((row) => {
-        if (!row.hidden) lines.push(Array.from(row.cells, (cell) => quoted(exact(cell))).join(","));
-      });
-      download(grid.dataset.name + ".csv", lines.join("\n") + "\n");
-    });
-  });
-
-  all(".upright").forEach((list) => {
-    list.querySelector(".csv").addEventListener("click", () => {
-      const line = (items, value) => items.map((item) => quoted(value(item))).join(",") + "\n";
-      download(list.dataset.name + ".csv", line(all("dt", list), (dt) => dt.dataset.name) + line(all("dd", list), exact));
     });
   });
 
