@@ -45,6 +45,9 @@ PAGE_CELLS = 10_000
 FEW_ROWS = 5
 """A table with no more rows has no filter."""
 
+LONG_TEXT = 60
+"""A column with a longer text is set wide."""
+
 _STRANGE = re.compile(r"[^A-Za-z0-9._]+")
 _FEWER_ROWS = (TABLE_ROWS, 250, 100, 50, 25)
 
@@ -210,6 +213,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(visible=visible, island=_island, trusted=Markup, plural=plural)
+    environment.tests.update(long=lambda text: len(text) > LONG_TEXT)
     environment.globals.update(few_rows=FEW_ROWS)
     return environment
 

@@ -20,8 +20,8 @@ const gpuctl = (function () {
 
   const heads = (grid) => all("thead th", grid).map((head) => head.dataset.name);
   const cells = (rows) => rows.map((row) => Array.from(row.cells, exact));
-  const shown = (grid) => csv([heads(grid), ...cells(all("tbody tr:not([hidden])", grid))]);
-  const upright = (list) => csv([all("dt", list).map((dt) => dt.dataset.name), all("dd", list).map(exact)]);
+  const shown = (grid) => [heads(grid), ...cells(all("tbody tr:not([hidden])", grid))];
+  const upright = (list) => [all("dt", list).map((dt) => dt.dataset.name), all("dd", list).map(exact)];
   // Before anything is sorted.
   const rows = new Map(all(".grid").map((grid) => [grid, all("tbody tr", grid)]));
 
@@ -37,7 +37,7 @@ const gpuctl = (function () {
       const of = curve.of === undefined ? named(panel, panel.title) : curve.of;
       curve.x.forEach((x, i) => lines.push([of, named(curve, curve.name), panel.scale === "time" ? instant(x) : x, curve.y[i]]));
     }));
-    return csv(lines.map((line) => line.filter((_, i) => kept[i])));
+    return lines.map((line) => line.filter((_, i) => kept[i]));
   }
 
   // Tenths of a per cent, two digits of base 32 each; no digits at all: 0 throughout.
@@ -48,14 +48,14 @@ const gpuctl = (function () {
     map.panels.forEach(([panel, list]) => list.forEach(([name, ...values]) => map.x.forEach((x, i) => {
       lines.push([panel, name, map.dated ? instant(x) : x, ...values.map((digits) => unpacked(digits, i))]);
     })));
-    return csv(lines);
+    return lines;
   }
 
   function figure(element) {
     const island = element.querySelector(".points, .values");
     const data = JSON.parse(island.textContent);
     if (island.className === "points") return curves(data, island.dataset.columns.split(","));
-    return data.panels ? cellsOf(data) : csv([data.columns, ...data.rows]);
+    return data.panels ? cellsOf(data) : [data.columns, ...data.rows];
   }
 
   // ---- everything
@@ -81,14 +81,14 @@ const gpuctl = (function () {
       ["headlines", [["result", "label", "value", "unit", "detail"], ...boxes]],
       ["provenance", [["name", "value"], ...facts, ...warned]],
       ["definitions", [["table", "column", "unit", "definition"], ...meanings]],
-    ].filter(([, lines]) => lines.length > 1).map(([name, lines]) => [name, csv(lines), lines.length - 1]);
+    ].filter(([, lines]) => lines.length > 1);
   }
 
   function everything() {
     const files = [], contents = [["file", "title", "result", "rows", "rows_in_all"]];
-    const add = (name, content, title, result, count, total) => {
-      files.push([name + ".csv", content]);
-      contents.push([name + ".csv", title, result, count, total]);
+    const add = (name, lines, title, result, total) => {
+      files.push([name + ".csv", csv(lines)]);
+      contents.push([name + ".csv", title, result, lines.length - 1, total]);
     };
     const place = (one) => {
       const card = one.closest(".card"), part = card.querySelector("h3 .part");
@@ -96,16 +96,11 @@ const gpuctl = (function () {
     };
     all(".grid, .upright").forEach((one) => {
       const [title, result] = place(one);
-      if (one.className === "upright") return add(one.dataset.name, upright(one), title, result, 1, 1);
-      const list = rows.get(one);
-      return add(one.dataset.name, csv([heads(one), ...cells(list)]), title, result, list.length, one.dataset.total);
+      if (one.className === "upright") return add(one.dataset.name, upright(one), title, result, 1);
+      return add(one.dataset.name, [heads(one), ...cells(rows.get(one))], title, result, one.dataset.total);
     });
-    figures.forEach((one) => {
-      const content = figure(one);
-      const lines = (content.match(/\n/g) || []).length - 1;
-      add(one.dataset.name, content, text(one.querySelector("figcaption")), place(one)[1], lines, null);
-    });
-    around().forEach(([name, content, count]) => add(name, content, null, null, count, count));
+    figures.forEach((one) => add(one.dataset.name, figure(one), text(one.querySelector("figcaption")), place(one)[1], null));
+    around().forEach(([name, lines]) => add(name, lines, null, null, lines.length - 1));
     return [["contents.csv", csv(contents)], ...files];
   }
 
@@ -154,13 +149,12 @@ const gpuctl = (function () {
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
-  const offer = (selector, from, content) => {
-    const button = from.querySelector(selector);
-    if (button) button.addEventListener("click", () => download(from.dataset.name + ".csv", [content(from)], "text/csv;charset=utf-8"));
-  };
-  all(".grid").forEach((grid) => offer(".csv", grid, shown));
-  all(".upright").forEach((list) => offer(".csv", list, upright));
-  figures.forEach((one) => offer(".csv", one, figure));
+  const offer = (from, lines) => from.querySelector(".csv").addEventListener("click", () => {
+    download(from.dataset.name + ".csv", [csv(lines(from))], "text/csv;charset=utf-8");
+  });
+  all(".grid").forEach((grid) => offer(grid, shown));
+  all(".upright").forEach((list) => offer(list, upright));
+  figures.forEach((one) => offer(one, figure));
   all(".everything").forEach((button) => button.addEventListener("click", () => {
     download("gpuctl-report.zip", zip(everything()), "application/zip");
   }));

@@ -30,10 +30,17 @@
   });
   const links = new Map(all(".contents a").map((a) => [a.getAttribute("href").slice(1), a]));
   const inView = new Set();
+  // Contents longer than the window move with the reader.
+  function follow(link) {
+    const box = contents.getBoundingClientRect(), at = link.getBoundingClientRect();
+    if (at.top < box.top) contents.scrollTop -= box.top - at.top + 40;
+    else if (at.bottom > box.bottom) contents.scrollTop += at.bottom - box.bottom + 40;
+  }
   const watcher = new IntersectionObserver((entries) => {
     entries.forEach((e) => (e.isIntersecting ? inView.add(e.target.id) : inView.delete(e.target.id)));
     const first = all("#summary, .card, #provenance").find((s) => inView.has(s.id) && links.has(s.id));
     links.forEach((a, id) => (first && id === first.id ? a.setAttribute("aria-current", "true") : a.removeAttribute("aria-current")));
+    if (first && !narrow.matches) follow(links.get(first.id));
   }, { rootMargin: "-10% 0px -55% 0px" });
   all("#summary, .card, #provenance").forEach((section) => watcher.observe(section));
 

@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from gpuctl.core.results import Analysis
-from gpuctl.reports.html import PAGE_CELLS, render_html, write_html
+from gpuctl.reports.html import PAGE_CELLS, render_html, render_report, write_html
+from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.summary import headlines
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
@@ -165,6 +166,26 @@ def test_a_big_trace_makes_a_small_page(tmp_path: Path) -> None:
     assert "application_" not in content
     assert "The first 500 of 100,000 rows" in content
     assert "<code>job_waits</code> Job waits, 100,000 rows" in content
+
+
+def test_two_big_traces_make_a_small_page() -> None:
+    parts = labelled(
+        [replace(make_analysis(points=30_000, rows=100_000, jobs=100_000), cluster=name) for name in ("a", "b")]
+    )
+    assert len(render_report(parts, summarize(parts)).encode()) < 1_000_000
+
+
+def test_hostile_names_of_several_results_make_no_elements() -> None:
+    parts = labelled([replace(make_analysis(points=5), cluster=name) for name in HOSTILE])
+    text = render_report(parts, summarize(parts, command=HOSTILE[2]))
+    page = Page(text)
+    assert "img" not in [tag for tag, _ in page.tags]
+    assert {a.get("type") for t, a in page.tags if t == "script"} <= {None, "application/json"}
+    assert "alert(" not in "".join(body for kind, body in page.scripts if kind == "")
+    assert not set(text) & {"\x00", "\x1b", "\u202e", "\u200b"}
+    files = [name for tag, a in page.tags if tag in {"div", "figure"} and (name := a.get("data-name"))]
+    assert len(files) == len(set(files))
+    assert all(re.fullmatch("[A-Za-z0-9._-]+", name) for name in files)
 
 
 def test_many_wide_tables_get_fewer_rows_each() -> None:
