@@ -84,7 +84,8 @@ class _Figure:
 class _Card:
     """One result table in the page: its figures, its rows, and what they mean.
 
-    ``part`` is the label of the result that it is of, empty where the page has but one.
+    ``part`` is the label of the result that it is of, empty where the page has but one; ``means`` is the card that
+    says what its columns mean: of several results' tables of the same columns, the first.
     """
 
     id: str
@@ -92,6 +93,7 @@ class _Card:
     table: ResultTable
     drawings: tuple[_Figure, ...]
     grid: _Grid | None
+    means: str
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,7 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
         cards += _cards(part, drawings, (ending, endings[number - 1]), limit, label=part.label if several else "")
         names = {t.name for t in part.analysis.tables}
         undrawn += [d for d in drawings if d.missing and d.table not in names and not several]
+    cards = _meant_once(cards)
     return render_page(
         "report.html.j2",
         parts=[(part, headlines(part.analysis), part.analysis.warnings) for part in parts],
@@ -248,14 +251,28 @@ def _cards(part: Part, drawings: Sequence[Drawing], endings: tuple[str, str], li
             table=table,
             drawings=tuple(_Figure(d.name.removesuffix(anchor) + file, d) for d in drawings if d.table == table.name),
             grid=None if table.detail else _grid(table, limit, table.name + file),
+            means=table.name + anchor,
         )
         for table in part.analysis.tables
     ]
 
 
+def _meant_once(cards: Sequence[_Card]) -> list[_Card]:
+    first: dict[tuple[str, tuple[Column, ...]], str] = {}
+    found = []
+    for card in cards:
+        # A table that is not shown has no place to say it.
+        if card.grid is not None or card.drawings:
+            key = (card.table.name, tuple(card.table.columns))
+            found.append(replace(card, means=first.setdefault(key, card.id)))
+        else:
+            found.append(card)
+    return found
+
+
 def _own_card(table: ResultTable | None, limit: int) -> _Card | None:
     """A table of the report itself."""
-    return None if table is None else _Card(table.name, "", table, (), _grid(table, limit, table.name))
+    return None if table is None else _Card(table.name, "", table, (), _grid(table, limit, table.name), table.name)
 
 
 def _side_by_side(parts: Sequence[Part], summary: Analysis) -> _Card | None:

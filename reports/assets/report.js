@@ -84,6 +84,19 @@
     });
   });
 
+  // What a column means stands once in the page, and shows over each heading of it.
+  all("[data-means]").forEach((one) => {
+    const list = document.getElementById(one.dataset.means);
+    const meant = new Map(all("dt", list).map((dt) => [dt.querySelector("code").textContent, dt.nextElementSibling.textContent]));
+    all("[data-name]", one).forEach((head) => { head.title = meant.get(head.dataset.name); });
+  });
+  const reveal = () => {
+    const list = document.getElementById(location.hash.slice(1));
+    if (list && list.closest(".definitions")) { list.closest(".definitions").open = true; list.scrollIntoView(); }
+  };
+  addEventListener("hashchange", reveal);
+  reveal();
+
   // ---- figures: values at the place that is pointed at
 
   const round = (value) => {
