@@ -22,7 +22,7 @@ from gpuctl.reports.export import write_atomically
 from gpuctl.reports.flat import json_value
 from gpuctl.reports.report import compared, labelled, summarize
 from gpuctl.reports.summary import headlines
-from gpuctl.reports.text import plural, shown_columns, visible
+from gpuctl.reports.text import plural, shown, shown_columns, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +44,9 @@ PAGE_CELLS = 10_000
 
 FEW_ROWS = 5
 """A table with no more rows has no filter."""
+
+MANY_COLUMNS = 11
+"""No sheet of paper is wide enough for more: there, a row of such a table becomes a block of named values."""
 
 LONG_TEXT = 60
 """A column with a longer text is set wide."""
@@ -217,7 +220,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(visible=visible, island=_island, trusted=Markup, plural=plural)
     environment.tests.update(long=lambda text: len(text) > LONG_TEXT)
-    environment.globals.update(few_rows=FEW_ROWS)
+    environment.globals.update(few_rows=FEW_ROWS, many_columns=MANY_COLUMNS)
     return environment
 
 
@@ -276,13 +279,24 @@ def _own_card(table: ResultTable | None, limit: int) -> _Card | None:
 
 
 def _side_by_side(parts: Sequence[Part], summary: Analysis) -> _Card | None:
-    card = _own_card(compared(parts, summary), TABLE_ROWS)
-    if card is None or card.grid is None:
+    table = compared(parts, summary)
+    card = _own_card(table, TABLE_ROWS)
+    if table is None or card is None or card.grid is None:
         return card
-    # A column that is called by a result's name has that very name over it, whatever is in it.
-    labels = {part.label for part in parts} if len(parts) > 1 else set()
-    columns = tuple(replace(c, label=visible(c.name)) if c.name in labels else c for c in card.grid.columns)
-    return replace(card, grid=replace(card.grid, columns=columns))
+    # A column that is called by a result's name has that very name over it, whatever is in it. A row's values have the
+    # row's unit.
+    labels = {part.label for part in parts} if len(parts) > 1 else {"value", "baseline"}
+    units = table.frame["unit"].to_list()
+    columns, places = list(card.grid.columns), [c.name in labels for c in card.grid.columns]
+    rows = tuple(
+        tuple(
+            _cell(shown(column.values[i], unit), column.values[i]) if is_value else cell
+            for column, is_value, cell in zip(columns, places, row, strict=True)
+        )
+        for i, (row, unit) in enumerate(zip(card.grid.rows, units, strict=False))
+    )
+    named = tuple(replace(c, label=visible(c.name)) if c.name in labels else c for c in columns)
+    return replace(card, grid=replace(card.grid, columns=named, rows=rows))
 
 
 def _standouts(parts: Sequence[Part], summary: Analysis) -> list[dict[str, str]]:

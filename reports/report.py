@@ -74,7 +74,7 @@ def summarize(
     if conditions:
         tables.insert(0, _checks(checks))
     return Analysis(
-        cluster=" and ".join(part.label for part in parts),
+        cluster=_listed([part.label for part in parts]),
         tables=tuple(tables),
         sections=(SECTION,),
         sources=_sources(parts),
@@ -83,6 +83,10 @@ def summarize(
         version=__version__,
         warnings=tuple(dict.fromkeys(w for part in parts for w in part.analysis.warnings)),
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join((", ".join(names[:-1]), names[-1]) if len(names) > 1 else names)
 
 
 def compared(parts: Sequence[Part], summary: Analysis) -> ResultTable | None:

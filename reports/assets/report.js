@@ -97,6 +97,16 @@
   addEventListener("hashchange", reveal);
   reveal();
 
+  // On paper a row with very many columns becomes a block, in which every value has its name.
+  function nameValues() {
+    all("table.many").forEach((table) => {
+      const names = all("thead button", table).map((head) => Array.from(head.childNodes, (node) => node.textContent).join(", "));
+      all("tbody tr", table).forEach((row) => Array.from(row.cells).forEach((cell, i) => { cell.dataset.label = names[i]; }));
+    });
+  }
+  addEventListener("beforeprint", nameValues);
+  matchMedia("print").addEventListener("change", (change) => { if (change.matches) nameValues(); });
+
   // ---- figures: values at the place that is pointed at
 
   const round = (value) => {

@@ -76,6 +76,19 @@ def several_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def sample_report(
+    gpuctl: Callable[..., subprocess.CompletedProcess[str]], sample_data: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A page of logs and of a replay, as users make it."""
+    folder = tmp_path_factory.mktemp("sample")
+    replay = ("replay", sample_data / "jobs.csv", "--policy", "fifo,srtf", "--cluster", "16x8")
+    for name, made in (("logs", ("analyze", sample_data / "failures" / "sacct.txt")), ("replay", replay)):
+        (folder / f"{name}.json").write_text(gpuctl(*made, "--json", "-q").stdout)
+    gpuctl("report", folder / "logs.json", folder / "replay.json", "-q", "--html", folder / "report.html")
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="session")
 def explain_report(
     gpuctl: Callable[..., subprocess.CompletedProcess[str]], sample_data: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
