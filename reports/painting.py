@@ -146,6 +146,8 @@ def rows_of(rule: Rule, table: ResultTable) -> pl.DataFrame | None:
     numbers = [name for name in wanted if name not in {rule.label, *(c for c, _ in rule.where)}]
     if any(not (frame[n].dtype.is_numeric() or (n == "ts" and frame[n].dtype.is_temporal())) for n in numbers):
         return None
+    if rule.label and frame[rule.label].dtype.is_nested():
+        return None
     return frame if frame.height else None
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpuctl.reports.charts import CAUSES, USES
 from gpuctl.reports.painting import TOTAL, Rule, curves, draw, durations, rows_of
 from gpuctl.reports.text import visible
+from gpuctl.reports.wholes import CAUSES, USES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
