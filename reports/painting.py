@@ -23,6 +23,8 @@ ROWS = 12
 """So many rows of a picture are drawn, the total beside them."""
 WIDEST = 120
 """Bars take no more characters: there are no more points than a few hundred."""
+MOST_BINS = 60
+"""Distributions have no more bins: with fewer values in each, chance would be drawn."""
 NARROWEST = 12
 """With less room for bars there is no picture."""
 TOTAL = "all"
@@ -139,16 +141,16 @@ def rows_of(rule: Rule, table: ResultTable) -> pl.DataFrame | None:
     wanted = [name for name in (rule.label, rule.x, rule.share, rule.end, rule.limit) if name]
     wanted += [name for name, _ in rule.where]
     wanted += [name for name, _ in rule.y if rule.kind == "time"]
-    if any(name not in frame.columns for name in wanted):
+    parts = [name for name, _ in rule.y if rule.kind == "stacked" and name in frame.columns]
+    if any(name not in frame.columns or frame[name].dtype.is_nested() for name in wanted):
+        return None
+    texts = {rule.label, *(column for column, _ in rule.where)}
+    numbers = [name for name in (*wanted, *parts) if name not in texts and frame[name].dtype.is_numeric()]
+    if any(name not in texts and name not in numbers and not frame[name].dtype.is_temporal() for name in wanted):
         return None
     for column, value in rule.where:
         frame = frame.filter(pl.col(column).cast(pl.String) == value)
-    numbers = [name for name in wanted if name not in {rule.label, *(c for c, _ in rule.where)}]
-    if any(not (frame[n].dtype.is_numeric() or (n == "ts" and frame[n].dtype.is_temporal())) for n in numbers):
-        return None
-    if rule.label and frame[rule.label].dtype.is_nested():
-        return None
-    return frame if frame.height else None
+    return frame.with_columns(pl.col(numbers).cast(pl.Float64)) if frame.height else None
 
 
 def _groups(rule: Rule, frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
@@ -374,7 +376,8 @@ def durations(rule: Rule, every: Curves, width: int, signs: Signs, table: str) -
         table: where the values are from, for the caption.
     """
     groups, left_out = _fewer(every)
-    room = _room_of_shares(rule, groups, width)
+    names, notes, most = _room_of_shares(rule, groups, width)
+    room = names, notes, min(most, MOST_BINS)
     times = [60 * minutes for _, points in groups for minutes, _ in points if 0 < 60 * minutes < math.inf]
     if not times or room[2] < NARROWEST:
         return None

@@ -147,19 +147,26 @@ def of_results(parts: Sequence[Part], names: Sequence[str], width: int, signs: S
                 name = f"{visible(part.label)}: " if len(parts) > 1 else ""
                 found.append(replace(picture, title=f"{name}{picture.title}"))
     for title, rules in _SIDE_BY_SIDE:
-        groups = [group for part in parts for rule in rules for group in _of_result(part, rule)]
-        rule = replace(rules[-1], title=title, head="result", what=" or ".join(dict.fromkeys(r.what for r in rules)))
-        tables = [r.table for r in rules if any(part.analysis.table(r.table) is not None for part in parts)]
-        picture = durations(rule, groups, width, signs, " and ".join(tables))
+        there = [rule for rule in rules if any(part.analysis.table(rule.table) is not None for part in parts)]
+        if not there:
+            continue
+        groups = [group for part in parts for rule in there for group in _of_result(part, rule, alone=len(parts) == 1)]
+        rule = replace(
+            there[-1], title=title, head="result", what=" or ".join(dict.fromkeys(rule.what for rule in there))
+        )
+        picture = durations(rule, groups, width, signs, " and ".join(rule.table for rule in there))
         if picture is not None:
             found.append(picture)
     return {"metrics": tuple(found)} if found else {}
 
 
-def _of_result(part: Part, rule: Rule) -> Curves:
+def _of_result(part: Part, rule: Rule, *, alone: bool) -> Curves:
     table = part.analysis.table(rule.table)
     frame = rows_of(rule, table) if table is not None else None
     if frame is None:
         return []
     label = visible(part.label)
-    return [(f"{label}: {name}" if name else label, points) for name, points in curves(rule, frame)]
+    return [
+        (name if name and alone else f"{label}: {name}" if name else label, points)
+        for name, points in curves(rule, frame)
+    ]

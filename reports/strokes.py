@@ -199,14 +199,16 @@ def axis(ticks: Sequence[tuple[int, str]], width: int, signs: Signs) -> str:
     """Draw the line below bars: each tick's mark stands in its column, its label behind it.
 
     Args:
-        ticks: (column from 0, label), by column; one whose label has no room is left out.
+        ticks: (column from 0, label), by column; a label that has no room is left out, and a mark that falls into
+            another label, too.
         width: characters.
         signs: to draw with.
     """
     line = ""
     for column, label in ticks:
-        if column >= len(line) + bool(line) and column + 1 + len(label) <= width:
-            line = line.ljust(column) + signs.edge + label
+        if len(line) <= column < width:
+            room = column + 1 + len(label) <= width
+            line = line.ljust(column) + signs.edge + (label if room else "")
     return line.ljust(width)
 
 
