@@ -30,6 +30,7 @@ NARROWEST = 12
 TOTAL = "all"
 """In a column of names: the row sums up the others."""
 
+_SIZES = ("0", "1", "2-4", "5-8", ">8", "unknown")
 _PERCENT_BINS = (100, 50, 25, 20)
 _LENGTHS = ((172800.0, 86400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"))
 """From so many seconds on, a length is told in units of so many seconds."""
@@ -55,6 +56,8 @@ class Rule:
         head: over the names.
         x: where a value lies: the column of times, or of minutes or percents of a distribution.
         share: the column with the share up to and with `x` in %; empty: each row is a value of its own.
+        ranked: the i-th of n points, from 0, has a share of i / (n - 1), so that the lowest has none; each is counted
+            with its own share, the points being all values (of a curve that was thinned out: a sample of them).
         zero: over the share of those that are 0, of distributions.
         end: the column where a span of time ends; empty: where the next one starts.
         limit: the column with the value of a full bar; empty: the largest one drawn.
@@ -73,6 +76,7 @@ class Rule:
     head: str = ""
     x: str = ""
     share: str = ""
+    ranked: bool = False
     zero: str = ""
     end: str = ""
     limit: str = ""
@@ -154,10 +158,12 @@ def rows_of(rule: Rule, table: ResultTable) -> pl.DataFrame | None:
 
 
 def _groups(rule: Rule, frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    """The rows of each name, in the order of the table; all rows under no name where the rule has no label."""
+    """The rows of each name, in the order of the table, sizes by size; all rows where the rule has no label."""
     if not rule.label:
         return [("", frame)]
     parts = frame.partition_by(rule.label, maintain_order=True)
+    if rule.label == "size_bucket":
+        parts.sort(key=lambda part: _SIZES.index(size) if (size := part[rule.label][0]) in _SIZES else len(_SIZES))
     return [(shown(part[rule.label][0]), part) for part in parts]
 
 
@@ -355,13 +361,21 @@ def _between(values: Sequence[float]) -> str:
 
 def curves(rule: Rule, frame: pl.DataFrame) -> Curves:
     """Return the distribution of each name, in the order of the table."""
+    import polars as pl
+
     groups = []
     for name, rows in _groups(rule, frame):
-        part = rows.drop_nulls([c for c in (rule.x, rule.share) if c])
-        values = part[rule.x].sort().to_list() if not rule.share else part[rule.x].to_list()
-        ups = part[rule.share].to_list() if rule.share else [100.0 * (i + 1) / len(values) for i in range(len(values))]
-        if values:
-            groups.append((name, list(zip(values, ups, strict=True))))
+        part = rows.filter(pl.col(rule.x).is_finite())
+        if not rule.share:
+            part = part.group_by(rule.x).len().sort(rule.x)
+            ups = (part["len"].cum_sum() * 100 / max(part["len"].sum(), 1)).to_list()
+        else:
+            part = part.filter(pl.col(rule.share).is_finite())
+            ups = part[rule.share].to_list()
+        if rule.ranked:
+            ups = [(up * (len(ups) - 1) + 100) / len(ups) for up in ups]
+        if ups:
+            groups.append((name, list(zip(part[rule.x].to_list(), ups, strict=True))))
     return groups
 
 

@@ -50,12 +50,11 @@ RULES = (
     _OCCUPANCY,
     Rule(
         "durations", "runtime_by_size", "runtime_cdf", "How long jobs ran, by gang size",
-        label="size_bucket", head="GPUs", x="minutes", share="cdf_pct", zero="0 s", what="runs",
+        label="size_bucket", head="GPUs", x="minutes", share="cdf_pct", ranked=True, zero="0 s", what="runs",
     ),
     Rule(
-        "durations", "wait_by_size", "wait_cdf", "How long attempts waited, by gang size",
-        label="size_bucket", head="GPUs", x="minutes", share="cdf_pct", zero="at once", what="waits",
-        where=(("queue", TOTAL),),
+        "durations", "wait_by_size", "waits", "How long attempts waited, by gang size",
+        label="size_bucket", head="GPUs", x="wait_min", zero="at once", what="waits",
     ),
     Rule(
         "stacked", "delay_by_size", "delay_by_size", "What attempts waited for, by gang size",

@@ -70,6 +70,12 @@ def replayed(points: int = 200) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFram
     return pl.concat(time), pl.concat(jct), uses
 
 
+def every_wait(rng: random.Random) -> pl.DataFrame:
+    """Waits of attempts in no order: of each size, half of them none, the others the longer the larger the gang."""
+    waits = [(SIZES[i % 4], 0.0 if i % 8 < 4 else 0.1 * (1 + i % 4) * 2 ** (10 * rng.random())) for i in range(400)]
+    return pl.DataFrame(waits[::-1], ["size_bucket", "wait_min"], orient="row")
+
+
 @cache
 def sample() -> Analysis:
     """An analysis and a replay in one, with every table that a picture is drawn from."""
@@ -87,8 +93,7 @@ def sample() -> Analysis:
         table("runtime_by_size", "runtime", sizes),
         table("runtime_cdf", "runtime", curves(rng, 300), detail=True),
         table("wait_by_size", "queueing", sizes),
-        table("wait_cdf", "queueing", curves(rng, 300, queues=("all", "q")), detail=True),
-        table("waits", "queueing", pl.DataFrame({"wait_min": [0.0, 0.0, 1.0, 90.0]}), detail=True),
+        table("waits", "queueing", every_wait(rng), detail=True),
         table("delay_by_size", "queueing", delays("size_bucket", SIZES)),
         table("delay_by_queue", "queueing", delays("queue", tuple(f"{name}{i}" for i in range(3) for name in HOSTILE))),
         table("gpu_util_by_state", "utilization", sizes),
@@ -217,10 +222,9 @@ def test_known_hours_of_known_causes() -> None:
 
 def test_known_waits_in_their_places() -> None:
     # 30 % at once, 50 % after 30 s, 20 % after an hour
-    frame = pl.DataFrame(
-        {"queue": ["all"] * 3, "size_bucket": ["1"] * 3, "minutes": [0.0, 0.5, 60.0], "cdf_pct": [30.0, 80, 100]}
-    )
-    lines = lines_of(rule_of("wait_cdf"), frame, 40)
+    minutes = [60.0, 0.0, 0.5, 0.5, 0.5, 0.0, 60.0, 0.0, 0.5, 0.5]
+    frame = pl.DataFrame({"size_bucket": ["1"] * 10, "wait_min": minutes})
+    lines = lines_of(rule_of("waits"), frame, 40)
     assert lines is not None
     bar = lines[1].split("|")[1]
     assert lines[1].startswith("1      30.0 % |")
@@ -230,6 +234,19 @@ def test_known_waits_in_their_places() -> None:
     assert bar.index("#") == math.floor(math.log(30 / 20) / math.log(3600 / 20) * len(bar))
     minute = lines[-1].index("|1 min") - lines[1].index("|") - 1
     assert minute == round(math.log(60 / 20) / math.log(3600 / 20) * len(bar))
+
+
+def test_sizes_stand_by_size_and_a_single_run_is_a_whole() -> None:
+    waits = pl.DataFrame({"size_bucket": [">8", "unknown", "2-4", "1"], "wait_min": [1.0, 2, 3, 4]})
+    lines = lines_of(rule_of("waits"), waits) or ()
+    assert [line.split()[0] for line in lines[1:-1]] == ["1", "2-4", ">8", "unknown"]
+    # as the analysis counts: 100 i / (n - 1), from 0
+    runs = pl.DataFrame(
+        {"size_bucket": ["1", *["2-4"] * 4], "minutes": [5.0, 0.0, 1, 1, 2], "cdf_pct": [0.0, 0, 100 / 3, 200 / 3, 100]}
+    )
+    lines = lines_of(rule_of("runtime_cdf"), runs) or ()
+    assert [line.split()[:2] for line in lines[1:3]] == [["1", "0.0"], ["2-4", "25.0"]]
+    assert [sorted(line.split("|")[1].replace(" ", "")) for line in lines[1:3]] == [["#"], [":", "="]]
 
 
 def test_known_use_over_time_in_its_places() -> None:
@@ -317,7 +334,7 @@ def test_a_detail_table_that_is_named_has_its_picture_itself() -> None:
     found = sample()
     assert list(of_analysis(found, ["occupancy"], 80, BLOCKS)) == ["occupancy"]
     assert list(of_analysis(found, ["occupancy", "overview"], 80, BLOCKS)) == ["overview"]
-    assert of_analysis(found, ["waits"], 80, BLOCKS) == {}
+    assert of_analysis(found, ["metrics"], 80, BLOCKS) == {}
 
 
 def test_results_side_by_side() -> None:

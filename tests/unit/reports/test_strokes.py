@@ -128,6 +128,9 @@ def test_a_mean_lies_between_its_values(values: list[float], width: int, low: fl
     spans = [(low + i * step, low + (i + 1) * step, value) for i, value in enumerate(values)]
     found = resampled(spans, low, low + len(values) * step, width)
     assert len(found) == width
+    assert math.fsum(v / width for v in found if v is not None) == pytest.approx(
+        math.fsum(values) / len(values), rel=1e-6
+    )
     assert all(v is not None and min(values) * (1 - 1e-9) <= v <= max(values) * (1 + 1e-9) for v in found)
     if len(set(values)) == 1:
         assert found == pytest.approx([values[0]] * width)
