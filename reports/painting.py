@@ -30,6 +30,8 @@ NARROWEST = 12
 TOTAL = "all"
 """In a column of names: the row sums up the others."""
 
+_SHORT = 0.1
+"""Seconds: an axis of durations starts near there where there are shorter ones, too."""
 _SIZES = ("0", "1", "2-4", "5-8", ">8", "unknown")
 _PERCENT_BINS = (100, 50, 25, 20)
 _LENGTHS = ((172800.0, 86400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"))
@@ -395,14 +397,17 @@ def durations(rule: Rule, every: Curves, width: int, signs: Signs, table: str) -
     times = [60 * minutes for _, points in groups for minutes, _ in points if 0 < 60 * minutes < math.inf]
     if not times or room[2] < NARROWEST:
         return None
-    start, end, ticks = decades(min(times), max(times))
+    # what is left over from a sum of floats would stretch the axis by decades
+    shortest = max(min(times), min(_SHORT, max(times) / 1e4))
+    start, end, ticks = decades(shortest, max(times))
     low, high = math.log(start), math.log(end)
     inner = (math.exp(low + i / room[2] * (high - low)) / 60 for i in range(1, room[2]))
     scale = Scale(
         # what is not 0 is in a bin: the first one starts there
         (0.0, *inner, end / 60),
         tuple((round((math.log(time) - low) / (high - low) * room[2]), label) for time, label in ticks),
-        f"{_length(start)} to {_length(end)}, logarithmic",
+        f"{_length(start)} to {_length(end)}, logarithmic"
+        + (", what is shorter in the first character" if min(times) < start else ""),
     )
     return _distributions(rule, groups, room, signs, scale, f"{left_out}From {table}.")
 

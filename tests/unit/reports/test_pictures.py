@@ -236,6 +236,15 @@ def test_known_waits_in_their_places() -> None:
     assert minute == round(math.log(60 / 20) / math.log(3600 / 20) * len(bar))
 
 
+def test_a_tiny_duration_does_not_stretch_the_axis() -> None:
+    waits = pl.DataFrame({"size_bucket": ["1"] * 3, "wait_min": [1e-40, 1.0, 60.0]})
+    picture = draw(rule_of("waits"), table("waits", "queueing", waits), 80, PLAIN)
+    assert picture is not None
+    assert picture.caption.startswith("0.0500 s to 60 min, logarithmic, what is shorter in the first character; ")
+    bar = picture.lines[1].split("|")[1]
+    assert (bar[0], bar[-1], bar.count("#")) == ("#", "#", 3)
+
+
 def test_sizes_stand_by_size_and_a_single_run_is_a_whole() -> None:
     waits = pl.DataFrame({"size_bucket": [">8", "unknown", "2-4", "1"], "wait_min": [1.0, 2, 3, 4]})
     lines = lines_of(rule_of("waits"), waits) or ()
