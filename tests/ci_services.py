@@ -159,7 +159,9 @@ def _github_action(where: Service, step: dict[str, Any], run_id: int) -> None:
     elif action == "actions/cache/save":
         shutil.copytree(where.place / given["path"], where.cache / key)
     elif action == "actions/upload-artifact":
-        shutil.copytree(where.place / given["path"], where.artifacts / given["name"], dirs_exist_ok=True)
+        # where there is nothing, the action warns
+        if (where.place / given["path"]).exists():
+            shutil.copytree(where.place / given["path"], where.artifacts / given["name"], dirs_exist_ok=True)
     elif action not in {"actions/checkout", "actions/setup-python"}:
         raise NotImplementedError(action)
 
