@@ -95,6 +95,8 @@ def test_github_gets_no_more_than_it_needs(name: str) -> None:
     assert len(used) == text.count("uses:") > 2
     for action in used:
         assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), "pinned to a commit, with its version"
+    # without it the shell is bash -e alone, and a command that fails in a pipe is passed over
+    assert all(job["defaults"]["run"] == {"shell": "bash"} for job in document["jobs"].values())
     for step in steps(name):
         assert "${{" not in step.get("run", ""), "a name would be run as code"
         if "actions/checkout" in step.get("uses", ""):
@@ -268,6 +270,7 @@ def test_nightly_script(place: Service, tmp_path: Path) -> None:
 
     # what was asked for already would not be asked for again: as on another day, when the cluster was worse
     shutil.rmtree(state / "site.sacct")
+    (state / "reports" / "latest").unlink()
     put_sacct(place.stand_ins, late_h=LATE_H)
     done = shell(place, script, GPUCTL_STATE=str(state))
     assert done.returncode == 1, done.stdout + done.stderr
