@@ -193,9 +193,9 @@ def gitlab(where: Service, job: dict[str, Any], **more: str) -> tuple[int, str]:
         shutil.copytree(where.cache / kept["key"], where.place, dirs_exist_ok=True)
     done = shell(where, gitlab_script(job), **job["variables"], **more)
     for path in job["artifacts"]["paths"]:
-        if (where.place / path).exists():
+        if (done.returncode == 0 or job["artifacts"].get("when") == "always") and (where.place / path).exists():
             shutil.copytree(where.place / path, where.artifacts / path, dirs_exist_ok=True)
-    if kept and done.returncode == 0:
+    if kept and (done.returncode == 0 or kept.get("when") == "always"):
         for path in kept["paths"]:
             shutil.copytree(where.place / path, where.cache / kept["key"] / path, dirs_exist_ok=True)
     return done.returncode, done.stdout + done.stderr
