@@ -45,4 +45,5 @@ if [ "$verdict" = 0 ]; then
   mv baseline.json.part baseline.json
 fi
 find reports -mindepth 1 -maxdepth 1 -type d -name '20[0-9][0-9]-[0-9][0-9]-[0-9][0-9]' -mtime "+$keep" -exec rm -r {} +
+find site.sacct -type f -name 'sacct-*.txt.zst' -mtime "+$((days + 2))" -delete
 exit "$verdict"

@@ -257,13 +257,17 @@ def test_nightly_script(place: Service, tmp_path: Path) -> None:
     old = state / "reports" / "2026-01-01"
     old.mkdir(parents=True)
     (old / "index.html").touch()
-    shell(place, f"touch -d '99 days ago' '{old}'")
+    said = state / "site.sacct" / "slurm" / "sacct-2026-01-01.txt.zst"
+    said.parent.mkdir(parents=True)
+    shell(place, f"touch -d '99 days ago' '{old}' '{said}'")
     put_sacct(place.stand_ins)
     script = str(EXAMPLES / "nightly.sh")
     done = shell(place, script, GPUCTL_STATE=str(state))
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == "", "cron would mail it"
     assert not old.exists(), "old reports go"
+    assert not said.exists(), "and so does what they rest on"
+    assert len(list((state / "site.sacct").rglob("sacct-*.txt.zst"))) == 29, "28 days and today"
     check_report(state / "reports" / "latest", set())
     assert (state / "reports" / "latest").resolve().stat().st_mode & 0o007 == 0, "reports name users"
     baseline = (state / "baseline.json").read_bytes()
