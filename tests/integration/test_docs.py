@@ -55,7 +55,7 @@ def named(path: Path) -> str:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_every_command_line_runs(document: Path, tmp_path: Path) -> None:
     """In order, in one folder, so that a later one may use what an earlier one made."""
-    for folder in ("sample_data", "docs"):
+    for folder in ("sample_data", "docs", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     for name, sample in STAND_INS.items():
         (tmp_path / name).symlink_to(ROOT / "sample_data" / sample)
