@@ -146,7 +146,7 @@ def test_exit_codes_in_the_document_are_those_of_the_program(root: Path) -> None
 
 
 def test_every_sql_file_is_explained(root: Path) -> None:
-    """docs/analyses.md names each result table, which is named as its SQL file is."""
+    """docs/analyses.md lists each result table, which is named as its SQL file is."""
     explained = (root / "docs" / "analyses.md").read_text("utf-8")
     missing = [path.stem for path in sorted((root / "queries").glob("*.sql")) if f"`{path.stem}`" not in explained]
     assert missing == []
