@@ -25,7 +25,7 @@ STAND_INS = {
     "quotas.csv": "sample_data/philly/truth/quotas.csv",
     "racks.csv": "sample_data/philly/truth/racks.csv",
     "slurm-logs": "sample_data/failures",
-    "yarn-logs": "tests/fixtures/yarn/3.5.0",
+    "yarn-logs": "tests/fixtures/yarn/3.5.0/hadoop-lab-resourcemanager-rm01.log.gz",
 }
 """What the documents call the reader's own files, and what stands in for them."""
 DERIVED = """timestamp,duration,num_gpus,gpu_time,cluster

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -147,11 +146,3 @@ def test_whatever_the_bytes_every_row_is_loaded_or_rejected(lines: list[bytes]) 
     # the ledger's sum is checked by what loads it
     sink = kept(HEADER.encode() + body)
     assert sink.rows_in == sum(1 for line in body.split(b"\n") if line.removesuffix(b"\r").strip())
-
-
-def test_the_page_shows_the_code_as_it_is() -> None:
-    code = (EXAMPLE / "turnstile_jobs.py").read_text("utf-8")
-    page = (EXAMPLE.parents[1] / "add-a-format.md").read_text("utf-8")
-    shown = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(shown) >= 3
-    assert [part for part in shown if part not in code] == []
