@@ -22,12 +22,14 @@ def headings(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", POLICIES, ids=lambda page: page.stem)
-def test_a_policy_has_a_command_its_caveats_and_how_it_was_checked(page: Path) -> None:
+def test_a_policy_has_a_command_a_formula_caveats_and_how_it_was_checked(page: Path) -> None:
     text = page.read_text("utf-8")
     commands = re.findall(r"^gpuctl replay .*$", text, re.MULTILINE)
     assert any(re.search(rf"[ ,=]{re.escape(page.stem)}[ ,\n]", f"{line}\n") for line in commands)
     assert re.search(r"\bhow it was checked\b|^Recordings \(", text, re.MULTILINE | re.IGNORECASE)
     assert re.search(r"\b(ours|caveats|left out|not modelled)\b", text, re.IGNORECASE)
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert re.search(r"^ {4,}.*(?:=| if ).*$", prose, re.MULTILINE), "no formula"
 
 
 @pytest.mark.parametrize("page", SECTIONS, ids=lambda page: page.stem)
