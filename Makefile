@@ -87,9 +87,10 @@ slurm:
 kernels: $(VENV)/.installed-dev
 	@$(BIN)/python tools/compile_kernels.py
 
-docs: $(VENV)/.installed-dev ## write the help pages of docs/cli.md and the tables of docs/analyses.md anew
+docs: $(VENV)/.installed-dev ## write what the documents have from the code anew: help pages, tables, parameters
 	@$(BIN)/python tools/help_pages.py
 	@$(BIN)/python tools/analysis_pages.py
+	@$(BIN)/python tools/policy_pages.py
 
 pictures: $(VENV)/.installed-dev chromium ## take the pictures of the README anew
 	@$(BIN)/python tools/pictures.py
