@@ -104,6 +104,22 @@ const gpuctl = (function () {
     return [["contents.csv", csv(contents)], ...files];
   }
 
+  // A page of blocks, as of one job: each fact, line and sentence with what it is about.
+  function story() {
+    const lines = [["block", "about", "label", "text"]];
+    all(".card").forEach((card) => {
+      const title = text(card.querySelector("h3"));
+      let about = null;
+      all("h4, dt, .evidence, p", card).forEach((one) => {
+        if (one.tagName === "H4") { about = text(one); return; }
+        if (one.tagName === "DT") lines.push([title, about, text(one), text(one.nextElementSibling)]);
+        else if (one.tagName === "P") lines.push([title, about, null, text(one)]);
+        else lines.push([title, about, text(one.querySelector("figcaption")), one.querySelector("code").textContent]);
+      });
+    });
+    return lines;
+  }
+
   // ---- files
 
   const CRC = Uint32Array.from({ length: 256 }, (_, n) => {
@@ -155,6 +171,9 @@ const gpuctl = (function () {
   all(".grid").forEach((grid) => offer(grid, shown));
   all(".upright").forEach((list) => offer(list, upright));
   figures.forEach((one) => offer(one, figure));
+  all(".story").forEach((button) => button.addEventListener("click", () => {
+    download("job.csv", [csv(story())], "text/csv;charset=utf-8");
+  }));
   all(".everything").forEach((button) => button.addEventListener("click", () => {
     download("gpuctl-report.zip", zip(everything()), "application/zip");
   }));

@@ -199,6 +199,18 @@ def by_reason(analysis: Analysis) -> list[str]:
     return next(t for t in analysis.tables if t.name == "reasons").frame["reason"].to_list()
 
 
+def test_the_page_of_a_job_as_csv(opened: Callable[..., Opened], explain_report: Path) -> None:
+    page = opened(path=explain_report).page
+    name, text = saved(page, page.locator(".story"))
+    assert name == "job.csv"
+    head, *lines = rows(text)
+    assert head == ["block", "about", "label", "text"]
+    facts = page.locator(".facts dt")
+    assert {line[2] for line in lines} >= set(facts.all_text_contents())
+    assert {line[0] for line in lines} == set(page.locator(".card h3").all_text_contents())
+    assert len(lines) == facts.count() + page.locator(".card p, .card .evidence").count()
+
+
 def test_islands_are_small(opened: Callable[..., Opened], replay_report: Path) -> None:
     page = opened(path=replay_report).page
     sizes: Mapping[str, int] = page.evaluate(
