@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.reports.charts import CHARTS, REPLAY_CHARTS
-from tests.unit.reports.fakes import HOSTILE
+from gpuctl.reports.html import write_html
+from tests.unit.reports.fakes import HOSTILE, make_analysis
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,17 @@ def test_opens_from_disk_without_a_complaint_or_a_request(
     # For people who read the test report; a shared machine's clock proves nothing.
     record_property("first_paint_ms", paint)
     record_property("bytes", report.stat().st_size)
+
+
+def test_a_page_of_many_jobs_is_light(
+    opened: Callable[..., Opened], tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    write_html(make_analysis(points=30_000, rows=100_000, jobs=100_000), tmp_path / "big.html")
+    page = opened(path=tmp_path / "big.html").page
+    assert (tmp_path / "big.html").stat().st_size < 1_000_000
+    assert page.evaluate("document.querySelectorAll('*').length") < 20_000
+    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint').map((e) => e.startTime)[0]")
+    record_property("first_paint_ms", paint)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
