@@ -56,7 +56,7 @@ def replay_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-NAMES = ("philly", HOSTILE[3], HOSTILE[4])
+NAMES = ("philly", HOSTILE[3], HOSTILE[4], f"{'x' * 300} and more")
 """What the results of a page of several are called."""
 
 

@@ -144,10 +144,13 @@ def test_names_of_several_results_are_text(opened: Callable[..., Opened], severa
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_three_results(opened: Callable[..., Opened], tmp_path: Path, width: int) -> None:
-    parts = labelled(several(3))
-    write_page(render_report(parts, summarize(parts)), tmp_path / "three.html")
-    page = opened(width, path=tmp_path / "three.html").page
+def test_four_results(opened: Callable[..., Opened], tmp_path: Path, width: int) -> None:
+    parts = labelled(several(4))
+    write_page(render_report(parts, summarize(parts)), tmp_path / "four.html")
+    page = opened(width, path=tmp_path / "four.html").page
     assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [width, width]
-    assert page.locator("#reasons, #reasons--2, #reasons--3").count() == 3
+    assert page.locator("#reasons, #reasons--2, #reasons--3, #reasons--4").count() == 4
+    # the longest name does not make a column wider than a screen
+    widths = page.locator("#metrics-table thead th").evaluate_all("(all) => all.map((e) => e.offsetWidth)")
+    assert max(widths) < 400
     assert "right\\u202eleft" in (page.locator("#reasons--3 .part").text_content() or "")
