@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import polars as pl
 
@@ -98,7 +98,7 @@ def _value(value: float | None, unit: str) -> str:
     return "not known" if value is None else f"{shown(value, unit)} {unit}"
 
 
-def _changed(summary: Analysis) -> list[dict[str, object]]:
+def _changed(summary: Analysis) -> list[dict[str, Any]]:
     table = summary.table("metrics")
     if table is None:
         return []
@@ -107,10 +107,10 @@ def _changed(summary: Analysis) -> list[dict[str, object]]:
     return list(frame.iter_rows(named=True))
 
 
-def _judged(row: dict[str, object]) -> str:
+def _judged(row: dict[str, Any]) -> str:
     if not row["better"]:
         return ""
-    better = (row["better"] == "low") == (float(str(row["change_pct"])) < 0)
+    better = (row["better"] == "low") == (row["change_pct"] < 0)
     return " (better)" if better else " (worse)"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from gpuctl.cli.writing import (
     tell_written,
 )
 from gpuctl.core.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from gpuctl.reports.anonymise import Pseudonyms
 
 
 def report(  # noqa: PLR0917 - Typer passes options by name
@@ -73,6 +76,21 @@ def report(  # noqa: PLR0917 - Typer passes options by name
     metrics: Annotated[
         bool, typer.Option("--metrics", help="List the metrics that --fail-if knows, with their definitions.")
     ] = False,
+    anonymise: Annotated[
+        bool,
+        typer.Option(
+            "--anonymise",
+            help="Put pseudonyms in place of the names of users, accounts, jobs, machines, clusters and paths; others "
+            "in every report.",
+        ),
+    ] = False,
+    anonymise_key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The same, with the secret in this file: the same pseudonyms every time."),
+    ] = None,
+    anonymise_queues: Annotated[
+        bool, typer.Option("--anonymise-queues", help="Pseudonyms for queues, too; needs one of the other two.")
+    ] = False,
     table: TableOption = None,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
@@ -94,14 +112,26 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError("nothing to report", hint="name results written with --json, a trace store, or logs")
     from gpuctl.cli.gathering import Wanted, gather, listing
 
+    pseudonyms = _pseudonyms(anonymise_key, anonymise=anonymise, queues=anonymise_queues)
+    if list_kept and pseudonyms is not None:
+        raise UsageError("--list shows names: it cannot be anonymised", hint="leave one of them out")
     if list_kept:
         print_result(listing(paths, command), shape, output, table, given)
         return
     check_places({"--html": html, "--output": output, "--markdown": markdown, "--junit": junit}, {})
     conditions = [parse(text) for text in fail_if or ()]
     found = gather(paths, Wanted(tuple(cluster or ()), tuple(only or ()), command), given)
-    parts = labelled([one.analysis for one in found], [one.name for one in found])
-    before = earlier([read_document(path) for path in baseline]) if baseline else None
+    old = [read_document(path) for path in baseline] if baseline else None
+    if pseudonyms is None:
+        parts = labelled([one.analysis for one in found], [one.name for one in found])
+        before = None if old is None else earlier(old)
+    else:
+        from gpuctl.reports.anonymise import command as short
+        from gpuctl.reports.anonymise import hide
+
+        results = [(one.name, one.analysis) for one in found]
+        hidden = hide(results, conditions, old, pseudonyms, _prose())
+        parts, conditions, before, command = hidden.parts, list(hidden.conditions), hidden.baseline, short(command)
     summary = summarize(parts, conditions, before, command)
     for warning in summary.warnings:
         message(f"Warning: {warning}", quiet=given.quiet)
@@ -123,3 +153,21 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         message(f"gpuctl: {sentence}")
     if failed(summary):
         raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _pseudonyms(key: Path | None, *, anonymise: bool, queues: bool) -> Pseudonyms | None:
+    if queues and not anonymise and key is None:
+        raise UsageError("--anonymise-queues goes with --anonymise or --anonymise-key", hint="add one of them")
+    if not anonymise and key is None:
+        return None
+    from gpuctl.reports.anonymise import Pseudonyms, random_key, read_key
+
+    return Pseudonyms(random_key() if key is None else read_key(key), queues=queues)
+
+
+def _prose() -> set[str]:
+    """The words that the analyses' own texts are made of."""
+    from gpuctl.analyze import query, registry
+    from gpuctl.reports.anonymise import words
+
+    return words(query.load(name).population for name in (*registry.TABLES, *registry.REFERENCE_TABLES))
