@@ -71,8 +71,9 @@ slurm:
 kernels: $(VENV)/.installed-dev
 	@$(BIN)/python tools/compile_kernels.py
 
-docs: $(VENV)/.installed-dev ## write the help pages of docs/cli.md and the tables of docs/analyses.md anew
+docs: $(VENV)/.installed-dev ## write the help pages of docs/cli.md and the tables of docs/analyses.md and docs/report.md anew
 	@$(BIN)/python tools/help_pages.py
+	@$(BIN)/python tools/metric_pages.py
 	@$(BIN)/python tools/analysis_pages.py
 
 pictures: $(VENV)/.installed-dev chromium ## take the pictures of the README anew
