@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Set
 
 _TOKEN = re.compile(r"[^\s,;()\"'\[\]{}<>|=]+")
+_PLAIN = re.compile(r"[\w-]+")
+_RUN = re.compile(r"\w+")
 _PIECE = re.compile(r"([:@!])")
 _QUOTED = re.compile(r"(?<!\w)(['\"`])(.+?)\1(?!\w)")
 _MOST_OFTEN = re.compile(r"(most often \([\d,]+\): )(.*)", re.DOTALL)
@@ -54,8 +56,12 @@ class Scrubber:
         self._of = pseudonym
         self._names = dict(names)
         self._prose = prose
-        # names that no sentence can be cut at, the longest first: one may hold another
-        self._odd = sorted((name for name in names if not _TOKEN.fullmatch(name)), key=len, reverse=True)
+        # names that hold what sentences are cut at, by their first word
+        self._odd: dict[str, list[str]] = {}
+        for name in names:
+            first = _RUN.search(name)
+            if first is not None and not _PLAIN.fullmatch(name) and not _NAMELESS.fullmatch(name):
+                self._odd.setdefault(first[0], []).append(name)
         self._clusters: dict[str, str] = {}
 
     def cluster(self, name: str) -> str:
@@ -74,9 +80,11 @@ class Scrubber:
 
     def text(self, text: str) -> str:
         """A sentence of ours, with the names that it tells replaced."""
-        for name in self._odd:
-            if name in text:
-                text = text.replace(name, self._of(self._names[name], name))
+        odd = {name for run in set(_RUN.findall(text)) for name in self._odd.get(run, ())}
+        # the longest first: one may hold another
+        for name in sorted(odd, key=len, reverse=True):
+            made = self._of(self._names[name], name)
+            text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", lambda _, made=made: made, text)  # type: ignore[misc]
         text = _LISTED.sub(self._list, text)
         text = _AFTER_PHRASE.sub(lambda found: f"{found[1]} {self._clusters.get(found[2], found[2])}", text)
         text = _AFTER_NOUN.sub(self._noun, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from gpuctl.reports.document import document, parse_document
 from gpuctl.reports.html import render_report
 from gpuctl.reports.names import KEPT, LINES, MESSAGES, NAMES, NUMBERED, TOLD, WORDS
 from gpuctl.reports.report import labelled, summarize
+from gpuctl.reports.scrub import Scrubber
 from tests.unit.reports.fakes import HOSTILE, table
 
 if TYPE_CHECKING:
@@ -262,3 +264,45 @@ def test_an_anonymised_result_is_a_document(tmp_path: Path) -> None:
     back = parse_document(text, "x")
     assert [t.name for t in back.tables] == [t.name for t in made.tables]
     assert back.tables[1].frame.equals(made.tables[1].frame)
+
+
+NAME = st.text("Q17 .:/@!,;()'\"=-_\\|<", min_size=3, max_size=12).filter(lambda text: "Q" in text)
+
+
+@given(st.lists(NAME, min_size=1, max_size=4, unique=True), st.data())
+def test_names_of_tables_are_found_in_sentences(names: list[str], data: st.DataObject) -> None:
+    pseudonyms = Pseudonyms(KEY)
+    scrub = Scrubber(pseudonyms.of, dict.fromkeys(names, "user"), {"of", "was", "the", "machine"})
+    name = data.draw(st.sampled_from(names))
+    form = data.draw(
+        st.sampled_from(("the {} of", "user {} was", "machine {}.", "({}), of", "users: {}", "was: {}; 7"))
+    )
+    told = scrub.text(form.format(name))
+    assert name not in told
+    assert scrub.text(told) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("480 jobs of all, 1,234 of them killed: 12.5 % (3 of 24)", None),
+        ("100% of the waiting time; docs/sources.md says what else tells limits, or slurm.conf", None),
+        ("the 4 racks are guesses (machines that share gangs)", None),
+        ("1 jobs still ran when the log was taken: their run time is what it was by then", None),
+        ("the user bob was told", "the user {user:bob} was told"),
+        ("bob, told by bob: bob's", "{user:bob}, told by {user:bob}: {user:bob}'s"),
+        ("job 17 and 17 jobs", "job {job:17} and 17 jobs"),
+        ("waits of the machine job", "waits of the machine {job:job}"),
+        ("see ~/x, ./y, a/b/c, C:\\d and http://rm:8088/x.", "see {path:~/x}, {path:./y}, {path:a/b/c}, {path:C:\\d} "
+         "and {path:http://rm:8088/x}."),
+        ("from 10.1.2.3 and n1.hpc.example.org", "from {machine:10.1.2.3} and {machine:n1.hpc.example.org}"),
+        ("quotas of queues that no job is in: dev, prod", None),
+        ("machines that are not there: n1, n2 and 3 more", "machines that are not there: {machine:n1}, {machine:n2} "
+         "and 3 more"),
+    ],
+)  # fmt: skip
+def test_sentences_keep_their_words_and_figures(text: str, told: str | None) -> None:
+    pseudonyms = Pseudonyms(KEY)
+    scrub = Scrubber(pseudonyms.of, {"bob": "user", "17": "job", "job": "job", "1,234": "job"}, {"job", "waits"})
+    expected = re.sub(r"\{(\w+):([^}]*)\}", lambda found: pseudonyms.of(found[1], found[2]), told or text)
+    assert scrub.text(text) == expected
