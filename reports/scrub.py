@@ -56,12 +56,12 @@ class Scrubber:
         self._of = pseudonym
         self._names = dict(names)
         self._prose = prose
-        # names that hold what sentences are cut at, by their first word
+        # names that hold what sentences are cut at, by their longest word
         self._odd: dict[str, list[str]] = {}
         for name in names:
-            first = _RUN.search(name)
-            if first is not None and not _PLAIN.fullmatch(name) and not _NAMELESS.fullmatch(name):
-                self._odd.setdefault(first[0], []).append(name)
+            run = max(_RUN.findall(name), key=len, default="")
+            if run and not _PLAIN.fullmatch(name) and not _NAMELESS.fullmatch(name):
+                self._odd.setdefault(run, []).append(name)
         self._clusters: dict[str, str] = {}
 
     def cluster(self, name: str) -> str:
@@ -80,7 +80,7 @@ class Scrubber:
 
     def text(self, text: str) -> str:
         """A sentence of ours, with the names that it tells replaced."""
-        odd = {name for run in set(_RUN.findall(text)) for name in self._odd.get(run, ())}
+        odd = {name for run in set(_RUN.findall(text)) for name in self._odd.get(run, ()) if name in text}
         # the longest first: one may hold another
         for name in sorted(odd, key=len, reverse=True):
             made = self._of(self._names[name], name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,7 +41,7 @@ def keeping_place(name: str | None, paths: Sequence[Path], db: Path | None) -> P
         db: of ``--db``.
 
     Raises:
-        UsageError: the name is none, or no store is named.
+        UsageError: the name is none, no store is named, or it cannot be written.
     """
     if name is None:
         return None
@@ -49,9 +50,14 @@ def keeping_place(name: str | None, paths: Sequence[Path], db: Path | None) -> P
     stores = [path for path in paths if is_store(path)]
     if db is None and not stores:
         raise UsageError("--keep: there is no trace store to keep it in", hint="name one: --db FILE")
+    from gpuctl.reports.export import check_places
+
     place = db or stores[0]
+    check_places({"--keep": place}, {})
     if place.exists() and not is_store(place):
         raise UsageError(f"--keep: {place} is no trace store", hint="name another file with --db")
+    if place.exists() and not os.access(place, os.W_OK):
+        raise UsageError(f"--keep: {place} cannot be written to", hint="name another store with --db")
     return place
 
 

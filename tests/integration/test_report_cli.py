@@ -205,6 +205,7 @@ def test_a_report_is_the_baseline_of_the_next_one(gpuctl: Run, folder: Path, tmp
         (["predict", "overhead", "--keep", "", "--db", "s.duckdb"], 2, "expected a name of 1 to 100"),
         (["predict", "overhead", "--keep", "a\nb", "--db", "s.duckdb"], 2, "printable characters"),
         (["predict", "overhead", "--keep", "x", "--db", "a.json"], 2, "a.json is no trace store"),
+        (["predict", "overhead", "--keep", "x", "--db", "nowhere/s.duckdb"], 2, "--keep nowhere/s.duckdb"),
     ],
 )
 def test_what_is_wrong_is_told(words: list[str], code: int, told: str, gpuctl: Run, folder: Path) -> None:
