@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpuctl.reports import bars, curves, heatmap, levels
 from gpuctl.reports.drawing import TOTAL, Chart, Key, Panel
 from gpuctl.reports.svg import drawing_settings, to_svg
+from gpuctl.reports.wholes import CAUSES, USES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,11 +27,6 @@ KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
     "paired": bars.paired,
     "grouped": bars.grouped,
 }
-
-CAUSES = (
-    "fair_share_h", "capacity_h", "fragmentation_h", "scheduler_h", "ineligible_h", "dependency_h", "held_h",
-    "reservation_h", "limit_h",
-)  # fmt: skip
 
 CHARTS = (
     Chart(
@@ -86,7 +82,6 @@ CHARTS = (
 )  # fmt: skip
 
 PREEMPTED = ("of_1_gpu", "of_2_to_4_gpus", "of_5_to_8_gpus", "of_9_gpus_and_more")
-USES = ("useful_gpu_h", "overhead_gpu_h", "lost_gpu_h", "idle_gpu_h")
 
 REPLAY_CHARTS = (
     Chart(

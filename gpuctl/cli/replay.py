@@ -273,6 +273,7 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     kept = keeping_place(keep_as, paths or [], db)
     from gpuctl.cli.jobs import Wishes, read
     from gpuctl.replay.resources import parse_resources
+    from gpuctl.replay.tables import policy_notes
 
     counts = parse_resources(resources)
     logs_in = traces_db(paths or [], db, keep_as)
@@ -293,6 +294,8 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
         if not outcomes:
             raise typer.Exit(ExitCode.INTERRUPTED)
         baseline = baseline if baseline in {o.policy for o in outcomes} else None
+    for note in policy_notes(outcomes):
+        message(f"note: {note}", quiet=given.quiet)
     result = _result(outcomes, source, baseline, warmup, section or (), against=against is not None)
     _tell_unfinished(outcomes, given)
     places.write(result, outcomes, source)

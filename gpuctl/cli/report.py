@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -147,7 +148,9 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         from gpuctl.reports.ci import write_junit
 
         write_junit(summary, junit)
-    print_result(summary, shape, output, table, given)
+    from gpuctl.reports.pictures import of_results
+
+    print_result(summary, shape, output, table, given, painter=partial(of_results, parts))
     tell_written((html, markdown, junit, output), given)
     for sentence in failed(summary):
         message(f"gpuctl: {sentence}")

@@ -234,7 +234,7 @@ def _summary(asked: _Asked) -> ResultTable:
         *_oracle_note(asked),
         *asked.workload.notes,
         *asked.cluster.notes,
-        *_told(asked.outcomes),
+        *policy_notes(asked.outcomes),
     )
     return _table(
         "replay_summary", pl.DataFrame(rows, infer_schema_length=None), asked.jobs, section="replay", notes=notes,
@@ -242,8 +242,8 @@ def _summary(asked: _Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def _told(outcomes: Sequence[Outcome]) -> list[str]:
-    """Notes of the policies, each once, with those that it is of."""
+def policy_notes(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return what the policies say of a replay, each note once, with the policies that it is of."""
     of: dict[str, list[str]] = {}
     for outcome in outcomes:
         for note in outcome.notes:

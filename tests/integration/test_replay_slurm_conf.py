@@ -114,6 +114,9 @@ def test_the_sample_site_under_its_slurm_and_under_another(gpuctl: Gpuctl, sampl
     conf = ("--slurm-conf", site, "--policy", "slurm,narrow=slurm,fifo", "--param", "narrow.backfill=false")
     done = gpuctl("replay", site / "jobs.csv", *conf, "--parquet", out)
     assert "note: replayed on the nodes of slurm.conf of site: 4 servers, 32 GPUs" in done.stderr
+    # what a policy says of a site, once for all that say it
+    assert done.stderr.count("note: slurm, narrow: ") >= 1
+    assert "note: fifo" not in done.stderr
     summary = pl.read_parquet(out / "summary.parquet")
     assert summary["policy"].to_list() == ["slurm", "narrow", "fifo"]
     jobs = pl.read_csv(site / "jobs.csv", schema_overrides={"job_id": pl.String})

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -22,16 +20,14 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 _LOOK = """
 import os, signal
-from pathlib import Path
 
 def test_what_is_found():
-    status = Path("/proc/self/status").read_text().split()
-    assert [status[status.index(f"Sig{word}:") + 1] for word in ("Blk", "Ign")] == ["0" * 16, f"{PYTHONS_OWN:016x}"]
+    # whoever starts the tests may ignore others, such as the real-time ones that thread libraries keep for themselves
+    ours = [signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD]
+    assert [number for number in ours if signal.getsignal(number) is signal.SIG_IGN] == []
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
     assert os.umask(0o022) == 0o022
-
-# Python itself ignores these two
-PYTHONS_OWN = 1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1
 """
 _DRAW = """
 import hashlib, importlib, sys
@@ -49,7 +45,6 @@ print(hashlib.sha256(repr(drawn).encode()).hexdigest())
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 def test_signals_and_umask_are_the_usual_ones(root: Path, tmp_path: Path) -> None:
     test = tmp_path / "test_look.py"
     test.write_text(_LOOK)
