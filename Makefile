@@ -89,6 +89,7 @@ kernels: $(VENV)/.installed-dev
 
 docs: $(VENV)/.installed-dev ## write what the documents have from the code anew: help pages, tables, parameters
 	@$(BIN)/python tools/help_pages.py
+	@$(BIN)/python tools/metric_pages.py
 	@$(BIN)/python tools/analysis_pages.py
 	@$(BIN)/python tools/policy_pages.py
 

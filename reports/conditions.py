@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -136,6 +136,29 @@ def _number(text: str, whole: str) -> float:
         return float(text)
     except ValueError:
         raise UsageError(f"--fail-if {whole[:200]!r}: {text} is no number", hint=_FORM) from None
+
+
+def relabelled(condition: Condition, change: Callable[[str, str], str]) -> Condition:
+    """A condition with other values of its labels.
+
+    Args:
+        condition: which.
+        change: a label and a value of it -> the value to be meant; values that are ``*`` are not asked for.
+    """
+    labels = {label: text if text == "*" else change(label, text) for label, text in condition.labels.items()}
+    # an operator stands before any number, and after all braces
+    rest = condition.text[condition.text.rfind("}") + 1 if condition.labels else len(condition.name) :]
+    return replace(condition, labels=labels, text=f"{written(condition.name, tuple(labels.items()))} {rest.strip()}")
+
+
+def rekeyed(key: str, change: Callable[[str, str], str]) -> str:
+    """A metric's name with its labels, as in a table of metrics, with other values of them; else as it is."""
+    name, brace, labels = key.partition("{")
+    try:
+        found = _labels(brace + labels, key) if brace and labels.endswith("}") else {}
+    except UsageError:
+        return key
+    return written(name, [(label, change(label, text)) for label, text in found.items()]) if found else key
 
 
 def check(

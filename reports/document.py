@@ -98,18 +98,31 @@ def read_document(path: Path) -> Analysis:
         if path.stat().st_size > MOST_BYTES:
             raise InputError(f"is larger than {MOST_BYTES >> 30} GiB, which no result is", path=str(path))
         with path.open("rb") as file:
-            found = json.loads(file.read())
+            data = file.read()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path=str(path)) from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is no JSON: {error}", path=str(path), hint=_HINT) from error
+    return parse_document(data, str(path))
+
+
+def parse_document(data: bytes, place: str) -> Analysis:
+    """Read a result from the text that `document` has made.
+
+    Args:
+        data: the text, in UTF-8.
+        place: where it came from, for messages.
+
+    Raises:
+        InputError: it is no such document, or is one of a newer gpuctl.
+    """
     try:
-        return _analysis(found)
+        return _analysis(json.loads(data))
     except _NotOursError as error:
-        raise InputError(f"is no result of gpuctl: {error}", path=str(path), hint=_HINT) from None
+        raise InputError(f"is no result of gpuctl: {error}", path=place, hint=_HINT) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is no JSON: {error}", path=place, hint=_HINT) from error
 
 
-_HINT = "expected what gpuctl analyze, replay or predict wrote with --json --output FILE"
+_HINT = "expected what gpuctl analyze, replay or train wrote with --json --output FILE"
 
 
 class _NotOursError(Exception):

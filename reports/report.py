@@ -37,16 +37,44 @@ class Part:
     analysis: Analysis
 
 
-def labelled(analyses: Sequence[Analysis]) -> tuple[Part, ...]:
-    """Results under their clusters' names; those of one name are numbered, as are those that a column is called by."""
-    counts = Counter(analysis.cluster for analysis in analyses)
+def labelled(analyses: Sequence[Analysis], names: Sequence[str | None] | None = None) -> tuple[Part, ...]:
+    """Results under their clusters' names; those of one name are numbered, as are those that a column is called by.
+
+    Args:
+        analyses: the results.
+        names: what each is called instead, where not None.
+    """
+    called = [name or one.cluster for name, one in zip(names or [None] * len(analyses), analyses, strict=True)]
+    counts = Counter(called)
     seen: Counter[str] = Counter()
     parts = []
-    for analysis in analyses:
-        name = analysis.cluster
+    for name, analysis in zip(called, analyses, strict=True):
         seen[name] += 1
         alone = counts[name] == 1 and name not in _COLUMNS
         parts.append(Part(name if alone else f"{name} ({seen[name]})", analysis))
+    return tuple(parts)
+
+
+def is_summary(analysis: Analysis) -> bool:
+    """Whether it is what `summarize` returned, and no result that a report can be made of."""
+    table = analysis.table("metrics")
+    wanted = {"result": pl.String, "metric": pl.String, "value": pl.Float64}
+    return table is not None and table.section == SECTION[0] and wanted.items() <= dict(table.frame.schema).items()
+
+
+def earlier(analyses: Sequence[Analysis]) -> tuple[Part, ...]:
+    """Results as a baseline: a report is as many as it was made of, under the labels that they had in it.
+
+    Args:
+        analyses: results, and what `summarize` returned of earlier ones.
+    """
+    parts = list(labelled([one for one in analyses if not is_summary(one)]))
+    for one in analyses:
+        table = one.table("metrics")
+        if table is not None and is_summary(one):
+            for label in table.frame["result"].drop_nulls().unique(maintain_order=True):
+                mine = replace(table, frame=table.frame.filter(pl.col("result") == label))
+                parts.append(Part(label, replace(one, cluster=label, tables=(mine,))))
     return tuple(parts)
 
 
@@ -68,7 +96,8 @@ def summarize(
         UsageError: a condition names a baseline that there is not.
     """
     measured = [(part, values(part.analysis)) for part in parts]
-    before = {part.label: _before(part, baseline) for part in parts}
+    # a result without a metric, as the cost of one suspension, is compared with nothing
+    before = {part.label: _before(part, baseline) if found or baseline is None else {} for part, found in measured}
     checks = [one for each in conditions for one in _held(each, measured, before)]
     tables = [_standout(parts), _metrics(measured, before)]
     if conditions:
@@ -195,7 +224,11 @@ def _before(part: Part, baseline: Sequence[Part] | None) -> dict[str, float] | N
             f"the baseline has no result called {part.label!r}",
             hint=f"it has: {', '.join(old.label for old in baseline) or 'none'}",
         )
-    return {value.key: value.value for value in values(same[0].analysis) if value.value is not None}
+    old = same[0].analysis
+    table = old.table("metrics")
+    if table is not None and is_summary(old):
+        return {key: value for key, value in table.frame.select("metric", "value").iter_rows() if value is not None}
+    return {value.key: value.value for value in values(old) if value.value is not None}
 
 
 def _sources(parts: Sequence[Part]) -> tuple[SourceInfo, ...]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.reading import is_store, opened
 from gpuctl.cli.writing import (
     FormatOption,
     JsonOption,
@@ -24,8 +23,7 @@ from gpuctl.cli.writing import (
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from gpuctl.cli.common import Settings
-    from gpuctl.core.results import Analysis
+    from gpuctl.reports.anonymise import Pseudonyms
 
 
 def report(  # noqa: PLR0917 - Typer passes options by name
@@ -34,7 +32,8 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         list[Path] | None,
         typer.Argument(
             metavar="RESULT...",
-            help="Results that gpuctl wrote with --json, trace stores (each cluster is a result), or logs.",
+            help="Results that gpuctl wrote with --json; trace stores, of which each cluster and each kept result is "
+            "one; or logs.",
         ),
     ] = None,
     html: Annotated[
@@ -44,6 +43,17 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         list[str] | None,
         typer.Option(metavar="NAME", help="Only this cluster of a store; may be given several times. Else all."),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only the result that a store keeps under this name (--keep), and the clusters of --cluster; may be "
+            "given several times. Else all.",
+        ),
+    ] = None,
+    list_kept: Annotated[
+        bool, typer.Option("--list", help="List the clusters and kept results of the stores, and report nothing.")
+    ] = False,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
@@ -67,6 +77,21 @@ def report(  # noqa: PLR0917 - Typer passes options by name
     metrics: Annotated[
         bool, typer.Option("--metrics", help="List the metrics that --fail-if knows, with their definitions.")
     ] = False,
+    anonymise: Annotated[
+        bool,
+        typer.Option(
+            "--anonymise",
+            help="Put pseudonyms in place of the names of users, accounts, jobs, machines, clusters and paths; others "
+            "in every report.",
+        ),
+    ] = False,
+    anonymise_key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The same, with the secret in this file: the same pseudonyms every time."),
+    ] = None,
+    anonymise_queues: Annotated[
+        bool, typer.Option("--anonymise-queues", help="Pseudonyms for queues, too; needs one of the other two.")
+    ] = False,
     table: TableOption = None,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
@@ -76,8 +101,9 @@ def report(  # noqa: PLR0917 - Typer passes options by name
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     from gpuctl.reports.conditions import parse
+    from gpuctl.reports.document import read_document
     from gpuctl.reports.export import check_places
-    from gpuctl.reports.report import failed, known_metrics, labelled, summarize
+    from gpuctl.reports.report import earlier, failed, known_metrics, labelled, summarize
 
     command = "gpuctl " + shlex.join(sys.argv[1:])
     if metrics:
@@ -85,10 +111,28 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         return
     if not paths:
         raise UsageError("nothing to report", hint="name results written with --json, a trace store, or logs")
+    from gpuctl.cli.gathering import Wanted, gather, listing
+
+    pseudonyms = _pseudonyms(anonymise_key, anonymise=anonymise, queues=anonymise_queues)
+    if list_kept and pseudonyms is not None:
+        raise UsageError("--list shows names: it cannot be anonymised", hint="leave one of them out")
+    if list_kept:
+        print_result(listing(paths, command), shape, output, table, given)
+        return
     check_places({"--html": html, "--output": output, "--markdown": markdown, "--junit": junit}, {})
     conditions = [parse(text) for text in fail_if or ()]
-    parts = labelled(_results(paths, cluster or [], command, given))
-    before = labelled([_document(path) for path in baseline]) if baseline else None
+    found = gather(paths, Wanted(tuple(cluster or ()), tuple(only or ()), command), given)
+    old = [read_document(path) for path in baseline] if baseline else None
+    if pseudonyms is None:
+        parts = labelled([one.analysis for one in found], [one.name for one in found])
+        before = None if old is None else earlier(old)
+    else:
+        from gpuctl.reports.anonymise import command as short
+        from gpuctl.reports.anonymise import hide
+
+        results = [(one.name, one.analysis) for one in found]
+        hidden = hide(results, conditions, old, pseudonyms, _prose())
+        parts, conditions, before, command = hidden.parts, list(hidden.conditions), hidden.baseline, short(command)
     summary = summarize(parts, conditions, before, command)
     for warning in summary.warnings:
         message(f"Warning: {warning}", quiet=given.quiet)
@@ -114,51 +158,19 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
-def _results(paths: list[Path], clusters: list[str], command: str, given: Settings) -> list[Analysis]:
-    """One result a document, those of a store's clusters, and one of all logs together."""
-    found: list[Analysis] = []
-    logs = [path for path in paths if not is_store(path) and not _is_document(path)]
-    for path in paths:
-        if path in logs:
-            continue
-        found += _of_store(path, clusters, command, given) if is_store(path) else [_document(path)]
-    if logs:
-        with opened(logs, None, None, given, timezone=None, columns=None, doing="report") as (store, name, _):
-            found += _of_store(store, [name] if name else [], command, given)
-    return found
+def _pseudonyms(key: Path | None, *, anonymise: bool, queues: bool) -> Pseudonyms | None:
+    if queues and not anonymise and key is None:
+        raise UsageError("--anonymise-queues goes with --anonymise or --anonymise-key", hint="add one of them")
+    if not anonymise and key is None:
+        return None
+    from gpuctl.reports.anonymise import Pseudonyms, random_key, read_key
+
+    return Pseudonyms(random_key() if key is None else read_key(key), queues=queues)
 
 
-def _is_document(path: Path) -> bool:
-    """Whether a file is to be read as a result: its name says JSON, and its first key is ours."""
-    if path.suffix.lower() != ".json" or not path.is_file():
-        return False
-    try:
-        with path.open("rb") as file:
-            return b'"schema"' in file.read(200)
-    except OSError:
-        return False
+def _prose() -> set[str]:
+    """The words that the analyses' own texts are made of."""
+    from gpuctl.analyze import query, registry
+    from gpuctl.reports.anonymise import words
 
-
-def _document(path: Path) -> Analysis:
-    from gpuctl.reports.document import read_document
-
-    return read_document(path)
-
-
-def _of_store(path: Path, clusters: list[str], command: str, given: Settings) -> list[Analysis]:
-    from gpuctl.analyze.run import Options, analyze
-    from gpuctl.cli.progress import Bar
-    from gpuctl.trace.store import Store
-
-    with Store(path) as store:
-        there = [name for (name,) in store.execute("SELECT DISTINCT cluster FROM jobs ORDER BY cluster").fetchall()]
-        strange = next((name for name in clusters if name not in there), None)
-        if strange is not None:
-            raise UsageError(f"{path} has no cluster {strange!r}", hint=f"it has: {', '.join(there) or 'none'}")
-        found = []
-        for name in clusters or there:
-            with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-                found.append(analyze(store, Options(cluster=name, command=command), bar.at))
-    if not found:
-        raise UsageError(f"{path} has no jobs to report", hint="gpuctl ingest loads logs into it")
-    return found
+    return words(query.load(name).population for name in (*registry.TABLES, *registry.REFERENCE_TABLES))

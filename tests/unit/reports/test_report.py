@@ -15,7 +15,7 @@ from gpuctl.reports.ci import write_junit, write_markdown
 from gpuctl.reports.conditions import parse
 from gpuctl.reports.html import render_report
 from gpuctl.reports.metrics import METRICS
-from gpuctl.reports.report import compared, failed, known_metrics, labelled, summarize
+from gpuctl.reports.report import compared, earlier, failed, is_summary, known_metrics, labelled, summarize
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
 if TYPE_CHECKING:
@@ -49,6 +49,38 @@ def checked(summary: Analysis) -> list[tuple[str, str, float | None, float | Non
 def test_results_of_one_name_are_numbered() -> None:
     parts = labelled([waits("a", 1), waits("b", 1), waits("a", 2), waits("metric", 1)])
     assert [part.label for part in parts] == ["a (1)", "b", "a (2)", "metric (1)"]
+
+
+def test_kept_results_go_by_the_names_that_they_were_kept_under(tmp_path: Path) -> None:
+    parts = labelled([waits("a", 1), waits("a", 2), waits("a", 3)], [HOSTILE[0], None, "unit"])
+    assert [part.label for part in parts] == [HOSTILE[0], "a", "unit (1)"]
+    summary = summarize(parts)
+    write_markdown(summary, tmp_path / "r.md")
+    for text in (render_report(parts, summary), (tmp_path / "r.md").read_text()):
+        assert HOSTILE[0] not in text
+    assert "&lt;script&gt;alert(1)" in render_report(parts, summary)
+
+
+def test_a_report_is_as_many_baselines_as_it_had_results() -> None:
+    old = summarize(labelled([waits("a", 60.0, q=30.0), waits("b", 120.0)]))
+    assert is_summary(old)
+    assert not is_summary(waits("a", 60.0))
+    assert [part.label for part in earlier([waits("c", 1.0), old])] == ["c", "a", "b"]
+    new = summarize(labelled([waits("b", 240.0), waits("a", 60.0, q=60.0)]), baseline=earlier([old]))
+    metrics = new.table("metrics")
+    assert metrics is not None
+    changes = {(r["result"], r["metric"]): r["change_pct"] for r in metrics.frame.iter_rows(named=True)}
+    assert changes["b", "queueing.p95_wait_h"] == 100.0
+    assert changes["a", "queueing.p95_wait_h"] == 0.0
+    assert changes["a", "queueing.p95_wait_h{queue=q}"] == 100.0
+
+
+def test_what_has_no_metric_needs_no_baseline() -> None:
+    bare = replace(waits("bare", 1.0), tables=())
+    old = earlier([summarize(labelled([waits("a", 60.0), waits("b", 60.0)]))])
+    summarize(labelled([bare, waits("a", 60.0)]), baseline=old)
+    with pytest.raises(UsageError, match="the baseline has no result called 'c'"):
+        summarize(labelled([bare, waits("c", 60.0)]), baseline=old)
 
 
 def test_conditions_are_held_against_the_results_that_have_the_metric() -> None:
