@@ -10,6 +10,7 @@ from gpuctl.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
 
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
@@ -119,6 +120,7 @@ class Policy:
         oracle: whether it is told true run times.
         predicts: whether predicted run times take the place of true ones where a workload has some.
         preempts: whether it takes GPUs from running jobs.
+        kernel: the module by whose ``run`` it enters compiled code, where its own module imports none.
         plans: whether it plans ahead with time limits.
         resources: whether it can be replayed where CPUs and memory count beside GPUs.
         reads: whose configuration files its parameter ``conf`` takes, ``yarn`` or ``slurm``; "" none.
@@ -131,6 +133,7 @@ class Policy:
     oracle: ClassVar[bool] = False
     predicts: ClassVar[bool] = False
     preempts: ClassVar[bool] = False
+    kernel: ClassVar[ModuleType | None] = None
     plans: ClassVar[bool] = False
     resources: ClassVar[bool] = False
     reads: ClassVar[str] = ""

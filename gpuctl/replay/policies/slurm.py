@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.replay.planning import LIMITS_FROM, UNLIMITED
 from gpuctl.replay.policy import Parameter, Policy
+from gpuctl.replay.slurm import slurm_kernel
 from gpuctl.replay.slurm.program import slurm_program
 from gpuctl.replay.slurm.setup import REQUEUE_DELAY_S, setup_of
 
@@ -34,6 +35,7 @@ class SlurmPolicy(Policy):
     )
     plans = True
     preempts = True
+    kernel = slurm_kernel
     resources = True
     reads = "slurm"
     parameters = (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from gpuctl.replay.parties import WEIGHTED, WEIGHTS
 from gpuctl.replay.policy import Parameter, Policy
+from gpuctl.replay.yarn import fair_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +36,7 @@ class YarnFair(Policy):
         "A job is one container: a gang that is given whole, and where no server holds it, on several at once: ours"
     )
     preempts = True
+    kernel = fair_kernel
     resources = True
     reads: ClassVar[str] = "yarn"
     parameters = (
