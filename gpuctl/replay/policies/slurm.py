@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from gpuctl.replay.planning import LIMITS_FROM, UNLIMITED
 from gpuctl.replay.policy import Parameter, Policy
@@ -11,6 +11,8 @@ from gpuctl.replay.slurm.program import slurm_program
 from gpuctl.replay.slurm.setup import REQUEUE_DELAY_S, setup_of
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.policy import Program
@@ -35,7 +37,7 @@ class SlurmPolicy(Policy):
     )
     plans = True
     preempts = True
-    kernel = slurm_kernel
+    kernel: ClassVar[ModuleType | None] = slurm_kernel
     resources = True
     reads = "slurm"
     parameters = (

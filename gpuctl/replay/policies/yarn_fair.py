@@ -11,6 +11,7 @@ from gpuctl.replay.yarn import fair_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
 
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
@@ -36,7 +37,7 @@ class YarnFair(Policy):
         "A job is one container: a gang that is given whole, and where no server holds it, on several at once: ours"
     )
     preempts = True
-    kernel = fair_kernel
+    kernel: ClassVar[ModuleType | None] = fair_kernel
     resources = True
     reads: ClassVar[str] = "yarn"
     parameters = (
