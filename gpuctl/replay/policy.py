@@ -10,6 +10,7 @@ from gpuctl.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
 
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
@@ -121,6 +122,7 @@ class Policy:
         preempts: whether it takes GPUs from running jobs.
         plans: whether it plans ahead with time limits.
         resources: whether it can be replayed where CPUs and memory count beside GPUs.
+        kernel: the module by whose ``run`` it enters compiled code; None: that of policies which are an order of jobs.
         reads: whose configuration files its parameter ``conf`` takes, ``yarn`` or ``slurm``; "" none.
         parameters: what can be set.
     """
@@ -133,6 +135,7 @@ class Policy:
     preempts: ClassVar[bool] = False
     plans: ClassVar[bool] = False
     resources: ClassVar[bool] = False
+    kernel: ClassVar[ModuleType | None] = None
     reads: ClassVar[str] = ""
     parameters: ClassVar[tuple[Parameter, ...]] = ()
 

@@ -6,14 +6,12 @@ import dataclasses
 import gc
 import os
 import signal
-import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -298,11 +296,7 @@ def _compile(task: _Task, tell: Callable[[str], None]) -> None:
 
 def entries(kind: type[Policy]) -> list[Any]:
     """Return the functions by which a policy enters compiled code."""
-    if issubclass(kind, PythonPolicy):
-        return [view_kernel.next_decision]
-    around = vars(sys.modules.get(kind.__module__, list_kernel)).values()
-    kernels = [m for m in around if isinstance(m, ModuleType) and m.__name__.endswith("_kernel") and hasattr(m, "run")]
-    return [kernel.run for kernel in kernels] or [list_kernel.run]
+    return [view_kernel.next_decision if issubclass(kind, PythonPolicy) else (kind.kernel or list_kernel).run]
 
 
 def is_current(function: Any) -> bool:
@@ -312,7 +306,7 @@ def is_current(function: Any) -> bool:
     if not is_compiled(function):
         return False
     folder = Path(__file__).parent
-    sources = [*folder.rglob("*_kernel.py"), folder / "arrays.py", folder / "state.py"]
+    sources = [*folder.rglob("*_kernel.py"), *folder.rglob("*state.py"), folder / "arrays.py"]
     name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}-*.nbi"
     indexes = Path(function.stats.cache_path).glob(name)
     return max(file.stat().st_mtime for file in indexes) >= max(file.stat().st_mtime for file in sources)

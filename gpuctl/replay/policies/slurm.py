@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from gpuctl.replay.planning import LIMITS_FROM, UNLIMITED
 from gpuctl.replay.policy import Parameter, Policy
+from gpuctl.replay.slurm import slurm_kernel
 from gpuctl.replay.slurm.program import slurm_program
 from gpuctl.replay.slurm.setup import REQUEUE_DELAY_S, setup_of
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.policy import Program
@@ -36,6 +39,7 @@ class SlurmPolicy(Policy):
     preempts = True
     resources = True
     reads = "slurm"
+    kernel: ClassVar[ModuleType | None] = slurm_kernel
     parameters = (
         Parameter(
             "conf",

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from gpuctl.replay.parties import WEIGHTED, WEIGHTS
 from gpuctl.replay.policy import Parameter, Policy
+from gpuctl.replay.yarn import fair_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
 
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
@@ -37,6 +39,7 @@ class YarnFair(Policy):
     preempts = True
     resources = True
     reads: ClassVar[str] = "yarn"
+    kernel: ClassVar[ModuleType | None] = fair_kernel
     parameters = (
         Parameter("conf", "", "fair-scheduler.xml, yarn-site.xml, or a directory with them; several with ':' between"),
         Parameter(

@@ -16,6 +16,7 @@ from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay import run as runs
 from gpuctl.replay.clusters import parse_cluster
 from gpuctl.replay.jobsfile import read_jobs
+from gpuctl.replay.policies import BUILT_IN, find
 from gpuctl.replay.run import TOO_LARGE, ReplayInterrupted, replay
 
 if TYPE_CHECKING:
@@ -217,3 +218,11 @@ def test_compiling_is_announced_once(workload: Workload, cluster: Cluster, monke
     monkeypatch.setattr(runs, "is_compiled", lambda _function: False)
     replay(workload, cluster, POLICIES[:2], tell=lines.append)
     assert sum("compiling" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_policy_tells_by_which_code_it_is_entered(name: str) -> None:
+    """Else its compilation is not announced, and each process does it."""
+    [entry] = runs.entries(find(name))
+    orders = {"fifo", "fifo-skip", "sjf", "srtf", "srsf", "las", "fair", "random", "tiresias", "yarn-cs"}
+    assert (entry.__module__ == "gpuctl.replay.list_kernel") == (name in orders)
