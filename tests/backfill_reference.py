@@ -6,13 +6,14 @@ they may end at any moment: the plan takes their GPUs for free, a start does not
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tests.replay_reference import Attempts, Job, Servers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 Pieces = dict[int, int]
 """GPUs by server."""
@@ -281,3 +282,19 @@ class Conservative(Backfill):
     def bells(self) -> list[int]:
         """See `Backfill`."""
         return [r.at for r in self.reserved.values() if r.at > self.now]
+
+
+def promises_are_kept(started: Sequence[float], seen: Sequence[Mapping[int, float]]) -> None:
+    """Nobody's reservation ever moves to a later second, and nobody starts after theirs.
+
+    Args:
+        started: first start of each job.
+        seen: what was reserved, by job, after each instant.
+    """
+    promised: dict[int, float] = {}
+    for reserved in seen:
+        for j, at in reserved.items():
+            assert at <= promised.get(j, math.inf)
+            promised[j] = at
+    for j, at in promised.items():
+        assert started[j] <= at

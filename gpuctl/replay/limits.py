@@ -47,7 +47,8 @@ def plan(workload: Workload, how: str) -> Workload:
         InputError: the CSV cannot be read, or says nothing of any job.
     """
     if how == "asked":
-        return workload
+        # a policy may ask for them where --limits-from says otherwise for all
+        return workload if workload.planned is None else dataclasses.replace(workload, planned=None)
     parts = [how] if Path(how).is_file() else [part.strip() for part in how.split(",")]
     limits = np.full(workload.size, np.nan)
     told = []

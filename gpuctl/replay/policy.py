@@ -123,6 +123,7 @@ class Policy:
         kernel: the module by whose ``run`` it enters compiled code, where its own module imports none.
         plans: whether it plans ahead with time limits.
         resources: whether it can be replayed where CPUs and memory count beside GPUs.
+        kernel: the module by whose ``run`` it enters compiled code; None: that of policies which are an order of jobs.
         reads: whose configuration files its parameter ``conf`` takes, ``yarn`` or ``slurm``; "" none.
         parameters: what can be set.
     """
@@ -136,6 +137,7 @@ class Policy:
     kernel: ClassVar[ModuleType | None] = None
     plans: ClassVar[bool] = False
     resources: ClassVar[bool] = False
+    kernel: ClassVar[ModuleType | None] = None
     reads: ClassVar[str] = ""
     parameters: ClassVar[tuple[Parameter, ...]] = ()
 

@@ -6,14 +6,12 @@ import dataclasses
 import gc
 import os
 import signal
-import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -298,13 +296,7 @@ def _compile(task: _Task, tell: Callable[[str], None]) -> None:
 
 def entries(kind: type[Policy]) -> list[Any]:
     """Return the functions by which a policy enters compiled code."""
-    if issubclass(kind, PythonPolicy):
-        return [view_kernel.next_decision]
-    if kind.kernel is not None:
-        return [kind.kernel.run]
-    around = vars(sys.modules.get(kind.__module__, list_kernel)).values()
-    kernels = [m for m in around if isinstance(m, ModuleType) and m.__name__.endswith("_kernel") and hasattr(m, "run")]
-    return [kernel.run for kernel in kernels] or [list_kernel.run]
+    return [view_kernel.next_decision if issubclass(kind, PythonPolicy) else (kind.kernel or list_kernel).run]
 
 
 def is_current(function: Any) -> bool:

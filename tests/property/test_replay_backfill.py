@@ -15,7 +15,7 @@ from gpuctl.replay.overhead import overhead
 from gpuctl.replay.policies import find
 from gpuctl.replay.rates import rates
 from gpuctl.replay.simulation import Simulation
-from tests.backfill_reference import Backfill, Conservative, Easy, Site
+from tests.backfill_reference import Backfill, Conservative, Easy, Site, promises_are_kept
 from tests.replay_reference import Job, attempts, cluster, simulate, workload
 
 if TYPE_CHECKING:
@@ -168,14 +168,7 @@ def watched(case: Case, policy: str, given_params: dict[str, str]) -> tuple[Simu
 @given(case=cases(outlive=False))
 def test_easy_never_delays_the_head(behind: str, case: Case) -> None:
     done, seen = watched(case, "easy", params(case, backfill=behind))
-    started = done.outcome().jobs["start_s"].to_list()
-    promised: dict[int, float] = {}
-    for reserved in seen:
-        for j, at in reserved.items():
-            assert at <= promised.get(j, np.inf)
-            promised[j] = at
-    for j, at in promised.items():
-        assert started[j] <= at
+    promises_are_kept(done.outcome().jobs["start_s"].to_list(), seen)
 
 
 @pytest.mark.parametrize("order", ["submit", "limit", "gpus"])
@@ -183,14 +176,7 @@ def test_easy_never_delays_the_head(behind: str, case: Case) -> None:
 @given(case=cases(outlive=False))
 def test_conservative_delays_nobody(order: str, case: Case) -> None:
     done, seen = watched(case, "conservative", params(case, order=order))
-    started = done.outcome().jobs["start_s"].to_list()
-    promised: dict[int, float] = {}
-    for reserved in seen:
-        for j, at in reserved.items():
-            assert at <= promised.get(j, np.inf)
-            promised[j] = at
-    for j, at in promised.items():
-        assert started[j] <= at
+    promises_are_kept(done.outcome().jobs["start_s"].to_list(), seen)
 
 
 @MANY

@@ -15,6 +15,7 @@ from gpuctl.replay.overhead import overhead
 from gpuctl.replay.policies import find
 from gpuctl.replay.rates import rates
 from gpuctl.replay.simulation import Simulation
+from tests.backfill_reference import promises_are_kept
 from tests.replay_reference import Job, workload
 
 Amount = tuple[int, int, int]
@@ -242,11 +243,4 @@ def test_conservative_is_the_slow_one(case: Case) -> None:
 @given(case=cases(outlive=False))
 def test_reserved_jobs_start_when_they_were_promised(policy: str, case: Case) -> None:
     done, seen = case.run(policy)
-    started = done.outcome().jobs["start_s"].to_list()
-    promised: dict[int, float] = {}
-    for reserved in seen:
-        for j, at in reserved.items():
-            assert at <= promised.get(j, np.inf)
-            promised[j] = at
-    for j, at in promised.items():
-        assert started[j] <= at
+    promises_are_kept(done.outcome().jobs["start_s"].to_list(), seen)

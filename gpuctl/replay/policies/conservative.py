@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from gpuctl.replay.running_kernel import nobody
 from gpuctl.replay.state import NEED, records
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.policy import Program
@@ -74,6 +76,7 @@ class Conservative(Policy):
     )
     plans = True
     resources = True
+    kernel: ClassVar[ModuleType | None] = conservative_kernel
     parameters = (ORDER, QUOTAS, LIMITS_FROM, UNLIMITED)
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from gpuctl.replay.queue_kernel import empty
 from gpuctl.replay.state import records
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.policy import Program
@@ -31,6 +33,7 @@ class Drf(Policy):
         "(section 4.3); gangs start whole, and who waits with one that does not fit is skipped unless strict: ours"
     )
     resources = True
+    kernel: ClassVar[ModuleType | None] = drf_kernel
     parameters = (
         BY,
         WEIGHTED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from gpuctl.replay.running_kernel import nobody
 from gpuctl.replay.state import NEED, records
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gpuctl.replay.build import Settings
     from gpuctl.replay.line_kernel import Line
     from gpuctl.replay.model import Cluster, Workload
@@ -77,6 +79,7 @@ class Easy(Policy):
     )
     plans = True
     resources = True
+    kernel: ClassVar[ModuleType | None] = easy_kernel
     parameters = (
         ORDER,
         Parameter(

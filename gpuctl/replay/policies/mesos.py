@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from gpuctl.replay.queue_kernel import empty
 from gpuctl.replay.state import records
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.policy import Program
@@ -34,6 +36,7 @@ class Mesos(Policy):
         "refuse_seconds 5, allocation_interval 1 s, REVIVE, offer_timeout); queues or users as frameworks: ours"
     )
     resources = True
+    kernel: ClassVar[ModuleType | None] = mesos_kernel
     parameters = (
         BY,
         WEIGHTED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from gpuctl.replay.queue_kernel import empty
 from gpuctl.replay.state import records
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.philly_kernel import Gangs
@@ -47,6 +49,7 @@ class Philly(Policy):
         "attempts a level is ours"
     )
     preempts = True
+    kernel: ClassVar[ModuleType | None] = philly_kernel
     parameters = (
         Parameter("acquire", 150.0, "seconds that GPUs are held while a gang is gathered; 0: never held"),
         Parameter("backoff", 120.0, "seconds from a failed attempt to the next one"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from gpuctl.replay.policy import Parameter, Policy
 from gpuctl.replay.state import EPOCH, records
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.policy import Program
@@ -49,6 +51,7 @@ class PickyMan(Policy):
     oracle = True
     predicts = True
     preempts = True
+    kernel: ClassVar[ModuleType | None] = pickyman_kernel
     parameters = (
         Parameter("age", 4 * 3600.0, "seconds of waiting that double a job's priority", least=1.0),
         Parameter("every", 60.0, "seconds between looks at the running jobs while jobs wait: near the end of its epoch "

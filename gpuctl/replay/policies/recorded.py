@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from gpuctl.replay import recorded_kernel
 from gpuctl.replay.policy import Policy
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.policy import Program
@@ -43,6 +45,7 @@ class Recorded(Policy):
     title = "every attempt starts when and where the trace says; what a replay can be held against"
     source = "the trace itself"
     oracle = True
+    kernel: ClassVar[ModuleType | None] = recorded_kernel
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`.

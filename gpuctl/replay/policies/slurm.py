@@ -40,6 +40,7 @@ class SlurmPolicy(Policy):
     kernel: ClassVar[ModuleType | None] = slurm_kernel
     resources = True
     reads = "slurm"
+    kernel: ClassVar[ModuleType | None] = slurm_kernel
     parameters = (
         Parameter(
             "conf",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from gpuctl.replay.queue_kernel import empty
 from gpuctl.replay.state import CONSOLIDATE, UNBOUND, records
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Floats, Ints, Workload
     from gpuctl.replay.policy import Program
@@ -33,6 +35,7 @@ class Tetris(Policy):
     oracle = True
     predicts = True
     resources = True
+    kernel: ClassVar[ModuleType | None] = tetris_kernel
     parameters = (
         BY,
         WEIGHTED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from gpuctl.replay.yarn import capacity_run_kernel
 from gpuctl.replay.yarn.capacity_apps_kernel import CAPACITY_REASONS
 from gpuctl.replay.yarn.capacity_build import ORDERS, build_tree, changed, from_quotas, known, too_large
 from gpuctl.replay.yarn.capacity_conf import MOST_COUNT, named_numbers, read_site
-from gpuctl.replay.yarn.capacity_tree_kernel import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import ModuleType
 
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
@@ -66,6 +66,7 @@ class YarnCapacity(Policy):
     preempts = True
     resources = True
     reads = "yarn"
+    kernel: ClassVar[ModuleType | None] = capacity_run_kernel
     parameters = (
         Parameter("conf", "", "capacity-scheduler.xml and yarn-site.xml, or a directory with them; else by quotas"),
         Parameter(

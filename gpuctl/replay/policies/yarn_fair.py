@@ -40,6 +40,7 @@ class YarnFair(Policy):
     kernel: ClassVar[ModuleType | None] = fair_kernel
     resources = True
     reads: ClassVar[str] = "yarn"
+    kernel: ClassVar[ModuleType | None] = fair_kernel
     parameters = (
         Parameter("conf", "", "fair-scheduler.xml, yarn-site.xml, or a directory with them; several with ':' between"),
         Parameter(

@@ -178,3 +178,9 @@ def test_limits_of_one_policy_that_make_no_sense_are_found_before_anything_runs(
     with pytest.raises(UsageError, match="trues: not understood"):
         replay(work, parse_cluster("1x4", work), [("fifo", {}), ("easy", {"limits_from": "trues"})], tell=told.append)
     assert told == []
+
+
+def test_a_policy_may_go_by_the_limits_asked_for_where_all_others_go_by_others(work: Workload) -> None:
+    true = plan(work, "true")
+    same(plan(true, "asked").planned_time, [300, np.nan, 20000, np.nan])
+    same(true.planned_time, [100, 1000, 10000, 400000])

@@ -224,5 +224,5 @@ def test_compiling_is_announced_once(workload: Workload, cluster: Cluster, monke
 def test_every_policy_tells_by_which_code_it_is_entered(name: str) -> None:
     """Else its compilation is not announced, and each process does it."""
     [entry] = runs.entries(find(name))
-    ranks = {"fifo", "fifo-skip", "sjf", "srtf", "srsf", "las", "fair", "random", "tiresias", "yarn-cs"}
-    assert (entry.__module__ == "gpuctl.replay.list_kernel") == (name in ranks)
+    orders = {"fifo", "fifo-skip", "sjf", "srtf", "srsf", "las", "fair", "random", "tiresias", "yarn-cs"}
+    assert (entry.__module__ == "gpuctl.replay.list_kernel") == (name in orders)
