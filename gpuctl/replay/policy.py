@@ -120,7 +120,6 @@ class Policy:
         oracle: whether it is told true run times.
         predicts: whether predicted run times take the place of true ones where a workload has some.
         preempts: whether it takes GPUs from running jobs.
-        kernel: the module by whose ``run`` it enters compiled code, where its own module imports none.
         plans: whether it plans ahead with time limits.
         resources: whether it can be replayed where CPUs and memory count beside GPUs.
         kernel: the module by whose ``run`` it enters compiled code; None: that of policies which are an order of jobs.
@@ -134,7 +133,6 @@ class Policy:
     oracle: ClassVar[bool] = False
     predicts: ClassVar[bool] = False
     preempts: ClassVar[bool] = False
-    kernel: ClassVar[ModuleType | None] = None
     plans: ClassVar[bool] = False
     resources: ClassVar[bool] = False
     kernel: ClassVar[ModuleType | None] = None

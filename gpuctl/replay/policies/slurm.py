@@ -37,7 +37,6 @@ class SlurmPolicy(Policy):
     )
     plans = True
     preempts = True
-    kernel: ClassVar[ModuleType | None] = slurm_kernel
     resources = True
     reads = "slurm"
     kernel: ClassVar[ModuleType | None] = slurm_kernel

@@ -37,7 +37,6 @@ class YarnFair(Policy):
         "A job is one container: a gang that is given whole, and where no server holds it, on several at once: ours"
     )
     preempts = True
-    kernel: ClassVar[ModuleType | None] = fair_kernel
     resources = True
     reads: ClassVar[str] = "yarn"
     kernel: ClassVar[ModuleType | None] = fair_kernel
