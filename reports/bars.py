@@ -13,6 +13,7 @@ from gpuctl.reports.drawing import (
     add_axes,
     blank_figure,
     counted,
+    drawn_rows,
     shortened_remark,
     write,
 )
@@ -65,7 +66,8 @@ def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         f"{name}: {', '.join(f'{heads[c]} {shown(v)} {unit}'.rstrip() for c, v in zip(chart.y, parts, strict=True))}."
         for name, parts in zip(names, lengths, strict=True)
     ]
-    return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(_texts(rows, chart.x)))
+    data = drawn_rows(rows, (chart.x, *chart.y))
+    return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(_texts(rows, chart.x)), data=data)
 
 
 def paired(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
@@ -97,7 +99,8 @@ def paired(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         f"{name}: " + ", ".join(f"{shown(v, '%')} % of {heads[c]}" for c, v in zip(chart.y, lengths, strict=True)) + "."
         for name, lengths in zip(labels, values, strict=True)
     ]
-    return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(names))
+    data = drawn_rows(rows, tuple(c for c in (chart.x, chart.series, *chart.y) if c))
+    return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(names), data=data)
 
 
 def grouped(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
@@ -134,7 +137,8 @@ def grouped(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         f" {heads[bar]} {shown(row[bar], '%')} %, {heads[tick]} {shown(row[tick], '%')} %."
         for row in rows.iter_rows(named=True)
     ]
-    return Sketch(figure, (*keys, Key(heads[tick], "tick", 0)), " ".join(words), remarks)
+    data = drawn_rows(rows, (chart.x, chart.series, bar, tick))
+    return Sketch(figure, (*keys, Key(heads[tick], "tick", 0)), " ".join(words), remarks, data=data)
 
 
 def _weightiest(rows: pl.DataFrame, weight: str, title: str) -> tuple[pl.DataFrame, tuple[str, ...]]:

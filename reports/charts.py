@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuctl.reports import bars, curves, heatmap, levels
-from gpuctl.reports.drawing import TOTAL, Chart, Key, Panel
+from gpuctl.reports.drawing import TOTAL, Cells, Chart, Key, Panel, Rows
 from gpuctl.reports.svg import drawing_settings, to_svg
+from gpuctl.reports.wholes import CAUSES, USES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,11 +27,6 @@ KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
     "paired": bars.paired,
     "grouped": bars.grouped,
 }
-
-CAUSES = (
-    "fair_share_h", "capacity_h", "fragmentation_h", "scheduler_h", "ineligible_h", "dependency_h", "held_h",
-    "reservation_h", "limit_h",
-)  # fmt: skip
 
 CHARTS = (
     Chart(
@@ -86,7 +82,6 @@ CHARTS = (
 )  # fmt: skip
 
 PREEMPTED = ("of_1_gpu", "of_2_to_4_gpus", "of_5_to_8_gpus", "of_9_gpus_and_more")
-USES = ("useful_gpu_h", "overhead_gpu_h", "lost_gpu_h", "idle_gpu_h")
 
 REPLAY_CHARTS = (
     Chart(
@@ -133,19 +128,26 @@ class Drawing:
     keys: tuple[Key, ...] = ()
     remarks: tuple[str, ...] = ()
     panels: tuple[Panel, ...] = ()
+    columns: tuple[str, str, str, str] | None = None
+    data: Rows | Cells | None = None
     missing: str = ""
 
 
-def draw_all(analysis: Analysis) -> tuple[Drawing, ...]:
+def draw_all(analysis: Analysis, ending: str = "") -> tuple[Drawing, ...]:
     """Draw every chart of the registry that this kind of analysis has, or say why it cannot be drawn.
 
     Args:
         analysis: of logs, of a replay, or both; charts whose table it lacks are not drawn.
+        ending: of the drawings' names, where a page holds those of several analyses.
     """
     names = {t.name for t in analysis.tables}
     groups = [group for group in (CHARTS, REPLAY_CHARTS) if any(chart.table in names for chart in group)] or [CHARTS]
     with drawing_settings():
-        return tuple(draw(chart, analysis.table(chart.table)) for group in groups for chart in group)
+        return tuple(
+            draw(replace(chart, name=chart.name + ending), analysis.table(chart.table))
+            for group in groups
+            for chart in group
+        )
 
 
 def draw(chart: Chart, table: ResultTable | None) -> Drawing:
@@ -160,7 +162,17 @@ def draw(chart: Chart, table: ResultTable | None) -> Drawing:
         return Drawing(chart.name, chart.table, chart.title, missing=missing)
     sketch = KINDS[chart.kind](_without_empty(chart, frame), table, frame)
     svg = to_svg(sketch.figure, chart.name, chart.title, sketch.description)
-    return Drawing(chart.name, chart.table, chart.title, svg, sketch.keys, sketch.remarks, sketch.panels)
+    return Drawing(
+        chart.name,
+        chart.table,
+        chart.title,
+        svg,
+        sketch.keys,
+        sketch.remarks,
+        sketch.panels,
+        sketch.columns,
+        sketch.data,
+    )
 
 
 def _without_empty(chart: Chart, frame: pl.DataFrame) -> Chart:

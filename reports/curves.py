@@ -19,6 +19,8 @@ from gpuctl.reports.drawing import (
     Sketch,
     add_axes,
     blank_figure,
+    brief,
+    called,
     counted,
     write,
 )
@@ -103,7 +105,8 @@ def cdf(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
     if len(names) > len(shown_names):
         remarks += (f"{plural(len(names) - len(shown_names), 'more curve')} not drawn; --csv DIR has all.",)
     words = " ".join(text for _, text in drawn)
-    return Sketch(figure, keys, words, remarks, tuple(panel for panel, _ in drawn))
+    columns = (chart.facet, chart.series, chart.x, chart.y[0])
+    return Sketch(figure, keys, words, remarks, tuple(panel for panel, _ in drawn), columns)
 
 
 def _distinct(frame: pl.DataFrame, column: str) -> tuple[object, ...]:
@@ -128,9 +131,10 @@ def _panel(
             words.append(f"{title + ', ' if title else ''}{plan.label(name)}: {_in_words(chart, x, y)}.")
             curves.append(_curve(axes, plan, name, x, y))
     span = (plan.low, plan.high)
-    return Panel(title=title, box=box, scale=chart.scale, x=span, y=(0.0, 100.0), unit="%", curves=curves), " ".join(
-        words
-    )
+    panel = Panel(title=title, box=box, scale=chart.scale, x=span, y=(0.0, 100.0), unit="%", curves=curves)
+    if chart.facet:
+        panel.update(called(title, facet))  # type: ignore[typeddict-item]
+    return panel, " ".join(words)
 
 
 def _only(frame: pl.DataFrame, column: str, value: object) -> pl.DataFrame:
@@ -186,13 +190,13 @@ def _sorted(rows: pl.DataFrame, x: str, y: str) -> tuple[Floats, Floats]:
 
 
 def _curve(axes: Axes, plan: _Plan, name: object, x: Floats, y: Floats) -> Curve:
-    x = np.maximum(x, plan.low)
-    keep = thin_curve(np.log(x) if plan.chart.scale == "minutes" else x, y, plan.points)
-    x, y = x[keep], y[keep]
+    at = np.maximum(x, plan.low)
+    keep = thin_curve(np.log(at) if plan.chart.scale == "minutes" else at, y, plan.points)
+    x, at, y = x[keep], at[keep], y[keep]
     number, dash = plan.colour(name), plan.dash(name)
     # The curve comes up from 0 at its first value and stays level after its last.
     axes.plot(
-        np.concatenate(([x[0]], x, [plan.high])),
+        np.concatenate(([at[0]], at, [plan.high])),
         np.concatenate(([0.0], y, [y[-1]])),
         drawstyle="steps-post",
         color=SERIES[number - 1] if number else INK,
@@ -200,12 +204,10 @@ def _curve(axes: Axes, plan: _Plan, name: object, x: Floats, y: Floats) -> Curve
         linewidth=1.8,
         clip_on=False,
     )
-    return Curve(name=plan.label(name), s=number, x=[_brief(v) for v in x], y=[round(float(v), 2) for v in y])
-
-
-def _brief(value: float) -> float:
-    number = float(f"{value:.4g}")
-    return int(number) if number.is_integer() else number
+    curve = Curve(name=plan.label(name), s=number, x=[brief(v) for v in x], y=[round(float(v), 2) for v in y])
+    if plan.chart.series:
+        curve.update(called(curve["name"], name))  # type: ignore[typeddict-item]
+    return curve
 
 
 def _in_words(chart: Chart, x: Floats, y: Floats) -> str:
@@ -255,7 +257,7 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         axes.locator_params(axis="y", nbins=5 if box is boxes[0] else 3)
         time_axis(axes, *span)
         new = [_level(axes, headings[c], chart.y.index(c), seconds, levels[c]) for c in columns]
-        curves = [_levels_curve(key, seconds, levels[c]) for key, c in zip(new, columns, strict=True)]
+        curves = [_levels_curve(key, c, seconds, levels[c]) for key, c in zip(new, columns, strict=True)]
         keys += new
         across = (span[0] * 1000, span[1] * 1000)
         panels.append(Panel(title="", box=box, scale="time", x=across, y=(0.0, top), unit="", curves=curves))
@@ -263,7 +265,7 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     words = [
         f"{c['name']}: between {shown(min(c['y']))} and {shown(max(c['y']))}." for p in panels for c in p["curves"]
     ]
-    return Sketch(figure, tuple(keys), " ".join(words), remarks, tuple(panels))
+    return Sketch(figure, tuple(keys), " ".join(words), remarks, tuple(panels), ("", "measure", chart.x, "value"))
 
 
 def _stacked_boxes(count: int) -> tuple[list[tuple[float, float, float, float]], int]:
@@ -274,8 +276,9 @@ def _stacked_boxes(count: int) -> tuple[list[tuple[float, float, float, float]],
     return boxes, int(boxes[-1][1] + boxes[-1][3] + _BOTTOM)
 
 
-def _levels_curve(key: Key, seconds: Floats, values: Floats) -> Curve:
-    return Curve(name=key.label, s=key.s, x=[int(t * 1000) for t in seconds], y=[round(float(v), 1) for v in values])
+def _levels_curve(key: Key, column: str, seconds: Floats, values: Floats) -> Curve:
+    places: list[float] = [int(t * 1000) for t in seconds]
+    return Curve(name=key.label, raw=column, s=key.s, x=places, y=[brief(v) for v in values])
 
 
 def _edges(first: float, last: float) -> tuple[Floats, str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
+from gpuctl.reports.flat import json_value
 from gpuctl.reports.svg import FAINT, INK, new_figure
 from gpuctl.reports.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -79,24 +81,55 @@ class Chart:
 
 
 class Curve(TypedDict):
-    """Points of one curve for the read-out: ``s`` is the number of its colour."""
+    """Points of one curve for the read-out and the CSV: ``s`` is the number of its colour.
+
+    ``raw`` is what the table calls it, where the figure says it otherwise; ``of`` the column that it shows, where that
+    is not its panel's.
+    """
 
     name: str
+    raw: NotRequired[str | None]
+    of: NotRequired[str]
     s: int
     x: list[float]
     y: list[float]
 
 
 class Panel(TypedDict):
-    """One pair of axes for the read-out: where it lies (user units), its scales, its curves."""
+    """One pair of axes for the read-out and the CSV: where it lies (user units), its scales, its curves.
+
+    ``raw`` is what the table calls it, where its title says it otherwise.
+    """
 
     title: str
+    raw: NotRequired[str | None]
     box: tuple[float, float, float, float]
     scale: str
     x: tuple[float, float]
     y: tuple[float, float]
     unit: str
     curves: list[Curve]
+
+
+class Rows(TypedDict):
+    """What bars are drawn from, as it goes into their CSV: JSON values, in the order of ``columns``."""
+
+    columns: list[str]
+    rows: list[list[object]]
+
+
+class Cells(TypedDict):
+    """What a heat map is drawn from, as it goes into its CSV.
+
+    ``x`` are the starts of the periods, in ms since 1970 where ``dated``. A panel has its name and its rows; a row its
+    name and, for each value, a text of two characters a period (see `gpuctl.reports.heatmap.packed`), empty where all
+    are 0.
+    """
+
+    columns: list[str]
+    dated: bool
+    x: list[float]
+    panels: list[tuple[str, list[tuple[str, str, str]]]]
 
 
 @dataclass(frozen=True)
@@ -126,6 +159,9 @@ class Sketch:
         description: what it shows, in words.
         remarks: what was done to the data on the way.
         panels: for the read-out; none where there is nothing to read out.
+        columns: of a CSV of the panels: what tells them apart, what tells their curves apart, place, height; the first
+            two are empty where there is but one.
+        data: for a CSV, where there are no panels.
     """
 
     figure: Figure
@@ -133,6 +169,8 @@ class Sketch:
     description: str
     remarks: tuple[str, ...] = ()
     panels: tuple[Panel, ...] = ()
+    columns: tuple[str, str, str, str] | None = None
+    data: Rows | Cells | None = None
 
 
 def add_axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
@@ -169,6 +207,24 @@ def short(text: str) -> str:
         return clean
     half = LABEL_LENGTH // 2
     return f"{clean[:half]}\u2026{clean[-half + 1 :]}"
+
+
+def brief(value: float) -> float:
+    """Return a number for the page's data: 4 digits, and never less than one decimal."""
+    number = round(float(value), 1) if abs(value) >= 1000 else float(f"{value:.4g}")
+    return int(number) if number.is_integer() else number
+
+
+def called(label: str, value: object) -> dict[str, str | None]:
+    """Return ``raw`` of a curve or panel where the label is not what the table calls it."""
+    raw = None if value is None else str(value)
+    return {} if raw == label else {"raw": raw}
+
+
+def drawn_rows(rows: pl.DataFrame, columns: Sequence[str]) -> Rows:
+    """Return the rows that bars are drawn from."""
+    chosen = rows.select(list(dict.fromkeys(columns)))
+    return Rows(columns=chosen.columns, rows=[[json_value(v) for v in row] for row in chosen.iter_rows()])
 
 
 def shortened_remark(names: Sequence[str]) -> tuple[str, ...]:

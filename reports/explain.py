@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 from gpuctl.reports.flat import json_value
 from gpuctl.reports.html import render_page
-from gpuctl.reports.terminal import MIN_WIDTH, encodable, make_console, wants_color
+from gpuctl.reports.painting import attempts
+from gpuctl.reports.strokes import signs_of
+from gpuctl.reports.terminal import MIN_WIDTH, encodable, make_console, print_picture, wants_color
 from gpuctl.reports.text import plural, shown, visible
 
 if TYPE_CHECKING:
@@ -333,7 +335,12 @@ def as_json(found: Explanation) -> dict[str, object]:
 
 
 def print_explanation(
-    found: Explanation, *, console_width: int | None = None, color: bool | None = None, file: TextIO | None = None
+    found: Explanation,
+    *,
+    console_width: int | None = None,
+    color: bool | None = None,
+    file: TextIO | None = None,
+    pictures: bool = False,
 ) -> None:
     """Print an explanation for people; nothing is cut, lines wrap.
 
@@ -342,6 +349,7 @@ def print_explanation(
         console_width: characters of a line; asked of the terminal where None.
         color: with colours and bold type or without; None for what suits the stream.
         file: where to print to; standard output where None.
+        pictures: show when it waited and ran, too.
     """
     from rich.padding import Padding
     from rich.text import Text
@@ -356,8 +364,13 @@ def print_explanation(
         text.overflow = "fold"
         console.print(Padding(text, (0, 0, 0, indent)), overflow="fold", no_wrap=False)
 
+    encoding = getattr(out, "encoding", None) or "utf-8"
+    picture = attempts(found, width, signs_of(encoding)) if pictures else None
     say(Text(visible(title(found)), "bold"), 0)
-    for block in blocks(found):
+    for number, block in enumerate(blocks(found)):
+        if number == 1 and picture is not None:
+            console.print()
+            print_picture(console, picture)
         console.print()
         say(Text(visible(block.title), "bold cyan"), 0)
         for item in block.items:
@@ -370,7 +383,7 @@ def print_explanation(
             else:
                 say(Text(text, {"head": "bold", "note": "dim"}.get(item.kind, "")), 1 if item.kind == "head" else 2)
     trimmed = "".join(f"{line.rstrip()}\n" for line in made.getvalue().split("\n")[:-1])
-    out.write(encodable(trimmed, getattr(out, "encoding", None) or "utf-8"))
+    out.write(encodable(trimmed, encoding))
 
 
 def render_explanation(found: Explanation) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
 from gpuctl.core.errors import UsageError
 from gpuctl.reports import flat
 from gpuctl.reports.choose import choose_tables
+from gpuctl.reports.document import described, document
 from gpuctl.reports.markdown import markdown
 
 if TYPE_CHECKING:
@@ -30,9 +31,6 @@ DirFormat = Literal["csv", "parquet"]
 
 FORMATS: tuple[str, ...] = get_args(Format)
 """What ``--format`` takes."""
-
-SCHEMA = 1
-"""Of the JSON document; raised when a key changes its name or meaning."""
 
 _FILE_NAME = re.compile(r"[a-z0-9_]{1,100}")
 
@@ -58,7 +56,7 @@ def write_tables(analysis: Analysis, format: Format, file: BinaryIO, *, names: S
         case "table":
             _write_terminal(analysis, file, names)
         case "json":
-            _write_text(file, _json_document(analysis, chosen, left_out if names is None else ()))
+            _write_text(file, document(analysis, chosen, left_out if names is None else ()))
         case "jsonl":
             _write_text(file, _json_lines(chosen))
         case "csv":
@@ -209,48 +207,6 @@ def _delimited(tables: Sequence[ResultTable], separator: str) -> Iterator[str]:
         yield from flat.lines(table, separator)
 
 
-def _json_document(analysis: Analysis, tables: Sequence[ResultTable], left_out: Sequence[ResultTable]) -> Iterator[str]:
-    head = {
-        "schema": SCHEMA,
-        "gpuctl": analysis.version,
-        "command": analysis.command,
-        "cluster": analysis.cluster,
-        "settings": dict(sorted(analysis.settings.items())),
-        "warnings": list(analysis.warnings),
-        "sources": [vars(source) for source in analysis.sources],
-    }
-    yield "{\n"
-    for key, value in head.items():
-        yield f"{_dump(key)}: {_dump(value)},\n"
-    yield '"tables": {'
-    for number, table in enumerate(tables):
-        yield f'{"," if number else ""}\n{_dump(table.name)}: {_dump(_described(table))[:-1]}, "rows": ['
-        for row_number, row in enumerate(flat.objects(table)):
-            yield f"{',' if row_number else ''}\n{_dump(row)}"
-        yield "]}"
-    yield "\n},\n"
-    yield f'"left_out": {_dump([{"name": t.name, "title": t.title, "rows": t.frame.height} for t in left_out])}\n}}\n'
-
-
-def _described(table: ResultTable) -> dict[str, object]:
-    return {
-        "title": table.title,
-        "question": table.question,
-        "section": table.section,
-        "population": table.population,
-        "notes": list(table.notes),
-        "columns": [
-            {
-                "name": c.name,
-                "unit": c.unit,
-                "description": c.description,
-                "type": flat.json_type(table.frame[c.name].dtype),
-            }
-            for c in table.columns
-        ],
-    }
-
-
 def _json_lines(tables: Sequence[ResultTable]) -> Iterator[str]:
     for table in tables:
         for row in flat.objects(table):
@@ -282,6 +238,6 @@ def _write_parquet(analysis: Analysis, table: ResultTable, file: BinaryIO) -> No
         "gpuctl.version": analysis.version,
         "gpuctl.command": analysis.command,
         "gpuctl.cluster": analysis.cluster,
-        "gpuctl.table": json.dumps(_described(table)),
+        "gpuctl.table": json.dumps(described(table)),
     }
     pq.write_table(arrow.cast(schema).replace_schema_metadata(origin), file, compression="zstd")

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.reports.curves import elapsed_axis, time_axis
-from gpuctl.reports.drawing import WIDTH, Chart, Sketch, add_axes, blank_figure, short, shortened_remark, write
+from gpuctl.reports.drawing import (
+    WIDTH,
+    Cells,
+    Chart,
+    Sketch,
+    add_axes,
+    blank_figure,
+    short,
+    shortened_remark,
+    write,
+)
 from gpuctl.reports.levels import is_dated, seconds_of, span_of, span_title
 from gpuctl.reports.svg import INK, SERIES
 from gpuctl.reports.text import plural, shown
@@ -29,6 +39,7 @@ PANELS = 6
 STEPS = (0.14, 0.32, 0.52, 0.75, 1.0)
 """How strong the colour is: up to 20 %, 40 %, 60 %, 80 % and 100 %. Nothing at all is left blank."""
 
+_DIGITS = "0123456789abcdefghijklmnopqrstuv"
 _EMPTY = 0.5
 _LEFT, _RIGHT, _TOP, _BETWEEN, _BOTTOM = 2, 2, 76, 34, 48
 _TALLEST, _CELL = 180.0, 14.0
@@ -61,7 +72,31 @@ def heat(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
         _cells(axes, cells, missing[name])
     write(figure, WIDTH / 2, boxes[-1][1] + tall + _BOTTOM - 6, span_title(span, dated=dated), ha="center")
     words = " ".join(_in_words(name, cells, rows) for name, cells in shares.items())
-    return Sketch(figure, (), words, _remarks(rows, len(facets)))
+    data = Cells(
+        columns=[chart.facet, chart.series, chart.calendar if dated else chart.x, *chart.y],
+        dated=dated,
+        x=[int(t * 1000) if dated else round(float(t), 1) for t in starts],
+        panels=[(f, _packed_rows(rows, shares[f], _grid(part, chart.y[1], len(rows)))) for f, part in parts.items()],
+    )
+    return Sketch(figure, (), words, _remarks(rows, len(facets)), data=data)
+
+
+def packed(values: Grid) -> str:
+    """Write shares as text, two characters a value, so that a page can hold all cells of a heat map.
+
+    Args:
+        values: per cent, 0 to 100, shape (n,).
+
+    Returns:
+        Each value in tenths of a per cent, as two digits of base 32; empty where all are 0.
+    """
+    tenths = np.rint(np.clip(values, 0, 100) * 10).astype(int)
+    return "".join(_DIGITS[t // 32] + _DIGITS[t % 32] for t in tenths) if tenths.any() else ""
+
+
+def _packed_rows(names: list[str], *grids: Grid) -> list[tuple[str, str, str]]:
+    first, second = grids
+    return [(str(n), packed(a), packed(b)) for n, a, b in zip(names, first, second, strict=True)]
 
 
 def _grid(part: pl.DataFrame, column: str, rows: int) -> Grid:

@@ -1,4 +1,4 @@
-"""Writes an analysis as one HTML page that needs nothing else: no network, no other file.
+"""Writes results as one HTML page that needs nothing else: no network, no other file.
 
 Result tables are embedded up to a number of rows; tables with one row a job are not, only the points of
 the curves drawn from them. The page's security policy allows its own style and script, by hash, and
@@ -10,16 +10,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, BinaryIO
 
+from gpuctl import __version__
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.reports.charts import draw_all
 from gpuctl.reports.export import write_atomically
 from gpuctl.reports.flat import json_value
+from gpuctl.reports.report import compared, labelled, summarize
 from gpuctl.reports.summary import headlines
-from gpuctl.reports.text import plural, shown_columns, visible
+from gpuctl.reports.text import plural, shown, shown_columns, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
     from gpuctl.core.results import Analysis, SourceInfo
     from gpuctl.reports.charts import Drawing
-    from gpuctl.reports.drawing import Panel
+    from gpuctl.reports.report import Part
     from gpuctl.reports.text import ShownColumn
 
 TABLE_ROWS = 500
@@ -42,6 +45,13 @@ PAGE_CELLS = 10_000
 FEW_ROWS = 5
 """A table with no more rows has no filter."""
 
+MANY_COLUMNS = 11
+"""No sheet of paper is wide enough for more: there, a row of such a table becomes a block of named values."""
+
+LONG_TEXT = 60
+"""A column with a longer text is set wide."""
+
+_STRANGE = re.compile(r"[^A-Za-z0-9._]+")
 _FEWER_ROWS = (TABLE_ROWS, 250, 100, 50, 25)
 
 
@@ -56,9 +66,9 @@ class _Cell:
 
 @dataclass(frozen=True)
 class _Grid:
-    """The embedded rows of a table."""
+    """The embedded rows of a table; ``file`` is what its CSV is called, without the ending."""
 
-    name: str
+    file: str
     title: str
     columns: tuple[ShownColumn, ...]
     rows: tuple[tuple[_Cell, ...], ...]
@@ -66,42 +76,102 @@ class _Grid:
 
 
 @dataclass(frozen=True)
-class _Card:
-    """One result table in the page: its figures, its rows, and what they mean."""
+class _Figure:
+    """A figure; ``file`` is what its CSV is called, without the ending."""
 
+    file: str
+    drawing: Drawing
+
+
+@dataclass(frozen=True)
+class _Card:
+    """One result table in the page: its figures, its rows, and what they mean.
+
+    ``part`` is the label of the result that it is of, empty where the page has but one; ``means`` is the card that
+    says what its columns mean: of several results' tables of the same columns, the first.
+    """
+
+    id: str
+    part: str
     table: ResultTable
-    drawings: tuple[Drawing, ...]
+    drawings: tuple[_Figure, ...]
     grid: _Grid | None
+    means: str
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A group of tables; those of one name, one of each result, stand side by side."""
+
+    key: str
+    title: str
+    rows: tuple[tuple[_Card, ...], ...]
 
 
 def write_html(analysis: Analysis, path: Path) -> None:
-    """Write the report of an analysis.
+    """Write the page of one result.
 
     Args:
         analysis: what to report.
         path: the file; it is replaced at the end, or left as it was.
 
     Raises:
-        OSError: the file cannot be written.
+        UsageError: the file cannot be written.
     """
-    page = render_html(analysis).encode("utf-8", "backslashreplace")
-    write_atomically(path, lambda file: _put(file, page))
+    write_page(render_html(analysis), path)
+
+
+def write_page(page: str, path: Path) -> None:
+    """Write a page to a file, whole or not at all.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    text = page.encode("utf-8", "backslashreplace")
+    write_atomically(path, lambda file: _put(file, text))
 
 
 def render_html(analysis: Analysis) -> str:
-    """Return the page as text; the same analysis gives the same text every time."""
-    drawings = draw_all(analysis)
-    names = {t.name for t in analysis.tables}
-    cards = _cards(analysis, drawings)
+    """Return the page of one result as text; the same result gives the same text every time."""
+    parts = labelled([analysis])
+    return render_report(parts, summarize(parts, command=analysis.command), analysis.version)
+
+
+def render_report(parts: Sequence[Part], summary: Analysis, version: str = __version__) -> str:
+    """Return the page of a report as text; the same results give the same text every time.
+
+    Args:
+        parts: the results, at least one.
+        summary: what `gpuctl.reports.report.summarize` says of them.
+        version: gpuctl's, as the page names it.
+    """
+    several = len(parts) > 1
+    limit = _row_limit([t for part in parts for t in part.analysis.tables if not t.detail])
+    cards: list[_Card] = []
+    undrawn: list[Drawing] = []
+    endings = _file_endings(parts)
+    for number, part in enumerate(parts, 1):
+        ending = f"--{number}" if number > 1 else ""
+        drawings = draw_all(part.analysis, ending)
+        cards += _cards(part, drawings, (ending, endings[number - 1]), limit, label=part.label if several else "")
+        names = {t.name for t in part.analysis.tables}
+        undrawn += [d for d in drawings if d.missing and d.table not in names and not several]
+    cards = _meant_once(cards)
     return render_page(
         "report.html.j2",
-        analysis=analysis,
-        headlines=headlines(analysis),
-        sections=_sections(analysis, cards),
-        undrawn=[d for d in drawings if d.missing and d.table not in names],
-        without_rows=[c.table for c in cards if c.grid is None],
-        sources=_sources_grid(analysis.sources),
-        totals=_source_totals(analysis.sources),
+        parts=[(part, headlines(part.analysis), part.analysis.warnings) for part in parts],
+        title=summary.cluster,
+        command=summary.command,
+        version=version,
+        standouts=_standouts(parts, summary),
+        checks=_own_card(summary.table("checks"), TABLE_ROWS),
+        metrics=_side_by_side(parts, summary),
+        sections=_sections(parts, cards),
+        undrawn=undrawn,
+        without_rows=[card for card in cards if card.grid is None],
+        sources=_sources_grid(summary.sources),
+        totals=_source_totals(summary.sources),
+        settings=summary.settings,
     )
 
 
@@ -112,7 +182,8 @@ def render_page(template: str, **values: object) -> str:
         template: a file of ``reports/templates``.
         values: what it shows; all text is escaped.
     """
-    style, early, script = (_asset(name) for name in ("report.css", "theme.js", "report.js"))
+    style, early = _asset("report.css"), _asset("theme.js")
+    script = _asset("csv.js") + _asset("report.js")
     policy = (
         f"default-src 'none'; script-src {_hash(early)} {_hash(script)}; style-src {_hash(style)};"
         " base-uri 'none'; form-action 'none'"
@@ -148,30 +219,95 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(visible=visible, island=_island, trusted=Markup, plural=plural)
-    environment.globals.update(few_rows=FEW_ROWS)
+    environment.tests.update(long=lambda text: len(text) > LONG_TEXT)
+    environment.globals.update(few_rows=FEW_ROWS, many_columns=MANY_COLUMNS)
     return environment
 
 
-def _island(panels: Sequence[Panel]) -> Markup:
+def _island(data: object) -> Markup:
     # JSON inside a script element: nothing in it may look like the element's end.
     from markupsafe import Markup
 
-    text = json.dumps(panels, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return Markup(text)  # noqa: S704 -- escaped a line above
 
 
-def _cards(analysis: Analysis, drawings: Sequence[Drawing]) -> tuple[_Card, ...]:
-    limit = _row_limit([t for t in analysis.tables if not t.detail])
-    return tuple(
+def _file_endings(parts: Sequence[Part]) -> list[str]:
+    """What tells the CSV files of several results apart: their labels, as far as every file system takes them."""
+    if len(parts) == 1:
+        return [""]
+    plain = [_STRANGE.sub("-", part.label)[:40].strip("-").lower() for part in parts]
+    return [
+        f"--{name}" if name and plain.count(name) == 1 else f"--{name}-{k}" if name else f"--{k}"
+        for k, name in enumerate(plain, 1)
+    ]
+
+
+def _cards(part: Part, drawings: Sequence[Drawing], endings: tuple[str, str], limit: int, *, label: str) -> list[_Card]:
+    anchor, file = endings
+    return [
         _Card(
+            id=table.name + anchor,
+            part=label,
             table=table,
-            drawings=tuple(d for d in drawings if d.table == table.name),
-            grid=None if table.detail else _grid(table, limit),
+            drawings=tuple(_Figure(d.name.removesuffix(anchor) + file, d) for d in drawings if d.table == table.name),
+            grid=None if table.detail else _grid(table, limit, table.name + file),
+            means=table.name + anchor,
         )
-        for table in analysis.tables
+        for table in part.analysis.tables
+    ]
+
+
+def _meant_once(cards: Sequence[_Card]) -> list[_Card]:
+    first: dict[tuple[str, tuple[Column, ...]], str] = {}
+    found = []
+    for card in cards:
+        # A table that is not shown has no place to say it.
+        if card.grid is not None or card.drawings:
+            key = (card.table.name, tuple(card.table.columns))
+            found.append(replace(card, means=first.setdefault(key, card.id)))
+        else:
+            found.append(card)
+    return found
+
+
+def _own_card(table: ResultTable | None, limit: int) -> _Card | None:
+    """A table of the report itself."""
+    return None if table is None else _Card(table.name, "", table, (), _grid(table, limit, table.name), table.name)
+
+
+def _side_by_side(parts: Sequence[Part], summary: Analysis) -> _Card | None:
+    table = compared(parts, summary)
+    card = _own_card(table, TABLE_ROWS)
+    if table is None or card is None or card.grid is None:
+        return card
+    # A column that is called by a result's name has that very name over it, whatever is in it. A row's values have the
+    # row's unit.
+    labels = {part.label for part in parts} if len(parts) > 1 else {"value", "baseline"}
+    units = table.frame["unit"].to_list()
+    columns, places = list(card.grid.columns), [c.name in labels for c in card.grid.columns]
+    rows = tuple(
+        tuple(
+            _cell(shown(column.values[i], unit), column.values[i]) if is_value else cell
+            for column, is_value, cell in zip(columns, places, row, strict=True)
+        )
+        for i, (row, unit) in enumerate(zip(card.grid.rows, units, strict=False))
     )
+    named = tuple(replace(c, label=visible(c.name)) if c.name in labels else c for c in columns)
+    return replace(card, grid=replace(card.grid, columns=named, rows=rows))
+
+
+def _standouts(parts: Sequence[Part], summary: Analysis) -> list[dict[str, str]]:
+    """Rows of the table ``standout``, each with the anchor of the table that it is taken from."""
+    table = summary.table("standout")
+    number = {part.label: k for k, part in enumerate(parts, 1)}
+    rows = table.frame.iter_rows(named=True) if table is not None else ()
+    return [
+        {**row, "anchor": row["table"] + (f"--{number[row['result']]}" if number[row["result"]] > 1 else "")}
+        for row in rows
+    ]
 
 
 def _row_limit(tables: Sequence[ResultTable]) -> int:
@@ -181,20 +317,28 @@ def _row_limit(tables: Sequence[ResultTable]) -> int:
     return _FEWER_ROWS[-1]
 
 
-def _sections(analysis: Analysis, cards: Sequence[_Card]) -> list[tuple[str, str, list[_Card]]]:
-    titles = dict(analysis.sections)
+def _sections(parts: Sequence[Part], cards: Sequence[_Card]) -> list[_Section]:
+    titles: dict[str, str] = {}
+    for part in parts:
+        for key, title in part.analysis.sections:
+            titles.setdefault(key, title)
     for card in cards:
         titles.setdefault(card.table.section, card.table.section.capitalize())
     # A table of one row a job that no figure is drawn from has nothing to show here.
     seen = [card for card in cards if card.grid is not None or card.drawings]
-    groups = [(key, title, [c for c in seen if c.table.section == key]) for key, title in titles.items()]
-    return [group for group in groups if group[2]]
+    found = []
+    for key, title in titles.items():
+        names = dict.fromkeys(card.table.name for card in seen if card.table.section == key)
+        rows = tuple(tuple(c for c in seen if (c.table.section, c.table.name) == (key, name)) for name in names)
+        if rows:
+            found.append(_Section(key, title, rows))
+    return found
 
 
-def _grid(table: ResultTable, limit: int) -> _Grid:
+def _grid(table: ResultTable, limit: int, file: str) -> _Grid:
     columns = shown_columns(table, limit)
     rows = zip(*(tuple(map(_cell, column.cells, column.values)) for column in columns), strict=True)
-    return _Grid(table.name, table.title, columns, tuple(rows), table.frame.height)
+    return _Grid(file, table.title, columns, tuple(rows), table.frame.height)
 
 
 def _cell(text: str, value: object) -> _Cell:
@@ -223,7 +367,7 @@ def _sources_grid(sources: Sequence[SourceInfo]) -> _Grid:
     schema = {n: pl.Int64 if n.startswith(("rows", "bytes")) else pl.String for n in names}
     frame = pl.DataFrame([[getattr(s, n) for n in names] for s in sources], schema=schema, orient="row")
     table = ResultTable("sources", "provenance", "Sources", "", "", (), columns, frame)
-    return _grid(table, TABLE_ROWS // 2)
+    return _grid(table, TABLE_ROWS // 2, table.name)
 
 
 def _source_totals(sources: Sequence[SourceInfo]) -> dict[str, int]:

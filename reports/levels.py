@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.reports.curves import elapsed_axis, period, time_axis
-from gpuctl.reports.drawing import DASHES, WIDTH, Chart, Curve, Key, Panel, Sketch, add_axes, blank_figure, short, write
+from gpuctl.reports.drawing import (
+    DASHES,
+    WIDTH,
+    Chart,
+    Curve,
+    Key,
+    Panel,
+    Sketch,
+    add_axes,
+    blank_figure,
+    brief,
+    called,
+    short,
+    write,
+)
 from gpuctl.reports.svg import INK, SERIES
 from gpuctl.reports.text import heading, plural, shown
 
@@ -60,15 +74,19 @@ def by_series(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     figure = blank_figure(height)
     panels, words = [], []
     for column, box in zip(chart.y, boxes, strict=True):
-        levels = {short(str(n)): _means(parts[n][column].to_numpy().astype(float), first) for n in drawn}
+        levels = [(n, _means(parts[n][column].to_numpy().astype(float), first)) for n in drawn]
         axes = add_axes(figure, box)
         write(figure, box[0], box[1] - 8, heads[column], bold=True)
         limit = chart.limit if column == chart.y[-1] else ""
         above = _means(parts[drawn[0]][limit].to_numpy().astype(float), first) if limit else None
-        panels.append(_panel(axes, plan, levels, above, (heads[column], box)))
+        panel = _panel(axes, plan, levels, above, (heads[column], box))
+        panel["raw"] = column
+        if above is not None:
+            panel["curves"].append(_limit_curve(panel, above, heads[limit], limit, drawn[0]))
+        panels.append(panel)
         words += [
-            f"{n}, {heads[column]}: mean {shown(float(v.mean()))}, at most {shown(float(v.max()))}."
-            for n, v in levels.items()
+            f"{short(str(n))}, {heads[column]}: mean {shown(float(v.mean()))}, at most {shown(float(v.max()))}."
+            for n, v in levels
         ]
     write(figure, boxes[0][0] + boxes[0][2] / 2, height - 6, span_title(plan.span, dated=plan.dated), ha="center")
     keys = tuple(Key(short(str(n)), "line", i, DASHES[i - 1]) for i, n in enumerate(drawn, 1))
@@ -76,7 +94,13 @@ def by_series(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     remarks: tuple[str, ...] = (f"Each point is the mean over {duration((plan.span[1] - plan.span[0]) / len(first))}.",)
     if len(names) > len(drawn):
         remarks += (f"{plural(len(names) - len(drawn), 'more line')} not drawn; --csv DIR has all.",)
-    return Sketch(figure, keys, " ".join(words), remarks, tuple(panels))
+    columns = ("measure", chart.series, chart.calendar if plan.dated else chart.x, "value")
+    return Sketch(figure, keys, " ".join(words), remarks, tuple(panels), columns)
+
+
+def _limit_curve(panel: Panel, values: Floats, label: str, column: str, series: object) -> Curve:
+    places = panel["curves"][0]["x"]
+    return Curve(name=label, raw=str(series), of=column, s=0, x=places, y=[brief(y) for y in values])
 
 
 def _boxes(count: int, left: float) -> tuple[list[tuple[float, float, float, float]], float]:
@@ -130,11 +154,11 @@ def _means(values: Floats, first: Indices) -> Floats:
 def _panel(
     axes: Axes,
     plan: _Plan,
-    levels: dict[str, Floats],
+    levels: list[tuple[object, Floats]],
     limit: Floats | None,
     place: tuple[str, tuple[float, float, float, float]],
 ) -> Panel:
-    top = 1.05 * max(float(v.max()) for v in (*levels.values(), *(() if limit is None else (limit,)))) or 1.0
+    top = 1.05 * max(float(v.max()) for v in (*(v for _, v in levels), *(() if limit is None else (limit,)))) or 1.0
     axes.set_ylim(0, top)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if top > 5 else f"{value:,.2g}")
     axes.locator_params(axis="y", nbins=4)
@@ -144,15 +168,16 @@ def _panel(
     else:
         scale = elapsed_axis(axes, *plan.span)
     at = np.append(plan.starts, plan.span[1]) / scale
-    for index, values in enumerate(levels.values()):
+    for index, (_, values) in enumerate(levels):
         _line(axes, at, values, SERIES[index], DASHES[index])
     if limit is not None:
         _line(axes, at, limit, INK, (6, 3))
     places: list[float] = [int(t * 1000) if plan.dated else round(float(t), 1) for t in plan.starts]
-    curves = [
-        Curve(name=name, s=i, x=places, y=[round(float(y), 1) for y in values])
-        for i, (name, values) in enumerate(levels.items(), 1)
-    ]
+    curves = []
+    for i, (name, values) in enumerate(levels, 1):
+        label = short(str(name))
+        curves.append(Curve(name=label, s=i, x=places, y=[brief(y) for y in values]))
+        curves[-1].update(called(label, name))  # type: ignore[typeddict-item]
     across = (plan.span[0] * 1000, plan.span[1] * 1000) if plan.dated else plan.span
     kind = "time" if plan.dated else "elapsed"
     return Panel(title=place[0], box=place[1], scale=kind, x=across, y=(0.0, top), unit="", curves=curves)

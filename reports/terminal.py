@@ -14,17 +14,22 @@ from typing import TYPE_CHECKING, TextIO
 
 from gpuctl.reports.choose import choose_tables
 from gpuctl.reports.layout import GAP, fit
+from gpuctl.reports.strokes import signs_of
 from gpuctl.reports.text import plural, shown_columns, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
 
     from gpuctl.core.results import Analysis, ResultTable
     from gpuctl.reports.layout import Part
+    from gpuctl.reports.painting import Picture
+    from gpuctl.reports.strokes import Signs
     from gpuctl.reports.text import ShownColumn
+
+    Painter = Callable[[Sequence[str], int, Signs], Mapping[str, Sequence[Picture]]]
 
 ROWS = 25
 """So many rows of a table are printed."""
@@ -45,6 +50,7 @@ def print_analysis(
     color: bool | None = None,
     file: TextIO | None = None,
     names: Sequence[str] | None = None,
+    painter: Painter | None = None,
 ) -> None:
     """Print the tables of an analysis, section by section; its warnings are the caller's to tell, on stderr.
 
@@ -55,6 +61,9 @@ def print_analysis(
         file: where to print to; standard output where None.
         names: only these tables, detail tables among them if named; where None, all but the detail
             tables, which are then listed with how to get them.
+        painter: draws pictures to stand below tables, given the names of those that are printed, the characters of a
+            line, and signs that the stream's encoding has; `gpuctl.reports.pictures.of_analysis` with its first
+            argument. None: no pictures.
 
     Raises:
         UsageError: a name is not that of a table of this analysis.
@@ -66,14 +75,18 @@ def print_analysis(
     chosen, left_out = choose_tables(analysis, names)
     text = io.StringIO()
     console = make_console(text, width, color)
+    encoding = getattr(out, "encoding", None) or "utf-8"
+    pictures = painter([table.name for table in chosen], width, signs_of(encoding)) if painter else {}
     for key, title in analysis.sections:
-        _print_section(console, title, [t for t in chosen if t.section == key], short=names is None)
+        _print_section(console, title, [t for t in chosen if t.section == key], pictures, short=names is None)
     known = {key for key, _ in analysis.sections}
-    _print_section(console, "Other tables", [t for t in chosen if t.section not in known], short=names is None)
+    _print_section(
+        console, "Other tables", [t for t in chosen if t.section not in known], pictures, short=names is None
+    )
     if names is None:
         _print_left_out(console, left_out)
     trimmed = "".join(f"{line.rstrip()}\n" for line in text.getvalue().split("\n")[:-1])
-    out.write(encodable(trimmed, getattr(out, "encoding", None) or "utf-8"))
+    out.write(encodable(trimmed, encoding))
 
 
 def wants_color(file: TextIO, environ: Mapping[str, str]) -> bool:
@@ -127,7 +140,10 @@ def _say(console: Console, text: str, style: str = "", indent: int = 0) -> None:
     console.print(line, overflow="fold", no_wrap=False)
 
 
-def _print_section(console: Console, title: str, tables: Sequence[ResultTable], *, short: bool) -> None:
+def _print_section(
+    console: Console, title: str, tables: Sequence[ResultTable], pictures: Mapping[str, Sequence[Picture]], *,
+    short: bool,
+) -> None:  # fmt: skip
     from rich.rule import Rule
     from rich.text import Text
 
@@ -137,6 +153,9 @@ def _print_section(console: Console, title: str, tables: Sequence[ResultTable], 
     console.print()
     for table in tables:
         _print_table(console, table, short=short)
+        for picture in pictures.get(table.name, ()):
+            print_picture(console, picture)
+            console.print()
 
 
 def _print_table(console: Console, table: ResultTable, *, short: bool) -> None:
@@ -160,6 +179,16 @@ def _print_table(console: Console, table: ResultTable, *, short: bool) -> None:
         _say(console, f"\u2026 and {plural(hidden, 'more column')}: --table {table.name}, or --json")
     _say(console, " \u00b7 ".join([table.population, *table.notes]), "dim")
     console.print()
+
+
+def print_picture(console: Console, picture: Picture) -> None:
+    """Print a picture and what its scale is."""
+    from rich.text import Text
+
+    _say(console, picture.title, "bold")
+    for line in picture.lines:
+        console.print(Text(line), overflow="ignore", no_wrap=True, crop=False)
+    _say(console, picture.caption, "dim")
 
 
 def _print_upright(console: Console, columns: Sequence[ShownColumn]) -> None:

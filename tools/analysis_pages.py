@@ -1,39 +1,42 @@
-"""Writes what the headers of queries/*.sql say into docs/analyses.md.
+"""Writes what the headers of queries/*.sql say into docs/analyses/SECTION.md, and their list into docs/analyses.md.
 
-python tools/analysis_pages.py          write it
-python tools/analysis_pages.py --check  exit 1 where the document says something else
+python tools/analysis_pages.py          write them
+python tools/analysis_pages.py --check  exit 1 where a page says something else, is missing, or is of no section
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 from gpuctl.analyze import query, registry
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "analyses.md"
+INDEX = ROOT / "docs" / "analyses.md"
+PAGES = ROOT / "docs" / "analyses"
+LIST = "<!-- List of the tables, written by `make docs` from queries/*.sql: do not edit below. -->"
 START = "<!-- Result tables, written by `make docs` from queries/*.sql: do not edit below. -->"
 
 
-def tables() -> str:
-    """Return the Markdown of every result table, by section."""
-    lines = []
-    for key, heading in registry.SECTIONS:
-        lines += [f"## Section `{key}`: {heading}", ""]
-        for name in (*registry.TABLES, *registry.REFERENCE_TABLES):
-            asked = query.load(name)
-            if asked.section == key:
-                lines += list(_table(asked))
-    return "\n".join(lines)
+def tables_of(section: str) -> list[query.Query]:
+    """Return the tables of a section, in the order in which they are shown."""
+    every = (query.load(name) for name in (*registry.TABLES, *registry.REFERENCE_TABLES))
+    return [asked for asked in every if asked.section == section]
 
 
-def _table(asked: query.Query) -> list[str]:
+def title_of(asked: query.Query) -> str:
+    """Return the heading of a table."""
+    return f"`{asked.name}`: {asked.title}"
+
+
+def described(asked: query.Query) -> str:
+    """Return the Markdown of one table."""
     kind = " Exported and charted, not printed unless asked for with `--table`." if asked.detail else ""
     needs = f" Needs: {asked.needs}." if asked.needs else ""
     columns = [f"| `{c.name}` | {c.unit} | {c.description.replace('|', chr(92) + '|')} |" for c in asked.columns]
-    return [
-        f"### `{asked.name}`: {asked.title}",
+    lines = [
+        f"## {title_of(asked)}",
         "",
         f"{asked.question}{kind}{needs}",
         "",
@@ -42,21 +45,52 @@ def _table(asked: query.Query) -> list[str]:
         "| column | unit | definition |",
         "|---|---|---|",
         *columns,
-        "",
     ]
+    return "\n".join(lines)
+
+
+def anchor(heading: str) -> str:
+    """Return what the address of a heading ends in."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def listed() -> str:
+    """Return the list of all tables, by section."""
+    lines = []
+    for key, heading in registry.SECTIONS:
+        rows = [
+            f"| [`{asked.name}`](analyses/{key}.md#{anchor(title_of(asked))}) | {asked.question} |"
+            for asked in tables_of(key)
+        ]
+        lines += [f"## {heading}", "", f"Section `{key}`: [docs/analyses/{key}.md](analyses/{key}.md)", ""]
+        lines += ["| table | answers |", "|---|---|", *rows, ""]
+    return "\n".join(lines).rstrip()
+
+
+def below(path: Path, mark: str, body: str) -> str:
+    """Return a document with what is below the mark written anew."""
+    head, found, _ = path.read_text("utf-8").partition(mark)
+    if not found:
+        sys.exit(f"{path}: the line {mark} is not there")
+    return f"{head}{mark}\n\n{body}\n"
 
 
 def main() -> None:
-    """Write the document, or check it."""
-    old = DOCUMENT.read_text("utf-8")
-    head, found, _ = old.partition(START)
-    if not found:
-        sys.exit(f"{DOCUMENT}: the line {START} is not there")
-    new = f"{head}{START}\n\n{tables().rstrip()}\n"
-    if "--check" not in sys.argv[1:]:
-        DOCUMENT.write_text(new, "utf-8")
-    elif new != old:
-        sys.exit(f"{DOCUMENT}: not what the headers say; run: make docs")
+    """Write the pages, or check them."""
+    sections = [key for key, _ in registry.SECTIONS]
+    missing = [key for key in sections if not (PAGES / f"{key}.md").is_file()]
+    more = sorted({path.stem for path in PAGES.glob("*.md")} - set(sections))
+    if missing or more:
+        sys.exit(f"{PAGES}: no page of sections {missing}; no section of pages {more}")
+    new = {INDEX: below(INDEX, LIST, listed())}
+    for key in sections:
+        path = PAGES / f"{key}.md"
+        new[path] = below(path, START, "\n\n".join(described(asked) for asked in tables_of(key)))
+    for path, text in new.items():
+        if "--check" not in sys.argv[1:]:
+            path.write_text(text, "utf-8")
+        elif text != path.read_text("utf-8"):
+            sys.exit(f"{path}: not what the headers say; run: make docs")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Two policies of one's own; see docs/policies.md."""
+"""Two policies of one's own; see docs/write-a-policy.md."""
 
 from gpuctl.replay.policy import PythonPolicy, RankPolicy
 

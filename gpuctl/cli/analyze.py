@@ -13,6 +13,7 @@ import typer
 from gpuctl.analyze.registry import REFERENCES, SECTIONS, check_names
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.ingest import JobLogsOption, SignaturesOption
+from gpuctl.cli.keeping import KeepOption, keep, keeping_place
 from gpuctl.cli.reading import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
 from gpuctl.cli.writing import (
     FormatOption,
@@ -105,6 +106,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.parquet.")
     ] = None,
     html: HtmlOption = None,
+    keep_as: KeepOption = None,
 ) -> None:
     """Say how busy the cluster was, how long jobs waited and why, and how well they used their GPUs."""
     given = settings(context)
@@ -115,6 +117,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.reports.export import check_places
 
     check_places({"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
+    place = keeping_place(keep_as, paths or [], db)
     options = Options(
         definition=definition.value,
         duration=duration.value if duration else None,
@@ -148,6 +151,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
 
         write_html(result, html)
     print_result(result, shape, output, table, given)
+    keep(result, keep_as, place, context, given)
     tell_written((csv, parquet, html, output), given)
     if report is not None and report.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from gpuctl.cli.checks import Given
 
-TABLES = ("attempts", "clusters", "gpuctl_schema", "jobs", "rejects", "sources")
-"""Those that the checks ask."""
+TABLES = ("attempts", "clusters", "gpuctl_schema", "jobs", "rejects", "results", "sources")
+"""Those that the checks ask, and that of kept results."""
 HEADER = 4096
 """Bytes of each of the three headers that a DuckDB file starts with."""
 

@@ -94,7 +94,7 @@ def explain(  # noqa: PLR0917 - Typer passes options by name
     if as_json or given.json:
         print_json(report_of.as_json(found))
     else:
-        report_of.print_explanation(found, color=None if given.color else False)
+        report_of.print_explanation(found, color=None if given.color else False, pictures=sys.stdout.isatty())
     tell_written((html,), given)
     if report is not None and report.failed:
         message("gpuctl: something could not be read: see above", quiet=given.quiet)

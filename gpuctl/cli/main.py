@@ -24,6 +24,7 @@ from gpuctl.cli.policies import policies
 from gpuctl.cli.predict import predict
 from gpuctl.cli.profile import profile
 from gpuctl.cli.replay import replay
+from gpuctl.cli.report import report
 from gpuctl.cli.sample import sample
 from gpuctl.cli.train import train
 from gpuctl.core.errors import ExitCode, GpuctlError
@@ -47,6 +48,7 @@ app.command()(analyze)
 app.command()(explain)
 app.command()(replay)
 app.command()(policies)
+app.command()(report)
 app.command()(ingest)
 app.command()(classify)
 app.command()(sample)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from gpuctl.cli.common import settings
+from gpuctl.cli.keeping import KeepOption, keep, keeping_place
 from gpuctl.cli.writing import FormatOption, JsonOption, OutputFormat, OutputOption, chosen_format, print_result
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -58,15 +59,18 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
+    keep_as: KeepOption = None,
 ) -> None:
     """Predict how long jobs run: from their traffic with the storage, other jobs of their model, or history."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["predictions"])
     from gpuctl.cli.profiles import Asked, predict_runtime
 
+    kept = keeping_place(keep_as, paths or [], db)
     asked = Asked(paths or [], jobs, tuple(job or ()), epochs, model, db, cluster, cumulative=cumulative)
     result, failed = predict_runtime(asked, given, "gpuctl " + shlex.join(sys.argv[1:]))
     _write(result, shape, output, given)
+    keep(result, keep_as, kept, context, given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -101,9 +105,13 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
     model: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A model of gpuctl train overhead; else the model's defaults.")
     ] = None,
+    db: Annotated[
+        Path | None, typer.Option("--db", metavar="FILE", help="The trace store that --keep keeps the result in.")
+    ] = None,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
+    keep_as: KeepOption = None,
 ) -> None:
     """Predict what suspending a job costs: until its GPUs are free, until it goes on again, and the time lost."""
     given = settings(context)
@@ -112,11 +120,15 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError(f"--mode {mode}: expected epoch, now or abort")
     if epoch_s is not None and phase_s > epoch_s:
         raise UsageError(f"--phase-s {phase_s:g} is past the end of an epoch of {epoch_s:g} s")
+    if db is not None and keep_as is None:
+        raise UsageError("--db says where --keep keeps the result", hint="add --keep NAME, or leave --db out")
     from gpuctl.cli.profiles import Suspension, predict_overhead
 
+    kept = keeping_place(keep_as, [], db)
     asked = Suspension(epoch_s, phase_s, checkpoint_bytes, first_bytes, gpus, bandwidth, mode, model_name)
     result = predict_overhead(asked, model, "gpuctl " + shlex.join(sys.argv[1:]))
     _write(result, shape, output, given)
+    keep(result, keep_as, kept, context, given)
 
 
 def _write(result: Analysis, shape: OutputFormat | None, output: Path | None, given: Settings) -> None:

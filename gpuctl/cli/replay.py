@@ -14,6 +14,7 @@ import typer
 
 from gpuctl.cli.chosen import checked_baseline, policies
 from gpuctl.cli.common import message, settings
+from gpuctl.cli.keeping import KeepOption, keep, keeping_place, traces_db
 from gpuctl.cli.writing import (
     FormatOption,
     HtmlOption,
@@ -259,6 +260,7 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     decisions: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also write each policy's decisions to DIR/<policy>.jsonl.")
     ] = None,
+    keep_as: KeepOption = None,
 ) -> None:
     """Replay jobs under other policies, with more load or on other servers, and say how they would have fared."""
     given = settings(context)
@@ -268,13 +270,15 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     baseline = checked_baseline(baseline, names)
     _check_wishes(section or (), table or (), warmup, compared=len(names) > 1, against=against is not None)
     places.check()
+    kept = keeping_place(keep_as, paths or [], db)
     from gpuctl.cli.jobs import Wishes, read
     from gpuctl.replay.resources import parse_resources
     from gpuctl.replay.tables import policy_notes
 
     counts = parse_resources(resources)
+    logs_in = traces_db(paths or [], db, keep_as)
     source = read(
-        Wishes(paths or [], db, trace_cluster, timezone, columns, cluster, add_servers, quotas, racks, window,
+        Wishes(paths or [], logs_in, trace_cluster, timezone, columns, cluster, add_servers, quotas, racks, window,
                scale_load, work.value if work else None, locality, run_times, limits_from, counts, per_gpu,
                tuple(slurm_conf or ())),
         given,
@@ -299,7 +303,10 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     print_result(result, shape, output, [n for n in table if n in known] if table and missing else table, given)
     tell_written((*places.others, output), given)
     if missing:
+        if keep_as is not None:
+            message(f"not kept as {keep_as!r}: not all policies are done")
         raise typer.Exit(ExitCode.INTERRUPTED)
+    keep(result, keep_as, kept, context, given)
     if source.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import settings
+from gpuctl.cli.keeping import KeepOption, keep, keeping_place, traces_db
 from gpuctl.cli.reading import is_jobs_csv, opened
 from gpuctl.cli.writing import (
     FormatOption,
@@ -74,6 +75,7 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
+    keep_as: KeepOption = None,
 ) -> None:
     """Learn how long jobs run from the jobs of a log, and compare with simple rules on the log's last jobs."""
     given = settings(context)
@@ -84,8 +86,10 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
 
     check_tables(table or (), historytables.TABLES)
     card.check_place(model)
+    kept = keeping_place(keep_as, paths or [], db)
     check_places({"--output": output}, {})
-    jobs, sources, failed = _read(paths or [], db, cluster, given, timezone=timezone, columns=columns)
+    logs_in = traces_db(paths or [], db, keep_as)
+    jobs, sources, failed = _read(paths or [], logs_in, cluster, given, timezone=timezone, columns=columns)
     from gpuctl.cli.progress import Bar
 
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
@@ -94,6 +98,7 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     result = historytables.result(trained, sources, "gpuctl " + shlex.join(sys.argv[1:]))
     print_result(result, shape, output, table, given)
     tell_written((output, model), given)
+    keep(result, keep_as, kept, context, given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -118,6 +123,7 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
+    keep_as: KeepOption = None,
 ) -> None:
     """Learn what suspending and resuming a job costs from measured suspensions, and say how near that comes."""
     given = settings(context)
@@ -127,11 +133,13 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.reports.export import check_places
 
     card.check_place(model)
+    kept = keeping_place(keep_as, paths or [], db)
     check_places({"--output": output}, {})
     command = "gpuctl " + shlex.join(sys.argv[1:])
     result, failed = train_overhead(paths or [], model, given, db=db, cluster=cluster, command=command)
     print_result(result, shape, output, None, given)
     tell_written((output, model), given)
+    keep(result, keep_as, kept, context, given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

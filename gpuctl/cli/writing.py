@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import Analysis
+    from gpuctl.reports.terminal import Painter
 
 
 class OutputFormat(StrEnum):
@@ -69,14 +71,22 @@ def write_directory(result: Analysis, directory: Path, kind: Literal["csv", "par
 
 
 def print_result(
-    result: Analysis, shape: OutputFormat | None, output: Path | None, tables: list[str] | None, given: Settings
-) -> None:
-    """Print tables to standard output, or write them to a file."""
+    result: Analysis, shape: OutputFormat | None, output: Path | None, tables: list[str] | None, given: Settings, *,
+    painter: Painter | None = None,
+) -> None:  # fmt: skip
+    """Print tables to standard output, or write them to a file; a terminal gets pictures too, of `painter` if given."""
     from gpuctl.reports.export import write_atomically, write_tables
     from gpuctl.reports.terminal import print_analysis
 
     if shape is None and output is None and sys.stdout.isatty():
-        print_analysis(result, color=None if given.color else False, names=tables)
+        from gpuctl.reports.pictures import of_analysis
+
+        print_analysis(
+            result,
+            color=None if given.color else False,
+            names=tables,
+            painter=painter or partial(of_analysis, result),
+        )
         return
     names = tables
     if shape is OutputFormat.JSON and not tables:

@@ -26,6 +26,7 @@ MIGRATIONS = (
     "0003_queue_limits.sql",
     "0004_profiles.sql",
     "0005_job_logs.sql",
+    "0006_results.sql",
 )
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
 

@@ -1,7 +1,7 @@
 "use strict";
 (function () {
   const root = document.documentElement;
-  const all = (selector, from) => Array.from((from || document).querySelectorAll(selector));
+  const { all, exact } = gpuctl;
 
   // ---- theme
 
@@ -30,24 +30,22 @@
   });
   const links = new Map(all(".contents a").map((a) => [a.getAttribute("href").slice(1), a]));
   const inView = new Set();
+  // Contents longer than the window move with the reader.
+  function follow(link) {
+    const box = contents.getBoundingClientRect(), at = link.getBoundingClientRect();
+    if (at.top < box.top) contents.scrollTop -= box.top - at.top + 40;
+    else if (at.bottom > box.bottom) contents.scrollTop += at.bottom - box.bottom + 40;
+  }
   const watcher = new IntersectionObserver((entries) => {
     entries.forEach((e) => (e.isIntersecting ? inView.add(e.target.id) : inView.delete(e.target.id)));
     const first = all("#summary, .card, #provenance").find((s) => inView.has(s.id) && links.has(s.id));
     links.forEach((a, id) => (first && id === first.id ? a.setAttribute("aria-current", "true") : a.removeAttribute("aria-current")));
+    if (first && !narrow.matches) follow(links.get(first.id));
   }, { rootMargin: "-10% 0px -55% 0px" });
   all("#summary, .card, #provenance").forEach((section) => watcher.observe(section));
 
   // ---- tables
 
-  const exact = (cell) => {
-    if (cell.dataset.j !== undefined) return JSON.parse(cell.dataset.j);
-    return cell.dataset.v !== undefined ? cell.dataset.v : cell.textContent;
-  };
-  const quoted = (value) => {
-    if (value === null) return "";
-    const text = String(value);
-    return text === "" || /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
-  };
   const collator = new Intl.Collator("en", { numeric: true });
   const compare = { number: (a, b) => a - b, time: (a, b) => (a < b ? -1 : a > b ? 1 : 0), text: collator.compare };
 
@@ -67,14 +65,6 @@
     table.tBodies[0].append(...ordered);
   }
 
-  function download(name, text) {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  }
-
   all(".grid").forEach((grid) => {
     const table = grid.querySelector("table");
     if (!table) return;
@@ -92,21 +82,30 @@
       const left = rows.filter((row) => !row.hidden).length;
       count.textContent = left === rows.length ? whole : left.toLocaleString("en") + " of " + whole;
     });
-    grid.querySelector(".csv").addEventListener("click", () => {
-      const lines = [heads.map((head) => quoted(head.dataset.name)).join(",")];
-      all("tbody tr", table).forEach((row) => {
-        if (!row.hidden) lines.push(Array.from(row.cells, (cell) => quoted(exact(cell))).join(","));
-      });
-      download(grid.dataset.name + ".csv", lines.join("\n") + "\n");
-    });
   });
 
-  all(".upright").forEach((list) => {
-    list.querySelector(".csv").addEventListener("click", () => {
-      const line = (items, value) => items.map((item) => quoted(value(item))).join(",") + "\n";
-      download(list.dataset.name + ".csv", line(all("dt", list), (dt) => dt.dataset.name) + line(all("dd", list), exact));
-    });
+  // What a column means stands once in the page, and shows over each heading of it.
+  all("[data-means]").forEach((one) => {
+    const list = document.getElementById(one.dataset.means);
+    const meant = new Map(all("dt", list).map((dt) => [dt.querySelector("code").textContent, dt.nextElementSibling.textContent]));
+    all("[data-name]", one).forEach((head) => { head.title = meant.get(head.dataset.name); });
   });
+  const reveal = () => {
+    const list = document.getElementById(location.hash.slice(1));
+    if (list && list.closest(".definitions")) { list.closest(".definitions").open = true; list.scrollIntoView(); }
+  };
+  addEventListener("hashchange", reveal);
+  reveal();
+
+  // On paper a row with very many columns becomes a block, in which every value has its name.
+  function nameValues() {
+    all("table.many").forEach((table) => {
+      const names = all("thead button", table).map((head) => Array.from(head.childNodes, (node) => node.textContent).join(", "));
+      all("tbody tr", table).forEach((row) => Array.from(row.cells).forEach((cell, i) => { cell.dataset.label = names[i]; }));
+    });
+  }
+  addEventListener("beforeprint", nameValues);
+  matchMedia("print").addEventListener("change", (change) => { if (change.matches) nameValues(); });
 
   // ---- figures: values at the place that is pointed at
 

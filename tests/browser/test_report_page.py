@@ -9,95 +9,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.replay.tables import result
 from gpuctl.reports.charts import CHARTS, REPLAY_CHARTS
 from gpuctl.reports.html import write_html
-from tests.unit.replay.outcomes import make_cluster, random_outcome, random_workload
 from tests.unit.reports.fakes import HOSTILE, make_analysis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import Opened
 
 pytestmark = pytest.mark.browser
 
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 WIDTHS = (1280, 390)
-
-
-@pytest.fixture(scope="session")
-def browser(chromium: str) -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
-        yield running
-        running.close()
-
-
-@pytest.fixture(scope="session")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("report") / "report.html"
-    write_html(make_analysis(points=2000, rows=60), place)
-    return place
-
-
-@pytest.fixture(scope="session")
-def replay_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    workload, names = random_workload(2000, seed=1), ("fifo", HOSTILE[0], HOSTILE[3], "tiresias")
-    outcomes = [random_outcome(workload, seed=i, policy=name, servers=80) for i, name in enumerate(names)]
-    cluster = make_cluster(80, 8, down=[(3, 1e5, 4e5)])
-    place = tmp_path_factory.mktemp("replay") / "replay.html"
-    write_html(result(outcomes, workload, cluster, against_recorded=True, command="gpuctl replay", version="0"), place)
-    return place
-
-
-class Opened:
-    """A page with what went wrong while it was open."""
-
-    def __init__(self, context: BrowserContext, path: Path) -> None:
-        self.address = path.as_uri()
-        self.page: Page = context.new_page()
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(self.address)
-
-
-@pytest.fixture
-def opened(browser: Browser, report: Path) -> Iterator[Callable[..., Opened]]:
-    contexts: list[BrowserContext] = []
-    pages: list[Opened] = []
-
-    def start(width: int = 1280, scheme: str = "light", *, scripts: bool = True, path: Path = report) -> Opened:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            color_scheme=scheme,
-            # scrolling is smooth otherwise: where a thing lies would depend on when one looks
-            reduced_motion="reduce",
-            offline=True,
-            java_script_enabled=scripts,
-            accept_downloads=True,
-        )
-        contexts.append(context)
-        pages.append(Opened(context, path))
-        return pages[-1]
-
-    yield start
-    seen = [(p.complaints, p.requests, p.address) for p in pages]
-    for context in contexts:
-        context.close()
-    for complaints, requests, address in seen:
-        assert complaints == []
-        assert [url for url in requests if url != address and not url.startswith("blob:")] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -113,6 +39,17 @@ def test_opens_from_disk_without_a_complaint_or_a_request(
     # For people who read the test report; a shared machine's clock proves nothing.
     record_property("first_paint_ms", paint)
     record_property("bytes", report.stat().st_size)
+
+
+def test_a_page_of_many_jobs_is_light(
+    opened: Callable[..., Opened], tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    write_html(make_analysis(points=30_000, rows=100_000, jobs=100_000), tmp_path / "big.html")
+    page = opened(path=tmp_path / "big.html").page
+    assert (tmp_path / "big.html").stat().st_size < 1_000_000
+    assert page.evaluate("document.querySelectorAll('*').length") < 20_000
+    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint').map((e) => e.startTime)[0]")
+    record_property("first_paint_ms", paint)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -315,15 +252,6 @@ def test_without_scripts_all_is_there_but_the_controls(opened: Callable[..., Ope
     assert page.locator("#status-table tbody tr").count() == 5
     assert not page.locator(".csv").first.is_visible()
     assert not page.locator(".theme").is_visible()
-
-
-def test_prints_without_controls(opened: Callable[..., Opened]) -> None:
-    page = opened(scheme="dark").page
-    page.emulate_media(media="print")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert not page.locator(".csv").first.is_visible()
-    assert not page.locator(".contents").is_visible()
-    assert page.locator("figure svg.chart").first.is_visible()
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -20,8 +20,14 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 NOT_RUN = "# not run by the tests: "
 """A line that ends in this and a reason is shown but not run."""
 RUN_ELSEWHERE = ("make ", "git clone", "cd ")
-STAND_INS = {"philly-traces": "philly", "quotas.csv": "philly/truth/quotas.csv", "racks.csv": "philly/truth/racks.csv"}
-"""What the documents call the reader's own files, and the sample that stands in for them."""
+STAND_INS = {
+    "philly-traces": "sample_data/philly",
+    "quotas.csv": "sample_data/philly/truth/quotas.csv",
+    "racks.csv": "sample_data/philly/truth/racks.csv",
+    "slurm-logs": "sample_data/failures",
+    "yarn-logs": "tests/fixtures/yarn/3.5.0/hadoop-lab-resourcemanager-rm01.log.gz",
+}
+"""What the documents call the reader's own files, and what stands in for them."""
 DERIVED = """timestamp,duration,num_gpus,gpu_time,cluster
 2017-10-09 07:01:55,66.0,1,66.0,vc1
 2017-10-09 07:13:03,2951.0,4,11804.0,vc1
@@ -55,10 +61,10 @@ def named(path: Path) -> str:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_every_command_line_runs(document: Path, tmp_path: Path) -> None:
     """In order, in one folder, so that a later one may use what an earlier one made."""
-    for folder in ("sample_data", "docs"):
+    for folder in ("sample_data", "docs", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     for name, sample in STAND_INS.items():
-        (tmp_path / name).symlink_to(ROOT / "sample_data" / sample)
+        (tmp_path / name).symlink_to(ROOT / sample)
     (tmp_path / "derived.csv").write_text(DERIVED)
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for number, language, text in blocks(document):
@@ -111,7 +117,7 @@ def as_anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("tool", ["help_pages.py", "analysis_pages.py"])
+@pytest.mark.parametrize("tool", ["help_pages.py", "metric_pages.py", "analysis_pages.py", "policy_pages.py"])
 def test_generated_parts_of_the_documents_are_current(root: Path, tool: str) -> None:
     done = subprocess.run(
         [sys.executable, root / "tools" / tool, "--check"],
@@ -146,7 +152,7 @@ def test_exit_codes_in_the_document_are_those_of_the_program(root: Path) -> None
 
 
 def test_every_sql_file_is_explained(root: Path) -> None:
-    """docs/analyses.md names each result table, which is named as its SQL file is."""
+    """docs/analyses.md lists each result table, which is named as its SQL file is."""
     explained = (root / "docs" / "analyses.md").read_text("utf-8")
     missing = [path.stem for path in sorted((root / "queries").glob("*.sql")) if f"`{path.stem}`" not in explained]
     assert missing == []

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ SH = shutil.which("sh") or "/bin/sh"
 
 def run(*command: str | Path, cwd: Path, ok: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
     # what `make test WORKERS=3` was told is not for the runs of make in here
-    known = {"VENV", "DEMO", "WORKERS", "PYTEST", "PYTHON", "GPUCTL_LABS"}
+    known = {"VENV", "DEMO", "REPORT", "WORKERS", "PYTEST", "PYTHON", "GPUCTL_LABS"}
     inherited = {n: value for n, value in os.environ.items() if n not in known and not n.startswith(("MAKE", "MFLAGS"))}
     done = subprocess.run(
         [os.fspath(part) for part in command],
@@ -38,13 +39,32 @@ def test_demo_makes_the_page_and_says_where(root: Path, tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1].startswith(f"The report is {page}")
 
 
+@pytest.mark.slow
+def test_report_of_the_sample_data(root: Path, tmp_path: Path) -> None:
+    venv, target = Path(sys.prefix), tmp_path / "report"
+    done = run(
+        "make", "report", f"VENV={venv}", f"REPORT={target}", "-o", f"{venv}/.installed-dev", "-o", "kernels", cwd=root
+    )
+    assert done.stdout == f"The report of the sample data is {target}/index.html\n"
+    made = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
+    results = {f"results/{name}.json" for name in ("philly", "failures", "replay")}
+    assert made == {"index.html", "report.md", "checks.xml", "metrics.json"} | results
+    assert "All 4 checks passed." in (target / "report.md").read_text("utf-8")
+    cases = ET.parse(target / "checks.xml").getroot().iter("testcase")
+    assert {case.attrib["classname"] for case in cases} == {"philly", "failures", "jobs.csv on 4x8"}
+
+
 def test_test_runs_every_check(root: Path) -> None:
     """`make test` is what CI calls; a step that fell out of it would guard nothing any more."""
     plan = run("make", "--dry-run", "--always-make", "test", cwd=root).stdout
     checks = ("ruff check", "ruff format --check", "mypy", "lint-imports")
-    for step in (*checks, "tools/chromium.sh", "tools/compile_kernels.py", "-m pytest -n 2", "--dist loadfile"):
+    made = "gpuctl --quiet report"
+    for step in (*checks, made, "tools/chromium.sh", "tools/compile_kernels.py", "-m pytest -n 2", "--dist loadfile"):
         assert step in plan
-    assert "make test" in (root / ".ci" / "run").read_text()
+    assert plan.index(made) < plan.index("-m pytest"), "it is kept also where a test fails"
+    told = (root / ".ci" / "run").read_text()
+    assert "make test" in told
+    assert "build/report (index.html, report.md, checks.xml, metrics.json)" in told
     assert os.access(root / ".ci" / "run", os.X_OK)
 
 
@@ -59,7 +79,7 @@ def test_a_second_run_sets_up_nothing(root: Path, tmp_path: Path) -> None:
         stamp = tmp_path / "venv" / name
         stamp.parent.mkdir(parents=True, exist_ok=True)
         stamp.touch()
-    for target in ("demo", "unit"):
+    for target in ("demo", "report", "unit"):
         assert "pip" not in run("make", "--dry-run", target, f"VENV={tmp_path}/venv", cwd=root).stdout
 
 

@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from gpuctl.core.results import Analysis
-from gpuctl.reports.html import PAGE_CELLS, render_html, write_html
+from gpuctl.reports.html import PAGE_CELLS, render_html, render_report, write_html
+from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.summary import headlines
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
@@ -84,10 +85,14 @@ def test_the_policy_allows_this_script_and_style_and_nothing_else(page: Page) ->
 
 def test_data_islands_are_json_and_cannot_end_early(page: Page) -> None:
     islands = [body for kind, body in page.scripts if kind == "application/json"]
-    assert len(islands) == 5
-    for body in islands:
-        assert "<" not in body
-        assert json.loads(body)[0]["curves"]
+    assert not [body for body in islands if set(body) & set("<>&")]
+    found = [json.loads(body) for body in islands]
+    curves = [data for data in found if isinstance(data, list)]
+    assert len(curves) == 5
+    assert all(panel["curves"] for panels in curves for panel in panels)
+    bars = [data for data in found if isinstance(data, dict)]
+    assert len(bars) == 6
+    assert all(len(row) == len(data["columns"]) for data in bars for row in data["rows"])
 
 
 def test_a_curve_with_a_hostile_name_stays_in_its_island() -> None:
@@ -102,7 +107,7 @@ def test_a_curve_with_a_hostile_name_stays_in_its_island() -> None:
 
 def test_hostile_strings_make_no_elements(page: Page, text: str) -> None:
     assert {a.get("type") for t, a in page.tags if t == "script"} <= {None, "application/json"}
-    assert "alert(" not in "".join(body for _, body in page.scripts)
+    assert "alert(" not in "".join(body for kind, body in page.scripts if kind == "")
     assert not set(text) & {"\x00", "\x1b", "\u202e", "\u200b"}
     assert "{{ 7*7 }}{% raw %}" in text
 
@@ -120,9 +125,10 @@ def test_ids_are_unique_and_labels_meet_them(page: Page) -> None:
 def test_tables_and_figures_are_labelled(page: Page, analysis: Analysis) -> None:
     tags = [t for t, _ in page.tags]
     shown = [t for t in analysis.tables if not t.detail and t.name != "totals"]
-    assert tags.count("table") == tags.count("caption") == len(shown) + 1
+    # those of the sources and of the metrics are the page's own
+    assert tags.count("table") == tags.count("caption") == len(shown) + 2
     heads = [a for t, a in page.tags if t == "th" and a.get("scope") == "col"]
-    assert len(heads) == sum(len(t.columns) for t in shown) + 7
+    assert len(heads) == sum(len(t.columns) for t in shown) + 7 + 9
     assert all(a["aria-sort"] == "none" for a in heads)
     figures = [a for t, a in page.tags if t == "svg" and a.get("class") == "chart"]
     assert len(figures) == tags.count("figure") == 11
@@ -160,6 +166,26 @@ def test_a_big_trace_makes_a_small_page(tmp_path: Path) -> None:
     assert "application_" not in content
     assert "The first 500 of 100,000 rows" in content
     assert "<code>job_waits</code> Job waits, 100,000 rows" in content
+
+
+def test_two_big_traces_make_a_small_page() -> None:
+    parts = labelled(
+        [replace(make_analysis(points=30_000, rows=100_000, jobs=100_000), cluster=name) for name in ("a", "b")]
+    )
+    assert len(render_report(parts, summarize(parts)).encode()) < 1_000_000
+
+
+def test_hostile_names_of_several_results_make_no_elements() -> None:
+    parts = labelled([replace(make_analysis(points=5), cluster=name) for name in HOSTILE])
+    text = render_report(parts, summarize(parts, command=HOSTILE[2]))
+    page = Page(text)
+    assert "img" not in [tag for tag, _ in page.tags]
+    assert {a.get("type") for t, a in page.tags if t == "script"} <= {None, "application/json"}
+    assert "alert(" not in "".join(body for kind, body in page.scripts if kind == "")
+    assert not set(text) & {"\x00", "\x1b", "\u202e", "\u200b"}
+    files = [name for tag, a in page.tags if tag in {"div", "figure"} and (name := a.get("data-name"))]
+    assert len(files) == len(set(files))
+    assert all(re.fullmatch("[A-Za-z0-9._-]+", name) for name in files)
 
 
 def test_many_wide_tables_get_fewer_rows_each() -> None:

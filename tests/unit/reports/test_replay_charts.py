@@ -5,13 +5,16 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gpuctl.replay.tables import result
 from gpuctl.reports import levels
 from gpuctl.reports.charts import CHARTS, REPLAY_CHARTS, Drawing, draw, draw_all
-from gpuctl.reports.heatmap import PANELS
+from gpuctl.reports.heatmap import PANELS, packed
 from gpuctl.reports.svg import drawing_settings
 from tests.unit.replay.outcomes import make_cluster, random_outcome, random_workload
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
@@ -82,6 +85,9 @@ def test_levels_have_a_line_a_policy_and_a_panel_a_level(three: dict[str, Drawin
     assert waiting["scale"] == "time"
     assert len({k.dash for k in three["chart-replay-queue"].keys}) == 3
     assert [k.label for k in three["chart-replay-busy"].keys][-1] == "GPUs available"
+    limit = three["chart-replay-busy"].panels[0]["curves"][-1]
+    assert (limit["name"], limit["of"], limit["raw"]) == ("GPUs available", "gpus_available", "fifo")
+    assert three["chart-replay-queue"].columns == ("measure", "policy", "ts", "value")
 
 
 def frame(t: list[float], policies: tuple[str, ...] = ("a",), *, ts: bool = False) -> pl.DataFrame:
@@ -138,6 +144,43 @@ def test_a_heat_map_draws_runs_of_one_step_as_one_rectangle() -> None:
     assert cells == [1, 1, 1]
     assert "a line" not in d.svg
     assert "p: 44.4 % held on average, between 17.6 % (s1) and 71.2 % (s0)." in d.svg
+
+
+def test_a_heat_map_has_its_values_for_a_csv() -> None:
+    data = heat([[0.0, 99.96, 3.14159], [100.0, 12.5, 0.0]], [[0.0] * 3, [0.0, 50.0, 0.05]]).data
+    assert data is not None
+    assert data["columns"] == ["policy", "servers", "t_s", "busy_pct", "down_pct"]
+    assert "panels" in data
+    ((policy, rows),) = data["panels"]
+    assert (policy, data["x"], data["dated"]) == ("p", [0.0, 10.0, 20.0], False)
+    assert [name for name, *_ in rows] == ["s0", "s1"]
+    assert [[unpacked(text) for text in row[1:]] for row in rows] == [
+        [[0, 1000, 31], []],
+        [[1000, 125, 0], [0, 500, 0]],
+    ]
+
+
+@given(st.lists(st.floats(0, 100), max_size=20))
+@settings(derandomize=True, max_examples=50)
+def test_packed_values_are_right_to_half_a_tenth(values: list[float]) -> None:
+    text = packed(np.array(values))
+    assert len(text) in {0, 2 * len(values)}
+    for digits, value in zip(unpacked(text) or [0] * len(values), values, strict=True):
+        assert abs(digits / 10 - value) <= 0.05 + 1e-9
+
+
+def unpacked(text: str) -> list[int]:
+    return [int(text[i : i + 2], 32) for i in range(0, len(text), 2)]
+
+
+def test_names_that_shorten_to_the_same_stay_apart() -> None:
+    long = [f"{'a' * 40}{middle}{'z' * 40}" for middle in "xy"]
+    rows = frame([0.0, 60.0], tuple(long))
+    rows = rows.with_columns(waiting_jobs=pl.Series([1.0, 1.0, 2.0, 2.0]))
+    first, second = drawn("chart-replay-queue", rows).panels[0]["curves"]
+    assert first["name"] == second["name"]
+    assert [first["raw"], second["raw"]] == long
+    assert [first["y"], second["y"]] == [[1, 1], [2, 2]]
 
 
 def test_servers_that_are_down_are_crossed_out() -> None:

@@ -1,0 +1,176 @@
+"""``gpuctl report``: results of any kind as one page, with checks that a CI goes by."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.cli.common import message, settings
+from gpuctl.cli.writing import (
+    FormatOption,
+    JsonOption,
+    OutputOption,
+    TableOption,
+    chosen_format,
+    print_result,
+    tell_written,
+)
+from gpuctl.core.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from gpuctl.reports.anonymise import Pseudonyms
+
+
+def report(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="RESULT...",
+            help="Results that gpuctl wrote with --json; trace stores, of which each cluster and each kept result is "
+            "one; or logs.",
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write one self-contained HTML page of all results.")
+    ] = None,
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this cluster of a store; may be given several times. Else all."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only the result that a store keeps under this name (--keep), and the clusters of --cluster; may be "
+            "given several times. Else all.",
+        ),
+    ] = None,
+    list_kept: Annotated[
+        bool, typer.Option("--list", help="List the clusters and kept results of the stores, and report nothing.")
+    ] = False,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Exit with 1 where it holds, as in 'queueing.p95_wait_h > 2' or "
+            "'queueing.p95_wait_h{queue=a} > baseline * 1.1'; may be given several times.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="Earlier results, written with --json, to compare with; may be given several times."
+        ),
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a short summary for a pull request.")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the checks as JUnit XML, one test case each.")
+    ] = None,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="List the metrics that --fail-if knows, with their definitions.")
+    ] = False,
+    anonymise: Annotated[
+        bool,
+        typer.Option(
+            "--anonymise",
+            help="Put pseudonyms in place of the names of users, accounts, jobs, machines, clusters and paths; others "
+            "in every report.",
+        ),
+    ] = False,
+    anonymise_key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The same, with the secret in this file: the same pseudonyms every time."),
+    ] = None,
+    anonymise_queues: Annotated[
+        bool, typer.Option("--anonymise-queues", help="Pseudonyms for queues, too; needs one of the other two.")
+    ] = False,
+    table: TableOption = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Put results on one page, say what stands out, and check what was measured."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    from gpuctl.reports.conditions import parse
+    from gpuctl.reports.document import read_document
+    from gpuctl.reports.export import check_places
+    from gpuctl.reports.report import earlier, failed, known_metrics, labelled, summarize
+
+    command = "gpuctl " + shlex.join(sys.argv[1:])
+    if metrics:
+        print_result(known_metrics(command), shape, output, table, given)
+        return
+    if not paths:
+        raise UsageError("nothing to report", hint="name results written with --json, a trace store, or logs")
+    from gpuctl.cli.gathering import Wanted, gather, listing
+
+    pseudonyms = _pseudonyms(anonymise_key, anonymise=anonymise, queues=anonymise_queues)
+    if list_kept and pseudonyms is not None:
+        raise UsageError("--list shows names: it cannot be anonymised", hint="leave one of them out")
+    if list_kept:
+        print_result(listing(paths, command), shape, output, table, given)
+        return
+    check_places({"--html": html, "--output": output, "--markdown": markdown, "--junit": junit}, {})
+    conditions = [parse(text) for text in fail_if or ()]
+    found = gather(paths, Wanted(tuple(cluster or ()), tuple(only or ()), command), given)
+    old = [read_document(path) for path in baseline] if baseline else None
+    if pseudonyms is None:
+        parts = labelled([one.analysis for one in found], [one.name for one in found])
+        before = None if old is None else earlier(old)
+    else:
+        from gpuctl.reports.anonymise import command as short
+        from gpuctl.reports.anonymise import hide
+
+        results = [(one.name, one.analysis) for one in found]
+        hidden = hide(results, conditions, old, pseudonyms, _prose())
+        parts, conditions, before, command = hidden.parts, list(hidden.conditions), hidden.baseline, short(command)
+    summary = summarize(parts, conditions, before, command)
+    for warning in summary.warnings:
+        message(f"Warning: {warning}", quiet=given.quiet)
+    if html is not None:
+        from gpuctl.reports.html import render_report, write_page
+
+        write_page(render_report(parts, summary), html)
+    if markdown is not None:
+        from gpuctl.reports.ci import write_markdown
+
+        write_markdown(summary, markdown)
+    if junit is not None:
+        from gpuctl.reports.ci import write_junit
+
+        write_junit(summary, junit)
+    from gpuctl.reports.pictures import of_results
+
+    print_result(summary, shape, output, table, given, painter=partial(of_results, parts))
+    tell_written((html, markdown, junit, output), given)
+    for sentence in failed(summary):
+        message(f"gpuctl: {sentence}")
+    if failed(summary):
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _pseudonyms(key: Path | None, *, anonymise: bool, queues: bool) -> Pseudonyms | None:
+    if queues and not anonymise and key is None:
+        raise UsageError("--anonymise-queues goes with --anonymise or --anonymise-key", hint="add one of them")
+    if not anonymise and key is None:
+        return None
+    from gpuctl.reports.anonymise import Pseudonyms, random_key, read_key
+
+    return Pseudonyms(random_key() if key is None else read_key(key), queues=queues)
+
+
+def _prose() -> set[str]:
+    """The words that the analyses' own texts are made of."""
+    from gpuctl.analyze import query, registry
+    from gpuctl.reports.anonymise import words
+
+    return words(query.load(name).population for name in (*registry.TABLES, *registry.REFERENCE_TABLES))

@@ -1,0 +1,182 @@
+"use strict";
+// What the page holds, as CSV: one table, one figure, or all of it in a ZIP file.
+const gpuctl = (function () {
+  const all = (selector, from) => Array.from((from || document).querySelectorAll(selector));
+
+  // The exact value of a cell: a number or time as text, or null where there is none.
+  const exact = (cell) => {
+    if (cell.dataset.j !== undefined) return JSON.parse(cell.dataset.j);
+    return cell.dataset.v !== undefined ? cell.dataset.v : cell.textContent;
+  };
+  const quoted = (value) => {
+    if (value === null || value === undefined) return "";
+    const text = typeof value === "object" ? JSON.stringify(value) : String(value);
+    return text === "" || /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
+  };
+  const csv = (lines) => lines.map((line) => line.map(quoted).join(",") + "\n").join("");
+  const text = (element) => (element ? element.textContent.trim().replace(/\s+/g, " ") : null);
+
+  // ---- tables
+
+  const heads = (grid) => all("thead th", grid).map((head) => head.dataset.name);
+  const cells = (rows) => rows.map((row) => Array.from(row.cells, exact));
+  const shown = (grid) => [heads(grid), ...cells(all("tbody tr:not([hidden])", grid))];
+  const upright = (list) => [all("dt", list).map((dt) => dt.dataset.name), all("dd", list).map(exact)];
+  // Before anything is sorted.
+  const rows = new Map(all(".grid").map((grid) => [grid, all("tbody tr", grid)]));
+
+  // ---- figures
+
+  const instant = (ms) => new Date(ms).toISOString().replace(".000Z", "Z");
+  const named = (one, shownAs) => (one.raw === undefined ? shownAs : one.raw);
+
+  function curves(panels, columns) {
+    const kept = columns.map((name) => name !== "");
+    const lines = [columns];
+    panels.forEach((panel) => panel.curves.forEach((curve) => {
+      const of = curve.of === undefined ? named(panel, panel.title) : curve.of;
+      curve.x.forEach((x, i) => lines.push([of, named(curve, curve.name), panel.scale === "time" ? instant(x) : x, curve.y[i]]));
+    }));
+    return lines.map((line) => line.filter((_, i) => kept[i]));
+  }
+
+  // Tenths of a per cent, two digits of base 32 each; no digits at all: 0 throughout.
+  const unpacked = (digits, i) => (digits === "" ? 0 : parseInt(digits.slice(2 * i, 2 * i + 2), 32) / 10);
+
+  function cellsOf(map) {
+    const lines = [map.columns];
+    map.panels.forEach(([panel, list]) => list.forEach(([name, ...values]) => map.x.forEach((x, i) => {
+      lines.push([panel, name, map.dated ? instant(x) : x, ...values.map((digits) => unpacked(digits, i))]);
+    })));
+    return lines;
+  }
+
+  function figure(element) {
+    const island = element.querySelector(".points, .values");
+    const data = JSON.parse(island.textContent);
+    if (island.className === "points") return curves(data, island.dataset.columns.split(","));
+    return data.panels ? cellsOf(data) : [data.columns, ...data.rows];
+  }
+
+  // ---- everything
+
+  const figures = all(".figure[data-name]").filter((one) => one.querySelector(".points, .values"));
+
+  function around() {
+    const parts = all(".standouts li").map((li) => [
+      text(li.querySelector("strong")), text(li.querySelector(".finding")), text(li.querySelector("a")), text(li.querySelector(".rule")),
+    ]);
+    const boxes = all(".headlines a").map((a) => {
+      const unit = a.querySelector(".unit");
+      const value = text(a.querySelector(".value"));
+      return [a.closest("ul").dataset.part || null, text(a.querySelector(".label")), unit ? value.slice(0, -text(unit).length).trim() : value, text(unit), text(a.querySelector(".detail"))];
+    });
+    const facts = all("#provenance .facts dt").map((dt) => [text(dt), text(dt.nextElementSibling)]);
+    const warned = all(".warnings li").map((li) => ["warning", text(li)]);
+    const meanings = all(".card").flatMap((card) => all(".definitions dt", card).map((dt) => [
+      card.id, text(dt.querySelector("code")), text(dt.querySelector(".unit")), text(dt.nextElementSibling),
+    ]));
+    return [
+      ["standout", [["result", "finding", "table", "rule"], ...parts]],
+      ["headlines", [["result", "label", "value", "unit", "detail"], ...boxes]],
+      ["provenance", [["name", "value"], ...facts, ...warned]],
+      ["definitions", [["table", "column", "unit", "definition"], ...meanings]],
+    ].filter(([, lines]) => lines.length > 1);
+  }
+
+  function everything() {
+    const files = [], contents = [["file", "title", "result", "rows", "rows_in_all"]];
+    const add = (name, lines, title, result, total) => {
+      files.push([name + ".csv", csv(lines)]);
+      contents.push([name + ".csv", title, result, lines.length - 1, total]);
+    };
+    const place = (one) => {
+      const card = one.closest(".card"), part = card.querySelector("h3 .part");
+      return [text(card.querySelector("h3").firstChild), text(part)];
+    };
+    all(".grid, .upright").forEach((one) => {
+      const [title, result] = place(one);
+      if (one.className === "upright") return add(one.dataset.name, upright(one), title, result, 1);
+      return add(one.dataset.name, [heads(one), ...cells(rows.get(one))], title, result, one.dataset.total);
+    });
+    figures.forEach((one) => add(one.dataset.name, figure(one), text(one.querySelector("figcaption")), place(one)[1], null));
+    around().forEach(([name, lines]) => add(name, lines, null, null, lines.length - 1));
+    return [["contents.csv", csv(contents)], ...files];
+  }
+
+  // A page of blocks, as of one job: each fact, line and sentence with what it is about.
+  function story() {
+    const lines = [["block", "about", "label", "text"]];
+    all(".card").forEach((card) => {
+      const title = text(card.querySelector("h3"));
+      let about = null;
+      all("h4, dt, .evidence, p", card).forEach((one) => {
+        if (one.tagName === "H4") { about = text(one); return; }
+        if (one.tagName === "DT") lines.push([title, about, text(one), text(one.nextElementSibling)]);
+        else if (one.tagName === "P") lines.push([title, about, null, text(one)]);
+        else lines.push([title, about, text(one.querySelector("figcaption")), one.querySelector("code").textContent]);
+      });
+    });
+    return lines;
+  }
+
+  // ---- files
+
+  const CRC = Uint32Array.from({ length: 256 }, (_, n) => {
+    for (let k = 0; k < 8; k++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
+    return n >>> 0;
+  });
+  const crc = (bytes) => (bytes.reduce((c, byte) => CRC[(c ^ byte) & 255] ^ (c >>> 8), 0xffffffff) ^ 0xffffffff) >>> 0;
+
+  // Numbers of 2 or 4 bytes, the lowest byte first: [size, value] each.
+  function record(fields) {
+    const view = new DataView(new ArrayBuffer(fields.reduce((sum, [size]) => sum + size, 0)));
+    let at = 0;
+    fields.forEach(([size, value]) => {
+      if (size === 2) view.setUint16(at, value, true); else view.setUint32(at, value, true);
+      at += size;
+    });
+    return new Uint8Array(view.buffer);
+  }
+
+  // A ZIP archive of stored files (APPNOTE.TXT 6.3, sections 4.3.7, 4.3.12 and 4.3.16): version 2.0, names in UTF-8,
+  // all of them of 1980-01-01, so that the same page gives the same archive.
+  function zip(files) {
+    const encoder = new TextEncoder(), body = [], directory = [];
+    let at = 0, long = 0;
+    files.forEach(([name, content]) => {
+      const label = encoder.encode(name), bytes = encoder.encode(content);
+      const shared = [[2, 20], [2, 0x0800], [2, 0], [2, 0], [2, 0x21], [4, crc(bytes)], [4, bytes.length], [4, bytes.length], [2, label.length], [2, 0]];
+      const local = record([[4, 0x04034b50], ...shared]);
+      const entry = record([[4, 0x02014b50], [2, 20], ...shared, [2, 0], [2, 0], [2, 0], [4, 0], [4, at]]);
+      body.push(local, label, bytes);
+      directory.push(entry, label);
+      at += local.length + label.length + bytes.length;
+      long += entry.length + label.length;
+    });
+    const count = [2, files.length];
+    return [...body, ...directory, record([[4, 0x06054b50], [2, 0], [2, 0], count, count, [4, long], [4, at], [2, 0]])];
+  }
+
+  function download(name, pieces, type) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob(pieces, { type: type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+  const offer = (from, lines) => from.querySelector(".csv").addEventListener("click", () => {
+    download(from.dataset.name + ".csv", [csv(lines(from))], "text/csv;charset=utf-8");
+  });
+  all(".grid").forEach((grid) => offer(grid, shown));
+  all(".upright").forEach((list) => offer(list, upright));
+  figures.forEach((one) => offer(one, figure));
+  all(".story").forEach((button) => button.addEventListener("click", () => {
+    download("job.csv", [csv(story())], "text/csv;charset=utf-8");
+  }));
+  all(".everything").forEach((button) => button.addEventListener("click", () => {
+    download("gpuctl-report.zip", zip(everything()), "application/zip");
+  }));
+
+  return { all: all, exact: exact };
+})();

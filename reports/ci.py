@@ -1,0 +1,136 @@
+"""What a CI shows of a report: a short summary in Markdown, and the checks as JUnit XML."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import polars as pl
+
+from gpuctl.reports.export import write_atomically
+from gpuctl.reports.markdown import escaped
+from gpuctl.reports.report import sentence
+from gpuctl.reports.text import shown, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gpuctl.core.results import Analysis
+
+MOST_CHANGES = 25
+"""Metrics that the Markdown lists: those that changed most against the baseline."""
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write_markdown(summary: Analysis, path: Path) -> None:
+    """Write a short summary: checks that failed, what stands out, and what changed against the baseline.
+
+    Args:
+        summary: from `gpuctl.reports.report.summarize`.
+        path: the file, replaced at the end.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    text = ("\n".join(_markdown(summary)) + "\n").encode("utf-8", "backslashreplace")
+    write_atomically(path, lambda file: _put(file, text))
+
+
+def write_junit(summary: Analysis, path: Path) -> None:
+    """Write the checks as JUnit XML, a test case for each value that a condition means.
+
+    Args:
+        summary: from `gpuctl.reports.report.summarize`.
+        path: the file, replaced at the end.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    tree = ET.ElementTree(_junit(summary))
+    ET.indent(tree)
+    write_atomically(path, lambda file: tree.write(file, encoding="utf-8", xml_declaration=True))
+
+
+def _put(file: BinaryIO, text: bytes) -> None:
+    file.write(text)
+
+
+def _markdown(summary: Analysis) -> Iterator[str]:
+    yield f"## gpuctl: {escaped(summary.cluster)}"
+    checks = summary.table("checks")
+    if checks is not None:
+        bad = checks.frame.filter(pl.col("failed"))
+        yield (
+            f"\n**{bad.height} of {checks.frame.height} checks failed.**\n"
+            if bad.height
+            else (f"\nAll {checks.frame.height} checks passed.\n")
+        )
+        if checks.frame.height:
+            yield "| | result | metric | value | limit | condition |"
+            yield "|---|---|---|---:|---:|---|"
+        for row in sorted(checks.frame.iter_rows(named=True), key=lambda one: not one["failed"]):
+            words = [row["result"], row["metric"], _value(row["value"], row["unit"]), _value(row["limit"], row["unit"])]
+            mark = "failed" if row["failed"] else "passed"
+            yield f"| {mark} | {' | '.join(map(escaped, words))} | {escaped(row['condition'])} |"
+    changed = _changed(summary)
+    if changed:
+        yield "\n### Changed against the baseline\n"
+        yield "| result | metric | before | now | change |"
+        yield "|---|---|---:|---:|---:|"
+        for row in changed:
+            before, now = (_value(row[name], row["unit"]) for name in ("baseline", "value"))
+            words = [row["result"], row["metric"], before, now, f"{row['change_pct']:+.1f} %{_judged(row)}"]
+            yield f"| {' | '.join(map(escaped, words))} |"
+    standout = summary.table("standout")
+    if standout is not None and standout.frame.height:
+        yield "\n### What stands out\n"
+        several = standout.frame["result"].n_unique() > 1
+        for row in standout.frame.iter_rows(named=True):
+            of = f"**{escaped(row['result'])}**: " if several else ""
+            yield f"- {of}{escaped(row['finding'])} (`{row['table']}`)"
+    yield f"\n<sub>{escaped(summary.command)}, gpuctl {escaped(summary.version)}</sub>"
+
+
+def _value(value: float | None, unit: str) -> str:
+    return "not known" if value is None else f"{shown(value, unit)} {unit}"
+
+
+def _changed(summary: Analysis) -> list[dict[str, Any]]:
+    table = summary.table("metrics")
+    if table is None:
+        return []
+    frame = table.frame.filter(pl.col("change_pct").abs() >= 0.05)
+    frame = frame.sort(pl.col("change_pct").abs(), descending=True, maintain_order=True).head(MOST_CHANGES)
+    return list(frame.iter_rows(named=True))
+
+
+def _judged(row: dict[str, Any]) -> str:
+    if not row["better"]:
+        return ""
+    better = (row["better"] == "low") == (row["change_pct"] < 0)
+    return " (better)" if better else " (worse)"
+
+
+def _junit(summary: Analysis) -> ET.Element:
+    table = summary.table("checks")
+    rows = list(table.frame.iter_rows(named=True)) if table is not None else []
+    counts = {"tests": str(len(rows)), "failures": str(sum(row["failed"] for row in rows))}
+    root = ET.Element("testsuites", counts)
+    suite = ET.SubElement(root, "testsuite", {"name": "gpuctl report", **counts, "errors": "0", "skipped": "0"})
+    for row in rows:
+        name = _plain(f"{row['metric']}: {row['condition']}")
+        case = ET.SubElement(suite, "testcase", {"classname": _plain(row["result"]), "name": name})
+        told = _plain(sentence(row))
+        if row["failed"]:
+            ET.SubElement(case, "failure", {"message": told, "type": "condition"}).text = told
+        else:
+            ET.SubElement(case, "system-out").text = told
+    return root
+
+
+def _plain(text: str) -> str:
+    """Text that XML 1.0 can carry and that shows what it holds."""
+    return _NO_XML.sub("\ufffd", visible(text))

@@ -1,0 +1,213 @@
+"""Conditions on metrics, as ``gpuctl report --fail-if`` takes them: read, and held against what was measured.
+
+A condition is ``METRIC OP NUMBER`` or ``METRIC OP baseline``, the latter with ``* NUMBER``, ``+ NUMBER`` or
+``- NUMBER`` after it; OP is one of ``> >= < <= == !=``. ``METRIC{label=value}`` means the value with that label,
+``{label=*}`` each of them; without braces it means the value that has no labels, or all of them where each has some.
+``{result=NAME}`` means one of several results.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from gpuctl.core.errors import UsageError
+from gpuctl.reports.metrics import METRICS, written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gpuctl.reports.metrics import Value
+
+OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+RESULT = "result"
+"""The label that every condition may have: the result that is meant, where a report has several."""
+_FORM = (
+    'expected METRIC OP NUMBER, as "queueing.p95_wait_h > 2" or "queueing.p95_wait_h{queue=research} > baseline * 1.1"'
+)
+_CONDITION = re.compile(
+    r"\s*(?P<name>[a-z][a-z0-9_.]{0,80})\s*(?P<labels>\{.{0,2000}\})?\s*(?P<op>>=|<=|==|!=|>|<)\s*"
+    r"(?:(?P<number>[-+]?[0-9.eE+-]{1,40})|baseline(?:\s*(?P<sign>[*+-])\s*(?P<by>[0-9.eE+-]{1,40}))?)\s*",
+    re.ASCII | re.DOTALL,
+)
+_LABEL = re.compile(r'\s*([a-z_]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^",{}]*)\s*(,|$)', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition; where it holds, the report fails.
+
+    Attributes:
+        text: as the user gave it.
+        name: of the metric.
+        labels: wanted labels; ``*`` for any value.
+        op: one of `OPERATORS`.
+        limit: the number; that which the baseline is changed by, where there is a `sign`.
+        baseline: whether it is held against the baseline.
+        sign: ``*``, ``+``, ``-``, or empty for the baseline itself.
+    """
+
+    text: str
+    name: str
+    labels: Mapping[str, str]
+    op: str
+    limit: float
+    baseline: bool
+    sign: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition held against one value.
+
+    Attributes:
+        condition: which.
+        result: name of the result that was measured.
+        key: metric and labels; as asked for where there is no value.
+        value: as measured; None where it was not.
+        limit: what it was held against; None where there is no such baseline.
+        failed: whether the condition holds, or could not be held against anything.
+    """
+
+    condition: Condition
+    result: str
+    key: str
+    value: float | None
+    limit: float | None
+    failed: bool
+
+
+def parse(text: str) -> Condition:
+    """Read a condition.
+
+    Raises:
+        UsageError: it is none, or names no metric.
+    """
+    found = _CONDITION.fullmatch(text)
+    if found is None:
+        raise UsageError(f"--fail-if {text[:200]!r}: not understood", hint=_FORM)
+    known = {metric.name: metric for metric in METRICS}
+    if found["name"] not in known:
+        near = get_close_matches(found["name"], known, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "gpuctl report --metrics lists them"
+        raise UsageError(f"--fail-if {text[:200]!r}: there is no metric {found['name']}", hint=hint)
+    labels = _labels(found["labels"] or "", text)
+    there = {label for metric in METRICS if metric.name == found["name"] for label in metric.labels}
+    wrong = next((label for label in labels if label not in there and label != RESULT), None)
+    if wrong is not None:
+        hint = f"it has: {', '.join(sorted(there))}" if there else "it has none"
+        raise UsageError(f"--fail-if {text[:200]!r}: {found['name']} has no label {wrong}", hint=hint)
+    return Condition(
+        text=text.strip(),
+        name=found["name"],
+        labels=labels,
+        op=found["op"],
+        limit=_number(found["number"] or found["by"] or "0", text),
+        baseline=found["number"] is None,
+        sign=found["sign"] or "",
+    )
+
+
+def _labels(text: str, whole: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    at, inner = 0, text[1:-1]
+    while at < len(inner):
+        part = _LABEL.match(inner, at)
+        if part is None or part[1] in found:
+            raise UsageError(f"--fail-if {whole[:200]!r}: labels not understood", hint="expected {label=value,...}")
+        value = part[2].strip()
+        found[part[1]] = re.sub(r"\\(.)", r"\1", value[1:-1], flags=re.DOTALL) if value.startswith('"') else value
+        at = part.end()
+    return found
+
+
+def _number(text: str, whole: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"--fail-if {whole[:200]!r}: {text} is no number", hint=_FORM) from None
+
+
+def relabelled(condition: Condition, change: Callable[[str, str], str]) -> Condition:
+    """A condition with other values of its labels.
+
+    Args:
+        condition: which.
+        change: a label and a value of it -> the value to be meant; values that are ``*`` are not asked for.
+    """
+    labels = {label: text if text == "*" else change(label, text) for label, text in condition.labels.items()}
+    # an operator stands before any number, and after all braces
+    rest = condition.text[condition.text.rfind("}") + 1 if condition.labels else len(condition.name) :]
+    return replace(condition, labels=labels, text=f"{written(condition.name, tuple(labels.items()))} {rest.strip()}")
+
+
+def rekeyed(key: str, change: Callable[[str, str], str]) -> str:
+    """A metric's name with its labels, as in a table of metrics, with other values of them; else as it is."""
+    name, brace, labels = key.partition("{")
+    try:
+        found = _labels(brace + labels, key) if brace and labels.endswith("}") else {}
+    except UsageError:
+        return key
+    return written(name, [(label, change(label, text)) for label, text in found.items()]) if found else key
+
+
+def check(
+    condition: Condition, result: str, values: Sequence[Value], before: Mapping[str, float] | None
+) -> list[Check]:
+    """Hold a condition against what was measured in one result.
+
+    Args:
+        condition: which.
+        result: the result's name.
+        values: all that was measured in it.
+        before: the baseline's values by key; None where there is no baseline.
+
+    Returns:
+        one check for each value that is meant; one without a value where there is none, and that one has failed.
+
+    Raises:
+        UsageError: the condition names the baseline, and there is none.
+    """
+    if condition.baseline and before is None:
+        raise UsageError(f"--fail-if {condition.text!r}: there is no baseline", hint="add --baseline FILE.json")
+    checks = []
+    for value in _meant(condition, values):
+        limit = _limit(condition, before, value.key)
+        bad = value.value is None or limit is None or OPERATORS[condition.op](value.value, limit)
+        checks.append(Check(condition, result, value.key, value.value, limit, bad))
+    key = written(condition.name, tuple((label, text) for label, text in condition.labels.items() if label != RESULT))
+    return checks or [Check(condition, result, key, None, _limit(condition, before, key), True)]
+
+
+def _limit(condition: Condition, before: Mapping[str, float] | None, key: str) -> float | None:
+    if not condition.baseline:
+        return condition.limit
+    old = (before or {}).get(key)
+    if old is None or not condition.sign:
+        return old
+    by = condition.limit
+    return old * by if condition.sign == "*" else old + by if condition.sign == "+" else old - by
+
+
+def _meant(condition: Condition, values: Sequence[Value]) -> list[Value]:
+    named = [value for value in values if value.metric.name == condition.name]
+    wanted = {label: text for label, text in condition.labels.items() if label != RESULT}
+    if not wanted:
+        plain = [value for value in named if not value.labels]
+        return plain or named
+    return [
+        value
+        for value in named
+        if set(wanted) <= {label for label, _ in value.labels}
+        and all(wanted.get(label, "*") in {"*", text} for label, text in value.labels)
+    ]

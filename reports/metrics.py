@@ -1,0 +1,288 @@
+"""Named figures of a result, each one value of one result table: what checks, baselines and summaries go by.
+
+A metric that a table has several of carries labels, written as Prometheus writes them:
+``queueing.p95_wait_h{queue=research}``. Its definition, unit and population are those of the table it comes from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpuctl.core.results import Analysis, ResultTable
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Where a metric comes from.
+
+    Attributes:
+        name: ``SECTION.NAME_UNIT``; it stays.
+        unit: of the value.
+        text: its definition, one sentence without a full stop.
+        table: the result table.
+        column: the column.
+        where: values that columns of the row must have.
+        labels: label -> column: a value for each combination; none: one row.
+        factor: what the column's values are multiplied by.
+        better: ``low`` or ``high``, where one of them is better whatever the site wants; else empty.
+        per: a column that the value is divided by, in percent of it; empty: none.
+    """
+
+    name: str
+    unit: str
+    text: str
+    table: str
+    column: str
+    where: Mapping[str, str]
+    labels: Mapping[str, str]
+    factor: float = 1.0
+    better: str = ""
+    per: str = ""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A metric as measured.
+
+    Attributes:
+        metric: which.
+        labels: by name, in order; empty where the metric has none.
+        value: in the metric's unit; None where the table has nothing there.
+    """
+
+    metric: Metric
+    labels: tuple[tuple[str, str], ...]
+    value: float | None
+
+    @property
+    def key(self) -> str:
+        """Name and labels, as conditions and baselines write them."""
+        return written(self.metric.name, self.labels)
+
+
+def written(name: str, labels: Sequence[tuple[str, str]]) -> str:
+    """A name with its labels: ``name{a=x,b="y z"}``."""
+    parts = ",".join(f"{label}={_quoted(value)}" for label, value in labels)
+    return f"{name}{{{parts}}}" if parts else name
+
+
+def _quoted(value: str) -> str:
+    plain = value and all(c.isalnum() or c in "_-.:/+<>" for c in value)
+    return value if plain else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+_ALL = {"size_bucket": "all"}
+
+
+def _metric(
+    name: str,
+    unit: str,
+    text: str,
+    source: str,
+    *,
+    where: Mapping[str, str] | None = None,
+    factor: float = 1.0,
+    better: str = "",
+    per: str = "",
+) -> Metric:
+    """A metric; `name` has its labels, each that of a column, in braces; `source` is ``table.column``."""
+    plain, _, labels = name.rstrip("}").partition("{")
+    table, _, column = source.partition(".")
+    of = {label: label for label in labels.split(",") if label}
+    return Metric(plain, unit, text, table, column, where or {}, of, factor, better, per)
+
+
+def _low(name: str, unit: str, text: str, source: str, where: Mapping[str, str] | None = None) -> Metric:
+    """A metric whose lower values are better; hours come from a column of minutes or seconds."""
+    factor = {"_min": 1 / 60, "_s": 1 / 3600}.get(source[source.rfind("_") :], 1.0) if unit == "h" else 1.0
+    return _metric(name, unit, text, source, where=where, better="low", factor=factor)
+
+
+def _waits(name: str, column: str, what: str) -> tuple[Metric, Metric]:
+    text = f"{what} wait until the start, over all attempts"
+    of_all = _low(f"queueing.{name}_wait_h", "h", text, f"wait_by_size.{column}", _ALL)
+    return of_all, _low(
+        f"queueing.{name}_wait_h{{queue}}", "h", f"{text} of the queue", f"wait_by_queue.{column}", _ALL
+    )
+
+
+def _cause(cause: str, what: str) -> Metric:
+    text = f"share of all time in queue that was spent {what}"
+    source = f"delay_by_size.{cause}_h"
+    return _metric(f"queueing.{cause}_pct", "%", text, source, where=_ALL, better="low", per="wait_h")
+
+
+def _change(measure: str, text: str) -> Metric:
+    text = f"change of the mean {text} of the same jobs against the baseline policy"
+    row = {"measure": measure, "size_bucket": "all"}
+    return _low(f"replay.{measure}_change_pct{{policy}}", "%", text, "replay_vs_baseline.change_pct", row)
+
+
+METRICS: tuple[Metric, ...] = (
+    _metric("overview.jobs", "jobs", "jobs of the log", "overview.jobs"),
+    _metric("overview.gpus", "GPUs", "GPUs of the cluster", "overview.gpus"),
+    _metric("overview.gpu_hours", "GPU-h", "GPU-hours of all attempts", "overview.gpu_hours"),
+    _metric(
+        "overview.occupancy_pct",
+        "%",
+        "GPU-hours held by jobs, of those between the first submission and the last time of the log",
+        "overview.occupancy_pct",
+        better="high",
+    ),
+    _metric("overview.jobs_pct{state}", "%", "share of the jobs that ended in this state", "status.jobs_pct"),
+    *_waits("mean", "mean_min", "mean"),
+    *_waits("p50", "p50_min", "median"),
+    *_waits("p90", "p90_min", "90th percentile of the"),
+    *_waits("p95", "p95_min", "95th percentile of the"),
+    _low(
+        "queueing.over_10min_pct{queue}",
+        "%",
+        "share of the queue's attempts that waited longer than ten minutes",
+        "wait_by_queue.over_10min_pct",
+        _ALL,
+    ),
+    _low("queueing.waiting_jobs", "jobs", "jobs that waited at the end of the log", "never_started.waiting", _ALL),
+    _low(
+        "queueing.longest_waiting_h",
+        "h",
+        "longest wait of the jobs that waited at the end of the log",
+        "never_started.waiting_max_min",
+        _ALL,
+    ),
+    _cause("fair_share", "for the queue's share"),
+    _cause("capacity", "for GPUs that were not there"),
+    _cause("fragmentation", "for GPUs that were free, but not together"),
+    _metric(
+        "utilization.mean_pct{gpus,servers}",
+        "%",
+        "mean utilization of the GPUs of jobs of this size on so many servers",
+        "gpu_util_by_servers.mean_pct",
+        better="high",
+    ),
+    _low(
+        "utilization.idle_pct{gpus,servers}",
+        "%",
+        "share of the GPU-minutes at 0 %, of jobs of this size on so many servers",
+        "gpu_util_by_servers.idle_pct",
+    ),
+    _low(
+        "failures.failed_jobs_pct",
+        "%",
+        "share of the jobs that are over which failed, ran out of memory or lost a machine",
+        "attempts_by_size.failed_pct",
+        _ALL,
+    ),
+    _low(
+        "failures.lost_gpu_hours_pct",
+        "%",
+        "share of the GPU-hours in attempts that did not end in success",
+        "gpu_hours_lost.lost_pct",
+        _ALL,
+    ),
+    _low(
+        "failures.retried_jobs_pct",
+        "%",
+        "share of the jobs that were tried more than once",
+        "attempts_by_size.retried_pct",
+        _ALL,
+    ),
+    _low(
+        "failures.reason_gpu_time_pct{reason}",
+        "%",
+        "share of failed attempts' GPU-time that goes to this reason",
+        "failure_reasons.gpu_minutes_pct",
+    ),
+    _low(
+        "failures.category_gpu_time_pct{category}",
+        "%",
+        "share of failed attempts' GPU-time that goes to this category",
+        "failure_categories.gpu_hours_pct",
+    ),
+    _low(
+        "failures.failed_attempts_pct{queue}",
+        "%",
+        "share of the queue's attempts that are over which failed",
+        "failures_by_queue.failed_pct",
+    ),
+    _metric(
+        "locality.at_fewest_pct",
+        "%",
+        "share of the gangs that ran on as few servers as could hold them",
+        "locality_by_size.at_fewest_pct",
+        where=_ALL,
+        better="high",
+    ),
+    _metric(
+        "locality.out_of_order_pct",
+        "%",
+        "share of the starts that came while an attempt queued earlier in the same queue waited",
+        "out_of_order.out_of_order_pct",
+        where=_ALL,
+    ),
+    _low("replay.mean_jct_h{policy}", "h", "mean completion time of finished jobs", "replay_summary.jct_mean_s"),
+    _low("replay.p95_jct_h{policy}", "h", "95th percentile of it", "replay_summary.jct_p95_s"),
+    _low("replay.mean_wait_h{policy}", "h", "mean time without GPUs of finished jobs", "replay_summary.wait_mean_s"),
+    _low("replay.p50_wait_h{policy}", "h", "median of it", "replay_summary.wait_p50_s"),
+    _low("replay.p95_wait_h{policy}", "h", "95th percentile of it", "replay_summary.wait_p95_s"),
+    _low("replay.slowdown{policy}", "times", "mean slowdown of finished jobs", "replay_summary.slowdown_mean"),
+    _low("replay.preemptions{policy}", "times", "preemptions, of all jobs", "replay_summary.preemptions"),
+    _metric(
+        "replay.utilization_pct{policy}",
+        "%",
+        "GPU-hours held by jobs, of those of servers that were up",
+        "replay_summary.utilization_pct",
+        better="high",
+    ),
+    _metric(
+        "replay.goodput_pct{policy}",
+        "%",
+        "GPU-hours held with progress that was kept, of those of servers that were up",
+        "replay_summary.goodput_pct",
+        better="high",
+    ),
+    _low("replay.makespan_h{policy}", "h", "from the first submission to the last end", "replay_summary.makespan_s"),
+    _metric(
+        "replay.finished_jobs{policy}",
+        "jobs",
+        "jobs that ended in the replay",
+        "replay_summary.jobs_finished",
+        better="high",
+    ),
+    _change("wait", "time without GPUs"),
+    _change("jct", "completion time"),
+)
+"""All metrics, in the order in which they are listed."""
+
+
+def values(analysis: Analysis) -> tuple[Value, ...]:
+    """Every metric that a result has a table for."""
+    return tuple(value for metric in METRICS for value in _values(metric, analysis.table(metric.table)))
+
+
+def rejected_pct(analysis: Analysis) -> float | None:
+    """Share of the rows of the sources that were rejected, in percent; None where there are no rows."""
+    rows = sum(source.rows_in for source in analysis.sources)
+    return 100 * sum(source.rows_rejected for source in analysis.sources) / rows if rows else None
+
+
+def _values(metric: Metric, table: ResultTable | None) -> Iterator[Value]:
+    if table is None or not {metric.column, *metric.where, *metric.labels.values()} <= set(table.frame.columns):
+        return
+    for row in table.frame.iter_rows(named=True):
+        if any(str(row[column]) != wanted for column, wanted in metric.where.items()):
+            continue
+        labels = tuple((label, _label(row[column])) for label, column in metric.labels.items())
+        found = row[metric.column]
+        if found is not None and metric.per:
+            found = 100 * found / row[metric.per] if row[metric.per] else None
+        number = None if found is None else float(found) * metric.factor
+        yield Value(metric, labels, None if number is None or not math.isfinite(number) else number)
+
+
+def _label(value: object) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,351 @@
+"""Several results as one report: what stands out in each, their metrics side by side, and the checks on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gpuctl import __version__
+from gpuctl.core.errors import UsageError
+from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
+from gpuctl.reports.conditions import check
+from gpuctl.reports.metrics import METRICS, Value, values, written
+from gpuctl.reports.standout import findings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpuctl.reports.conditions import Check, Condition
+
+SECTION = ("report", "Report")
+_COLUMNS = {"metric", "unit", "change_pct", "better", "definition"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One result of a report.
+
+    Attributes:
+        label: what it is called; no two parts share one.
+        analysis: the result.
+    """
+
+    label: str
+    analysis: Analysis
+
+
+def labelled(analyses: Sequence[Analysis], names: Sequence[str | None] | None = None) -> tuple[Part, ...]:
+    """Results under their clusters' names; those of one name are numbered, as are those that a column is called by.
+
+    Args:
+        analyses: the results.
+        names: what each is called instead, where not None.
+    """
+    called = [name or one.cluster for name, one in zip(names or [None] * len(analyses), analyses, strict=True)]
+    counts = Counter(called)
+    seen: Counter[str] = Counter()
+    parts = []
+    for name, analysis in zip(called, analyses, strict=True):
+        seen[name] += 1
+        alone = counts[name] == 1 and name not in _COLUMNS
+        parts.append(Part(name if alone else f"{name} ({seen[name]})", analysis))
+    return tuple(parts)
+
+
+def is_summary(analysis: Analysis) -> bool:
+    """Whether it is what `summarize` returned, and no result that a report can be made of."""
+    table = analysis.table("metrics")
+    wanted = {"result": pl.String, "metric": pl.String, "value": pl.Float64}
+    return table is not None and table.section == SECTION[0] and wanted.items() <= dict(table.frame.schema).items()
+
+
+def earlier(analyses: Sequence[Analysis]) -> tuple[Part, ...]:
+    """Results as a baseline: a report is as many as it was made of, under the labels that they had in it.
+
+    Args:
+        analyses: results, and what `summarize` returned of earlier ones.
+    """
+    parts = list(labelled([one for one in analyses if not is_summary(one)]))
+    for one in analyses:
+        table = one.table("metrics")
+        if table is not None and is_summary(one):
+            for label in table.frame["result"].drop_nulls().unique(maintain_order=True):
+                mine = replace(table, frame=table.frame.filter(pl.col("result") == label))
+                parts.append(Part(label, replace(one, cluster=label, tables=(mine,))))
+    return tuple(parts)
+
+
+def summarize(
+    parts: Sequence[Part],
+    conditions: Sequence[Condition] = (),
+    baseline: Sequence[Part] | None = None,
+    command: str = "",
+) -> Analysis:
+    """Return what a report says of its results, as result tables: ``checks``, ``standout`` and ``metrics``.
+
+    Args:
+        parts: the results.
+        conditions: those that must not hold.
+        baseline: earlier results; each part is held against the one of its label, or against the only one.
+        command: the command line, as the user gave it.
+
+    Raises:
+        UsageError: a condition names a baseline that there is not.
+    """
+    measured = [(part, values(part.analysis)) for part in parts]
+    # a result without a metric, as the cost of one suspension, is compared with nothing
+    before = {part.label: _before(part, baseline) if found or baseline is None else {} for part, found in measured}
+    checks = [one for each in conditions for one in _held(each, measured, before)]
+    tables = [_standout(parts), _metrics(measured, before)]
+    if conditions:
+        tables.insert(0, _checks(checks))
+    return Analysis(
+        cluster=_listed([part.label for part in parts]),
+        tables=tuple(tables),
+        sections=(SECTION,),
+        sources=_sources(parts),
+        settings={f"{part.label}: {k}": v for part in parts for k, v in part.analysis.settings.items()},
+        command=command,
+        version=__version__,
+        warnings=tuple(dict.fromkeys(w for part in parts for w in part.analysis.warnings)),
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join((", ".join(names[:-1]), names[-1]) if len(names) > 1 else names)
+
+
+def compared(parts: Sequence[Part], summary: Analysis) -> ResultTable | None:
+    """The metrics of a summary with a column for each result, and with the change where there is something to compare.
+
+    Of two results the change is from the first to the second; of one with a baseline, from that to it.
+    """
+    table = summary.table("metrics")
+    if table is None or len(parts) < 2:
+        return table
+    about = table.frame.unique("metric", keep="first", maintain_order=True).select(
+        "metric", "unit", "better", "definition"
+    )
+    frame = about.select("metric", "unit")
+    for part in parts:
+        mine = table.frame.filter(pl.col("result") == part.label).select("metric", pl.col("value").alias(part.label))
+        frame = frame.join(mine, on="metric", how="left", maintain_order="left")
+    columns = [
+        Column("metric", "-", "its name, with labels where the table has several"),
+        Column("unit", "-", "of the values"),
+        *(Column(part.label, "-", f"as measured in {part.label}; empty: not measured") for part in parts),
+    ]
+    if len(parts) == 2:
+        first, second = (pl.col(part.label) for part in parts)
+        change = pl.when(first != 0).then(100 * (second - first) / first.abs())
+        frame = frame.with_columns(change_pct=change)
+        columns.append(Column("change_pct", "%", f"from {parts[0].label} to {parts[1].label}"))
+    frame = frame.join(about.select("metric", "better", "definition"), on="metric", how="left", maintain_order="left")
+    columns += [c for c in table.columns if c.name in {"better", "definition"}]
+    return replace(
+        table,
+        title="Side by side",
+        question="How do the results differ?",
+        population=f"{frame.height} metrics of {len(parts)} results, each one value of one result table.",
+        columns=tuple(columns),
+        frame=frame,
+    )
+
+
+def _held(
+    condition: Condition,
+    measured: Sequence[tuple[Part, tuple[Value, ...]]],
+    before: Mapping[str, Mapping[str, float] | None],
+) -> list[Check]:
+    """A condition held against all results that it means; that some lack the metric is no failure, that all do is."""
+    wanted = condition.labels.get("result", "*")
+    parts = [(part, found) for part, found in measured if wanted in {"*", part.label}]
+    if not parts:
+        there = ", ".join(part.label for part, _ in measured)
+        raise UsageError(f"--fail-if {condition.text!r}: there is no result {wanted!r}", hint=f"there are: {there}")
+    found = [one for part, values_ in parts for one in check(condition, part.label, values_, before[part.label])]
+    known = [one for one in found if one.value is not None]
+    return known or found[:1]
+
+
+def failed(summary: Analysis) -> list[str]:
+    """The conditions that failed, one sentence each, in order."""
+    table = summary.table("checks")
+    rows = table.frame.filter(pl.col("failed")).iter_rows(named=True) if table is not None else ()
+    return [sentence(row) for row in rows]
+
+
+def sentence(row: Mapping[str, Any]) -> str:
+    """A row of the table ``checks`` in words."""
+    measured = "was not measured" if row["value"] is None else f"is {row['value']:.6g} {row['unit']}"
+    against = " and has no baseline" if row["limit"] is None and row["value"] is not None else ""
+    return f"{row['result']}: {row['metric']} {measured}{against}; checked: {row['condition']}"
+
+
+def known_metrics(command: str = "") -> Analysis:
+    """Every metric that there is, as a result table, one row each."""
+    rows = [
+        (written(m.name, [(label, "...") for label in m.labels]), m.unit, m.better, m.table, m.text) for m in METRICS
+    ]
+    names = ("metric", "unit", "better", "table", "definition")
+    table = ResultTable(
+        name="known_metrics",
+        section=SECTION[0],
+        title="Metrics that conditions may name",
+        question="What can be checked?",
+        population=f"{len(rows)} metrics; a result has those whose table it has.",
+        notes=(
+            "Labels are written in braces: {label=*} means each value. Without braces the value that has none is "
+            "meant, or all of them where each has some. {result=NAME} means one of several results.",
+        ),
+        columns=(
+            Column("metric", "-", "its name, with its labels"),
+            Column("unit", "-", "of its values"),
+            Column("better", "-", "whether low or high values are better; empty: neither"),
+            Column("table", "-", "the result table that it is taken from"),
+            Column("definition", "-", "what it is"),
+        ),
+        frame=pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"),
+    )
+    return Analysis("metrics", (table,), (SECTION,), (), {}, command, __version__)
+
+
+def _before(part: Part, baseline: Sequence[Part] | None) -> dict[str, float] | None:
+    if baseline is None:
+        return None
+    same = [old for old in baseline if old.label == part.label]
+    if not same and len(baseline) == 1:
+        same = list(baseline)
+    if not same:
+        raise UsageError(
+            f"the baseline has no result called {part.label!r}",
+            hint=f"it has: {', '.join(old.label for old in baseline) or 'none'}",
+        )
+    old = same[0].analysis
+    table = old.table("metrics")
+    if table is not None and is_summary(old):
+        return {key: value for key, value in table.frame.select("metric", "value").iter_rows() if value is not None}
+    return {value.key: value.value for value in values(old) if value.value is not None}
+
+
+def _sources(parts: Sequence[Part]) -> tuple[SourceInfo, ...]:
+    return tuple(dict.fromkeys(source for part in parts for source in part.analysis.sources))
+
+
+def _checks(checks: Sequence[Check]) -> ResultTable:
+    unit = {metric.name: metric.unit for metric in METRICS}
+    frame = pl.DataFrame(
+        {
+            "result": [one.result for one in checks],
+            "condition": [one.condition.text for one in checks],
+            "metric": [one.key for one in checks],
+            "value": [one.value for one in checks],
+            "limit": [one.limit for one in checks],
+            "unit": [unit[one.condition.name] for one in checks],
+            "failed": [one.failed for one in checks],
+        },
+        schema={
+            "result": pl.String, "condition": pl.String, "metric": pl.String, "value": pl.Float64, "limit": pl.Float64,
+            "unit": pl.String, "failed": pl.Boolean,
+        },
+    )  # fmt: skip
+    bad, conditions = int(frame["failed"].sum()), {one.condition.text for one in checks}
+    return ResultTable(
+        name="checks",
+        section=SECTION[0],
+        title="Checks",
+        question="Does anything exceed what was asked for?",
+        population=f"{frame.height} values that {len(conditions)} conditions mean, {bad} failed.",
+        notes=(
+            "A condition is held against every result that has its metric. It fails where it holds, where the "
+            "baseline does not have the value, and where no result has the metric.",
+        ),
+        columns=(
+            Column("result", "-", "the result that was measured"),
+            Column("condition", "-", "as it was given"),
+            Column("metric", "-", "which value it means"),
+            Column("value", "-", "as measured; empty: not measured"),
+            Column("limit", "-", "what it was held against; empty: the baseline has none"),
+            Column("unit", "-", "of value and limit"),
+            Column("failed", "-", "whether the condition holds, or could not be checked"),
+        ),
+        frame=frame,
+    )
+
+
+def _standout(parts: Sequence[Part]) -> ResultTable:
+    found = [(part.label, one) for part in parts for one in findings(part.analysis)]
+    texts = {
+        "result": [label for label, _ in found],
+        "finding": [one.text for _, one in found],
+        "table": [one.table for _, one in found],
+        "rule": [one.rule for _, one in found],
+    }
+    return ResultTable(
+        name="standout",
+        section=SECTION[0],
+        title="What stands out",
+        question="What should be looked at first?",
+        population=f"{len(found)} findings in {len(parts)} results; rules with fixed thresholds chose them.",
+        notes=("A reading aid: what no rule looks for is not here. The tables are the result.",),
+        columns=(
+            Column("result", "-", "the result that it is found in"),
+            Column("finding", "-", "the finding, with its numbers"),
+            Column("table", "-", "the result table that it is taken from"),
+            Column("rule", "-", "the threshold that it passed"),
+        ),
+        frame=pl.DataFrame(texts, schema=dict.fromkeys(texts, pl.String)),
+    )
+
+
+def _metrics(
+    measured: Sequence[tuple[Part, tuple[Value, ...]]], before: Mapping[str, Mapping[str, float] | None]
+) -> ResultTable:
+    rows = [
+        (part.label, value, (before[part.label] or {}).get(value.key)) for part, found in measured for value in found
+    ]
+    frame = pl.DataFrame(
+        {
+            "result": [label for label, _, _ in rows],
+            "metric": [value.key for _, value, _ in rows],
+            "value": [value.value for _, value, _ in rows],
+            "unit": [value.metric.unit for _, value, _ in rows],
+            "baseline": [old for _, _, old in rows],
+            "change_pct": [_change(value.value, old) for _, value, old in rows],
+            "better": [value.metric.better or None for _, value, _ in rows],
+            "table": [value.metric.table for _, value, _ in rows],
+            "definition": [value.metric.text for _, value, _ in rows],
+        },
+        schema={
+            "result": pl.String, "metric": pl.String, "value": pl.Float64, "unit": pl.String, "baseline": pl.Float64,
+            "change_pct": pl.Float64, "better": pl.String, "table": pl.String, "definition": pl.String,
+        },
+    )  # fmt: skip
+    return ResultTable(
+        name="metrics",
+        section=SECTION[0],
+        title="Metrics",
+        question="What do checks and comparisons go by?",
+        population=f"{frame.height} metrics of {len(measured)} results, each one value of one result table.",
+        notes=(),
+        columns=(
+            Column("result", "-", "the result that it is measured in"),
+            Column("metric", "-", "its name, with labels where the table has several"),
+            Column("value", "-", "as measured; empty: the table has nothing there"),
+            Column("unit", "-", "of value and baseline"),
+            Column("baseline", "-", "the same in the baseline"),
+            Column("change_pct", "%", "from the baseline to the value"),
+            Column("better", "-", "whether low or high values are better; empty: neither"),
+            Column("table", "-", "the result table that it is taken from"),
+            Column("definition", "-", "what it is"),
+        ),
+        frame=frame,
+        first_columns=6,
+    )
+
+
+def _change(value: float | None, old: float | None) -> float | None:
+    return None if value is None or not old else 100 * (value - old) / abs(old)

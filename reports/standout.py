@@ -1,0 +1,255 @@
+"""What stands out in a result: a few sentences, each with its numbers, its table, and the rule that chose it.
+
+A rule looks at one result table and says nothing where nothing is unusual by its own threshold, which its sentence's
+``rule`` tells. No rule looks at names. They are a reading aid: the tables are the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.reports.text import shown, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpuctl.core.results import Analysis, ResultTable
+
+    Row = dict[str, Any]
+    Rule = Callable[[ResultTable], Iterator["Finding"]]
+
+FEW = 20
+"""Fewer waits, attempts or jobs than this are too few to say anything of."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence.
+
+    Attributes:
+        text: the sentence, with the numbers behind it.
+        rule: why it is here: the threshold that it passed.
+        table: the result table that it is taken from.
+        weight: what findings are ordered by, largest first: how far beyond its threshold it is.
+    """
+
+    text: str
+    rule: str
+    table: str
+    weight: float
+
+
+def findings(analysis: Analysis) -> tuple[Finding, ...]:
+    """What stands out, the farthest beyond its threshold first."""
+    found = [
+        finding
+        for name, columns, rule in _RULES
+        if (table := analysis.table(name)) is not None and set(columns.split()) <= set(table.frame.columns)
+        for finding in rule(table)
+    ]
+    return tuple(sorted(found, key=lambda one: -one.weight))
+
+
+def _rows(table: ResultTable, **where: str) -> list[Row]:
+    rows = table.frame.iter_rows(named=True)
+    return [row for row in rows if all(str(row[column]) == value for column, value in where.items())]
+
+
+def _pct(value: float) -> str:
+    return f"{shown(value, '%')}\u00a0%"
+
+
+def _hours(value: float) -> str:
+    """A time in hours, in the unit that reads best."""
+    if value < 1:
+        return f"{shown(value * 60)}\u00a0min"
+    return f"{shown(value)}\u00a0h" if value < 72 else f"{shown(value / 24)}\u00a0d"
+
+
+_CAUSES = {
+    "fair_share": "their queue had used up its share",
+    "capacity": "the cluster had too few free GPUs",
+    "fragmentation": "GPUs were free, but not together",
+    "ineligible": "they were held back: by a user, a dependency, a begin time or a limit",
+}
+
+
+def _cause(table: ResultTable) -> Iterator[Finding]:
+    for row in _rows(table, size_bucket="all"):
+        total = row["wait_h"] or 0.0
+        shares = {cause: 100 * (row.get(f"{cause}_h") or 0.0) / total for cause in _CAUSES} if total > 0 else {}
+        for cause, share in shares.items():
+            if share >= 40 and row["waits"] >= FEW:
+                hours = _hours(row[f"{cause}_h"])
+                time = f"{_pct(share)} of the time in queue ({hours} of {_hours(total)})"
+                text = f"{time} jobs waited because {_CAUSES[cause]}."
+                yield Finding(text, "one cause has at least 40 % of the time in queue", table.name, share / 40)
+
+
+def _queue(table: ResultTable) -> Iterator[Finding]:
+    rows = [row for row in _rows(table, size_bucket="all") if row["waits"] >= FEW and row["p95_min"] is not None]
+    if len(rows) < 3:
+        return
+    worst = max(rows, key=lambda row: row["p95_min"])
+    middle = sorted(row["p95_min"] for row in rows)[len(rows) // 2]
+    if worst["p95_min"] >= 30 and worst["p95_min"] >= 2 * middle:
+        text = (
+            f"Queue {visible(str(worst['queue']))} waits longest: one attempt in twenty waited "
+            f"{_hours(worst['p95_min'] / 60)} or more; in the middle one of {len(rows)} queues it is "
+            f"{_hours(middle / 60)}."
+        )
+        rule = f"95th percentile at least 30 min and twice the median of the queues with {FEW} waits or more"
+        yield Finding(text, rule, table.name, worst["p95_min"] / (2 * middle) if middle else 2.0)
+
+
+def _gangs(table: ResultTable) -> Iterator[Finding]:
+    by_size = {row["size_bucket"]: row for row in _rows(table) if row["waits"] >= FEW}
+    small, large = by_size.get("1"), by_size.get(">8") or by_size.get("5-8")
+    if small is None or large is None or large["mean_min"] < 30 or large["mean_min"] < 5 * small["mean_min"]:
+        return
+    text = (
+        f"Large gangs wait: those of {large['size_bucket']} GPUs {_hours(large['mean_min'] / 60)} on average "
+        f"({shown(large['waits'])} waits), those of one GPU {_hours(small['mean_min'] / 60)} "
+        f"({shown(small['waits'])} waits)."
+    )
+    rule = "mean wait of the largest gangs at least 30 min and five times that of one GPU"
+    yield Finding(text, rule, table.name, min(large["mean_min"] / max(5 * small["mean_min"], 1.0), 5.0))
+
+
+def _scattered(table: ResultTable) -> Iterator[Finding]:
+    best: Finding | None = None
+    rows = [row for row in _rows(table) if row["mean_pct"] is not None and (row["gpu_minutes"] or 0) >= 1000]
+    for row in rows:
+        base = min((r for r in rows if r["gpus"] == row["gpus"]), key=lambda r: r["servers"])
+        drop = base["mean_pct"] - row["mean_pct"]
+        if row["servers"] > base["servers"] and drop >= 5:
+            text = (
+                f"Jobs of {row['gpus']} GPUs use them to {_pct(row['mean_pct'])} on {row['servers']} servers, to "
+                f"{_pct(base['mean_pct'])} on {base['servers']}."
+            )
+            rule = "utilization at least 5 points lower on more servers, 1,000 GPU-minutes or more of each"
+            best = max((best, Finding(text, rule, table.name, drop / 5)), key=lambda one: one.weight if one else 0.0)
+    if best is not None:
+        yield best
+
+
+def _lost(table: ResultTable) -> Iterator[Finding]:
+    for row in _rows(table, size_bucket="all"):
+        share, hours = row["lost_pct"], row["gpu_hours"]
+        if share is not None and share >= 20:
+            parts = (("killed_h", "killed"), ("failed_h", "failed"), ("retried_h", "tried again"))
+            told = ", ".join(f"{_pct(100 * row[column] / hours)} {word}" for column, word in parts if row[column])
+            text = f"{_pct(share)} of {shown(hours)} GPU-hours went into attempts that did not end in success: {told}."
+            yield Finding(text, "at least 20 % of the GPU-hours", table.name, share / 20)
+
+
+def _reason(table: ResultTable) -> Iterator[Finding]:
+    rows = [row for row in _rows(table) if row["reason"] not in {"all", "No signature"} and row["trials"] >= 5]
+    if not rows:
+        return
+    top = max(rows, key=lambda row: row["gpu_minutes_pct"] or 0.0)
+    share = top["gpu_minutes_pct"] or 0.0
+    if share >= 15:
+        text = (
+            f"{visible(str(top['reason']))} burns most of what failed attempts held: {_pct(share)} of their GPU-time, "
+            f"{shown(top['trials'])} attempts of {shown(top['users'])} users, half of them within "
+            f"{_hours((top['rtf_p50_min'] or 0.0) / 60)}."
+        )
+        yield Finding(text, "one reason has at least 15 % of failed attempts' GPU-time", table.name, share / 15)
+
+
+def _machines(table: ResultTable) -> Iterator[Finding]:
+    bad = [row for row in _rows(table) if str(row["bad"]) == "yes"]
+    for row in bad[:5]:
+        text = (
+            f"Machine {visible(str(row['machine']))} fails more often than chance would have it: "
+            f"{shown(row['failures'])} of {shown(row['attempts'])} attempts, {shown(row['expected'])} expected "
+            f"(p = {row['adjusted_p']:.1g}, corrected for {table.frame.height} machines)."
+        )
+        yield Finding(text, "the test of failure_machines blames it", table.name, 3.0)
+
+
+def _savings(table: ResultTable) -> Iterator[Finding]:
+    rows = [row for row in _rows(table) if row["gpu_hours_pct"] is not None]
+    top = max(rows, key=lambda row: row["gpu_hours_pct"], default=None)
+    if top is not None and top["gpu_hours_pct"] >= 2:
+        text = (
+            f"At most {shown(top['gpu_hours'])} GPU-hours ({_pct(top['gpu_hours_pct'])}) could have been saved by one "
+            f"rule: {visible(str(top['lesson']))}."
+        )
+        yield Finding(text, "at least 2 % of the GPU-hours; an upper bound", table.name, top["gpu_hours_pct"] / 2)
+
+
+def _converged(table: ResultTable) -> Iterator[Finding]:
+    for row in _rows(table, state="all"):
+        share = row["after_gpu_hours_pct"]
+        if share is not None and share >= 10 and row["jobs_timed"] >= FEW:
+            text = (
+                f"{_pct(share)} of the GPU-hours of {shown(row['jobs_timed'])} trainings came after their loss was "
+                "within 0.1\u00a0% of its lowest."
+            )
+            yield Finding(text, "at least 10 % of the GPU-hours of trainings", table.name, share / 10)
+
+
+def _policy(table: ResultTable) -> Iterator[Finding]:
+    rows = [row for row in _rows(table, measure="wait", size_bucket="all") if row["diff_low_s"] is not None]
+    sure = [row for row in rows if row["diff_low_s"] > 0 or row["diff_high_s"] < 0]
+    ends = sorted(sure, key=lambda row: float(row["diff_mean_s"]))
+    for row in ends[:1] + ends[1:][-1:]:
+        better = row["diff_mean_s"] < 0
+        text = (
+            f"Under {visible(str(row['policy']))} the same jobs wait {_hours(abs(row['diff_mean_s']) / 3600)} "
+            f"{'shorter' if better else 'longer'} on average than under {visible(str(row['baseline']))} "
+            f"({_hours(row['mean_s'] / 3600)} against {_hours(row['baseline_mean_s'] / 3600)}; 95\u00a0% interval of "
+            f"the difference {shown(row['diff_low_s'] / 3600)} to {shown(row['diff_high_s'] / 3600)}\u00a0h)."
+        )
+        yield Finding(text, "the interval of the difference holds no 0", table.name, 4.0 if better else 3.5)
+    if rows and not sure:
+        text = f"No policy's mean wait differs from {visible(str(rows[0]['baseline']))}'s by more than chance."
+        yield Finding(text, "every interval of the difference holds 0", table.name, 3.0)
+
+
+def _oracle(table: ResultTable) -> Iterator[Finding]:
+    told = [visible(str(row["policy"])) for row in _rows(table) if row["oracle"]]
+    if told:
+        text = f"Told true run times, which no real scheduler knows: {', '.join(told)}. What they show is a bound."
+        yield Finding(text, "a policy is told true run times", table.name, 2.0)
+
+
+def _unfinished(table: ResultTable) -> Iterator[Finding]:
+    counts = {row["policy"]: row["jobs"] - row["jobs_finished"] for row in _rows(table)}
+    left = {name: count for name, count in counts.items() if count > 0}
+    if left:
+        told = ", ".join(f"{visible(str(name))} {shown(count)}" for name, count in left.items())
+        text = f"Jobs that did not end, and are in no mean: {told}."
+        yield Finding(text, "a job did not end in the replay", table.name, 5.0)
+
+
+def _rejected(table: ResultTable) -> Iterator[Finding]:
+    rows = _rows(table)
+    read, rejected = sum(row["rows_in"] for row in rows), sum(row["rows_rejected"] for row in rows)
+    if rejected and 1000 * rejected >= read:
+        worst = max(rows, key=lambda row: row["rows_rejected"])
+        why = f", most for: {visible(str(worst['most_rejected_for']))}" if worst.get("most_rejected_for") else ""
+        share = _pct(100 * rejected / read)
+        text = f"{shown(rejected)} of {shown(read)} rows of the sources were rejected ({share}){why}."
+        yield Finding(text, "at least one row in a thousand", table.name, 1000 * rejected / read)
+
+
+_COMPARED = "policy measure size_bucket mean_s baseline_mean_s baseline diff_mean_s diff_low_s diff_high_s"
+_RULES: tuple[tuple[str, str, Rule], ...] = (
+    ("delay_by_size", "size_bucket wait_h waits", _cause),
+    ("wait_by_queue", "queue size_bucket waits p95_min", _queue),
+    ("wait_by_size", "size_bucket waits mean_min", _gangs),
+    ("gpu_util_by_servers", "gpus servers gpu_minutes mean_pct", _scattered),
+    ("gpu_hours_lost", "size_bucket gpu_hours killed_h failed_h retried_h lost_pct", _lost),
+    ("failure_reasons", "reason trials users rtf_p50_min gpu_minutes_pct", _reason),
+    ("failure_machines", "machine bad attempts failures expected adjusted_p", _machines),
+    ("failure_savings", "lesson gpu_hours gpu_hours_pct", _savings),
+    ("training_convergence", "state jobs_timed after_gpu_hours_pct", _converged),
+    ("replay_vs_baseline", _COMPARED, _policy),
+    ("replay_summary", "policy oracle", _oracle),
+    ("replay_summary", "policy jobs jobs_finished", _unfinished),
+    ("sources", "rows_in rows_rejected", _rejected),
+)  # fmt: skip

@@ -1,0 +1,141 @@
+"""A browser with the network off, pages opened in it from disk, and what went wrong while they were open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuctl.replay.tables import result
+from gpuctl.reports.conditions import parse
+from gpuctl.reports.html import render_report, write_html, write_page
+from gpuctl.reports.report import labelled, summarize
+from tests.unit.replay.outcomes import make_cluster, random_outcome, random_workload
+from tests.unit.reports.fakes import HOSTILE, make_analysis
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+    from gpuctl.core.results import Analysis
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("report") / "report.html"
+    write_html(make_analysis(points=2000, rows=60), place)
+    return place
+
+
+@pytest.fixture(scope="session")
+def replay_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    workload, names = random_workload(2000, seed=1), ("fifo", HOSTILE[0], HOSTILE[3], "tiresias")
+    outcomes = [random_outcome(workload, seed=i, policy=name, servers=80) for i, name in enumerate(names)]
+    cluster = make_cluster(80, 8, down=[(3, 1e5, 4e5)])
+    place = tmp_path_factory.mktemp("replay") / "replay.html"
+    write_html(result(outcomes, workload, cluster, against_recorded=True, command="gpuctl replay", version="0"), place)
+    return place
+
+
+NAMES = ("philly", HOSTILE[3], HOSTILE[4], f"{'x' * 300} and more")
+"""What the results of a page of several are called."""
+
+
+def several(count: int) -> list[Analysis]:
+    """Results that differ in size and in name, the later ones under hostile names."""
+    return [replace(make_analysis(points=60 + k, rows=20 + k), cluster=name) for k, name in enumerate(NAMES[:count])]
+
+
+@pytest.fixture(scope="session")
+def several_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of two results, as `several` makes them, with a check that fails."""
+    parts = labelled(several(2))
+    summary = summarize(parts, [parse("overview.jobs_pct{state=failed} > 5")], command=f"gpuctl report {HOSTILE[2]}")
+    place = tmp_path_factory.mktemp("several") / "report.html"
+    write_page(render_report(parts, summary), place)
+    return place
+
+
+@pytest.fixture(scope="session")
+def sample_report(
+    gpuctl: Callable[..., subprocess.CompletedProcess[str]], sample_data: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A page of logs and of a replay, as users make it."""
+    folder = tmp_path_factory.mktemp("sample")
+    replay = ("replay", sample_data / "jobs.csv", "--policy", "fifo,srtf", "--cluster", "16x8")
+    for name, made in (("logs", ("analyze", sample_data / "failures" / "sacct.txt")), ("replay", replay)):
+        (folder / f"{name}.json").write_text(gpuctl(*made, "--json", "-q").stdout)
+    gpuctl("report", folder / "logs.json", folder / "replay.json", "-q", "--html", folder / "report.html")
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="session")
+def explain_report(
+    gpuctl: Callable[..., subprocess.CompletedProcess[str]], sample_data: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The page of one job."""
+    place = tmp_path_factory.mktemp("explain") / "job.html"
+    gpuctl("explain", "application_1506638472019_00186", sample_data / "philly", "-q", "--html", place)
+    return place
+
+
+class Opened:
+    """A page with what went wrong while it was open."""
+
+    def __init__(self, context: BrowserContext, path: Path) -> None:
+        self.address = path.as_uri()
+        self.page: Page = context.new_page()
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        self.page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(self.address)
+
+
+@pytest.fixture
+def opened(browser: Browser, report: Path) -> Iterator[Callable[..., Opened]]:
+    contexts: list[BrowserContext] = []
+    pages: list[Opened] = []
+
+    def start(width: int = 1280, scheme: str = "light", *, scripts: bool = True, path: Path = report) -> Opened:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            # scrolling is smooth otherwise: where a thing lies would depend on when one looks
+            reduced_motion="reduce",
+            offline=True,
+            java_script_enabled=scripts,
+            accept_downloads=True,
+        )
+        contexts.append(context)
+        pages.append(Opened(context, path))
+        return pages[-1]
+
+    yield start
+    seen = [(p.complaints, p.requests, p.address) for p in pages]
+    for context in contexts:
+        context.close()
+    for complaints, requests, address in seen:
+        assert complaints == []
+        assert [url for url in requests if url != address and not url.startswith("blob:")] == []

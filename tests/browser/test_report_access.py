@@ -1,0 +1,156 @@
+"""Pages in headless Chromium for all who read them: with axe-core, on paper, on narrow screens."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuctl.reports.html import render_report, write_page
+from gpuctl.reports.report import labelled, summarize
+from tests.browser.conftest import NAMES, several
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.browser.conftest import Opened
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = (1280, 390)
+PAGES = ("report", "replay_report", "several_report", "sample_report", "explain_report")
+SEVERE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
+  .filter((v) => v.impact === "serious" || v.impact === "critical")
+  .map((v) => v.id + " (" + v.impact + "): " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | "))"""
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    return files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_serious(
+    opened: Callable[..., Opened], request: pytest.FixtureRequest, axe: str, name: str, width: int, scheme: str
+) -> None:
+    page = opened(width, scheme, path=request.getfixturevalue(name)).page
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    page.evaluate(axe)
+    assert page.evaluate(SEVERE) == []
+
+
+def test_axe_would_find_something(opened: Callable[..., Opened], axe: str) -> None:
+    page = opened().page
+    page.evaluate(axe)
+    page.evaluate("document.querySelector('.theme').removeAttribute('aria-label')")
+    page.evaluate("document.querySelector('.theme').textContent = ''")
+    assert [found.split()[0] for found in page.evaluate(SEVERE)] == ["button-name"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_sticks_out_of_a_narrow_screen(
+    opened: Callable[..., Opened], request: pytest.FixtureRequest, name: str
+) -> None:
+    page = opened(390, path=request.getfixturevalue(name)).page
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [390, 390]
+    outside = page.evaluate(
+        """() => [...document.querySelectorAll('body *')].filter((e) => !e.closest('.scroll, caption, svg, .skip'))
+        .filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.tagName + '.' + e.className)"""
+    )
+    assert outside == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_paper(opened: Callable[..., Opened], request: pytest.FixtureRequest, name: str, scheme: str) -> None:
+    # 180 mm of an A4 page
+    page = opened(680, scheme, path=request.getfixturevalue(name)).page
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    for gone in (".csv", ".theme", ".contents", ".skip", ".filter", ".readout"):
+        assert page.locator(f"{gone}:visible").count() == 0, gone
+    assert page.evaluate("document.documentElement.scrollWidth") <= 680
+    wide = page.evaluate(
+        """() => [...document.querySelectorAll('table, svg.chart, .about, dl')]
+        .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+        .map((e) => e.tagName + ' ' + (e.closest('[id]') || e).id)"""
+    )
+    assert wide == []
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll('tbody td, thead th')]
+        .filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent)"""
+    )
+    assert cut == []
+    # one column: what is beside a figure on the screen stands under it
+    beside = page.evaluate(
+        """() => [...document.querySelectorAll('.beside, .pair')].filter((e) => e.children.length > 1 &&
+        e.children[1].getBoundingClientRect().top < e.children[0].getBoundingClientRect().bottom - 1).length"""
+    )
+    assert beside == 0
+    whole = page.evaluate("[...document.querySelectorAll('.figure')].map((e) => getComputedStyle(e).breakInside)")
+    assert set(whole) <= {"avoid"}
+    links = page.evaluate("[...document.querySelectorAll('main a')].map((e) => getComputedStyle(e).color)")
+    assert set(links) <= {"rgb(0, 0, 0)"}
+    assert page.pdf(format="A4", margin=dict.fromkeys(("top", "bottom", "left", "right"), "15mm"))[:5] == b"%PDF-"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_several_results_are_found_by_the_contents(
+    opened: Callable[..., Opened], several_report: Path, width: int
+) -> None:
+    page = opened(width, path=several_report).page
+    if width < 900:
+        page.locator(".contents summary").click()
+    targets = page.locator(".contents a").evaluate_all("(all) => all.map((a) => a.getAttribute('href'))")
+    assert "#metrics" in targets
+    assert "#checks" in targets
+    assert all(page.locator(f"[id='{target[1:]}']").count() == 1 for target in targets)
+    page.locator('.contents a[href="#reasons"]').click()
+    other = page.locator('#reasons a[href="#reasons--2"]')
+    assert other.text_content() == NAMES[1]
+    # side by side they need no link
+    assert other.is_visible() == (width < 900)
+    if width < 900:
+        other.click()
+    top = page.locator("#reasons--2").bounding_box()
+    assert top is not None
+    assert -1 <= top["y"] < 900
+
+
+def test_several_results_are_sorted_and_filtered_apart(opened: Callable[..., Opened], several_report: Path) -> None:
+    page = opened(path=several_report).page
+    page.locator("#reasons--2 .filter").fill("script")
+    assert page.locator("#reasons--2 .count").text_content() == "2 of 21 rows"
+    assert page.locator("#reasons .count").text_content() == "20 rows"
+    page.locator("#reasons--2-table th button").nth(3).click()
+    assert page.locator("#reasons--2-table th").nth(3).get_attribute("aria-sort") == "ascending"
+    assert page.locator("#reasons-table th").nth(3).get_attribute("aria-sort") == "none"
+    heads = page.locator("#metrics-table thead th").all_text_contents()
+    assert heads[:4] == ["metric", "unit", *NAMES[:2]]
+
+
+def test_names_of_several_results_are_text(opened: Callable[..., Opened], several_report: Path) -> None:
+    page = opened(path=several_report).page
+    assert page.locator("main img, main iframe, main script:not([type='application/json'])").count() == 0
+    assert page.locator(".part").all_text_contents()[:2] == list(NAMES[:2])
+    assert page.locator("#checks tbody tr").count() == 2
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_four_results(opened: Callable[..., Opened], tmp_path: Path, width: int) -> None:
+    parts = labelled(several(4))
+    write_page(render_report(parts, summarize(parts)), tmp_path / "four.html")
+    page = opened(width, path=tmp_path / "four.html").page
+    assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [width, width]
+    assert page.locator("#reasons, #reasons--2, #reasons--3, #reasons--4").count() == 4
+    # the longest name does not make a column wider than a screen
+    widths = page.locator("#metrics-table thead th").evaluate_all("(all) => all.map((e) => e.offsetWidth)")
+    assert max(widths) < 400
+    assert "right\\u202eleft" in (page.locator("#reasons--3 .part").text_content() or "")

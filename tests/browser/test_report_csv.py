@@ -1,0 +1,220 @@
+"""All numbers of a page as CSV, in headless Chromium: by figure, and all of them in one ZIP file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import zipfile
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuctl.reports.charts import CHARTS, REPLAY_CHARTS
+from gpuctl.reports.export import write_dir
+from tests.browser.conftest import several
+from tests.unit.reports.fakes import HOSTILE, make_analysis
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from playwright.sync_api import Locator, Page
+
+    from gpuctl.core.results import Analysis
+    from tests.browser.conftest import Opened
+
+pytestmark = pytest.mark.browser
+
+AROUND = {"contents", "standout", "headlines", "provenance", "definitions", "sources", "metrics", "checks"}
+
+
+def saved(page: Page, button: Locator) -> tuple[str, bytes]:
+    with page.expect_download() as download:
+        button.click()
+    return download.value.suggested_filename, download.value.path().read_bytes()
+
+
+def rows(text: bytes) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text.decode(), newline="")))
+
+
+def of_figure(page: Page, name: str) -> list[list[str]]:
+    figure = page.locator(f'figure[data-chart="{name}"]')
+    file, text = saved(page, figure.locator(".csv"))
+    assert file == f"{name}.csv"
+    return rows(text)
+
+
+def archive(page: Page) -> dict[str, list[list[str]]]:
+    name, text = saved(page, page.locator(".everything"))
+    assert name == "gpuctl-report.zip"
+    with zipfile.ZipFile(io.BytesIO(text)) as opened:
+        # reads every file and compares its checksum
+        assert opened.testzip() is None
+        assert all(info.compress_type == zipfile.ZIP_STORED for info in opened.infolist())
+        return {info.filename.removesuffix(".csv"): rows(opened.read(info)) for info in opened.infolist()}
+
+
+def test_a_curve_as_csv(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    head, *points = of_figure(page, "chart-runtime-cdf")
+    assert head == ["size_bucket", "minutes", "cdf_pct"]
+    assert {size for size, _, _ in points} == {"1", "2-4", "5-8", ">8"}
+    drawn = next(t for t in make_analysis(points=2000, rows=60).tables if t.name == "runtime_cdf").frame
+    exact = {(s, round(y, 2)): x for s, x, y in drawn.rows()}
+    assert len(points) > 1000
+    for size, x, y in points:
+        assert float(x) == pytest.approx(exact[size, float(y)], rel=5e-4)
+
+
+def test_levels_as_csv(opened: Callable[..., Opened]) -> None:
+    head, *points = of_figure(opened().page, "chart-occupancy")
+    assert head == ["measure", "ts", "value"]
+    assert {measure for measure, _, _ in points} == {"gpus_busy", "gpus_total", "gpus_waited_for"}
+    assert {value for measure, _, value in points if measure == "gpus_total"} == {"2490"}
+    assert all(datetime.fromisoformat(ts).utcoffset() is not None for _, ts, _ in points)
+
+
+def test_bars_as_csv_are_the_rows_of_the_table(opened: Callable[..., Opened]) -> None:
+    head, *bars = of_figure(opened().page, "chart-delay-by-queue")
+    table = next(t for t in make_analysis(points=5).tables if t.name == "delay_by_queue").frame
+    assert head[0] == "queue"
+    kept = [[name, *map(float, values)] for name, *values in bars]
+    assert kept == [list(row) for row in table.select(head).rows() if row[0] != "all"]
+    assert {name for name, *_ in bars} >= set(HOSTILE)
+
+
+def test_figures_of_a_replay_as_csv(opened: Callable[..., Opened], replay_report: Path) -> None:
+    page = opened(path=replay_report).page
+    names = {HOSTILE[0], HOSTILE[3], "fifo", "tiresias"}
+    head, *levels = of_figure(page, "chart-replay-queue")
+    assert head == ["measure", "policy", "ts", "value"]
+    assert {(m, p) for m, p, _, _ in levels} == {(m, p) for m in ("waiting_jobs", "gpus_waiting") for p in names}
+    head, *levels = of_figure(page, "chart-replay-busy")
+    assert {m for m, *_ in levels} == {"gpus_busy", "gpus_available"}
+    head, *cells = of_figure(page, "chart-replay-heatmap")
+    assert head == ["policy", "servers", "ts", "busy_pct", "down_pct"]
+    assert {p for p, *_ in cells} == names
+    # at most 64 rows of servers, 100 periods, four policies
+    assert len(cells) == len({s for _, s, *_ in cells}) * 100 * 4
+    assert all(0 <= float(busy) <= 100 for *_, busy, _ in cells)
+    assert any(float(down) == 100 for *_, down in cells)
+    assert len({busy for *_, busy, _ in cells}) > 50
+
+
+def number(text: str) -> object:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def same(ours: str, theirs: str) -> bool:
+    a, b = number(ours), number(theirs)
+    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isclose(a, b, rel_tol=1e-15))
+
+
+def test_everything_is_in_one_file(opened: Callable[..., Opened], tmp_path: Path) -> None:
+    page = opened().page
+    page.locator("#reasons .filter").fill("script")
+    page.locator("#status-table th button").first.click()
+    files = archive(page)
+    analysis = make_analysis(points=2000, rows=60)
+    write_dir(analysis, tmp_path, "csv")
+    shown = {t.name for t in analysis.tables if not t.detail}
+    assert set(files) == shown | {c.name for c in CHARTS} | AROUND - {"checks"}
+    for name in shown:
+        # what the program itself writes, all rows, in its order, whatever is filtered or sorted in the page
+        written = rows((tmp_path / f"{name}.csv").read_bytes())
+        assert [len(row) for row in files[name]] == [len(row) for row in written], name
+        for ours, theirs in zip(files[name], written, strict=True):
+            assert all(map(same, ours, theirs)), (name, ours, theirs)
+
+
+def test_the_archive_says_what_is_in_it(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    files = archive(page)
+    head, *contents = files["contents"]
+    assert head == ["file", "title", "result", "rows", "rows_in_all"]
+    assert {row[0].removesuffix(".csv") for row in contents} == set(files) - {"contents"}
+    for file, _, _, count, _ in contents:
+        assert len(files[file.removesuffix(".csv")]) == int(count) + 1, file
+    meant = {(table, column) for table, column, *_ in files["definitions"]}
+    assert {("status", "jobs_pct"), ("runtime_cdf", "minutes"), ("totals", "gpus")} <= meant
+    assert ["gpuctl analyze /logs --html report.html"] in [row[1:] for row in files["provenance"]]
+    assert any(row[1] == "Jobs" and row[2] == "96,260" for row in files["headlines"])
+
+
+def test_no_number_of_a_figure_is_only_in_its_drawing(opened: Callable[..., Opened], replay_report: Path) -> None:
+    for path, charts in ((None, CHARTS), (replay_report, REPLAY_CHARTS)):
+        page = (opened() if path is None else opened(path=path)).page
+        assert page.locator("figure.figure").count() == len(charts)
+        assert page.locator("figure.figure > .csv").count() == len(charts)
+        assert {c.name for c in charts} <= set(archive(page))
+
+
+def test_cut_tables_say_so(opened: Callable[..., Opened], tmp_path: Path) -> None:
+    from gpuctl.reports.html import write_html
+
+    write_html(make_analysis(points=20, rows=1200), tmp_path / "big.html")
+    page = opened(path=tmp_path / "big.html").page
+    card = page.locator("#reasons")
+    assert card.locator(".count").text_content() == "the first 500 of 1,200 rows"
+    assert "are in this page and in its CSV" in (card.locator(".remark").last.text_content() or "")
+    card.locator(".filter").fill("job-049")
+    assert card.locator(".count").text_content() == "10 of the first 500 of 1,200 rows"
+    files = archive(page)
+    assert ["reasons.csv", "Reasons", "", "500", "1200"] in files["contents"]
+
+
+def test_several_results_have_files_of_their_own(opened: Callable[..., Opened], several_report: Path) -> None:
+    page = opened(path=several_report).page
+    names = page.locator(".grid, .upright, .figure").evaluate_all("(all) => all.map((e) => e.dataset.name)")
+    assert len(names) == len(set(names))
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names)
+    ending = "--img-src-x-onerror-alert-3"
+    file, text = saved(page, page.locator("#reasons--2 .csv"))
+    assert file == f"reasons{ending}.csv"
+    assert len(rows(text)) == 22
+    files = archive(page)
+    assert {"reasons--philly", f"reasons{ending}", f"chart-runtime-cdf{ending}", "checks", "metrics"} <= set(files)
+    assert files["metrics"][0][:4] == ["metric", "unit", "philly", HOSTILE[3]]
+    of = {file: result for file, _, result, *_ in files["contents"]}
+    assert of["reasons--philly.csv"] == "philly"
+    assert of[f"chart-runtime-cdf{ending}.csv"] == HOSTILE[3]
+
+
+def test_values_of_two_results_stay_apart(opened: Callable[..., Opened], several_report: Path) -> None:
+    files = archive(opened(path=several_report).page)
+    first, second = (by_reason(analysis) for analysis in several(2))
+    assert len(first) != len(second)
+    assert [row[0] for row in files["reasons--philly"][1:]] == first
+    assert [row[0] for row in files["reasons--img-src-x-onerror-alert-3"][1:]] == second
+
+
+def by_reason(analysis: Analysis) -> list[str]:
+    return next(t for t in analysis.tables if t.name == "reasons").frame["reason"].to_list()
+
+
+def test_the_page_of_a_job_as_csv(opened: Callable[..., Opened], explain_report: Path) -> None:
+    page = opened(path=explain_report).page
+    name, text = saved(page, page.locator(".story"))
+    assert name == "job.csv"
+    head, *lines = rows(text)
+    assert head == ["block", "about", "label", "text"]
+    facts = page.locator(".facts dt")
+    assert {line[2] for line in lines} >= set(facts.all_text_contents())
+    assert {line[0] for line in lines} == set(page.locator(".card h3").all_text_contents())
+    assert len(lines) == facts.count() + page.locator(".card p, .card .evidence").count()
+
+
+def test_islands_are_small(opened: Callable[..., Opened], replay_report: Path) -> None:
+    page = opened(path=replay_report).page
+    sizes: Mapping[str, int] = page.evaluate(
+        """Object.fromEntries([...document.querySelectorAll('.figure')].map((f) =>
+        [f.dataset.chart, f.querySelector('.points, .values').textContent.length]))"""
+    )
+    assert max(sizes.values()) < 120_000

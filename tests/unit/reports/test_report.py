@@ -1,0 +1,196 @@
+"""Several results as one report: labels, the baseline, checks, and what a CI shows of them."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from gpuctl.core.errors import UsageError
+from gpuctl.reports.ci import write_junit, write_markdown
+from gpuctl.reports.conditions import parse
+from gpuctl.reports.html import render_report
+from gpuctl.reports.metrics import METRICS
+from gpuctl.reports.report import compared, earlier, failed, is_summary, known_metrics, labelled, summarize
+from tests.unit.reports.fakes import HOSTILE, make_analysis, table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuctl.core.results import Analysis
+
+
+def waits(name: str, p95_min: float | None, **queues: float) -> Analysis:
+    """A result that tells 95th percentiles of waits."""
+    all_sizes = pl.DataFrame({"size_bucket": ["all"], "waits": [9], "mean_min": [1.0], "p95_min": [p95_min]})
+    of_queues = pl.DataFrame(
+        {
+            "queue": list(queues),
+            "size_bucket": ["all"] * len(queues),
+            "waits": [9] * len(queues),
+            "p95_min": queues.values(),
+        },
+        schema={"queue": pl.String, "size_bucket": pl.String, "waits": pl.Int64, "p95_min": pl.Float64},
+    )
+    tables = (table("wait_by_size", "queueing", all_sizes), table("wait_by_queue", "queueing", of_queues))
+    return replace(make_analysis(points=5), cluster=name, tables=tables)
+
+
+def checked(summary: Analysis) -> list[tuple[str, str, float | None, float | None, bool]]:
+    found = summary.table("checks")
+    assert found is not None
+    return found.frame.select("result", "metric", "value", "limit", "failed").rows()
+
+
+def test_results_of_one_name_are_numbered() -> None:
+    parts = labelled([waits("a", 1), waits("b", 1), waits("a", 2), waits("metric", 1)])
+    assert [part.label for part in parts] == ["a (1)", "b", "a (2)", "metric (1)"]
+
+
+def test_kept_results_go_by_the_names_that_they_were_kept_under(tmp_path: Path) -> None:
+    parts = labelled([waits("a", 1), waits("a", 2), waits("a", 3)], [HOSTILE[0], None, "unit"])
+    assert [part.label for part in parts] == [HOSTILE[0], "a", "unit (1)"]
+    summary = summarize(parts)
+    write_markdown(summary, tmp_path / "r.md")
+    for text in (render_report(parts, summary), (tmp_path / "r.md").read_text()):
+        assert HOSTILE[0] not in text
+    assert "&lt;script&gt;alert(1)" in render_report(parts, summary)
+
+
+def test_a_report_is_as_many_baselines_as_it_had_results() -> None:
+    old = summarize(labelled([waits("a", 60.0, q=30.0), waits("b", 120.0)]))
+    assert is_summary(old)
+    assert not is_summary(waits("a", 60.0))
+    assert [part.label for part in earlier([waits("c", 1.0), old])] == ["c", "a", "b"]
+    new = summarize(labelled([waits("b", 240.0), waits("a", 60.0, q=60.0)]), baseline=earlier([old]))
+    metrics = new.table("metrics")
+    assert metrics is not None
+    changes = {(r["result"], r["metric"]): r["change_pct"] for r in metrics.frame.iter_rows(named=True)}
+    assert changes["b", "queueing.p95_wait_h"] == 100.0
+    assert changes["a", "queueing.p95_wait_h"] == 0.0
+    assert changes["a", "queueing.p95_wait_h{queue=q}"] == 100.0
+
+
+def test_what_has_no_metric_needs_no_baseline() -> None:
+    bare = replace(waits("bare", 1.0), tables=())
+    old = earlier([summarize(labelled([waits("a", 60.0), waits("b", 60.0)]))])
+    summarize(labelled([bare, waits("a", 60.0)]), baseline=old)
+    with pytest.raises(UsageError, match="the baseline has no result called 'c'"):
+        summarize(labelled([bare, waits("c", 60.0)]), baseline=old)
+
+
+def test_conditions_are_held_against_the_results_that_have_the_metric() -> None:
+    parts = labelled([waits("old", 60.0, q=30.0), waits("new", 240.0, q=600.0)])
+    conditions = [parse(text) for text in (
+        "queueing.p95_wait_h > 2", "queueing.p95_wait_h{queue=q} > 1", "queueing.p95_wait_h{result=old} > 0.5",
+        "overview.occupancy_pct < 50",
+    )]  # fmt: skip
+    summary = summarize(parts, conditions)
+    assert checked(summary) == [
+        ("old", "queueing.p95_wait_h", 1.0, 2.0, False),
+        ("new", "queueing.p95_wait_h", 4.0, 2.0, True),
+        ("old", "queueing.p95_wait_h{queue=q}", 0.5, 1.0, False),
+        ("new", "queueing.p95_wait_h{queue=q}", 10.0, 1.0, True),
+        ("old", "queueing.p95_wait_h", 1.0, 0.5, True),
+        ("old", "overview.occupancy_pct", None, 50.0, True),
+    ]
+    assert failed(summary) == [
+        "new: queueing.p95_wait_h is 4 h; checked: queueing.p95_wait_h > 2",
+        "new: queueing.p95_wait_h{queue=q} is 10 h; checked: queueing.p95_wait_h{queue=q} > 1",
+        "old: queueing.p95_wait_h is 1 h; checked: queueing.p95_wait_h{result=old} > 0.5",
+        "old: overview.occupancy_pct was not measured; checked: overview.occupancy_pct < 50",
+    ]
+
+
+def test_the_baseline_is_that_of_the_same_label_or_the_only_one() -> None:
+    grown = [parse("queueing.p95_wait_h > baseline * 1.1")]
+    both = labelled([waits("a", 60.0), waits("b", 60.0)])
+    before = labelled([waits("b", 50.0), waits("a", 60.0)])
+    assert [row[2:] for row in checked(summarize(both, grown, before))] == [
+        (1.0, pytest.approx(1.1), False),
+        (1.0, pytest.approx(55 / 60), True),
+    ]
+    other_name = labelled([waits("last week", 60.0)])
+    assert failed(summarize(both[:1], grown, other_name)) == []
+    with pytest.raises(UsageError, match="the baseline has no result called 'a'"):
+        summarize(both, grown, labelled([waits("b", 50.0), waits("c", 60.0)]))
+    with pytest.raises(UsageError, match="there is no result 'z'"):
+        summarize(both, [parse("queueing.p95_wait_h{result=z} > 1")])
+
+
+def test_what_the_baseline_lacks_has_failed() -> None:
+    new = labelled([waits("a", 60.0, q=1.0)])
+    summary = summarize(new, [parse("queueing.p95_wait_h{queue=q} > baseline")], labelled([waits("a", 60.0)]))
+    assert failed(summary) == [
+        "a: queueing.p95_wait_h{queue=q} is 0.0166667 h and has no baseline; "
+        "checked: queueing.p95_wait_h{queue=q} > baseline"
+    ]
+
+
+def test_changes_against_the_baseline_are_told() -> None:
+    summary = summarize(labelled([waits("a", 90.0)]), (), labelled([waits("a", 60.0)]))
+    metrics = summary.table("metrics")
+    assert metrics is not None
+    row = metrics.frame.filter(pl.col("metric") == "queueing.p95_wait_h").to_dicts()[0]
+    assert (row["value"], row["baseline"], row["change_pct"], row["better"]) == (1.5, 1.0, 50.0, "low")
+
+
+def test_results_stand_side_by_side() -> None:
+    parts = labelled([waits("a", 60.0), waits("b", 90.0, q=6.0)])
+    found = compared(parts, summarize(parts))
+    assert found is not None
+    rows = {row[0]: row[1:5] for row in found.frame.iter_rows()}
+    assert rows["queueing.p95_wait_h"] == ("h", 1.0, 1.5, 50.0)
+    assert rows["queueing.p95_wait_h{queue=q}"] == ("h", None, 0.1, None)
+    assert [c.name for c in found.columns] == found.frame.columns
+
+
+def test_metrics_are_documented_and_named_once() -> None:
+    keys = [(metric.name, tuple(metric.labels)) for metric in METRICS]
+    assert len(set(keys)) == len(keys)
+    assert all(metric.unit and metric.text and not metric.text.endswith(".") for metric in METRICS)
+    listed = known_metrics().tables[0].frame["metric"].to_list()
+    assert "queueing.p95_wait_h{queue=...}" in listed
+    assert len(listed) == len(METRICS)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_stay_text(name: str, tmp_path: Path) -> None:
+    parts = labelled([waits(name, 60.0, **{name: 300.0}), waits("b", 60.0)])
+    summary = summarize(parts, [parse("queueing.p95_wait_h{queue=*} > 2")])
+    write_junit(summary, tmp_path / "checks.xml")
+    root = ET.parse(tmp_path / "checks.xml").getroot()
+    assert root.attrib == {"tests": "1", "failures": "1"}
+    assert [case.tag for case in root.iter()] == ["testsuites", "testsuite", "testcase", "failure"]
+    write_markdown(summary, tmp_path / "report.md")
+    text = (tmp_path / "report.md").read_text("utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert {line.count("|") - line.count("\\|") for line in rows} == {7}
+    assert not re.search(r"(?<!\\)<(script|img)", text)
+    page = render_report(parts, summary)
+    assert "<script>alert" not in page
+    assert "<img" not in page
+
+
+def test_ids_of_a_page_of_several_results_are_unique() -> None:
+    parts = labelled([make_analysis(points=20), make_analysis(points=30), waits("w", 1.0)])
+    page = render_report(parts, summarize(parts))
+    ids = re.findall(r'\sid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    targets = set(re.findall(r'href="#([^"]+)"', page))
+    assert targets <= set(ids)
+    assert page == render_report(parts, summarize(parts))
+
+
+def test_markdown_tells_checks_changes_and_what_stands_out(tmp_path: Path) -> None:
+    parts = labelled([waits("a", 90.0, x=20.0, y=40.0, z=90.0)])
+    summary = summarize(parts, [parse("queueing.p95_wait_h > 1")], labelled([waits("a", 60.0)]), "gpuctl report a.json")
+    write_markdown(summary, tmp_path / "r.md")
+    text = (tmp_path / "r.md").read_text("utf-8")
+    assert "**1 of 1 checks failed.**" in text
+    assert "| failed | a | queueing.p95\\_wait\\_h | 1.50 h | 1 h | queueing.p95\\_wait\\_h \\> 1 |" in text
+    assert "| a | queueing.p95\\_wait\\_h | 1 h | 1.50 h | +50.0 % (worse) |" in text

@@ -1,0 +1,123 @@
+"""What stands out in a result, and what does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from gpuctl.core.results import Analysis
+from gpuctl.reports.standout import Finding, findings
+from tests.unit.reports.fakes import make_analysis, table
+
+Rows = list[dict[str, Any]]
+
+
+def found(name: str, rows: Rows) -> list[Finding]:
+    frame = pl.DataFrame(rows)
+    return list(findings(replace(make_analysis(points=5), tables=(table(name, "s", frame),))))
+
+
+def causes(**hours: float) -> Rows:
+    names = ("fair_share", "capacity", "fragmentation", "scheduler", "ineligible")
+    parts = {f"{name}_h": hours.get(name, 0.0) for name in names}
+    return [{"size_bucket": "all", "waits": 50, "wait_h": sum(parts.values()), **parts}]
+
+
+def test_the_main_cause_of_waits_is_told() -> None:
+    [one] = found("delay_by_size", causes(fragmentation=60.0, capacity=30.0, scheduler=10.0))
+    assert (
+        one.text
+        == "60.0\xa0% of the time in queue (60\xa0h of 4.17\xa0d) jobs waited because GPUs were free, but not together."
+    )
+    assert one.table == "delay_by_size"
+    assert found("delay_by_size", causes(fragmentation=39.0, capacity=31.0, scheduler=30.0)) == []
+    assert found("delay_by_size", causes()) == []
+
+
+def queues(*p95: float | None, waits: int = 30) -> Rows:
+    return [
+        {"queue": f"q{k}", "size_bucket": "all", "waits": waits, "p95_min": minutes} for k, minutes in enumerate(p95)
+    ]
+
+
+def test_the_queue_that_waits_longest_is_told() -> None:
+    [one] = found("wait_by_queue", queues(10.0, 30.0, 200.0))
+    assert "Queue q2 waits longest: one attempt in twenty waited 3.33\xa0h or more" in one.text
+    assert "in the middle one of 3 queues it is 30\xa0min" in one.text
+    assert found("wait_by_queue", queues(10.0, 30.0, 59.0)) == []
+    assert found("wait_by_queue", queues(1.0, 2.0, 29.0)) == []
+    assert found("wait_by_queue", queues(10.0, 200.0)) == []
+    assert found("wait_by_queue", queues(10.0, 30.0, 200.0, waits=19)) == []
+    assert found("wait_by_queue", queues(10.0, None, 200.0)) == []
+
+
+def test_scattered_jobs_that_use_their_gpus_less_are_told_once() -> None:
+    rows = [
+        {"gpus": gpus, "servers": servers, "gpu_minutes": minutes, "mean_pct": pct}
+        for gpus, servers, minutes, pct in [
+            (8, 1, 5000, 60.0),
+            (8, 2, 5000, 52.0),
+            (8, 4, 5000, 45.0),
+            (8, 8, 999, 1.0),
+        ]
+    ]
+    [one] = found("gpu_util_by_servers", rows)
+    assert one.text == "Jobs of 8 GPUs use them to 45.0\xa0% on 4 servers, to 60.0\xa0% on 1."
+    assert found("gpu_util_by_servers", rows[1:2]) == []
+
+
+def compared(*intervals: tuple[str, float, float, float]) -> Rows:
+    return [
+        {
+            "policy": policy, "measure": "wait", "size_bucket": "all", "baseline": "fifo", "mean_s": 7200.0 + mean,
+            "baseline_mean_s": 7200.0, "diff_mean_s": mean, "diff_low_s": low, "diff_high_s": high,
+        }
+        for policy, low, mean, high in intervals
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (compared(("srtf", -3600, -1800, -900)), ["Under srtf the same jobs wait 30\xa0min shorter"]),
+        (compared(("las", 900, 1800, 3600)), ["Under las the same jobs wait 30\xa0min longer"]),
+        (
+            compared(("a", -3600, -1800, -900), ("b", -99, -50, -1), ("c", 1, 50, 99)),
+            ["Under a the same jobs wait 30\xa0min shorter", "Under c the same jobs wait"],
+        ),
+        (compared(("las", -900, 1800, 3600)), ["No policy's mean wait differs from fifo's by more than chance."]),
+    ],
+)
+def test_policies_are_compared_by_their_intervals(rows: Rows, told: list[str]) -> None:
+    texts = [one.text for one in found("replay_vs_baseline", rows)]
+    assert len(texts) == len(told)
+    assert all(text.startswith(start) for text, start in zip(texts, told, strict=True))
+
+
+def test_jobs_without_an_end_and_true_run_times_are_told() -> None:
+    rows = [
+        {"policy": "srtf", "oracle": True, "jobs": 10, "jobs_finished": 10},
+        {"policy": "fifo", "oracle": False, "jobs": 10, "jobs_finished": 7},
+    ]
+    first, second = found("replay_summary", rows)
+    assert first.text == "Jobs that did not end, and are in no mean: fifo 3."
+    assert second.text.startswith("Told true run times, which no real scheduler knows: srtf.")
+
+
+def test_rejected_rows_are_told_with_why() -> None:
+    rows = [{"rows_in": 1000, "rows_rejected": 2, "most_rejected_for": "cut <b>off"}]
+    [one] = found("sources", rows)
+    assert one.text == "2 of 1,000 rows of the sources were rejected (0.2\xa0%), most for: cut <b>off."
+    assert found("sources", [{"rows_in": 3000, "rows_rejected": 2, "most_rejected_for": "x"}]) == []
+
+
+def test_empty_tables_and_missing_columns_say_nothing() -> None:
+    whole = make_analysis(points=5)
+    empty = replace(whole, tables=tuple(replace(each, frame=each.frame.clear()) for each in whole.tables))
+    assert findings(empty) == ()
+    bare = replace(whole, tables=tuple(replace(each, frame=each.frame.select(pl.first())) for each in whole.tables))
+    assert isinstance(bare, Analysis)
+    assert findings(bare) == ()
