@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuctl.core.results import SourceInfo
     from gpuctl.predictors.history import Trained
 
-SECTIONS = (("run_times", "Predicted run times"), ("learning", "What was learnt from"))
+SECTIONS = (("run_times", "How near predictions come"), ("learning", "What was learnt from"))
 TABLES = ("runtime_predictors", "runtime_scores", "runtime_jobs", "runtime_features")
 
 MODEL = "history"

@@ -45,16 +45,16 @@ def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         table: for the headings and the unit of its columns.
         frame: the rows to draw.
     """
-    rows, remarks = _heaviest(frame, chart.y)
+    rows, remarks = heaviest(frame, chart.y)
     names = [counted(name, chart.each) for name in rows[chart.x].to_list()]
-    heads = _headings(table)
+    heads = headings(table)
     unit = next(c.unit for c in table.columns if c.name == chart.y[0]).removeprefix("-")
     lengths = [[float(v or 0) for v in row] for row in rows.select(chart.y).iter_rows()]
     totals = [f"{shown(sum(parts))} {unit}".rstrip() for parts in lengths]
     room = max(_ROOM_FOR_VALUE, *(_WIDE_LETTER * len(text) for text in totals))
-    figure, axes, scale = _lanes(len(names), 1, max(map(sum, lengths), default=0.0), room)
+    figure, axes, scale = lanes(len(names), 1, max(map(sum, lengths), default=0.0), room)
     for lane, (name, parts) in enumerate(zip(names, lengths, strict=True)):
-        top = lane * _pitch(1)
+        top = lane * pitch(1)
         write(figure, 0, top + 12, name)
         left = 0.0
         for index, part in enumerate(parts):
@@ -78,17 +78,17 @@ def paired(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         table: for the headings of its columns.
         frame: the rows to draw.
     """
-    rows, remarks = _heaviest(frame, chart.y)
+    rows, remarks = heaviest(frame, chart.y)
     names = _texts(rows, chart.x)
     if chart.series:
         behind = _texts(rows, chart.series)
         names = [a if a.lower() == b.lower() else f"{a} ({b})" for a, b in zip(names, behind, strict=True)]
     labels = [counted(name, "") for name in names]
-    heads = _headings(table)
+    heads = headings(table)
     values = [[float(v or 0) for v in row] for row in rows.select(chart.y).iter_rows()]
-    figure, axes, scale = _lanes(len(names), len(chart.y), max(map(max, values), default=0.0))
+    figure, axes, scale = lanes(len(names), len(chart.y), max(map(max, values), default=0.0))
     for lane, (name, lengths) in enumerate(zip(labels, values, strict=True)):
-        top = lane * _pitch(len(chart.y))
+        top = lane * pitch(len(chart.y))
         write(figure, 0, top + 12, name)
         for index, length in enumerate(lengths):
             y = top + _LABEL + index * (_BAR + _BETWEEN)
@@ -113,7 +113,7 @@ def grouped(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         frame: the rows to draw, in order.
     """
     bar, tick = chart.y
-    heads = _headings(table)
+    heads = headings(table)
     rows, remarks = _weightiest(frame.drop_nulls([chart.x, chart.series, bar]), chart.weight, heads[chart.weight])
     kinds = () if rows[chart.series].dtype.is_numeric() else tuple(dict.fromkeys(_texts(rows, chart.series)))
     figure = blank_figure(320)
@@ -174,7 +174,8 @@ def _line_below(
         write(figure, box[0] + ((begin + end) / 2 + 0.8) * scale, y, label, ha="center")
 
 
-def _headings(table: ResultTable) -> dict[str, str]:
+def headings(table: ResultTable) -> dict[str, str]:
+    """Return what figures call the columns of a table."""
     return {c.name: heading(c)[0] for c in table.columns}
 
 
@@ -182,7 +183,8 @@ def _texts(frame: pl.DataFrame, column: str) -> list[str]:
     return ["none" if v is None else str(v) for v in frame[column].to_list()]
 
 
-def _heaviest(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def heaviest(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Return the rows that there is room for, those largest in the sum of these columns, and a remark on the others."""
     import polars as pl
 
     if frame.height <= CATEGORIES:
@@ -192,15 +194,22 @@ def _heaviest(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame
     return kept.sort("_row"), (f"Of {plural(frame.height, 'row')}, the {CATEGORIES} with the longest bars are drawn.",)
 
 
-def _pitch(bars: int) -> int:
+def pitch(bars: int) -> int:
+    """Return how far the lanes of so many bars each lie apart, in user units."""
     return _LABEL + bars * _BAR + (bars - 1) * _BETWEEN + _AFTER
 
 
-def _lanes(
-    count: int, bars: int, longest: float, room_for_value: float = _ROOM_FOR_VALUE
-) -> tuple[Figure, Axes, float]:
+def lanes(count: int, bars: int, longest: float, room_for_value: float = _ROOM_FOR_VALUE) -> tuple[Figure, Axes, float]:
+    """Return a figure of lanes for bars, its axes, and the user units of 1.
+
+    Args:
+        count: of lanes.
+        bars: in each.
+        longest: of the bars, in their unit.
+        room_for_value: user units to the right of the axes.
+    """
     # Names stand over their bars: that is readable at any width, and no name is too long for a margin.
-    height = max(count, 1) * _pitch(bars) - _AFTER + 2
+    height = max(count, 1) * pitch(bars) - _AFTER + 2
     figure = blank_figure(height)
     room = WIDTH - room_for_value
     axes = add_axes(figure, (0, 0, room, height))

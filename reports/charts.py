@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuctl.reports import bars, curves, heatmap, levels
+from gpuctl.reports import bars, curves, heatmap, levels, ranges
 from gpuctl.reports.drawing import TOTAL, Cells, Chart, Key, Panel, Rows
 from gpuctl.reports.svg import drawing_settings, to_svg
 from gpuctl.reports.wholes import CAUSES, USES
@@ -26,6 +26,7 @@ KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
     "stacked": bars.stacked,
     "paired": bars.paired,
     "grouped": bars.grouped,
+    "ranges": ranges.ranges,
 }
 
 CHARTS = (
@@ -116,6 +117,19 @@ REPLAY_CHARTS = (
     ),
 )  # fmt: skip
 
+PREDICTION_CHART = Chart(
+    "chart-predictions", "predictions", "ranges", "Predicted run times with their intervals",
+    x="job", y=("run_time_s", "lower_s", "upper_s"),
+)  # fmt: skip
+
+TRAINING_CHART = Chart(
+    "chart-runtime-scores", "runtime_scores", "ranges", "Median error of predicted run times, with its 95 % interval",
+    x="predictor", y=("value", "low", "high"), where=(("measure", ("median_ape_pct",)),), unit="%",
+)  # fmt: skip
+
+GROUPS = (CHARTS, REPLAY_CHARTS, (PREDICTION_CHART,), (TRAINING_CHART,))
+"""The charts of each kind of result."""
+
 
 @dataclass(frozen=True)
 class Drawing:
@@ -137,11 +151,11 @@ def draw_all(analysis: Analysis, ending: str = "") -> tuple[Drawing, ...]:
     """Draw every chart of the registry that this kind of analysis has, or say why it cannot be drawn.
 
     Args:
-        analysis: of logs, of a replay, or both; charts whose table it lacks are not drawn.
+        analysis: of logs, a replay, predictions, or several of them; charts whose table it lacks are not drawn.
         ending: of the drawings' names, where a page holds those of several analyses.
     """
     names = {t.name for t in analysis.tables}
-    groups = [group for group in (CHARTS, REPLAY_CHARTS) if any(chart.table in names for chart in group)] or [CHARTS]
+    groups = [group for group in GROUPS if any(chart.table in names for chart in group)]
     with drawing_settings():
         return tuple(
             draw(replace(chart, name=chart.name + ending), analysis.table(chart.table))

@@ -14,7 +14,7 @@ from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.reports import flat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 SCHEMA = 1
@@ -32,13 +32,19 @@ _TYPES: dict[str, Any] = {
 }
 
 
-def document(analysis: Analysis, tables: Sequence[ResultTable], left_out: Sequence[ResultTable]) -> Iterator[str]:
+def document(
+    analysis: Analysis,
+    tables: Sequence[ResultTable],
+    left_out: Sequence[ResultTable],
+    promised: Mapping[str, object] | None = None,
+) -> Iterator[str]:
     """Yield a result as the text of a JSON document, in pieces.
 
     Args:
         analysis: the result.
         tables: those of its tables that are written.
         left_out: those that are only named.
+        promised: further keys that other programs were promised; `parse_document` leaves them out.
     """
     head = {
         "schema": SCHEMA,
@@ -60,7 +66,10 @@ def document(analysis: Analysis, tables: Sequence[ResultTable], left_out: Sequen
             yield f"{',' if row_number else ''}\n{_dump(row)}"
         yield "]}"
     yield "\n},\n"
-    yield f'"left_out": {_dump([{"name": t.name, "title": t.title, "rows": t.frame.height} for t in left_out])}\n}}\n'
+    yield f'"left_out": {_dump([{"name": t.name, "title": t.title, "rows": t.frame.height} for t in left_out])}'
+    for key, value in (promised or {}).items():
+        yield f",\n{_dump(key)}: {_dump(value)}"
+    yield "\n}\n"
 
 
 def described(table: ResultTable) -> dict[str, object]:
@@ -122,7 +131,7 @@ def parse_document(data: bytes, place: str) -> Analysis:
         raise InputError(f"is no JSON: {error}", path=place, hint=_HINT) from error
 
 
-_HINT = "expected what gpuctl analyze, replay or train wrote with --json --output FILE"
+_HINT = "expected what gpuctl analyze, replay, predict or train wrote with --json --output FILE"
 
 
 class _NotOursError(Exception):

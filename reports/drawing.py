@@ -36,7 +36,7 @@ class Chart:
     Attributes:
         name: unique; ids in the page start with it.
         table: the result table it is drawn from.
-        kind: ``cdf``, ``time``, ``lines``, ``heat``, ``stacked``, ``grouped`` or ``paired``, see
+        kind: ``cdf``, ``time``, ``lines``, ``heat``, ``stacked``, ``grouped``, ``paired`` or ``ranges``, see
             `gpuctl.reports.charts.KINDS`.
         title: its heading.
         x: the column along the figure: positions, times or categories.
@@ -52,6 +52,7 @@ class Chart:
         each: what a value of ``series`` or ``facet`` counts, in the singular: ``GPU``.
         calendar: the column with the times of ``x``; where it is empty, ``x`` counts seconds from some start.
         limit: a column drawn as a limit to the last of ``y``.
+        unit: of ``y``, where its columns hold values of several units.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Chart:
     each: str = ""
     calendar: str = ""
     limit: str = ""
+    unit: str = ""
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -171,7 +171,6 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
         without_rows=[card for card in cards if card.grid is None],
         sources=_sources_grid(summary.sources),
         totals=_source_totals(summary.sources),
-        settings=summary.settings,
     )
 
 
@@ -280,8 +279,10 @@ def _own_card(table: ResultTable | None, limit: int) -> _Card | None:
 
 def _side_by_side(parts: Sequence[Part], summary: Analysis) -> _Card | None:
     table = compared(parts, summary)
+    if table is None or table.frame.height == 0:
+        return None  # results without any metric
     card = _own_card(table, TABLE_ROWS)
-    if table is None or card is None or card.grid is None:
+    if card is None or card.grid is None:
         return card
     # A column that is called by a result's name has that very name over it, whatever is in it. A row's values have the
     # row's unit.

@@ -255,6 +255,41 @@ METRICS: tuple[Metric, ...] = (
     ),
     _change("wait", "time without GPUs"),
     _change("jct", "completion time"),
+    _low("predict.suspend_s", "s", "from the request until the GPUs are free", "overhead.suspend_s"),
+    _low("predict.resume_s", "s", "from the next start until the job makes progress", "overhead.resume_s"),
+    _low("predict.loss_s", "s", "on GPUs without progress that counts, for one suspension", "overhead.loss_s"),
+    _low(
+        "train.median_error_pct{predictor}",
+        "%",
+        "median error of run times predicted at submission, relative to the true ones",
+        "runtime_predictors.median_ape_pct",
+    ),
+    _metric(
+        "train.within_50_pct{predictor}",
+        "%",
+        "share of the jobs whose predicted run time is off by at most half of the true one",
+        "runtime_predictors.within_50_pct",
+        better="high",
+    ),
+    _metric(
+        "train.coverage_pct{predictor}",
+        "%",
+        "share of the jobs whose true run time lies in the predicted interval",
+        "runtime_predictors.coverage_pct",
+    ),
+    _metric(
+        "train.rank_correlation{predictor}",
+        "-",
+        "Spearman's correlation of predicted and true run times",
+        "runtime_predictors.rank_correlation",
+        better="high",
+    ),
+    _low(
+        "train.overhead_error_pct{cost}",
+        "%",
+        "mean error of this cost of suspensions that the model has not seen",
+        "overhead_errors.mean_pct",
+    ),
 )
 """All metrics, in the order in which they are listed."""
 

@@ -96,7 +96,7 @@ def summarize(
         UsageError: a condition names a baseline that there is not.
     """
     measured = [(part, values(part.analysis)) for part in parts]
-    # a result without a metric, as the cost of one suspension, is compared with nothing
+    # a result without a metric, as predicted run times, is compared with nothing
     before = {part.label: _before(part, baseline) if found or baseline is None else {} for part, found in measured}
     checks = [one for each in conditions for one in _held(each, measured, before)]
     tables = [_standout(parts), _metrics(measured, before)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuctl.reports.drawing import TOTAL
-from gpuctl.reports.text import heading, shown, visible
+from gpuctl.reports.text import heading, plural, shown, visible
 from gpuctl.reports.wholes import CAUSES
 
 if TYPE_CHECKING:
@@ -113,6 +113,37 @@ def _wait(table: ResultTable) -> Headline | None:
     return _shortest(table, "wait_mean_s", "Shortest mean wait")
 
 
+def _answered(table: ResultTable) -> Headline | None:
+    known = table.frame["run_time_s"].drop_nulls().drop_nans()
+    of = f"of {plural(table.frame.height, 'job')}"
+    return Headline("Run times predicted", shown(known.len()), "", of, table.name)
+
+
+def _remaining(table: ResultTable) -> Headline | None:
+    rows = table.frame.drop_nulls(["remaining_s"]).sort("remaining_s", descending=True, maintain_order=True)
+    if rows.height == 0:
+        return None
+    return Headline(
+        "Longest still to run", shown(rows["remaining_s"][0] / 3600), "h", visible(rows["job"][0]), table.name
+    )
+
+
+def _suspension(table: ResultTable) -> Headline | None:
+    suspend, resume, loss = (float(table.frame[name][0]) for name in ("suspend_s", "resume_s", "loss_s"))
+    parts = f"{shown(suspend)}\u00a0s to suspend, {shown(resume)}\u00a0s to resume"
+    return Headline("Lost to one suspension", shown(loss), "s", parts, table.name)
+
+
+def _learnt(table: ResultTable) -> Headline | None:
+    errors = dict(table.frame.select("predictor", "median_ape_pct").drop_nulls().iter_rows())
+    if "history" not in errors:
+        return None
+    own = errors.pop("history")
+    rule = min(errors, key=lambda name: errors[name], default=None)
+    behind = "" if rule is None else f"best rule without training: {visible(rule)} {shown(errors[rule], '%')}\u00a0%"
+    return Headline("Median error of run times", shown(own, "%"), "%", behind, table.name)
+
+
 _LOST = ("retried_h", "killed_h", "failed_h")
 _SOURCES: tuple[tuple[str, tuple[str, ...], Callable[[ResultTable], Headline | None]], ...] = (
     ("status", ("state", "jobs", "jobs_pct"), _jobs),
@@ -122,4 +153,8 @@ _SOURCES: tuple[tuple[str, tuple[str, ...], Callable[[ResultTable], Headline | N
     ("gpu_util_by_servers", ("gpu_minutes", "mean_pct"), _utilization),
     ("replay_summary", ("policy", "jct_mean_s", "oracle"), _jct),
     ("replay_summary", ("policy", "wait_mean_s", "oracle"), _wait),
+    ("predictions", ("job", "run_time_s"), _answered),
+    ("predictions", ("job", "remaining_s"), _remaining),
+    ("overhead", ("suspend_s", "resume_s", "loss_s"), _suspension),
+    ("runtime_predictors", ("predictor", "median_ape_pct"), _learnt),
 )

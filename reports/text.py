@@ -187,3 +187,10 @@ def _shown_column(column: Column, series: pl.Series) -> ShownColumn:
 def plural(count: int, word: str) -> str:
     """Return ``1 row``, ``2 rows``, ``1,234 rows``."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def lasting(seconds: float) -> tuple[str, str]:
+    """Return a time in the unit that reads best, and that unit: ``("1.8", "min")``."""
+    units = ((86400, "d"), (3600, "h"), (60, "min"))
+    size, unit = next(((size, unit) for size, unit in units if seconds >= 2 * size), (1, "s"))
+    return shown(seconds / size), unit

@@ -9,8 +9,9 @@ import polars as pl
 
 import gpuctl
 from gpuctl.analyze import badmachines, delaytable, failuretable, query, registry
-from gpuctl.core.results import Analysis, ResultTable, SourceInfo
+from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.joblogs.table import load as load_signatures
+from gpuctl.trace.sources import read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +80,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
         cluster=cluster,
         tables=tuple(tables),
         sections=tuple((key, title) for key, title in registry.SECTIONS if any(t.section == key for t in tables)),
-        sources=_sources(store, cluster),
+        sources=read_sources(store, cluster),
         settings=prepared.settings,
         command=options.command,
         version=gpuctl.__version__,
@@ -232,15 +233,6 @@ def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _plain(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _sources(store: Store, cluster: str) -> tuple[SourceInfo, ...]:
-    rows = store.frame(
-        "SELECT path, format, sha256, bytes, rows_in, rows_loaded, rows_rejected FROM sources "
-        "WHERE cluster = $cluster ORDER BY source",
-        {"cluster": cluster},
-    )
-    return tuple(SourceInfo(**row) for row in rows.iter_rows(named=True))
 
 
 def _warnings(store: Store, cluster: str) -> list[str]:

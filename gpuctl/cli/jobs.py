@@ -102,10 +102,6 @@ def _window(text: str | None) -> tuple[str | None, str | None] | None:
 
 
 def _from_csv(wishes: Wishes, tables: list[Path]) -> Source:
-    import hashlib
-
-    from gpuctl.core.results import SourceInfo
-
     [path, *_] = tables
     if len(wishes.paths) > 1:
         raise UsageError(f"{path} is a CSV of jobs; it comes alone", hint="name it, and nothing else")
@@ -122,21 +118,19 @@ def _from_csv(wishes: Wishes, tables: list[Path]) -> Source:
             "--slurm-conf, the nodes of slurm.conf are the servers",
         )
     from gpuctl.replay.jobsfile import read_jobs
+    from gpuctl.trace.sources import jobs_csv
 
     workload = read_jobs(path, wishes.resources)
-    data = path.read_bytes()
-    info = SourceInfo(
-        str(path), "jobs-csv", hashlib.sha256(data).hexdigest(), len(data), workload.size, workload.size, 0
-    )
     cluster = _given_cluster(wishes, workload)
-    return Source(workload, cluster, (info,), *_speeds(wishes, cluster, "off: a CSV does not tell where jobs ran"))
+    sources = (jobs_csv(path, workload.size, workload.size),)
+    return Source(workload, cluster, sources, *_speeds(wishes, cluster, "off: a CSV does not tell where jobs ran"))
 
 
 def _from_trace(wishes: Wishes, given: Settings) -> Source:
     from gpuctl.analyze.sitefiles import read_quotas, read_racks
     from gpuctl.replay.fromtrace import read_trace
-    from gpuctl.replay.store import read_sources
     from gpuctl.replay.whatif import forget_placement
+    from gpuctl.trace.sources import read_sources
     from gpuctl.trace.store import Store
 
     if wishes.cluster is not None and wishes.racks is not None:

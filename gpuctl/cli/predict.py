@@ -132,15 +132,14 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
 
 
 def _write(result: Analysis, shape: OutputFormat | None, output: Path | None, given: Settings) -> None:
-    """JSON has the names that other programs rely on; all other formats show the table."""
+    """As every result; in JSON its rows are also where other programs were promised them."""
     if shape is not OutputFormat.JSON:
         print_result(result, shape, output, None, given)
         return
-    import json
+    from gpuctl.cli.profiles import promised
+    from gpuctl.reports.document import document
 
-    from gpuctl.cli.profiles import as_json
-
-    text = json.dumps(as_json(result), indent=2, allow_nan=False) + "\n"
+    text = "".join(document(result, result.tables, (), promised(result)))
     if output is None:
         sys.stdout.write(text)
         return

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.cli.reading import opened
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.results import Analysis, Column, ResultTable
+from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
+from gpuctl.reports.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,8 +62,8 @@ FITTED = (
     Column("median_pct", "%", "Median of it."),
     Column("worst_pct", "%", "The largest."),
 )
-JSON_NAMES = {"predictions": "predictions", "overhead": None}
-"""The key under which a table's rows go in JSON; None: its one row is the whole."""
+PROMISED = {"predictions": "predictions", "overhead": None}
+"""The key that a table's rows have in JSON, too; None: the columns of its one row are keys."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,13 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
         InputError: a model cannot be read.
     """
     from gpuctl.predictors.runtime import Described, predict
+    from gpuctl.trace.sources import read_sources
     from gpuctl.trace.store import Store
 
-    listed = None if asked.jobs is None or asked.model is None else read_listed(asked.jobs)
+    listed, sources = None, tuple[SourceInfo, ...]()
+    if asked.jobs is not None and asked.model is not None:
+        listed, source = read_listed(asked.jobs)
+        sources = (source,)
     paths = [*asked.paths, *([asked.jobs] if asked.jobs is not None and _describes_training(asked.jobs) else [])]
     described: list[Described] = []
     profiles: dict[str, Series] = {}
@@ -115,6 +120,7 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
         ) as (path, name, report), Store(path) as store:  # fmt: skip
             cluster = store.cluster(asked.cluster or name)
             described, profiles = read_described(store, cluster), read_series(store, cluster)
+            sources = tuple({s.path: s for s in (*read_sources(store, cluster), *sources)}.values())
         failed = report is not None and report.failed
     more = [] if listed is None else listed["job"].to_list()
     described += [Described(job) for job in sorted(set(more) - {d.job for d in described} - set(profiles))]
@@ -129,7 +135,6 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
     epochs = math.nan if asked.epochs is None else float(asked.epochs)
     found = predict(described, profiles, epochs=epochs, wanted=asked.names or None)
     settings = {"interval": "80 % of such jobs end inside it", "epochs": str(asked.epochs or "as each job has them")}
-    warnings = (RECONSTRUCTED,)
     if asked.model is not None:
         found = _with_history(found, listed, described, asked.model)
         settings["history"] = str(asked.model)
@@ -145,7 +150,7 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
         frame=_frame(found),
         first_columns=5,
     )
-    return _analysis(cluster, table, settings, command, warnings), failed
+    return _analysis(cluster or "jobs", table, settings, command, sources), failed
 
 
 def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Analysis:
@@ -190,12 +195,12 @@ def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Ana
         section="overhead",
         title="Cost of one suspension",
         question="What does suspending and resuming this job cost?",
-        population=f"One job of {asked.gpus} GPUs with a checkpoint of {size:,.0f} bytes, mode {asked.mode}.",
+        population=f"One job of {plural(asked.gpus, 'GPU')} with a checkpoint of {size:,.0f} bytes, mode {asked.mode}.",
         notes=(),
         columns=COSTS,
         frame=frame,
     )
-    return _analysis("", table, {"mode": asked.mode}, command, (RECONSTRUCTED,))
+    return _analysis("suspension", table, {"mode": asked.mode}, command, ())
 
 
 def train_overhead(
@@ -210,13 +215,14 @@ def train_overhead(
 
     from gpuctl.predictors import overhead
     from gpuctl.predictors.card import save_folder
+    from gpuctl.trace.sources import read_sources
     from gpuctl.trace.store import Store
 
     with opened(paths, db, cluster, given, timezone=None, columns=None, doing="learn from") as (
         path, name, report,
     ), Store(path) as store:  # fmt: skip
         chosen = store.cluster(cluster or name)
-        rows = read_suspensions(store, chosen)
+        rows, sources = read_suspensions(store, chosen), read_sources(store, chosen)
     fitted = overhead.fit(rows)
     errors = overhead.left_out(rows)
     lines = [
@@ -250,14 +256,16 @@ def train_overhead(
         "source": RECONSTRUCTED,
     }
     save_folder(place, "overhead", about, {"overhead.json": overhead.to_json(fitted)})
-    return _analysis(chosen, table, {}, command, (RECONSTRUCTED,)), report is not None and report.failed
+    return _analysis(chosen, table, {}, command, sources), report is not None and report.failed
 
 
-def as_json(result: Analysis) -> dict[str, Any]:
-    """The rows of a prediction, for other programs: not finite numbers are null."""
+def promised(result: Analysis) -> dict[str, Any]:
+    """The rows of a prediction under the keys that other programs go by: numbers that are not finite are null."""
+    from gpuctl.reports import flat
+
     table = result.tables[0]
-    rows = [{k: _plain(v) for k, v in row.items()} for row in table.frame.iter_rows(named=True)]
-    key = JSON_NAMES[table.name]
+    rows = list(flat.objects(table))
+    key = PROMISED[table.name]
     return {key: rows} if key else rows[0]
 
 
@@ -340,19 +348,23 @@ def _frame(found: list[Prediction]) -> pl.DataFrame:
 
 
 def _analysis(
-    cluster: str, table: ResultTable, settings: dict[str, str], command: str, warnings: tuple[str, ...]
+    cluster: str, table: ResultTable, settings: dict[str, str], command: str, sources: tuple[SourceInfo, ...]
 ) -> Analysis:
     from gpuctl import __version__
+
+    rejected = tuple(
+        f"{s.rows_rejected} of {plural(s.rows_in, 'row')} of {s.path} were rejected" for s in sources if s.rows_rejected
+    )
 
     return Analysis(
         cluster=cluster,
         tables=(table,),
         sections=((table.section, table.title),),
-        sources=(),
+        sources=sources,
         settings=settings,
         command=command,
         version=__version__,
-        warnings=warnings,
+        warnings=(RECONSTRUCTED, *rejected),
     )
 
 
@@ -370,13 +382,17 @@ def _describes_training(path: Path) -> bool:
         raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
 
 
-def read_listed(path: Path) -> pl.DataFrame:
-    """Jobs as a queue tells of them, one row each: ``job`` and what a model of history looks at.
+def read_listed(path: Path) -> tuple[pl.DataFrame, SourceInfo]:
+    """Jobs as a queue tells of them, one row each: ``job`` and what a model of history looks at; and where from.
+
+    Rows without a job, and further rows of the same job, count as rejected.
 
     Raises:
         InputError: no such table.
     """
     import polars as pl
+
+    from gpuctl.trace.sources import jobs_csv
 
     try:
         table = pl.read_csv(path, infer_schema=False)
@@ -389,7 +405,9 @@ def read_listed(path: Path) -> pl.DataFrame:
         table = table.rename({"model": "name"})
     numbers = [pl.col(c).cast(pl.Float64, strict=False) for c in _NUMBERS if c in table.columns]
     known = [c for c in ("job", "user", "queue", "name", *_NUMBERS) if c in table.columns]
-    return table.with_columns(numbers).select(known).filter(pl.col("job").is_not_null()).unique("job", keep="first")
+    jobs = table.with_columns(numbers).select(known).filter(pl.col("job").is_not_null())
+    jobs = jobs.unique("job", keep="first", maintain_order=True)
+    return jobs, jobs_csv(path, table.height, jobs.height)
 
 
 HISTORY_NAMES = {

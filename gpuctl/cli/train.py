@@ -177,7 +177,7 @@ def _read(
             raise UsageError(f"{tables[0]} is a CSV of jobs; it comes alone", hint="name it, and nothing else")
         return _from_csv(tables[0])
     from gpuctl.predictors.jobtable import from_store
-    from gpuctl.replay.store import read_sources
+    from gpuctl.trace.sources import read_sources
     from gpuctl.trace.store import Store
 
     with opened(
@@ -188,13 +188,11 @@ def _read(
 
 
 def _from_csv(path: Path) -> tuple[JobTable, tuple[SourceInfo, ...], bool]:
-    import hashlib
-
     import polars as pl
 
-    from gpuctl.core.results import SourceInfo
     from gpuctl.predictors.jobtable import table
     from gpuctl.replay.jobsfile import read_jobs
+    from gpuctl.trace.sources import jobs_csv
 
     jobs = read_jobs(path)
     rows = pl.DataFrame(
@@ -210,10 +208,7 @@ def _from_csv(path: Path) -> tuple[JobTable, tuple[SourceInfo, ...], bool]:
             "eligible_s": jobs.eligible,
         }
     )
-    data = path.read_bytes()
-    digest = hashlib.sha256(data).hexdigest()
-    info = SourceInfo(str(path), "jobs-csv", digest, len(data), jobs.size, jobs.size, 0)
-    return table(path.name, rows, dated=False), (info,), False
+    return table(path.name, rows, dated=False), (jobs_csv(path, jobs.size, jobs.size),), False
 
 
 def _names(path: Path, ids: Sequence[str]) -> list[str | None]:

@@ -18,7 +18,6 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import StoreError
-from gpuctl.core.results import SourceInfo
 from gpuctl.core.states import State
 from gpuctl.trace.store import Store
 
@@ -124,16 +123,6 @@ def refuse(path: Path) -> None:
         raise StoreError(
             f"{path}: {what}; only a store that a replay wrote is replaced", hint="name another file with --store"
         )
-
-
-def read_sources(store: Store, cluster: str) -> tuple[SourceInfo, ...]:
-    """The files that a cluster of a store was read from."""
-    rows = store.frame(
-        "SELECT path, format, sha256, bytes, rows_in, rows_loaded, rows_rejected FROM sources "
-        "WHERE cluster = $cluster ORDER BY source",
-        {"cluster": cluster},
-    )
-    return tuple(SourceInfo(**row) for row in rows.iter_rows(named=True))
 
 
 def _names(outcomes: Sequence[Outcome], workload: Workload) -> tuple[str, ...]:

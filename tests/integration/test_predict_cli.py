@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import math
 import subprocess
@@ -53,6 +54,37 @@ def test_names_that_stay(profile: Path) -> None:
     for each, epoch_s in zip(found, (60, 90), strict=True):
         assert each["epoch_s"] == pytest.approx(epoch_s, rel=0.03)
         assert each["lower_s"] <= 10.05 * epoch_s <= each["upper_s"]
+
+
+def test_predictions_are_results_that_a_report_reads(profile: Path, tmp_path: Path) -> None:
+    run, cost, page = tmp_path / "run.json", tmp_path / "cost.json", tmp_path / "r.html"
+    gpuctl("predict", "runtime", profile, "--epochs", "10", "--json", "--output", run)
+    gpuctl("predict", "overhead", "--epoch-s", "600", "--phase-s", "540", "--json", "--output", cost)
+    for path, table in ((run, "predictions"), (cost, "overhead")):
+        document = json.loads(path.read_text())
+        promised = document["predictions"] if table == "predictions" else [{k: document[k] for k in ("suspend_s",)}]
+        rows = document["tables"][table]["rows"]
+        assert [{key: row[key] for key in promised[0]} for row in rows] == promised
+    [source] = json.loads(run.read_text())["sources"]
+    assert source["sha256"] == hashlib.sha256(profile.read_bytes()).hexdigest()
+    assert source["rows_loaded"] == len(profile.read_text().splitlines()) - 1
+    done = gpuctl("report", run, cost, "--html", page, "--fail-if", "predict.loss_s > 1", code=1)
+    assert "suspension: predict.loss_s is " in done.stderr
+    text = page.read_text()
+    assert f"gpuctl predict runtime {profile} --epochs 10" in text
+    assert all(told in text for told in ("Run times predicted", "Lost to one suspension", source["sha256"]))
+    assert 'id="chart-predictions"' in text
+
+
+def test_rows_of_a_list_of_jobs_that_are_not_used_are_counted(tmp_path: Path) -> None:
+    gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", tmp_path / "m")
+    (tmp_path / "queue.csv").write_text("job_id,user,num_gpus\na,u,1\n,u,2\na,u,4\nb,u,2\n")
+    done = gpuctl("predict", "runtime", "--jobs", tmp_path / "queue.csv", "--model", tmp_path / "m", "--json")
+    document = json.loads(done.stdout)
+    assert [row["job"] for row in document["predictions"]] == ["a", "b"]
+    [source] = document["sources"]
+    assert (source["rows_in"], source["rows_loaded"], source["rows_rejected"]) == (4, 2, 2)
+    assert any("2 of 4 rows of" in warning for warning in document["warnings"])
 
 
 def test_counters_say_the_same(profile: Path, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ UNITS = {
     "gpus_waited_for": "GPUs", "waits": "waits", "gpus": "GPUs", "servers": "servers", "gpu_minutes": "GPU-min",
     "jobs": "jobs", "gpu_hours": "GPU-h", "ts": "-", "rows": "rows",
 }  # fmt: skip
-ENDINGS = {"_pct": "%", "_h": "h", "_min": "min"}
+ENDINGS = {"_pct": "%", "_h": "h", "_min": "min", "_s": "s"}
 
 
 def unit_of(name: str) -> str:

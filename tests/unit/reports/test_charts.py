@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuctl.reports import curves
-from gpuctl.reports.charts import CHARTS, KINDS, REPLAY_CHARTS, Drawing, draw, draw_all
+from gpuctl.reports.charts import CHARTS, GROUPS, KINDS, Drawing, draw, draw_all
 from gpuctl.reports.drawing import Chart
 from gpuctl.reports.svg import drawing_settings, new_figure, to_svg
 from gpuctl.reports.thin import mean_by_bin, thin_curve
@@ -39,7 +39,7 @@ def test_every_chart_is_drawn(drawings: tuple[Drawing, ...]) -> None:
 
 
 def test_chart_names_are_unique_and_kinds_known() -> None:
-    every = (*CHARTS, *REPLAY_CHARTS)
+    every = list(itertools.chain.from_iterable(GROUPS))
     assert len({c.name for c in every}) == len(every)
     assert {c.kind for c in every} == set(KINDS)
 
