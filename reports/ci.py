@@ -95,7 +95,7 @@ def _markdown(summary: Analysis) -> Iterator[str]:
 
 
 def _value(value: float | None, unit: str) -> str:
-    return "not known" if value is None else f"{shown(value, unit)} {unit}"
+    return "not known" if value is None else f"{shown(value, unit)} {unit}".removesuffix(" -")
 
 
 def _changed(summary: Analysis) -> list[dict[str, Any]]:

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from gpuctl.reports.text import ShownColumn
 
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~#!$&])")
+_MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
+"""What GitHub and GitLab take for the name of a user, who is then told; no backslash keeps them from it."""
 
 
 def escaped(text: str) -> str:
-    """Return text that Markdown shows as it is: control characters written out, markup escaped."""
-    return _MARKUP.sub(r"\\\1", visible(text))
+    """Return text that Markdown shows as it is: control characters written out, markup escaped, nobody mentioned."""
+    return _MENTION.sub("@<!-- -->", _MARKUP.sub(r"\\\1", visible(text)))
 
 
 def markdown(analysis: Analysis, tables: Sequence[ResultTable]) -> Iterator[str]:

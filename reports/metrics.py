@@ -112,7 +112,7 @@ def _waits(name: str, column: str, what: str) -> tuple[Metric, Metric]:
 
 
 def _cause(cause: str, what: str) -> Metric:
-    text = f"share of all time in queue that was spent {what}"
+    text = f"share of all time in queue that was spent waiting {what}"
     source = f"delay_by_size.{cause}_h"
     return _metric(f"queueing.{cause}_pct", "%", text, source, where=_ALL, better="low", per="wait_h")
 

@@ -180,7 +180,7 @@ def failed(summary: Analysis) -> list[str]:
 
 def sentence(row: Mapping[str, Any]) -> str:
     """A row of the table ``checks`` in words."""
-    measured = "was not measured" if row["value"] is None else f"is {row['value']:.6g} {row['unit']}"
+    measured = "was not measured" if row["value"] is None else f"is {row['value']:.6g} {row['unit']}".removesuffix(" -")
     against = " and has no baseline" if row["limit"] is None and row["value"] is not None else ""
     return f"{row['result']}: {row['metric']} {measured}{against}; checked: {row['condition']}"
 

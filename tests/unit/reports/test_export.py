@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from gpuctl.core.errors import UsageError
 from gpuctl.reports.export import FORMATS, Format, write_atomically, write_dir, write_tables
+from gpuctl.reports.markdown import escaped
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
 if TYPE_CHECKING:
@@ -144,6 +145,19 @@ def test_json_lines_are_rows() -> None:
     several = [json.loads(line) for line in written(make_analysis(), "jsonl").splitlines()]
     assert {line["table"] for line in several} >= {"status", "reasons"}
     assert all(list(line) == ["table", "row"] for line in several)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("@octocat", "@<!-- -->octocat"),
+        ("for @octocat, @hubot", "for @<!-- -->octocat, @<!-- -->hubot"),
+        ("jobs.csv@fifo me@example.org 3 @ 4", "jobs.csv@fifo me@example.org 3 @ 4"),
+        ("#12 !7", "\\#12 \\!7"),
+    ],
+)
+def test_markdown_mentions_nobody(text: str, told: str) -> None:
+    assert escaped(text) == told
 
 
 def test_markdown_cannot_be_broken_by_names() -> None:
