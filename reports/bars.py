@@ -53,21 +53,30 @@ def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     totals = [f"{shown(sum(parts))} {unit}".rstrip() for parts in lengths]
     room = max(_ROOM_FOR_VALUE, *(_WIDE_LETTER * len(text) for text in totals))
     figure, axes, scale = lanes(len(names), 1, max(map(sum, lengths), default=0.0), room)
+    colours = _colours(chart)
     for lane, (name, parts) in enumerate(zip(names, lengths, strict=True)):
         top = lane * pitch(1)
         write(figure, 0, top + 12, name)
         left = 0.0
-        for index, part in enumerate(parts):
-            axes.barh(top + _LABEL + _BAR / 2, part, _BAR, left, color=SERIES[index], edgecolor=PAPER, linewidth=0.8)
+        for colour, part in zip(colours, parts, strict=True):
+            color = SERIES[colour - 1]
+            axes.barh(top + _LABEL + _BAR / 2, part, _BAR, left, color=color, edgecolor=PAPER, linewidth=0.8)
             left += part
         write(figure, left * scale + 6, top + _LABEL + _BAR - 2, totals[lane])
-    keys = tuple(Key(heads[c], "bar", n) for n, c in enumerate(chart.y, 1))
+    keys = tuple(Key(heads[c], "bar", n) for n, c in zip(colours, chart.y, strict=True))
     words = [
         f"{name}: {', '.join(f'{heads[c]} {shown(v)} {unit}'.rstrip() for c, v in zip(chart.y, parts, strict=True))}."
         for name, parts in zip(names, lengths, strict=True)
     ]
     data = drawn_rows(rows, (chart.x, *chart.y))
     return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(_texts(rows, chart.x)), data=data)
+
+
+def _colours(chart: Chart) -> tuple[int, ...]:
+    """The number of each column's colour: that of its place among all that there might be, so that figures agree."""
+    places = [chart.optional.index(c) if c in chart.optional else n for n, c in enumerate(chart.y)]
+    free = iter([n for n in range(len(SERIES)) if n not in places])
+    return tuple(1 + (place if place < len(SERIES) else next(free, 0)) for place in places)
 
 
 def paired(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:

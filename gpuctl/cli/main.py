@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -82,7 +83,9 @@ def global_options(
     if quiet:
         import logging
 
-        logging.getLogger("gpuctl").setLevel(logging.ERROR)
+        logger = logging.getLogger("gpuctl")
+        context.call_on_close(partial(logger.setLevel, logger.level))
+        logger.setLevel(logging.ERROR)
     context.obj = Settings(json=json, quiet=quiet, debug=debug, color=color_allowed(no_color=no_color))
 
 

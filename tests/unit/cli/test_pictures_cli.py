@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import sys
 from typing import TYPE_CHECKING
 
@@ -70,3 +71,8 @@ def test_a_command_draws_on_a_terminal_only(
     assert (title in text) is terminal
     assert ("█" in text) is terminal
     assert ("\x1b[" in text) is (terminal and not environ)
+
+
+def test_quiet_is_over_when_the_command_is(store: Path) -> None:
+    assert store.exists()
+    assert logging.getLogger("gpuctl").level == logging.NOTSET

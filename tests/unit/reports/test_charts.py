@@ -17,6 +17,7 @@ from gpuctl.reports.charts import CHARTS, GROUPS, KINDS, Drawing, draw, draw_all
 from gpuctl.reports.drawing import Chart
 from gpuctl.reports.svg import drawing_settings, new_figure, to_svg
 from gpuctl.reports.thin import mean_by_bin, thin_curve
+from gpuctl.reports.wholes import CAUSES
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
 CSS = Path(curves.__file__).with_name("assets").joinpath("report.css").read_text("utf-8")
@@ -286,3 +287,16 @@ def test_the_first_five_colours_differ_for_all_eyes(palette: dict[str, str], eye
 def test_absent_tables_leave_sentences_in_place_of_figures() -> None:
     analysis = replace(make_analysis(points=5), tables=())
     assert all(d.missing and not d.svg for d in draw_all(analysis))
+
+
+def test_a_cause_has_its_colour_whatever_other_causes_there_are() -> None:
+    whole = {"size_bucket": ["1"], **{cause: [float(n)] for n, cause in enumerate(CAUSES, 1)}}
+    every = {key.label: key.s for key in drawn("chart-delay-by-size", pl.DataFrame(whole)).keys}
+    assert len(every) == len(CAUSES)
+    assert list(every.values())[:8] == list(range(1, 9))
+    for at, cause in enumerate(CAUSES):
+        alone = drawn("chart-delay-by-size", pl.DataFrame({"size_bucket": ["1"], cause: [2.0]}))
+        [key] = alone.keys
+        assert f"var(--s{key.s})" in alone.svg
+        if at < 8:
+            assert every[key.label] == key.s
