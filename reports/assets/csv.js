@@ -71,15 +71,16 @@ const gpuctl = (function () {
       const value = text(a.querySelector(".value"));
       return [a.closest("ul").dataset.part || null, text(a.querySelector(".label")), unit ? value.slice(0, -text(unit).length).trim() : value, text(unit), text(a.querySelector(".detail"))];
     });
-    const facts = all("#provenance .facts dt").map((dt) => [text(dt), text(dt.nextElementSibling)]);
-    const warned = all(".warnings li").map((li) => ["warning", text(li)]);
+    const of = (one, box) => one.closest(box).dataset.part || null;
+    const facts = all("#provenance .facts dt").map((dt) => [of(dt, ".facts"), text(dt), text(dt.nextElementSibling)]);
+    const warned = all(".warnings li").map((li) => [of(li, ".warnings"), "warning", text(li)]);
     const meanings = all(".card").flatMap((card) => all(".definitions dt", card).map((dt) => [
       card.id, text(dt.querySelector("code")), text(dt.querySelector(".unit")), text(dt.nextElementSibling),
     ]));
     return [
       ["standout", [["result", "finding", "table", "rule"], ...parts]],
       ["headlines", [["result", "label", "value", "unit", "detail"], ...boxes]],
-      ["provenance", [["name", "value"], ...facts, ...warned]],
+      ["provenance", [["result", "name", "value"], ...facts, ...warned]],
       ["definitions", [["table", "column", "unit", "definition"], ...meanings]],
     ].filter(([, lines]) => lines.length > 1);
   }

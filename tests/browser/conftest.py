@@ -79,12 +79,16 @@ def several_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sample_report(
     gpuctl: Callable[..., subprocess.CompletedProcess[str]], sample_data: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """A page of logs and of a replay, as users make it."""
+    """A page of logs, of a replay and of predictions, as users make it."""
     folder = tmp_path_factory.mktemp("sample")
-    replay = ("replay", sample_data / "jobs.csv", "--policy", "fifo,srtf", "--cluster", "16x8")
-    for name, made in (("logs", ("analyze", sample_data / "failures" / "sacct.txt")), ("replay", replay)):
+    commands = {
+        "logs": ("analyze", sample_data / "failures" / "sacct.txt"),
+        "replay": ("replay", sample_data / "jobs.csv", "--policy", "fifo,srtf", "--cluster", "16x8"),
+        "predictions": ("predict", "runtime", sample_data / "pickyman" / "traffic.csv", "--epochs", "5"),
+    }
+    for name, made in commands.items():
         (folder / f"{name}.json").write_text(gpuctl(*made, "--json", "-q").stdout)
-    gpuctl("report", folder / "logs.json", folder / "replay.json", "-q", "--html", folder / "report.html")
+    gpuctl("report", *(folder / f"{name}.json" for name in commands), "-q", "--html", folder / "report.html")
     return folder / "report.html"
 
 

@@ -144,7 +144,7 @@ def test_the_archive_says_what_is_in_it(opened: Callable[..., Opened]) -> None:
         assert len(files[file.removesuffix(".csv")]) == int(count) + 1, file
     meant = {(table, column) for table, column, *_ in files["definitions"]}
     assert {("status", "jobs_pct"), ("runtime_cdf", "minutes"), ("totals", "gpus")} <= meant
-    assert ["gpuctl analyze /logs --html report.html"] in [row[1:] for row in files["provenance"]]
+    assert ["", "Command", "gpuctl analyze /logs --html report.html"] in files["provenance"]
     assert any(row[1] == "Jobs" and row[2] == "96,260" for row in files["headlines"])
 
 
@@ -185,6 +185,16 @@ def test_several_results_have_files_of_their_own(opened: Callable[..., Opened], 
     of = {file: result for file, _, result, *_ in files["contents"]}
     assert of["reasons--philly.csv"] == "philly"
     assert of[f"chart-runtime-cdf{ending}.csv"] == HOSTILE[3]
+
+
+def test_what_each_result_was_made_by(opened: Callable[..., Opened], sample_report: Path) -> None:
+    page = opened(path=sample_report).page
+    head, *lines = archive(page)["provenance"]
+    assert head == ["result", "name", "value"]
+    commands = {result: value.split()[1] for result, name, value in lines if name == "Command"}
+    assert commands == {"": "report", "failures": "analyze", "jobs.csv on 16x8": "replay", "pickyman": "predict"}
+    assert ["pickyman", "epochs", "5"] in lines
+    assert any(result == "pickyman" and name == "warning" for result, name, _ in lines)
 
 
 def test_values_of_two_results_stay_apart(opened: Callable[..., Opened], several_report: Path) -> None:
