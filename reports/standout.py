@@ -81,8 +81,8 @@ def _cause(table: ResultTable) -> Iterator[Finding]:
         shares = {cause: 100 * (row.get(f"{cause}_h") or 0.0) / total for cause in _CAUSES} if total > 0 else {}
         for cause, share in shares.items():
             if share >= 40 and row["waits"] >= FEW:
-                hours = _hours(row[f"{cause}_h"])
-                time = f"{_pct(share)} of the time in queue ({hours} of {_hours(total)})"
+                hours = f"{shown(row[f'{cause}_h'])} of {shown(total)}\u00a0h"
+                time = f"{_pct(share)} of the time in queue ({hours})"
                 text = f"{time} jobs waited because {_CAUSES[cause]}."
                 yield Finding(text, "one cause has at least 40 % of the time in queue", table.name, share / 40)
 

@@ -30,7 +30,7 @@ def test_the_main_cause_of_waits_is_told() -> None:
     [one] = found("delay_by_size", causes(fragmentation=60.0, capacity=30.0, scheduler=10.0))
     assert (
         one.text
-        == "60.0\xa0% of the time in queue (60\xa0h of 4.17\xa0d) jobs waited because GPUs were free, but not together."
+        == "60.0\xa0% of the time in queue (60 of 100\xa0h) jobs waited because GPUs were free, but not together."
     )
     assert one.table == "delay_by_size"
     assert found("delay_by_size", causes(fragmentation=39.0, capacity=31.0, scheduler=30.0)) == []
