@@ -9,6 +9,7 @@ WITH known(rank, level, quirk, finding, treatment) AS (
     VALUES
         (1, 'job', 'no_attempts', 'jobs without an attempt', 'counted as jobs; no size, wait or run time'),
         (2, 'job', 'gpus_changed', 'jobs whose attempts differ in GPUs', 'size of the first attempt; each attempt''s own in delays'),
+        (2, 'job', 'missing_time', 'jobs whose submission, or the start or end of an attempt, the log lacks', 'in no wait or run time that needs it'),
         (3, 'attempt', 'no_start', 'attempts that are over and whose start the log lacks', 'hold no GPUs; no wait'),
         (4, 'attempt', 'no_end', 'attempts without an end', 'the last of a job: still running; else held until the job''s next known time'),
         (5, 'attempt', 'overlap', 'attempts that another one of the job began before they ended', 'hold GPUs until that other one starts'),

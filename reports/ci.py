@@ -10,7 +10,7 @@ import polars as pl
 
 from gpuctl.reports.export import write_atomically
 from gpuctl.reports.markdown import escaped
-from gpuctl.reports.report import sentence
+from gpuctl.reports.report import sentence, verdict
 from gpuctl.reports.text import shown, visible
 
 if TYPE_CHECKING:
@@ -62,12 +62,8 @@ def _markdown(summary: Analysis) -> Iterator[str]:
     yield f"## gpuctl: {escaped(summary.cluster)}"
     checks = summary.table("checks")
     if checks is not None:
-        bad = checks.frame.filter(pl.col("failed"))
-        yield (
-            f"\n**{bad.height} of {checks.frame.height} checks failed.**\n"
-            if bad.height
-            else (f"\nAll {checks.frame.height} checks passed.\n")
-        )
+        told = verdict(summary)
+        yield f"\n**{told}**\n" if checks.frame["failed"].any() else f"\n{told}\n"
         if checks.frame.height:
             yield "| | result | metric | value | limit | condition |"
             yield "|---|---|---|---:|---:|---|"
@@ -82,7 +78,7 @@ def _markdown(summary: Analysis) -> Iterator[str]:
         yield "|---|---|---:|---:|---:|"
         for row in changed:
             before, now = (_value(row[name], row["unit"]) for name in ("baseline", "value"))
-            words = [row["result"], row["metric"], before, now, f"{row['change_pct']:+.1f} %{_judged(row)}"]
+            words = [row["result"], row["metric"], before, now, _changed_by(row) + _judged(row)]
             yield f"| {' | '.join(map(escaped, words))} |"
     standout = summary.table("standout")
     if standout is not None and standout.frame.height:
@@ -102,15 +98,20 @@ def _changed(summary: Analysis) -> list[dict[str, Any]]:
     table = summary.table("metrics")
     if table is None:
         return []
-    frame = table.frame.filter(pl.col("change_pct").abs() >= 0.05)
-    frame = frame.sort(pl.col("change_pct").abs(), descending=True, maintain_order=True).head(MOST_CHANGES)
+    # of what is per cent itself, points count
+    by = pl.when(pl.col("unit") == "%").then(pl.col("change")).otherwise(pl.col("change_pct")).abs()
+    frame = table.frame.filter(by >= 0.05).sort(by, descending=True, maintain_order=True).head(MOST_CHANGES)
     return list(frame.iter_rows(named=True))
+
+
+def _changed_by(row: dict[str, Any]) -> str:
+    return f"{row['change']:+.1f} points" if row["unit"] == "%" else f"{row['change_pct']:+.1f} %"
 
 
 def _judged(row: dict[str, Any]) -> str:
     if not row["better"]:
         return ""
-    better = (row["better"] == "low") == (row["change_pct"] < 0)
+    better = (row["better"] == "low") == (row["change"] < 0)
     return " (better)" if better else " (worse)"
 
 

@@ -20,12 +20,12 @@ from gpuctl.core.results import Column, ResultTable
 from gpuctl.reports.charts import draw_all
 from gpuctl.reports.export import write_atomically
 from gpuctl.reports.flat import json_value
-from gpuctl.reports.report import compared, labelled, summarize
+from gpuctl.reports.report import against_baseline, compared, failed, labelled, summarize, verdict
 from gpuctl.reports.summary import headlines
 from gpuctl.reports.text import plural, shown, shown_columns, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Set
     from pathlib import Path
 
     from jinja2 import Environment
@@ -165,6 +165,9 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
         version=version,
         standouts=_standouts(parts, summary),
         checks=_own_card(summary.table("checks"), TABLE_ROWS),
+        verdict=verdict(summary),
+        failed=failed(summary),
+        changes=_against_baseline(summary),
         metrics=_side_by_side(parts, summary),
         sections=_sections(parts, cards),
         undrawn=undrawn,
@@ -282,13 +285,27 @@ def _side_by_side(parts: Sequence[Part], summary: Analysis) -> _Card | None:
     if table is None or table.frame.height == 0:
         return None  # results without any metric
     card = _own_card(table, TABLE_ROWS)
-    if card is None or card.grid is None:
-        return card
+    if card is None:
+        return None
     # A column that is called by a result's name has that very name over it, whatever is in it. A row's values have the
     # row's unit.
-    labels = {part.label for part in parts} if len(parts) > 1 else {"value", "baseline"}
+    labels = {part.label for part in parts} if len(parts) > 1 else set()
+    return _in_units(card, table, labels)
+
+
+def _against_baseline(summary: Analysis) -> _Card | None:
+    table = against_baseline(summary)
+    card = _own_card(table, TABLE_ROWS)
+    return None if table is None or card is None else _in_units(card, table, set())
+
+
+def _in_units(card: _Card, table: ResultTable, labels: Set[str]) -> _Card:
+    """A card of metrics: values in the unit of their row, and columns that are called by results as those are."""
+    if card.grid is None:
+        return card
+    valued = labels or {"value", "baseline"}
     units = table.frame["unit"].to_list()
-    columns, places = list(card.grid.columns), [c.name in labels for c in card.grid.columns]
+    columns, places = list(card.grid.columns), [c.name in valued or c.name == "change" for c in card.grid.columns]
     rows = tuple(
         tuple(
             _cell(shown(column.values[i], unit), column.values[i]) if is_value else cell

@@ -14,6 +14,7 @@ from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.reports.conditions import check
 from gpuctl.reports.metrics import METRICS, Value, values, written
 from gpuctl.reports.standout import findings
+from gpuctl.reports.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from gpuctl.reports.conditions import Check, Condition
 
 SECTION = ("report", "Report")
-_COLUMNS = {"metric", "unit", "change_pct", "better", "definition"}
+_COLUMNS = {"metric", "unit", "change", "change_pct", "better", "definition"}
 
 
 @dataclass(frozen=True)
@@ -140,9 +141,12 @@ def compared(parts: Sequence[Part], summary: Analysis) -> ResultTable | None:
     ]
     if len(parts) == 2:
         first, second = (pl.col(part.label) for part in parts)
-        change = pl.when(first != 0).then(100 * (second - first) / first.abs())
-        frame = frame.with_columns(change_pct=change)
-        columns.append(Column("change_pct", "%", f"from {parts[0].label} to {parts[1].label}"))
+        change, told = second - first, f"from {parts[0].label} to {parts[1].label}"
+        relative = pl.when((first != 0) & (pl.col("unit") != "%")).then(100 * change / first.abs())
+        both = frame.select(change=change, change_pct=relative)
+        if both["change"].null_count() < both.height:
+            frame = frame.hstack(both)
+            columns += _changes(told)
     frame = frame.join(about.select("metric", "better", "definition"), on="metric", how="left", maintain_order="left")
     columns += [c for c in table.columns if c.name in {"better", "definition"}]
     return replace(
@@ -169,6 +173,35 @@ def _held(
     found = [one for part, values_ in parts for one in check(condition, part.label, values_, before[part.label])]
     known = [one for one in found if one.value is not None]
     return known or found[:1]
+
+
+def against_baseline(summary: Analysis) -> ResultTable | None:
+    """The metrics of a summary that the baseline has, too; None where it has none of them, or there is no baseline."""
+    table = summary.table("metrics")
+    frame = None if table is None else table.frame.filter(pl.col("baseline").is_not_null())
+    if table is None or frame is None or frame.height == 0:
+        return None
+    results = frame["result"].n_unique()
+    return replace(
+        table,
+        name="baseline",
+        title="Against the baseline",
+        question="What has changed?",
+        population=f"{plural(frame.height, 'metric')} of {plural(results, 'result')} that the baseline has, too.",
+        columns=tuple(c for c in table.columns if c.name != "table" and (c.name != "result" or results > 1)),
+        frame=frame,
+    )
+
+
+def verdict(summary: Analysis) -> str:
+    """How many checks failed; empty where there are none."""
+    table = summary.table("checks")
+    if table is None:
+        return ""
+    count, bad = table.frame.height, int(table.frame["failed"].sum())
+    if bad:
+        return "The check failed." if count == 1 else f"{bad} of {count} checks failed."
+    return "The check passed." if count == 1 else f"All {count} checks passed."
 
 
 def failed(summary: Analysis) -> list[str]:
@@ -239,17 +272,17 @@ def _checks(checks: Sequence[Check]) -> ResultTable:
     unit = {metric.name: metric.unit for metric in METRICS}
     frame = pl.DataFrame(
         {
+            "failed": [one.failed for one in checks],
             "result": [one.result for one in checks],
-            "condition": [one.condition.text for one in checks],
             "metric": [one.key for one in checks],
             "value": [one.value for one in checks],
             "limit": [one.limit for one in checks],
             "unit": [unit[one.condition.name] for one in checks],
-            "failed": [one.failed for one in checks],
+            "condition": [one.condition.text for one in checks],
         },
         schema={
-            "result": pl.String, "condition": pl.String, "metric": pl.String, "value": pl.Float64, "limit": pl.Float64,
-            "unit": pl.String, "failed": pl.Boolean,
+            "failed": pl.Boolean, "result": pl.String, "metric": pl.String, "value": pl.Float64, "limit": pl.Float64,
+            "unit": pl.String, "condition": pl.String,
         },
     )  # fmt: skip
     bad, conditions = int(frame["failed"].sum()), {one.condition.text for one in checks}
@@ -258,19 +291,19 @@ def _checks(checks: Sequence[Check]) -> ResultTable:
         section=SECTION[0],
         title="Checks",
         question="Does anything exceed what was asked for?",
-        population=f"{frame.height} values that {len(conditions)} conditions mean, {bad} failed.",
+        population=f"{plural(frame.height, 'value')} for {plural(len(conditions), 'condition')}, {bad} failed.",
         notes=(
             "A condition is held against every result that has its metric. It fails where it holds, where the "
             "baseline does not have the value, and where no result has the metric.",
         ),
         columns=(
+            Column("failed", "-", "whether the condition holds, or could not be checked"),
             Column("result", "-", "the result that was measured"),
-            Column("condition", "-", "as it was given"),
             Column("metric", "-", "which value it means"),
             Column("value", "-", "as measured; empty: not measured"),
             Column("limit", "-", "what it was held against; empty: the baseline has none"),
             Column("unit", "-", "of value and limit"),
-            Column("failed", "-", "whether the condition holds, or could not be checked"),
+            Column("condition", "-", "as it was given"),
         ),
         frame=frame,
     )
@@ -314,14 +347,16 @@ def _metrics(
             "value": [value.value for _, value, _ in rows],
             "unit": [value.metric.unit for _, value, _ in rows],
             "baseline": [old for _, _, old in rows],
-            "change_pct": [_change(value.value, old) for _, value, old in rows],
+            "change": [None if value.value is None or old is None else value.value - old for _, value, old in rows],
+            "change_pct": [_change(value, old) for _, value, old in rows],
             "better": [value.metric.better or None for _, value, _ in rows],
             "table": [value.metric.table for _, value, _ in rows],
             "definition": [value.metric.text for _, value, _ in rows],
         },
         schema={
             "result": pl.String, "metric": pl.String, "value": pl.Float64, "unit": pl.String, "baseline": pl.Float64,
-            "change_pct": pl.Float64, "better": pl.String, "table": pl.String, "definition": pl.String,
+            "change": pl.Float64, "change_pct": pl.Float64, "better": pl.String, "table": pl.String,
+            "definition": pl.String,
         },
     )  # fmt: skip
     return ResultTable(
@@ -337,15 +372,24 @@ def _metrics(
             Column("value", "-", "as measured; empty: the table has nothing there"),
             Column("unit", "-", "of value and baseline"),
             Column("baseline", "-", "the same in the baseline"),
-            Column("change_pct", "%", "from the baseline to the value"),
+            *_changes("from the baseline to the value"),
             Column("better", "-", "whether low or high values are better; empty: neither"),
             Column("table", "-", "the result table that it is taken from"),
             Column("definition", "-", "what it is"),
         ),
         frame=frame,
-        first_columns=6,
+        first_columns=7,
     )
 
 
-def _change(value: float | None, old: float | None) -> float | None:
-    return None if value is None or not old else 100 * (value - old) / abs(old)
+def _changes(told: str) -> tuple[Column, Column]:
+    return (
+        Column("change", "-", f"{told}, in the metric's unit"),
+        Column("change_pct", "%", f"{told}, of what it was; empty for metrics that are per cent themselves"),
+    )
+
+
+def _change(value: Value, old: float | None) -> float | None:
+    if value.value is None or not old or value.metric.unit == "%":
+        return None
+    return 100 * (value.value - old) / abs(old)

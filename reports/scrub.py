@@ -22,7 +22,7 @@ _FILE = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|(?=[^.]*[a-z])[a-z0-9-]+(?:\.[a-z0-9-]+)+\.[a-z]{2,}", re.IGNORECASE)
-_OUR_PAGES = re.compile(r"docs/\w+\.md")
+_OUR_PAGES = re.compile(r"docs/(?:[\w-]+/)?[\w-]+\.md")
 _NOUNS = {
     "account": "account", "cluster": "cluster", "host": "machine", "job": "job", "machine": "machine",
     "model": "model", "node": "machine", "partition": "queue", "queue": "queue", "rack": "rack",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.reports.text import shown, visible
+from gpuctl.reports.text import scale, shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,6 +65,12 @@ def _hours(value: float) -> str:
     if value < 1:
         return f"{shown(value * 60)}\u00a0min"
     return f"{shown(value)}\u00a0h" if value < 72 else f"{shown(value / 24)}\u00a0d"
+
+
+def _together(*seconds: float) -> list[str]:
+    """Times in the unit that the longest of them reads best in, and that unit."""
+    size, unit = scale(max(seconds))
+    return [*(shown(value / size) for value in seconds), unit]
 
 
 _CAUSES = {
@@ -152,7 +158,7 @@ def _reason(table: ResultTable) -> Iterator[Finding]:
     share = top["gpu_minutes_pct"] or 0.0
     if share >= 15:
         text = (
-            f"{visible(str(top['reason']))} burns most of what failed attempts held: {_pct(share)} of their GPU-time, "
+            f"Failed attempts held most GPU-time for this reason: {visible(str(top['reason']))}, {_pct(share)} of it, "
             f"{shown(top['trials'])} attempts of {shown(top['users'])} users, half of them within "
             f"{_hours((top['rtf_p50_min'] or 0.0) / 60)}."
         )
@@ -195,14 +201,16 @@ def _converged(table: ResultTable) -> Iterator[Finding]:
 def _policy(table: ResultTable) -> Iterator[Finding]:
     rows = [row for row in _rows(table, measure="wait", size_bucket="all") if row["diff_low_s"] is not None]
     sure = [row for row in rows if row["diff_low_s"] > 0 or row["diff_high_s"] < 0]
-    ends = sorted(sure, key=lambda row: float(row["diff_mean_s"]))
-    for row in ends[:1] + ends[1:][-1:]:
+    order = sorted(sure, key=lambda row: float(row["diff_mean_s"]))
+    for row in order[:1] + order[1:][-1:]:
         better = row["diff_mean_s"] < 0
+        ends = sorted(abs(row[name]) for name in ("diff_low_s", "diff_high_s"))
+        mean, least, most, unit = _together(abs(row["diff_mean_s"]), *ends)
+        mine, theirs, whole = _together(row["mean_s"], row["baseline_mean_s"])
         text = (
-            f"Under {visible(str(row['policy']))} the same jobs wait {_hours(abs(row['diff_mean_s']) / 3600)} "
+            f"Under {visible(str(row['policy']))} the same jobs wait {mean}\u00a0{unit} "
             f"{'shorter' if better else 'longer'} on average than under {visible(str(row['baseline']))} "
-            f"({_hours(row['mean_s'] / 3600)} against {_hours(row['baseline_mean_s'] / 3600)}; 95\u00a0% interval of "
-            f"the difference {shown(row['diff_low_s'] / 3600)} to {shown(row['diff_high_s'] / 3600)}\u00a0h)."
+            f"(95\u00a0% interval {least} to {most}\u00a0{unit}): {mine} against {theirs}\u00a0{whole}."
         )
         yield Finding(text, "the interval of the difference holds no 0", table.name, 4.0 if better else 3.5)
     if rows and not sure:

@@ -174,7 +174,7 @@ def _print_table(console: Console, table: ResultTable, *, short: bool) -> None:
     else:
         _print_parts(console, columns)
     if rows > ROWS:
-        _say(console, f"\u2026 and {plural(rows - ROWS, 'more row')}: --format csv or --csv DIR")
+        _say(console, f"\u2026 and {plural(rows - ROWS, 'more row')}: --format csv has all")
     if hidden > 0 and rows > 1:
         _say(console, f"\u2026 and {plural(hidden, 'more column')}: --table {table.name}, or --json")
     _say(console, " \u00b7 ".join([table.population, *table.notes]), "dim")
@@ -249,4 +249,4 @@ def _print_left_out(console: Console, tables: Sequence[ResultTable]) -> None:
     for table in tables:
         grid.add_row(Text(f"  {table.name}"), Text(plural(table.frame.height, "row")), Text(visible(table.title)))
     console.print(grid)
-    _say(console, "Get them with --csv DIR, --parquet DIR or --table NAME.", "dim")
+    _say(console, "Get them with --table NAME, or all of them with --json.", "dim")

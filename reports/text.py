@@ -191,6 +191,11 @@ def plural(count: int, word: str) -> str:
 
 def lasting(seconds: float) -> tuple[str, str]:
     """Return a time in the unit that reads best, and that unit: ``("1.8", "min")``."""
-    units = ((86400, "d"), (3600, "h"), (60, "min"))
-    size, unit = next(((size, unit) for size, unit in units if seconds >= 2 * size), (1, "s"))
+    size, unit = scale(seconds)
     return shown(seconds / size), unit
+
+
+def scale(seconds: float) -> tuple[int, str]:
+    """Return the unit of time that a value of this size reads best in: its seconds, and its name."""
+    units = ((86400, "d"), (3600, "h"), (60, "min"))
+    return next(((size, unit) for size, unit in units if seconds >= 2 * size), (1, "s"))

@@ -145,7 +145,7 @@ def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[str]:
     if inferred:
         warnings.append(
             f"the quotas of {inferred} queues are inferred (the most GPUs a queue held with a start of its own), "
-            "which docs/analyses.md shows to be a guess. Give them with --quotas"
+            "which is a guess (docs/analyses/delays.md). Give them with --quotas"
         )
     if strangers:
         warnings.append(f"--quotas names queues that the trace does not have: {_some(strangers)}")

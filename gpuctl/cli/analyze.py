@@ -14,6 +14,7 @@ from gpuctl.analyze.registry import REFERENCES, SECTIONS, check_names
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.ingest import JobLogsOption, SignaturesOption
 from gpuctl.cli.keeping import KeepOption, keep, keeping_place
+from gpuctl.cli.places import check_outputs
 from gpuctl.cli.reading import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
 from gpuctl.cli.writing import (
     FormatOption,
@@ -114,9 +115,8 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
     check_names(sections=section or (), tables=table or (), reference=reference)
     from gpuctl.analyze.run import Options
     from gpuctl.analyze.sitefiles import read_quotas, read_racks
-    from gpuctl.reports.export import check_places
 
-    check_places({"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
+    check_outputs(context, {"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
     place = keeping_place(keep_as, paths or [], db)
     options = Options(
         definition=definition.value,

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
+from gpuctl.cli.places import check_outputs
 from gpuctl.cli.writing import (
     FormatOption,
     JsonOption,
@@ -51,6 +52,7 @@ def doctor(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError(f"--table {unknown}: there is no such table", hint=f"there are: {', '.join(TABLES)}")
     if "ledger" in (table or ()) and db is None:
         raise UsageError("--table ledger: that of a store, and none is named", hint="add --db FILE")
+    check_outputs(context, {"--output": output})
     from gpuctl.cli.checks import Given, Status
     from gpuctl.cli.checkup import analysis, run
 

@@ -11,6 +11,7 @@ import typer
 
 from gpuctl.cli.common import message, print_json, settings
 from gpuctl.cli.ingest import JobLogsOption, SignaturesOption
+from gpuctl.cli.places import check_outputs
 from gpuctl.cli.reading import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
 from gpuctl.cli.writing import HtmlOption, JsonOption, tell_written
 from gpuctl.core.errors import ExitCode
@@ -64,9 +65,9 @@ def explain(  # noqa: PLR0917 - Typer passes options by name
 
     from gpuctl.analyze.run import Options
     from gpuctl.analyze.sitefiles import read_quotas, read_racks
-    from gpuctl.reports.export import check_places, write_atomically
+    from gpuctl.reports.export import write_atomically
 
-    check_places({"--html": html}, {})
+    check_outputs(context, {"--html": html})
     options = Options(
         quotas=read_quotas(quotas) if quotas else {},
         racks=read_racks(racks) if racks else {},

@@ -11,6 +11,7 @@ import typer
 
 from gpuctl.cli.common import settings
 from gpuctl.cli.keeping import KeepOption, keep, keeping_place
+from gpuctl.cli.places import check_outputs
 from gpuctl.cli.writing import FormatOption, JsonOption, OutputFormat, OutputOption, chosen_format, print_result
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -66,6 +67,7 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["predictions"])
     from gpuctl.cli.profiles import Asked, predict_runtime
 
+    check_outputs(context, {"--output": output})
     kept = keeping_place(keep_as, paths or [], db)
     asked = Asked(paths or [], jobs, tuple(job or ()), epochs, model, db, cluster, cumulative=cumulative)
     result, failed = predict_runtime(asked, given, "gpuctl " + shlex.join(sys.argv[1:]))
@@ -124,6 +126,7 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError("--db says where --keep keeps the result", hint="add --keep NAME, or leave --db out")
     from gpuctl.cli.profiles import Suspension, predict_overhead
 
+    check_outputs(context, {"--output": output})
     kept = keeping_place(keep_as, [], db)
     asked = Suspension(epoch_s, phase_s, checkpoint_bytes, first_bytes, gpus, bandwidth, mode, model_name)
     result = predict_overhead(asked, model, "gpuctl " + shlex.join(sys.argv[1:]))

@@ -15,6 +15,7 @@ import typer
 from gpuctl.cli.chosen import checked_baseline, policies
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.keeping import KeepOption, keep, keeping_place, traces_db
+from gpuctl.cli.places import check_outputs
 from gpuctl.cli.writing import (
     FormatOption,
     HtmlOption,
@@ -269,7 +270,7 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     names = policies(policy or (), param or (), {"yarn": yarn_conf or [], "slurm": slurm_conf or []})
     baseline = checked_baseline(baseline, names)
     _check_wishes(section or (), table or (), warmup, compared=len(names) > 1, against=against is not None)
-    places.check()
+    places.check(context)
     kept = keeping_place(keep_as, paths or [], db)
     from gpuctl.cli.jobs import Wishes, read
     from gpuctl.replay.resources import parse_resources
@@ -327,11 +328,10 @@ class _Places:
         """All but the output file."""
         return self.csv, self.parquet, self.html, self.store, self.decisions
 
-    def check(self) -> None:
+    def check(self, context: typer.Context) -> None:
         """See that all of them can be written, before anything runs."""
-        from gpuctl.reports.export import check_places
-
-        check_places(
+        check_outputs(
+            context,
             {"--output": self.output, "--html": self.html, "--store": self.store},
             {"--csv": self.csv, "--parquet": self.parquet, "--decisions": self.decisions},
         )

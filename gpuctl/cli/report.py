@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
+from gpuctl.cli.places import check_outputs
 from gpuctl.cli.writing import (
     FormatOption,
     JsonOption,
@@ -102,7 +103,6 @@ def report(  # noqa: PLR0917 - Typer passes options by name
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     from gpuctl.reports.conditions import parse
     from gpuctl.reports.document import read_document
-    from gpuctl.reports.export import check_places
     from gpuctl.reports.report import earlier, failed, known_metrics, labelled, summarize
 
     command = "gpuctl " + shlex.join(sys.argv[1:])
@@ -119,7 +119,7 @@ def report(  # noqa: PLR0917 - Typer passes options by name
     if list_kept:
         print_result(listing(paths, command), shape, output, table, given)
         return
-    check_places({"--html": html, "--output": output, "--markdown": markdown, "--junit": junit}, {})
+    check_outputs(context, {"--html": html, "--output": output, "--markdown": markdown, "--junit": junit})
     conditions = [parse(text) for text in fail_if or ()]
     found = gather(paths, Wanted(tuple(cluster or ()), tuple(only or ()), command), given)
     old = [read_document(path) for path in baseline] if baseline else None

@@ -11,6 +11,7 @@ import typer
 
 from gpuctl.cli.common import settings
 from gpuctl.cli.keeping import KeepOption, keep, keeping_place, traces_db
+from gpuctl.cli.places import check_outputs
 from gpuctl.cli.reading import is_jobs_csv, opened
 from gpuctl.cli.writing import (
     FormatOption,
@@ -82,12 +83,11 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     shares = _numbers(quantiles)
     from gpuctl.predictors import card, history, historyfolder, historytables
-    from gpuctl.reports.export import check_places
 
     check_tables(table or (), historytables.TABLES)
     card.check_place(model)
     kept = keeping_place(keep_as, paths or [], db)
-    check_places({"--output": output}, {})
+    check_outputs(context, {"--output": output})
     logs_in = traces_db(paths or [], db, keep_as)
     jobs, sources, failed = _read(paths or [], logs_in, cluster, given, timezone=timezone, columns=columns)
     from gpuctl.cli.progress import Bar
@@ -130,11 +130,10 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
     from gpuctl.cli.profiles import train_overhead
     from gpuctl.predictors import card
-    from gpuctl.reports.export import check_places
 
     card.check_place(model)
     kept = keeping_place(keep_as, paths or [], db)
-    check_places({"--output": output}, {})
+    check_outputs(context, {"--output": output})
     command = "gpuctl " + shlex.join(sys.argv[1:])
     result, failed = train_overhead(paths or [], model, given, db=db, cluster=cluster, command=command)
     print_result(result, shape, output, None, given)

@@ -181,7 +181,7 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
     notes = [f"{rows.height:,} of {trace.jobs.height:,} jobs are replayed" + (f"; left out: {why}" if rest else "")]
     cut, totals = rows["cut"].fill_null(value=False).sum(), rows["alone"].sum()
     if cut:
-        notes.append(f"{cut:,} jobs still ran when the log was taken: their run time is what it was by then")
+        notes.append(f"jobs that still ran when the log was taken, {cut:,}: their run time is what it was by then")
     if totals:
         notes.append(f"{totals:,} jobs have no attempts in the log: each is one run of its total, start unknown")
     early = (rows["first_c"] < rows["submit_c"]).sum()

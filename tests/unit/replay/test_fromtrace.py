@@ -89,7 +89,7 @@ def test_the_sample_is_what_the_store_says(sample: Store) -> None:
     jobs, cluster = read_trace(sample)
     assert jobs.notes == (
         "1,955 of 1,962 jobs are replayed; left out: 7 have no start in the log",
-        "1 jobs still ran when the log was taken: their run time is what it was by then",
+        "jobs that still ran when the log was taken, 1: their run time is what it was by then",
         "3 attempts have no end in the log: they last until the next known time of their job",
     )
     assert (jobs.size, jobs.segment_s.size, jobs.origin) == (
@@ -209,7 +209,7 @@ def test_the_odd_jobs_of_a_philly_log(store: Store) -> None:
     assert jobs.notes == (
         "5 of 10 jobs are replayed; left out: 2 have no start in the log, 1 have an unknown start or end, 1 have no "
         "submission time, 1 ran for 0 s",
-        "1 jobs still ran when the log was taken: their run time is what it was by then",
+        "jobs that still ran when the log was taken, 1: their run time is what it was by then",
         "1 jobs started before their submission, by the log",
         "1 attempts have no end in the log: they last until the next known time of their job",
         "1 of 7 attempts held another number of GPUs than their job has: the job's counts",

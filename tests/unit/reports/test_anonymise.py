@@ -288,7 +288,7 @@ def test_names_of_tables_are_found_in_sentences(names: list[str], data: st.DataO
         ("480 jobs of all, 1,234 of them killed: 12.5 % (3 of 24)", None),
         ("100% of the waiting time; docs/sources.md says what else tells limits, or slurm.conf", None),
         ("the 4 racks are guesses (machines that share gangs)", None),
-        ("1 jobs still ran when the log was taken: their run time is what it was by then", None),
+        ("jobs that still ran when the log was taken, 1: their run time is what it was by then", None),
         ("the user bob was told", "the user {user:bob} was told"),
         ("bob, told by bob: bob's", "{user:bob}, told by {user:bob}: {user:bob}'s"),
         ("job 17 and 17 jobs", "job {job:17} and 17 jobs"),

@@ -15,13 +15,24 @@ from gpuctl.reports.ci import write_junit, write_markdown
 from gpuctl.reports.conditions import parse
 from gpuctl.reports.html import render_report
 from gpuctl.reports.metrics import METRICS
-from gpuctl.reports.report import compared, earlier, failed, is_summary, known_metrics, labelled, summarize
+from gpuctl.reports.report import (
+    against_baseline,
+    compared,
+    earlier,
+    failed,
+    is_summary,
+    known_metrics,
+    labelled,
+    summarize,
+    verdict,
+)
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuctl.core.results import Analysis
+    from gpuctl.reports.report import Part
 
 
 def waits(name: str, p95_min: float | None, **queues: float) -> Analysis:
@@ -70,6 +81,11 @@ def test_a_report_is_as_many_baselines_as_it_had_results() -> None:
     metrics = new.table("metrics")
     assert metrics is not None
     changes = {(r["result"], r["metric"]): r["change_pct"] for r in metrics.frame.iter_rows(named=True)}
+    assert against_baseline(summarize(labelled([waits("a", 60.0)]))) is None
+    told = against_baseline(new)
+    assert told is not None
+    assert [c.name for c in told.columns][:4] == ["result", "metric", "value", "unit"]
+    assert told.frame.height == sum(change is not None for change in changes.values())
     assert changes["b", "queueing.p95_wait_h"] == 100.0
     assert changes["a", "queueing.p95_wait_h"] == 0.0
     assert changes["a", "queueing.p95_wait_h{queue=q}"] == 100.0
@@ -139,13 +155,39 @@ def test_changes_against_the_baseline_are_told() -> None:
     assert (row["value"], row["baseline"], row["change_pct"], row["better"]) == (1.5, 1.0, 50.0, "low")
 
 
+def test_what_is_per_cent_changes_by_points(tmp_path: Path) -> None:
+    def failed_of(share: float) -> Part:
+        rows = pl.DataFrame({"size_bucket": ["all"], "failed_pct": [share], "retried_pct": [0.0]})
+        made = replace(make_analysis(points=5), tables=(table("attempts_by_size", "failures", rows),), cluster="a")
+        return labelled([made])[0]
+
+    summary = summarize([failed_of(36.8)], baseline=[failed_of(45.7)])
+    metrics = summary.table("metrics")
+    assert metrics is not None
+    row = metrics.frame.filter(pl.col("metric") == "failures.failed_jobs_pct").to_dicts()[0]
+    assert row["change"] == pytest.approx(-8.9)
+    assert row["change_pct"] is None
+    write_markdown(summary, tmp_path / "r.md")
+    text = (tmp_path / "r.md").read_text("utf-8")
+    assert "| 45.7 % | 36.8 % | -8.9 points (better) |" in text
+    assert "retried" not in text.partition("### What stands out")[0]
+
+
+@pytest.mark.parametrize(("failing", "told"), [(0, "All 2 checks passed."), (1, "1 of 2 checks failed.")])
+def test_the_verdict(failing: int, told: str) -> None:
+    parts = labelled([waits("a", 60.0)])
+    conditions = [parse(f"queueing.p95_wait_h > {limit}") for limit in (9, 0.5 if failing else 8)]
+    assert verdict(summarize(parts, conditions)) == told
+    assert verdict(summarize(parts)) == ""
+
+
 def test_results_stand_side_by_side() -> None:
     parts = labelled([waits("a", 60.0), waits("b", 90.0, q=6.0)])
     found = compared(parts, summarize(parts))
     assert found is not None
-    rows = {row[0]: row[1:5] for row in found.frame.iter_rows()}
-    assert rows["queueing.p95_wait_h"] == ("h", 1.0, 1.5, 50.0)
-    assert rows["queueing.p95_wait_h{queue=q}"] == ("h", None, 0.1, None)
+    rows = {row[0]: row[1:6] for row in found.frame.iter_rows()}
+    assert rows["queueing.p95_wait_h"] == ("h", 1.0, 1.5, 0.5, 50.0)
+    assert rows["queueing.p95_wait_h{queue=q}"] == ("h", None, 0.1, None, None)
     assert [c.name for c in found.columns] == found.frame.columns
 
 
@@ -191,6 +233,6 @@ def test_markdown_tells_checks_changes_and_what_stands_out(tmp_path: Path) -> No
     summary = summarize(parts, [parse("queueing.p95_wait_h > 1")], labelled([waits("a", 60.0)]), "gpuctl report a.json")
     write_markdown(summary, tmp_path / "r.md")
     text = (tmp_path / "r.md").read_text("utf-8")
-    assert "**1 of 1 checks failed.**" in text
+    assert "**The check failed.**" in text
     assert "| failed | a | queueing.p95\\_wait\\_h | 1.50 h | 1 h | queueing.p95\\_wait\\_h \\> 1 |" in text
     assert "| a | queueing.p95\\_wait\\_h | 1 h | 1.50 h | +50.0 % (worse) |" in text

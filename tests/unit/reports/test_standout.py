@@ -97,6 +97,14 @@ def test_policies_are_compared_by_their_intervals(rows: Rows, told: list[str]) -
     assert all(text.startswith(start) for text, start in zip(texts, told, strict=True))
 
 
+def test_a_difference_and_what_differs_have_one_unit_each() -> None:
+    [one] = found("replay_vs_baseline", compared(("srtf", -5400, -3600, -1800)))
+    assert one.text == (
+        "Under srtf the same jobs wait 60\xa0min shorter on average than under fifo "
+        "(95\xa0% interval 30 to 90\xa0min): 1 against 2\xa0h."
+    )
+
+
 def test_jobs_without_an_end_and_true_run_times_are_told() -> None:
     rows = [
         {"policy": "srtf", "oracle": True, "jobs": 10, "jobs_finished": 10},

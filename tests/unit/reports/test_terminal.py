@@ -84,7 +84,7 @@ def test_hostile_names_are_printed_as_text() -> None:
 
 
 def test_more_rows_than_fit_are_counted_with_the_way_to_get_them() -> None:
-    assert "\u2026 and 75 more rows: --format csv or --csv DIR" in printed(make_analysis(rows=100))
+    assert "\u2026 and 75 more rows: --format csv has all" in printed(make_analysis(rows=100))
     assert "more row" not in printed(make_analysis(rows=25))
 
 
