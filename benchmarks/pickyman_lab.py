@@ -7,7 +7,7 @@ FOLDER (sample_data/pickyman) holds what `tests/labs/pickyman` recorded. Printed
 1. each job predicted from the first 2.5 epochs of its own traffic;
 2. each job predicted from four other jobs of its model, of which only the first 2.5 epochs of traffic are known: all
    choices of four with two batch sizes, two numbers of GPUs, one of them 1, and jobs that use a cache left out;
-3. suspensions predicted by a model that was fitted on the others (five folds).
+3. suspensions predicted by a model that was fitted on all the others.
 
 Errors are of the run time as the lab measured it, in percent of it; the job that is predicted is never learnt from.
 """

@@ -255,7 +255,8 @@ def _before(part: Part, baseline: Sequence[Part] | None) -> dict[str, float] | N
     if not same:
         raise UsageError(
             f"the baseline has no result called {part.label!r}",
-            hint=f"it has: {', '.join(old.label for old in baseline) or 'none'}",
+            hint=f"it has: {', '.join(old.label for old in baseline) or 'none'}; a result that a store keeps goes by "
+            "the name it was kept under (--keep), whatever its cluster",
         )
     old = same[0].analysis
     table = old.table("metrics")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 UNEXPLAINED = 0.05
 """A larger share of waiting time without a cause is worth a warning, where quotas are guessed."""
+A_PASS_S = 60.0
+"""Waits shorter than this on average are a scheduler's way from pass to pass, and no lack of knowledge."""
 _NAMED = 5
 BORROW_GUESSES = (0.0, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
@@ -163,7 +165,7 @@ def _borrowing_hint(borrow_below: float, found: delays.Delays, explain: Callable
     if left <= UNEXPLAINED:
         return []
     best_left, best = min((_unexplained(explain(borrow)), borrow) for borrow in BORROW_GUESSES)
-    hint = f"{left:.0%} of the waiting time is explained by no cause, so the inferred quotas are probably too high"
+    hint = f"{left:.0%} of the waiting time is left to the scheduler, so the inferred quotas are probably too high"
     if best != borrow_below and best_left < left / 2:
         hint += f"; if queues may borrow, --borrow-below {best:g} would leave {best_left:.0%} unexplained"
     return [hint]
@@ -172,11 +174,13 @@ def _borrowing_hint(borrow_below: float, found: delays.Delays, explain: Callable
 def _unexplained_warning(found: delays.Delays) -> list[str]:
     """Where no quota is a guess, say how much waiting is left to limits that are not known, or to the scheduler."""
     left = _unexplained(found)
-    if left <= UNEXPLAINED:
+    each = float(found.seconds[:, delays.CAUSES.index("scheduler")].mean()) if len(found.seconds) else 0.0
+    if left <= UNEXPLAINED or each < A_PASS_S:
         return []
     return [
-        f"{left:.0%} of the waiting time is explained by no cause: limits that are not loaded, or the scheduler's own "
-        "doing. Give quotas with --quotas; docs/sources.md says what else tells limits"
+        f"{left:.0%} of the waiting time is put down to the scheduler, as neither fair share nor GPUs that were not "
+        "there or not together explain it: limits that are not loaded, or its own doing. Give quotas with --quotas; "
+        "docs/sources.md says what else tells limits"
     ]
 
 

@@ -28,6 +28,11 @@ RECONSTRUCTED = (
     "Reconstructed from the published abstract of PickyMan (IPCCC 2022); the estimators and constants are ours."
 )
 
+HISTORY = (
+    "Predicted from past jobs: the card of the model says on which jobs it was scored and how near it came; its "
+    "history ends with the log that it was trained on."
+)
+
 PREDICTIONS = (
     Column("job", "-", "The job's name."),
     Column("epoch_s", "s", "Length of an epoch, the first one left out."),
@@ -150,7 +155,11 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
         frame=_frame(found),
         first_columns=5,
     )
-    return _analysis(cluster or "jobs", table, settings, command, sources), failed
+    methods = {p.method for p in found}
+    warnings = ((RECONSTRUCTED,) if profiles or methods - {"history", "none"} else ()) + (
+        (HISTORY,) if "history" in methods else ()
+    )
+    return _analysis(cluster or "jobs", table, settings, command, sources, warnings=warnings), failed
 
 
 def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Analysis:
@@ -211,6 +220,7 @@ def train_overhead(
     Raises:
         InputError: too few suspensions were measured.
     """
+    import numpy as np
     import polars as pl
 
     from gpuctl.predictors import overhead
@@ -230,7 +240,7 @@ def train_overhead(
             key,
             int(e.size),
             100 * float(abs(e).mean()),
-            100 * float(sorted(abs(e))[e.size // 2]),
+            100 * float(np.median(abs(e))),
             100 * float(abs(e).max()),
         )
         for key, e in errors.items()
@@ -244,7 +254,10 @@ def train_overhead(
         title="Errors of the fitted costs",
         question="How near do predictions come for suspensions that the model has not seen?",
         population=population,
-        notes=("Five folds by row: each suspension is predicted by a model fitted on four fifths of the others.",),
+        notes=(
+            f"Each suspension is predicted by a model fitted on all others; of more than {overhead.MOST_FOLDS}, by one "
+            f"fitted on {100 - 100 // overhead.MOST_FOLDS} % of them.",
+        ),
         columns=FITTED,
         frame=frame,
     )
@@ -348,7 +361,13 @@ def _frame(found: list[Prediction]) -> pl.DataFrame:
 
 
 def _analysis(
-    cluster: str, table: ResultTable, settings: dict[str, str], command: str, sources: tuple[SourceInfo, ...]
+    cluster: str,
+    table: ResultTable,
+    settings: dict[str, str],
+    command: str,
+    sources: tuple[SourceInfo, ...],
+    *,
+    warnings: tuple[str, ...] = (RECONSTRUCTED,),
 ) -> Analysis:
     from gpuctl import __version__
 
@@ -364,7 +383,7 @@ def _analysis(
         settings=settings,
         command=command,
         version=__version__,
-        warnings=(RECONSTRUCTED, *rejected),
+        warnings=(*warnings, *rejected),
     )
 
 

@@ -213,10 +213,10 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
         str,
         typer.Option(
             metavar="HOW",
-            help="What policies that plan ahead (easy, conservative) take for time limits: asked, true run times, "
-            "factor:F (times those), steps (30 min to days, at least twice those), error:F, or a CSV with columns "
-            "job,run_time_s of predictions (FILE:upper_s for another column). With commas: each for jobs that those "
-            "before it leave without one.",
+            help="What policies that plan ahead (easy, conservative, slurm) take for time limits: asked, true run "
+            "times, factor:F (times those), steps (30 min to days, at least twice those), error:F, or a CSV with "
+            "columns job,run_time_s of predictions (FILE:upper_s for another column). With commas: each for jobs that "
+            "those before it leave without one.",
         ),
     ] = "asked",
     seed: Annotated[int, typer.Option(metavar="N", help="Of policies that draw lots.")] = 0,

@@ -112,4 +112,6 @@ def _stranger(head: bytes) -> str:
         return "UTF-16 text; make it UTF-8 first: iconv -f UTF-16 -t UTF-8"
     if head[257:262] == b"ustar" or head[:4] == b"PK\3\4":
         return "an archive inside an archive: unpack it and name the directory"
+    if head.lstrip().startswith(b'{\n"schema": ') and b'"gpuctl": ' in head[:200]:
+        return "a result that gpuctl wrote: gpuctl report reads it"
     return "binary" if b"\0" in head else "no known format"

@@ -182,11 +182,14 @@ class RankPolicy(Policy):
         del cluster
         jobs = workload if self.oracle else replace(workload, segment_s=np.full_like(workload.segment_s, np.nan))
         rank = np.asarray(self.rank(jobs), np.float64)
-        if rank.shape != (workload.size,) or np.isnan(rank).any():
+        if rank.shape != (workload.size,):
             raise InputError(
-                f"{self.name}: rank() must give one number for each of the {workload.size} jobs, and no NaN",
-                hint="a policy that uses run times (segment_s) must set oracle = True",
+                f"{self.name}: rank() gave an array of shape {rank.shape} for a workload of {workload.size} jobs",
+                hint="expected one number a job, in the order of jobs.ids",
             )
+        if np.isnan(rank).any():
+            hint = "expected numbers" + ("" if self.oracle else "; run times (segment_s) need oracle = True")
+            raise InputError(f"{self.name}: rank() gave NaN for {np.isnan(rank).sum()} of {rank.size} jobs", hint=hint)
         how = placements(workload, self.placement, settings.placement)
         return list_program(Order(BY_RANK, rank, how, strict=self.strict), workload, state)
 

@@ -158,6 +158,10 @@ def test_overhead_learnt_from_the_lab(tmp_path: Path) -> None:
     table = gpuctl("train", "overhead", LAB / "suspensions.csv", "-o", place, "--format", "csv").stdout
     rows = {row["cost"]: row for row in csv.DictReader(table.splitlines())}
     assert int(rows["loss_s"]["suspensions"]) > 8
+    document = (ROOT / "docs" / "predict.md").read_text()
+    for cost, row in rows.items():
+        mean, median = (f"{float(row[name]):.1f} %" for name in ("mean_pct", "median_pct"))
+        assert f"| {cost} | {row['suspensions']} | {mean} | {median} |" in document
     card = json.loads((place / "card.json").read_text())
     assert card["kind"] == "overhead"
     measured = next(

@@ -145,7 +145,8 @@ def _billing(
         silent += weights is None and setup.given and cpus[j] == 0
         found[j] = known[key]
     if silent and setup.fair_share != "none":
-        return found, [f"{silent:,} jobs do not say CPUs, which their partition bills: their GPUs are billed"]
+        how = "which --resources gpu,cpu,mem reads where a file tells them"
+        return found, [f"jobs whose GPUs are billed in place of CPUs, {how}: {silent:,}"]
     return found, []
 
 

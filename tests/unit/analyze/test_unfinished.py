@@ -144,7 +144,7 @@ def test_gpu_hours_of_a_duration_that_the_source_does_not_tell_are_empty(tmp_pat
 
 
 def test_waits_without_a_cause_are_told_where_no_quota_is_guessed(found: Analysis) -> None:
-    assert any("of the waiting time is explained by no cause: limits" in warning for warning in found.warnings)
+    assert any("of the waiting time is put down to the scheduler" in warning for warning in found.warnings)
 
 
 def test_guessed_racks_are_told(tmp_path: Path) -> None:

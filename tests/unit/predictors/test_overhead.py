@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import numpy as np
 import pytest
@@ -93,3 +94,11 @@ def test_a_foreign_model_is_refused(damage: object) -> None:
     damage(data)  # type: ignore[operator]
     with pytest.raises(InputError, match="no overhead model"):
         from_json(data, "model/overhead.json")
+
+
+def test_errors_hang_on_no_order() -> None:
+    rows = measured(30, 0.1)
+    for k in range(3):
+        shuffled = random.Random(k).sample(rows, len(rows))
+        for name, values in left_out(rows).items():
+            assert sorted(left_out(shuffled)[name]) == pytest.approx(sorted(values))
