@@ -52,7 +52,6 @@ def doctor(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError(f"--table {unknown}: there is no such table", hint=f"there are: {', '.join(TABLES)}")
     if "ledger" in (table or ()) and db is None:
         raise UsageError("--table ledger: that of a store, and none is named", hint="add --db FILE")
-    check_outputs(context, {"--output": output})
     from gpuctl.cli.checks import Given, Status
     from gpuctl.cli.checkup import analysis, run
 
@@ -69,6 +68,7 @@ def doctor(  # noqa: PLR0917 - Typer passes options by name
                 message(f"{one.check}: {one.status}: {one.evidence}; {one.fix}")
         message(f"gpuctl: no table can be printed: {error}")
         raise typer.Exit(ExitCode.CHECK_FAILED) from None
+    check_outputs(context, {"--output": output})
     # a store that could not be read has no ledger
     result = analysis(given, found, rows, "gpuctl " + shlex.join(sys.argv[1:]))
     wanted = [name for name in table or ("checks",) if result.table(name)]

@@ -39,9 +39,11 @@ def check_outputs(
         if place in taken:
             raise UsageError(f"{option} {path}: {taken[place]} is to be written there, too", hint="name two files")
         taken[place] = option
+        if option == "--store" and is_store(path):
+            continue  # whether a store may be replaced by another is said where it is written
         if any(place == one.resolve() for one in read):
             raise UsageError(f"{option} {path}: the command works on that file", hint="name another one")
-        if option != "--store" and is_store(path):
+        if is_store(path):
             raise UsageError(f"{option} {path}: that is a trace store; it is not replaced", hint="name another file")
         folder = next((one for one in read if one.is_dir() and place.is_relative_to(one.resolve())), None)
         if folder is not None and path.exists():

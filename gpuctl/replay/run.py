@@ -356,6 +356,9 @@ def _apart(task: _Task, processes: int, progress: Progress | None, ctrl_c: _Ctrl
                     ended[number] = task.workload.size
                     del running[ours]
                     process.join()
+                    # closed here, not by their finalizers: in those, Ctrl-C would be lost
+                    process.close()
+                    ours.close()
                     yield number, value
                 else:
                     raise _failure(task.policies[number][0], value, process)
@@ -365,9 +368,11 @@ def _apart(task: _Task, processes: int, progress: Progress | None, ctrl_c: _Ctrl
         for _, process in running.values():
             if process.pid is not None:
                 process.kill()
-        for _, process in running.values():
+        for ours, (_, process) in running.items():
             if process.pid is not None:
                 process.join()
+                process.close()
+            ours.close()
 
 
 def _received(connection: Connection) -> tuple[str, Any]:
