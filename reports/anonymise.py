@@ -169,6 +169,10 @@ def _how(
     told = TOLD.get((table.name, name))
     if told == "message" or (told is None and name in MESSAGES):
         return lambda text, _row: scrub.message(text)
+    if told == "beside":
+        return lambda text, _row: (
+            f"beside {pseudonyms.of('machine', text.removeprefix('beside '))}" if text.startswith("beside ") else text
+        )
     if told == "word" or name in WORDS:
         return lambda text, _row: first_word(text) or pseudonyms.of("text", text)
     if told == "group":
@@ -211,18 +215,38 @@ def _mapped(frame: pl.DataFrame, column: Column, how: Callable[[str, Mapping[str
 
 
 def _sorted(table: ResultTable, old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    """Rows that stood in the order of names stand in that of the pseudonyms: else their order would tell the names."""
-    names = [one.name for one in table.columns if old.schema[one.name] == pl.String and one.name not in KEPT]
+    """Rows that stood in the order of names stand in that of the pseudonyms: else their order would tell the names.
+
+    So do rows that stood in it, rising or falling, within each value of the columns of text before, as of a policy.
+    """
+    names = [one.name for one in table.columns if one.name not in KEPT and _is_changed(old[one.name], new[one.name])]
     for name in names:
-        if old[name].null_count() or old[name].n_unique() < 2 or old[name].equals(new[name]):
-            continue
-        marked = old[name].is_in(list(MARKERS))
-        if old.filter(~marked)[name].is_sorted():
-            places = (~marked).arg_true()
-            order = pl.Series(range(old.height), dtype=pl.UInt32)
-            order = order.scatter(places, places.gather(new.filter(~marked)[name].arg_sort()))
-            return new[order.to_list()]
+        before = [c for c in old.columns[: old.columns.index(name)] if old.schema[c] == pl.String and c not in names]
+        for group in ([], before) if before else ([],):
+            places = _groups(old, name, group)
+            if places and all(_in_order(old[name].gather(rows)) for rows in places):
+                order = pl.Series(range(old.height), dtype=pl.UInt32)
+                for rows in places:
+                    order = order.scatter(rows, rows.gather(new[name].gather(rows).arg_sort()))
+                return new[order.to_list()]
     return new
+
+
+def _is_changed(old: pl.Series, new: pl.Series) -> bool:
+    return old.dtype != new.dtype or (old.dtype == pl.String and not old.equals(new))
+
+
+def _groups(frame: pl.DataFrame, name: str, group: list[str]) -> list[pl.Series]:
+    """Rows with a name, by group; only those of two different names or more."""
+    known = frame.with_row_index("_row").filter(
+        pl.col(name).is_not_null() & ~pl.col(name).cast(pl.String).is_in(list(MARKERS))
+    )
+    parts = known.partition_by(group, maintain_order=True) if group else [known]
+    return [part["_row"] for part in parts if part[name].n_unique() > 1]
+
+
+def _in_order(values: pl.Series) -> bool:
+    return values.is_sorted() or values.is_sorted(descending=True)
 
 
 # ---- what is known of names before any text is looked at
@@ -243,6 +267,8 @@ def _names(analysis: Analysis) -> dict[str, str]:
     for source in analysis.sources:
         found[source.path] = "path"
         found.update((part.rpartition("/")[2] or part, "path") for part in source.path.split("!"))
+    # a folder of a model: texts tell its last part
+    found.update((one, "path") for one in [analysis.settings.get("history", "").rpartition("/")[2]] if one)
     return {name: kind for name, kind in found.items() if name not in MARKERS}
 
 

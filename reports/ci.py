@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -76,10 +77,12 @@ def _markdown(summary: Analysis) -> Iterator[str]:
         yield "\n### Changed against the baseline\n"
         yield "| result | metric | before | now | change |"
         yield "|---|---|---:|---:|---:|"
-        for row in changed:
+        for row in changed[:MOST_CHANGES]:
             before, now = (_value(row[name], row["unit"]) for name in ("baseline", "value"))
             words = [row["result"], row["metric"], before, now, _changed_by(row) + _judged(row)]
             yield f"| {' | '.join(map(escaped, words))} |"
+    if len(changed) > MOST_CHANGES:
+        yield f"\n{len(changed) - MOST_CHANGES} more have changed less; the page has all."
     standout = summary.table("standout")
     if standout is not None and standout.frame.height:
         yield "\n### What stands out\n"
@@ -98,14 +101,20 @@ def _changed(summary: Analysis) -> list[dict[str, Any]]:
     table = summary.table("metrics")
     if table is None:
         return []
-    # of what is per cent itself, points count
-    by = pl.when(pl.col("unit") == "%").then(pl.col("change")).otherwise(pl.col("change_pct")).abs()
-    frame = table.frame.filter(by >= 0.05).sort(by, descending=True, maintain_order=True).head(MOST_CHANGES)
+    # of what is per cent itself, points count; what was 0 has no per cent of it, and comes first
+    by = pl.when(pl.col("unit") == "%").then(pl.col("change")).otherwise(pl.col("change_pct"))
+    by = pl.when(by.is_null() & (pl.col("change") != 0)).then(math.inf).otherwise(by.abs())
+    frame = table.frame.filter(by >= 0.05).sort(by, descending=True, maintain_order=True)
     return list(frame.iter_rows(named=True))
 
 
 def _changed_by(row: dict[str, Any]) -> str:
-    return f"{row['change']:+.1f} points" if row["unit"] == "%" else f"{row['change_pct']:+.1f} %"
+    if row["unit"] == "%":
+        return f"{row['change']:+.1f} points"
+    if row["change_pct"] is None:
+        sign = "+" if row["change"] > 0 else ""
+        return f"{sign}{_value(row['change'], row['unit'])}"
+    return f"{row['change_pct']:+.1f} %"
 
 
 def _judged(row: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ A condition is ``METRIC OP NUMBER`` or ``METRIC OP baseline``, the latter with `
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from dataclasses import dataclass, replace
@@ -30,6 +31,8 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
+TOTAL = "all"
+"""A label's value that sums up the others: it is meant where it is named, and is none of ``{label=*}``."""
 RESULT = "result"
 """The label that every condition may have: the result that is meant, where a report has several."""
 _FORM = (
@@ -93,6 +96,8 @@ def parse(text: str) -> Condition:
     Raises:
         UsageError: it is none, or names no metric.
     """
+    # an argument that is no UTF-8 holds halves of surrogates
+    text = text.encode("utf-8", "backslashreplace").decode()
     found = _CONDITION.fullmatch(text)
     if found is None:
         raise UsageError(f"--fail-if {text[:200]!r}: not understood", hint=_FORM)
@@ -133,9 +138,12 @@ def _labels(text: str, whole: str) -> dict[str, str]:
 
 def _number(text: str, whole: str) -> float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise UsageError(f"--fail-if {whole[:200]!r}: {text} is no number", hint=_FORM) from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"--fail-if {whole[:200]!r}: {text} is no finite number", hint=_FORM)
+    return number
 
 
 def relabelled(condition: Condition, change: Callable[[str, str], str]) -> Condition:
@@ -196,7 +204,8 @@ def _limit(condition: Condition, before: Mapping[str, float] | None, key: str) -
     if old is None or not condition.sign:
         return old
     by = condition.limit
-    return old * by if condition.sign == "*" else old + by if condition.sign == "+" else old - by
+    limit = old * by if condition.sign == "*" else old + by if condition.sign == "+" else old - by
+    return limit if math.isfinite(limit) else None
 
 
 def _meant(condition: Condition, values: Sequence[Value]) -> list[Value]:
@@ -204,10 +213,13 @@ def _meant(condition: Condition, values: Sequence[Value]) -> list[Value]:
     wanted = {label: text for label, text in condition.labels.items() if label != RESULT}
     if not wanted:
         plain = [value for value in named if not value.labels]
-        return plain or named
+        return plain or [value for value in named if TOTAL not in dict(value.labels).values()]
     return [
         value
         for value in named
         if set(wanted) <= {label for label, _ in value.labels}
-        and all(wanted.get(label, "*") in {"*", text} for label, text in value.labels)
+        and all(
+            wanted.get(label, "*") == text or (wanted.get(label, "*") == "*" and text != TOTAL)
+            for label, text in value.labels
+        )
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -22,6 +22,9 @@ SCHEMA = 1
 
 MOST_BYTES = 2 * 1024**3
 """A file larger than this is taken to be something else."""
+
+_TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
+"""Files and places in the page are called by it."""
 
 _TYPES: dict[str, Any] = {
     "integer": pl.Int64,
@@ -174,6 +177,8 @@ def _source(found: dict[str, Any], number: int) -> SourceInfo:
 
 
 def _table(name: str, found: dict[str, Any]) -> ResultTable:
+    if not _TABLE_NAME.fullmatch(name):
+        raise _NotOursError(f"a table is called {name[:80]!r}")
     place = f"tables.{name}"
     columns, schema = [], {}
     for k, one in enumerate(_list(found.get("columns"), f"{place}.columns")):
@@ -182,6 +187,8 @@ def _table(name: str, found: dict[str, Any]) -> ResultTable:
         unit, text, kind = (_text(about.get(key), f"{place}.{title}.{key}") for key in ("unit", "description", "type"))
         columns.append(Column(title, unit, text))
         schema[title] = kind
+    if not columns:
+        raise _NotOursError(f"{place} has no columns")
     if len(schema) < len(columns):
         raise _NotOursError(f"{place} has two columns of one name")
     rows = [_object(row, f"{place}.rows") for row in _list(found.get("rows"), f"{place}.rows")]
@@ -238,7 +245,8 @@ def _list(value: object, place: str) -> list[Any]:
 def _text(value: object, place: str) -> str:
     if not isinstance(value, str):
         raise _NotOursError(f"{place} is {_what(value)}, expected a text")
-    return value
+    # JSON may hold halves of surrogates, which no file or table can
+    return value.encode("utf-8", "backslashreplace").decode()
 
 
 def _texts(value: object, place: str) -> tuple[str, ...]:
@@ -246,7 +254,7 @@ def _texts(value: object, place: str) -> tuple[str, ...]:
 
 
 def _count(value: object, place: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
         raise _NotOursError(f"{place} is {_what(value)}, expected a whole number")
     return value
 

@@ -85,6 +85,8 @@ def check_places(files: Mapping[str, Path | None], directories: Mapping[str, Pat
         if path is not None:
             if path.is_dir():
                 raise UsageError(f"{option} {path}: a directory, expected a file", hint="name a file in it")
+            if path.exists() and not path.is_file():
+                continue  # a device or a pipe: it is written to, not replaced
             _check_directory(option, path, path.parent)
     for option, path in directories.items():
         if path is not None:
@@ -146,12 +148,16 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
     """Write a file so that it is there whole or not at all.
 
     Args:
-        path: the file; an existing one is replaced at the end.
+        path: the file; an existing one is replaced at the end, but a device or a pipe is written to.
         write: puts the bytes into the stream it is given.
 
     Raises:
         UsageError: the file cannot be written; nothing is left behind.
     """
+    path = path.resolve()  # where a link leads to
+    if path.exists() and not path.is_file():
+        _write_through(path, write)
+        return
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with draft.open("xb") as file:
@@ -163,6 +169,15 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
     except BaseException:
         _forget(draft)
         raise
+
+
+def _write_through(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write to a device or a pipe, as of ``>(gzip > FILE)``: it is there already, and is no file to replace."""
+    try:
+        with path.open("wb") as file:
+            write(file)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
 
 
 def _forget(draft: Path) -> None:

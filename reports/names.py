@@ -48,12 +48,14 @@ MESSAGES = frozenset({"most_rejected_for", "provenance"})
 """Columns of our own sentences that quote a log: what they quote goes. ``reason`` is one in some tables (`TOLD`)."""
 
 TOLD: dict[tuple[str, str], str] = {
+    ("failure_machines", "bad"): "beside",
     ("predictions", "reason"): "message",
     ("replay_unfinished", "reason"): "message",
     ("sampled_reasons", "reason"): "word",
     ("replay_fidelity", "value"): "group",
 }
-"""(table, column) that hold something else than the column's name says; ``group``: what the column ``by`` says."""
+"""(table, column) that hold something else than the column's name says; ``group``: what the column ``by`` says;
+``beside``: ``beside MACHINE``, or a word of ours."""
 
 KEPT = frozenset(
     {

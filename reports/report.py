@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -47,12 +48,14 @@ def labelled(analyses: Sequence[Analysis], names: Sequence[str | None] | None = 
     """
     called = [name or one.cluster for name, one in zip(names or [None] * len(analyses), analyses, strict=True)]
     counts = Counter(called)
-    seen: Counter[str] = Counter()
+    taken = {name for name in called if counts[name] == 1 and name not in _COLUMNS}
     parts = []
     for name, analysis in zip(called, analyses, strict=True):
-        seen[name] += 1
-        alone = counts[name] == 1 and name not in _COLUMNS
-        parts.append(Part(name if alone else f"{name} ({seen[name]})", analysis))
+        label = name
+        if counts[name] > 1 or name in _COLUMNS:
+            label = next(text for k in range(1, len(called) + 2) if (text := f"{name} ({k})") not in taken)
+            taken.add(label)
+        parts.append(Part(label, analysis))
     return tuple(parts)
 
 
@@ -68,6 +71,9 @@ def earlier(analyses: Sequence[Analysis]) -> tuple[Part, ...]:
 
     Args:
         analyses: results, and what `summarize` returned of earlier ones.
+
+    Raises:
+        UsageError: two of them have a result of one name.
     """
     parts = list(labelled([one for one in analyses if not is_summary(one)]))
     for one in analyses:
@@ -76,6 +82,9 @@ def earlier(analyses: Sequence[Analysis]) -> tuple[Part, ...]:
             for label in table.frame["result"].drop_nulls().unique(maintain_order=True):
                 mine = replace(table, frame=table.frame.filter(pl.col("result") == label))
                 parts.append(Part(label, replace(one, cluster=label, tables=(mine,))))
+    twice = next((label for label, count in Counter(part.label for part in parts).items() if count > 1), None)
+    if twice is not None:
+        raise UsageError(f"several baselines have a result called {twice!r}", hint="leave all but one of them out")
     return tuple(parts)
 
 
@@ -170,9 +179,9 @@ def _held(
     if not parts:
         there = ", ".join(part.label for part, _ in measured)
         raise UsageError(f"--fail-if {condition.text!r}: there is no result {wanted!r}", hint=f"there are: {there}")
-    found = [one for part, values_ in parts for one in check(condition, part.label, values_, before[part.label])]
-    known = [one for one in found if one.value is not None]
-    return known or found[:1]
+    found = [check(condition, part.label, values_, before[part.label]) for part, values_ in parts]
+    having = [one for checks in found if any(each.value is not None for each in checks) for one in checks]
+    return having or found[0][:1]
 
 
 def against_baseline(summary: Analysis) -> ResultTable | None:
@@ -261,7 +270,8 @@ def _before(part: Part, baseline: Sequence[Part] | None) -> dict[str, float] | N
     old = same[0].analysis
     table = old.table("metrics")
     if table is not None and is_summary(old):
-        return {key: value for key, value in table.frame.select("metric", "value").iter_rows() if value is not None}
+        rows = table.frame.select("metric", "value").iter_rows()
+        return {key: value for key, value in rows if value is not None and math.isfinite(value)}
     return {value.key: value.value for value in values(old) if value.value is not None}
 
 

@@ -14,7 +14,7 @@ _TOKEN = re.compile(r"[^\s,;()\"'\[\]{}<>|=]+")
 _PLAIN = re.compile(r"[\w-]+")
 _RUN = re.compile(r"\w+")
 _PIECE = re.compile(r"([:@!])")
-_QUOTED = re.compile(r"(?<!\w)(['\"`])(.+?)\1(?!\w)")
+_QUOTED = re.compile(r"(?<!\w)(['\"`])(.{1,300}?)\1(?!\w)")
 _MOST_OFTEN = re.compile(r"(most often \([\d,]+\): )(.*)", re.DOTALL)
 _FILE = re.compile(
     r".+\.(?:bz2|conf|csv|duckdb|err|gz|h5|html|json|jsonl|log|out|parquet|pdf|py|tar|tgz|toml|tsv|txt|xml|xz|yaml|yml"
@@ -30,9 +30,10 @@ _NOUNS = {
 }  # fmt: skip
 _AFTER_NOUN = re.compile(rf"\b({'|'.join(_NOUNS)}) ([^\s,;()'\"]*[^\s,;:.()'\"])")
 _AFTER_PHRASE = re.compile(r"\b(jobs of|servers of|file of cluster|replayed on|are of) ([^\s,;()]*[^\s,;:.()])")
-_LISTED = re.compile(rf"(\b({'|'.join(_NOUNS)})s\b[^:.;]*: )([^.;()]+)")
+_LISTED = re.compile(rf"(\b({'|'.join(_NOUNS)})s\b[^:.;]{{0,200}}: )([^.;()]+)")
 _AND = re.compile(r"(,\s*|\s+and\s+)")
 _NAMELESS = re.compile(r"[\d,.%x]+")
+_SLURM_NODES = "the nodes of slurm.conf of "
 _SPEC = re.compile(r"\d+x\d+|pool:\d+")
 _WORD = re.compile(r"([A-Za-z][A-Za-z_+]*)(?=$|[\s,;:(\[])")
 
@@ -68,7 +69,10 @@ class Scrubber:
         """A cluster's name; of a replay, ``JOBS on SERVERS`` or ``JOBS@POLICY``, each name in it."""
         jobs, on, servers = name.partition(" on ")
         made = self._cluster(jobs)
-        return made if not on else f"{made} on {servers if _SPEC.fullmatch(servers) else self._cluster(servers)}"
+        if not on or _SPEC.fullmatch(servers):
+            return made + on + servers
+        ours = servers.startswith(_SLURM_NODES)
+        return f"{made} on {_SLURM_NODES if ours else ''}{self._cluster(servers.removeprefix(_SLURM_NODES))}"
 
     def _cluster(self, name: str) -> str:
         trace, at, policy = name.partition("@")

@@ -126,8 +126,12 @@ def _gangs(table: ResultTable) -> Iterator[Finding]:
 def _scattered(table: ResultTable) -> Iterator[Finding]:
     best: Finding | None = None
     rows = [row for row in _rows(table) if row["mean_pct"] is not None and (row["gpu_minutes"] or 0) >= 1000]
+    fewest: dict[Any, Row] = {}
     for row in rows:
-        base = min((r for r in rows if r["gpus"] == row["gpus"]), key=lambda r: r["servers"])
+        if row["gpus"] not in fewest or row["servers"] < fewest[row["gpus"]]["servers"]:
+            fewest[row["gpus"]] = row
+    for row in rows:
+        base = fewest[row["gpus"]]
         drop = base["mean_pct"] - row["mean_pct"]
         if row["servers"] > base["servers"] and drop >= 5:
             text = (

@@ -129,7 +129,10 @@ def _remaining(table: ResultTable) -> Headline | None:
 
 
 def _suspension(table: ResultTable) -> Headline | None:
-    suspend, resume, loss = (float(table.frame[name][0]) for name in ("suspend_s", "resume_s", "loss_s"))
+    values = [table.frame[name][0] for name in ("suspend_s", "resume_s", "loss_s")]
+    if None in values:
+        return None
+    suspend, resume, loss = map(float, values)
     parts = f"{shown(suspend)}\u00a0s to suspend, {shown(resume)}\u00a0s to resume"
     return Headline("Lost to one suspension", shown(loss), "s", parts, table.name)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.cli.reading import is_store, opened
-from gpuctl.core.errors import UsageError
+from gpuctl.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from gpuctl.cli.common import Settings
@@ -39,10 +40,12 @@ class Found:
     Attributes:
         name: what it was kept as; None: it goes by its cluster's name.
         analysis: the result.
+        read: it was read as it is, and not made now.
     """
 
     name: str | None
     analysis: Analysis
+    read: bool = True
 
 
 def gather(paths: Sequence[Path], wanted: Wanted, given: Settings) -> list[Found]:
@@ -70,6 +73,29 @@ def gather(paths: Sequence[Path], wanted: Wanted, given: Settings) -> list[Found
         with opened(logs, None, None, given, timezone=None, columns=None, doing="report") as (store, name, _):
             found += _of_store(store, Wanted((name,) if name else (), (), wanted.command), given)
     return found
+
+
+@contextmanager
+def strangers(*, read: bool) -> Iterator[None]:
+    """Say of results that were read, not made now, that it is they that cannot be shown.
+
+    Args:
+        read: whether there are any.
+
+    Raises:
+        InputError: what is in them is not what gpuctl writes.
+    """
+    import polars as pl
+
+    try:
+        yield
+    except (ArithmeticError, LookupError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        if not read:
+            raise
+        raise InputError(
+            f"a result that was read cannot be reported: {type(error).__name__}: {str(error)[:200]}",
+            hint="expected results as gpuctl wrote them; gpuctl --debug report ... shows which table it is",
+        ) from error
 
 
 def read_result(path: Path) -> Analysis:
@@ -118,7 +144,7 @@ def _of_store(path: Path, wanted: Wanted, given: Settings) -> list[Found]:
         for name in dict.fromkeys(wanted.clusters if chosen else there):
             with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
                 made = analyze(store, Options(cluster=name, command=wanted.command), bar.at)
-            found.append(Found(None, made))
+            found.append(Found(None, made, read=False))
     found += [Found(name, parse_document(text, f"{path}: result {name!r}")) for name, text in documents]
     if not found:
         raise UsageError(

@@ -102,7 +102,7 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        code = ExitCode.OK
+        # the reader has seen what it wanted; what a check found stays
         _forget_stdout()
     sys.exit(code)
 

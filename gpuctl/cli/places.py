@@ -33,8 +33,8 @@ def check_outputs(
     read = list(_read(context, {_parameter(option) for option in (*files, *(directories or {}))}))
     taken: dict[Path, str] = {}
     for option, path in files.items():
-        if path is None:
-            continue
+        if path is None or (path.exists() and not path.is_file()):
+            continue  # a device or a pipe is written to, not replaced; to look into it might take for ever
         place = path.resolve()
         if place in taken:
             raise UsageError(f"{option} {path}: {taken[place]} is to be written there, too", hint="name two files")

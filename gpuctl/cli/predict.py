@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -91,7 +92,7 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
     first_bytes: Annotated[
         float, typer.Option(metavar="B", min=0.0, help="Data that its first step waits for; all of them where staged.")
     ] = 0.0,
-    gpus: Annotated[int, typer.Option(metavar="N", min=1, help="GPUs of the gang.")] = 1,
+    gpus: Annotated[int, typer.Option(metavar="N", min=1, max=1_000_000, help="GPUs of the gang.")] = 1,
     bandwidth: Annotated[
         float | None, typer.Option(metavar="B/S", min=1.0, help="Bytes a second to and from the storage; else 1e9.")
     ] = None,
@@ -118,6 +119,13 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
     """Predict what suspending a job costs: until its GPUs are free, until it goes on again, and the time lost."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["overhead"])
+    sizes = {
+        "--epoch-s": epoch_s, "--phase-s": phase_s, "--checkpoint-bytes": checkpoint_bytes,
+        "--first-bytes": first_bytes, "--bandwidth": bandwidth,
+    }  # fmt: skip
+    strange = next((name for name, size in sizes.items() if size is not None and not math.isfinite(size)), None)
+    if strange is not None:
+        raise UsageError(f"{strange} {sizes[strange]}: expected a finite number")
     if mode not in {"epoch", "now", "abort"}:
         raise UsageError(f"--mode {mode}: expected epoch, now or abort")
     if epoch_s is not None and phase_s > epoch_s:

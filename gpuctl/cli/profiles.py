@@ -142,7 +142,7 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
     settings = {"interval": "80 % of such jobs end inside it", "epochs": str(asked.epochs or "as each job has them")}
     if asked.model is not None:
         found = _with_history(found, listed, described, asked.model)
-        settings["history"] = str(asked.model)
+        settings["history"] = str(asked.model).encode("utf-8", "backslashreplace").decode()
     answered = sum(math.isfinite(p.run_time_s) for p in found)
     table = ResultTable(
         name="predictions",
@@ -414,10 +414,15 @@ def read_listed(path: Path) -> tuple[pl.DataFrame, SourceInfo]:
     from gpuctl.trace.sources import jobs_csv
 
     try:
-        table = pl.read_csv(path, infer_schema=False)
+        table = pl.read_csv(path.read_bytes(), infer_schema=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"is no CSV: {str(error).splitlines()[0]}", path=str(path), hint=_LISTED) from error
-    table.columns = [HISTORY_NAMES.get(c.strip(), c.strip()) for c in table.columns]
+    names = [HISTORY_NAMES.get(c.strip(), c.strip()) for c in table.columns]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        said = [old for old, new in zip(table.columns, names, strict=True) if new == twice]
+        raise InputError(f"has several columns of one meaning: {', '.join(said)}", path=str(path), hint=_LISTED)
+    table.columns = names
     if "job" not in table.columns:
         raise InputError(f"has no column job_id; found: {', '.join(table.columns)}", path=str(path), hint=_LISTED)
     if "name" not in table.columns and "model" in table.columns:
@@ -447,6 +452,7 @@ def _with_history(
     from gpuctl.predictors import history, historyfolder
 
     trained = historyfolder.load(model)
+    told = model.name.encode("utf-8", "backslashreplace").decode()
     open_jobs = [p.job for p in found if not math.isfinite(p.run_time_s)]
     rows = pl.DataFrame({"job": open_jobs}, schema={"job": pl.String})
     if listed is None:
@@ -462,7 +468,7 @@ def _with_history(
             run, lower, upper = (max(v, p.elapsed_s) if math.isfinite(p.elapsed_s) else v for v in answers[p.job])
             p = replace(  # noqa: PLW2901 - the same prediction, answered
                 p, run_time_s=run, lower_s=lower, upper_s=upper, remaining_s=run - p.elapsed_s, method="history",
-                provenance=f"past jobs, as {model.name} was trained on them",
+                provenance=f"past jobs, as {told} was trained on them",
             )  # fmt: skip
         result.append(p)
     return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +25,11 @@ from gpuctl.cli.writing import (
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpuctl.core.results import Analysis
     from gpuctl.reports.anonymise import Pseudonyms
+    from gpuctl.reports.report import Part
 
 
 def report(  # noqa: PLR0917 - Typer passes options by name
@@ -106,12 +111,16 @@ def report(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.reports.report import earlier, failed, known_metrics, labelled, summarize
 
     command = "gpuctl " + shlex.join(sys.argv[1:])
+    written = {"--html": html, "--output": output, "--markdown": markdown, "--junit": junit}
+    _check_listing(
+        {"--metrics": metrics, "--list": list_kept}, {**written, "--fail-if": fail_if, "--baseline": baseline}
+    )
     if metrics:
         print_result(known_metrics(command), shape, output, table, given)
         return
     if not paths:
         raise UsageError("nothing to report", hint="name results written with --json, a trace store, or logs")
-    from gpuctl.cli.gathering import Wanted, gather, listing
+    from gpuctl.cli.gathering import Wanted, gather, listing, strangers
 
     pseudonyms = _pseudonyms(anonymise_key, anonymise=anonymise, queues=anonymise_queues)
     if list_kept and pseudonyms is not None:
@@ -119,23 +128,48 @@ def report(  # noqa: PLR0917 - Typer passes options by name
     if list_kept:
         print_result(listing(paths, command), shape, output, table, given)
         return
-    check_outputs(context, {"--html": html, "--output": output, "--markdown": markdown, "--junit": junit})
+    check_outputs(context, written)
     conditions = [parse(text) for text in fail_if or ()]
     found = gather(paths, Wanted(tuple(cluster or ()), tuple(only or ()), command), given)
     old = [read_document(path) for path in baseline] if baseline else None
-    if pseudonyms is None:
-        parts = labelled([one.analysis for one in found], [one.name for one in found])
-        before = None if old is None else earlier(old)
-    else:
-        from gpuctl.reports.anonymise import command as short
-        from gpuctl.reports.anonymise import hide
+    with strangers(read=old is not None or any(one.read for one in found)):
+        if pseudonyms is None:
+            parts = labelled([one.analysis for one in found], [one.name for one in found])
+            before = None if old is None else earlier(old)
+        else:
+            from gpuctl.reports.anonymise import command as short
+            from gpuctl.reports.anonymise import hide
 
-        results = [(one.name, one.analysis) for one in found]
-        hidden = hide(results, conditions, old, pseudonyms, _prose())
-        parts, conditions, before, command = hidden.parts, list(hidden.conditions), hidden.baseline, short(command)
-    summary = summarize(parts, conditions, before, command)
-    for warning in summary.warnings:
-        message(f"Warning: {warning}", quiet=given.quiet)
+            results = [(one.name, one.analysis) for one in found]
+            hidden = hide(results, conditions, old, pseudonyms, _prose())
+            parts, conditions, before, command = hidden.parts, list(hidden.conditions), hidden.baseline, short(command)
+        summary = summarize(parts, conditions, before, command)
+        for warning in summary.warnings:
+            message(f"Warning: {warning}", quiet=given.quiet)
+        _write(parts, summary, html, markdown, junit)
+        from gpuctl.reports.pictures import of_results
+
+        with suppress(BrokenPipeError):  # whoever reads less has the verdict all the same
+            print_result(summary, shape, output, table, given, painter=partial(of_results, parts))
+            sys.stdout.flush()
+    tell_written((html, markdown, junit, output), given)
+    for sentence in failed(summary):
+        message(f"gpuctl: {sentence}")
+    if failed(summary):
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _check_listing(asked: Mapping[str, bool], others: Mapping[str, object]) -> None:
+    """Refuse options that a mere list would leave without effect: a check that checks nothing would pass."""
+    listing = next((option for option, wanted in asked.items() if wanted), None)
+    extra = next((option for option, value in others.items() if value and option != "--output"), None)
+    if listing is not None and extra is not None:
+        raise UsageError(f"{listing} reports nothing", hint=f"leave {extra} out")
+
+
+def _write(
+    parts: tuple[Part, ...], summary: Analysis, html: Path | None, markdown: Path | None, junit: Path | None
+) -> None:
     if html is not None:
         from gpuctl.reports.html import render_report, write_page
 
@@ -148,14 +182,6 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         from gpuctl.reports.ci import write_junit
 
         write_junit(summary, junit)
-    from gpuctl.reports.pictures import of_results
-
-    print_result(summary, shape, output, table, given, painter=partial(of_results, parts))
-    tell_written((html, markdown, junit, output), given)
-    for sentence in failed(summary):
-        message(f"gpuctl: {sentence}")
-    if failed(summary):
-        raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
 def _pseudonyms(key: Path | None, *, anonymise: bool, queues: bool) -> Pseudonyms | None:

@@ -207,7 +207,7 @@ def _from_csv(path: Path) -> tuple[JobTable, tuple[SourceInfo, ...], bool]:
             "eligible_s": jobs.eligible,
         }
     )
-    return table(path.name, rows, dated=False), (jobs_csv(path, jobs.size, jobs.size),), False
+    return table(jobs.name, rows, dated=False), (jobs_csv(path, jobs.size, jobs.size),), False
 
 
 def _names(path: Path, ids: Sequence[str]) -> list[str | None]:

@@ -110,7 +110,7 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
         faults.rows = table[circle].sort("row")
         faults.tell(pl.lit(value=True), "depends_on leads back to the job itself in {n}", "depends_on")
         faults.end()
-    return _workload(file.name, table, numbers[order], depends)
+    return _workload(file.name.encode("utf-8", "backslashreplace").decode(), table, numbers[order], depends)
 
 
 def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool]:

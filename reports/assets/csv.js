@@ -6,7 +6,9 @@ const gpuctl = (function () {
   // The exact value of a cell: a number or time as text, or null where there is none.
   const exact = (cell) => {
     if (cell.dataset.j !== undefined) return JSON.parse(cell.dataset.j);
-    return cell.dataset.v !== undefined ? cell.dataset.v : cell.textContent;
+    if (cell.dataset.v !== undefined) return cell.dataset.v;
+    const unit = cell.querySelector(".unit");
+    return unit ? cell.textContent.slice(0, -unit.textContent.length) : cell.textContent;
   };
   const quoted = (value) => {
     if (value === null || value === undefined) return "";

@@ -197,6 +197,14 @@ def test_what_each_result_was_made_by(opened: Callable[..., Opened], sample_repo
     assert any(result == "pickyman" and name == "warning" for result, name, _ in lines)
 
 
+def test_tables_of_one_row_have_numbers(opened: Callable[..., Opened], sample_report: Path) -> None:
+    files = archive(opened(path=sample_report).page)
+    head, line = files["overview--failures"]
+    found = dict(zip(head, line, strict=True))
+    assert (found["cluster"], found["jobs"], found["queues"]) == ("failures", "480", "1")
+    assert all(math.isfinite(float(found[name])) for name in ("attempts", "occupancy_pct", "gpu_samples", "gpu_hours"))
+
+
 def test_values_of_two_results_stay_apart(opened: Callable[..., Opened], several_report: Path) -> None:
     files = archive(opened(path=several_report).page)
     first, second = (by_reason(analysis) for analysis in several(2))

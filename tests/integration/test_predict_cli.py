@@ -6,6 +6,8 @@ import csv
 import hashlib
 import json
 import math
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -218,3 +220,36 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     [found] = predictions(path, "--epochs", "4")
     assert found["job"] == name
     assert np.isfinite(found["run_time_s"])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["overhead", "--checkpoint-bytes", "1e400"], 2, "--checkpoint-bytes inf: expected a finite number"),
+        (["overhead", "--epoch-s", "nan"], 2, "--epoch-s nan: expected a finite number"),
+        (["overhead", "--gpus", "1" + 400 * "0"], 2, "--gpus"),
+    ],
+)
+def test_numbers_that_are_none_are_refused(words: list[str], code: int, told: str) -> None:
+    assert told in gpuctl("predict", *words, code=code).stderr
+
+
+def test_two_columns_of_one_meaning_are_refused(tmp_path: Path) -> None:
+    gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", tmp_path / "m")
+    (tmp_path / "queue.csv").write_text("job_id,num_gpus,gpus\na,1,2\n")
+    done = gpuctl("predict", "runtime", "--jobs", tmp_path / "queue.csv", "--model", tmp_path / "m", code=3)
+    assert "several columns of one meaning: num_gpus, gpus" in done.stderr
+
+
+def test_a_name_that_is_no_utf8(tmp_path: Path) -> None:
+    gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", tmp_path / "m")
+    odd = tmp_path / os.fsdecode(b"ok-\xff.csv")
+    odd.write_text("job_id,user,num_gpus\na,u,1\n")
+    out, page = tmp_path / "r.json", tmp_path / "r.html"
+    gpuctl("predict", "runtime", "--jobs", odd, "--model", tmp_path / "m", "--json", "--output", out)
+    gpuctl("report", out, "--html", page)
+    assert "ok-\\udcff.csv" in page.read_text()
+    jobs = tmp_path / os.fsdecode(b"jobs-\xff.csv")
+    shutil.copy(ROOT / "sample_data" / "jobs.csv", jobs)
+    gpuctl("replay", jobs, "--cluster", "4x8", "--policy", "fifo", "--html", page)
+    assert "jobs-\\udcff.csv on 4x8" in page.read_text()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -309,3 +311,69 @@ def test_ctrl_c_leaves_nothing_half_written(root: Path, folder: Path, tmp_path: 
         if stopped == PRESSES:
             break
     assert stopped == PRESSES
+
+
+@pytest.mark.parametrize("reader", ["true", "head -c 1 >/dev/null"])
+def test_whoever_reads_less_has_the_verdict_all_the_same(gpuctl: Run, root: Path, folder: Path, reader: str) -> None:
+    line = f"{sys.executable} -m gpuctl report a.json --fail-if 'overview.jobs > 0' | {reader}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=folder, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "checked: overview.jobs > 0" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_pipes_and_links_are_written_to(gpuctl: Run, folder: Path, tmp_path: Path) -> None:
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link.md", tmp_path / "target.md"
+    os.mkfifo(pipe)
+    link.symlink_to(target)
+    copy = tmp_path / "copy.html"
+    with copy.open("wb") as file, subprocess.Popen(["cat", pipe], stdout=file):
+        gpuctl("report", "a.json", "--html", pipe, "--markdown", link, cwd=folder)
+    assert copy.read_bytes().endswith(b"</html>\n")
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert target.read_text().startswith("## gpuctl")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda d: d["tables"].update({"../../evil": d["tables"].pop("status")}), "a table is called '../../evil'"),
+        (lambda d: d["tables"]["status"].update(columns=[]), "tables.status has no columns"),
+        (lambda d: d["sources"][0].update(rows_in=10**30), "sources[0].rows_in is a number, expected a whole number"),
+        (
+            lambda d: (
+                [c.update(type="string") for c in d["tables"]["delay_by_size"]["columns"]]
+                and [r.update(dict.fromkeys(r, "x")) for r in d["tables"]["delay_by_size"]["rows"]]
+            ),
+            "a result that was read cannot be reported",
+        ),
+    ],
+)
+def test_results_of_strangers_are_refused(
+    gpuctl: Run, folder: Path, tmp_path: Path, change: Callable[[dict[str, Any]], object], told: str
+) -> None:
+    found = json.loads((folder / "a.json").read_text())
+    change(found)
+    (tmp_path / "b.json").write_text(json.dumps(found))
+    done = gpuctl("report", tmp_path / "b.json", "--html", tmp_path / "b.html", check=False)
+    assert done.returncode == 3, done.stderr
+    assert told in done.stderr
+
+
+def test_halves_of_surrogates_are_shown(gpuctl: Run, folder: Path, tmp_path: Path) -> None:
+    found = json.loads((folder / "a.json").read_text())
+    found["cluster"] = found["sources"][0]["path"] = "a\udcffb"
+    (tmp_path / "b.json").write_text(json.dumps(found))
+    gpuctl("report", tmp_path / "b.json", "--html", tmp_path / "b.html", "--markdown", tmp_path / "b.md")
+    assert "a\\udcffb" in (tmp_path / "b.html").read_text()
+
+
+@pytest.mark.parametrize("line", ["--metrics --fail-if 'overview.jobs>0'", "a.json --list --html r.html"])
+def test_a_list_checks_nothing_and_says_so(gpuctl: Run, folder: Path, line: str) -> None:
+    done = gpuctl("report", *shlex.split(line), cwd=folder, check=False)
+    assert done.returncode == 2
+    assert "reports nothing" in done.stderr

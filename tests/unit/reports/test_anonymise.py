@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -24,7 +24,7 @@ from gpuctl.reports.html import render_report
 from gpuctl.reports.names import KEPT, LINES, MESSAGES, NAMES, NUMBERED, TOLD, WORDS
 from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.scrub import Scrubber
-from tests.unit.reports.fakes import HOSTILE, table
+from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -306,3 +306,56 @@ def test_sentences_keep_their_words_and_figures(text: str, told: str | None) -> 
     scrub = Scrubber(pseudonyms.of, {"bob": "user", "17": "job", "job": "job", "1,234": "job"}, {"job", "waits"})
     expected = re.sub(r"\{(\w+):([^}]*)\}", lambda found: pseudonyms.of(found[1], found[2]), told or text)
     assert scrub.text(text) == expected
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        {"user": ["ada", "bob", "cyd", None, "all"]},
+        {"user": ["cyd", "bob", "ada", None, "all"]},
+        {"policy": ["fifo"] * 3 + ["sjf"] * 3, "user": ["ada", "bob", "cyd"] * 2},
+        {"job": [11, 12, 13, 14]},
+    ],
+)
+def test_no_order_tells_names(rows: dict[str, list[Any]]) -> None:
+    made = replace(
+        make_analysis(points=5),
+        tables=(table("t", "s", pl.DataFrame({**rows, "n": range(len(next(iter(rows.values()))))})),),
+    )
+    name = "job" if "job" in rows else "user"
+    orders = set()
+    for k in range(12):
+        found = anonymised(made, Pseudonyms(bytes([k]) * 32)).tables[0].frame
+        orders.add(tuple(found["n"]))
+        known = [
+            (p, one)
+            for p, one in zip(
+                found.get_column("policy", default=pl.Series([""] * len(found))), found[name], strict=True
+            )
+            if one not in {None, "all"}
+        ]
+        assert known == sorted(known)
+        assert found[name].to_list()[len(known) :] == rows[name][len(known) :]
+    assert len(orders) > 2
+
+
+def test_names_inside_what_is_ours() -> None:
+    machines = pl.DataFrame({"machine": ["ZQ1", "ZQ2"], "bad": ["yes", "beside ZQ1"]})
+    predicted = pl.DataFrame({"job": ["ZQjob"], "provenance": ["past jobs, as ZQ-secret was trained on them"]})
+    text = "The nodes are the nodes of slurm.conf of ZQcluster."
+    made = replace(
+        make_analysis(points=5),
+        cluster="ZQjobs.csv on the nodes of slurm.conf of ZQcluster",
+        tables=(
+            replace(table("failure_machines", "s", machines), population=text),
+            table("predictions", "s", predicted),
+        ),
+        settings={"history": "/ZQhome/ZQ-secret"},
+        sources=(),
+        command="gpuctl report",
+        warnings=(),
+    )
+    hidden = anonymised(made, Pseudonyms(bytes(32)))
+    assert "ZQ" not in "".join(document(hidden, hidden.tables, ()))
+    machine, bad = (hidden.tables[0].frame[name].to_list() for name in ("machine", "bad"))
+    assert bad == ["yes", f"beside {machine[0]}"]

@@ -65,7 +65,7 @@ def test_a_metric_that_has_only_labels_means_all_of_them() -> None:
         ("queueing.p95_wait_h", "not understood"),
         ("queueing.p95_wait_h > ", "not understood"),
         ("queueing.p95_wait_h > 1 2", "not understood"),
-        ("queueing.p95_wait_h > 1e", "is no number"),
+        ("queueing.p95_wait_h > 1e", "is no finite number"),
         ("queueing.p95_wait_h > __import__('os')", "not understood"),
         ("queueing.p95_wait > 2", "there is no metric queueing.p95_wait"),
         ("queueing.p95_wait_h{user=x} > 2", "has no label user"),
@@ -96,3 +96,28 @@ def test_a_key_can_be_asked_for_as_it_is_written(name: str) -> None:
     [found] = check(parse(f"{value.key} > 2"), "site", [*MEASURED, value], None)[:1]
     assert found.key == written("queueing.p95_wait_h", value.labels)
     assert found.value in {3.0, 1.0, None}
+
+
+def test_a_total_is_meant_only_where_it_is_named() -> None:
+    metric = next(m for m in METRICS if m.name == "failures.category_gpu_time_pct")
+    measured = [Value(metric, (("category", name),), share) for name, share in (("user", 40.0), ("all", 100.0))]
+    for text in ("failures.category_gpu_time_pct > 50", "failures.category_gpu_time_pct{category=*} > 50"):
+        assert [one.failed for one in check(parse(text), "r", measured, None)] == [False]
+    [one] = check(parse("failures.category_gpu_time_pct{category=all} > 50"), "r", measured, None)
+    assert one.failed
+
+
+@pytest.mark.parametrize("limit", ["1e999", "-1e999", "baseline * 1e999", "1e"])
+def test_limits_are_finite(limit: str) -> None:
+    with pytest.raises(UsageError, match="finite number"):
+        parse(f"queueing.p95_wait_h > {limit}")
+
+
+def test_a_limit_beyond_all_numbers_is_none() -> None:
+    [one] = check(parse("queueing.p95_wait_h > baseline * 1e300"), "r", MEASURED, {"queueing.p95_wait_h": 1e300})
+    assert one.failed
+    assert one.limit is None
+
+
+def test_an_argument_that_is_no_utf8() -> None:
+    assert parse('queueing.p95_wait_h{queue="\udcff"} > 1').labels == {"queue": "udcff"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -236,3 +237,50 @@ def test_markdown_tells_checks_changes_and_what_stands_out(tmp_path: Path) -> No
     assert "**The check failed.**" in text
     assert "| failed | a | queueing.p95\\_wait\\_h | 1.50 h | 1 h | queueing.p95\\_wait\\_h \\> 1 |" in text
     assert "| a | queueing.p95\\_wait\\_h | 1 h | 1.50 h | +50.0 % (worse) |" in text
+
+
+def test_labels_are_never_two_of_one_name() -> None:
+    names = [part.label for part in labelled([waits(name, 1.0) for name in ("x", "x", "x (1)", "unit")])]
+    assert names == ["x (2)", "x (3)", "x (1)", "unit (1)"]
+
+
+def test_baselines_of_one_name_are_refused() -> None:
+    old = [summarize(labelled([waits("a", p95)])) for p95 in (60.0, 600.0)]
+    with pytest.raises(UsageError, match="several baselines have a result called 'a'"):
+        earlier(old)
+
+
+def test_a_baseline_that_is_no_number_has_no_value() -> None:
+    old = summarize(labelled([waits("a", 60.0)]))
+    metrics = old.table("metrics")
+    assert metrics is not None
+    broken = replace(metrics, frame=metrics.frame.with_columns(value=pl.lit(math.inf)))
+    condition = parse("queueing.p95_wait_h > baseline * 0.1")
+    summary = summarize(labelled([waits("a", 60.0)]), [condition], earlier([replace(old, tables=(broken,))]))
+    assert failed(summary) == [
+        "a: queueing.p95_wait_h is 1 h and has no baseline; checked: queueing.p95_wait_h > baseline * 0.1"
+    ]
+
+
+def test_a_queue_that_was_not_measured_has_failed() -> None:
+    parts = labelled([waits("a", 60.0, p=6.0), waits("b", 60.0)])
+    bare = waits("a", 60.0, p=6.0)
+    of_queues = bare.table("wait_by_queue")
+    assert of_queues is not None
+    hole = of_queues.frame.with_columns(queue=pl.lit("q"), p95_min=pl.lit(None, pl.Float64))
+    tables = (*bare.tables[:1], replace(of_queues, frame=pl.concat([of_queues.frame, hole])))
+    parts = labelled([replace(bare, tables=tables), waits("b", 60.0)])
+    told = failed(summarize(parts, [parse("queueing.p95_wait_h{queue=*} > 1")]))
+    assert told == ["a: queueing.p95_wait_h{queue=q} was not measured; checked: queueing.p95_wait_h{queue=*} > 1"]
+
+
+def test_what_was_nothing_before_is_among_the_changes(tmp_path: Path) -> None:
+    queues = {f"q{k}": 60.0 + k for k in range(40)}
+    new = waits("a", 90.0, **queues)
+    old = earlier([waits("a", 0.0, **dict.fromkeys(queues, 30.0))])
+    write_markdown(summarize(labelled([new]), baseline=old), tmp_path / "r.md")
+    text = (tmp_path / "r.md").read_text("utf-8")
+    changes = [line for line in text.splitlines() if "| a | queueing" in line]
+    assert changes[0].endswith("| 0 h | 1.50 h | +1.50 h (worse) |")
+    assert len(changes) == 25
+    assert "\n16 more have changed less; the page has all.\n" in text
