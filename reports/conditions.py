@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.texts import storable
 from gpuctl.reports.metrics import METRICS, written
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def parse(text: str) -> Condition:
         UsageError: it is none, or names no metric.
     """
     # an argument that is no UTF-8 holds halves of surrogates
-    text = text.encode("utf-8", "backslashreplace").decode()
+    text = storable(text)
     found = _CONDITION.fullmatch(text)
     if found is None:
         raise UsageError(f"--fail-if {text[:200]!r}: not understood", hint=_FORM)

@@ -11,6 +11,7 @@ import polars as pl
 from gpuctl import __version__
 from gpuctl.core.errors import InputError
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
+from gpuctl.core.texts import storable
 from gpuctl.reports import flat
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ def _text(value: object, place: str) -> str:
     if not isinstance(value, str):
         raise _NotOursError(f"{place} is {_what(value)}, expected a text")
     # JSON may hold halves of surrogates, which no file or table can
-    return value.encode("utf-8", "backslashreplace").decode()
+    return storable(value)
 
 
 def _texts(value: object, place: str) -> tuple[str, ...]:

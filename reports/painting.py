@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from gpuctl.reports.strokes import UNKNOWN, axis, bars, decades, phases, resampled, shares, stacked, time_ticks
-from gpuctl.reports.text import plural, shown
+from gpuctl.reports.text import lasting, plural, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,8 +34,6 @@ _SHORT = 0.1
 """Seconds: an axis of durations starts near there where there are shorter ones, too."""
 _SIZES = ("0", "1", "2-4", "5-8", ">8", "unknown")
 _PERCENT_BINS = (100, 50, 25, 20)
-_LENGTHS = ((172800.0, 86400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"))
-"""From so many seconds on, a length is told in units of so many seconds."""
 
 Curves = list[tuple[str, list[tuple[float, float]]]]
 """Of each name, the points of a cumulative distribution: (value, share of all up to and with it in %)."""
@@ -315,8 +313,7 @@ def _moment(time: float, *, calendar: bool) -> str:
 
 
 def _length(seconds: float) -> str:
-    size, unit = next(((size, unit) for least, size, unit in _LENGTHS if abs(seconds) >= least), (1.0, "s"))
-    return f"{shown(seconds / size)} {unit}"
+    return " ".join(lasting(seconds))
 
 
 def _share(value: float) -> str:

@@ -198,4 +198,4 @@ def lasting(seconds: float) -> tuple[str, str]:
 def scale(seconds: float) -> tuple[int, str]:
     """Return the unit of time that a value of this size reads best in: its seconds, and its name."""
     units = ((86400, "d"), (3600, "h"), (60, "min"))
-    return next(((size, unit) for size, unit in units if seconds >= 2 * size), (1, "s"))
+    return next(((size, unit) for size, unit in units if abs(seconds) >= 2 * size), (1, "s"))

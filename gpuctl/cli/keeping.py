@@ -11,6 +11,7 @@ import typer
 from gpuctl.cli.common import message
 from gpuctl.cli.reading import is_jobs_csv, is_store
 from gpuctl.core.errors import UsageError
+from gpuctl.core.texts import storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +90,7 @@ def keep(result: Analysis, name: str | None, place: Path | None, context: typer.
     kind = context.command_path.partition(" ")[2]
     text = "".join(document(result, result.tables, ())).encode()
     # arguments that are no UTF-8 hold lone surrogates
-    command = result.command.encode("utf-8", "backslashreplace").decode()
+    command = storable(result.command)
     about = Kept(name, kind, datetime.now(UTC), result.version, command, len(text))
     with Store(place, write=True) as store:
         put(store, about, text)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpuctl.cli.reading import opened
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
+from gpuctl.core.texts import storable
 from gpuctl.reports.text import plural
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
     settings = {"interval": "80 % of such jobs end inside it", "epochs": str(asked.epochs or "as each job has them")}
     if asked.model is not None:
         found = _with_history(found, listed, described, asked.model)
-        settings["history"] = str(asked.model).encode("utf-8", "backslashreplace").decode()
+        settings["history"] = storable(str(asked.model))
     answered = sum(math.isfinite(p.run_time_s) for p in found)
     table = ResultTable(
         name="predictions",
@@ -452,7 +453,6 @@ def _with_history(
     from gpuctl.predictors import history, historyfolder
 
     trained = historyfolder.load(model)
-    told = model.name.encode("utf-8", "backslashreplace").decode()
     open_jobs = [p.job for p in found if not math.isfinite(p.run_time_s)]
     rows = pl.DataFrame({"job": open_jobs}, schema={"job": pl.String})
     if listed is None:
@@ -468,7 +468,7 @@ def _with_history(
             run, lower, upper = (max(v, p.elapsed_s) if math.isfinite(p.elapsed_s) else v for v in answers[p.job])
             p = replace(  # noqa: PLW2901 - the same prediction, answered
                 p, run_time_s=run, lower_s=lower, upper_s=upper, remaining_s=run - p.elapsed_s, method="history",
-                provenance=f"past jobs, as {told} was trained on them",
+                provenance=f"past jobs, as {storable(model.name)} was trained on them",
             )  # fmt: skip
         result.append(p)
     return result

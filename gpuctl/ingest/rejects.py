@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from typing import TYPE_CHECKING
 
+from gpuctl.core.texts import storable
 from gpuctl.ingest.base import RAW_LIMIT
 
 if TYPE_CHECKING:
@@ -75,4 +76,4 @@ class Rejects:
 def _text(raw: bytes | str) -> str:
     if isinstance(raw, bytes):
         return raw[: 4 * RAW_LIMIT].decode("utf-8", "replace")[:RAW_LIMIT]
-    return raw[:RAW_LIMIT].encode("utf-8", "backslashreplace").decode()
+    return storable(raw[:RAW_LIMIT])

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.texts import storable
 from gpuctl.replay.check import SHOWN, circular
 from gpuctl.replay.model import Workload
 from gpuctl.replay.resources import GPUS_ONLY
@@ -110,7 +111,7 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
         faults.rows = table[circle].sort("row")
         faults.tell(pl.lit(value=True), "depends_on leads back to the job itself in {n}", "depends_on")
         faults.end()
-    return _workload(file.name.encode("utf-8", "backslashreplace").decode(), table, numbers[order], depends)
+    return _workload(storable(file.name), table, numbers[order], depends)
 
 
 def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool]:

@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from gpuctl.core.results import SourceInfo
+from gpuctl.core.texts import storable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +35,4 @@ def jobs_csv(path: Path, rows_in: int, rows_loaded: int) -> SourceInfo:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         size = file.tell()
-    # a name that is no UTF-8 cannot be written into any table
-    name = str(path).encode("utf-8", "backslashreplace").decode()
-    return SourceInfo(name, "jobs-csv", digest, size, rows_in, rows_loaded, rows_in - rows_loaded)
+    return SourceInfo(storable(str(path)), "jobs-csv", digest, size, rows_in, rows_loaded, rows_in - rows_loaded)

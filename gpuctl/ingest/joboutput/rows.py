@@ -6,6 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any, BinaryIO
 from zoneinfo import ZoneInfo
 
+from gpuctl.core.texts import storable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -41,7 +43,7 @@ class LogRows:
     def __init__(self, sink: Sink, scanner: Scanner, path: str) -> None:
         self._sink = sink
         self._scanner = scanner
-        self._path = _text(path)
+        self._path = storable(path)
         self._zone = ZoneInfo(sink.timezone)
         self.lines = 0
         """Of all logs read so far."""
@@ -51,7 +53,7 @@ class LogRows:
 
     def read(self, stream: BinaryIO, log: Log) -> None:
         """Read one log to its end; each of its lines is counted as a row of the source."""
-        whose = (_text(log.job), log.attempt, _text(log.stream))
+        whose = (storable(log.job), log.attempt, storable(log.stream))
 
         def step(found: Step) -> None:
             self._steps.append((*whose, *_step(found)))
@@ -100,7 +102,7 @@ def lines_of(stream: BinaryIO) -> int:
 def _match(match: Match, rank: int | None) -> tuple[object, ...]:
     own = match.rank if match.rank is not None else rank
     return (
-        *(match.line_no, _micros(match.ts), _text(match.text), match.signature, _small(own)),
+        *(match.line_no, _micros(match.ts), storable(match.text), match.signature, _small(own)),
         *(match.ordinary_after, match.work_after, match.times),
     )
 
@@ -108,7 +110,7 @@ def _match(match: Match, rank: int | None) -> tuple[object, ...]:
 def _step(step: Step) -> tuple[object, ...]:
     return (
         *(step.line_no, _whole(step.step), _real(step.epoch), _micros(step.ts), step.value, _real(step.epochs)),
-        *(_whole(step.steps), None if step.metric is None else _text(step.metric), _real(step.elapsed_s)),
+        *(_whole(step.steps), None if step.metric is None else storable(step.metric), _real(step.elapsed_s)),
     )
 
 
@@ -147,7 +149,3 @@ def _small(value: int | None) -> int | None:
 
 def _real(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
-
-
-def _text(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
