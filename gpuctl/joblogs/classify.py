@@ -74,6 +74,14 @@ class _Candidate(NamedTuple):
     match: Match
     tier: Tier
     reason: str
+    final: bool
+
+
+def _first(candidate: _Candidate) -> tuple[bool, int, float, str, int, str, str]:
+    # what stands at one place (equal stamps, parts of a line that was written over) goes by its text: the verdict must
+    # not depend on the order in which logs are read
+    match = candidate.match
+    return (*candidate[:3], match.stream, match.line_no, match.signature or "", match.text)
 
 
 def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None) -> Verdict:
@@ -94,7 +102,7 @@ def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None)
     if known and _ended_well(told):
         return Verdict(failed=False)
     crashed = _signal(told) in _CRASHES or any((match.signature or "").startswith(_FATAL) for match in matches)
-    found = sorted(_while_saving(_candidates(matches, table, crashed=crashed)), key=lambda candidate: candidate[:3])
+    found = sorted(_while_saving(_candidates(matches, table, crashed=crashed)), key=_first)
     if not known and (_says_success(matches, table) or not any(_ended_here(candidate) for candidate in found)):
         return Verdict(failed=False)
     alive = _the_last_word_first([candidate for candidate in found if not candidate.survived])
@@ -131,7 +139,7 @@ def _candidates(matches: Sequence[Match], table: Table, *, crashed: bool) -> lis
         # of generic signs, "Killed" says more than a traceback
         order = CAUSES.index(signature.tier) + (signature.tier == Tier.GENERIC and signature.fallback > 0)
         when = match.ts if stamped and match.ts is not None else float(match.line_no)
-        candidates.append(_Candidate(survived, order, when, match, signature.tier, signature.reason))
+        candidates.append(_Candidate(survived, order, when, match, signature.tier, signature.reason, signature.final))
     return candidates
 
 
@@ -173,10 +181,13 @@ def _ended_here(candidate: _Candidate) -> bool:
 
 
 def _died(candidate: _Candidate) -> bool:
-    """Whether a line at the end of its log shows that the program died: a generic sign, or an exception's own line."""
+    """Whether a line at the end of its log shows that the program died.
+
+    Such are a generic sign, a cluster manager's word that it ended the job, and an exception's own line.
+    """
     text = candidate.match.text
-    generic = candidate.tier == Tier.GENERIC
-    return _ended_here(candidate) and (generic or _EXCEPTION.match(text, prefix(text).end) is not None)
+    certain = candidate.final or candidate.tier == Tier.GENERIC
+    return _ended_here(candidate) and (certain or _EXCEPTION.match(text, prefix(text).end) is not None)
 
 
 def _says_success(matches: Sequence[Match], table: Table) -> bool:

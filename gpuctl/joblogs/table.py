@@ -79,6 +79,7 @@ class Signature:
         label: it counts only in a line that is marked as an error's (``ValueError: ``, ``[ERROR] ``, ``fatal: ``).
         fallback: 1 (true): it names a class of errors, and does not count on a line in which another one is found;
             2: so wide a class (a built-in exception, words in a class's name) that those with 1 take its place too.
+        final: a cluster manager says with it that it has ended the job or container: no program survives such a line.
         category: narrower than the reason's; None: the reason's own.
         examples: whole lines in which it is found.
         never: lines that look alike in which it is not.
@@ -93,6 +94,7 @@ class Signature:
     caseless: bool = False
     label: bool = False
     fallback: int = 0
+    final: bool = False
     category: str | None = None
     examples: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
@@ -232,6 +234,7 @@ def _signature(name: str, number: int, fields: object, reasons: Mapping[str, Rea
         caseless=fields.get("caseless", False),
         label=fields.get("label", False),
         fallback=int(fields.get("fallback", 0)),
+        final=fields.get("final", False),
         category=category,
         examples=texts[0],
         never=texts[1],
@@ -242,7 +245,7 @@ def _signature(name: str, number: int, fields: object, reasons: Mapping[str, Rea
 _FIELDS: dict[str, type] = {
     **dict.fromkeys(("id", "reason", "tier", "pattern"), str),
     **dict.fromkeys(("examples", "never"), list),
-    **dict.fromkeys(("start", "caseless", "label"), bool),
+    **dict.fromkeys(("start", "caseless", "label", "final"), bool),
     "fallback": int,
     **dict.fromkeys(("category", "source"), str),
 }

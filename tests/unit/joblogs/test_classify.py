@@ -148,3 +148,16 @@ def test_without_a_signature_the_most_telling_line_is_the_evidence() -> None:
     assert (verdict.reason, verdict.category, verdict.confidence) == ("no_signature", None, 0.0)
     assert (verdict.line_no, verdict.evidence) == (5, "the widget could not be frobbed")
     assert classify(lines[1:], TABLE, FAILED).line_no == 7
+
+
+def test_a_cluster_managers_word_that_it_ended_the_job_is_enough_without_state_or_exit_code() -> None:
+    table = load()
+    final = [signature for signature in table.signatures.values() if signature.final]
+    assert {"pbs-walltime", "slurm-time-limit", "lsf-runtime"} <= {signature.id for signature in final}
+    for signature in final:
+        ended = Match(signature.id, 1, signature.examples[0])
+        for facts in (None, Facts(), Facts(state=State.UNKNOWN), Facts(texts=("",))):
+            verdict = classify([ended], table, facts)
+            assert (verdict.failed, verdict.reason) == (True, signature.reason)
+        # a requeued job appends to its log: the end of an earlier attempt is not its own
+        assert classify([ended._replace(ordinary_after=AT_END + 1)], table).failed is False
