@@ -5,6 +5,7 @@ VENV ?= .venv
 DEMO ?= demo-output
 REPORT ?= build/report
 WORKERS ?= 2
+MINUTES ?= 10
 
 BIN := $(VENV)/bin
 ROOMS := gpuctl queries predictors reports
@@ -19,7 +20,7 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/
 SPREAD := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test report check lint format typecheck imports unit labs chromium slurm kernels tree docs pictures bench constraints clean
+.PHONY: help demo test report check lint format typecheck imports unit fuzz labs chromium slurm kernels tree docs pictures bench constraints clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -52,6 +53,9 @@ check: lint typecheck imports ## the checks that run no tests
 
 unit: $(VENV)/.installed-dev chromium slurm kernels ## the tests alone; PYTEST="-k name -x" passes options on
 	@$(BIN)/python -m pytest -n $(WORKERS) $(SPREAD) $(PYTEST)
+
+fuzz: $(VENV)/.installed-dev kernels ## look for inputs that break gpuctl, other ones each time, for MINUTES=10
+	@$(BIN)/python tools/fuzz.py $(MINUTES) -n $(WORKERS) $(PYTEST)
 
 labs: export GPUCTL_LABS = 1
 labs: $(VENV)/.installed-dev slurm kernels ## the tests that run a real Slurm and a real YARN; fetches Debian's Slurm and Maven's Hadoop

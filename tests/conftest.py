@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.internal.conjecture import providers
 
 if TYPE_CHECKING:
@@ -21,12 +22,15 @@ ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
-# how long one example takes, and to make one, depends on what else the machine does
-settings.register_profile("gpuctl", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
-settings.load_profile("gpuctl")
+# How long one example takes, and to make one, depends on what else the machine does.
+_ANYWHERE = settings(deadline=None, suppress_health_check=(HealthCheck.too_slow,))
+# `make test` draws the same examples on every machine; `make fuzz` draws others each time and keeps those that fail.
+settings.register_profile("gpuctl", _ANYWHERE, derandomize=True, database=None)
+settings.register_profile("fuzz", _ANYWHERE, derandomize=False, database=DirectoryBasedExampleDatabase(".hypothesis"))
+settings.load_profile("fuzz" if os.environ.get("GPUCTL_FUZZ_SEED") else "gpuctl")
 if settings.default is not None and settings.default.derandomize:
-    # Where CI is set, Hypothesis draws the same examples each time, but for constants that it takes from those of our
-    # modules that are loaded: which ones those are depends on what this worker ran before. There, it takes none.
+    # Hypothesis takes constants from those of our modules that are loaded, and which ones those are depends on what
+    # this worker ran before.
     providers._get_local_constants = lambda: providers._local_constants
 
 

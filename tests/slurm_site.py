@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.base import Format
     from gpuctl.trace.store import Store
 
-SHARED = Path("/work/shared/data/slurm")
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "slurm"
 NAMES = (
     *("conf", "config", "ctld", "events", "gres_conf", "job_detail", "limits", "nodes", "partitions"),
     *("sacctmgr_dump", "sinfo_samples", "squeue_samples", "topology", "topology_yaml"),

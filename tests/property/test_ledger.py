@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.load import ingest
 from gpuctl.trace.store import Store
+from tests.example_files import PHILLY
 from tests.fake_format import FAKE, lines
 
 if TYPE_CHECKING:
@@ -24,19 +25,7 @@ if TYPE_CHECKING:
 
     from gpuctl.ingest.report import IngestReport
 
-JOB = (
-    '{"status": "Pass", "vc": "ee9e8c", "jobid": "application_1506638472019_%d", "attempts": [{"start_time": '
-    '"2017-10-09 10:2%d:01", "end_time": "2017-10-09 11:00:00", "detail": [{"ip": "m%d", "gpus": ["gpu0", "gpu1"]}]}], '
-    '"submitted_time": "2017-10-09 10:19:00", "user": "abc123"}'
-)
-VALID = {
-    "cluster_job_log": ("[" + ",\n".join(JOB % (i, i % 10, i % 3) for i in range(12)) + "]").encode(),
-    "cluster_machine_list": b"machineId, number of GPUs, single GPU mem\nm0,8, 24GB\nm1,2, 12GB\nm2,8, 24GB\n",
-    "cluster_gpu_util": b"time,machineId,gpu0_util,gpu1_util\n"
-    + b"".join(b"2017-10-09 10:%02d:00 PDT,m%d,60.8,NA,\n" % (i, i % 3) for i in range(40)),
-    "cluster_mem_util": b"time,machine_id,mem_total,mem_free\n"
-    + b"".join(b"2017-10-09 10:%02d:00 PDT,m%d,528272672.0,%d.5\n" % (i, i % 3, i) for i in range(40)),
-}
+VALID = {name: data for name, data in PHILLY.items() if name != "cluster_cpu_util"}
 PACK: tuple[Callable[[bytes], bytes], ...] = (
     bytes,
     gzip.compress,

@@ -1,0 +1,109 @@
+"""One small file of every format that gpuctl reads, for tests that go over all of them."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from functools import cache
+from pathlib import Path
+
+from tests import slurm_site
+from tests.unit.ingest.slurm.test_dbd import QOS
+from tests.unit.ingest.slurm.test_tacc import HEADER, ROW
+from tests.unit.ingest.yarn import cluster as yarn
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ROOT / "tests" / "fixtures"
+SAMPLES = ROOT / "sample_data"
+
+PHILLY_JOB = (
+    '{"status": "Pass", "vc": "ee9e8c", "jobid": "application_1506638472019_%d", "attempts": [{"start_time": '
+    '"2017-10-09 10:2%d:01", "end_time": "2017-10-09 11:00:00", "detail": [{"ip": "m%d", "gpus": ["gpu0", "gpu1"]}]}], '
+    '"submitted_time": "2017-10-09 10:19:00", "user": "abc123"}'
+)
+PHILLY = {
+    "cluster_job_log": ("[" + ",\n".join(PHILLY_JOB % (i, i % 10, i % 3) for i in range(12)) + "]").encode(),
+    "cluster_machine_list": b"machineId, number of GPUs, single GPU mem\nm0,8, 24GB\nm1,2, 12GB\nm2,8, 24GB\n",
+    "cluster_gpu_util": b"time,machineId,gpu0_util,gpu1_util\n"
+    + b"".join(b"2017-10-09 10:%02d:00 PDT,m%d,60.8,NA,\n" % (i, i % 3) for i in range(40)),
+    "cluster_cpu_util": b"time,machine_id,cpu_util\n"
+    + b"".join(b"2017-10-09 10:%02d:00 PDT,m%d,%d.5\n" % (i, i % 3, i) for i in range(40)),
+    "cluster_mem_util": b"time,machine_id,mem_total,mem_free\n"
+    + b"".join(b"2017-10-09 10:%02d:00 PDT,m%d,528272672.0,%d.5\n" % (i, i % 3, i) for i in range(40)),
+}
+PHILLY_CSV = "timestamp,duration,num_gpus,gpu_time,cluster\n" + "".join(
+    f"2017-10-09 10:{minute}:00,{60 * minute},{gpus},{60 * minute * gpus},ee9e8c\n"
+    for minute, gpus in ((10, 1), (11, 8), (13, 2), (25, 16))
+)
+PAI = "".join(f"job{k % 3},task,w{k},inst{k},m{k},V100,{k}.5,1.5,2.5,3.5,0.1,0.2,{k}e6,{k}e5,1,2\n" for k in range(9))
+
+
+@cache
+def example_files() -> dict[str, tuple[str, bytes]]:
+    """Format name -> (a usual file name, the bytes of a small file of it); archives hold many formats."""
+    site = {
+        f"slurm-{name.replace('_', '-')}": (_site_name(name), text.encode())
+        for name, text in slurm_site.EXCERPTS.items()
+    }
+    application = f"application_{yarn.START}_0001"
+    return {
+        **{f"philly-{name}": (f"cluster_{name.replace('-', '_')}", PHILLY[f"cluster_{name.replace('-', '_')}"])
+           for name in ("gpu-util", "cpu-util", "mem-util")},
+        "philly-jobs": ("cluster_job_log", PHILLY["cluster_job_log"]),
+        "philly-machines": ("cluster_machine_list", PHILLY["cluster_machine_list"]),
+        "philly-jobs-csv": ("philly.csv", PHILLY_CSV.encode()),
+        **site,
+        "slurm-sacct": ("sacct.txt", _first_lines(FIXTURES / "slurm/scheduling/gpus/sacct.txt", 30)),
+        "slurm-sacct-json": ("sacct.json", (FIXTURES / "slurm/other/sacct.json").read_bytes()),
+        "slurm-jobcomp": ("jobcomp.log", _first_lines(FIXTURES / "slurm/other/jobcomp.log", 20)),
+        "slurm-dbd": ("slurmdbd.sql", (FIXTURES / "slurm/other/slurmdbd.sql").read_bytes()),
+        "slurm-dbd-names": ("qos_table.tsv", QOS.encode()),
+        "slurm-tacc": ("ls6-a100.log", (HEADER + ROW.rstrip("\n") + "\n").encode()),
+        "yarn-rm-log": ("yarn-rm.log", yarn.rm_log(yarn.everything(), modern=True).text()),
+        "yarn-nm-log": ("yarn-nm.log", yarn.nm_log(yarn.everything(), "n1").text()),
+        "yarn-app-summary": ("rm-appsummary.log", yarn.summary_log(yarn.everything())),
+        "yarn-rest-apps": ("apps.json", yarn.rest_apps(yarn.everything())),
+        "yarn-rest-nodes": ("nodes.json", _member("rest-30s.zip", "nodes")),
+        "yarn-rest-scheduler": ("scheduler.json", _member("rest-30s.zip", "scheduler")),
+        "yarn-ats": ("applicationhistory.json", yarn.ats_apps(yarn.everything())),
+        "yarn-container-logs": (
+            "application_1795312917097_0001.log",
+            (FIXTURES / "joboutput/3.5.0-gz/application_1795312917097_0001.log").read_bytes(),
+        ),
+        "yarn-aggregated-logs": (
+            f"logs/{application}/node01_45454",
+            next((FIXTURES / "joboutput/3.5.0-none/aggregated").rglob("node01_*")).read_bytes(),
+        ),
+        "job-output": ("slurm-4711.out", (FIXTURES / "progress/torch_example.log").read_bytes()),
+        "traffic-csv": ("profile.csv", _first_lines(SAMPLES / "pickyman/traffic.csv", 60)),
+        "traffic-flows": ("flows.csv", (FIXTURES / "traffic/nfdump-1.7.1.csv").read_bytes()),
+        "traffic-mountstats": ("mountstats.txt", (FIXTURES / "traffic/mountstats.txt").read_bytes()),
+        "traffic-netdev": ("netdev.txt", (FIXTURES / "traffic/netdev.txt").read_bytes()),
+        "traffic-nfsiostat": ("nfsiostat.txt", (FIXTURES / "traffic/nfsiostat.txt").read_bytes()),
+        "traffic-prometheus": ("prometheus.json", (FIXTURES / "traffic/prometheus.json").read_bytes()),
+        "traffic-pai": ("pai_sensor_table.csv", PAI.encode()),
+        "profile-jobs": ("jobs.csv", _first_lines(SAMPLES / "pickyman/jobs.csv", 20)),
+        "suspensions": ("suspensions.csv", _first_lines(SAMPLES / "pickyman/suspensions.csv", 20)),
+    }  # fmt: skip
+
+
+def _site_name(name: str) -> str:
+    return {
+        "conf": "slurm.conf",
+        "ctld": "slurmctld.log",
+        "gres_conf": "gres.conf",
+        "topology": "topology.conf",
+        "topology_yaml": "topology.yaml",
+        "sacctmgr_dump": "dump.cfg",
+    }.get(name, f"{name}.txt")
+
+
+def _first_lines(path: Path, count: int) -> bytes:
+    data = path.read_bytes()
+    data = gzip.decompress(data) if path.suffix == ".gz" else data
+    return b"".join(data.splitlines(keepends=True)[:count])
+
+
+def _member(archive: str, word: str) -> bytes:
+    with zipfile.ZipFile(FIXTURES / "yarn/3.5.0" / archive) as packed:
+        return packed.read(next(name for name in packed.namelist() if word in name))

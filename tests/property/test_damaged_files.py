@@ -1,0 +1,109 @@
+"""Damaged files of every format, through every command: no internal error, no row lost, no job that nobody submitted.
+
+A fixed part runs with all tests. ``make fuzz`` runs others each time: ``GPUCTL_FUZZ_SEED`` chooses them and
+``GPUCTL_FUZZ_CASES`` says how many each format gets. A case that failed is repeated with the seed that it names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuctl.ingest.base import Place
+from gpuctl.ingest.detect import detect
+from gpuctl.ingest.registry import all_formats
+from gpuctl.trace.store import Store
+from tests.damage import Ended, command, damaged
+from tests.example_files import example_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAMES = [known.name for known in all_formats()]
+CASES = int(os.environ.get("GPUCTL_FUZZ_CASES", "3"))
+SEED = int(os.environ.get("GPUCTL_FUZZ_SEED") or "0")
+EXPECTED = {0, 2, 3}
+"""Exit codes of a command on whatever it is given: results, wrong usage (a job that is not there), bad input."""
+VERBATIM = {"slurm-sacct", "slurm-jobcomp", "slurm-tacc", "philly-jobs", "yarn-app-summary", "yarn-rest-apps"}
+"""Formats that write a job's id as the store has it."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_format_has_an_example_that_is_taken_for_it(name: str) -> None:
+    file, data = example_files()[name]
+    found, why, several = detect(Path(file).name, data[:65536], all_formats(), Place(file, f"/logs/{file}"))
+    assert found is not None, why
+    assert (found.name, several) == (name, False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_damaged_files_end_in_results_or_in_an_error_for_users(name: str, tmp_path: Path) -> None:
+    file, data = example_files()[name]
+    for case in range(CASES):
+        seed = f"{SEED}/{case}/{name}"
+        draw = Random(seed)
+        spoiled = damaged(data, draw)
+        path = tmp_path / str(case) / "logs" / file
+        path.parent.mkdir(parents=True)
+        path.write_bytes(spoiled)
+        db = tmp_path / str(case) / "store.duckdb"
+        ended = command("ingest", path.parents[len(Path(file).parts) - 1], "--db", db)
+        assert ended.code in {0, 3}, _told(seed, path, ended)
+        # a store that was made for a file that then failed is empty
+        jobs = _checked(db, spoiled if name in VERBATIM else None, seed) if db.exists() else []
+        assert ended.code == 0 or not jobs, seed
+        if ended.code == 3:
+            continue
+        if case % 3 == 2 or CASES > 3:
+            arguments = draw.choice(list(_commands(db, path, jobs, tmp_path / str(case))))
+            ended = command(*arguments)
+            assert ended.code in EXPECTED, _told(seed, path, ended, *arguments)
+            if "--json" in arguments and ended.code == 0:
+                json.loads(ended.out, parse_constant=_no_number)
+
+
+def _checked(db: Path, spoiled: bytes | None, seed: str) -> list[str]:
+    """The jobs of a store whose ledger adds up."""
+    with Store(db) as store:
+        (counts,) = store.execute(
+            "SELECT coalesce(sum(rows_in), 0), coalesce(sum(rows_loaded), 0), coalesce(sum(rows_rejected), 0), "
+            "(SELECT count(*) FROM rejects) FROM sources"
+        ).fetchall()
+        jobs: list[str] = store.frame("SELECT DISTINCT job FROM jobs ORDER BY job")["job"].to_list()
+    rows, loaded, rejected, kept = counts
+    assert rows == loaded + rejected, seed
+    assert rejected == kept, seed
+    if spoiled is not None:
+        text = spoiled.decode("utf-8", "replace").replace("\x00", "\N{REPLACEMENT CHARACTER}")
+        assert [job for job in jobs if job not in text] == [], seed
+    return jobs
+
+
+def _commands(db: Path, path: Path, jobs: list[str], folder: Path) -> Iterator[tuple[object, ...]]:
+    yield "analyze", db, "--json"
+    yield "analyze", db, "--html", folder / "page.html", "--csv", folder / "csv", "--parquet", folder / "parquet"
+    yield "analyze", db, "--format", "markdown"
+    yield "report", db, "--html", folder / "report.html", "--markdown", folder / "report.md"
+    yield "report", db, "--anonymise", "--html", folder / "anonymous.html"
+    yield "explain", (jobs or ["1"])[0], db, "--html", folder / "job.html"
+    yield "replay", db, "--policy", "fifo,recorded", "--against", "recorded", "--json"
+    yield "replay", path, "--policy", "fifo", "--cluster", "4x8"
+    yield "train", "runtime", db, "-o", folder / "model"
+    yield "train", "overhead", path, "-o", folder / "model"
+    yield "predict", "runtime", path
+    yield "predict", "runtime", path, "--jobs", path
+    yield "classify", path, "--json"
+
+
+def _no_number(word: str) -> None:
+    pytest.fail(f"{word} in JSON")
+
+
+def _told(seed: str, path: Path, ended: Ended, *arguments: object) -> str:
+    said = "\n".join((ended.err or ended.out).splitlines()[-25:])
+    return f"exit {ended.code}, seed {seed}, {path}\n{' '.join(map(str, arguments))}\n{said}"
