@@ -125,5 +125,5 @@ def command(*arguments: object) -> Ended:
         err.write(traceback.format_exc())
     finally:
         sys.argv = argv
-    texts = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
+    texts = [stream.buffer.getvalue().decode() for stream in (out, err)]
     return Ended(code, *texts)
