@@ -1,15 +1,17 @@
--- title: Failures by user
+-- title: Lost GPU-hours by user
 -- section: failures
--- question: Whose attempts fail, for which reason, and what does it cost?
--- population: {attempts_over} attempts that are over, {failures} of which failed, as in failure_reasons; users without a failed attempt are left out.
+-- question: Whose GPU-hours went into attempts that did not end in success, and which of these failed for which reason?
+-- population: {attempts} attempts, of which {attempts_over} are over and {failures} of these failed, as in failure_reasons. Lost is as in gpu_hours_lost: what attempts held that were tried again, and the last ones of jobs that failed or were killed, cancelled after their start, preempted or ended by their time limit. Who loses much need not be to blame. Users who lost nothing and have no failed attempt are left out.
 -- needs: attempts
 -- column: user | - | who submitted; empty where the source names nobody
+-- column: lost_gpu_hours | GPU-h | held by attempts that did not end in success, whatever ended them
+-- column: lost_pct | % | share of all users' lost GPU-hours
 -- column: jobs | jobs | jobs with attempts that are over
 -- column: failed_jobs | jobs | jobs with a failed attempt
 -- column: trials | attempts | failed attempts
 -- column: failed_pct | % | share of the attempts that are over
 -- column: rtf_p50_min | min | median run time to failure
--- column: gpu_hours | GPU-h | held by the failed attempts
+-- column: gpu_hours | GPU-h | held by the failed attempts alone
 -- column: gpu_hours_pct | % | share of those of all failed attempts
 -- column: top_reason | - | the most frequent reason
 -- column: top_reason_pct | % | share of this user's failed attempts that have it
@@ -20,13 +22,23 @@ WITH reasons AS (
 ),
 counted AS (
     SELECT a."user", count(DISTINCT a.job) AS jobs, count(DISTINCT f.job) AS failed_jobs, count(f.job) AS trials, 100.0 * count(f.job) / count(*) AS failed_pct,
-           quantile_cont(f.rtf_s, 0.5) / 60 AS rtf_p50_min, sum(f.gpu_hours::DECIMAL(28, 9))::DOUBLE AS gpu_hours
+           quantile_cont(f.rtf_s, 0.5) / 60 AS rtf_p50_min, CASE WHEN count(f.job) > 0 THEN sum(f.gpu_hours::DECIMAL(28, 9))::DOUBLE ELSE 0 END AS gpu_hours
     FROM base_attempts AS a LEFT JOIN base_failures AS f USING (job, attempt)
     WHERE a.state NOT IN ('unknown', 'pending', 'running', 'suspended')
     GROUP BY ALL
+),
+lost AS (
+    SELECT "user", sum((gpus * (held_until_c - start_c) / 3600)::DECIMAL(28, 9))::DOUBLE AS hours
+    FROM base_attempts
+    WHERE start_ts IS NOT NULL
+          AND (NOT is_last OR state <> 'running' AND job_state IN ('killed', 'timeout', 'preempted', 'failed', 'out_of_memory', 'node_fail'))
+    GROUP BY ALL
 )
-SELECT c."user" AS "user", c.jobs, c.failed_jobs, c.trials, c.failed_pct, c.rtf_p50_min, c.gpu_hours,
+SELECT c."user" AS "user", l.hours AS lost_gpu_hours, 100 * l.hours / nullif(sum(l.hours::DECIMAL(28, 9)) OVER ()::DOUBLE, 0) AS lost_pct,
+       c.jobs, c.failed_jobs, c.trials, c.failed_pct, c.rtf_p50_min, c.gpu_hours,
        100 * c.gpu_hours / nullif(sum(c.gpu_hours::DECIMAL(28, 9)) OVER ()::DOUBLE, 0) AS gpu_hours_pct, r.top_reason, 100.0 * r.n / c.trials AS top_reason_pct
-FROM counted AS c LEFT JOIN reasons AS r ON r."user" IS NOT DISTINCT FROM c."user"
-WHERE c.trials > 0
-ORDER BY c.gpu_hours DESC NULLS LAST, c.trials DESC, c."user"
+FROM counted AS c
+LEFT JOIN lost AS l ON l."user" IS NOT DISTINCT FROM c."user"
+LEFT JOIN reasons AS r ON r."user" IS NOT DISTINCT FROM c."user"
+WHERE c.trials > 0 OR l.hours > 0
+ORDER BY l.hours DESC NULLS LAST, c.trials DESC, c."user"

@@ -11,7 +11,8 @@
 -- column: jobs_waiting | attempts | mean number of attempts waiting; those that never started wait until they ended, or to the end of the log
 -- column: gpus_waited_for | GPUs | mean number of GPUs that waiting attempts asked for
 WITH span AS (
-    SELECT min(queued_ts) AS first_ts, max(log_end_ts) AS last_ts FROM base_attempts
+    SELECT min(first_ts) AS first_ts, max(last_ts) AS last_ts
+    FROM (SELECT queued_ts AS first_ts, log_end_ts AS last_ts FROM base_attempts UNION ALL SELECT queued_ts, until_ts FROM base_never_started)
 ),
 width AS (
     SELECT first_ts, last_ts, greatest(60, ceil(epoch(last_ts - first_ts) / 400 / 60) * 60)::BIGINT AS s FROM span

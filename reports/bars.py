@@ -87,29 +87,36 @@ def paired(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         table: for the headings of its columns.
         frame: the rows to draw.
     """
-    rows, remarks = heaviest(frame, chart.y)
+    heads = headings(table)
+    known = [c for c in chart.y if frame[c].null_count() < frame.height]
+    rows, remarks = heaviest(frame, known)
+    remarks += tuple(f"{heads[c]}: not known." for c in chart.y if c not in known)
     names = _texts(rows, chart.x)
     if chart.series:
         behind = _texts(rows, chart.series)
         names = [a if a.lower() == b.lower() else f"{a} ({b})" for a, b in zip(names, behind, strict=True)]
     labels = [counted(name, "") for name in names]
-    heads = headings(table)
-    values = [[float(v or 0) for v in row] for row in rows.select(chart.y).iter_rows()]
-    figure, axes, scale = lanes(len(names), len(chart.y), max(map(max, values), default=0.0))
+    values = [[None if v is None else float(v) for v in row] for row in rows.select(known).iter_rows()]
+    longest = max((v for row in values for v in row if v is not None), default=0.0)
+    figure, axes, scale = lanes(len(names), len(known), longest)
     for lane, (name, lengths) in enumerate(zip(labels, values, strict=True)):
-        top = lane * pitch(len(chart.y))
+        top = lane * pitch(len(known))
         write(figure, 0, top + 12, name)
-        for index, length in enumerate(lengths):
+        for index, (column, length) in enumerate(zip(known, lengths, strict=True)):
             y = top + _LABEL + index * (_BAR + _BETWEEN)
-            axes.barh(y + _BAR / 2, length, _BAR, color=SERIES[index], linewidth=0)
-            write(figure, length * scale + 6, y + _BAR - 2, f"{shown(length, '%')} %")
-    keys = tuple(Key(heads[c], "bar", n) for n, c in enumerate(chart.y, 1))
+            axes.barh(y + _BAR / 2, length or 0.0, _BAR, color=SERIES[chart.y.index(column)], linewidth=0)
+            write(figure, (length or 0.0) * scale + 6, y + _BAR - 2, _percent(length))
+    keys = tuple(Key(heads[c], "bar", chart.y.index(c) + 1) for c in known)
     words = [
-        f"{name}: " + ", ".join(f"{shown(v, '%')} % of {heads[c]}" for c, v in zip(chart.y, lengths, strict=True)) + "."
+        f"{name}: " + ", ".join(f"{_percent(v)} of {heads[c]}" for c, v in zip(known, lengths, strict=True)) + "."
         for name, lengths in zip(labels, values, strict=True)
     ]
     data = drawn_rows(rows, tuple(c for c in (chart.x, chart.series, *chart.y) if c))
     return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(names), data=data)
+
+
+def _percent(value: float | None) -> str:
+    return "not known" if value is None else f"{shown(value, '%')} %"
 
 
 def grouped(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:

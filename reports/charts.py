@@ -212,4 +212,25 @@ def _rows(chart: Chart, table: ResultTable | None) -> tuple[pl.DataFrame | None,
         return None, f"The table {chart.table} has no rows{' with ' + rows if rows else ''}."
     if chart.optional and not any(c in frame.columns and frame[c].sum() for c in chart.y):
         return None, f"In the table {chart.table} there is nothing but zero to draw."
-    return frame, ""
+    missing = _untold(chart, frame)
+    return (None, missing) if missing else (frame, "")
+
+
+def _untold(chart: Chart, frame: pl.DataFrame) -> str:
+    """Why rows that there are cannot be drawn: logs do not tell everything."""
+    import polars as pl
+
+    if chart.kind in {"lines", "heat"}:
+        # every period of every series has a place of its own: none may be left out
+        whole = (chart.x, chart.series, chart.facet, *((*chart.y, chart.limit) if chart.kind == "lines" else ()))
+        lacking = [c for c in whole if c and frame[c].null_count()]
+        return f"Not every row of the table {chart.table} tells {' and '.join(lacking)}." if lacking else ""
+    values = chart.y if chart.kind in {"time", "paired"} else chart.y[:1] if chart.kind in {"cdf", "grouped"} else ()
+    places = [c for c in (chart.x, chart.series if chart.kind == "grouped" else "") if c]
+    placed = frame.drop_nulls([c for c in places if chart.kind == "grouped" or frame[c].dtype != pl.String])
+    if placed.height == 0:
+        return f"No row of the table {chart.table} tells {' and '.join(places)}."
+    if values and placed.filter(pl.any_horizontal(pl.col(values).is_not_null())).height == 0:
+        *before, last = values
+        return f"No row of the table {chart.table} tells {', '.join(before) + ' or ' if before else ''}{last}."
+    return ""

@@ -230,20 +230,21 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         table: for the headings of its columns.
         frame: the rows to draw.
     """
-    rows = frame.select(chart.x, *chart.y).drop_nulls().sort(chart.x)
-    remarks: tuple[str, ...] = ()
+    headings = {c.name: heading(c)[0] for c in table.columns}
+    known = _known_together(frame.drop_nulls(chart.x), chart.y)
+    remarks = tuple(f"{headings[c]}: not known." for c in chart.y if c not in known)
+    rows = frame.select(chart.x, *known).drop_nulls().sort(chart.x)
     if rows.height < frame.height:
         remarks += (f"{plural(frame.height - rows.height, 'row')} without a value not drawn.",)
     seconds = rows[chart.x].dt.epoch("ms").to_numpy().astype(float) / 1000
-    levels = {c: rows[c].to_numpy().astype(float) for c in chart.y}
+    levels = {c: rows[c].to_numpy().astype(float) for c in known}
     if len(seconds) > CURVE_POINTS:
         edges, step = _edges(float(seconds[0]), float(seconds[-1]))
         levels = {c: mean_by_bin(seconds, v, edges) for c, v in levels.items()}
         seconds = edges[:-1]
         remarks += (f"Each point is the mean over {step}.",)
-    headings = {c.name: heading(c)[0] for c in table.columns}
     span = (float(seconds[0]), max(float(seconds[-1]), float(seconds[0]) + 60))
-    groups = [g for g in (chart.y[:2], chart.y[2:]) if g]
+    groups = [kept for g in (chart.y[:2], chart.y[2:]) if (kept := [c for c in g if c in known])]
     boxes, height = _stacked_boxes(len(groups))
     figure = blank_figure(height)
     write(figure, 0, 14, chart.y_title)
@@ -266,6 +267,15 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         f"{c['name']}: between {shown(min(c['y']))} and {shown(max(c['y']))}." for p in panels for c in p["curves"]
     ]
     return Sketch(figure, tuple(keys), " ".join(words), remarks, tuple(panels), ("", "measure", chart.x, "value"))
+
+
+def _known_together(frame: pl.DataFrame, columns: tuple[str, ...]) -> list[str]:
+    """The columns that some row tells beside those before: a log may tell who held GPUs and not how many there are."""
+    kept: list[str] = []
+    for column in columns:
+        if frame.drop_nulls([*kept, column]).height:
+            kept.append(column)
+    return kept
 
 
 def _stacked_boxes(count: int) -> tuple[list[tuple[float, float, float, float]], int]:

@@ -11,7 +11,7 @@ import gpuctl
 from gpuctl.analyze import badmachines, delaytable, failuretable, query, registry
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.joblogs.table import load as load_signatures
-from gpuctl.trace.sources import read_sources
+from gpuctl.trace.sources import LAST_SAMPLES, SOURCE_ENDS, read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,6 +129,8 @@ def prepare(
     notebook = options.definition == "notebook"
     duration = "span" if notebook else options.duration or _known_duration(store, cluster)
     chosen = {"cluster": cluster, "duration": duration}
+    for name, sql in (("source_ends", SOURCE_ENDS), ("last_samples", LAST_SAMPLES)):
+        store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS {sql}", {"cluster": cluster})
     for name in (
         "jobs",
         "attempts",

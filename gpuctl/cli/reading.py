@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.core.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,6 +70,7 @@ def opened(
 
     Raises:
         UsageError: no rows are named, or a store and something else.
+        InputError: some of the logs are of another cluster, as far as their times tell.
     """
     from gpuctl.cli.ingest import tell, tell_stopped
     from gpuctl.cli.progress import Bar
@@ -103,6 +104,12 @@ def opened(
         tell(report, store_path, quiet=given.quiet)
         if report.nothing_loaded:
             raise typer.Exit(ExitCode.BAD_INPUT)
+        apart = sum(source.apart for source in report.sources)
+        if apart:
+            raise InputError(
+                f"nothing to {doing}: {apart} of {len(report.sources)} files are of another time than the rest",
+                hint="name the files of one cluster, or, if they are of one, say so with --cluster NAME",
+            )
         yield store_path, report.cluster, report
 
 

@@ -61,6 +61,12 @@ def entries(store: Store, cluster: str, path: str, size: int) -> list[Entry]:
     return [Entry(*row) for row in rows]
 
 
+def formats_of(store: Store, cluster: str) -> list[tuple[str, str]]:
+    """The formats of a cluster's sources that gave rows, with the first path of each."""
+    sql = "SELECT format, min(path) FROM sources WHERE cluster = ? AND rows_loaded > 0 GROUP BY format ORDER BY format"
+    return [(row[0], row[1]) for row in store.execute(sql, [cluster]).fetchall()]
+
+
 def others(store: Store, cluster: str, sha256: str) -> list[str]:
     """Name the other clusters of the store that a file with these bytes was loaded into."""
     rows = store.execute(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gpuctl.core.errors import InputError, StoreError, UsageError
 from gpuctl.ingest import ledger
+from gpuctl.ingest.belong import ApartError, Times, check_schedulers
 from gpuctl.ingest.codecs import Limits
 from gpuctl.ingest.detect import Finding, survey
 from gpuctl.ingest.files import NotRead, Opener, clean, reason
@@ -89,6 +90,7 @@ def ingest(
         opener=Opener(limits or Limits()),
         progress=progress,
         dry_run=dry_run,
+        named=cluster is not None,
         several=() if cluster else tuple(dict.fromkeys(cluster_name([path]) for path in paths)),
     )
     try:
@@ -160,6 +162,8 @@ class _Run:
     findings: list[Finding] = field(default_factory=list)
     not_read: list[NotRead] = field(default_factory=list)
     done: list[SourceReport] = field(default_factory=list)
+    named: bool = False
+    """Whether the user said which cluster all of it is of."""
     several: tuple[str, ...] = ()
     """Names that the paths would have as clusters of their own, where nobody named one."""
     elsewhere: dict[str, list[str]] = field(default_factory=dict)
@@ -169,12 +173,15 @@ class _Run:
     remarks: list[str] = field(default_factory=list)
     known: dict[str, Known] = field(default_factory=dict)
     """What the store has of formats with many files, by format."""
+    times: Times | None = None
+    apart: list[tuple[Finding, str]] = field(default_factory=list)
+    """Files whose times do not meet those that are loaded by now, and what to say of it."""
 
     def look(self, paths: Sequence[Path], store: Store | None) -> None:
         """Find out what there is.
 
         Raises:
-            InputError: nothing is a known log.
+            InputError: nothing is a known log, or what is there is of several schedulers.
         """
         sizes = ledger.sizes(store, self.cluster) if store else set()
         own = [self.db_path, *(self.db_path.with_name(self.db_path.name + end) for end in (".wal", ".tmp"))]
@@ -195,6 +202,8 @@ class _Run:
         if not by_path:
             raise _nothing(paths, self.not_read)
         self.findings = sorted(by_path.values(), key=_loading_order)
+        stored = ledger.formats_of(store, self.cluster) if store else []
+        check_schedulers(((f.format, f.candidate.shown) for f in self.findings), stored, self.formats, self.cluster)
 
     def load(self, store: Store | None) -> IngestReport:
         """Load all that was found; without a store, only say what would be done."""
@@ -206,23 +215,35 @@ class _Run:
                     hint="give another --cluster or another --db",
                 )
         for group in groups(self.findings):
-            before = ledger.next_source(store) if store else 0
-            try:
-                if store is not None and group[0].format.many:
-                    self._group(group, store)
-                else:
-                    self.done += [self._one(finding, store) for finding in group]
-            except InputError as error:
-                self.done += [_report(finding, "failed", message=reason(error)) for finding in group]
-            except KeyboardInterrupt:
-                # a commit cannot be interrupted: the source may be in after all
-                kept = store is not None and ledger.next_source(store) > before
-                self.done += [_report(finding, "loaded" if kept else "interrupted") for finding in group]
-                raise IngestInterrupted(self._summary()) from None
+            self._take(group, store)
+        left = len(self.apart) + 1
+        while 0 < len(self.apart) < left:
+            # what lies between them may have come later
+            again, left, self.apart = self.apart, len(self.apart), []
+            for finding, _ in again:
+                self._take([finding], store)
+        self.done += [replace(_report(finding, "failed", message=why), apart=True) for finding, why in self.apart]
         if store and self.timezone is not None:
             self.derived = ledger.jobs_of_a_derived_zone(store, self.cluster)
         self._conclude(store)
         return self._summary()
+
+    def _take(self, group: list[Finding], store: Store | None) -> None:
+        before = ledger.next_source(store) if store else 0
+        try:
+            if store is not None and group[0].format.many:
+                self._group(group, store)
+            else:
+                self.done += [self._one(finding, store) for finding in group]
+        except ApartError as error:
+            self.apart += [(finding, reason(error)) for finding in group]
+        except InputError as error:
+            self.done += [_report(finding, "failed", message=reason(error)) for finding in group]
+        except KeyboardInterrupt:
+            # a commit cannot be interrupted: the source may be in after all
+            kept = store is not None and ledger.next_source(store) > before
+            self.done += [_report(finding, "loaded" if kept else "interrupted") for finding in group]
+            raise IngestInterrupted(self._summary()) from None
 
     def _summary(self) -> IngestReport:
         return IngestReport(self.cluster, tuple(self.done), tuple(self.not_read), self.dry_run, tuple(self._warnings()))
@@ -248,6 +269,7 @@ class _Run:
 
     def _warnings(self) -> Iterator[str]:
         yield from self.remarks
+        yield from self.times.remarks if self.times else ()
         if len(self.several) > 1:
             yield (
                 f"{', '.join(self.several)} were read as one cluster, {self.cluster}; if they are several, load them "
@@ -311,6 +333,7 @@ class _Run:
                 for other in ledger.others(store, self.cluster, sha256):
                     self.elsewhere.setdefault(other, []).append(found.shown)
             ledger.note_cluster(store, sink, fmt, replaced=bool(old))
+            times = self._times(store, sink, old)
         except BaseException as error:
             store.execute("ROLLBACK").fetchall()
             if isinstance(error, (duckdb.IOException, duckdb.OutOfMemoryException)):
@@ -320,7 +343,21 @@ class _Run:
             sink.close()
             store.restore_memory_limit()
         store.execute("COMMIT").fetchall()
+        self.times = times
         return _report(finding, "replaced" if old else "loaded", sink, damage)
+
+    def _times(self, store: Store, sink: StoreSink, old: Sequence[Entry]) -> Times | None:
+        """The times of the cluster's sources with those of one more.
+
+        Raises:
+            ApartError: it does not belong to them, as far as anybody knows.
+        """
+        if self.named:
+            return None
+        times = self.times
+        if times is None:
+            times = Times.of(store, self.cluster, but=sink.source)
+        return times.meet(store, sink, [entry.source for entry in old])
 
     def _group(self, findings: Sequence[Finding], store: Store) -> None:
         """Load many small files in one transaction.

@@ -27,6 +27,7 @@ class SourceReport:
         rows_rejected: of these, how many are in the table ``rejects``.
         reasons: (reason, rejects) of the most frequent reasons.
         message: more about the status, or the error.
+        apart: it failed for it is of another cluster, as far as its times tell.
     """
 
     path: str
@@ -39,6 +40,7 @@ class SourceReport:
     rows_rejected: int = 0
     reasons: tuple[tuple[str, int], ...] = ()
     message: str = ""
+    apart: bool = False
 
 
 @dataclass(frozen=True)

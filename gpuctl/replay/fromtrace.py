@@ -194,7 +194,7 @@ def _segments(trace: Rows, work: Work) -> tuple[pl.DataFrame, list[str]]:
     """The known runs of all jobs: job, attempt, start_c, seconds, fails, cut (it still ran), held (GPUs)."""
     c = pl.col
     cut = c("released_c").is_null() & c("state").is_in(_UNFINISHED) & c("start_c").is_not_null()
-    until = pl.when(cut).then(trace.log_end).otherwise("released_c")
+    until = pl.when(cut).then(c("shown_c").fill_null(trace.log_end)).otherwise("released_c")
     # the source's own difference where nothing cut it short: it is right in the hour of a change of the clock too
     length = pl.when(c("whole") & c("run_s").is_not_null()).then("run_s").otherwise(until - c("start_c"))
     rows = trace.attempts.with_columns(cut=cut, until=until, seconds=length).sort("job", "start_c", "attempt")

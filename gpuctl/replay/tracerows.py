@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from gpuctl.trace.sources import LAST_SAMPLES, SOURCE_ENDS
+
 if TYPE_CHECKING:
     from gpuctl.replay.model import Ints
     from gpuctl.trace.store import Store
@@ -27,9 +29,13 @@ _JOBS = """
 _ATTEMPTS = """
     SELECT j.rowid AS job, a.attempt, a.state, a.gpus, a.run_s, a.end_ts IS NULL AS endless,
            a.released_ts = a.end_ts AS whole, epoch(timezone($zone, a.start_ts)) AS start_c,
-           epoch(timezone($zone, a.end_ts)) AS end_c, epoch(timezone($zone, a.released_ts)) AS released_c
-    FROM attempts AS a JOIN jobs AS j USING (cluster, job) WHERE cluster = $cluster
+           epoch(timezone($zone, a.end_ts)) AS end_c, epoch(timezone($zone, a.released_ts)) AS released_c,
+           epoch(timezone($zone, greatest(e.end_ts, s.seen_ts))) AS shown_c
+    FROM attempts AS a JOIN jobs AS j USING (cluster, job)
+    LEFT JOIN source_ends AS e ON e.source = a.source LEFT JOIN last_samples AS s ON s.job = a.job
+    WHERE cluster = $cluster
 """
+_SHOWN = f"WITH source_ends AS ({SOURCE_ENDS}), last_samples AS ({LAST_SAMPLES})"
 _PLACEMENTS = """
     SELECT j.rowid AS job, p.attempt, p.machine, sum(p.gpus) AS gpus,
            bool_or(coalesce(p.estimated, false)) AS estimated
@@ -51,7 +57,8 @@ class Rows:
         zone: IANA zone of that clock.
         slurm: whether the source is Slurm.
         jobs: one a job; here and elsewhere ``job`` is a number, which only joins these rows, and ``name`` its name.
-        attempts: one an attempt; ``endless``: no end is logged, ``whole``: it held its GPUs to its end.
+        attempts: one an attempt; ``endless``: no end is logged, ``whole``: it held its GPUs to its end;
+            ``shown_c``: the last time that its own source tells, or the queue was seen with it.
         placements: one an attempt and machine.
         machines: as listed; machines that only placements name are not in it.
         queues: with their configured quotas, null where there is none.
@@ -89,7 +96,7 @@ def read_rows(store: Store, cluster_name: str | None, no_queue: str) -> Rows:
     zone = about["timezone"] if about["clock"] == "wall" else "UTC"
     here = {"cluster": name}
     timed = {**here, "zone": zone}
-    jobs, attempts = store.frame(_JOBS, timed), store.frame(_ATTEMPTS, timed)
+    jobs, attempts = store.frame(_JOBS, timed), store.frame(_SHOWN + _ATTEMPTS, timed)
     latest = [jobs[c].max() for c in ("submit_c", "start_c", "end_c")] + [
         attempts[c].max() for c in ("start_c", "end_c")
     ]
@@ -110,7 +117,7 @@ def read_rows(store: Store, cluster_name: str | None, no_queue: str) -> Rows:
 
 def holdings(trace: Rows) -> pl.DataFrame:
     """When each attempt with a known start held its GPUs: job, attempt, gpus, start_c, until_c."""
-    until = pl.max_horizontal(pl.col("released_c").fill_null(trace.log_end), "start_c")
+    until = pl.max_horizontal(pl.coalesce("released_c", "shown_c", pl.lit(trace.log_end)), "start_c")
     rows = trace.attempts.filter(pl.col("start_c").is_not_null() & pl.col("gpus").is_not_null())
     return rows.select("job", "attempt", "gpus", "start_c", until_c=until)
 

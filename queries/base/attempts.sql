@@ -18,14 +18,19 @@ times AS (
 log AS (
     SELECT max(greatest(submit_ts, start_ts, end_ts)) AS ts FROM base_jobs
 ),
+-- what still ran is known to have run until the last time that its own source tells, or that the queue was seen with it
+shown AS (
+    SELECT times.*, CASE WHEN released_ts IS NULL THEN greatest(e.end_ts, s.seen_ts) END AS shown_ts
+    FROM times LEFT JOIN base_source_ends AS e USING (source) LEFT JOIN base_last_samples AS s USING (job)
+),
 log_end AS (
-    SELECT greatest((SELECT ts FROM log), max(start_ts), max(end_ts)) AS ts FROM times
+    SELECT greatest((SELECT ts FROM log), max(start_ts), max(end_ts), max(shown_ts)) AS ts FROM shown
 )
-SELECT times.* EXCLUDE (released_c, cluster) REPLACE (round(wait_s, 6) AS wait_s, round(run_s, 6) AS run_s),
+SELECT shown.* EXCLUDE (released_c, shown_ts, cluster) REPLACE (round(wait_s, 6) AS wait_s, round(run_s, 6) AS run_s),
        log_end.ts AS log_end_ts,
-       coalesce(released_ts, log_end.ts) AS held_until_ts,
-       greatest(coalesce(released_c, epoch(timezone(zone.name, log_end.ts))), start_c) AS held_until_c,
-       CASE WHEN times.gpus IS NULL THEN 'unknown' WHEN times.gpus = 0 THEN '0' WHEN times.gpus <= 1 THEN '1' WHEN times.gpus <= 4 THEN '2-4'
-            WHEN times.gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket
-FROM times CROSS JOIN zone CROSS JOIN log_end
+       coalesce(released_ts, shown_ts, log_end.ts) AS held_until_ts,
+       greatest(coalesce(released_c, epoch(timezone(zone.name, coalesce(shown_ts, log_end.ts)))), start_c) AS held_until_c,
+       CASE WHEN shown.gpus IS NULL THEN 'unknown' WHEN shown.gpus = 0 THEN '0' WHEN shown.gpus <= 1 THEN '1' WHEN shown.gpus <= 4 THEN '2-4'
+            WHEN shown.gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket
+FROM shown CROSS JOIN zone CROSS JOIN log_end
 ORDER BY job, attempt

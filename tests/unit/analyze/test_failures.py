@@ -12,6 +12,7 @@ from gpuctl.ingest.load import ingest
 from gpuctl.joblogs.evidence import Facts
 from gpuctl.joblogs.table import load
 from gpuctl.trace.store import Store
+from tests.sacct import text
 from tests.unit.analyze.failure_store import SIGNATURES, Site, example
 
 if TYPE_CHECKING:
@@ -118,11 +119,33 @@ def test_by_user_queue_and_size(found: Analysis) -> None:
     assert users["ann"]["top_reason"] == "Syntax error"
     assert (users["ann"]["trials"], users["ann"]["failed_pct"]) == (3, 75)
     assert (users["cem"]["jobs"], users["cem"]["failed_jobs"]) == (4, 2)
+    [lost] = [row for row in rows(found, "gpu_hours_lost", "size_bucket").values() if row["size_bucket"] == "all"]
+    hours = lost["killed_h"] + lost["failed_h"] + lost["retried_h"]
+    assert sum(user["lost_gpu_hours"] for user in users.values()) == pytest.approx(hours)
+    assert sum(user["lost_pct"] for user in users.values()) == pytest.approx(100)
     queues = rows(found, "failures_by_queue", "queue")
     assert queues["r"]["gpu_hours"] == pytest.approx(1)
     sizes = rows(found, "failures_by_size", "size_bucket")
     assert (sizes["1"]["attempts"], sizes["1"]["trials"], sizes["1"]["not_known_pct"]) == (6, 4, 50)
     assert sizes["5-8"]["ai_engine_pct"] == 100
+
+
+def test_who_loses_most_may_have_no_failed_attempt(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    ends = [("ann", "FAILED", "10:11"), ("bob", "CANCELLED by 7", "12:01"), ("cem", "COMPLETED", "13:01")]
+    records = [
+        {"JobIDRaw": f"{n}", "JobID": f"{n}", "User": user, "State": state, "End": f"2026-11-20T{end}:00"}
+        for n, (user, state, end) in enumerate(ends, 1)
+    ]
+    (logs / "sacct.txt").write_text(text(*records))
+    ingest([logs], tmp_path / "t.duckdb")
+    with Store(tmp_path / "t.duckdb") as opened:
+        users = rows(analyze(opened, Options(sections=("failures",))), "failures_by_user", "user")
+    assert list(users) == ["bob", "ann"]
+    assert (users["bob"]["trials"], users["bob"]["gpu_hours"], users["bob"]["lost_gpu_hours"]) == (0, 0, 4)
+    assert users["bob"]["lost_pct"] == pytest.approx(100 * 120 / 130)
+    assert users["ann"]["lost_gpu_hours"] == users["ann"]["gpu_hours"] == pytest.approx(1 / 3)
 
 
 def test_savings(found: Analysis) -> None:

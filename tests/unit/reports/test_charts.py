@@ -12,12 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuctl.replay.tables import result
 from gpuctl.reports import curves
-from gpuctl.reports.charts import CHARTS, GROUPS, KINDS, Drawing, draw, draw_all
+from gpuctl.reports.charts import (
+    CHARTS,
+    GROUPS,
+    KINDS,
+    PREDICTION_CHART,
+    REPLAY_CHARTS,
+    TRAINING_CHART,
+    Drawing,
+    draw,
+    draw_all,
+)
 from gpuctl.reports.drawing import Chart
 from gpuctl.reports.svg import drawing_settings, new_figure, to_svg
 from gpuctl.reports.thin import mean_by_bin, thin_curve
 from gpuctl.reports.wholes import CAUSES
+from tests.unit.replay.outcomes import make_cluster, random_outcome, random_workload
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
 CSS = Path(curves.__file__).with_name("assets").joinpath("report.css").read_text("utf-8")
@@ -32,6 +44,19 @@ def drawn(name: str, frame: pl.DataFrame) -> Drawing:
 @pytest.fixture(scope="module")
 def drawings() -> tuple[Drawing, ...]:
     return draw_all(make_analysis(points=2000))
+
+
+@pytest.fixture(scope="module")
+def every_table() -> dict[str, pl.DataFrame]:
+    workload = random_workload(40, seed=1)
+    replayed = result([random_outcome(workload, seed=s, policy=str(s)) for s in (1, 2)], workload, make_cluster(4, 8))
+    analyses = (make_analysis(points=60), replayed)
+    found = {each.name: each.frame for analysis in analyses for each in analysis.tables}
+    times = {c: [60.0, 90.0, 80.0] for c in PREDICTION_CHART.y}
+    found["predictions"] = pl.DataFrame({"job": ["a", "b", "c"], **times})
+    scores = {c: [1.0, 2.0, 3.0] for c in TRAINING_CHART.y}
+    found["runtime_scores"] = pl.DataFrame({"predictor": ["a", "b", "c"], "measure": ["median_ape_pct"] * 3, **scores})
+    return found
 
 
 def test_every_chart_is_drawn(drawings: tuple[Drawing, ...]) -> None:
@@ -141,6 +166,36 @@ def test_one_moment_and_missing_levels_are_drawn() -> None:
         pl.when(pl.col("gpus_busy") == frame["gpus_busy"][0]).then(None).otherwise(7).alias("gpus_busy")
     )
     assert drawn("chart-occupancy", holes).remarks == ("1 row without a value not drawn.",)
+
+
+@pytest.mark.parametrize("chart", [*CHARTS, *REPLAY_CHARTS, PREDICTION_CHART, TRAINING_CHART], ids=lambda c: c.name)
+def test_whatever_is_not_known_a_chart_is_drawn_or_says_why_not(
+    chart: Chart, every_table: dict[str, pl.DataFrame]
+) -> None:
+    """Real logs lack any column: the machines' GPUs, every GPU count, every wait."""
+    frame = every_table[chart.table]
+    held = [
+        c for c in dict.fromkeys((chart.x, *chart.y, chart.series, chart.limit, chart.weight)) if c in frame.columns
+    ]
+    if chart.kind != "heat":  # which has one cell a row, and needs them all
+        frame = frame.head(60)
+    for count, odd in itertools.product(sorted({1, 2, len(held)}), (False, True)):
+        for lost in itertools.combinations(held, count):
+            gone = pl.int_range(pl.len()) % 2 == 0 if odd else pl.lit(value=True)
+            holes = frame.with_columns(pl.when(gone).then(None).otherwise(pl.col(c)).alias(c) for c in lost)
+            with drawing_settings():
+                found = draw(chart, table(chart.table, "s", holes))
+            assert bool(found.svg) != bool(found.missing), lost
+            assert "nan" not in found.svg.lower(), lost
+
+
+def test_what_no_row_tells_is_left_out_and_said() -> None:
+    frame = make_analysis(points=5).tables[2].frame
+    unknown = drawn("chart-occupancy", frame.with_columns(gpus_total=pl.lit(None, pl.Float64)))
+    assert [c["name"] for p in unknown.panels for c in p["curves"]] == ["GPUs busy", "GPUs waited for"]
+    assert unknown.remarks == ("GPUs total: not known.",)
+    nothing = drawn("chart-occupancy", frame.with_columns(pl.lit(None, pl.Float64).alias(c) for c in frame.columns[1:]))
+    assert nothing.missing == "No row of the table occupancy tells gpus_busy, gpus_total or gpus_waited_for."
 
 
 def test_levels_over_time_are_means_of_whole_hours() -> None:

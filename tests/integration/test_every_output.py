@@ -1,0 +1,212 @@
+"""Every kind of input through every output: none of them may end in an internal error, whatever a log does not tell.
+
+By default a file of each format of jobs, and the other formats together; with GPUCTL_EVERY_FILE=1 every file of the
+project by itself, and every file below GPUCTL_MORE_FILES (several folders, parted by colons): an hour and more.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import pytest
+
+from gpuctl.cli import main
+from gpuctl.cli.gathering import read_result
+from gpuctl.core.errors import ExitCode
+from gpuctl.ingest.codecs import Limits
+from gpuctl.ingest.detect import Finding, survey
+from gpuctl.ingest.files import Opener
+from gpuctl.ingest.registry import all_formats
+from gpuctl.reports.export import Format, write_tables
+from gpuctl.reports.pictures import of_analysis
+from gpuctl.reports.terminal import print_analysis
+from gpuctl.trace.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.core.results import Analysis
+
+ROOT = Path(__file__).resolve().parents[2]
+BIGGEST = 6_000_000
+MADE = {
+    "philly-jobs-csv": "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,2,132.0,11cb48\n",
+    "slurm-tacc": (
+        "1\n       JobID    JobName    UID               Start              Submit                 End   Priority "
+        "TimelimitR ExitCode   NNodes \n------------ ---------- ------ -------------------\n"
+        "478729\tdimer.10\t00000\t2022-11-01T15:34:14\t2022-10-05T11:52:48\t2022-11-03T15:34:15\t1234\t2880\t0:0\t2\n"
+    ),
+    "yarn-app-summary": (
+        "2018-11-14 12:39:12,329 INFO org.apache.hadoop.yarn.server.resourcemanager.RMAppManager$ApplicationSummary: "
+        "appId=application_1542189090588_0002,name=wordcount,user=root,queue=default,state=FINISHED,"
+        "trackingUrl=http://rm:8088/proxy/application_1542189090588_0002/,appMasterHost=n1,startTime=1542199139329,"
+        "finishTime=1542199152329,finalStatus=SUCCEEDED,memorySeconds=100,vcoreSeconds=10,"
+        "preemptedAMContainers=0,preemptedNonAMContainers=0,preemptedResources=<memory:0\\, vCores:0>,"
+        "applicationType=MAPREDUCE\n"
+    ),
+}
+"""Formats of jobs that no file of the project is in."""
+JOBS = {
+    "philly-jobs": "sample_data/philly/cluster_job_log",
+    "slurm-sacct": "tests/fixtures/slurm/scheduling/backfill/sacct.txt",
+    "slurm-sacct-json": "tests/fixtures/slurm/other/sacct.json",
+    "slurm-dbd": "tests/fixtures/slurm/other/slurmdbd.sql",
+    "slurm-jobcomp": "tests/fixtures/slurm/other/jobcomp.log",
+    "yarn-rest-apps": "tests/fixtures/yarn/2.10.2/rest-30s.zip",
+    # no source tells its machines: its page once ended in an internal error
+    "yarn-ats": "tests/fixtures/yarn/2.10.2/rest-timeline.zip",
+    "yarn-rm-log": "tests/fixtures/yarn/2.10.2/yarn-lab-resourcemanager-rm01.log.gz",
+    "yarn-nm-log": "tests/fixtures/yarn/2.10.2/yarn-lab-nodemanager-node02.log.gz",
+}
+OTHERS = {
+    "philly": [
+        "sample_data/philly/cluster_machine_list",
+        *(f"sample_data/philly/cluster_{k}_util.gz" for k in ("cpu", "gpu", "mem")),
+    ],
+    "slurm": [f"tests/fixtures/slurm/priority/classic/{n}.txt" for n in ("config", "nodes", "partitions")]
+    + [f"tests/fixtures/slurm/scheduling/backfill_user1/{n}" for n in ("slurm.conf", "qos.txt", "dump.cfg")]
+    + ["tests/fixtures/slurm/scheduling/backfill/slurmctld.log.gz", "sample_data/failures/topology.conf"],
+    "traffic": [
+        "sample_data/pickyman",
+        *(f"tests/fixtures/traffic/{n}" for n in ("netdev.txt", "nfsiostat.txt", "prometheus.json")),
+    ],
+    "output": ["tests/fixtures/joboutput/2.10.2-gz", "tests/fixtures/joboutput/3.5.0-gz"],
+}
+"""What tells of no job."""
+REAL = (
+    "yarn/yarn_apps_real_samples.json",
+    "yarn/real_appsummary_lines.txt",
+    "yarn/hadoop-2.6.5_yarn-root-resourcemanager-master.log",
+    "slurm/22.05.8/sacct_X_P_tzfmt.txt",
+    "slurm/22.05.8/sacct_X_P_tz_newyork.txt",
+    "slurm/22.05.8/sacct_X_P_truncate.txt",
+    "slurm/public/xdmod/unknown-job-state.log",
+    "slurm/public/tdhock-slurm/sacct-multistep.txt",
+)
+"""Files of other people beside the checkout, where they are there."""
+BESIDE = ROOT.parent / "shared" / "data"
+
+
+def below(*folders: Path) -> dict[Path, str]:
+    """The files and archives below some folders that can be read, and (the last) format that is in each."""
+    opener = Opener(Limits())
+    try:
+        found = [one for one in survey(folders, all_formats(), opener, sizes=set()) if isinstance(one, Finding)]
+        small = [one for one in found if one.candidate.file.stat().st_size <= BIGGEST]
+        return {one.candidate.file: one.format.name for one in small}
+    finally:
+        opener.close()
+
+
+def every_file() -> list[Path]:
+    """All there is, where that is asked for."""
+    if not os.environ.get("GPUCTL_EVERY_FILE"):
+        return []
+    more = [Path(text) for text in os.environ.get("GPUCTL_MORE_FILES", "").split(":") if text]
+    return sorted(below(ROOT / "sample_data", ROOT / "tests" / "fixtures", *more))
+
+
+def ends(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """How a command ends in this process, and what it says on stderr."""
+    code = main._run(arguments, debug=True, pressed=[])
+    _, said = capsys.readouterr()
+    return code, said
+
+
+def through_everything(paths: Sequence[Path], folder: Path, capsys: pytest.CaptureFixture[str]) -> set[str]:
+    """Put some files through every output; their formats, none where nothing could be read, and that is said."""
+    store, document, page = folder / "trace.duckdb", folder / "result.json", folder / "page.html"
+    command = [
+        "analyze",
+        *map(str, paths),
+        "--db",
+        str(store),
+        "--json",
+        "--output",
+        str(document),
+        "--html",
+        str(page),
+    ]
+    code, said = ends([*command, "--csv", str(folder / "csv"), "--parquet", str(folder / "parquet")], capsys)
+    assert code in {ExitCode.OK, ExitCode.BAD_INPUT}, said
+    assert code == ExitCode.OK or said.strip(), "refused without a word"
+    if not document.exists():
+        assert code == ExitCode.BAD_INPUT
+        return set()
+    assert page.read_bytes().rstrip().endswith(b"</html>")
+    analysis = read_result(document)
+    assert {each.name for each in analysis.tables} == {each.stem for each in (folder / "csv").iterdir()}
+    assert {each.name for each in analysis.tables} == {each.stem for each in (folder / "parquet").iterdir()}
+    written(analysis)
+    report = ["report", str(document), "--html", str(folder / "report.html"), "--markdown", str(folder / "summary.md")]
+    code, said = ends([*report, "--anonymise", "--output", str(folder / "report.tsv")], capsys)
+    assert code == ExitCode.OK, said
+    for job in some_jobs(store):
+        code, said = ends(["explain", "--db", str(store), "--html", str(folder / "job.html"), "--", job], capsys)
+        assert code == ExitCode.OK, said
+    return {source.format for source in analysis.sources}
+
+
+def written(analysis: Analysis) -> None:
+    names = [table.name for table in analysis.tables]
+    for kind in get_args(Format):
+        if kind == "parquet":
+            continue  # one table a file: every one of them was written above
+        file = io.BytesIO()
+        write_tables(analysis, kind, file, names=names)
+        assert file.getvalue()
+        if kind == "json":
+            json.loads(file.getvalue(), parse_constant=pytest.fail)
+    screen = io.StringIO()
+    print_analysis(analysis, console_width=100, color=True, file=screen, painter=partial(of_analysis, analysis))
+    assert screen.getvalue()
+
+
+def some_jobs(path: Path) -> list[str]:
+    with Store(path) as store:
+        rows = store.execute("SELECT job FROM jobs ORDER BY end_ts NULLS FIRST, job LIMIT 1").fetchall()
+    return [row[0] for row in rows]
+
+
+@pytest.mark.parametrize(("path", "name"), [*((ROOT / JOBS[n], n) for n in JOBS), *((p, None) for p in every_file())])
+def test_every_output_of_files(
+    path: Path, name: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = through_everything([path], tmp_path, capsys)
+    assert name is None or name in found
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_every_output_of_made_files(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "file").write_text(MADE[name])
+    assert through_everything([tmp_path / "logs"], tmp_path, capsys) == {name}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_output_where_there_is_no_job(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = through_everything([ROOT / path for path in OTHERS[name]], tmp_path, capsys)
+    assert len(found) >= len(OTHERS[name])
+
+
+def test_every_format_of_jobs_is_tested() -> None:
+    assert {each.name for each in all_formats() if "jobs" in each.fills} == {*JOBS, *MADE}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_every_output_of_real_files(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = BESIDE / name
+    if not path.is_file():
+        pytest.skip(f"{name} is not beside this checkout")
+    assert through_everything([path], tmp_path, capsys)
+
+
+def test_what_is_no_log_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = tmp_path / "notes.txt"
+    odd.write_text("nothing in particular\n")
+    assert not through_everything([odd], tmp_path, capsys)
