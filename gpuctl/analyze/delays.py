@@ -6,7 +6,7 @@ While an attempt waits, its cause is at every instant one of
 * capacity: within quota, but fewer GPUs are free in the whole cluster than the gang asks for;
 * fragmentation: enough GPUs are free, but not on the fewest servers of one rack that can hold the gang;
 * scheduler: even such servers are free, as far as the logs show, and still it did not start (scheduling
-  latency, back-off, the seconds between a failure and its retry, or a rule that the logs do not tell).
+  latency, back-off, the boot of machines that it holds, the seconds between a failure and its retry, or a rule that the logs do not tell).
 
 The first two, and "the rest", are Jeon et al., ATC 2019, section 3.1, as read in specs/philly-yarn.md 2.1: the
 paper counts everything within quota as fragmentation.
@@ -35,7 +35,7 @@ class Waits:
 
     Attributes:
         queued: seconds on the log's clock; from then on nothing but other jobs kept it from starting.
-        start: seconds, not before ``queued``.
+        start: seconds, not before ``queued``; when it got its GPUs, be it that they had to boot before it ran.
         gpus: the gang's size, whole GPUs.
         queue: number of its queue.
         pool: number of the pool of servers that it may run on.
