@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import delays, occupancy
+from gpuctl.analyze import caps, delays, occupancy
 from gpuctl.analyze.racks import infer_racks
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         borrow_below: see `delays.split`.
     """
     attempts = store.frame(
-        "SELECT job, attempt, queue, gpus, gpu_type, servers, size_bucket, queued_ts, start_ts, start_c, held_from_c, held_until_c, "
+        "SELECT job, attempt, \"user\", queue, gpus, gpu_type, servers, size_bucket, queued_ts, start_ts, start_c, held_from_c, held_until_c, "
         "eligible_c, wait_s, priority, source_reason "
         "FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY job, attempt"
     )
@@ -58,6 +58,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     own = store.frame("SELECT queue, machine FROM base_queue_machines")
     waited, pools = _pools(attempts.filter(pl.col("wait_s").is_not_null()), machines, servers, own)
     waits = _waits(waited)
+    limits = caps.caps(waited, attempts, store.frame("FROM base_gpu_limits"), store.frame("FROM base_owners"))
     configured = _configured(store)
 
     def explain(borrow: float) -> tuple[pl.DataFrame, delays.Delays]:
@@ -66,7 +67,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
             delays.infer_quotas(holdings, len(queues), borrow, float(servers.gpus.sum())) if own.is_empty() else None
         )
         table = _quotas(queues, given=quotas, configured=configured, inferred=guesses)
-        return table, delays.split(waits, delays.Cluster(holdings, pools, _limits(table), borrow))
+        return table, delays.split(waits, delays.Cluster(holdings, pools, _limits(table), borrow, limits))
 
     table, found = explain(borrow_below)
     known = set(store.frame("SELECT queue FROM base_queues")["queue"]) | set(queues)
@@ -78,11 +79,12 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         warnings += _borrowing_hint(borrow_below, found, lambda borrow: explain(borrow)[1])
     else:
         warnings += _unexplained_warning(found)
+    warnings += _limits_warning(store)
     warnings += rack_warnings
     store.view("quota_rows", table)
     store.execute("CREATE OR REPLACE TEMP TABLE base_quotas AS SELECT * FROM quota_rows")
     store.drop_view("quota_rows")
-    _sampled(store, waited, waits, delays.Cluster(holdings, pools, _limits(table), borrow_below))
+    _sampled(store, waited, waits, delays.Cluster(holdings, pools, _limits(table), borrow_below, limits))
     store.view("delay_rows", _delay_rows(waited, waits, found, pools, placements, machines))
     store.execute("CREATE OR REPLACE TEMP TABLE base_delays AS SELECT * FROM delay_rows")
     store.drop_view("delay_rows")
@@ -181,6 +183,20 @@ def _unexplained_warning(found: delays.Delays) -> list[str]:
         f"{left:.0%} of the waiting time is put down to the scheduler, as neither fair share nor GPUs that were not "
         "there or not together explain it: limits that are not loaded, or its own doing. Give quotas with --quotas; "
         "docs/sources.md says what else tells limits"
+    ]
+
+
+def _limits_warning(store: Store) -> list[str]:
+    """Where Slurm named limits, and none is loaded, say how to load them."""
+    [(named, known)] = store.frame(
+        "SELECT count(*) FILTER (r.category = 'quota'), (SELECT count(*) FROM base_gpu_limits) FROM base_attempts AS a "
+        "JOIN base_reasons AS r ON r.reason = split_part(a.source_reason, ',', 1) WHERE a.wait_s > 0"
+    ).rows()
+    if not named or known:
+        return []
+    return [
+        f"{named} attempts waited for a limit, as Slurm says, and no limits are loaded: put sacctmgr -P show assoc > "
+        "sacctmgr_assoc.txt and sacctmgr -P show qos > sacctmgr_qos.txt beside the logs"
     ]
 
 

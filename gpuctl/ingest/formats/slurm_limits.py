@@ -79,12 +79,12 @@ def sniff(name: str, head: bytes) -> str | None:
 FORMAT = Format(
     name="slurm-limits",
     title="Slurm: limits on GPUs (sacctmgr -P show assoc, sacctmgr -P show qos)",
-    fills=("gpu_limits", "queues"),
+    fills=("gpu_limits", "queues", "settings"),
     file_names=("sacctmgr_assoc.txt", "sacctmgr_qos.txt"),
     order=20,
     timezone="UTC",
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
 )
