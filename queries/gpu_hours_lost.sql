@@ -12,7 +12,7 @@
 -- column: other_h | GPU-h | by the last attempt of jobs in any other state, and by attempts that still ran
 -- column: lost_pct | % | share of gpu_hours in retried, killed and failed attempts
 WITH held AS (
-    SELECT size_bucket, gpus * (held_until_c - start_c) / 3600 AS hours,
+    SELECT size_bucket, gpus * (held_until_c - held_from_c) / 3600 AS hours,
            CASE WHEN NOT is_last THEN 'retried' WHEN state = 'running' THEN 'other' WHEN job_state = 'completed' THEN 'succeeded'
                 WHEN job_state IN ('killed', 'timeout', 'preempted') THEN 'killed'
                 WHEN job_state IN ('failed', 'out_of_memory', 'node_fail') THEN 'failed' ELSE 'other' END AS outcome

@@ -8,7 +8,7 @@
 -- column: gpus_busy | GPUs | mean number of GPUs held
 -- column: gpus_total | GPUs | GPUs of the cluster (machine list and use; machines that were down are counted)
 -- column: busy_pct | % | gpus_busy over gpus_total
--- column: jobs_waiting | attempts | mean number of attempts waiting; those that never started wait until they ended, or to the end of the log
+-- column: jobs_waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of the log
 -- column: gpus_waited_for | GPUs | mean number of GPUs that waiting attempts asked for
 WITH span AS (
     SELECT min(first_ts) AS first_ts, max(last_ts) AS last_ts
@@ -21,13 +21,13 @@ bins AS (
     SELECT unnest(generate_series(0, (epoch(last_ts - first_ts) / s)::BIGINT)) AS bin FROM width
 ),
 changes AS (
-    SELECT start_ts AS ts, gpus AS busy, 0 AS waiting, 0.0 AS demand FROM base_attempts WHERE start_ts IS NOT NULL
+    SELECT held_from_ts AS ts, gpus AS busy, 0 AS waiting, 0.0 AS demand FROM base_attempts WHERE start_ts IS NOT NULL
     UNION ALL
-    SELECT greatest(held_until_ts, start_ts), -gpus, 0, 0 FROM base_attempts WHERE start_ts IS NOT NULL
+    SELECT greatest(held_until_ts, held_from_ts), -gpus, 0, 0 FROM base_attempts WHERE start_ts IS NOT NULL
     UNION ALL
     SELECT queued_ts, 0, 1, gpus FROM base_attempts WHERE wait_s IS NOT NULL
     UNION ALL
-    SELECT start_ts, 0, -1, -gpus FROM base_attempts WHERE wait_s IS NOT NULL
+    SELECT greatest(queued_ts, held_from_ts), 0, -1, -gpus FROM base_attempts WHERE wait_s IS NOT NULL
     UNION ALL
     SELECT queued_ts, 0, 1, coalesce(gpus, 0) FROM base_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
     UNION ALL

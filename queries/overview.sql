@@ -19,7 +19,7 @@
 -- column: wait_p95_min | min | 95th percentile of the wait of an attempt
 -- column: gpu_samples | rows | telemetry rows (machine and minute)
 WITH held AS (
-    SELECT sum(gpus * (held_until_c - start_c)) / 3600 AS gpu_hours, max(log_end_ts) AS attempts_end FROM base_attempts
+    SELECT sum(gpus * (held_until_c - held_from_c)) / 3600 AS gpu_hours, max(log_end_ts) AS attempts_end FROM base_attempts
 ),
 log AS (
     SELECT min(submit_ts) AS first_submit_ts, max(greatest(submit_ts, start_ts, end_ts)) AS last_job_ts FROM base_jobs

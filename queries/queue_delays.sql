@@ -16,7 +16,7 @@
 -- column: start_ts | UTC | start
 -- column: wait_s | s | start - queued; the five parts below sum to it
 -- column: ineligible_s | s | held, before its begin time, waiting for another job or for its array's throttle, or in requeue back-off: before it asked for GPUs at all; 0 where the source does not tell
--- column: fair_share_s | s | the gang would have taken its queue over its quota, and it might not borrow
+-- column: fair_share_s | s | the gang would have taken its queue over its quota, and it might not borrow; or its account, user or QOS over its limit
 -- column: capacity_s | s | within quota, fewer GPUs free in the cluster than the gang asks for
 -- column: fragmentation_s | s | within quota, enough GPUs free, but not on the fewest servers of one rack that can hold the gang
 -- column: scheduler_s | s | even such servers were free as far as the log shows: scheduling latency, back-off, a retry being set up, or a rule that the log does not tell

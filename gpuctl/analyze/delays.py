@@ -2,11 +2,12 @@
 
 While an attempt waits, its cause is at every instant one of
 
-* fair share: its queue holds so much that this gang would take it over its quota (and it may not borrow);
+* fair share: its queue holds so much that this gang would take it over its quota (and it may not borrow), or its
+  account, user or QOS so much that the gang would take that over its limit (`gpuctl.analyze.caps`);
 * capacity: within quota, but fewer GPUs are free in the whole cluster than the gang asks for;
 * fragmentation: enough GPUs are free, but not on the fewest servers of one rack that can hold the gang;
 * scheduler: even such servers are free, as far as the logs show, and still it did not start (scheduling
-  latency, back-off, the seconds between a failure and its retry, or a rule that the logs do not tell).
+  latency, back-off, the boot of machines that it holds, the seconds between a failure and its retry, or a rule that the logs do not tell).
 
 The first two, and "the rest", are Jeon et al., ATC 2019, section 3.1, as read in specs/philly-yarn.md 2.1: the
 paper counts everything within quota as fragmentation.
@@ -14,12 +15,13 @@ paper counts everything within quota as fragmentation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuctl.analyze import occupancy
+from gpuctl.analyze.caps import Caps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +37,7 @@ class Waits:
 
     Attributes:
         queued: seconds on the log's clock; from then on nothing but other jobs kept it from starting.
-        start: seconds, not before ``queued``.
+        start: seconds, not before ``queued``; when it got its GPUs, be it that they had to boot before it ran.
         gpus: the gang's size, whole GPUs.
         queue: number of its queue.
         pool: number of the pool of servers that it may run on.
@@ -83,12 +85,14 @@ class Cluster:
         quotas: GPUs of each queue's quota, by queue number; inf where it has none.
         borrow_below: a queue may exceed its quota while, with this gang, at most this share of its pool's
             GPUs is in use; 0 never.
+        caps: limits of accounts, users and QOS.
     """
 
     holdings: Holdings
     pools: tuple[Servers, ...]
     quotas: Floats
     borrow_below: float
+    caps: Caps = field(default_factory=Caps)
 
 
 @dataclass(frozen=True)
@@ -106,10 +110,17 @@ class _State:
         borrows = used + demand <= self.borrow_below * self.total
         return np.asarray((queue_used + demand > quota) & ~borrows)
 
-    def causes(self, queue_used: Floats, demand: int, quota: float, part: slice) -> Ints:
-        """The cause that a gang of `demand` GPUs has on each interval of `part`, as index into `CAUSES`."""
+    def causes(  # noqa: PLR0917
+        self, queue_used: Floats, demand: int, quota: float, part: slice, capped: Bools | None
+    ) -> Ints:
+        """The cause that a gang of `demand` GPUs has on each interval of `part`, as index into `CAUSES`.
+
+        ``capped`` says of each interval whether the gang would exceed a limit of its owner's.
+        """
         used = self.used[part]
         over = self.over_quota(queue_used[part], used, demand, quota)
+        if capped is not None:
+            over |= capped
         full = self.total - used < demand
         spot = self.placeable[demand][part] if demand > 0 else np.ones(used.size, bool)
         return np.where(over, 0, np.where(full, 1, np.where(spot, 3, 2)))
@@ -125,10 +136,10 @@ def split(waits: Waits, cluster: Cluster) -> Delays:
     for state, queue, mine, members in _by_pool_and_queue(waits, cluster):
         times, quota = state.times, float(cluster.quotas[queue])
         highest = _highest_waiting(times, waits, queue)
-        for demand, some in _by_size(waits, members):
+        for demand, number, some in _by_size(waits, members, cluster.caps):
             low = int(np.searchsorted(times, waits.queued[some].min(), side="right")) - 1
             part = slice(low, int(np.searchsorted(times, waits.start[some].max(), side="right")))
-            cause = state.causes(mine, demand, quota, part)
+            cause = state.causes(mine, demand, quota, part, cluster.caps.over(number, demand, times[part]))
             seconds[some], at_arrival[some] = _integrate(times[part], cause, waits.queued[some], waits.start[some])
             if highest.size:
                 fitted = cause == CAUSES.index("scheduler")
@@ -177,11 +188,14 @@ def causes_at(waits: Waits, cluster: Cluster, wait: Ints, at: Floats) -> tuple[I
     asked[wait] = True
     for state, queue, mine, members in _by_pool_and_queue(waits, cluster):
         highest = _highest_waiting(state.times, waits, queue)
-        for demand, some in _by_size(waits, members[asked[members]]):
+        for demand, number, some in _by_size(waits, members[asked[members]], cluster.caps):
             ours = np.isin(wait, some)
             k = np.searchsorted(state.times, at[ours], side="right") - 1
             whole = slice(0, state.times.size)
-            answer[ours] = state.causes(mine, demand, float(cluster.quotas[queue]), whole)[k]
+            capped = cluster.caps.over(number, demand, state.times)
+            answer[ours] = state.causes(mine, demand, float(cluster.quotas[queue]), whole, capped)[k]
+            # from then on it has its GPUs
+            answer[ours] = np.where(at[ours] >= waits.start[wait[ours]], CAUSES.index("scheduler"), answer[ours])
             if highest.size:
                 behind[ours] = highest[k] > waits.priority[wait[ours]]
     return answer, behind
@@ -218,10 +232,11 @@ def _by_pool_and_queue(waits: Waits, cluster: Cluster) -> Iterator[tuple[_State,
             yield state, int(queue), held, asking[waits.queue[asking] == queue]
 
 
-def _by_size(waits: Waits, members: Ints) -> Iterator[tuple[int, Ints]]:
-    """The waits `members` by gang size."""
+def _by_size(waits: Waits, members: Ints, caps: Caps) -> Iterator[tuple[int, int, Ints]]:
+    """The waits `members` by gang size and set of limits: size, number of the set, waits."""
     for demand in np.unique(waits.gpus[members]):
-        yield int(demand), members[waits.gpus[members] == demand]
+        for number, some in caps.parts(members[waits.gpus[members] == demand]):
+            yield int(demand), number, some
 
 
 def _integrate(times: Floats, cause: Ints, queued: Floats, start: Floats) -> tuple[Floats, Ints]:

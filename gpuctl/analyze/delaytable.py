@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import delays, occupancy
+from gpuctl.analyze import caps, delays, occupancy
 from gpuctl.analyze.racks import infer_racks
 
 if TYPE_CHECKING:
@@ -44,20 +44,21 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         borrow_below: see `delays.split`.
     """
     attempts = store.frame(
-        "SELECT job, attempt, queue, gpus, gpu_type, servers, size_bucket, queued_ts, start_ts, start_c, held_until_c, "
+        "SELECT job, attempt, \"user\", queue, gpus, gpu_type, servers, size_bucket, queued_ts, start_ts, start_c, held_from_c, held_until_c, "
         "eligible_c, wait_s, priority, source_reason "
         "FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY job, attempt"
     )
-    placements = store.frame("SELECT job, attempt, machine, gpus, start_c, held_until_c FROM base_placements")
+    placements = store.frame("SELECT job, attempt, machine, gpus, held_from_c, held_until_c FROM base_placements")
     machines = store.frame("SELECT * REPLACE (coalesce(gpus, 0) AS gpus) FROM base_machines ORDER BY machine")
     queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()
     machines, rack_note, rack_warnings = _racks(machines, placements, racks)
     servers = _servers(machines, placements, store.frame("FROM base_machine_events"))
     attempts = attempts.join(_numbered("queue", queues), on="queue", maintain_order="left")
-    holdings = occupancy.Holdings(*(attempts[name].to_numpy() for name in ("start_c", "held_until_c", "gpus", "code")))
+    holdings = occupancy.Holdings(*(attempts[name].to_numpy() for name in ("held_from_c", "held_until_c", "gpus", "code")))
     own = store.frame("SELECT queue, machine FROM base_queue_machines")
     waited, pools = _pools(attempts.filter(pl.col("wait_s").is_not_null()), machines, servers, own)
     waits = _waits(waited)
+    limits = caps.caps(waited, attempts, store.frame("FROM base_gpu_limits"), store.frame("FROM base_owners"))
     configured = _configured(store)
 
     def explain(borrow: float) -> tuple[pl.DataFrame, delays.Delays]:
@@ -66,7 +67,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
             delays.infer_quotas(holdings, len(queues), borrow, float(servers.gpus.sum())) if own.is_empty() else None
         )
         table = _quotas(queues, given=quotas, configured=configured, inferred=guesses)
-        return table, delays.split(waits, delays.Cluster(holdings, pools, _limits(table), borrow))
+        return table, delays.split(waits, delays.Cluster(holdings, pools, _limits(table), borrow, limits))
 
     table, found = explain(borrow_below)
     known = set(store.frame("SELECT queue FROM base_queues")["queue"]) | set(queues)
@@ -78,11 +79,12 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         warnings += _borrowing_hint(borrow_below, found, lambda borrow: explain(borrow)[1])
     else:
         warnings += _unexplained_warning(found)
+    warnings += _limits_warning(store)
     warnings += rack_warnings
     store.view("quota_rows", table)
     store.execute("CREATE OR REPLACE TEMP TABLE base_quotas AS SELECT * FROM quota_rows")
     store.drop_view("quota_rows")
-    _sampled(store, waited, waits, delays.Cluster(holdings, pools, _limits(table), borrow_below))
+    _sampled(store, waited, waits, delays.Cluster(holdings, pools, _limits(table), borrow_below, limits))
     store.view("delay_rows", _delay_rows(waited, waits, found, pools, placements, machines))
     store.execute("CREATE OR REPLACE TEMP TABLE base_delays AS SELECT * FROM delay_rows")
     store.drop_view("delay_rows")
@@ -184,6 +186,20 @@ def _unexplained_warning(found: delays.Delays) -> list[str]:
     ]
 
 
+def _limits_warning(store: Store) -> list[str]:
+    """Where Slurm named limits, and none is loaded, say how to load them."""
+    [(named, known)] = store.frame(
+        "SELECT count(*) FILTER (r.category = 'quota'), (SELECT count(*) FROM base_gpu_limits) FROM base_attempts AS a "
+        "JOIN base_reasons AS r ON r.reason = split_part(a.source_reason, ',', 1) WHERE a.wait_s > 0"
+    ).rows()
+    if not named or known:
+        return []
+    return [
+        f"{named} attempts waited for a limit, as Slurm says, and no limits are loaded: put sacctmgr -P show assoc > "
+        "sacctmgr_assoc.txt and sacctmgr -P show qos > sacctmgr_qos.txt beside the logs"
+    ]
+
+
 def _unexplained(found: delays.Delays) -> float:
     return float(found.seconds[:, delays.CAUSES.index("scheduler")].sum() / max(1.0, found.seconds.sum()))
 
@@ -218,8 +234,9 @@ def _numbered(name: str, values: list[str]) -> pl.DataFrame:
 
 
 def _waits(waited: pl.DataFrame) -> delays.Waits:
-    start = waited["start_c"].to_numpy()
-    queued = start - waited["wait_s"].to_numpy()
+    queued = waited["start_c"].to_numpy() - waited["wait_s"].to_numpy()
+    # with its GPUs, it waits for machines that boot, and no longer for other jobs
+    start = np.maximum(queued, waited["held_from_c"].to_numpy())
     # a job that is held or depends on another one does not wait for GPUs; some logs say so after its end
     eligible = np.clip(waited["eligible_c"].fill_null(0).to_numpy(), queued, start)
     gpus = np.ceil(waited["gpus"].to_numpy()).astype(np.int64)
@@ -231,14 +248,14 @@ def _servers(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFr
     """The cluster's servers; one that is down or drained counts as held."""
     numbers = _numbered("machine", machines["machine"].to_list())
     racks = _numbered("rack", sorted(machines["rack"].drop_nulls().unique().to_list()))
-    held = placements.select("machine", "gpus", "start_c", "held_until_c").join(numbers, on="machine")
+    held = placements.select("machine", "gpus", "held_from_c", "held_until_c").join(numbers, on="machine")
     down = events.select("machine", "from_c", "to_c").join(machines.select("machine", "gpus"), on="machine")
-    down = down.select("machine", pl.col("gpus").cast(pl.Float64), start_c="from_c", held_until_c="to_c")
+    down = down.select("machine", pl.col("gpus").cast(pl.Float64), held_from_c="from_c", held_until_c="to_c")
     held = pl.concat([held, down.join(numbers, on="machine")], how="diagonal")
     return occupancy.Servers(
         gpus=machines["gpus"].to_numpy().astype(np.int64),
         rack=machines.join(racks, on="rack", how="left", maintain_order="left")["code"].fill_null(-1).to_numpy(),
-        start=held["start_c"].to_numpy(),
+        start=held["held_from_c"].to_numpy(),
         end=held["held_until_c"].to_numpy(),
         server=held["code"].to_numpy(),
         held=np.ceil(held["gpus"].to_numpy()).astype(np.int64),
@@ -283,12 +300,14 @@ def _delay_rows(  # noqa: PLR0917
         .agg(pl.when(pl.col("rack").null_count() == 0).then(pl.col("rack").n_unique()).alias("racks"))
     )
     names = ("job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s")
+    seconds = found.seconds.copy()
+    seconds[:, delays.CAUSES.index("scheduler")] += waited["start_c"].to_numpy() - waits.start
     # seconds since 1970 have six digits behind the point: what differences of them have more is noise
-    parts = {f"{cause}_s": np.round(found.seconds[:, k], 6) for k, cause in enumerate(delays.CAUSES)}
-    before = np.round(waits.queued - (waits.start - waited["wait_s"].to_numpy()), 6)
-    idle = pl.Series(waits.start <= waits.queued)
-    dominant = causes.gather(found.seconds.argmax(axis=1).tolist()).set(idle, None)
-    held = pl.Series(before > found.seconds.max(axis=1, initial=0.0))
+    parts = {f"{cause}_s": np.round(seconds[:, k], 6) for k, cause in enumerate(delays.CAUSES)}
+    before = np.round(waits.queued - (waited["start_c"].to_numpy() - waited["wait_s"].to_numpy()), 6)
+    idle = pl.Series(waited["start_c"].to_numpy() <= waits.queued)
+    dominant = causes.gather(seconds.argmax(axis=1).tolist()).set(idle, None)
+    held = pl.Series(before > seconds.max(axis=1, initial=0.0))
     rows = waited.select(
         *names, "source_reason", fewest_servers=(pl.col("gpus") / pl.col("largest")).ceil().cast(pl.Int32)
     )

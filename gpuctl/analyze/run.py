@@ -139,6 +139,8 @@ def prepare(
         "machines",
         "queues",
         "queue_machines",
+        "gpu_limits",
+        "owners",
         "machine_events",
         "queue_samples",
         "machine_samples",

@@ -12,7 +12,7 @@ import typer
 
 from gpuctl.analyze.registry import REFERENCES, SECTIONS, check_names
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.ingest import JobLogsOption, SignaturesOption
+from gpuctl.cli.ingest import JobLogsOption, LogFormatOption, SignaturesOption
 from gpuctl.cli.keeping import KeepOption, keep, keeping_place
 from gpuctl.cli.places import check_outputs
 from gpuctl.cli.reading import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
@@ -69,6 +69,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         str | None, typer.Option(metavar="NAME", help="Which cluster of the store; needed where it holds several.")
     ] = None,
     timezone: TimezoneOption = None,
+    log_format: LogFormatOption = None,
     columns: Annotated[
         str | None,
         typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header: JobIDRaw,State,..."),
@@ -135,6 +136,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         cluster,
         given,
         timezone=timezone,
+        log_format=log_format,
         columns=columns,
         job_logs=job_logs or (),
         signatures=signatures or (),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from gpuctl.cli.common import message, print_json, settings
-from gpuctl.cli.ingest import JobLogsOption, SignaturesOption
+from gpuctl.cli.ingest import JobLogsOption, LogFormatOption, SignaturesOption
 from gpuctl.cli.places import check_outputs
 from gpuctl.cli.reading import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
 from gpuctl.cli.writing import HtmlOption, JsonOption, tell_written
@@ -44,6 +44,7 @@ def explain(  # noqa: PLR0917 - Typer passes options by name
         typer.Option(metavar="NAME", help="Which cluster of the store; needed where several have such a job."),
     ] = None,
     timezone: TimezoneOption = None,
+    log_format: LogFormatOption = None,
     job_logs: JobLogsOption = None,
     signatures: SignaturesOption = None,
     quotas: QuotasOption = None,
@@ -81,6 +82,7 @@ def explain(  # noqa: PLR0917 - Typer passes options by name
         cluster,
         given,
         timezone=timezone,
+        log_format=log_format,
         columns=None,
         doing="explain",
         job_logs=job_logs or (),

@@ -31,6 +31,11 @@ SignaturesOption = Annotated[
     list[Path] | None,
     typer.Option("--signatures", metavar="FILE", help="Your own signatures to look for in it; several times."),
 ]
+_LOG_FORMAT_HELP = (
+    "What the files are that are named one by one, whatever they look like (gpuctl formats lists the names); in "
+    "directories, where several formats would fit."
+)
+LogFormatOption = Annotated[str | None, typer.Option("--log-format", metavar="NAME", help=_LOG_FORMAT_HELP)]
 DEFAULT_DB = Path("gpuctl.duckdb")
 _NOT_READ_SHOWN = 20
 _ONE_BY_ONE = 20
@@ -60,6 +65,9 @@ def ingest(
     columns: Annotated[
         str | None,
         typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header: JobIDRaw,State,..."),
+    ] = None,
+    log_format: Annotated[
+        str | None, typer.Option("--log-format", "--format", metavar="NAME", help=_LOG_FORMAT_HELP)
     ] = None,
     cumulative: Annotated[
         bool, typer.Option("--cumulative", help="The bytes of a CSV job_id,t,bytes are counters, not differences.")
@@ -93,14 +101,18 @@ def ingest(
     folder beside the store.
     """
     from gpuctl.cli.progress import Bar
-    from gpuctl.ingest.registry import formats_for
+    from gpuctl.ingest.registry import formats_for, named
 
     options = settings(context)
     as_json = as_json or options.json
     known = formats_for(columns, cumulative=cumulative, job_logs=job_logs or (), signatures=signatures or ())
+    if log_format is not None:
+        named(log_format, known)
     store = db or DEFAULT_DB
     if source is None:
         _check(paths, db, since or until or clusters or sacct or url)
+    elif log_format is not None:
+        raise UsageError("--log-format is for files", hint=f"leave it out: what --from {source} asks for is known")
     elif paths:
         raise UsageError(f"--from {source} reads no files: leave {paths[0]} out")
     asked = Asked(source, since, until, clusters, sacct, url) if source else None
@@ -110,7 +122,7 @@ def ingest(
     with Bar(wanted=not options.quiet, color=options.color) as bar:
         files = [Brought(paths or [], cluster)]
         todo = fetch(asked, store, cluster, bar, quiet=options.quiet) if asked else files
-        how = _How(timezone, known, dry_run=dry_run, as_json=as_json)
+        how = _How(timezone, known, log_format, dry_run=dry_run, as_json=as_json)
         reports = [_load(one, store, bar, options, how) for one in todo]
     if todo[0].files:
         _print(reports, as_json=as_json, color=options.color)
@@ -135,6 +147,7 @@ class _How:
 
     timezone: str | None
     formats: tuple[Format, ...]
+    log_format: str | None
     dry_run: bool
     as_json: bool
 
@@ -152,6 +165,7 @@ def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> 
             progress=bar,
             dry_run=how.dry_run,
             formats=how.formats,
+            log_format=how.log_format,
         )
     except IngestInterrupted as stop:
         _print([stop.report], as_json=how.as_json, color=options.color)

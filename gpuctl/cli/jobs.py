@@ -27,6 +27,7 @@ class Wishes:
     trace_cluster: str | None
     timezone: str | None
     columns: str | None
+    log_format: str | None
     cluster: str | None
     add_servers: str | None
     quotas: Path | None
@@ -71,7 +72,7 @@ def read(wishes: Wishes, given: Settings) -> Source:
         InputError: the input cannot be read, or nothing of it replayed.
     """
     span = _window(wishes.window)
-    tables = [path for path in wishes.paths if is_jobs_csv(path)]
+    tables = [path for path in wishes.paths if wishes.log_format is None and is_jobs_csv(path)]
     source = _from_csv(wishes, tables) if tables else _from_trace(wishes, given)
     workload, cluster = source.workload, source.cluster
     from gpuctl.replay import clusters, expected, limits, whatif
@@ -146,7 +147,8 @@ def _from_trace(wishes: Wishes, given: Settings) -> Source:
     racks = read_racks(wishes.racks) if wishes.racks else {}
     with opened(
         wishes.paths, wishes.db, wishes.trace_cluster, given,
-        timezone=wishes.timezone, columns=wishes.columns, doing="replay",
+        timezone=wishes.timezone, columns=wishes.columns, log_format=wishes.log_format,
+        doing="replay",
     ) as (path, name, report), Store(path) as store:  # fmt: skip
         workload, own = read_trace(
             store, name, wishes.work or "sum", quotas=quotas, racks=racks, own_cluster=wishes.cluster is None,

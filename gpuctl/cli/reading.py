@@ -53,6 +53,7 @@ def opened(
     cumulative: bool = False,
     job_logs: Sequence[str] = (),
     signatures: Sequence[Path] = (),
+    log_format: str | None = None,
 ) -> Iterator[tuple[Path, str | None, IngestReport | None]]:
     """The store to work on, the cluster that was just read into it, and what that reading found.
 
@@ -67,9 +68,11 @@ def opened(
         cumulative: the bytes of traffic CSVs are counters.
         job_logs: patterns of the paths of jobs' own output.
         signatures: the user's own tables of what to look for in it.
+        log_format: the format that the files are of that are named one by one.
 
     Raises:
-        UsageError: no rows are named, or a store and something else.
+        UsageError: no rows are named, or a store and something else; a format is named that there is not, or for a
+            store.
         InputError: some of the logs are of another cluster, as far as their times tell.
     """
     from gpuctl.cli.ingest import tell, tell_stopped
@@ -81,6 +84,8 @@ def opened(
     stores = [path for path in paths if is_store(path)]
     if stores and (len(paths) > 1 or db is not None):
         raise UsageError(f"{stores[0]} is a trace store; it comes alone", hint="name it, and nothing else")
+    if (stores or not paths) and log_format is not None:
+        raise UsageError("--log-format is for files that are read; a trace store has been", hint="leave it out")
     if stores or not paths:
         if db is None and not stores:
             raise UsageError(f"nothing to {doing}", hint="name a directory of logs, a trace store, or --db FILE")
@@ -95,7 +100,15 @@ def opened(
         formats = formats_for(columns, cumulative=cumulative, job_logs=job_logs, signatures=signatures)
         try:
             with Bar(wanted=not given.quiet, color=given.color) as bar:
-                report = ingest(paths, store_path, cluster=cluster, timezone=timezone, progress=bar, formats=formats)
+                report = ingest(
+                    paths,
+                    store_path,
+                    cluster=cluster,
+                    timezone=timezone,
+                    progress=bar,
+                    formats=formats,
+                    log_format=log_format,
+                )
         except IngestInterrupted as stop:
             if db is None:
                 raise KeyboardInterrupt from None

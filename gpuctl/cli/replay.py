@@ -14,6 +14,7 @@ import typer
 
 from gpuctl.cli.chosen import checked_baseline, policies
 from gpuctl.cli.common import message, settings
+from gpuctl.cli.ingest import LogFormatOption
 from gpuctl.cli.keeping import KeepOption, keep, keeping_place, traces_db
 from gpuctl.cli.places import check_outputs
 from gpuctl.cli.writing import (
@@ -142,6 +143,7 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     timezone: Annotated[
         str | None, typer.Option(metavar="ZONE", help="Zone of times in logs that carry none; else the format's own.")
     ] = None,
+    log_format: LogFormatOption = None,
     columns: Annotated[
         str | None, typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header.")
     ] = None,
@@ -279,8 +281,8 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     counts = parse_resources(resources)
     logs_in = traces_db(paths or [], db, keep_as)
     source = read(
-        Wishes(paths or [], logs_in, trace_cluster, timezone, columns, cluster, add_servers, quotas, racks, window,
-               scale_load, work.value if work else None, locality, run_times, limits_from, counts, per_gpu,
+        Wishes(paths or [], logs_in, trace_cluster, timezone, columns, log_format, cluster, add_servers, quotas,
+               racks, window, scale_load, work.value if work else None, locality, run_times, limits_from, counts, per_gpu,
                tuple(slurm_conf or ())),
         given,
     )  # fmt: skip

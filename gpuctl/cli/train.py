@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import settings
+from gpuctl.cli.ingest import LogFormatOption
 from gpuctl.cli.keeping import KeepOption, keep, keeping_place, traces_db
 from gpuctl.cli.places import check_outputs
 from gpuctl.cli.reading import is_jobs_csv, opened
@@ -63,6 +64,7 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     timezone: Annotated[
         str | None, typer.Option(metavar="ZONE", help="Zone of times in logs that carry none; else the format's own.")
     ] = None,
+    log_format: LogFormatOption = None,
     columns: Annotated[
         str | None, typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header.")
     ] = None,
@@ -89,7 +91,7 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     kept = keeping_place(keep_as, paths or [], db)
     check_outputs(context, {"--output": output})
     logs_in = traces_db(paths or [], db, keep_as)
-    jobs, sources, failed = _read(paths or [], logs_in, cluster, given, timezone=timezone, columns=columns)
+    jobs, sources, failed = _read(paths or [], logs_in, cluster, given, timezone=timezone, columns=columns, log_format=log_format)
     from gpuctl.cli.progress import Bar
 
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
@@ -163,14 +165,14 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 def _read(
     paths: list[Path], db: Path | None, cluster: str | None, given: Settings, *, timezone: str | None,
-    columns: str | None,
+    columns: str | None, log_format: str | None,
 ) -> tuple[JobTable, tuple[SourceInfo, ...], bool]:  # fmt: skip
     """The jobs, the files that they came from, and whether something of them could not be read."""
     absent = next((path for path in paths if not path.exists()), None)
     if absent is not None:
         hint = "name logs, a trace store, or a CSV of jobs"
         raise InputError("no such file or directory", path=str(absent), hint=hint)
-    tables = [path for path in paths if is_jobs_csv(path)]
+    tables = [path for path in paths if log_format is None and is_jobs_csv(path)]
     if tables:
         if len(paths) > 1 or db is not None:
             raise UsageError(f"{tables[0]} is a CSV of jobs; it comes alone", hint="name it, and nothing else")
@@ -180,7 +182,7 @@ def _read(
     from gpuctl.trace.store import Store
 
     with opened(
-        paths, db, cluster, given, timezone=timezone, columns=columns, doing="learn from"
+        paths, db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="learn from"
     ) as (path, name, report), Store(path) as store:  # fmt: skip
         jobs = from_store(store, name)
         return jobs, read_sources(store, jobs.name), report is not None and report.failed

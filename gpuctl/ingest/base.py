@@ -96,6 +96,8 @@ class Format:
         whose: (place) -> (job, attempt, stream) that the place of a claimed file tells; where it has come to tell
             another, the file is read again.
         version: of whatever else than the bytes decides which rows there are; sources read with another are stale.
+        passes_over: (file name, first 64 KiB decompressed) -> what a file is that belongs to the same software but of
+            which nothing is read, and why; None where it is no such file. Asked only where no format claims the file.
         conclude: called once at the end of an ingest, in a transaction of its own, with a sink of no source; None where
             there is no store. Returns what the user should know.
     """
@@ -116,4 +118,5 @@ class Format:
     whose: Callable[[Place], tuple[str, int | None, str] | None] | None = None
     many: bool = False
     version: Callable[[], str] | None = None
+    passes_over: Callable[[str, bytes], str | None] | None = None
     conclude: Callable[[Sink | None], Iterable[str]] | None = None

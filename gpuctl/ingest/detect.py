@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 HEAD = 64 << 10
 """Decompressed bytes that formats decide by."""
+LOG_FORMAT = "--log-format"
+"""The option that says whose a file is."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -30,16 +32,18 @@ class Finding:
         format: whose it is.
         why: what it was recognised by.
         sha256: of its bytes before decompression, where it was worth knowing before loading it.
+        chosen: whether the user said whose it is, so that nothing in it needs to show it.
     """
 
     candidate: Candidate
     format: Format
     why: str
     sha256: str | None = None
+    chosen: bool = False
 
 
 def detect(
-    name: str, head: bytes, formats: Sequence[Format], place: Place | None = None
+    name: str, head: bytes, formats: Sequence[Format], place: Place | None = None, chosen: Format | None = None
 ) -> tuple[Format | None, str, bool]:
     """Decide what a file is.
 
@@ -48,6 +52,7 @@ def detect(
         head: its first `HEAD` bytes, decompressed.
         formats: to choose from.
         place: where it lies, where that is known; a format that claims it by its place alone has it.
+        chosen: the format that the user named: where several claim the file and it is one of them, it has it.
 
     Returns:
         (format or None, what it was recognised by or why not, true where several formats claim it).
@@ -57,15 +62,25 @@ def detect(
             if fmt.claims is not None and (why := fmt.claims(place, head)) is not None:
                 return fmt, why, False
     claims = [(f, why) for f in formats if (why := f.sniff(name, head)) is not None]
+    if len(claims) > 1 and chosen is not None:
+        claims = [claim for claim in claims if claim[0].name == chosen.name] or claims
     if len(claims) == 1:
         return *claims[0], False
     if claims:
-        return None, f"ambiguous: could be {' or '.join(f.name for f, _ in claims)}", True
-    return None, _stranger(head), False
+        names = [f.name for f, _ in claims]
+        return None, f"ambiguous: could be {' or '.join(names)}; {LOG_FORMAT} NAME says which", True
+    passed = (f.passes_over(name, head) for f in formats if f.passes_over is not None)
+    return None, next((why for why in passed if why is not None), None) or _stranger(head), False
 
 
 def survey(
-    paths: Sequence[Path], formats: Sequence[Format], opener: Opener, *, sizes: set[int], exclude: Sequence[Path] = ()
+    paths: Sequence[Path],
+    formats: Sequence[Format],
+    opener: Opener,
+    *,
+    sizes: set[int],
+    exclude: Sequence[Path] = (),
+    chosen: Format | None = None,
 ) -> Iterator[Finding | NotRead]:
     """Look through some paths and say of everything there what it is.
 
@@ -76,6 +91,8 @@ def survey(
         sizes: sizes in bytes of the files that are in the store; a recognised file of such a size, or as big
             as one before it, is hashed here, while it is open anyway.
         exclude: files that are not logs.
+        chosen: the format that the user named: what every file is that is one of the paths itself, and in
+            directories and archives whose a file is that several formats claim.
 
     Raises:
         InputError: one of the paths does not exist.
@@ -85,17 +102,22 @@ def survey(
         if isinstance(found, NotRead):
             yield found
             continue
-        result = _look(found, formats, opener, hash_it=found.size in sizes)
+        result = _look(found, formats, opener, chosen, hash_it=found.size in sizes)
         if isinstance(result, Finding):
             sizes.add(found.size)
         yield result
 
 
-def _look(found: Candidate, formats: Sequence[Format], opener: Opener, *, hash_it: bool) -> Finding | NotRead:
+def _look(
+    found: Candidate, formats: Sequence[Format], opener: Opener, chosen: Format | None, *, hash_it: bool
+) -> Finding | NotRead:
     try:
         with opener.open(found) as stream:
+            if chosen is not None and found.named:
+                sha256 = stream.digest()[0] if hash_it else None
+                return Finding(found, chosen, f"{LOG_FORMAT} {chosen.name}", sha256, chosen=True)
             head = stream.read(HEAD)
-            fmt, why, failed = detect(found.name, head, formats, stream.place)
+            fmt, why, failed = detect(found.name, head, formats, stream.place, chosen)
             if fmt is None:
                 if stream.damage:
                     why = f"{why} ({stream.damage[1]})" if head else stream.damage[1]

@@ -42,6 +42,7 @@ class Candidate:
         size: bytes on disk (in the archive, for members), before decompression.
         position: which entry of its archive it is, from 0; None for a file of its own.
         inside: as in `Place`.
+        named: whether it is one of the paths that the user named, not a file of a directory or an archive.
     """
 
     path: str
@@ -51,6 +52,7 @@ class Candidate:
     size: int
     position: int | None = None
     inside: str = ""
+    named: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,11 @@ def walk(paths: Sequence[Path], opener: Opener, *, exclude: Sequence[Path] = ())
     for path in paths:
         top = path.resolve()
         for found in _walk(path, top, opener, seen, barred):
-            yield replace(found, inside=_inside(found, top)) if isinstance(found, Candidate) else found
+            if isinstance(found, Candidate):
+                named = found.position is None and found.file == top
+                yield replace(found, inside=_inside(found, top), named=named)
+            else:
+                yield found
 
 
 def open_regular(file: Path) -> BinaryIO:

@@ -11,10 +11,10 @@ from gpuctl.core.errors import InputError, StoreError, UsageError
 from gpuctl.ingest import ledger
 from gpuctl.ingest.belong import ApartError, Times, check_schedulers
 from gpuctl.ingest.codecs import Limits
-from gpuctl.ingest.detect import Finding, survey
+from gpuctl.ingest.detect import HEAD, LOG_FORMAT, Finding, detect, survey
 from gpuctl.ingest.files import NotRead, Opener, clean, reason
 from gpuctl.ingest.ledger import Entry
-from gpuctl.ingest.registry import all_formats
+from gpuctl.ingest.registry import all_formats, named
 from gpuctl.ingest.report import IngestInterrupted, IngestReport, SourceReport
 from gpuctl.ingest.shared import groups
 
@@ -33,6 +33,8 @@ MEMORY_LIMIT = "600MB"
 """What DuckDB may hold: with what the loaders hold themselves, an ingest stays under 1 GB."""
 _SHOWN_WHEN_NOTHING_FITS = 12
 _SHOWN = 3
+_START = 60
+"""Bytes of a file's first line that are shown where it is not what the user said it is."""
 _OF_THE_END = re.compile(r"cut off|truncated|not closed")
 _ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tzst|zip)(\.(gz|zst|bz2|xz))?$", re.IGNORECASE)
 
@@ -57,6 +59,7 @@ def ingest(
     dry_run: bool = False,
     limits: Limits | None = None,
     formats: Sequence[Format] | None = None,
+    log_format: str | None = None,
 ) -> IngestReport:
     """Load every log file under some paths into a trace store, which is made where there is none.
 
@@ -69,23 +72,27 @@ def ingest(
         dry_run: look only; nothing is written.
         limits: when compressed input is refused.
         formats: to choose from; all unless given.
+        log_format: the name of the format that every file is of that is one of the paths itself, and that files in
+            directories and archives are of where several formats claim them, this one among them.
 
     Returns:
         what was found and what became of it; sources that failed are in it and do not stop the others.
 
     Raises:
         InputError: a path does not exist, or nothing under the paths is a known log.
-        UsageError: no such time zone, or the cluster was read with another one before.
+        UsageError: no such time zone, or the cluster was read with another one before; no such format.
         StoreError: the store is locked, is none, or is of a newer version, or its disk is full.
         IngestInterrupted: Ctrl-C.
     """
     from gpuctl.trace.store import Store
 
     _check_timezone(timezone)
+    known = all_formats() if formats is None else formats
     run = _Run(
         cluster=cluster_name(paths, cluster),
         timezone=timezone,
-        formats=all_formats() if formats is None else formats,
+        formats=known,
+        chosen=None if log_format is None else named(log_format, known),
         db_path=db_path,
         opener=Opener(limits or Limits()),
         progress=progress,
@@ -159,6 +166,8 @@ class _Run:
     opener: Opener
     progress: Progress | None
     dry_run: bool
+    chosen: Format | None = None
+    """The format that the user named."""
     findings: list[Finding] = field(default_factory=list)
     not_read: list[NotRead] = field(default_factory=list)
     done: list[SourceReport] = field(default_factory=list)
@@ -188,7 +197,7 @@ class _Run:
         if self.progress:
             self.progress.start("looking through what is there", 0)
         by_path: dict[str, Finding] = {}
-        for found in survey(paths, self.formats, self.opener, sizes=sizes, exclude=own):
+        for found in survey(paths, self.formats, self.opener, sizes=sizes, exclude=own, chosen=self.chosen):
             if isinstance(found, NotRead):
                 self.not_read.append(found)
                 continue
@@ -285,6 +294,11 @@ class _Run:
             yield (
                 f"--timezone {self.timezone} is not used for {plural(len(zoned), 'file')} whose times carry their own "
                 f"zone: {', '.join(zoned[:_SHOWN])}{' …' if len(zoned) > _SHOWN else ''}"
+            )
+        if self.chosen is not None and not any(f.chosen or f.format.name == self.chosen.name for f in self.findings):
+            yield (
+                f"{LOG_FORMAT} {self.chosen.name} decided nothing: it says what files are that are named one by one, "
+                "and in directories and archives decides where several formats would fit"
             )
         if self.derived:
             yield (
@@ -433,6 +447,11 @@ class _Run:
                 finding.format.load(stream, sink)
             except RecursionError as error:
                 raise InputError("nested too deep to be read", path=found.shown) from error
+            except InputError as error:
+                raise (self._another(finding, error) if finding.chosen else error) from error
+            if finding.chosen and not sink.rows_loaded:
+                line, why = sink.first_reject or (None, "no row in it")
+                raise self._another(finding, InputError(why, line=line))
             stream.drain()
             damage = stream.damage
             # a loader that ran into the end inside a row has counted that row itself
@@ -440,6 +459,21 @@ class _Run:
                 sink.seen()
                 sink.reject(*damage)
             return *stream.digest(), damage[1] if damage else ""
+
+
+    def _another(self, finding: Finding, error: InputError) -> InputError:
+        """Say that a file is not of the format that the user named, by what was found in it."""
+        found, fmt = finding.candidate, finding.format
+        with self.opener.open(found) as stream:
+            head = stream.read(HEAD)
+            looks, why, _ = detect(found.name, head, self.formats, stream.place)
+        said = f"{looks.name}: {why}" if looks is not None and looks.name != fmt.name else ""
+        start = head.split(b"\n", 1)[0][:_START].decode("utf-8", "backslashreplace").strip()
+        return InputError(
+            f"not read as {fmt.name} ({fmt.title}): {error.message}; the file begins with {start!r}",
+            line=error.line,
+            hint=f"leave {LOG_FORMAT} out: it looks like {said}" if said else error.hint or "gpuctl formats lists them",
+        )
 
 
 def _loading_order(finding: Finding) -> tuple[int, str, int]:

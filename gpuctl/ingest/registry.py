@@ -7,6 +7,7 @@ import pkgutil
 from functools import cache
 from typing import TYPE_CHECKING
 
+from gpuctl.core.errors import UsageError
 from gpuctl.ingest import formats
 
 if TYPE_CHECKING:
@@ -28,6 +29,22 @@ def all_formats() -> tuple[Format, ...]:
     if len({f.name for f in found}) < len(found):
         raise ValueError(f"two formats of one name among {sorted(f.name for f in found)}")
     return tuple(sorted(found, key=lambda f: (f.order, f.name)))
+
+
+def named(name: str, formats: Sequence[Format]) -> Format:
+    """Return the format of a name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from difflib import get_close_matches
+
+    known = {fmt.name: fmt for fmt in formats}
+    if name not in known:
+        near = get_close_matches(name, known, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "gpuctl formats lists them"
+        raise UsageError(f"--log-format {name!r}: there is no such format", hint=hint)
+    return known[name]
 
 
 def formats_for(

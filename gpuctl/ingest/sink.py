@@ -61,6 +61,7 @@ class StoreSink:
         self.rows_rejected = 0
         self.reasons: Counter[str] = Counter()
         self.last_reason = ""
+        self.first_reject: tuple[int, str] | None = None
         self.touched: set[str] = set()
         """Tables that rows were inserted into."""
         self._store = store
@@ -78,6 +79,7 @@ class StoreSink:
         """Count one row as rejected and keep where it stood, why, and how it began."""
         self.rows_rejected += 1
         self.last_reason = reason
+        self.first_reject = self.first_reject or (line_no, reason)
         self.reasons[reason if reason in self.reasons or len(self.reasons) < REASONS_KEPT else "other reasons"] += 1
         self._rejects.add(line_no, reason, raw)
 

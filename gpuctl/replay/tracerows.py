@@ -30,6 +30,7 @@ _ATTEMPTS = """
     SELECT j.rowid AS job, a.attempt, a.state, a.gpus, a.run_s, a.end_ts IS NULL AS endless,
            a.released_ts = a.end_ts AS whole, epoch(timezone($zone, a.start_ts)) AS start_c,
            epoch(timezone($zone, a.end_ts)) AS end_c, epoch(timezone($zone, a.released_ts)) AS released_c,
+           epoch(timezone($zone, least(a.allocated_ts, a.start_ts))) AS held_from_c,
            epoch(timezone($zone, greatest(e.end_ts, s.seen_ts))) AS shown_c
     FROM attempts AS a JOIN jobs AS j USING (cluster, job)
     LEFT JOIN source_ends AS e ON e.source = a.source LEFT JOIN last_samples AS s ON s.job = a.job
@@ -116,10 +117,10 @@ def read_rows(store: Store, cluster_name: str | None, no_queue: str) -> Rows:
 
 
 def holdings(trace: Rows) -> pl.DataFrame:
-    """When each attempt with a known start held its GPUs: job, attempt, gpus, start_c, until_c."""
+    """When each attempt with a known start held its GPUs, from their allocation on: job, attempt, gpus, start_c, until_c."""
     until = pl.max_horizontal(pl.coalesce("released_c", "shown_c", pl.lit(trace.log_end)), "start_c")
     rows = trace.attempts.filter(pl.col("start_c").is_not_null() & pl.col("gpus").is_not_null())
-    return rows.select("job", "attempt", "gpus", "start_c", until_c=until)
+    return rows.select("job", "attempt", "gpus", start_c="held_from_c", until_c=until)
 
 
 def peak(held: pl.DataFrame, key: str, gpus: str) -> pl.DataFrame:

@@ -1,4 +1,4 @@
--- The attempts of one cluster, seconds to the microsecond of the times they are made of; *_c are seconds on the clock that the log counts durations on (clusters.clock).
+-- The attempts of one cluster. GPUs were held from held_from to held_until: before start_ts, too, where a source says that the machines booted for it first. Seconds to the microsecond of the times they are made of; *_c are seconds on the clock that the log counts durations on (clusters.clock).
 WITH zone AS (
     SELECT CASE WHEN clock = 'wall' THEN timezone ELSE 'UTC' END AS name, source_format LIKE 'slurm%' AS is_slurm FROM clusters WHERE cluster = $cluster
 ),
@@ -11,6 +11,7 @@ times AS (
            epoch(timezone(zone.name, a.queued_ts)) AS queued_c,
            epoch(timezone(zone.name, coalesce(a.eligible_ts, a.queued_ts))) AS eligible_c,
            epoch(timezone(zone.name, a.start_ts)) AS start_c,
+           least(a.allocated_ts, a.start_ts) AS got_ts,
            epoch(timezone(zone.name, a.released_ts)) AS released_c
     FROM attempts AS a JOIN base_jobs AS j USING (job) CROSS JOIN zone
     WHERE a.cluster = $cluster
@@ -26,8 +27,11 @@ shown AS (
 log_end AS (
     SELECT greatest((SELECT ts FROM log), max(start_ts), max(end_ts), max(shown_ts)) AS ts FROM shown
 )
-SELECT shown.* EXCLUDE (released_c, shown_ts, cluster) REPLACE (round(wait_s, 6) AS wait_s, round(run_s, 6) AS run_s),
+SELECT shown.* EXCLUDE (released_c, got_ts, shown_ts, cluster) REPLACE (round(wait_s, 6) AS wait_s, round(run_s, 6) AS run_s),
        log_end.ts AS log_end_ts,
+       -- least() of what is known; without a start nothing is known to have been held
+       CASE WHEN start_ts IS NOT NULL THEN got_ts END AS held_from_ts,
+       CASE WHEN start_ts IS NOT NULL THEN epoch(timezone(zone.name, got_ts)) END AS held_from_c,
        coalesce(released_ts, shown_ts, log_end.ts) AS held_until_ts,
        greatest(coalesce(released_c, epoch(timezone(zone.name, coalesce(shown_ts, log_end.ts)))), start_c) AS held_until_c,
        CASE WHEN shown.gpus IS NULL THEN 'unknown' WHEN shown.gpus = 0 THEN '0' WHEN shown.gpus <= 1 THEN '1' WHEN shown.gpus <= 4 THEN '2-4'

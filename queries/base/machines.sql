@@ -7,9 +7,9 @@ unsized AS (
     SELECT DISTINCT machine FROM base_placements ANTI JOIN (SELECT machine FROM listed WHERE gpus IS NOT NULL) USING (machine)
 ),
 changes AS (
-    SELECT machine, start_c AS at_c, gpus FROM base_placements SEMI JOIN unsized USING (machine) WHERE held_until_c > start_c
+    SELECT machine, held_from_c AS at_c, gpus FROM base_placements SEMI JOIN unsized USING (machine) WHERE held_until_c > held_from_c
     UNION ALL
-    SELECT machine, held_until_c, -gpus FROM base_placements SEMI JOIN unsized USING (machine) WHERE held_until_c > start_c
+    SELECT machine, held_until_c, -gpus FROM base_placements SEMI JOIN unsized USING (machine) WHERE held_until_c > held_from_c
 ),
 levels AS (
     SELECT machine, sum(sum(gpus)) OVER (PARTITION BY machine ORDER BY at_c) AS held FROM changes GROUP BY machine, at_c

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -74,7 +75,7 @@ def test_waits_worked_out_by_hand(by_hand: Analysis) -> None:
     free = rows(by_hand, "delay_while_free")
     assert {key: (row["attempts"], round(row["hours"] * 3600)) for key, row in free.items()} == {
         ("priority", "replay"): (2, 72),
-        ("quota", "reason"): (1, 30),
+        ("quota or priority", "reason"): (1, 30),
         ("not told", "neither"): (2, 17),
     }
     before = rows(by_hand, "delay_before_eligible")
@@ -83,6 +84,92 @@ def test_waits_worked_out_by_hand(by_hand: Analysis) -> None:
         ("begin_time", "accounting", "BeginTime"): (1, 45),
         ("not told", "Resources"): (1, 10),
     }
+
+
+def seconds(result: Analysis, *names: str) -> dict[str, list[float]]:
+    found = result.table("queue_delays").frame.to_dicts()
+    return {row["job"]: [row[name] for name in names] for row in found if row["wait_s"]}
+
+
+def stamp(second: int) -> str:
+    return datetime.fromtimestamp(BEGIN + second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def test_gpus_are_held_from_their_allocation_on_not_only_from_the_start(tmp_path: Path) -> None:
+    """n2 boots for job 2 from 20 to 60: until then accounting says that it waits, and sinfo that it has its GPUs."""
+    jobs = {
+        "1": (0, 0, 0, 100, 10, "None", 4, "n1"),
+        "2": (10, 10, 60, 100, 10, "None", 4, "n2"),
+        "3": (30, 30, 100, 120, 10, "None", 4, "n2"),
+    }
+    lines = [HEADER, *(record(job, "COMPLETED", *fields) for job, fields in jobs.items())]
+    (tmp_path / "sacct.txt").write_text("\n".join(lines) + "\n")
+    (tmp_path / "slurmctld.log").write_text(
+        f"[{stamp(20)}.000] sched/backfill: _start_job: Started JobId=2 in gpu on n2\n"
+        f"[{stamp(60)}.000] job_time_limit: Configuration for JobId=2 complete\n"
+        f"[{stamp(60)}.000] Resetting JobId=2 start time for node power up\n"
+    )
+    said = {0: (4, 0), 15: (4, 0), 25: (4, 4), 45: (4, 4), 80: (4, 4), 110: (0, 4)}
+    samples = "".join(
+        f"{BEGIN + at}.0|{name}|mixed|gpu:4 |gpu:{used} |0/4/0/4|0|none\n"
+        for at, both in said.items()
+        for name, used in zip(("n1", "n2"), both, strict=True)
+    )
+    (tmp_path / "sinfo_samples.txt").write_text(samples)
+    assert not ingest([tmp_path], tmp_path / "x.duckdb").failed
+    with Store(tmp_path / "x.duckdb") as store:
+        result = analyze(store, Options())
+    whole = result.table("sampled_occupancy").frame.row(0, named=True)
+    assert (whole["samples"], whole["agree_pct"]) == (12, 100)
+    # job 2 waits 10 s for the scheduler and 40 for its machine; job 3 for GPUs all the time
+    assert seconds(result, "capacity_s", "fragmentation_s", "scheduler_s") == {"2": [0, 0, 50], "3": [70, 0, 0]}
+    hours = result.table("overview").frame.row(0, named=True)["gpu_hours"]
+    assert hours == pytest.approx(4 * (100 + 80 + 20) / 3600)
+
+
+ASSOC = """Cluster|Account|User|Partition|Share|ParentName|GrpTRES|MaxTRES|QOS
+lab|root|||1|||||normal
+lab|nlp|||1|root|gres/gpu=4||normal
+lab|speech|||1|nlp|||normal
+lab|speech|carol||1||gres/gpu=2||normal
+lab|vision|||1|root|||normal
+"""
+QOS = "Name|Priority|GrpTRES|MaxTRESPU\nnormal|1||\ncapped|1||gres/gpu=4\n"
+
+
+def test_limits_of_accounts_users_and_qos_are_fair_share(tmp_path: Path) -> None:
+    """n1 and n2 have 8 GPUs each; four of them are never in use, so that nothing but limits keeps anybody waiting."""
+    owned = {
+        # account, user, QOS and the limit that keeps it waiting while the first job of the pair runs
+        "1": ("nlp", "alice", "normal", (0, 0, 100, 4)),
+        "2": ("speech", "bob", "normal", (10, 100, 110, 1)),  # nlp's 4, which its child's jobs count to
+        "3": ("vision", "dave", "capped", (0, 0, 50, 3)),
+        "4": ("vision", "dave", "capped", (5, 50, 60, 2)),  # 4 of dave's in this QOS
+        "5": ("vision", "erin", "capped", (5, 20, 60, 2)),  # nobody's limit: the scheduler's own 15 s
+        "6": ("vision", "dave", "normal", (5, 20, 60, 2)),  # another QOS: likewise
+    }
+    lines = [f"Account|User|QOS|{HEADER}"]
+    for job, (account, user, qos, (queued, start, end, gpus)) in owned.items():
+        row = record(job, "COMPLETED", queued, queued, start, end, 10, "None", gpus, "n1" if job in "12" else "n2")
+        lines.append(f"{account}|{user}|{qos}|{row}")
+    (tmp_path / "sacct.txt").write_text("\n".join(lines) + "\n")
+    nodes = "".join(f"NodeName=n{n} CPUTot=64 Gres=gpu:8 State=IDLE Partitions=gpu\n" for n in (1, 2))
+    (tmp_path / "nodes.txt").write_text(nodes)
+    (tmp_path / "sacctmgr_assoc.txt").write_text(ASSOC)
+    (tmp_path / "sacctmgr_qos.txt").write_text(QOS)
+    assert not ingest([tmp_path], tmp_path / "x.duckdb").failed
+    with Store(tmp_path / "x.duckdb") as store:
+        result = analyze(store, Options())
+    assert seconds(result, "fair_share_s", "capacity_s", "fragmentation_s", "scheduler_s") == {
+        "2": [90, 0, 0, 0],
+        "4": [45, 0, 0, 0],
+        "5": [0, 0, 0, 15],
+        "6": [0, 0, 0, 15],
+    }
+
+
+def test_limits_that_are_named_and_not_loaded_are_asked_for(by_hand: Analysis) -> None:
+    assert any("1 attempts waited for a limit" in warning and "sacctmgr" in warning for warning in by_hand.warnings)
 
 
 def test_machines_and_partitions_that_no_file_tells_are_inferred_and_said_to_be(by_hand: Analysis) -> None:
@@ -100,7 +187,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Analysis]:
     site = [LAB / name for name in ("sacct_XD_P_delim.txt", "scontrol_node.txt", "slurm.conf", "topology.conf")]
     samples = [
         *(LAB / "squeue_samples.txt.gz", LAB / "sinfo_samples.txt", LAB / "sacctmgr_event.txt"),
-        *(LAB / "scontrol_job_detail.txt.gz", LAB / "slurmctld.log"),
+        *(LAB / "scontrol_job_detail.txt.gz", LAB / "slurmctld.log", LAB / "sacctmgr_assoc.txt"),
+        LAB / "sacctmgr_qos.txt",
     ]
     found = {}
     for name, files in (("sampled", site + samples), ("alone", site)):
@@ -139,6 +227,21 @@ def test_what_the_replay_calls_priority_slurm_called_so_too(lab: dict[str, Analy
     assert priority["agree_pct"] > 90
 
 
+def test_what_the_replay_puts_down_to_a_limit_slurm_did_too(lab: dict[str, Analysis]) -> None:
+    """Of the samples at which a limit on GPUs is replayed as reached, Slurm named one for 89 %.
+
+    It names limits in many more, since the reason stays until the job is looked at again: only in 34 % of the samples in
+    waits whose last reason is a limit, so that this reason alone is no measure of time.
+    """
+    said = rows(lab["sampled"], "sampled_reasons")
+    over = {reason: row["samples"] * row["fair_share_pct"] / 100 for (reason,), row in said.items()}
+    limits = over["AssocGrpGRES"] + over["QOSMaxGRESPerUser"]
+    assert limits > 700
+    assert limits > 0.85 * sum(over.values())
+    free = rows(lab["sampled"], "delay_while_free")
+    assert free["quota or priority", "reason"]["agree_pct"] > 75
+
+
 def test_locality_in_leaf_switches(lab: dict[str, Analysis]) -> None:
     whole = rows(lab["alone"], "locality_by_size")["all",]
     assert whole["racks_known"] == whole["attempts"] == 186
@@ -152,6 +255,8 @@ def test_the_replay_holds_what_sinfo_saw(lab: dict[str, Analysis]) -> None:
     gpus = [row for name, row in machines.items() if name.startswith("gpu")]
     agree = sum(row["agree_pct"] * row["samples"] for row in gpus) / sum(row["samples"] for row in gpus)
     assert sum(row["samples"] for row in gpus) > 600
-    assert agree >= 95, agree
+    # 95.3 % where GPUs are counted from the start on only, gpu007 then 87 %
+    assert agree >= 97, agree
+    assert machines["gpu007"]["agree_pct"] == machines["gpu008"]["agree_pct"] == 100
     assert lab["alone"].table("sampled_occupancy").frame.is_empty()
     assert "no rows" in lab["alone"].table("sampled_occupancy").notes[0]

@@ -8,7 +8,6 @@ nobody can say which numbers are GPUs, so they are unknown.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from gpuctl.core.errors import InputError
@@ -16,7 +15,7 @@ from gpuctl.ingest.base import Format, Sink
 from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.slurm import dbd_delimited, dbd_sql
 from gpuctl.ingest.slurm.dbd_fields import COLUMNS, JOB_COLUMNS, fields
-from gpuctl.ingest.slurm.dbd_tables import EVENT_COLUMNS, NAME_TABLES, Names, read_event
+from gpuctl.ingest.slurm.dbd_tables import EVENT_COLUMNS, NAME_TABLES, Names, only_names, read_event
 from gpuctl.ingest.slurm.form_batches import Batches, HeadAgain, Spool
 from gpuctl.ingest.slurm.records import Records
 from gpuctl.ingest.slurmsite.machines import Rows
@@ -29,9 +28,7 @@ if TYPE_CHECKING:
 _JOBS, _NODE_EVENTS = "_job_table", "_event_table"
 _TABLES = {_JOBS: JOB_COLUMNS, _NODE_EVENTS: EVENT_COLUMNS, **NAME_TABLES}
 _HEAD = 2**16
-_SQL = re.compile(
-    rb"(?:CREATE TABLE|INSERT INTO|DROP TABLE IF EXISTS|Table structure for table) `\w*?(?:_job|tres)_table`"
-)
+_OF_SLURMDBD = ("_step_table", "_suspend_table", "_resv_table", "_usage_day_table", "_job_env_table", "table_defs_table")
 _EVENTS = {"machine": "text", "from_ts": "s", "to_ts": "s", "state": "text", "reason": "text"}
 
 
@@ -96,11 +93,21 @@ def _take(row: Row, names: Names, batches: Batches, events: Rows, sink: Sink) ->
 
 
 def sniff(name: str, head: bytes) -> str | None:
-    """Recognise an SQL dump with a job table or the table of TRES, or the header of one table."""
-    if _SQL.search(head):
-        return "SQL dump with tables of slurmdbd"
+    """Recognise an SQL dump with a table of jobs, events or names, or the header of a table of jobs or events."""
+    del name
+    if any(table.endswith(tuple(_TABLES)) for table in dbd_sql.tables_in(head)):
+        return None if only_names(head) else "SQL dump with tables of slurmdbd"
     single = dbd_delimited.table_of(head)
     return f"header of slurmdbd's {single[0].removeprefix('_')}" if single and single[0] not in NAME_TABLES else None
+
+
+def passes_over(name: str, head: bytes) -> str | None:
+    """Tell the tables of slurmdbd that nothing is read of."""
+    del name
+    table = dbd_delimited.unused_table(head)
+    if table is None:
+        table = next((t for t in sorted(dbd_sql.tables_in(head)) if t.endswith(_OF_SLURMDBD)), None)
+    return None if table is None else f"slurmdbd's {table}: gpuctl reads nothing of it; the jobs are in job_table"
 
 
 FORMAT = Format(
@@ -115,4 +122,5 @@ FORMAT = Format(
     parser_version=1,
     sniff=sniff,
     load=load,
+    passes_over=passes_over,
 )

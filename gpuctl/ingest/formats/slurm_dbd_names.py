@@ -1,6 +1,6 @@
 """What the numbers in Slurm's accounting database stand for, in files of their own.
 
-These are ``tres_table``, ``qos_table`` or ``CLUSTER_assoc_table`` as tabs (``mariadb -B``) or CSV, and the list of TRES
+These are ``tres_table``, ``qos_table`` or ``CLUSTER_assoc_table`` as SQL, tabs (``mariadb -B``) or CSV, and the list of TRES
 that a published trace may bring instead (``tres-mapping.txt``: a number and a name on each line). They are loaded
 before the jobs, into ``settings`` as ``slurmdbd.tres.1001`` and the like. A row of the ledger is one line after the
 header.
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.base import Format, Sink
 from gpuctl.ingest.lines import RowError, numbered_lines
-from gpuctl.ingest.slurm import dbd_delimited
+from gpuctl.ingest.slurm import dbd_delimited, dbd_sql
 from gpuctl.ingest.slurm.dbd_sql import Row
-from gpuctl.ingest.slurm.dbd_tables import NAME_TABLES, Names
+from gpuctl.ingest.slurm.dbd_tables import NAME_TABLES, Names, only_names
 from gpuctl.ingest.slurm.form_batches import HeadAgain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _HEAD = 2**16
 _MAPPING_FILE = "tres-mapping.txt"
@@ -36,22 +36,27 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     head = stream.read(_HEAD)
     again = cast("BinaryIO", HeadAgain(head, stream))
     single = dbd_delimited.table_of(head)
-    if single is None and not _MAPPING.search(head):
-        raise InputError("neither a table of slurmdbd with its header, nor lines of a number and a name", line=1)
+    sql = dbd_sql.tables_in(head)
+    if not sql and (single[0] not in NAME_TABLES if single else not _MAPPING.search(head)):
+        raise InputError(
+            "neither a table of slurmdbd that names numbers (tres, qos, assoc), nor lines of a number and a name", line=1
+        )
     names = Names(sink)
-    for row in dbd_delimited.rows(again, NAME_TABLES) if single else _mapping(again):
+    rows = dbd_sql.rows if sql else dbd_delimited.rows if single else _mapping
+    for row in rows(again, NAME_TABLES):
         sink.seen()
         try:
             if row.fault is not None:
                 raise RowError(row.fault)
-            names.add(row.table, row.cells)
+            names.add(next(end for end in NAME_TABLES if row.table.endswith(end)), row.cells)
             sink.loaded()
         except RowError as bad:
             sink.reject(row.line_no, str(bad), row.raw)
     names.store()
 
 
-def _mapping(stream: BinaryIO) -> Iterator[Row]:
+def _mapping(stream: BinaryIO, wanted: Mapping[str, frozenset[str]]) -> Iterator[Row]:
+    del wanted  # there is one table in it
     for line in numbered_lines(stream):
         match = _MAPPING.fullmatch(line.data)
         if match is None:
@@ -66,6 +71,8 @@ def _mapping(stream: BinaryIO) -> Iterator[Row]:
 
 def sniff(name: str, head: bytes) -> str | None:
     """Recognise the header of one of the tables, or the list of TRES under its usual name."""
+    if only_names(head):
+        return "SQL dump with tables of slurmdbd that name numbers"
     single = dbd_delimited.table_of(head)
     if single and single[0] in NAME_TABLES:
         return f"header of slurmdbd's {single[0].removeprefix('_')}"

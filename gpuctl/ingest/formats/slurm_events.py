@@ -10,13 +10,12 @@ from typing import BinaryIO
 from gpuctl.ingest.base import Format, Sink
 from gpuctl.ingest.lines import RowError, numbered_lines
 from gpuctl.ingest.slurmsite.conf import hosts
-from gpuctl.ingest.slurmsite.delimited import cells_of, header_in, header_line
+from gpuctl.ingest.slurmsite.delimited import cells_of, header_line, sacctmgr_header
 from gpuctl.ingest.slurmsite.machines import Rows
 from gpuctl.ingest.slurmsite.stamps import LocalClock
 
 _NEEDED = ("nodename", "timestart", "timeend", "state")
 _KINDS = {"machine": "text", "from_ts": "s", "to_ts": "s", "state": "text", "reason": "text"}
-_ALIASES = {"start": "timestart", "end": "timeend", "nodenames": "nodename", "nodelist": "nodename"}
 
 _Event = tuple[str, int, int | None, str, str | None]
 
@@ -53,7 +52,6 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     lines = numbered_lines(stream)
     hint = "write it with: sacctmgr -P show event start=2020-01-01 > events.txt"
     layout = header_line(lines, _fits, "`sacctmgr -P show event`", hint)
-    layout = layout._replace(columns=tuple(_ALIASES.get(name, name) for name in layout.columns))
     clock, rows = LocalClock(sink.timezone), Rows(sink, "machine_events", _KINDS)
     for line in lines:
         if not line.data.strip():
@@ -71,13 +69,13 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 
 def _fits(columns: tuple[str, ...]) -> bool:
-    return set(_NEEDED) <= {_ALIASES.get(name, name) for name in columns}
+    return set(_NEEDED) <= set(columns)
 
 
 def sniff(name: str, head: bytes) -> str | None:
     """Recognise the header with NodeName, TimeStart, TimeEnd and State."""
     del name
-    return "header of sacctmgr show event" if "timestart" in (found := header_in(head)) and _fits(found) else None
+    return "header of sacctmgr show event" if _fits(sacctmgr_header(head)) else None
 
 
 FORMAT = Format(

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from gpuctl.ingest.base import Format, Sink
 from gpuctl.ingest.lines import RowError, numbered_lines
-from gpuctl.ingest.slurmsite.delimited import cells_of, header_in, header_line
+from gpuctl.ingest.slurmsite.delimited import cells_of, header_line, sacctmgr_header
 from gpuctl.ingest.slurmsite.limits import KINDS, Holder, LimitRows, checked
 from gpuctl.ingest.slurmsite.machines import put_quotas
 
@@ -70,7 +70,7 @@ def _fits(columns: tuple[str, ...]) -> bool:
 def sniff(name: str, head: bytes) -> str | None:
     """Recognise a header with Account and User, or Name and GrpTRES, and at least one limit on TRES."""
     del name
-    columns = header_in(head)
+    columns = sacctmgr_header(head)
     if not _fits(columns):
         return None
     return "header of sacctmgr show assoc" if columns_are_assoc(columns) else "header of sacctmgr show qos"
@@ -79,12 +79,12 @@ def sniff(name: str, head: bytes) -> str | None:
 FORMAT = Format(
     name="slurm-limits",
     title="Slurm: limits on GPUs (sacctmgr -P show assoc, sacctmgr -P show qos)",
-    fills=("gpu_limits", "queues"),
+    fills=("gpu_limits", "queues", "settings"),
     file_names=("sacctmgr_assoc.txt", "sacctmgr_qos.txt"),
     order=20,
     timezone="UTC",
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
 )

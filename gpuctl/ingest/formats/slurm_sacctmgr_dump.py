@@ -66,12 +66,12 @@ def sniff(name: str, head: bytes) -> str | None:
 FORMAT = Format(
     name="slurm-sacctmgr-dump",
     title="Slurm: limits on GPUs (sacctmgr dump)",
-    fills=("gpu_limits",),
+    fills=("gpu_limits", "settings"),
     file_names=("sacctmgr_dump.cfg",),
     order=20,
     timezone="UTC",
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
+from gpuctl.ingest.slurm.renamed import join_names
 from gpuctl.ingest.slurm.seen import REPEAT
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ _TOLD = """
     CREATE TEMP TABLE slurm_told AS
     WITH told AS (
         SELECT job, source, attempt, queued_ts, eligible_ts, start_ts, end_ts,
-               CASE state WHEN 'pending' THEN 0 WHEN 'running' THEN 1 WHEN 'suspended' THEN 1 ELSE 2 END AS progress
+               CASE state WHEN 'pending' THEN 0 WHEN 'running' THEN 1 WHEN 'suspended' THEN 1 ELSE 2 END AS progress,
+               -- a text without State tells less than one with it, unless it knows the end of what had none
+               CASE WHEN state <> 'unknown' THEN progress WHEN end_ts IS NOT NULL THEN 1.5 ELSE -1 END AS told
         FROM attempts WHERE cluster = $cluster AND job IN (SELECT job FROM slurm_touched)
     ),
     dated AS (
@@ -54,7 +57,7 @@ _TOLD = """
         FROM dated
     )
     SELECT *, row_number() OVER (
-        PARTITION BY job, since ORDER BY dateless, queued_ts IS NULL, progress DESC, source, attempt
+        PARTITION BY job, since ORDER BY dateless, queued_ts IS NULL, told DESC, source, attempt
     ) AS choice
     FROM placed
 """
@@ -160,11 +163,16 @@ def settle(sink: Sink, seen: Seen, restarts: dict[str, int]) -> int:
     Raises:
         InputError: another source tells of the same jobs with a clock that is hours ahead or behind.
     """
-    touched = _touched(sink)
-    rejected = _settle(sink, seen, touched) if touched else 0
+    own = {"cluster": sink.cluster, "source": sink.source}
+    others = sink.query(_OTHERS, own).height > 0
+    unjoined, names = join_names(sink, seen) if others else (0, {})
+    touched = _touched(sink, others=others)
+    rejected = _settle(sink, seen, touched, names) if touched else 0
     if restarts:
-        sink.execute(_RESTARTS, {"cluster": sink.cluster, "jobs": list(restarts), "restarts": list(restarts.values())})
-    return rejected
+        now = {old: new for new, old in names.items()}
+        jobs = [now.get(job, job) for job in restarts]
+        sink.execute(_RESTARTS, {"cluster": sink.cluster, "jobs": jobs, "restarts": list(restarts.values())})
+    return unjoined + rejected
 
 
 def _check_clock(sink: Sink) -> None:
@@ -179,23 +187,23 @@ def _check_clock(sink: Sink) -> None:
         )
 
 
-def _touched(sink: Sink) -> str:
+def _touched(sink: Sink, *, others: bool) -> str:
     """The query of the jobs that several records tell of; empty where there are none."""
     own = {"cluster": sink.cluster, "source": sink.source}
     parts = [_REPEATED]
-    if sink.query(_OTHERS, own).height:
+    if others:
         _check_clock(sink)
         parts += [_KNOWN, _BROKEN]
     query = " UNION ".join(f"({part})" for part in parts)
     return query if sink.query(f"SELECT job FROM ({query}) LIMIT 1", own).height else ""  # noqa: S608
 
 
-def _settle(sink: Sink, seen: Seen, touched: str) -> int:
+def _settle(sink: Sink, seen: Seen, touched: str, names: dict[str, str]) -> int:
     cluster: dict[str, object] = {"cluster": sink.cluster}
     own = {**cluster, "source": sink.source}
     sink.execute(f"CREATE TEMP TABLE slurm_touched AS {touched}", own)
     sink.execute(_TOLD, cluster)
-    rejected = _reject_losers(sink, seen)
+    rejected = _reject_losers(sink, seen, names)
     for statement in _DROP_LOSERS:
         sink.execute(statement, cluster)
     sink.execute(_ORDER)
@@ -206,15 +214,15 @@ def _settle(sink: Sink, seen: Seen, touched: str) -> int:
     return rejected
 
 
-def _reject_losers(sink: Sink, seen: Seen) -> int:
-    """Reject the records of this source that do not stand."""
+def _reject_losers(sink: Sink, seen: Seen, names: dict[str, str]) -> int:
+    """Reject the records of this source that do not stand; `names` are those they have in it, where they were renamed."""
     losers = sink.query(
         "SELECT job, attempt, strftime(since, '%Y-%m-%dT%H:%M:%SZ') AS since FROM slurm_told "
         "WHERE choice > 1 AND source = $source",
         {"source": sink.source},
     )
     if losers.height:
-        lines = seen.lines(losers["job"], losers["attempt"])
+        lines = seen.lines(losers["job"].replace(names), losers["attempt"])
         for line, job, since in sorted(zip(lines, losers["job"], losers["since"], strict=True)):
             sink.reject(line, AGAIN, f"job {job}, submitted {since or 'at an unknown time'}")
     return losers.height

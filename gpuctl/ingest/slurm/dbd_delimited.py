@@ -17,13 +17,34 @@ from gpuctl.ingest.slurm.dbd_sql import WRONG_WIDTH, Row
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# what tells a table by its columns, the most telling first
+# the columns that a table must have, and those that only another one has
 _SIGNS = {
-    "_job_table": {"id_job", "state", "time_submit"},
-    "_event_table": {"node_name", "time_start", "reason"},
-    "_assoc_table": {"id_assoc", "user", "acct"},
-    "qos_table": {"id", "name", "preempt"},
-    "tres_table": {"id", "type", "name"},
+    "_job_table": ({"id_job", "state", "time_submit"}, {"id_step"}),
+    "_event_table": ({"node_name", "time_start", "time_end", "state"}, {"id_job", "id_step", "job_db_inx"}),
+    "_assoc_table": ({"id_assoc", "user", "acct"}, {"id_job"}),
+    "qos_table": ({"id", "name", "preempt"}, {"id_job"}),
+    "tres_table": ({"id", "type", "name"}, {"server", "manager"}),
+}
+# tables of which nothing is read
+_UNUSED = {
+    "step_table": {"id_step", "nodelist"},
+    "suspend_table": {"job_db_inx", "id_assoc", "time_start"},
+    "resv_table": {"id_resv", "resv_name"},
+    "job_env_table": {"env_hash", "env_vars"},
+    "job_script_table": {"script_hash", "batch_script"},
+    "usage table": {"id_tres", "alloc_secs"},
+    "wckey_table": {"id_wckey", "wckey_name"},
+    "last_ran_table": {"hourly_rollup", "daily_rollup"},
+    "txn_table": {"action", "actor", "info"},
+    "table_defs_table": {"table_name", "definition"},
+    "cluster_table": {"control_host", "control_port"},
+    "clus_res_table": {"res_id", "cluster"},
+    "res_table": {"manager", "server", "count"},
+    "federation_table": {"creation_time", "mod_time", "name", "flags"},
+    "user_table": {"name", "admin_level"},
+    "acct_table": {"name", "organization"},
+    "acct_coord_table": {"creation_time", "acct", "user"},
+    "convert_version_table": {"mod_time", "version"},
 }
 _ESCAPE = re.compile(r"\\([0nt\\])")
 _ESCAPED = {"0": "\0", "n": "\n", "t": "\t", "\\": "\\"}
@@ -36,15 +57,28 @@ def table_of(head: bytes) -> tuple[str, str] | None:
     Returns:
         None where it is none.
     """
-    first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].rstrip(b"\r")
-    if len(first) > 2**15:
-        return None
-    for delimiter in ("\t", ","):
-        names = header(first.decode("utf-8", "replace"), delimiter)
-        for table, signs in _SIGNS.items():
-            if signs.issubset(names) and all(re.fullmatch(r"[\w$ .:()-]*", name) for name in names):
+    for delimiter, names in _headers(head):
+        for table, (needed, barred) in _SIGNS.items():
+            if needed.issubset(names) and barred.isdisjoint(names):
                 return table, delimiter
     return None
+
+
+def unused_table(head: bytes) -> str | None:
+    """Tell from the beginning of a file which table of slurmdbd it is that nothing is read of; None where it is none."""
+    headers = [names for _, names in _headers(head)]
+    return next((table for table, needed in _UNUSED.items() if any(needed.issubset(names) for names in headers)), None)
+
+
+def _headers(head: bytes) -> Iterator[tuple[str, list[str]]]:
+    """The first line as column names, by every delimiter that may stand between them."""
+    first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].rstrip(b"\r")
+    if len(first) > 2**15:
+        return
+    for delimiter in ("\t", ","):
+        names = header(first.decode("utf-8", "replace"), delimiter)
+        if len(names) > 1 and all(re.fullmatch(r"[\w$ .:()-]*", name) for name in names):
+            yield delimiter, names
 
 
 def header(line: str, delimiter: str) -> list[str]:

@@ -169,4 +169,4 @@ def _req_mem(number: int | None) -> str:
 
 def _nodes(text: str) -> str:
     # a table that went through Python may have the list as Python writes it
-    return text[1:-1].replace("'", "").replace(" ", "") if text.startswith("['") and text.endswith("']") else text
+    return text[1:-1].replace("'", "").replace(", ", ",") if text.startswith("['") and text.endswith("']") else text

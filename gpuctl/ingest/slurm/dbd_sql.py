@@ -35,6 +35,9 @@ _STRING = rb"'(?:[^'\\]++|\\.|'')*+'"
 # no backslash outside of strings: it would let a search for the end of one string begin at every place
 _ROW = re.compile(rb"\(((?:[^'()\\]++|" + _STRING + rb")*+)\)\s*", re.DOTALL)
 _VALUE = re.compile(rb"(\s*+(?:(?:_\w++\s*+)?(" + _STRING + rb")|([^',]*+))\s*+,)", re.DOTALL)
+_NAMED = re.compile(
+    rb"(?:CREATE TABLE|INSERT INTO|DROP TABLE IF EXISTS|Table structure for table) `(\w+_table)`"
+)
 _STOP = re.compile(rb"['\"`;]|--|#|/\*")
 _END = {
     b"'": re.compile(rb"\\.|''|'", re.DOTALL),
@@ -64,6 +67,11 @@ class Row(NamedTuple):
     cells: dict[str, str | None]
     fault: str | None
     raw: bytes
+
+
+def tables_in(head: bytes) -> set[str]:
+    """Name the tables (``…_table``, as slurmdbd calls all of its own) that the beginning of a dump speaks of."""
+    return {_text(name) for name in _NAMED.findall(head)}
 
 
 def rows(stream: BinaryIO, wanted: Mapping[str, frozenset[str]]) -> Iterator[Row]:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.slurm import dbd_names
+from gpuctl.ingest.slurm import dbd_names, dbd_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +32,18 @@ class Association(NamedTuple):
 
     user: str
     account: str
+
+
+_DUMP_HEAD = 64 << 10
+
+
+def only_names(head: bytes) -> bool:
+    """Whether an SQL dump, of which this is the beginning, is seen to its end and has no other table than names.
+
+    Such a dump is loaded before the jobs. A longer one may have jobs further on.
+    """
+    tables = dbd_sql.tables_in(head)
+    return len(head) < _DUMP_HEAD and bool(tables) and all(table.endswith(tuple(NAME_TABLES)) for table in tables)
 
 
 class Names:

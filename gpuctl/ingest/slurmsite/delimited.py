@@ -24,11 +24,13 @@ class Layout(NamedTuple):
         delimiter: between cells.
         columns: names in lower case, without blanks and underscores.
         trailing: whether a delimiter ends every row (``-p``).
+        underscored: whether a name had underscores, as those of a database's tables have, and none of sacctmgr's.
     """
 
     delimiter: str
     columns: tuple[str, ...]
     trailing: bool = False
+    underscored: bool = False
 
 
 def layout_of(line: str) -> Layout | None:
@@ -40,20 +42,31 @@ def layout_of(line: str) -> Layout | None:
             names = cells[:-1] if trailing else cells
             if names and all(_NAME.fullmatch(name) for name in names):
                 plain = tuple(name.lower().replace(" ", "").replace("_", "") for name in names)
-                return Layout(delimiter, plain, trailing)
+                return Layout(delimiter, plain, trailing, any("_" in name for name in names))
             return None
     return None
 
 
 def header_in(head: bytes) -> tuple[str, ...]:
     """Column names of the first line of a file's beginning, empty where that is no header."""
-    first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:10_000]
-    found = layout_of(first.decode("utf-8", "replace").rstrip("\r"))
+    found = layout_in(head)
     return found.columns if found else ()
 
 
+def sacctmgr_header(head: bytes) -> tuple[str, ...]:
+    """Column names of the first line, if sacctmgr may have printed it, which has no underscores in its names."""
+    found = layout_in(head)
+    return found.columns if found and not found.underscored else ()
+
+
+def layout_in(head: bytes) -> Layout | None:
+    """Take the first line of a file's beginning for a header; None if it is none."""
+    first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:10_000]
+    return layout_of(first.decode("utf-8", "replace").rstrip("\r"))
+
+
 def header_line(lines: Iterator[Line], fits: Callable[[tuple[str, ...]], bool], command: str, hint: str) -> Layout:
-    """Take the first of some lines for the header.
+    """Take the first of some lines for the header of a table that sacctmgr prints.
 
     Args:
         lines: of a file, from its first one on.
@@ -66,7 +79,7 @@ def header_line(lines: Iterator[Line], fits: Callable[[tuple[str, ...]], bool], 
     """
     first = next(lines, None)
     layout = layout_of(first.data[:10_000].decode("utf-8", "replace")) if first else None
-    if layout is None or not fits(layout.columns):
+    if layout is None or layout.underscored or not fits(layout.columns):
         raise InputError(f"line 1 is not the header that {command} prints", hint=hint)
     return layout
 

@@ -32,6 +32,10 @@ GrpTRESRunMins, GrpWall, MaxWall, Grp/MaxJobs, Grp/MaxSubmit, MinTRES.
 """
 
 
+PARENT = "sacctmgr.parent."
+"""``settings`` have the account above an account under this and its name."""
+
+
 class Holder(NamedTuple):
     """Whom a limit is for; see ``gpu_limits``."""
 
@@ -44,11 +48,12 @@ class Holder(NamedTuple):
 
 
 class LimitRows(Rows):
-    """Rows of ``gpu_limits``."""
+    """Rows of ``gpu_limits``, and, in ``settings``, which account each account is part of: its limits bind both."""
 
     def __init__(self, sink: Sink) -> None:
         names = [*Holder._fields, "limit_kind", "gpu_type"]
         super().__init__(sink, "gpu_limits", {**dict.fromkeys(names, "text"), "gpus": "real"})
+        self._parents = Rows(sink, "settings", {"name": "text", "value": "text"})
 
     def take(self, holder: Holder, cells: Mapping[str, str]) -> None:
         """Add the limits on GPUs among some cells, whatever else there is among them.
@@ -60,9 +65,17 @@ class LimitRows(Rows):
             found = [(KINDS[name], read_tres(value)) for name, value in cells.items() if name in KINDS]
         except ValueError as bad:
             raise RowError(str(bad)) from None
+        if holder.scope == "account" and holder.account and holder.parent:
+            self._parents.add(PARENT + holder.account, holder.parent)
         for kind, limits in found:
             for gpu_type, gpus in limits.items():
                 self.add(*holder, kind, gpu_type, gpus)
+
+
+    def flush(self) -> None:
+        """Write what was added."""
+        super().flush()
+        self._parents.flush()
 
 
 def checked(text: str | None) -> str | None:
