@@ -147,6 +147,7 @@ def prepare(
     ):
         _base(store, name, chosen)
     _base(store, "waits_notebook" if notebook else "waits", chosen, table="waits")
+    _base(store, "wait_survival", chosen)
     store.view("reason_rows", pl.read_csv(query.reasons()))
     store.execute("CREATE OR REPLACE TEMP TABLE base_reasons AS SELECT * FROM reason_rows")
     store.drop_view("reason_rows")
