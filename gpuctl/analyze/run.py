@@ -246,6 +246,17 @@ def _warnings(store: Store, cluster: str) -> list[str]:
         f"most often ({row['rows']}): {row['reason']}"
         for row in rejected
     ]
+    [sizeless] = store.frame(
+        "SELECT count(*) AS ran, count(*) FILTER (gpus IS NULL) AS attempts, "
+        "sum((held_until_c - start_c)::DECIMAL(28, 6)) FILTER (gpus IS NULL)::DOUBLE / 3600 AS hours "
+        "FROM base_attempts WHERE start_ts IS NOT NULL"
+    ).to_dicts()
+    if sizeless["attempts"]:
+        warnings.append(
+            f"no source tells how many GPUs {sizeless['attempts']} of {sizeless['ran']} attempts held, "
+            f"{sizeless['hours']:,.2f} hours in all: GPU-hours and occupancy lack them, so they are lower bounds. "
+            "docs/sources.md says what tells them"
+        )
     inferred = store.value("SELECT count(*) FROM base_machines WHERE gpus_inferred")
     if inferred:
         warnings.append(

@@ -194,6 +194,18 @@ def test_gpu_hours_of_a_duration_that_the_source_does_not_tell_are_empty(tmp_pat
     assert hours == [2, 2, None, None]
 
 
+def test_attempts_of_unknown_size_are_counted_wherever_they_lack(tmp_path: Path, root: Path) -> None:
+    """A dump of YARN's REST interface tells what applications held only while they ran."""
+    ingest([root / "tests" / "fixtures" / "yarn" / "2.10.2" / "rest-end.zip"], tmp_path / "t.duckdb")
+    with Store(tmp_path / "t.duckdb") as store:
+        found = analyze(store, Options(sections=("overview", "failures")))
+    assert table(found, "overview")["size_unknown"].item() == 13
+    assert "no source tells how many GPUs 13 of 15 attempts held, 0.08 hours in all" in " ".join(found.warnings)
+    lost = found.table("gpu_hours_lost")
+    assert lost is not None
+    assert "no source tells the GPUs of 13" in lost.population
+
+
 def test_waits_without_a_cause_are_told_where_no_quota_is_guessed(found: Analysis) -> None:
     assert any("of the waiting time is put down to the scheduler" in warning for warning in found.warnings)
 
