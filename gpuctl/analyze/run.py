@@ -10,6 +10,7 @@ import polars as pl
 import gpuctl
 from gpuctl.analyze import badmachines, delaytable, failuretable, query, registry
 from gpuctl.core.results import Analysis, ResultTable
+from gpuctl.core.spelling import check_queues
 from gpuctl.joblogs.table import load as load_signatures
 from gpuctl.trace.sources import LAST_SAMPLES, SOURCE_ENDS, read_sources
 
@@ -63,6 +64,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
 
     Raises:
         UsageError: the store has several clusters and none is named, or not the one named.
+        InputError: quotas are given of queues that it does not have, and not of all that it has.
     """
     cluster = store.cluster(options.cluster)
     names = _tables(options)
@@ -151,6 +153,11 @@ def prepare(
     store.view("reason_rows", pl.read_csv(query.reasons()))
     store.execute("CREATE OR REPLACE TEMP TABLE base_reasons AS SELECT * FROM reason_rows")
     store.drop_view("reason_rows")
+    if options.quotas:
+        check_queues(
+            options.quotas,
+            store.frame("SELECT queue FROM base_queues UNION SELECT queue FROM base_jobs")["queue"].to_list(),
+        )
     site = delaytable.build(store, quotas=options.quotas, racks=options.racks, borrow_below=options.borrow_below)
     tell("reading telemetry", 1, len(registry.TABLES))
     [rows] = _rows(store, "counts", chosen)

@@ -11,12 +11,13 @@ from gpuctl.core.errors import InputError, StoreError, UsageError
 from gpuctl.ingest import ledger
 from gpuctl.ingest.belong import ApartError, Times, check_schedulers
 from gpuctl.ingest.codecs import Limits
-from gpuctl.ingest.detect import Finding, survey
+from gpuctl.ingest.detect import HEAD, Finding, survey
 from gpuctl.ingest.files import NotRead, Opener, clean, reason
 from gpuctl.ingest.ledger import Entry
 from gpuctl.ingest.registry import all_formats
 from gpuctl.ingest.report import IngestInterrupted, IngestReport, SourceReport
 from gpuctl.ingest.shared import groups
+from gpuctl.ingest.walltime import has_local_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +34,9 @@ MEMORY_LIMIT = "600MB"
 """What DuckDB may hold: with what the loaders hold themselves, an ingest stays under 1 GB."""
 _SHOWN_WHEN_NOTHING_FITS = 12
 _SHOWN = 3
+_STAMPED = frozenset(
+    {"jobs", "queue_samples", "machine_samples", "job_events", "exact_placements", "gpu_samples", "host_util"}
+)
 _OF_THE_END = re.compile(r"cut off|truncated|not closed")
 _ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tzst|zip)(\.(gz|zst|bz2|xz))?$", re.IGNORECASE)
 
@@ -81,7 +85,7 @@ def ingest(
     """
     from gpuctl.trace.store import Store
 
-    _check_timezone(timezone)
+    check_timezone(timezone)
     run = _Run(
         cluster=cluster_name(paths, cluster),
         timezone=timezone,
@@ -128,7 +132,12 @@ def cluster_name(paths: Sequence[Path], given: str | None = None) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", clean(name)).strip("-.")[:64] or "cluster"
 
 
-def _check_timezone(timezone: str | None) -> None:
+def check_timezone(timezone: str | None) -> None:
+    """Refuse what is no time zone.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
     try:
         if timezone is not None:
             ZoneInfo(timezone)
@@ -176,6 +185,8 @@ class _Run:
     times: Times | None = None
     apart: list[tuple[Finding, str]] = field(default_factory=list)
     """Files whose times do not meet those that are loaded by now, and what to say of it."""
+    local: dict[str, bool] = field(default_factory=dict)
+    """Of files that were read now, whether their beginning has a time without a zone; where a zone was given."""
 
     def look(self, paths: Sequence[Path], store: Store | None) -> None:
         """Find out what there is.
@@ -280,11 +291,12 @@ class _Run:
                 f"{plural(len(paths), 'file')} of cluster {self.cluster} is in the store as cluster {other} too: "
                 f"{', '.join(paths[:_SHOWN])}{' …' if len(paths) > _SHOWN else ''}; the same jobs are in both"
             )
-        zoned = [f.candidate.shown for f in self.findings if f.format.zoned]
+        own = [f.candidate for f in self.findings if f.format.zoned or not self.local.get(f.candidate.path, True)]
+        zoned = [found.shown for found in own]
         if self.timezone is not None and zoned:
             yield (
                 f"--timezone {self.timezone} is not used for {plural(len(zoned), 'file')} whose times carry their own "
-                f"zone: {', '.join(zoned[:_SHOWN])}{' …' if len(zoned) > _SHOWN else ''}"
+                f"zone or count from 1970: {', '.join(zoned[:_SHOWN])}{' …' if len(zoned) > _SHOWN else ''}"
             )
         if self.derived:
             yield (
@@ -429,6 +441,8 @@ class _Run:
         if self.progress:
             self.progress.start(found.shown, found.size)
         with self.opener.open(found, self.progress.advance if self.progress else None) as stream:
+            if self.timezone is not None and _STAMPED.intersection(finding.format.fills):
+                self.local[found.path] = has_local_times(stream.peek(HEAD))
             try:
                 finding.format.load(stream, sink)
             except RecursionError as error:
