@@ -72,7 +72,7 @@ FROM (
     UNION ALL
     SELECT 25, 'attempts on several machines whose GPUs a machine are not told', attempts, 'an even share each: an estimate (scontrol show job -d tells)' FROM split WHERE attempts > 0
     UNION ALL
-    SELECT 26, 'attempts, and jobs without any attempt, that never started', never, 'hold no GPUs; in no wait but those of never_started' FROM (SELECT count(*) AS never FROM base_never_started) WHERE never > 0
+    SELECT 26, 'attempts, and jobs without any attempt, that never started', never, 'hold no GPUs; of the waits in those of never_started, and in not_started and km columns' FROM (SELECT count(*) AS never FROM base_never_started) WHERE never > 0
     UNION ALL
     SELECT 43, 'requeued attempts in the whole of Slurm''s accounting', requeues, 'none was requeued, or it was exported without -D (--duplicates), which leaves all but the last attempt out' FROM slurm WHERE requeues = 0 AND jobs >= 1000
     UNION ALL

@@ -1,31 +1,37 @@
 -- title: Waiting while GPUs that fit were free
 -- section: delays
 -- question: What held attempts back although the replay finds GPUs for them?
--- population: the scheduler hours of delay_by_size: {delays_while_free} attempts. Where the scheduler named a licence, an administrator, a reservation or missing nodes as the attempt's reason, all of this time counts there, an upper bound: it does not say when that held. Slurm goes on naming a limit while the job waits for others (on two recorded clusters, 34 % and 11 % of the samples in such waits named one), so that this time is of the limit or of priority; limits on GPUs that are loaded (sacctmgr show assoc, show qos) are replayed instead, as fair share. Else it is split by replay: behind an attempt of the same queue with a higher priority, or not (priorities are those of the jobs' last records; none is found for sources that tell none). CPUs, memory and the reservations of backfill are not replayed.
+-- population: the scheduler hours of delay_by_size: {delays_while_free} attempts. Where the queue was sampled meanwhile, the time of an attempt is split as its samples' reasons are. Of the others: where the scheduler named a licence, an administrator, a reservation or missing nodes as the attempt's reason, all of this time counts there, an upper bound: it does not say when that held. Slurm goes on naming a limit while the job waits for others (on two recorded clusters, 34 % and 11 % of the samples in such waits named one), so that this time is of the limit or of priority; limits on GPUs that are loaded (sacctmgr show assoc, show qos) are replayed instead, as fair share. Else it is split by replay: behind an attempt of the same queue with a higher priority, or not (priorities are those of the jobs' last records; none is found for sources that tell none). CPUs, memory and the reservations of backfill are not replayed.
 -- needs: placements
--- column: held_by | - | the kind of the scheduler's reason: quota or priority, license, admin, reservation, nodes_unavailable_or_planned; priority by replay; else not told
--- column: told_by | - | replay, the scheduler's reason, or neither
+-- column: held_by | - | the kind of the scheduler's reason, of samples any kind, else quota or priority, license, admin, reservation, nodes_unavailable_or_planned; priority by replay; else not told
+-- column: told_by | - | samples, replay, the scheduler's reason, or neither
 -- column: attempts | attempts | attempts with such a time; one may be in several rows
 -- column: hours | h | the time; for a reason, an upper bound
--- column: samples | samples | instants at which the queue was sampled, in such waits and with the cause scheduler (squeue, gpuctl sample)
--- column: agree_pct | % | confidence: share of those samples whose reason is of that kind; empty without samples
-WITH labelled AS (
-    SELECT d.job, d.attempt, d.scheduler_s, d.behind_s,
+-- column: samples | samples | instants at which the queue was sampled, in such waits and with the cause scheduler (squeue, gpuctl sample): those with this reason; in rows told otherwise, those that would be told so if there were no samples
+-- column: agree_pct | % | confidence of what is told otherwise: share of those samples whose reason is of that kind (of priority: priority); empty without samples
+WITH sampled AS (
+    SELECT s.job, s.attempt, s.behind, coalesce(r.category, 'unknown') AS category
+    FROM base_sampled_causes AS s LEFT JOIN base_reasons AS r ON r.reason = split_part(s.reason, ',', 1)
+    WHERE s.cause = 'scheduler'
+),
+labelled AS (
+    SELECT d.job, d.attempt, d.scheduler_s, d.behind_s, EXISTS (FROM sampled AS s WHERE s.job = d.job AND s.attempt = d.attempt) AS is_sampled,
            CASE WHEN r.category = 'quota' THEN 'quota or priority'
                 WHEN r.category IN ('license', 'admin', 'reservation', 'nodes_unavailable_or_planned') THEN r.category END AS label
     FROM base_delays AS d LEFT JOIN base_reasons AS r ON r.reason = split_part(d.source_reason, ',', 1)
     WHERE d.scheduler_s > 0
 ),
 parts AS (
-    SELECT job, attempt, 'priority' AS held_by, 'replay' AS told_by, behind_s AS seconds FROM labelled WHERE behind_s > 0 AND label IS NULL
+    -- what accounting and the replay tell, whether there are samples or not
+    SELECT job, attempt, is_sampled, 'priority' AS held_by, 'replay' AS told_by, behind_s AS seconds FROM labelled WHERE behind_s > 0 AND label IS NULL
     UNION ALL
-    SELECT job, attempt, coalesce(label, 'not told'), CASE WHEN label IS NULL THEN 'neither' ELSE 'reason' END, scheduler_s - CASE WHEN label IS NULL THEN behind_s ELSE 0 END AS rest
+    SELECT job, attempt, is_sampled, coalesce(label, 'not told'), CASE WHEN label IS NULL THEN 'neither' ELSE 'reason' END, scheduler_s - CASE WHEN label IS NULL THEN behind_s ELSE 0 END AS rest
     FROM labelled WHERE rest > 0
 ),
-sampled AS (
-    SELECT s.job, s.attempt, s.behind, coalesce(r.category, 'unknown') AS category
-    FROM base_sampled_causes AS s LEFT JOIN base_reasons AS r ON r.reason = split_part(s.reason, ',', 1)
-    WHERE s.cause = 'scheduler'
+split AS (
+    SELECT job, attempt, category AS held_by, 'samples' AS told_by, any_value(scheduler_s) * count(*) / any_value(n) AS seconds, count(*) AS samples
+    FROM (SELECT *, count(*) OVER (PARTITION BY job, attempt) AS n FROM sampled) JOIN labelled USING (job, attempt)
+    GROUP BY job, attempt, category
 ),
 confidence AS (
     SELECT p.held_by, p.told_by, count(*) AS samples,
@@ -33,9 +39,14 @@ confidence AS (
     FROM parts AS p JOIN sampled AS s USING (job, attempt)
     WHERE p.told_by = 'reason' OR s.behind = (p.held_by = 'priority')
     GROUP BY p.held_by, p.told_by
+),
+told AS (
+    SELECT held_by, told_by, count(*) FILTER (NOT is_sampled) AS attempts, coalesce(sum(seconds::DECIMAL(28, 9)) FILTER (NOT is_sampled), 0)::DOUBLE / 3600 AS hours, NULL AS samples
+    FROM parts GROUP BY ALL
+    UNION ALL
+    SELECT held_by, told_by, count(*), sum(seconds::DECIMAL(28, 9))::DOUBLE / 3600, sum(samples)::BIGINT FROM split GROUP BY ALL
 )
-SELECT held_by, told_by, count(*) AS attempts, sum(seconds) / 3600 AS hours, coalesce(any_value(c.samples), 0) AS samples,
-       any_value(c.agree_pct) AS agree_pct
-FROM parts LEFT JOIN confidence AS c USING (held_by, told_by)
-GROUP BY ALL
-ORDER BY hours DESC, held_by
+SELECT held_by, told_by, t.attempts, t.hours, coalesce(t.samples, c.samples, 0) AS samples, c.agree_pct
+FROM told AS t LEFT JOIN confidence AS c USING (held_by, told_by)
+WHERE t.attempts > 0 OR c.samples > 0
+ORDER BY t.hours DESC, held_by, told_by

@@ -8,7 +8,7 @@
 -- column: gpus_busy | GPUs | mean number of GPUs held
 -- column: gpus_total | GPUs | GPUs of the cluster (machine list and use; machines that were down are counted)
 -- column: busy_pct | % | gpus_busy over gpus_total
--- column: jobs_waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of the log
+-- column: jobs_waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of their log
 -- column: gpus_waited_for | GPUs | mean number of GPUs that waiting attempts asked for
 WITH span AS (
     SELECT min(first_ts) AS first_ts, max(last_ts) AS last_ts

@@ -15,6 +15,7 @@
 -- column: span_days | days | from first submission to the last time in the job log
 -- column: gpu_hours | GPU-h | GPUs times the time they were held, over all attempts; overlapping attempts of a job are not counted twice
 -- column: occupancy_pct | % | GPU-hours held between first submission and last time over gpus times that span
+-- column: size_unknown | attempts | attempts that ran and whose GPUs no source tells: gpu_hours and occupancy_pct lack theirs
 -- column: wait_p50_min | min | median wait of an attempt
 -- column: wait_p95_min | min | 95th percentile of the wait of an attempt
 -- column: gpu_samples | rows | telemetry rows (machine and minute)
@@ -39,6 +40,7 @@ SELECT $cluster AS cluster,
        coalesce(held.gpu_hours, (SELECT sum(gpus * run_s) / 3600 FROM base_jobs)) AS gpu_hours,
        100 * held.gpu_hours * 3600
            / nullif(size.gpus * epoch(greatest(log.last_job_ts, held.attempts_end) - log.first_submit_ts), 0) AS occupancy_pct,
+       (SELECT count(*) FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NULL) AS size_unknown,
        (SELECT quantile_cont(wait_s, 0.5) / 60 FROM base_attempts) AS wait_p50_min,
        (SELECT quantile_cont(wait_s, 0.95) / 60 FROM base_attempts) AS wait_p95_min,
        (SELECT count(*) FROM gpu_samples WHERE cluster = $cluster) AS gpu_samples

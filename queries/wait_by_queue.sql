@@ -1,7 +1,7 @@
 -- title: Waits by queue and gang size
 -- section: queueing
 -- question: Which queues wait, and for gangs of which size?
--- population: {waits} waits, as in wait_by_size; rows with 'all' are the queue's every size.
+-- population: {waits} waits, and {never_started} that never started, as in wait_by_size; rows with 'all' are the queue's every size.
 -- needs: attempts
 -- column: queue | - | queue or virtual cluster
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size
@@ -11,10 +11,18 @@
 -- column: p90_min | min | 90th percentile
 -- column: p95_min | min | 95th percentile
 -- column: over_10min_pct | % | share of waits of 10 minutes and longer
-SELECT queue, CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS waits,
-       avg(seconds) / 60 AS mean_min, quantile_cont(minutes, 0.50) AS p50_min, quantile_cont(minutes, 0.90) AS p90_min,
-       quantile_cont(minutes, 0.95) AS p95_min, 100.0 * count(*) FILTER (minutes >= 10) / count(*) AS over_10min_pct
-FROM base_waits
-GROUP BY GROUPING SETS ((queue, size_bucket), (queue))
-ORDER BY sum(count(*)) OVER (PARTITION BY queue) DESC, queue, grouping(size_bucket) DESC,
-         list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], size_bucket)
+-- column: not_started | waits | more, that did not end in a start: given up, or still going on at the end of the log
+-- column: km_p50_min | min | median of both together (Kaplan-Meier); empty: longer than what the log shows
+WITH known AS (
+    SELECT queue, grouping(size_bucket) = 1 AS every_size, size_bucket, count(*) AS waits, avg(seconds) / 60 AS mean_min,
+           quantile_cont(minutes, [0.50, 0.90, 0.95]) AS p, 100.0 * count(*) FILTER (minutes >= 10) / count(*) AS over_10min_pct
+    FROM base_waits
+    GROUP BY GROUPING SETS ((queue, size_bucket), (queue))
+)
+SELECT s.queue, CASE WHEN s.every_size THEN 'all' ELSE s.size_bucket END AS size_bucket, coalesce(k.waits, 0) AS waits, k.mean_min,
+       k.p[1] AS p50_min, k.p[2] AS p90_min, k.p[3] AS p95_min, k.over_10min_pct, s.not_started, s.km_p50_min
+FROM base_wait_survival AS s
+LEFT JOIN known AS k ON k.queue = s.queue AND k.every_size = s.every_size AND k.size_bucket IS NOT DISTINCT FROM s.size_bucket
+WHERE NOT s.every_queue
+ORDER BY sum(coalesce(k.waits, 0)) OVER (PARTITION BY s.queue) DESC, s.queue, s.every_size DESC,
+         list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], s.size_bucket)

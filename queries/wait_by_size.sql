@@ -1,7 +1,7 @@
 -- title: Waits by gang size
 -- section: queueing
 -- question: How long do attempts wait for their GPUs?
--- population: {waits} waits; an attempt's wait begins with submission, a retry's with the end of the attempt before. {attempts_without_wait} attempts have none: they never started (never_started), a time is missing, or attempts overlap. Size buckets by GPUs.
+-- population: {waits} waits; an attempt's wait begins with submission, a retry's with the end of the attempt before. {attempts_without_wait} attempts have none: they never started, a time is missing, or attempts overlap. The {never_started} that never started (never_started) are in not_started and in the two km columns alone: each is known to have lasted at least until it was given up, or until the end of its log. Size buckets by GPUs.
 -- needs: attempts
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size
 -- column: waits | waits | how many
@@ -13,11 +13,18 @@
 -- column: p90_min | min | 90th percentile
 -- column: p95_min | min | 95th percentile
 -- column: p99_min | min | 99th percentile
-SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS waits,
-       avg(seconds) / 60 AS mean_min, quantile_cont(minutes, 0.10) AS p10_min, quantile_cont(minutes, 0.25) AS p25_min,
-       quantile_cont(minutes, 0.50) AS p50_min, quantile_cont(minutes, 0.75) AS p75_min, quantile_cont(minutes, 0.90) AS p90_min,
-       quantile_cont(minutes, 0.95) AS p95_min, quantile_cont(minutes, 0.99) AS p99_min
-FROM base_waits
-GROUP BY GROUPING SETS ((size_bucket), ())
-HAVING count(*) > 0
-ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], size_bucket)
+-- column: not_started | waits | more, that did not end in a start: given up, or still going on at the end of the log
+-- column: km_p50_min | min | median of both together (Kaplan-Meier); empty: longer than what the log shows
+-- column: km_p95_min | min | their 95th percentile (Kaplan-Meier); empty: longer than what the log shows
+WITH known AS (
+    SELECT grouping(size_bucket) = 1 AS every_size, size_bucket, count(*) AS waits, avg(seconds) / 60 AS mean_min,
+           quantile_cont(minutes, [0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99]) AS p
+    FROM base_waits
+    GROUP BY GROUPING SETS ((size_bucket), ())
+)
+SELECT CASE WHEN s.every_size THEN 'all' ELSE s.size_bucket END AS size_bucket, coalesce(k.waits, 0) AS waits, k.mean_min,
+       k.p[1] AS p10_min, k.p[2] AS p25_min, k.p[3] AS p50_min, k.p[4] AS p75_min, k.p[5] AS p90_min, k.p[6] AS p95_min, k.p[7] AS p99_min,
+       s.not_started, s.km_p50_min, s.km_p95_min
+FROM base_wait_survival AS s LEFT JOIN known AS k ON k.every_size = s.every_size AND k.size_bucket IS NOT DISTINCT FROM s.size_bucket
+WHERE s.every_queue
+ORDER BY s.every_size, list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], s.size_bucket)

@@ -10,6 +10,7 @@ import polars as pl
 import gpuctl
 from gpuctl.analyze import badmachines, delaytable, failuretable, query, registry
 from gpuctl.core.results import Analysis, ResultTable
+from gpuctl.core.spelling import check_queues
 from gpuctl.joblogs.table import load as load_signatures
 from gpuctl.trace.sources import LAST_SAMPLES, SOURCE_ENDS, read_sources
 
@@ -63,6 +64,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
 
     Raises:
         UsageError: the store has several clusters and none is named, or not the one named.
+        InputError: quotas are given of queues that it does not have, and not of all that it has.
     """
     cluster = store.cluster(options.cluster)
     names = _tables(options)
@@ -149,9 +151,15 @@ def prepare(
     ):
         _base(store, name, chosen)
     _base(store, "waits_notebook" if notebook else "waits", chosen, table="waits")
+    _base(store, "wait_survival", chosen)
     store.view("reason_rows", pl.read_csv(query.reasons()))
     store.execute("CREATE OR REPLACE TEMP TABLE base_reasons AS SELECT * FROM reason_rows")
     store.drop_view("reason_rows")
+    if options.quotas:
+        check_queues(
+            options.quotas,
+            store.frame("SELECT queue FROM base_queues UNION SELECT queue FROM base_jobs")["queue"].to_list(),
+        )
     site = delaytable.build(store, quotas=options.quotas, racks=options.racks, borrow_below=options.borrow_below)
     tell("reading telemetry", 1, len(registry.TABLES))
     [rows] = _rows(store, "counts", chosen)
@@ -247,6 +255,17 @@ def _warnings(store: Store, cluster: str) -> list[str]:
         f"most often ({row['rows']}): {row['reason']}"
         for row in rejected
     ]
+    [sizeless] = store.frame(
+        "SELECT count(*) AS ran, count(*) FILTER (gpus IS NULL) AS attempts, "
+        "sum((held_until_c - start_c)::DECIMAL(28, 6)) FILTER (gpus IS NULL)::DOUBLE / 3600 AS hours "
+        "FROM base_attempts WHERE start_ts IS NOT NULL"
+    ).to_dicts()
+    if sizeless["attempts"]:
+        warnings.append(
+            f"no source tells how many GPUs {sizeless['attempts']} of {sizeless['ran']} attempts held, "
+            f"{sizeless['hours']:,.2f} hours in all: GPU-hours and occupancy lack them, so they are lower bounds. "
+            "docs/sources.md says what tells them"
+        )
     inferred = store.value("SELECT count(*) FROM base_machines WHERE gpus_inferred")
     if inferred:
         warnings.append(

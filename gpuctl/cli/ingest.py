@@ -101,10 +101,12 @@ def ingest(
     folder beside the store.
     """
     from gpuctl.cli.progress import Bar
+    from gpuctl.ingest.load import check_timezone
     from gpuctl.ingest.registry import formats_for, named
 
     options = settings(context)
     as_json = as_json or options.json
+    check_timezone(timezone)
     known = formats_for(columns, cumulative=cumulative, job_logs=job_logs or (), signatures=signatures or ())
     if log_format is not None:
         named(log_format, known)

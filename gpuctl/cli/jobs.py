@@ -202,8 +202,10 @@ def _given_cluster(wishes: Wishes, workload: Workload) -> Cluster:
     import numpy as np
 
     from gpuctl.analyze.sitefiles import read_quotas
+    from gpuctl.core.spelling import check_queues
 
     known = read_quotas(wishes.quotas)
+    check_queues(known, workload.queues)
     strangers = sorted(set(known) - set(workload.queues))
     notes = (f"{wishes.quotas}: quotas of queues that no job is in: {', '.join(strangers[:5])}",) if strangers else ()
     quota = np.array([known.get(q, own) for q, own in zip(workload.queues, cluster.quota.tolist(), strict=True)])

@@ -72,15 +72,16 @@ def opened(
 
     Raises:
         UsageError: no rows are named, or a store and something else; a format is named that there is not, or for a
-            store.
+            store; a zone that is none or comes too late.
         InputError: some of the logs are of another cluster, as far as their times tell.
     """
     from gpuctl.cli.ingest import tell, tell_stopped
     from gpuctl.cli.progress import Bar
-    from gpuctl.ingest.load import ingest
+    from gpuctl.ingest.load import check_timezone, ingest
     from gpuctl.ingest.registry import formats_for
     from gpuctl.ingest.report import IngestInterrupted
 
+    check_timezone(timezone)
     stores = [path for path in paths if is_store(path)]
     if stores and (len(paths) > 1 or db is not None):
         raise UsageError(f"{stores[0]} is a trace store; it comes alone", hint="name it, and nothing else")
@@ -89,6 +90,11 @@ def opened(
     if stores or not paths:
         if db is None and not stores:
             raise UsageError(f"nothing to {doing}", hint="name a directory of logs, a trace store, or --db FILE")
+        if timezone is not None:
+            raise UsageError(
+                f"--timezone {timezone} says how to read logs, and those of {stores[0] if stores else db} were read",
+                hint="leave it out, or load the logs again into another --db",
+            )
         yield stores[0] if stores else db, cluster, None  # type: ignore[misc]
         return
     with ExitStack() as stack:

@@ -17,6 +17,7 @@ from gpuctl.ingest.ledger import Entry
 from gpuctl.ingest.registry import all_formats, named
 from gpuctl.ingest.report import IngestInterrupted, IngestReport, SourceReport
 from gpuctl.ingest.shared import groups
+from gpuctl.ingest.walltime import has_local_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,6 +36,9 @@ _SHOWN_WHEN_NOTHING_FITS = 12
 _SHOWN = 3
 _START = 60
 """Bytes of a file's first line that are shown where it is not what the user said it is."""
+_STAMPED = frozenset(
+    {"jobs", "queue_samples", "machine_samples", "job_events", "exact_placements", "gpu_samples", "host_util"}
+)
 _OF_THE_END = re.compile(r"cut off|truncated|not closed")
 _ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tzst|zip)(\.(gz|zst|bz2|xz))?$", re.IGNORECASE)
 
@@ -86,7 +90,7 @@ def ingest(
     """
     from gpuctl.trace.store import Store
 
-    _check_timezone(timezone)
+    check_timezone(timezone)
     known = all_formats() if formats is None else formats
     run = _Run(
         cluster=cluster_name(paths, cluster),
@@ -135,7 +139,12 @@ def cluster_name(paths: Sequence[Path], given: str | None = None) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", clean(name)).strip("-.")[:64] or "cluster"
 
 
-def _check_timezone(timezone: str | None) -> None:
+def check_timezone(timezone: str | None) -> None:
+    """Refuse what is no time zone.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
     try:
         if timezone is not None:
             ZoneInfo(timezone)
@@ -185,6 +194,8 @@ class _Run:
     times: Times | None = None
     apart: list[tuple[Finding, str]] = field(default_factory=list)
     """Files whose times do not meet those that are loaded by now, and what to say of it."""
+    local: dict[str, bool] = field(default_factory=dict)
+    """Of files that were read now, whether their beginning has a time without a zone; where a zone was given."""
 
     def look(self, paths: Sequence[Path], store: Store | None) -> None:
         """Find out what there is.
@@ -289,11 +300,12 @@ class _Run:
                 f"{plural(len(paths), 'file')} of cluster {self.cluster} is in the store as cluster {other} too: "
                 f"{', '.join(paths[:_SHOWN])}{' …' if len(paths) > _SHOWN else ''}; the same jobs are in both"
             )
-        zoned = [f.candidate.shown for f in self.findings if f.format.zoned]
+        own = [f.candidate for f in self.findings if f.format.zoned or not self.local.get(f.candidate.path, True)]
+        zoned = [found.shown for found in own]
         if self.timezone is not None and zoned:
             yield (
                 f"--timezone {self.timezone} is not used for {plural(len(zoned), 'file')} whose times carry their own "
-                f"zone: {', '.join(zoned[:_SHOWN])}{' …' if len(zoned) > _SHOWN else ''}"
+                f"zone or count from 1970: {', '.join(zoned[:_SHOWN])}{' …' if len(zoned) > _SHOWN else ''}"
             )
         if self.chosen is not None and not any(f.chosen or f.format.name == self.chosen.name for f in self.findings):
             yield (
@@ -443,6 +455,8 @@ class _Run:
         if self.progress:
             self.progress.start(found.shown, found.size)
         with self.opener.open(found, self.progress.advance if self.progress else None) as stream:
+            if self.timezone is not None and _STAMPED.intersection(finding.format.fills):
+                self.local[found.path] = has_local_times(stream.peek(HEAD))
             try:
                 finding.format.load(stream, sink)
             except RecursionError as error:

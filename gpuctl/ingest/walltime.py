@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -12,6 +13,17 @@ MISSING = frozenset((None, "", "None"))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _YEARS = range(1971, 2200)
 _WITHIN_HOUR = {f":{minute:02}:{second:02}": 60 * minute + second for minute in range(60) for second in range(60)}
+
+_LOCAL = re.compile(
+    rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?"
+    rb"(?!\d|[.,]\d|Z|[+-]\d\d:?\d\d| ?(?:UTC|GMT|[PMCEA][SD]T|CES?T|WES?T|EES?T|BST|JST|KST|IST|MSK)\b)"
+)
+"""A time of day without an offset, and without the name of a zone."""
+
+
+def has_local_times(text: bytes) -> bool:
+    """Whether there is a time that a zone must be known for."""
+    return _LOCAL.search(text) is not None
 
 
 class Stamp(NamedTuple):

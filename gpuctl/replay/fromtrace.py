@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.spelling import check_queues
 from gpuctl.core.states import State
 from gpuctl.replay.check import SHOWN, unplaceable
 from gpuctl.replay.clusters import ONE_RACK, merged
@@ -404,6 +405,7 @@ def _quotas(
     """GPUs of each queue's quota, and where they came from."""
     known = {**dict(trace.queues.drop_nulls("quota_gpus").iter_rows()), **given}
     quota = np.array([known.get(queue, math.inf) for queue in workload.queues], np.float64)
+    check_queues(given, workload.queues)
     strangers = sorted(set(given) - set(workload.queues))
     if strangers:
         notes.append(f"quotas of queues that no job is in: {', '.join(strangers[:SHOWN])}")

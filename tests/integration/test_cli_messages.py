@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuctl.cli import main
+
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
@@ -101,6 +103,37 @@ def test_quotas_and_racks_of_what_is_not_there_are_named(gpuctl: Run, tmp_path: 
     assert "--racks names machines that the trace does not have: n77\n" in done.stderr
 
 
+def test_a_quota_of_a_queue_that_may_be_misspelt_is_an_error(gpuctl: Run, tmp_path: Path) -> None:
+    folder = sacct(tmp_path / "a", job(1))
+    (tmp_path / "q.csv").write_text("queue,quota_gpus\ngpus,2\nnosuch,5\n")
+    done = gpuctl("analyze", folder, "--quotas", tmp_path / "q.csv", check=False)
+    assert done.returncode == 3
+    assert "does not have: 'gpus' (did you mean 'gpu'?), 'nosuch'\n" in done.stderr
+    assert "hint: queues without a quota in that file: gpu;" in done.stderr
+    replayed = gpuctl("replay", folder, "--policy", "fifo", "--quotas", tmp_path / "q.csv", check=False)
+    assert (replayed.returncode, replayed.stderr.splitlines()[-2:]) == (3, done.stderr.splitlines()[-2:])
+
+
+@pytest.mark.parametrize("command", ["analyze", "ingest", "explain 1", "replay --policy fifo", "train runtime -o"])
+def test_a_zone_that_there_is_not_is_wrong_usage(
+    tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*command.split(), *([str(tmp_path / "model")] if command.endswith("-o") else [])]
+    folder, db = str(sacct(tmp_path / "a", job(1))), str(tmp_path / "t.duckdb")
+    assert main._run(["ingest", folder, "--db", db], debug=False, pressed=[]) == 0
+    for where in ([folder], ["--db", db]):
+        assert main._run([*words, *where, "--timezone", "Mars"], debug=False, pressed=[]) == 2
+        assert "--timezone 'Mars': no such time zone" in capsys.readouterr().err
+
+
+def test_a_zone_comes_too_late_for_what_was_read(gpuctl: Run, tmp_path: Path) -> None:
+    db = tmp_path / "t.duckdb"
+    gpuctl("ingest", sacct(tmp_path / "a", job(1)), "--db", db)
+    done = gpuctl("analyze", db, "--timezone", "Asia/Tokyo", check=False)
+    assert done.returncode == 2
+    assert "--timezone Asia/Tokyo says how to read logs, and those of" in done.stderr
+
+
 def test_the_same_log_under_two_names_is_told(gpuctl: Run, tmp_path: Path) -> None:
     folder, db = sacct(tmp_path / "a", job(1)), tmp_path / "t.duckdb"
     assert "Warning" not in gpuctl("ingest", folder, "--db", db, "--cluster", "one").stderr
@@ -120,12 +153,18 @@ def test_a_zone_that_is_not_used_is_told(gpuctl: Run, tmp_path: Path, root: Path
     recorded = root / "tests" / "fixtures" / "yarn" / "3.5.0"
     db, tokyo = tmp_path / "t.duckdb", ("--timezone", "Asia/Tokyo")
     done = gpuctl("ingest", recorded / "rest-end.zip", "--db", db, *tokyo)
-    assert re.search(r"--timezone Asia/Tokyo is not used for \d+ files whose times carry their own zone", done.stderr)
+    assert re.search(
+        r"--timezone Asia/Tokyo is not used for \d+ files whose times carry their own zone or", done.stderr
+    )
     assert "no rows in it" not in done.stderr
     done = gpuctl("ingest", recorded / "hadoop-lab-resourcemanager-rm01.log.gz", "--db", db, "--cluster", "rm", *tokyo)
     assert "--timezone Asia/Tokyo does not fit the times of" in done.stderr
     done = gpuctl("ingest", sacct(tmp_path / "b", job(1)), "--db", db, *tokyo)
     assert "--timezone" not in done.stderr
+    for name, form in (("c", "1767261600"), ("d", "2026-01-01T10:00:00+0100")):
+        text = re.sub(r"2026-01-01T[0-9:]+", form, job(1))
+        done = gpuctl("ingest", sacct(tmp_path / name, text), "--db", db, *tokyo)
+        assert "--timezone Asia/Tokyo is not used for 1 file whose times carry their own zone or" in done.stderr
 
 
 def test_the_end_of_a_file_that_is_cut_off_is_told_once(gpuctl: Run, tmp_path: Path, sample_data: Path) -> None:

@@ -48,14 +48,18 @@ def rows(result: Analysis, table: str) -> dict[tuple[Any, ...], dict[str, Any]]:
     return {(*(v for v in row.values() if isinstance(v, str)),): row for row in found}
 
 
-@pytest.fixture
-def by_hand(tmp_path: Path) -> Analysis:
+def store_of(tmp_path: Path) -> Path:
     lines = [HEADER, *(record(job, "COMPLETED", *fields) for job, fields in JOBS.items())]
     lines += [record("10", *fields) for fields in REQUEUED]
     (tmp_path / "sacct.txt").write_text("\n".join(lines) + "\n")
     db = tmp_path / "x.duckdb"
     assert not ingest([tmp_path / "sacct.txt"], db).failed
-    with Store(db) as store:
+    return db
+
+
+@pytest.fixture
+def by_hand(tmp_path: Path) -> Analysis:
+    with Store(store_of(tmp_path)) as store:
         return analyze(store, Options())
 
 
@@ -170,6 +174,31 @@ def test_limits_of_accounts_users_and_qos_are_fair_share(tmp_path: Path) -> None
 
 def test_limits_that_are_named_and_not_loaded_are_asked_for(by_hand: Analysis) -> None:
     assert any("1 attempts waited for a limit" in warning and "sacctmgr" in warning for warning in by_hand.warnings)
+
+
+def test_samples_split_what_accounting_and_the_replay_take_as_a_whole(tmp_path: Path) -> None:
+    db = store_of(tmp_path)
+    reasons = {42: "Priority", 50: "Priority", 55: "Priority", 66: "QOSMaxGRESPerUser"}
+    with Store(db, write=True) as store:
+        for second, reason in reasons.items():
+            store.execute(
+                "INSERT INTO queue_samples (cluster, ts, job, reason, source) "
+                "SELECT cluster, to_timestamp(?), '6', ?, 9 FROM clusters",
+                [BEGIN + second, reason],
+            ).fetchall()
+    with Store(db) as store:
+        found = analyze(store, Options())
+    free = rows(found, "delay_while_free")
+    assert {key: (row["attempts"], round(row["hours"] * 3600, 3), row["samples"]) for key, row in free.items()} == {
+        ("priority", "samples"): (1, 22.5, 3),
+        ("quota", "samples"): (1, 7.5, 1),
+        ("quota or priority", "reason"): (0, 0, 4),
+        ("priority", "replay"): (2, 72, 0),
+        ("not told", "neither"): (2, 17, 0),
+    }
+    assert free["quota or priority", "reason"]["agree_pct"] == 100
+    whole = rows(found, "delay_by_size")["all",]["scheduler_h"]
+    assert sum(row["hours"] for row in free.values()) == pytest.approx(whole)
 
 
 def test_machines_and_partitions_that_no_file_tells_are_inferred_and_said_to_be(by_hand: Analysis) -> None:

@@ -48,7 +48,12 @@ _NODE = re.compile(r"(\S+) Node Transitioned from ([A-Z]+) to ([A-Z]+)")
 _AILING = re.compile(r"Node (\S+) reported UNHEALTHY with details: (.*)")
 _PREEMPTED = re.compile(r"(?:Non-)?AM container preempted, .*?containerId=(container_\w+)(?:,.*)?")
 _QUEUE = re.compile(r"Initializing (\S+)\s*")
-_SHARES = re.compile(r"^(absoluteCapacity|absoluteMaxCapacity) = (\d(?:\.\d+)?(?:E-\d+)?) \[", re.MULTILINE)
+_SHARE = r"(\d(?:\.\d+)?(?:E-\d+)?)"
+# Hadoop 2.6 spells it asboluteCapacity
+_SHARES = re.compile(rf"^a(?:bs|sb)olute(Capacity|MaxCapacity) = {_SHARE} \[", re.MULTILINE)
+_LEAF = re.compile(
+    rf"LeafQueue: (\S+) update max app related, .*Abs Cap: ?{_SHARE}, Cap: ?{_SHARE}, MaxCap ?: ?{_SHARE}"
+)
 _CONTAINER_TIMES = {"RESERVED": f.LAUNCH, "ALLOCATED": f.ALLOCATED, "RUNNING": f.RUNNING}
 _CONTAINER_ENDS = frozenset({"COMPLETED", "RELEASED", "EXPIRED", "KILLED"})
 _CONTAINER_STATES = frozenset({"NEW", "ACQUIRED", *_CONTAINER_TIMES, *_CONTAINER_ENDS})
@@ -71,7 +76,7 @@ class _Reader:
         self.facts = f.Facts(sink)
         self.machines: dict[str, Machine] = {}
         self.happenings = Happenings(sink)
-        self.shares: dict[str, dict[str, float]] = {"absoluteCapacity": {}, "absoluteMaxCapacity": {}}
+        self.shares: dict[str, dict[str, float]] = {"Capacity": {}, "MaxCapacity": {}, "bound": {}}
         self._takes = tuple(_TAKES.values())
 
     def take(self, hit: Hit) -> None:
@@ -194,12 +199,23 @@ class _Reader:
     def queue(self, hit: Hit) -> None:
         """A leaf queue of the Capacity Scheduler; much else begins with the same word, without shares below."""
         found, shares = _QUEUE.fullmatch(hit.text), dict(_SHARES.findall(hit.more))
-        if found is None or "absoluteCapacity" not in shares:
+        if found is None or "Capacity" not in shares:
             return
-        for name, told in self.shares.items():
-            share = float(shares.get(name, 0))
-            if 0 < share <= 1:
-                told[found[1]] = max(told.get(found[1], 0), share)
+        for name, share in shares.items():
+            self._share(name, found[1], share)
+
+    def leaf(self, hit: Hit) -> None:
+        """Hadoop 3 says again and again what a leaf queue has; the most that it may have as a share of its parent's."""
+        if " update max app related" not in hit.text:
+            return
+        _, queue, absolute, _, most = _matched(_LEAF, hit, "LeafQueue").group(0, 1, 2, 3, 4)
+        self._share("Capacity", queue, absolute)
+        self._share("bound", queue, most)
+
+    def _share(self, name: str, queue: str, told: str) -> None:
+        share, known = float(told), self.shares[name]
+        if 0 < share <= 1:
+            known[queue] = max(known.get(queue, 0), share)
 
     def audit(self, hit: Hit) -> None:
         fields = read_audit(hit.text)
@@ -259,6 +275,7 @@ _TAKES: dict[bytes, Callable[[_Reader, Hit], None]] = {
     b"\t Node Transitioned from ": _Reader.node,
     b"Node ": _Reader.ailing,
     _QUEUE_MARK: _Reader.queue,
+    b"LeafQueue: ": _Reader.leaf,
     b"Transitioning to active state": _Reader.active,
     b"Non-AM container preempted, ": _Reader.preempted,
     b"AM container preempted, ": _Reader.preempted,
@@ -283,7 +300,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
     What is read: state changes of applications and attempts, transitions and assignments of containers, audit lines,
     ApplicationSummary lines, launch times, exit codes of attempts, preemptions, what NodeManagers register with, the
-    states that they go into, and what shares of all the leaf queues of the Capacity Scheduler are set up with.
+    states that they go into, and what shares of all the leaf queues of the Capacity Scheduler have.
     """
     reader = _Reader(sink)
     bulk = Bulk(sink, reader.machines)
@@ -294,8 +311,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     reader.facts.flush()
     reader.happenings.flush()
     add_machines(sink, reader.machines)
-    note_shares(sink, reader.shares["absoluteCapacity"], "log_capacity")
-    note_shares(sink, reader.shares["absoluteMaxCapacity"], "log_limit")
+    note_shares(sink, reader.shares["Capacity"], "log_capacity")
+    note_shares(sink, reader.shares["MaxCapacity"], "log_limit")
+    note_shares(sink, reader.shares["bound"], "log_bound")
     refresh(sink)
 
 
@@ -312,7 +330,7 @@ FORMAT = Format(
     order=20,
     timezone="UTC",
     clock="utc",
-    parser_version=2,
+    parser_version=3,
     sniff=sniff,
     load=load,
     settle=refresh,

@@ -32,8 +32,9 @@ _FROM_LOG = """
     UPDATE queues SET quota_gpus = share * offered, quota_source = 'configured',
                       limit_gpus = CASE WHEN most < 1 THEN most * offered ELSE 'infinity' END
     FROM (SELECT queue, max(gpus) FILTER (origin = 'log_capacity') AS share,
-                 max(gpus) FILTER (origin = 'log_limit') AS most
-          FROM yarn_facts WHERE cluster = $cluster AND origin IN ('log_capacity', 'log_limit') GROUP BY queue) AS told,
+                 coalesce(max(gpus) FILTER (origin = 'log_limit'), max(gpus) FILTER (origin = 'log_bound')) AS most
+          FROM yarn_facts WHERE cluster = $cluster AND origin IN ('log_capacity', 'log_limit', 'log_bound')
+          GROUP BY queue) AS told,
          (SELECT sum(gpus_labelled) AS offered FROM machines WHERE cluster = $cluster AND partition IS NULL) AS sizes
     WHERE queues.cluster = $cluster AND queues.parent IS NULL AND offered > 0 AND share > 0
           AND (queues.queue = told.queue
@@ -49,7 +50,8 @@ def note_shares(sink: Sink, shares: Mapping[str, float], origin: str) -> None:
         sink: of the dump.
         shares: by queue.
         origin: ``capacity`` for what they are guaranteed, ``limit`` for what they may have at most; of a log, whose
-            word counts less than a dump's, ``log_capacity`` and ``log_limit``.
+            word counts less than a dump's, ``log_capacity``, ``log_limit``, and ``log_bound`` for the share of its
+            parent's that a queue may have at most: no less than that of all.
     """
     import polars as pl
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import polars.selectors as cs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gpuctl.analyze.query import base_sql
 from gpuctl.analyze.run import Options, analyze
 from gpuctl.ingest.load import ingest
 from gpuctl.trace.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import polars as pl
 
     from gpuctl.core.results import Analysis
 
@@ -53,10 +60,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     return result(tmp_path_factory.mktemp("unfinished"))
 
 
+def table(found: Analysis, name: str) -> pl.DataFrame:
+    made = found.table(name)
+    assert made is not None
+    return made.frame
+
+
 def rows(found: Analysis, name: str, key: str) -> dict[Any, dict[str, Any]]:
-    table = found.table(name)
-    assert table is not None
-    return {line[key]: line for line in table.frame.to_dicts()}
+    return {line[key]: line for line in table(found, name).to_dicts()}
 
 
 def test_waits_that_never_ended_are_counted_to_the_end_of_the_log(found: Analysis) -> None:
@@ -68,6 +79,46 @@ def test_waits_that_never_ended_are_counted_to_the_end_of_the_log(found: Analysi
     }
     assert (sizes["2-4"]["given_up"], sizes["2-4"]["given_up_p50_min"]) == (1, 30)
     assert (sizes["all"]["waiting"], sizes["all"]["given_up"]) == (1, 1)
+
+
+def test_waits_that_never_ended_are_in_the_waits(found: Analysis, tmp_path: Path) -> None:
+    every = rows(found, "wait_by_size", "size_bucket")
+    assert [every[size]["not_started"] for size in ("1", "2-4", "5-8", "all")] == [0, 1, 1, 2]
+    assert (every["5-8"]["waits"], every["5-8"]["p50_min"], every["5-8"]["km_p50_min"]) == (0, None, None)
+    # 0, 6, 10, 10 and 25 min to the start; 30 given up, 90 and more: half of seven start within 10 min
+    assert every["all"]["waits"] == 5
+    assert (every["all"]["p50_min"], every["all"]["km_p50_min"], every["all"]["km_p95_min"]) == (10, 10, None)
+    queues = [row for row in table(found, "wait_by_queue").to_dicts() if row["size_bucket"] == "all"]
+    assert [(row["queue"], row["not_started"]) for row in queues] == [("gpu", 2), ("other", 0)]
+    # worked out by hand: 2 of 4 start at 10 min; the third is given up at 20; the last one starts at 40, alone by then
+    four = (
+        row(1, "COMPLETED", "10:00 10:00 10:10 12:00", 1),
+        row(2, "COMPLETED", "10:00 10:00 10:10 12:00", 1),
+        row(3, "CANCELLED by 1", "10:00 10:00 None 10:20", 1, ran=False),
+        row(4, "COMPLETED", "10:00 10:00 10:40 12:00", 1),
+    )
+    one = rows(result(tmp_path, four), "wait_by_size", "size_bucket")["1"]
+    assert (one["not_started"], one["km_p50_min"], one["km_p95_min"]) == (1, 10, 40)
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=30))
+def test_kaplan_and_meier_as_their_formula_has_it(spells: list[tuple[int, bool]]) -> None:
+    con = duckdb.connect()
+    con.execute("CREATE TABLE base_waits (queue VARCHAR, size_bucket VARCHAR, seconds DOUBLE)")
+    con.execute("CREATE TABLE base_never_started (queue VARCHAR, size_bucket VARCHAR, so_far_s DOUBLE)")
+    for seconds, started in spells:
+        into = "base_waits" if started else "base_never_started"
+        con.execute(f"INSERT INTO {into} VALUES ('q', '1', ?)", [seconds])
+    for name, share in (("km_p50_min", 0.5), ("km_p95_min", 0.95)):
+        left, answer = Fraction(1), None
+        for at in sorted({seconds for seconds, started in spells if started}):
+            waiting = sum(seconds >= at for seconds, _ in spells)
+            left *= 1 - Fraction(spells.count((at, True)), waiting)
+            if left <= 1 - Fraction(str(share)):
+                answer = at / 60
+                break
+        found = con.execute(f"SELECT DISTINCT {name}, not_started FROM ({base_sql('wait_survival')})").fetchall()
+        assert found == [(None if answer is None else pytest.approx(answer), sum(not s for _, s in spells))]
 
 
 def test_a_source_without_starts_does_not_tell_what_never_started(tmp_path: Path) -> None:
@@ -141,6 +192,18 @@ def test_gpu_hours_of_a_duration_that_the_source_does_not_tell_are_empty(tmp_pat
         everything = rows(analyze(store, Options()), "status", "state")["all"]
     hours = [everything[f"gpu_hours{kind}"] for kind in ("", "_sum", "_span", "_last")]
     assert hours == [2, 2, None, None]
+
+
+def test_attempts_of_unknown_size_are_counted_wherever_they_lack(tmp_path: Path, root: Path) -> None:
+    """A dump of YARN's REST interface tells what applications held only while they ran."""
+    ingest([root / "tests" / "fixtures" / "yarn" / "2.10.2" / "rest-end.zip"], tmp_path / "t.duckdb")
+    with Store(tmp_path / "t.duckdb") as store:
+        found = analyze(store, Options(sections=("overview", "failures")))
+    assert table(found, "overview")["size_unknown"].item() == 13
+    assert "no source tells how many GPUs 13 of 15 attempts held, 0.08 hours in all" in " ".join(found.warnings)
+    lost = found.table("gpu_hours_lost")
+    assert lost is not None
+    assert "no source tells the GPUs of 13" in lost.population
 
 
 def test_waits_without_a_cause_are_told_where_no_quota_is_guessed(found: Analysis) -> None:

@@ -334,6 +334,42 @@ def test_a_log_tells_the_shares_of_queues(tmp_path: Path, name: str) -> None:
         assert "elsewhere" not in told, "no job is in it"
 
 
+def updated(queue: str, share: str, most: str) -> str:
+    """What Hadoop 3 says of a leaf queue whenever a machine comes or goes."""
+    return (
+        f"LeafQueue: {queue} update max app related, maxApplications=2000, maxApplicationsPerUser=2000, "
+        f"Abs Cap:{share}, Cap: 0.5, MaxCap : {most}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        # rotated: the log does not go back to the start
+        ([updated("root.gpu", "0.375", "0.5")], (6.0, 8.0, "configured")),
+        # the most is a share of the parent's: what the start said of all counts
+        ([set_up("root.gpu", "0.375", "0.5"), updated("root.gpu", "0.375", "0.75")], (6.0, 8.0, "configured")),
+        ([updated("root.gpu", "0.375", "1.0")], (6.0, float("inf"), "configured")),
+        ([updated("root.gpu", "0.0", "0.0")], (None, None, None)),
+        # as Hadoop 2.6 spells it
+        ([set_up("root.gpu", "0.25", "0.5").replace("absoluteCapacity", "asboluteCapacity")], (4.0, 8.0, "configured")),
+    ],
+)
+def test_a_log_that_was_rotated_tells_the_shares_too(
+    tmp_path: Path, told: list[str], expected: tuple[float | None, float | None, str | None]
+) -> None:
+    log = log_with_queues(*told).replace(b"in queue: gpu", b"in queue: root.gpu")
+    db, _ = y.load(tmp_path, {"nodes.json": nodes_of_2_10(), "rm.log": log})
+    assert y.frame(db, QUEUES).rows() == [("root.gpu", *expected)]
+
+
+def test_half_a_line_of_shares_is_rejected(tmp_path: Path) -> None:
+    log = log_with_queues(updated("root.gpu", "0.375", "0.5")[:-12], "LeafQueue: something else")
+    db, _ = y.load(tmp_path, {"rm.log": log})
+    assert y.frame(db, "SELECT rows_rejected FROM sources").item() == 1
+    assert "LeafQueue line" in y.frame(db, "SELECT reason FROM rejects").item()
+
+
 def test_a_queue_that_may_have_all_has_no_limit(tmp_path: Path) -> None:
     files = {"nodes.json": nodes_of_2_10(), "rm.log": log_with_queues(set_up("gpu", "0.25", "1.0"))}
     db, _ = y.load(tmp_path, files)
