@@ -2,8 +2,8 @@
 
 A row of the ledger is one element of the array, or a stretch of it that is no JSON. Nodes and rows of sinfo fill what
 ``scontrol show node`` does, partitions what ``scontrol show partition`` does, jobs what ``scontrol show job -d`` does.
-Where the answer says when it was so (``last_update``, 23.11 and later), it is a sample of the queue or the machines, too;
-22.05 does not.
+Where the answer says when it was so (``last_update``, 23.11 and later), it is a sample of the queue or the machines,
+too; 22.05 does not.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from gpuctl.ingest.formats import slurm_job_detail, slurm_nodes, slurm_partition
 from gpuctl.ingest.formats import slurm_squeue_samples as squeue
 from gpuctl.ingest.jobrows import add_queues
 from gpuctl.ingest.lines import RowError
+from gpuctl.ingest.slurm.json_fields import number
 from gpuctl.ingest.slurm.json_walk import array_at, members
 from gpuctl.ingest.slurmsite import state_json
 from gpuctl.ingest.slurmsite.machines import Machine, Rows, put_machines, put_members, put_partitions
@@ -90,7 +91,7 @@ class _Found:
             raise RowError("no job, node, row of sinfo or partition")
 
     def _job(self, job: Json) -> None:
-        numbers = [state_json.number(job.get(key)) or None for key in ("submit_time", "start_time")]
+        numbers = [number(job.get(key)) or None for key in ("submit_time", "start_time")]
         held, name = state_json.job_gpus(job), state_json.job_id(job)
         waiting = squeue.read_jobs(state_json.queue_cells(job))
         for machine, gpus in held.items():
@@ -153,7 +154,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             sink.loaded()
     except InputError as error:
         raise InputError(
-            error.message.replace("an array of jobs, as sacct --json prints", "an array jobs, nodes, sinfo or partitions"),
+            error.message.replace(
+                "an array of jobs, as sacct --json prints", "an array jobs, nodes, sinfo or partitions"
+            ),
             hint="write it again with: squeue --json, sinfo --json or scontrol show node --json",
         ) from error
     while seen.read(_TAIL):

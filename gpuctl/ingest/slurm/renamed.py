@@ -53,8 +53,8 @@ _RENAME = tuple(
 )
 # what one source knows of a job's names, all of its rows get: the row that stands in the end may be another one's
 _SPREAD = """
-    UPDATE jobs AS t SET array_job = coalesce(t.array_job, o.array_job), array_task = coalesce(t.array_task, o.array_task),
-        het_job = coalesce(t.het_job, o.het_job), het_offset = coalesce(t.het_offset, o.het_offset)
+    UPDATE jobs AS t SET array_job = o.array_job, array_task = o.array_task, het_job = o.het_job,
+        het_offset = o.het_offset
     FROM (
         SELECT job, min(array_job) AS array_job, min(array_task) AS array_task, min(het_job) AS het_job,
                min(het_offset) AS het_offset
@@ -86,7 +86,7 @@ _UNJOINED = f"""
     JOIN (
         SELECT source, submit_ts, start_ts, end_ts, count(DISTINCT job) AS alike FROM jobs
         WHERE cluster = $cluster AND array_job IS NULL AND het_job IS NULL
-            AND job NOT IN (SELECT job FROM jobs WHERE cluster = $cluster AND source IN (SELECT source FROM slurm_naming))
+            AND job NOT IN (SELECT job FROM jobs SEMI JOIN slurm_naming USING (source) WHERE cluster = $cluster)
         GROUP BY ALL
     ) AS r ON r.source <> n.source AND r.submit_ts = n.submit_ts AND r.start_ts = n.start_ts AND r.end_ts = n.end_ts
     WHERE n.alike <= r.alike

@@ -1,4 +1,4 @@
-"""``--json`` of squeue, sinfo and scontrol against their texts of the same second, in the shapes of several releases."""
+"""``--json`` of squeue, sinfo and scontrol against their texts of the same second, as several releases print it."""
 
 from __future__ import annotations
 
@@ -101,18 +101,16 @@ def test_gpus_in_use_are_sampled_likewise(tmp_path: Path) -> None:
 
 def rows_of_sinfo(nodes: list[Json]) -> Json:
     """As sinfo prints from 23.11 on: a row a partition and kind of node; the nodes of a row named in a list."""
-    rows = []
-    for node in nodes:
-        for partition in node["partitions"]:
-            rows.append(
-                {
-                    "port": 0, "node": {"state": [node["state"].upper()]},
-                    "nodes": {"total": 1, "hostnames": [], "nodes": [node["name"]]},
-                    "cpus": {"minimum": node["cpus"], "maximum": node["cpus"]},
-                    "memory": {"minimum": node["real_memory"], "maximum": node["real_memory"]},
-                    "gres": {"total": node["gres"], "used": node["gres_used"]}, "partition": {"name": partition},
-                }
-            )  # fmt: skip
+    rows = [
+        {
+            "port": 0, "node": {"state": [node["state"].upper()]},
+            "nodes": {"total": 1, "hostnames": [], "nodes": [node["name"]]},
+            "cpus": {"minimum": node["cpus"], "maximum": node["cpus"]},
+            "memory": {"minimum": node["real_memory"], "maximum": node["real_memory"]},
+            "gres": {"total": node["gres"], "used": node["gres_used"]}, "partition": {"name": partition},
+        }
+        for node in nodes for partition in node["partitions"]
+    ]  # fmt: skip
     return {"sinfo": rows, "last_update": {"set": True, "infinite": False, "number": AT}, "meta": {"slurm": {}}}
 
 
