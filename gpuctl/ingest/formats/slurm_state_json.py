@@ -38,6 +38,21 @@ _META = re.compile(rb'"[Ss]lurm"\s{0,9}:\s{0,9}\{')
 _RECORD = re.compile(r'\{\s{0,40}"(?:account|architecture|port|node|name|alternate|nodes)"\s{0,9}:')
 _UPDATED = re.compile(rb'"last_update"\s*:\s*(?:(\d{9,10})\b|\{[^{}]{0,200}?"number"\s*:\s*(\d{9,10})\b[^{}]{0,200}\})')
 _TAIL = 64 << 10
+_TABLES = (
+    (re.compile(r"\s*JOBID\s+PARTITION\s+USER\s+PRIORITY|Account\|User\|RawShares|\s*Account\s+User\s+RawShares"), ""),
+    (re.compile(r"\*{9,}$|-{9,}$"), ""),
+    (
+        re.compile(r"\s*JOBID\s+PARTITION\s|(?=.*\bJOBID\|)(?=.*\|NODELIST)"),
+        "squeue's table, which does not say when it was so; read are squeue --json, and samples (gpuctl sample)",
+    ),
+    (
+        re.compile(r"PARTITION\s+AVAIL\s|AVAIL\||REASON\s+USER\s+TIMESTAMP"),
+        "sinfo's table, which does not say when it was so; read are sinfo --json, scontrol show node, and samples "
+        "(gpuctl sample)",
+    ),
+)
+"""What the first line of a table for people looks like, and what to take in its place; empty: nothing is of use."""
+_TOOLS = {"sdiag output": "sdiag", "Usage reported": "sreport", "RawShares": "sshare", "PRIORITY": "sprio"}
 
 
 class _Tail:
@@ -181,6 +196,18 @@ def sniff(name: str, head: bytes) -> str | None:
     return None
 
 
+def passes_over(name: str, head: bytes) -> str | None:
+    """Tell the tables for people of squeue, sinfo, sprio, sshare, sdiag and sreport."""
+    del name
+    text = head[:4096].decode("utf-8", "replace")
+    first = text.partition("\n")[0].rstrip()
+    for shape, instead in _TABLES:
+        if shape.match(first):
+            tool = next((tool for sign, tool in _TOOLS.items() if sign in text), None)
+            return instead or (None if tool is None else f"what {tool} prints: gpuctl reads nothing of it")
+    return None
+
+
 FORMAT = Format(
     name="slurm-state-json",
     title="Slurm: machines, partitions and jobs as JSON (squeue, sinfo, scontrol show node|job|partition --json)",
@@ -196,4 +223,5 @@ FORMAT = Format(
     parser_version=1,
     sniff=sniff,
     load=load,
+    passes_over=passes_over,
 )

@@ -58,9 +58,8 @@ _SPREAD = """
     FROM (
         SELECT job, min(array_job) AS array_job, min(array_task) AS array_task, min(het_job) AS het_job,
                min(het_offset) AS het_offset
-        FROM jobs WHERE cluster = $cluster AND job IN (
-            SELECT job FROM jobs WHERE cluster = $cluster AND array_job IS NULL AND het_job IS NULL
-        ) AND (array_task NOT LIKE '%-%' AND array_task NOT LIKE '%,%' OR het_job IS NOT NULL)
+        FROM jobs WHERE cluster = $cluster AND (regexp_full_match(array_task, '[0-9]+') OR het_job IS NOT NULL)
+            AND job IN (SELECT job FROM jobs WHERE cluster = $cluster AND source = $source)
         GROUP BY job
     ) AS o
     WHERE t.cluster = $cluster AND t.job = o.job AND t.array_job IS NULL AND t.het_job IS NULL
@@ -109,7 +108,7 @@ def join_names(sink: Sink, seen: Seen) -> tuple[int, dict[str, str]]:
         how many records of this source were rejected; the names that jobs had in it, by those they have now.
     """
     cluster: dict[str, object] = {"cluster": sink.cluster}
-    sink.execute(_SPREAD, cluster)
+    sink.execute(_SPREAD, {**cluster, "source": sink.source})
     if not sink.query(f"SELECT 1 FROM jobs WHERE cluster = $cluster AND {_NAMED} LIMIT 1", cluster).height:  # noqa: S608
         return 0, {}
     sink.execute(_RENAMED, cluster)

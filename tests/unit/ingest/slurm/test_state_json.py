@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuctl.ingest.detect import detect
 from gpuctl.ingest.formats import slurm_state_json
 from gpuctl.ingest.load import ingest
+from gpuctl.ingest.registry import all_formats
 from gpuctl.trace.store import Store
 from tests.slurm_forms import SHARED
 
@@ -175,6 +177,24 @@ def test_what_cannot_be_read_is_rejected_and_the_rest_is_not(tmp_path: Path, cha
 )
 def test_the_jobs_and_nodes_of_others_are_not_taken(text: str) -> None:
     assert slurm_state_json.FORMAT.sniff("x.json", text.encode()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n", "squeue --json"),
+        ("ACCOUNT|TRES_PER_NODE|JOBID|NAME|ST|USER|NODELIST(REASON)|X\n", "squeue --json"),
+        ("PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n", "sinfo --json"),
+        ("          JOBID PARTITION     USER   PRIORITY       SITE        AGE\n", "what sprio prints"),
+        ("*" * 55 + "\nsdiag output at Fri Nov 20 21:13:00 2026\n", "what sdiag prints"),
+        ("*" * 55 + "\nWelcome\n", None),
+        ("hello\n", None),
+    ],
+)
+def test_tables_for_people_are_not_read_and_what_to_take_instead_is_said(text: str, said: str | None) -> None:
+    found, why, ambiguous = detect("x.txt", text.encode(), all_formats())
+    assert (found, ambiguous) == (None, False)
+    assert (said in why) if said else why == "no known format"
 
 
 def test_the_labs_own_answers(tmp_path: Path) -> None:
