@@ -34,7 +34,7 @@ DECISIONS = 40
 
 CAUSES = {
     "ineligible": "not eligible yet (held, a dependency, a begin time)",
-    "fair_share": "its queue was at its limit",
+    "fair_share": "its queue or owner was at its limit",
     "capacity": "too few GPUs were free",
     "fragmentation": "enough GPUs were free, but not close together",
     "scheduler": "GPUs that fit were free (priority, a limit, or the scheduler's own time)",

@@ -74,7 +74,7 @@ def _together(*seconds: float) -> list[str]:
 
 
 _CAUSES = {
-    "fair_share": "their queue had used up its share",
+    "fair_share": "their queue or owner had used up its share",
     "capacity": "the cluster had too few free GPUs",
     "fragmentation": "GPUs were free, but not together",
     "ineligible": "they were held back: by a user, a dependency, a begin time or a limit",

@@ -6,8 +6,9 @@ While an attempt waits, its cause is at every instant one of
   account, user or QOS so much that the gang would take that over its limit (`gpuctl.analyze.caps`);
 * capacity: within quota, but fewer GPUs are free in the whole cluster than the gang asks for;
 * fragmentation: enough GPUs are free, but not on the fewest servers of one rack that can hold the gang;
-* scheduler: even such servers are free, as far as the logs show, and still it did not start (scheduling
-  latency, back-off, the boot of machines that it holds, the seconds between a failure and its retry, or a rule that the logs do not tell).
+* scheduler: even such servers are free, as far as the logs show, and still it did not start (scheduling latency,
+  back-off, the boot of machines that it holds, the seconds between a failure and its retry, or a rule that the logs
+  do not tell).
 
 The first two, and "the rest", are Jeon et al., ATC 2019, section 3.1, as read in specs/philly-yarn.md 2.1: the
 paper counts everything within quota as fragmentation.
@@ -110,9 +111,7 @@ class _State:
         borrows = used + demand <= self.borrow_below * self.total
         return np.asarray((queue_used + demand > quota) & ~borrows)
 
-    def causes(  # noqa: PLR0917
-        self, queue_used: Floats, demand: int, quota: float, part: slice, capped: Bools | None
-    ) -> Ints:
+    def causes(self, queue_used: Floats, demand: int, quota: float, part: slice, capped: Bools | None) -> Ints:
         """The cause that a gang of `demand` GPUs has on each interval of `part`, as index into `CAUSES`.
 
         ``capped`` says of each interval whether the gang would exceed a limit of its owner's.

@@ -44,8 +44,8 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         borrow_below: see `delays.split`.
     """
     attempts = store.frame(
-        "SELECT job, attempt, \"user\", queue, gpus, gpu_type, servers, size_bucket, queued_ts, start_ts, start_c, held_from_c, held_until_c, "
-        "eligible_c, wait_s, priority, source_reason "
+        'SELECT job, attempt, "user", queue, gpus, gpu_type, servers, size_bucket, queued_ts, start_ts, start_c, '
+        "held_from_c, held_until_c, eligible_c, wait_s, priority, source_reason "
         "FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY job, attempt"
     )
     placements = store.frame("SELECT job, attempt, machine, gpus, held_from_c, held_until_c FROM base_placements")
@@ -54,7 +54,9 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     machines, rack_note, rack_warnings = _racks(machines, placements, racks)
     servers = _servers(machines, placements, store.frame("FROM base_machine_events"))
     attempts = attempts.join(_numbered("queue", queues), on="queue", maintain_order="left")
-    holdings = occupancy.Holdings(*(attempts[name].to_numpy() for name in ("held_from_c", "held_until_c", "gpus", "code")))
+    holdings = occupancy.Holdings(
+        *(attempts[name].to_numpy() for name in ("held_from_c", "held_until_c", "gpus", "code"))
+    )
     own = store.frame("SELECT queue, machine FROM base_queue_machines")
     waited, pools = _pools(attempts.filter(pl.col("wait_s").is_not_null()), machines, servers, own)
     waits = _waits(waited)

@@ -282,8 +282,8 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     logs_in = traces_db(paths or [], db, keep_as)
     source = read(
         Wishes(paths or [], logs_in, trace_cluster, timezone, columns, log_format, cluster, add_servers, quotas,
-               racks, window, scale_load, work.value if work else None, locality, run_times, limits_from, counts, per_gpu,
-               tuple(slurm_conf or ())),
+               racks, window, scale_load, work.value if work else None, locality, run_times, limits_from, counts,
+               per_gpu, tuple(slurm_conf or ())),
         given,
     )  # fmt: skip
     for note in (*source.workload.notes, *source.cluster.notes):

@@ -91,7 +91,9 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     kept = keeping_place(keep_as, paths or [], db)
     check_outputs(context, {"--output": output})
     logs_in = traces_db(paths or [], db, keep_as)
-    jobs, sources, failed = _read(paths or [], logs_in, cluster, given, timezone=timezone, columns=columns, log_format=log_format)
+    jobs, sources, failed = _read(
+        paths or [], logs_in, cluster, given, timezone=timezone, columns=columns, log_format=log_format
+    )
     from gpuctl.cli.progress import Bar
 
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:

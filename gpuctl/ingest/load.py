@@ -474,7 +474,6 @@ class _Run:
                 sink.reject(*damage)
             return *stream.digest(), damage[1] if damage else ""
 
-
     def _another(self, finding: Finding, error: InputError) -> InputError:
         """Say that a file is not of the format that the user named, by what was found in it."""
         found, fmt = finding.candidate, finding.format

@@ -117,7 +117,7 @@ def read_rows(store: Store, cluster_name: str | None, no_queue: str) -> Rows:
 
 
 def holdings(trace: Rows) -> pl.DataFrame:
-    """When each attempt with a known start held its GPUs, from their allocation on: job, attempt, gpus, start_c, until_c."""
+    """When each attempt with a known start held GPUs, allocation to release: job, attempt, gpus, start_c, until_c."""
     until = pl.max_horizontal(pl.coalesce("released_c", "shown_c", pl.lit(trace.log_end)), "start_c")
     rows = trace.attempts.filter(pl.col("start_c").is_not_null() & pl.col("gpus").is_not_null())
     return rows.select("job", "attempt", "gpus", start_c="held_from_c", until_c=until)

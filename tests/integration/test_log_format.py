@@ -27,8 +27,6 @@ PUBLIC = ROOT.parent / "shared" / "data" / "slurm"
 EVENTS = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\nlab|n1|2026-11-20T21:04:24|Unknown|DOWN|x|root\n"
 
 
-
-
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command line within this process: exit code, standard output, standard error."""
@@ -59,7 +57,13 @@ def test_the_named_format_has_a_file_that_nothing_shows_to_be_of_it(tmp_path: Pa
 def test_a_name_that_there_is_not_is_a_usage_error_with_the_nearest(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "events.txt"
     path.write_text(EVENTS)
-    for words in (("ingest",), ("analyze",), ("explain", "7"), ("replay", "--policy", "fifo"), ("train", "runtime", "-o", tmp_path / "m")):
+    for words in (
+        ("ingest",),
+        ("analyze",),
+        ("explain", "7"),
+        ("replay", "--policy", "fifo"),
+        ("train", "runtime", "-o", tmp_path / "m"),
+    ):
         code, _, err = run(*words, path, "--log-format", "slurm-event")
         assert (code, "did you mean slurm-events" in err) == (2, True), (words, err)
     assert run("ingest", path, "--format", "slurm-event")[0] == 2

@@ -259,8 +259,8 @@ def test_what_the_replay_calls_priority_slurm_called_so_too(lab: dict[str, Analy
 def test_what_the_replay_puts_down_to_a_limit_slurm_did_too(lab: dict[str, Analysis]) -> None:
     """Of the samples at which a limit on GPUs is replayed as reached, Slurm named one for 89 %.
 
-    It names limits in many more, since the reason stays until the job is looked at again: only in 34 % of the samples in
-    waits whose last reason is a limit, so that this reason alone is no measure of time.
+    It names limits in many more, since the reason stays until the job is looked at again; and only in 34 % of the
+    samples in waits whose last reason is a limit, so that this reason alone is no measure of time.
     """
     said = rows(lab["sampled"], "sampled_reasons")
     over = {reason: row["samples"] * row["fair_share_pct"] / 100 for (reason,), row in said.items()}

@@ -58,10 +58,14 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[tuple[object, 
 
 
 @pytest.mark.parametrize(
-    "names", [*itertools.permutations(["both", "named"]), *itertools.permutations(["both", "dateless"]),
-              *itertools.permutations(["both", "raw", "named"]), *itertools.permutations(["both", "named", "dateless"])],
+    "names",
+    [
+        names
+        for some in (("both", "named"), ("both", "dateless"), ("both", "raw", "named"), ("both", "named", "dateless"))
+        for names in itertools.permutations(some)
+    ],
     ids="-".join,
-)  # fmt: skip
+)
 def test_two_forms_of_the_same_jobs_are_the_same_jobs(
     tmp_path: Path, alone: tuple[list[tuple[object, ...]], int], names: tuple[str, ...]
 ) -> None:

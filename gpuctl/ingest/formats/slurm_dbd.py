@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 _JOBS, _NODE_EVENTS = "_job_table", "_event_table"
 _TABLES = {_JOBS: JOB_COLUMNS, _NODE_EVENTS: EVENT_COLUMNS, **NAME_TABLES}
 _HEAD = 2**16
-_OF_SLURMDBD = ("_step_table", "_suspend_table", "_resv_table", "_usage_day_table", "_job_env_table", "table_defs_table")
+_OF_SLURMDBD = (
+    "_step_table",
+    "_suspend_table",
+    "_resv_table",
+    "_usage_day_table",
+    "_job_env_table",
+    "table_defs_table",
+)
 _EVENTS = {"machine": "text", "from_ts": "s", "to_ts": "s", "state": "text", "reason": "text"}
 
 
@@ -119,7 +126,7 @@ FORMAT = Format(
     timezone="UTC",
     zoned=True,
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
     passes_over=passes_over,

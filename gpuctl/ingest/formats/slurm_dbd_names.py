@@ -1,9 +1,9 @@
 """What the numbers in Slurm's accounting database stand for, in files of their own.
 
-These are ``tres_table``, ``qos_table`` or ``CLUSTER_assoc_table`` as SQL, tabs (``mariadb -B``) or CSV, and the list of TRES
-that a published trace may bring instead (``tres-mapping.txt``: a number and a name on each line). They are loaded
-before the jobs, into ``settings`` as ``slurmdbd.tres.1001`` and the like. A row of the ledger is one line after the
-header.
+These are ``tres_table``, ``qos_table`` or ``CLUSTER_assoc_table`` as SQL, tabs (``mariadb -B``) or CSV, and the list
+of TRES that a published trace may bring instead (``tres-mapping.txt``: a number and a name on each line). They are
+loaded before the jobs, into ``settings`` as ``slurmdbd.tres.1001`` and the like. A row of the ledger is one row of a
+table, or one line after the header.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     sql = dbd_sql.tables_in(head)
     if not sql and (single[0] not in NAME_TABLES if single else not _MAPPING.search(head)):
         raise InputError(
-            "neither a table of slurmdbd that names numbers (tres, qos, assoc), nor lines of a number and a name", line=1
+            "neither a table of slurmdbd that names numbers (tres, qos, assoc), nor lines of a number and a name",
+            line=1,
         )
     names = Names(sink)
     rows = dbd_sql.rows if sql else dbd_delimited.rows if single else _mapping

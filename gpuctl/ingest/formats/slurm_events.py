@@ -86,7 +86,7 @@ FORMAT = Format(
     order=40,
     timezone="UTC",
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
 )

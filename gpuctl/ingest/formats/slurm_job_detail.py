@@ -24,10 +24,11 @@ _HEAD = re.compile(r"JobId=(\d{1,10})\s")
 _AFTER_NAME = re.compile(r"\sUserId=[^\s()]+\(\d+\)\s")
 _NODES = re.compile(r"(?:^|\s)Nodes=(\S+) CPU_IDs=(\S*) Mem=\d+ (GRES|GRES_IDX)=(\S*)")
 _GRES_END = re.compile(r"\sMinCPUsNode=")
-_KINDS = {
+KINDS = {
     **{"job": "text", "submit_ts": "s", "start_ts": "s"},
     **{"machine": "text", "gpus": "real", "gpu_indices": "wholes"},
 }
+"""The columns of ``exact_placements`` that are filled, and their kinds (`gpuctl.ingest.slurmsite.machines.Rows`)."""
 
 
 class Detail(NamedTuple):
@@ -79,7 +80,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     Records that tell of no GPUs are counted as loaded, and so are those that repeat another one of the file (samples
     over time), which are stored once; of every record 100 bytes or so are held in memory.
     """
-    clock, rows = LocalClock(sink.timezone), Rows(sink, "exact_placements", _KINDS)
+    clock, rows = LocalClock(sink.timezone), Rows(sink, "exact_placements", KINDS)
     written: set[int] = set()
     for record in records(stream, _START):
         sink.seen()

@@ -22,13 +22,21 @@ _SHAPE = re.compile(rb"\sCPUAlloc=\d+\s.*?\sCPUTot=\d+", re.DOTALL)
 def read_node(text: str) -> tuple[Machine, list[str]]:
     """Read one node: what the store keeps of it, and all of its partitions.
 
+    Raises:
+        RowError: a name or number is none.
+    """
+    return node_of(fields(text))
+
+
+def node_of(found: dict[str, str]) -> tuple[Machine, list[str]]:
+    """The same of its fields, which are named as scontrol names them.
+
     ``gpus`` is what ``Gres`` says, or ``CfgTRES`` where there is no ``Gres``; typed and untyped entries of CfgTRES
     are the same GPUs and are counted once. Memory is ``RealMemory`` (MiB).
 
     Raises:
         RowError: a name or number is none.
     """
-    found = fields(text)
     machine = name_of(found.get("NodeName"), "node name")
     gpus, kind = _gpus(found)
     partitions = [p for p in found.get("Partitions", "").split(",") if p and p != "(null)"]

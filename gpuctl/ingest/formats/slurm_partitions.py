@@ -20,6 +20,17 @@ _MOST_MEMBERS = 1_000_000
 _NO_QOS = frozenset({"", "N/A", "(null)"})
 
 
+def partition_of(found: dict[str, str]) -> tuple[str, str | None, list[str]]:
+    """Read one partition of its fields: its name, its QOS, if it has one of its own, and its machines.
+
+    Raises:
+        RowError: the name or the host list is none.
+    """
+    qos = found.get("QoS", "")
+    name = name_of(found.get("PartitionName"), "partition name")
+    return name, None if qos in _NO_QOS else qos, hosts(found.get("Nodes", ""))
+
+
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read partitions into ``queues`` with their ``qos``, and their machines into ``queue_machines``.
 
@@ -32,16 +43,13 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         try:
             if record.fault:
                 raise RowError(record.fault)
-            found = fields(record.text)
-            qos = found.get("QoS", "")
-            partition = name_of(found.get("PartitionName"), "partition name")
-            machines = hosts(found.get("Nodes", ""))
+            partition, qos, machines = partition_of(fields(record.text))
             if len(members) + len(machines) > _MOST_MEMBERS:
                 raise RowError(f"partitions list more than {_MOST_MEMBERS} nodes")
         except RowError as bad:
             sink.reject(record.line_no, str(bad), record.text)
             continue
-        partitions[partition] = None if qos in _NO_QOS else qos
+        partitions[partition] = qos
         members += [(partition, machine) for machine in machines]
         sink.loaded()
     put_members(sink, members, whole="queue")

@@ -16,7 +16,8 @@ from gpuctl.ingest.slurmsite.machines import Rows
 from gpuctl.ingest.slurmsite.samples import ALIASES, EPOCH_NAMES, Table
 from gpuctl.ingest.slurmsite.scontrol import name_of
 
-_KINDS = {"ts": "ms", "machine": "text", "gpus_used": "real", "state": "text"}
+KINDS = {"ts": "ms", "machine": "text", "gpus_used": "real", "state": "text"}
+"""The columns of ``machine_samples`` that are filled, and their kinds (`gpuctl.ingest.slurmsite.machines.Rows`)."""
 _DEFAULT = Layout("|", ("node", "state", "gres", "gresused", "cpusstate", "allocmem", "reason"))
 _ROW = re.compile(
     rb"\d{9,10}(?:\.\d+)?\|[^|\s]+\|[a-z_+-]+[*~#!%$@^]*\|[^|]*\|"
@@ -29,7 +30,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
     A machine that sinfo lists several times in one sample (once a partition) is stored once.
     """
-    table, rows = Table(_DEFAULT, read_machine), Rows(sink, "machine_samples", _KINDS)
+    table, rows = Table(_DEFAULT, read_machine), Rows(sink, "machine_samples", KINDS)
     at, seen = -1, set[str]()
     for ts, (machine, used, state) in table.samples(stream, sink):
         if ts != at:

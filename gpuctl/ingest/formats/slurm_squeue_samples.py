@@ -17,10 +17,11 @@ from gpuctl.ingest.slurmsite.samples import ALIASES, EPOCH_NAMES, Table, jobs_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_KINDS = {
+KINDS = {
     **{"ts": "ms", "job": "text", "reason": "text"},
     **dict.fromkeys(("state", "detail", "array_job", "array_task"), "text"),
 }
+"""The columns of ``queue_samples`` that are filled, and their kinds (`gpuctl.ingest.slurmsite.machines.Rows`)."""
 _STARTED = frozenset({"RUNNING", "R"})
 _WORDS = {"PD": "PENDING", "CF": "CONFIGURING", "CG": "COMPLETING", "S": "SUSPENDED", "SE": "SPECIAL_EXIT"}
 _NEEDED = frozenset({"jobid", "state", "reason"})
@@ -32,7 +33,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     Headers and lines of running jobs are counted as loaded: they tell of no reason. Tasks of an array that have no
     id of their own yet get it once the store knows their jobs (`gpuctl.ingest.slurmsite.reconcile`).
     """
-    table, rows = Table(None, read_jobs), Rows(sink, "queue_samples", _KINDS)
+    table, rows = Table(None, read_jobs), Rows(sink, "queue_samples", KINDS)
     for ts, sample in table.samples(stream, sink):
         for waiting in tasks_of(sample):
             rows.add(ts, *waiting)

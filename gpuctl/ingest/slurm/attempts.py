@@ -215,7 +215,7 @@ def _settle(sink: Sink, seen: Seen, touched: str, names: dict[str, str]) -> int:
 
 
 def _reject_losers(sink: Sink, seen: Seen, names: dict[str, str]) -> int:
-    """Reject the records of this source that do not stand; `names` are those they have in it, where they were renamed."""
+    """Reject the records of this source that do not stand; `names` are those they have in it, where renamed."""
     losers = sink.query(
         "SELECT job, attempt, strftime(since, '%Y-%m-%dT%H:%M:%SZ') AS since FROM slurm_told "
         "WHERE choice > 1 AND source = $source",

@@ -65,7 +65,7 @@ def table_of(head: bytes) -> tuple[str, str] | None:
 
 
 def unused_table(head: bytes) -> str | None:
-    """Tell from the beginning of a file which table of slurmdbd it is that nothing is read of; None where it is none."""
+    """Tell from the beginning of a file which table of slurmdbd it is that nothing is read of; None where none."""
     headers = [names for _, names in _headers(head)]
     return next((table for table, needed in _UNUSED.items() if any(needed.issubset(names) for names in headers)), None)
 

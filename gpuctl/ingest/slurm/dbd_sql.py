@@ -35,9 +35,7 @@ _STRING = rb"'(?:[^'\\]++|\\.|'')*+'"
 # no backslash outside of strings: it would let a search for the end of one string begin at every place
 _ROW = re.compile(rb"\(((?:[^'()\\]++|" + _STRING + rb")*+)\)\s*", re.DOTALL)
 _VALUE = re.compile(rb"(\s*+(?:(?:_\w++\s*+)?(" + _STRING + rb")|([^',]*+))\s*+,)", re.DOTALL)
-_NAMED = re.compile(
-    rb"(?:CREATE TABLE|INSERT INTO|DROP TABLE IF EXISTS|Table structure for table) `(\w+_table)`"
-)
+_NAMED = re.compile(rb"(?:CREATE TABLE|INSERT INTO|DROP TABLE IF EXISTS|Table structure for table) `(\w+_table)`")
 _STOP = re.compile(rb"['\"`;]|--|#|/\*")
 _END = {
     b"'": re.compile(rb"\\.|''|'", re.DOTALL),

@@ -1,4 +1,4 @@
-"""Finds the array of jobs inside the one object that ``sacct --json`` prints, and goes through it piece by piece."""
+"""Finds the array in the object that Slurm's commands print with ``--json``, and goes through it piece by piece."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from gpuctl.core.errors import InputError
 from gpuctl.ingest.jsonstream import Element, elements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 HEAD_LIMIT = 4 * 2**20
 """The array of jobs begins within this many bytes."""
 
 _CHUNK = 2**18
-_MEMBERS = ("meta", "errors", "warnings", "last_update")
+_MEMBERS = ("meta", "errors", "warnings", "last_update", "last_backfill")
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:]', re.DOTALL)
 # A whole job begins with its account. So does its association, which goes on with the cluster.
 _JOB_START = re.compile(
@@ -34,7 +34,21 @@ def jobs(stream: BinaryIO) -> Iterator[Element]:
     Raises:
         InputError: there is no such array.
     """
-    for element in elements(cast("BinaryIO", _Inner(stream)), _JOB_START):
+    return members(stream, (b'"jobs"',), _JOB_START)
+
+
+def members(stream: BinaryIO, names: Sequence[bytes], record_start: re.Pattern[str]) -> Iterator[Element]:
+    """The same of an array of one of some names.
+
+    Args:
+        stream: decompressed bytes, UTF-8.
+        names: the array's name, in its quotes.
+        record_start: what its elements begin with; see `gpuctl.ingest.jsonstream.elements`.
+
+    Raises:
+        InputError: there is no such array.
+    """
+    for element in elements(cast("BinaryIO", _Inner(stream, names)), record_start):
         if _after_array(element):
             return
         yield element
@@ -52,8 +66,9 @@ def _after_array(element: Element) -> bool:
 class _Inner:
     """A stream that begins where the array of jobs does; its line ends are those of the whole."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, names: Sequence[bytes]) -> None:
         self._stream = stream
+        self._names = names
         self._ready: bytes | None = None
 
     def read(self, size: int) -> bytes:
@@ -63,7 +78,7 @@ class _Inner:
             while at is None:
                 data = self._stream.read(_CHUNK)
                 head += data
-                at = array_at(bytes(head), ended=not data or len(head) >= HEAD_LIMIT)
+                at = array_at(bytes(head), ended=not data or len(head) >= HEAD_LIMIT, names=self._names)
             self._ready = b"\n" * head.count(b"\n", 0, at) + bytes(head[at:])
         if self._ready:
             data, self._ready = self._ready, b""
@@ -71,12 +86,13 @@ class _Inner:
         return self._stream.read(size)
 
 
-def array_at(head: bytes, *, ended: bool) -> int | None:
-    """Find where the array of jobs begins: 0 where there is no object around it.
+def array_at(head: bytes, *, ended: bool, names: Sequence[bytes] = (b'"jobs"',)) -> int | None:
+    """Find where the array of jobs (or of another name) begins: 0 where there is no object around it.
 
     Args:
         head: the beginning of a file.
         ended: whether that is all there will be.
+        names: the array's name, in its quotes.
 
     Returns:
         an offset; None where more is needed to tell.
@@ -91,7 +107,7 @@ def array_at(head: bytes, *, ended: bool) -> int | None:
     for token in _TOKEN.finditer(head):
         mark = token[0]
         if mark in {b"{", b"["}:
-            if mark == b"[" and depth == 1 and words == [b'"jobs"', b":"]:
+            if mark == b"[" and depth == 1 and words[0] in names and words[1] == b":":
                 return token.start()
             depth += 1
         elif mark in {b"}", b"]"}:

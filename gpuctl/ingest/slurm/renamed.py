@@ -53,14 +53,13 @@ _RENAME = tuple(
 )
 # what one source knows of a job's names, all of its rows get: the row that stands in the end may be another one's
 _SPREAD = """
-    UPDATE jobs AS t SET array_job = coalesce(t.array_job, o.array_job), array_task = coalesce(t.array_task, o.array_task),
-        het_job = coalesce(t.het_job, o.het_job), het_offset = coalesce(t.het_offset, o.het_offset)
+    UPDATE jobs AS t SET array_job = o.array_job, array_task = o.array_task, het_job = o.het_job,
+        het_offset = o.het_offset
     FROM (
         SELECT job, min(array_job) AS array_job, min(array_task) AS array_task, min(het_job) AS het_job,
                min(het_offset) AS het_offset
-        FROM jobs WHERE cluster = $cluster AND job IN (
-            SELECT job FROM jobs WHERE cluster = $cluster AND array_job IS NULL AND het_job IS NULL
-        ) AND (array_task NOT LIKE '%-%' AND array_task NOT LIKE '%,%' OR het_job IS NOT NULL)
+        FROM jobs WHERE cluster = $cluster AND (regexp_full_match(array_task, '[0-9]+') OR het_job IS NOT NULL)
+            AND job IN (SELECT job FROM jobs WHERE cluster = $cluster AND source = $source)
         GROUP BY job
     ) AS o
     WHERE t.cluster = $cluster AND t.job = o.job AND t.array_job IS NULL AND t.het_job IS NULL
@@ -86,7 +85,7 @@ _UNJOINED = f"""
     JOIN (
         SELECT source, submit_ts, start_ts, end_ts, count(DISTINCT job) AS alike FROM jobs
         WHERE cluster = $cluster AND array_job IS NULL AND het_job IS NULL
-            AND job NOT IN (SELECT job FROM jobs WHERE cluster = $cluster AND source IN (SELECT source FROM slurm_naming))
+            AND job NOT IN (SELECT job FROM jobs SEMI JOIN slurm_naming USING (source) WHERE cluster = $cluster)
         GROUP BY ALL
     ) AS r ON r.source <> n.source AND r.submit_ts = n.submit_ts AND r.start_ts = n.start_ts AND r.end_ts = n.end_ts
     WHERE n.alike <= r.alike
@@ -109,7 +108,7 @@ def join_names(sink: Sink, seen: Seen) -> tuple[int, dict[str, str]]:
         how many records of this source were rejected; the names that jobs had in it, by those they have now.
     """
     cluster: dict[str, object] = {"cluster": sink.cluster}
-    sink.execute(_SPREAD, cluster)
+    sink.execute(_SPREAD, {**cluster, "source": sink.source})
     if not sink.query(f"SELECT 1 FROM jobs WHERE cluster = $cluster AND {_NAMED} LIMIT 1", cluster).height:  # noqa: S608
         return 0, {}
     sink.execute(_RENAMED, cluster)

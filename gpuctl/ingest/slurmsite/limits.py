@@ -71,7 +71,6 @@ class LimitRows(Rows):
             for gpu_type, gpus in limits.items():
                 self.add(*holder, kind, gpu_type, gpus)
 
-
     def flush(self) -> None:
         """Write what was added."""
         super().flush()

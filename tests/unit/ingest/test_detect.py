@@ -85,7 +85,11 @@ def test_recognises_by_content_and_says_by_what(tmp_path: Path) -> None:
 
 def test_two_claims_are_a_fault_that_names_both(tmp_path: Path) -> None:
     twin = variant(name="twin")
-    assert detect("x", lines(1), [FAKE, twin]) == (None, "ambiguous: could be fake or twin; --log-format NAME says which", True)
+    assert detect("x", lines(1), [FAKE, twin]) == (
+        None,
+        "ambiguous: could be fake or twin; --log-format NAME says which",
+        True,
+    )
     assert detect("x", lines(1), [FAKE, twin], chosen=twin)[0] is twin
 
 

@@ -1,0 +1,227 @@
+"""``squeue --json``, ``sinfo --json`` and ``scontrol show node|job|partition --json``: what their texts say, as JSON.
+
+A row of the ledger is one element of the array, or a stretch of it that is no JSON. Nodes and rows of sinfo fill what
+``scontrol show node`` does, partitions what ``scontrol show partition`` does, jobs what ``scontrol show job -d`` does.
+Where the answer says when it was so (``last_update``, 23.11 and later), it is a sample of the queue or the machines,
+too; 22.05 does not.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from gpuctl.core.errors import InputError
+from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.formats import slurm_job_detail, slurm_nodes, slurm_partitions, slurm_sinfo_samples
+from gpuctl.ingest.formats import slurm_squeue_samples as squeue
+from gpuctl.ingest.jobrows import add_queues
+from gpuctl.ingest.lines import RowError
+from gpuctl.ingest.slurm.json_fields import number
+from gpuctl.ingest.slurm.json_walk import array_at, members
+from gpuctl.ingest.slurmsite import state_json
+from gpuctl.ingest.slurmsite.machines import Machine, Rows, put_machines, put_members, put_partitions
+from gpuctl.ingest.slurmsite.reconcile import reconcile
+
+if TYPE_CHECKING:
+    from gpuctl.ingest.slurmsite.state_json import Json
+
+_KINDS = {
+    b'"jobs"': (b'"job_state"', b'"submit_time"'),
+    b'"nodes"': (b'"real_memory"', b'"gres_used"'),
+    b'"sinfo"': (b'"partition"', b'"gres"'),
+    b'"partitions"': (b'"nodes"', b'"qos"'),
+}
+"""The array's name, and what its elements have."""
+_OF_SACCT = (b'"association"', b'"sacct"', b'"openapi\\/dbv', b'"openapi/dbv')
+_META = re.compile(rb'"[Ss]lurm"\s{0,9}:\s{0,9}\{')
+_RECORD = re.compile(r'\{\s{0,40}"(?:account|architecture|port|node|name|alternate|nodes)"\s{0,9}:')
+_UPDATED = re.compile(rb'"last_update"\s*:\s*(?:(\d{9,10})\b|\{[^{}]{0,200}?"number"\s*:\s*(\d{9,10})\b[^{}]{0,200}\})')
+_TAIL = 64 << 10
+_TABLES = (
+    (re.compile(r"\s*JOBID\s+PARTITION\s+USER\s+PRIORITY|Account\|User\|RawShares|\s*Account\s+User\s+RawShares"), ""),
+    (re.compile(r"\*{9,}$|-{9,}$"), ""),
+    (
+        re.compile(r"\s*JOBID\s+PARTITION\s|(?=.*\bJOBID\|)(?=.*\|NODELIST)"),
+        "squeue's table, which does not say when it was so; read are squeue --json, and samples (gpuctl sample)",
+    ),
+    (
+        re.compile(r"PARTITION\s+AVAIL\s|AVAIL\||REASON\s+USER\s+TIMESTAMP"),
+        "sinfo's table, which does not say when it was so; read are sinfo --json, scontrol show node, and samples "
+        "(gpuctl sample)",
+    ),
+)
+"""What the first line of a table for people looks like, and what to take in its place; empty: nothing is of use."""
+_TOOLS = {"sdiag output": "sdiag", "Usage reported": "sreport", "RawShares": "sshare", "PRIORITY": "sprio"}
+
+
+class _Tail:
+    """A stream that remembers the last 64 KiB that were read of it: what stands behind the array."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.last = b""
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self.last = (self.last + data)[-_TAIL:]
+        return data
+
+
+class _Found:
+    """What the elements say, until it is written."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._machines: list[Machine] = []
+        self._known: set[str] = set()
+        self._members: list[tuple[str, str]] = []
+        self._partitions: dict[str, str | None] = {}
+        self._in_partition: list[tuple[str, str]] = []
+        self._exact = Rows(sink, "exact_placements", slurm_job_detail.KINDS)
+        self._waiting: list[tuple[str | None, ...]] = []
+        self._used: dict[str, tuple[str, float | None, str | None]] = {}
+
+    def take(self, value: object) -> None:
+        """Take one element.
+
+        Raises:
+            RowError: it is no job, node, row of sinfo or partition.
+        """
+        if not isinstance(value, dict):
+            raise RowError("not an object")
+        if "job_id" in value:
+            self._job(value)
+        elif "real_memory" in value:
+            self._node(value)
+        elif "gres" in value and "node" in value:
+            for node in state_json.sinfo_nodes(value):
+                self._node(node, again=True)
+        elif "name" in value and "nodes" in value:
+            found = state_json.partition_fields(value)
+            name, qos, machines = slurm_partitions.partition_of(found)
+            self._partitions[name] = qos
+            self._in_partition += [(name, machine) for machine in machines]
+        else:
+            raise RowError("no job, node, row of sinfo or partition")
+
+    def _job(self, job: Json) -> None:
+        numbers = [number(job.get(key)) or None for key in ("submit_time", "start_time")]
+        held, name = state_json.job_gpus(job), state_json.job_id(job)
+        waiting = squeue.read_jobs(state_json.queue_cells(job))
+        for machine, gpus in held.items():
+            self._exact.add(name, *numbers, machine, float(gpus.gpus), gpus.indices)
+        self._waiting += squeue.tasks_of(waiting)
+
+    def _node(self, node: Json, *, again: bool = False) -> None:
+        machine, partitions = slurm_nodes.node_of(state_json.node_fields(node))
+        if again and machine.machine in self._known:
+            # there is a row a partition, and a machine's own is the first
+            machine = machine._replace(partition=None)
+        self._known.add(machine.machine)
+        if "gres_used" in node:
+            self._used[machine.machine] = slurm_sinfo_samples.read_machine(state_json.node_sample(node))
+        self._machines.append(machine)
+        self._members += [(partition, machine.machine) for partition in partitions]
+
+    def write(self, updated: int | None) -> None:
+        """Put all of it into the store.
+
+        Args:
+            updated: the second since 1970 at which it was so; None where that is not told, and nothing is a sample.
+        """
+        put_machines(self._sink, self._machines)
+        put_members(self._sink, self._members, whole="machine")
+        put_members(self._sink, self._in_partition, whole="queue")
+        add_queues(self._sink, {partition for partition, _ in self._members})
+        if self._partitions:
+            put_partitions(self._sink, self._partitions)
+        self._exact.flush()
+        if updated is not None:
+            queue = Rows(self._sink, "queue_samples", squeue.KINDS)
+            used = Rows(self._sink, "machine_samples", slurm_sinfo_samples.KINDS)
+            for row in self._waiting:
+                queue.add(updated * 1000, *row)
+            for machine in self._used.values():
+                used.add(updated * 1000, *machine)
+            queue.flush()
+            used.flush()
+        reconcile(self._sink)
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read machines, partitions, GPUs of jobs, and, where the time is told, samples.
+
+    Raises:
+        InputError: there is no such array.
+    """
+    seen, found = _Tail(stream), _Found(sink)
+    try:
+        for element in members(cast("BinaryIO", seen), tuple(_KINDS), _RECORD):
+            sink.seen()
+            try:
+                if element.fault is not None:
+                    raise RowError(element.fault)
+                found.take(element.value)
+            except RowError as bad:
+                sink.reject(element.line_no, str(bad), element.raw)
+                continue
+            sink.loaded()
+    except InputError as error:
+        raise InputError(
+            error.message.replace(
+                "an array of jobs, as sacct --json prints", "an array jobs, nodes, sinfo or partitions"
+            ),
+            hint="write it again with: squeue --json, sinfo --json or scontrol show node --json",
+        ) from error
+    while seen.read(_TAIL):
+        pass
+    updated = _UPDATED.findall(seen.last)
+    found.write(int(updated[-1][0] or updated[-1][1]) if updated else None)
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise an array jobs, nodes, sinfo or partitions in an object of Slurm's that is none of sacct's."""
+    del name
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text.startswith(b"{") or any(key in text for key in _OF_SACCT):
+        return None
+    for array, keys in _KINDS.items():
+        if array in text and (all(key in text for key in keys) or _META.search(text)):
+            try:
+                if array_at(text, ended=True, names=(array,)) is not None:
+                    return f"JSON of Slurm with an array {array.decode()}"
+            except InputError:
+                continue
+    return None
+
+
+def passes_over(name: str, head: bytes) -> str | None:
+    """Tell the tables for people of squeue, sinfo, sprio, sshare, sdiag and sreport."""
+    del name
+    text = head[:4096].decode("utf-8", "replace")
+    first = text.partition("\n")[0].rstrip()
+    for shape, instead in _TABLES:
+        if shape.match(first):
+            tool = next((tool for sign, tool in _TOOLS.items() if sign in text), None)
+            return instead or (None if tool is None else f"what {tool} prints: gpuctl reads nothing of it")
+    return None
+
+
+FORMAT = Format(
+    name="slurm-state-json",
+    title="Slurm: machines, partitions and jobs as JSON (squeue, sinfo, scontrol show node|job|partition --json)",
+    fills=(
+        *("machines", "queues", "queue_machines", "exact_placements", "placements", "field_sources"),
+        *("queue_samples", "machine_samples"),
+    ),
+    file_names=("squeue.json", "sinfo.json", "scontrol_node.json", "scontrol_partition.json"),
+    order=14,
+    timezone="UTC",
+    zoned=True,
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+    passes_over=passes_over,
+)
