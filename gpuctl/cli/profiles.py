@@ -6,20 +6,23 @@ import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.cli.reading import opened
+from gpuctl.cli.common import message
+from gpuctl.cli.reading import is_store, opened
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.core.texts import storable
 from gpuctl.reports.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
 
     from gpuctl.cli.common import Settings
     from gpuctl.core.suspension import Mode
+    from gpuctl.ingest.report import IngestReport
+    from gpuctl.ingest.traffic.named import Kind
     from gpuctl.predictors.overhead import Suspended
     from gpuctl.predictors.runtime import Described, Prediction
     from gpuctl.predictors.series import Series
@@ -107,15 +110,22 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
         UsageError: nothing to predict is named.
         InputError: a model cannot be read.
     """
+    from gpuctl.cli.queued import read_listed, with_history
+    from gpuctl.ingest.traffic import named
     from gpuctl.predictors.runtime import Described, predict
     from gpuctl.trace.sources import read_sources
     from gpuctl.trace.store import Store
 
     listed, sources = None, tuple[SourceInfo, ...]()
-    if asked.jobs is not None and asked.model is not None:
-        listed, source = read_listed(asked.jobs)
-        sources = (source,)
-    paths = [*asked.paths, *([asked.jobs] if asked.jobs is not None and _describes_training(asked.jobs) else [])]
+    paths = asked.paths
+    if asked.jobs is not None:
+        if asked.model is not None:
+            listed, source = read_listed(asked.jobs)
+            sources = (source,)
+        if asked.model is None or named.describes_training(asked.jobs):
+            named.check_training(asked.jobs, epochs=asked.epochs is None and asked.model is None)
+            paths = [*paths, asked.jobs]
+    check_named(paths, [named.TRAFFIC, named.TRAINING], cumulative=asked.cumulative)
     described: list[Described] = []
     profiles: dict[str, Series] = {}
     cluster, failed = "", False
@@ -127,7 +137,7 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
             cluster = store.cluster(asked.cluster or name)
             described, profiles = read_described(store, cluster), read_series(store, cluster)
             sources = tuple({s.path: s for s in (*read_sources(store, cluster), *sources)}.values())
-        failed = report is not None and report.failed
+        failed = fell_short(report, paths)
     more = [] if listed is None else listed["job"].to_list()
     described += [Described(job) for job in sorted(set(more) - {d.job for d in described} - set(profiles))]
     names = {d.job for d in described} | set(profiles)
@@ -142,7 +152,7 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
     found = predict(described, profiles, epochs=epochs, wanted=asked.names or None)
     settings = {"interval": "80 % of such jobs end inside it", "epochs": str(asked.epochs or "as each job has them")}
     if asked.model is not None:
-        found = _with_history(found, listed, described, asked.model)
+        found = with_history(found, listed, described, asked.model)
         settings["history"] = storable(str(asked.model))
     answered = sum(math.isfinite(p.run_time_s) for p in found)
     table = ResultTable(
@@ -224,11 +234,13 @@ def train_overhead(
     import numpy as np
     import polars as pl
 
+    from gpuctl.ingest.traffic import named
     from gpuctl.predictors import overhead
     from gpuctl.predictors.card import save_folder
     from gpuctl.trace.sources import read_sources
     from gpuctl.trace.store import Store
 
+    check_named(paths, [named.SUSPENSIONS])
     with opened(paths, db, cluster, given, timezone=None, columns=None, doing="learn from") as (
         path, name, report,
     ), Store(path) as store:  # fmt: skip
@@ -270,7 +282,34 @@ def train_overhead(
         "source": RECONSTRUCTED,
     }
     save_folder(place, "overhead", about, {"overhead.json": overhead.to_json(fitted)})
-    return _analysis(chosen, table, {}, command, sources), report is not None and report.failed
+    return _analysis(chosen, table, {}, command, sources), fell_short(report, paths)
+
+
+def check_named(
+    paths: Sequence[Path], kinds: Sequence[Kind], *, columns: str | None = None, cumulative: bool = False
+) -> None:
+    """See that every file that the command line names is one that can be read.
+
+    Raises:
+        InputError: one is empty, junk, or lacks a column that it needs.
+    """
+    from gpuctl.ingest.registry import formats_for
+    from gpuctl.ingest.traffic.named import check_known
+
+    check_known([p for p in paths if not is_store(p)], formats_for(columns, cumulative=cumulative), kinds)
+
+
+def fell_short(report: IngestReport | None, paths: Sequence[Path]) -> bool:
+    """Whether something that was named gave no row, or could not be read; what was not told yet is told."""
+    from gpuctl.ingest.files import clean
+
+    if report is None:
+        return False
+    rowless = [source for source in report.rowless if source.path in {clean(path) for path in paths}]
+    for source in rowless:
+        if not source.rows_in:
+            message(f"gpuctl: {source.path}: has a header and no rows")
+    return report.failed or bool(rowless)
 
 
 def promised(result: Analysis) -> dict[str, Any]:
@@ -386,89 +425,3 @@ def _analysis(
         version=__version__,
         warnings=(*warnings, *rejected),
     )
-
-
-# ---- history
-
-
-def _describes_training(path: Path) -> bool:
-    """Whether a CSV of jobs tells models and batches, rather than what a queue tells of them."""
-    from gpuctl.ingest.formats.profile_jobs import sniff
-
-    try:
-        with path.open("rb") as file:
-            return sniff(path.name, file.read(1 << 16)) is not None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
-
-
-def read_listed(path: Path) -> tuple[pl.DataFrame, SourceInfo]:
-    """Jobs as a queue tells of them, one row each: ``job`` and what a model of history looks at; and where from.
-
-    Rows without a job, and further rows of the same job, count as rejected.
-
-    Raises:
-        InputError: no such table.
-    """
-    import polars as pl
-
-    from gpuctl.trace.sources import jobs_csv
-
-    try:
-        table = pl.read_csv(path.read_bytes(), infer_schema=False)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"is no CSV: {str(error).splitlines()[0]}", path=str(path), hint=_LISTED) from error
-    names = [HISTORY_NAMES.get(c.strip(), c.strip()) for c in table.columns]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        said = [old for old, new in zip(table.columns, names, strict=True) if new == twice]
-        raise InputError(f"has several columns of one meaning: {', '.join(said)}", path=str(path), hint=_LISTED)
-    table.columns = names
-    if "job" not in table.columns:
-        raise InputError(f"has no column job_id; found: {', '.join(table.columns)}", path=str(path), hint=_LISTED)
-    if "name" not in table.columns and "model" in table.columns:
-        table = table.rename({"model": "name"})
-    numbers = [pl.col(c).cast(pl.Float64, strict=False) for c in _NUMBERS if c in table.columns]
-    known = [c for c in ("job", "user", "queue", "name", *_NUMBERS) if c in table.columns]
-    jobs = table.with_columns(numbers).select(known).filter(pl.col("job").is_not_null())
-    jobs = jobs.unique("job", keep="first", maintain_order=True)
-    return jobs, jobs_csv(path, table.height, jobs.height)
-
-
-HISTORY_NAMES = {
-    "job_id": "job", "vc": "queue", "num_gpus": "gpus", "requested_time": "time_limit_s", "submit_time": "submit_s",
-}  # fmt: skip
-_NUMBERS = ("gpus", "nodes", "time_limit_s", "submit_s")
-_LISTED = "expected job_id and any of user, queue, name, gpus, time_limit_s, submit_time"
-
-
-def _with_history(
-    found: list[Prediction], listed: pl.DataFrame | None, described: list[Described], model: Path
-) -> list[Prediction]:
-    """Answer from past jobs where nothing else answers."""
-    from dataclasses import replace
-
-    import polars as pl
-
-    from gpuctl.predictors import history, historyfolder
-
-    trained = historyfolder.load(model)
-    open_jobs = [p.job for p in found if not math.isfinite(p.run_time_s)]
-    rows = pl.DataFrame({"job": open_jobs}, schema={"job": pl.String})
-    if listed is None:
-        known = [(d.job, d.user or None, d.model or None, _plain(d.shape.gpus)) for d in described]
-        listed = pl.DataFrame(
-            known, schema={"job": pl.String, "user": pl.String, "name": pl.String, "gpus": pl.Float64}, orient="row"
-        )
-    rows = rows.join(listed, on="job", how="left", maintain_order="left")
-    answers = {row[0]: row[1:] for row in history.predict(trained, rows).iter_rows()}
-    result = []
-    for p in found:
-        if p.job in answers:
-            run, lower, upper = (max(v, p.elapsed_s) if math.isfinite(p.elapsed_s) else v for v in answers[p.job])
-            p = replace(  # noqa: PLW2901 - the same prediction, answered
-                p, run_time_s=run, lower_s=lower, upper_s=upper, remaining_s=run - p.elapsed_s, method="history",
-                provenance=f"past jobs, as {storable(model.name)} was trained on them",
-            )  # fmt: skip
-        result.append(p)
-    return result

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -253,3 +254,69 @@ def test_a_name_that_is_no_utf8(tmp_path: Path) -> None:
     shutil.copy(ROOT / "sample_data" / "jobs.csv", jobs)
     gpuctl("replay", jobs, "--cluster", "4x8", "--policy", "fifo", "--html", page)
     assert "jobs-\\udcff.csv on 4x8" in page.read_text()
+
+
+def _without(column: str, place: Path) -> Path:
+    rows = list(csv.DictReader((LAB / "jobs.csv").read_text().splitlines()))
+    path = place / f"no-{column}.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [c for c in rows[0] if c != column], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+@pytest.mark.parametrize("column", ["job_id", "model", "batch", "samples", "gpus", "epochs"])
+def test_jobs_without_a_column_are_refused_with_its_name(column: str, profile: Path, tmp_path: Path) -> None:
+    jobs = _without(column, tmp_path)
+    done = gpuctl("predict", "runtime", profile, "--jobs", jobs, code=3)
+    assert re.search(rf"no-{column}\.csv:1: .*no column {column}; found '", done.stderr)
+    assert "hint: " in done.stderr
+    done = gpuctl("predict", "runtime", profile, "--jobs", jobs, "--epochs", "5", code=0 if column == "epochs" else 3)
+    assert column == "epochs" or f"no column {column}" in done.stderr
+
+
+HEAD = "job_id,model,batch,samples,gpus,epochs\n"
+DAMAGED = {
+    "junk": bytes(range(256)) * 8,
+    "text": b"nothing of the kind\n" * 9,
+    "empty": b"",
+    "header": HEAD.encode(),
+    "cells": (HEAD + "a,m,nan,1000,1,5\nb,,8,1000,1,5\n").encode(),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_named_file_that_is_none_is_refused(damage: str, profile: Path, tmp_path: Path) -> None:
+    path = tmp_path / "named.csv"
+    path.write_bytes(DAMAGED[damage])
+    model = tmp_path / "model"
+    for words in (
+        ("predict", "runtime", profile, "--jobs", path),
+        ("predict", "runtime", profile, path),
+        ("predict", "runtime", path),
+        ("predict", "runtime", profile, "--model", path),
+        ("predict", "overhead", "--model", path),
+        ("train", "overhead", path, "-o", model),
+        ("train", "overhead", LAB / "suspensions.csv", path, "-o", model),
+        ("train", "runtime", path, "-o", model),
+    ):
+        assert "named.csv" in gpuctl(*words, code=3).stderr or damage in {"header", "cells"}, words
+
+
+def test_a_list_of_jobs_is_read_or_refused(tmp_path: Path) -> None:
+    gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", tmp_path / "m")
+    ask = ("predict", "runtime", "--jobs", tmp_path / "queue.csv", "--model", tmp_path / "m")
+    for text, told in (
+        ("job_id,num_gpus\na,many\n", "num_gpus is 'many'"),
+        ("job_id,num_gpus\na,nan\n", "num_gpus is 'nan'"),
+        ("job_id,num_gpus\n", "a header and no rows"),
+        ("job_id,num_gpus\n,4\n", "job_id is empty"),
+        ("user,num_gpus\nu,4\n", "no column job_id"),
+    ):
+        (tmp_path / "queue.csv").write_text(text)
+        assert told in gpuctl(*ask, code=3).stderr
+    (tmp_path / "queue.csv").write_text("job_id,num_gpus\na,many\nb,\nc,4\n")
+    document = json.loads(gpuctl(*ask, "--json").stdout)
+    assert [row["job"] for row in document["predictions"]] == ["b", "c"]
+    assert document["sources"][0]["rows_rejected"] == 1

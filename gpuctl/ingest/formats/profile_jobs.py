@@ -1,4 +1,4 @@
-"""Jobs whose shape is known, as CSV: ``job_id,model,batch,samples,gpus,epochs``, and more columns where known.
+"""Jobs whose shape is known, as CSV: ``job_id,model,batch,samples,gpus``, and ``epochs`` and more columns where known.
 
 ``batch`` is the samples that one GPU takes a step, ``samples`` those of one epoch; ``dataset_bytes`` is what one epoch
 reads. What has been measured may stand beside it: ``epoch_s`` (an epoch that is not the first), ``first_epoch_s``,
@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.formats import suspensions
 from gpuctl.ingest.traffic.jobrows import Column, header_with, load_jobs, seconds
 
-NEEDED = ("job_id", "model", "batch", "samples", "gpus", "epochs")
+NEEDED = ("job_id", "model", "batch", "samples", "gpus")
 COLUMNS = (
     Column("job_id", "text", needed=True, stored="job"),
     Column("model", "text", needed=True),
@@ -42,9 +43,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 
 def sniff(name: str, head: bytes) -> str | None:
-    """Recognise a header that has all the needed columns."""
+    """Recognise a header that has all the needed columns, and no suspensions."""
     del name
-    return header_with(NEEDED, head)
+    return None if header_with(suspensions.NEEDED, head) else header_with(NEEDED, head)
 
 
 FORMAT = Format(
