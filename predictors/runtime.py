@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.predictors.epochs import OVERHEAD, Epochs, by_volume, find_epochs
+from gpuctl.predictors.rest import rest_by_bytes
 from gpuctl.predictors.transfer import Profiled, Shape, Transferred, transfer
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class Prediction:
         remaining_s: of the run time, after the end of the profile.
         elapsed_s: what the profile covers.
         phase_s: since the last epoch began, at the end of the profile.
+        epoch_left_s: of the epoch under way at the end of the profile.
+        epoch_left_lower_s, epoch_left_upper_s: four of five such epochs end between them.
         method: volume | periodicity | change-points (its own traffic), transfer (other jobs of its model), history
             or none.
         provenance: what the answer rests on.
@@ -83,6 +86,9 @@ class Prediction:
     remaining_s: float = np.nan
     elapsed_s: float = np.nan
     phase_s: float = np.nan
+    epoch_left_s: float = np.nan
+    epoch_left_lower_s: float = np.nan
+    epoch_left_upper_s: float = np.nan
     method: str = "none"
     provenance: str = ""
     reason: str = ""
@@ -180,10 +186,11 @@ def _predict(
     if np.isfinite(elapsed) and np.isfinite(run):
         # it has run so long already
         run, lower, upper = max(run, elapsed), max(lower, elapsed), max(upper, elapsed)
-    remaining = run - elapsed
+    left = None if own is None or series is None else rest_by_bytes(series, own)
     return Prediction(
-        job.job, _of(moved, own, method), run, lower, upper, remaining, elapsed, phase, method, text, reason, cached
-    )
+        job.job, _of(moved, own, method), run, lower, upper, run - elapsed, elapsed, phase,
+        *(left or (np.nan, np.nan, np.nan)), method, text, reason, cached,
+    )  # fmt: skip
 
 
 def _surer(own: Epochs, moved: Transferred) -> bool:

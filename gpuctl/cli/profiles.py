@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuctl.core.suspension import Mode
     from gpuctl.ingest.report import IngestReport
     from gpuctl.ingest.traffic.named import Kind
-    from gpuctl.predictors.overhead import Suspended
+    from gpuctl.predictors.overhead import Suspended, Tried
     from gpuctl.predictors.runtime import Described, Prediction
     from gpuctl.predictors.series import Series
     from gpuctl.trace.store import Store
@@ -46,6 +46,9 @@ PREDICTIONS = (
     Column("remaining_s", "s", "Of the run time, after the end of the profile."),
     Column("elapsed_s", "s", "What the profile covers."),
     Column("phase_s", "s", "Since the last epoch began, at the end of the profile."),
+    Column("epoch_left_s", "s", "Of the epoch under way at the end of the profile, as its traffic tells."),
+    Column("epoch_left_lower_s", "s", "Lower end of its interval: four of five such epochs end inside it."),
+    Column("epoch_left_upper_s", "s", "Upper end of it."),
     Column("method", "-", "volume, periodicity or change-points: from the job's own traffic; transfer: from other jobs "
            "of its model; history: from past jobs; none: no answer."),
     Column("cached", "-", "Whether its later epochs are read from a cache, as far as its traffic tells."),
@@ -54,23 +57,28 @@ PREDICTIONS = (
 )  # fmt: skip
 COSTS = (
     Column("suspend_s", "s", "From the request until its GPUs are free; up to the end of the epoch the job goes on."),
+    Column("suspend_lower_s", "s", "Lower end of its interval: four of five such suspensions are inside it; none with "
+           "the defaults, which no measurement stands behind."),
+    Column("suspend_upper_s", "s", "Upper end of it."),
     Column("resume_s", "s", "From its next start until it makes progress."),
+    Column("resume_lower_s", "s", "Lower end of its interval."),
+    Column("resume_upper_s", "s", "Upper end of it."),
     Column("loss_s", "s", "On GPUs without progress that counts, in all."),
+    Column("loss_lower_s", "s", "Lower end of its interval."),
+    Column("loss_upper_s", "s", "Upper end of it."),
     Column("method", "-", "defaults: the constants of the documentation; fitted: a model of gpuctl train overhead."),
-    Column("error_pct", "%", "Mean absolute error of the fitted model's loss for suspensions that it has not seen."),
-)
+    Column("error_pct", "%", "Mean absolute error of the fitted model's loss for jobs that it has not seen."),
+)  # fmt: skip
 FITTED = (
-    Column(
-        "cost",
-        "-",
-        "suspend_s, resume_s, loss_s as gpuctl predict overhead gives them; overhead_s: suspend_s and "
-        "resume_s together; abort_s: suspend_s of jobs that were stopped without finishing their epochs.",
-    ),
-    Column("suspensions", "suspensions", "Predicted."),
+    Column("cost", "-", "suspend_s, resume_s, loss_s as gpuctl predict overhead gives them; overhead_s: suspend_s and "
+           "resume_s together; abort_s: suspend_s of jobs that were stopped without finishing their epochs."),
+    Column("suspensions", "suspensions", "Predicted, with what was known at the request."),
     Column("mean_pct", "%", "Mean absolute relative error."),
     Column("median_pct", "%", "Median of it."),
     Column("worst_pct", "%", "The largest."),
-)
+    Column("epochs_pct", "%", "Mean absolute error as a share of the job's epoch, where the rest of one is in it."),
+    Column("inside_pct", "%", "Inside an interval that was meant to hold four of five, and that other jobs' gave."),
+)  # fmt: skip
 PROMISED = {"predictions": "predictions", "overhead": None}
 """The key that a table's rows have in JSON, too; None: the columns of its one row are keys."""
 
@@ -95,6 +103,7 @@ class Suspension:
 
     epoch_s: float | None
     phase_s: float
+    left: tuple[float, float, float] | None
     checkpoint_bytes: float | None
     first_bytes: float
     gpus: int
@@ -170,7 +179,7 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
     warnings = ((RECONSTRUCTED,) if profiles or methods - {"history", "none"} else ()) + (
         (HISTORY,) if "history" in methods else ()
     )
-    return _analysis(cluster or "jobs", table, settings, command, sources, warnings=warnings), failed
+    return _analysis(cluster or "jobs", (table,), settings, command, sources, warnings=warnings), failed
 
 
 def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Analysis:
@@ -189,27 +198,36 @@ def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Ana
     epoch_s = math.inf if asked.epoch_s is None else asked.epoch_s
     mode: Mode = asked.mode  # type: ignore[assignment]
     error: float | None = None
+    bounds: tuple[float | None, ...] = (None,) * 6
     if model is None:
         rate = asked.bandwidth or suspension.SERVER_RATE
         resume = suspension.resume_seconds(size, asked.first_bytes, rate)
         stop = suspension.stop_seconds(size, rate)
-        costs = suspension.costs(stop, resume, epoch_s=epoch_s, phase_s=asked.phase_s, mode=mode)
+        left_s = asked.left[0] if asked.left else epoch_s - asked.phase_s
+        phase_s = epoch_s - left_s if math.isfinite(epoch_s) and mode != "abort" else asked.phase_s
+        costs = suspension.costs(stop, resume, epoch_s=epoch_s, phase_s=phase_s, mode=mode)
         method = "defaults"
     else:
         if asked.bandwidth is not None:
             raise UsageError("--bandwidth and --model: a fitted model has its own rates", hint="give one of them")
         from gpuctl.predictors.card import load_folder
         from gpuctl.predictors.overhead import from_json
+        from gpuctl.predictors.rest import Rest
 
         fitted = from_json(load_folder(model, "overhead").json("overhead.json"), str(model / "overhead.json"))
-        costs = fitted.costs(
+        left = Rest(*asked.left) if asked.left else None
+        found = fitted.predict(
             checkpoint_bytes=size, dataset_bytes=asked.first_bytes, gpus=asked.gpus, epoch_s=epoch_s,
-            phase_s=asked.phase_s, mode=mode, model=asked.model_name or "",
+            phase_s=asked.phase_s, mode=mode, model=asked.model_name or "", left=left,
         )  # fmt: skip
+        costs, bounds = found.costs, tuple(map(_plain, (*found.suspend_s, *found.resume_s, *found.loss_s)))
         method, error = "fitted", 100 * fitted.error.get("loss_s", math.nan)
-    row = (costs.suspend_s, costs.resume_s, costs.loss_s, method, error)
-    types = {"suspend_s": pl.Float64, "resume_s": pl.Float64, "loss_s": pl.Float64, "method": pl.String}
-    frame = pl.DataFrame([row], schema={**types, "error_pct": pl.Float64}, orient="row")
+    row = (
+        costs.suspend_s, *bounds[:2], costs.resume_s, *bounds[2:4], costs.loss_s, *bounds[4:], method,
+        None if error is None else _plain(error),
+    )  # fmt: skip
+    types = {c.name: pl.String if c.name == "method" else pl.Float64 for c in COSTS}
+    frame = pl.DataFrame([row], schema=types, orient="row")
     table = ResultTable(
         name="overhead",
         section="overhead",
@@ -220,7 +238,7 @@ def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Ana
         columns=COSTS,
         frame=frame,
     )
-    return _analysis("suspension", table, {"mode": asked.mode}, command, ())
+    return _analysis("suspension", (table,), {"mode": asked.mode}, command, ())
 
 
 def train_overhead(
@@ -231,9 +249,6 @@ def train_overhead(
     Raises:
         InputError: too few suspensions were measured.
     """
-    import numpy as np
-    import polars as pl
-
     from gpuctl.ingest.traffic import named
     from gpuctl.predictors import overhead
     from gpuctl.predictors.card import save_folder
@@ -247,42 +262,68 @@ def train_overhead(
         chosen = store.cluster(cluster or name)
         rows, sources = read_suspensions(store, chosen), read_sources(store, chosen)
     fitted = overhead.fit(rows)
-    errors = overhead.left_out(rows)
-    lines = [
-        (
-            key,
-            int(e.size),
-            100 * float(abs(e).mean()),
-            100 * float(np.median(abs(e))),
-            100 * float(abs(e).max()),
-        )
-        for key, e in errors.items()
-        if e.size
-    ]
-    frame = pl.DataFrame(lines, schema=[c.name for c in FITTED], orient="row")
-    population = f"{len(rows):,} measured suspensions of {len({r.job for r in rows}):,} jobs."
-    table = ResultTable(
-        name="overhead_errors",
-        section="overhead",
-        title="Errors of the fitted costs",
-        question="How near do predictions come for suspensions that the model has not seen?",
-        population=population,
-        notes=(
-            f"Each suspension is predicted by a model fitted on all others; of more than {overhead.MOST_FOLDS}, by one "
-            f"fitted on {100 - 100 // overhead.MOST_FOLDS} % of them.",
+    usable, lacking = overhead.usable(rows)
+    population = f"{len(usable):,} measured suspensions of {len({r.job for r in usable}):,} jobs."
+    notes = tuple(f"Left out: {plural(count, 'suspension')} without {name}." for name, count in lacking.items())
+    for note in notes:
+        message(note)
+    share = 100 - 100 // overhead.MOST_FOLDS
+    alone = (
+        "Each suspension is predicted by a model fitted on all others, other suspensions of its job among them; of "
+        f"more than {overhead.MOST_FOLDS}, by one fitted on {share} % of them."
+    )
+    new = "Each suspension is predicted by a model fitted on those of all other jobs."
+    tables = (
+        ResultTable(
+            name="overhead_errors",
+            section="overhead",
+            title="Errors of the fitted costs",
+            question="How near do predictions come for suspensions that the model has not seen?",
+            population=population,
+            notes=(alone, *notes),
+            columns=FITTED,
+            frame=_errors(overhead.left_out(usable, "suspension")),
         ),
-        columns=FITTED,
-        frame=frame,
+        ResultTable(
+            name="overhead_new_jobs",
+            section="overhead",
+            title="Errors for jobs that were never suspended",
+            question="How near do they come for jobs that the model has not seen?",
+            population=population,
+            notes=(new, *notes),
+            columns=FITTED,
+            frame=_errors(overhead.left_out(usable, "job")),
+        ),
     )
     about = {
         "title": "What suspending and resuming a job costs",
         "population": population,
         "terms": list(overhead.TERMS),
-        "mean_absolute_error": fitted.error,
+        "mean_absolute_error_for_new_jobs": fitted.error,
         "source": RECONSTRUCTED,
     }
     save_folder(place, "overhead", about, {"overhead.json": overhead.to_json(fitted)})
-    return _analysis(chosen, table, {}, command, sources), fell_short(report, paths)
+    return _analysis(chosen, tables, {}, command, sources), fell_short(report, paths)
+
+
+def _errors(tests: list[Tried]) -> pl.DataFrame:
+    """A row of `FITTED` for each cost."""
+    import numpy as np
+    import polars as pl
+
+    from gpuctl.predictors.overhead import inside
+
+    lines = []
+    for cost in dict.fromkeys(test.cost for test in tests):
+        errors = 100 * abs(np.array([t.error for t in tests if t.cost == cost]))
+        epochs = [t.epochs for t in tests if t.cost == cost and math.isfinite(t.epochs)]
+        held = inside(tests, cost)
+        lines.append((
+            cost, int(errors.size), float(errors.mean()), float(np.median(errors)), float(errors.max()),
+            100 * float(np.mean(epochs)) if epochs else None, 100 * float(np.mean(held)) if held else None,
+        ))  # fmt: skip
+    kinds: dict[str, Any] = {c.name: pl.Float64 for c in FITTED} | {"cost": pl.String, "suspensions": pl.Int64}
+    return pl.DataFrame(lines, schema=kinds, orient="row")
 
 
 def check_named(
@@ -371,8 +412,8 @@ def read_suspensions(store: Store, cluster: str) -> list[Suspended]:
 
     rows = store.frame(
         "SELECT job, coalesce(model, '') AS model, coalesce(mode, 'epoch') AS mode, checkpoint_bytes, dataset_bytes, "
-        "gpus, epoch_s, epoch_left_s, suspend_s, resume_s, loss_s FROM suspensions WHERE cluster = $cluster "
-        "ORDER BY ALL",
+        "gpus, epoch_s, epoch_done_s, epoch_left_s, suspend_s, resume_s, loss_s FROM suspensions "
+        "WHERE cluster = $cluster ORDER BY ALL",
         {"cluster": cluster},
     )
     return [Suspended(job, model, mode, *map(_real, numbers)) for job, model, mode, *numbers in rows.iter_rows()]
@@ -402,7 +443,7 @@ def _frame(found: list[Prediction]) -> pl.DataFrame:
 
 def _analysis(
     cluster: str,
-    table: ResultTable,
+    tables: tuple[ResultTable, ...],
     settings: dict[str, str],
     command: str,
     sources: tuple[SourceInfo, ...],
@@ -417,8 +458,8 @@ def _analysis(
 
     return Analysis(
         cluster=cluster,
-        tables=(table,),
-        sections=((table.section, table.title),),
+        tables=tables,
+        sections=((tables[0].section, tables[0].title),),
         sources=sources,
         settings=settings,
         command=command,
