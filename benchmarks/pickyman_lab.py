@@ -28,7 +28,7 @@ from gpuctl.predictors import overhead
 from gpuctl.predictors.overhead import Suspended
 from gpuctl.predictors.runtime import Described, Prediction, predict
 from gpuctl.predictors.series import Series, series
-from gpuctl.predictors.transfer import Shape
+from gpuctl.predictors.transfer import Shape, validated
 
 SAMPLE = Path(__file__).resolve().parent.parent / "sample_data" / "pickyman"
 EPOCHS_SEEN = 2.5
@@ -65,8 +65,9 @@ def recorded(folder: Path) -> list[Recorded]:
         spans = ends[row["job_id"]]
         epoch_s = (spans[-1][1] - spans[0][1]) / (len(spans) - 1)
         t, received = np.array(traffic[row["job_id"]]).T
-        shape = Shape(float(row["samples"]), float(row["batch"]), float(row["gpus"]))
         size = float(row["dataset_bytes"])
+        looked = validated(float(row["samples"]), size, float(row["validation_bytes"]))
+        shape = Shape(float(row["samples"]), float(row["batch"]), float(row["gpus"]), looked)
         described = Described(row["job_id"], row["model"], shape, float(row["epochs"]), size)
         seen = series(t, received).until(spans[0][1] + (EPOCHS_SEEN - 1) * epoch_s)
         cached = row["cached"] == "1"

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuctl.predictors.epochs import OVERHEAD, Epochs, by_volume, find_epochs
 from gpuctl.predictors.rest import rest_by_bytes
-from gpuctl.predictors.transfer import Profiled, Shape, Transferred, transfer
+from gpuctl.predictors.transfer import ENOUGH, Profiled, Shape, Transferred, transfer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,9 @@ Z = 1.2816
 """Standard errors to either side that hold so many of normal errors."""
 ENOUGH_SEEN = 1.5
 """With so many epochs seen, a job's own traffic goes before other jobs, however alike those are."""
-LEAST_ERROR = 0.02
+HARDLY_BEGUN = 0.5
+"""Less of its first epoch says nothing of whether others are shorter: four jobs of its model say more."""
+LEAST_ERROR = 0.03
 """Epochs of one job differ by about so much, however well its mean is known."""
 
 
@@ -194,6 +196,8 @@ def _predict(
 
 
 def _surer(own: Epochs, moved: Transferred) -> bool:
+    if own.seen < HARDLY_BEGUN and moved.jobs >= ENOUGH:
+        return False
     return Z * own.spread_s / own.epoch_s <= moved.error
 
 
@@ -204,11 +208,13 @@ def _of(moved: Transferred | None, own: Epochs | None, method: str) -> float:
 def _run(
     epoch_s: float, error: float, first_s: float, first_error_s: float, count: float
 ) -> tuple[float, float, float]:
-    """Run time and its bounds: the first epoch, and the others at the usual length."""
-    first = first_s if np.isfinite(first_s) else epoch_s
-    run = first + (count - 1) * epoch_s
-    half = error * (count - 1) * epoch_s + first_error_s + (0.0 if np.isfinite(first_s) else error * epoch_s)
-    return run, max(run - half, 0.0), run + half
+    """Run time and its bounds: the first epoch, and the others at the usual length; `error` is of its logarithm."""
+    others = (count - 1 + (0.0 if np.isfinite(first_s) else 1.0)) * epoch_s
+    known = first_s if np.isfinite(first_s) else 0.0
+    run = known + others
+    # an epoch that is as likely twice as long as half as long: bounds are factors
+    lower, upper = known - first_error_s + others * np.exp(-error), known + first_error_s + others * np.exp(error)
+    return run, max(lower, 0.0), upper
 
 
 def _count(job: Described, others: Sequence[Described], epochs: float) -> tuple[float, str]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gpuctl.predictors.overhead import Suspended, Tried
     from gpuctl.predictors.runtime import Described, Prediction
     from gpuctl.predictors.series import Series
+    from gpuctl.predictors.transfer import Shape
     from gpuctl.trace.store import Store
 
 RECONSTRUCTED = (
@@ -373,20 +374,30 @@ def _plain(value: Any) -> Any:
 def read_described(store: Store, cluster: str) -> list[Described]:
     """The jobs of the profile database."""
     from gpuctl.predictors.runtime import Described
-    from gpuctl.predictors.transfer import Shape
 
     rows = store.frame(
         "SELECT job, model, batch, samples, gpus, epochs, dataset_bytes, coalesce(\"user\", '') AS owner, epoch_s, "
-        "first_epoch_s, cached FROM profiles WHERE cluster = $cluster ORDER BY job",
+        "first_epoch_s, cached, validation_samples, validation_bytes FROM profiles "
+        "WHERE cluster = $cluster ORDER BY job",
         {"cluster": cluster},
     )
     return [
         Described(
-            r["job"], r["model"], Shape(_real(r["samples"]), _real(r["batch"]), _real(r["gpus"])), _real(r["epochs"]),
-            _real(r["dataset_bytes"]), r["owner"], _real(r["epoch_s"]), _real(r["first_epoch_s"]), r["cached"],
+            r["job"], r["model"], _shape(r), _real(r["epochs"]), _real(r["dataset_bytes"]), r["owner"],
+            _real(r["epoch_s"]), _real(r["first_epoch_s"]), r["cached"],
         )
         for r in rows.iter_rows(named=True)
     ]  # fmt: skip
+
+
+def _shape(row: Mapping[str, Any]) -> Shape:
+    from gpuctl.predictors.transfer import Shape, validated
+
+    samples, batch, gpus = (_real(row[name]) for name in ("samples", "batch", "gpus"))
+    told = _real(row["validation_samples"])
+    if math.isnan(told):
+        told = validated(samples, _real(row["dataset_bytes"]), _real(row["validation_bytes"]))
+    return Shape(samples, batch, gpus, told)
 
 
 def read_series(store: Store, cluster: str) -> dict[str, Series]:
