@@ -172,8 +172,10 @@ def _predict(
         method: str = own.method
         reason, phase = own.reason, own.phase_s
     elif moved is not None:
-        first, uncertain = _first(own, moved.epoch_s, others, seen)
-        found = _run(moved.epoch_s, moved.error, first, uncertain, count)
+        if own is not None and np.isfinite(own.first_s):
+            found = _run(moved.epoch_s, moved.error, own.first_s, 0.02 * own.first_s, count)
+        else:
+            found = _run(moved.epoch_s, moved.error, np.nan, 0.0, count, longer=_longer(others, seen))
         method, text = "transfer", f"{moved.method}, {moved.jobs} profiled jobs of model {job.model}"
         reason, phase = "" if own is None else own.reason, own.phase_s if own is not None else np.nan
     else:
@@ -206,15 +208,26 @@ def _of(moved: Transferred | None, own: Epochs | None, method: str) -> float:
 
 
 def _run(
-    epoch_s: float, error: float, first_s: float, first_error_s: float, count: float
-) -> tuple[float, float, float]:
-    """Run time and its bounds: the first epoch, and the others at the usual length; `error` is of its logarithm."""
-    others = (count - 1 + (0.0 if np.isfinite(first_s) else 1.0)) * epoch_s
-    known = first_s if np.isfinite(first_s) else 0.0
-    run = known + others
+    epoch_s: float, error: float, first_s: float, first_error_s: float, count: float, *,
+    longer: tuple[float, float] = (0.0, 0.0),
+) -> tuple[float, float, float]:  # fmt: skip
+    """Run time and its bounds: the first epoch, and the others at the usual length.
+
+    Args:
+        epoch_s: of an epoch; `error` is of its logarithm.
+        error: four of five are within it.
+        first_s: of the first epoch; NaN: it is as uncertain as the others.
+        first_error_s: of that.
+        count: epochs.
+        longer: by how much a first epoch that is not known is longer, and the error of that.
+    """
+    if np.isfinite(first_s):
+        known, doubt, others = first_s, first_error_s, (count - 1) * epoch_s
+    else:
+        (known, doubt), others = longer, count * epoch_s
     # an epoch that is as likely twice as long as half as long: bounds are factors
-    lower, upper = known - first_error_s + others * np.exp(-error), known + first_error_s + others * np.exp(error)
-    return run, max(lower, 0.0), upper
+    lower, upper = known - doubt + others * np.exp(-error), known + doubt + others * np.exp(error)
+    return known + others, max(lower, 0.0), upper
 
 
 def _count(job: Described, others: Sequence[Described], epochs: float) -> tuple[float, str]:
@@ -257,12 +270,8 @@ def from_model(job: Described, others: Sequence[Described], seen: Mapping[str, E
     return transfer(job.shape, profiled(alike, seen)) or transfer(job.shape, profiled(others, seen))
 
 
-def _first(
-    own: Epochs | None, epoch_s: float, others: Sequence[Described], seen: Mapping[str, Epochs]
-) -> tuple[float, float]:
-    """Length of the first epoch and the uncertainty of it: its own, else longer by as much as those of the others."""
-    if own is not None and np.isfinite(own.first_s):
-        return own.first_s, 0.02 * own.first_s
+def _longer(others: Sequence[Described], seen: Mapping[str, Epochs]) -> tuple[float, float]:
+    """Seconds by which the first epochs of other jobs were longer than their usual ones, and the error of that."""
     extra = []
     for other in others:
         found = seen.get(other.job)
@@ -271,6 +280,6 @@ def _first(
         elif found is not None and found.method != "none" and np.isfinite(found.first_s) and found.seen >= ENOUGH_SEEN:
             extra.append(found.first_s - found.epoch_s)
     if not extra:
-        return np.nan, 0.0
+        return 0.0, 0.0
     middle = float(np.median(extra))
-    return epoch_s + middle, 1.5 * float(np.median(np.abs(np.array(extra) - middle)))
+    return middle, 1.5 * float(np.median(np.abs(np.array(extra) - middle)))

@@ -42,7 +42,7 @@ FITS, MISSES, MOST_PULL = 0.01, 0.05, 0.6
 the interpolation has this weight."""
 DOUBT = 1.3
 """The interval's half width, of ln(epoch), in standard deviations of the interpolation …"""
-DISCORD = 0.4
+DISCORD = 0.5
 """… and in differences between it and the formula. Both chosen such that intervals hold at least four of five
 predictions from four jobs: of the lab's recordings, and of made-up models whose steps jump (tests/trainjobs.py)."""
 FEWER = 1.25
