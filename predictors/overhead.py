@@ -185,7 +185,7 @@ def usable(rows: Sequence[Suspended]) -> tuple[list[Suspended], dict[str, int]]:
     known of the epoch at the request and what was left of it are needed.
     """
     terms = [name for name in TERMS[1:] if any(np.isfinite(getattr(row, name)) for row in rows)]
-    without = dict.fromkeys(set(TERMS[1:]) - set(terms), 0.0)
+    without: dict[str, Any] = dict.fromkeys(set(TERMS[1:]) - set(terms), 0.0)
     kept, lacking = [], Counter[str]()
     for row in rows:
         needed = [*terms, *(("epoch_s", "epoch_done_s", "epoch_left_s") if row.mode == "epoch" else ())]

@@ -106,7 +106,7 @@ def rest_by_bytes(profile: Series, epochs: Epochs) -> Rest | None:
     so_far = float(total[-1] - np.interp(begun, at, total))
     # in a pause no bytes tell how much of it is over
     paused = profile.seconds - float(at[int(np.searchsorted(total, total[-1] - 1e-3 * size))])
-    found = []
+    found: list[float] = []
     for back in range(1, int((begun - 0.5 * epochs.epoch_s) / epochs.epoch_s) + 1):
         end = begun - (back - 1) * epochs.epoch_s
         start = end - epochs.epoch_s
