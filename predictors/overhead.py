@@ -369,7 +369,7 @@ def to_json(model: OverheadModel) -> dict[str, Any]:
         "own": model.own,
         "lengths": {"middle": model.lengths.middle, "spread": model.lengths.spread, "jobs": model.lengths.jobs},
         "error": model.error,
-        "reach": {a: {k: v if np.isfinite(v) else None for k, v in each.items()} for a, each in model.reach.items()},
+        "reach": {a: {k: _finite(model.reach.get(a, {}).get(k)) for k in SCORED} for a in ("suspension", "job")},
         "rows": model.rows,
     }
 
@@ -399,6 +399,10 @@ def from_json(data: Any, path: str) -> OverheadModel:
     if lengths.spread < 0 or any(v < 0 for each in reach.values() for v in each.values()):
         raise InputError("is no overhead model: a spread below 0", path=path)
     return OverheadModel(terms, own, lengths, error, reach, rows)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None
 
 
 def _maybe(value: Any) -> float:
