@@ -28,7 +28,7 @@ from gpuctl.predictors import overhead
 from gpuctl.predictors.overhead import Suspended
 from gpuctl.predictors.runtime import Described, Prediction, predict
 from gpuctl.predictors.series import Series, series
-from gpuctl.predictors.transfer import Shape
+from gpuctl.predictors.transfer import Shape, validated
 
 SAMPLE = Path(__file__).resolve().parent.parent / "sample_data" / "pickyman"
 EPOCHS_SEEN = 2.5
@@ -65,8 +65,9 @@ def recorded(folder: Path) -> list[Recorded]:
         spans = ends[row["job_id"]]
         epoch_s = (spans[-1][1] - spans[0][1]) / (len(spans) - 1)
         t, received = np.array(traffic[row["job_id"]]).T
-        shape = Shape(float(row["samples"]), float(row["batch"]), float(row["gpus"]))
         size = float(row["dataset_bytes"])
+        looked = validated(float(row["samples"]), size, float(row["validation_bytes"]))
+        shape = Shape(float(row["samples"]), float(row["batch"]), float(row["gpus"]), looked)
         described = Described(row["job_id"], row["model"], shape, float(row["epochs"]), size)
         seen = series(t, received).until(spans[0][1] + (EPOCHS_SEEN - 1) * epoch_s)
         cached = row["cached"] == "1"
@@ -145,8 +146,8 @@ def suspended(folder: Path) -> list[Suspended]:
     return [
         Suspended(
             row["job_id"], row["model"], "abort" if row["mode"] == "abort" else "epoch", real(row["checkpoint_bytes"]),
-            real(row["dataset_bytes"]), real(row["gpus"]), real(row["epoch_s"]), real(row["epoch_left_s"]),
-            real(row["suspend_s"]), real(row["resume_s"]), real(row["loss_s"]),
+            real(row["dataset_bytes"]), real(row["gpus"]), real(row["epoch_s"]), real(row["epoch_done_s"]),
+            real(row["epoch_left_s"]), real(row["suspend_s"]), real(row["resume_s"]), real(row["loss_s"]),
         )
         for row in table(folder, "suspensions.csv")
     ]  # fmt: skip
@@ -171,13 +172,20 @@ def main() -> None:
         flagged = "flagged" if alone.cached else "not flagged"
         error = f"{with_others.method} {100 * of(job, with_others):+.0f} %"
         print(f"- {job.described.job}: {flagged}, {alone.method}; with others: {error}")
-    rows = suspended(folder)
-    print(f"\n## Suspensions: {len(rows)} measured\n")
-    print("| cost | predictions | mean error | median error |\n|---|---:|---:|---:|")
-    if len(rows) >= 8:
-        for name, errors in overhead.left_out(rows).items():
-            e = np.abs(errors)
-            print(f"| {name} | {e.size} | {100 * e.mean():.1f} % | {100 * np.median(e):.1f} % |")
+    rows, _ = overhead.usable(suspended(folder))
+    for apart in ("suspension", "job"):
+        print(f"\n## {len(rows)} suspensions, each predicted without its {apart}\n")
+        print("| cost | predictions | mean error | median error | mean error, of an epoch | inside the interval |")
+        print("|---|---:|---:|---:|---:|---:|")
+        tests = overhead.left_out(rows, apart) if len(rows) >= overhead.LEAST else []  # type: ignore[arg-type]
+        for cost in dict.fromkeys(t.cost for t in tests):
+            e = np.abs([t.error for t in tests if t.cost == cost])
+            epochs = [t.epochs for t in tests if t.cost == cost and np.isfinite(t.epochs)]
+            held = overhead.inside(tests, cost)
+            parts = f"{100 * np.mean(epochs):.1f} %" if epochs else "", f"{100 * np.mean(held):.0f} %" if held else ""
+            print(
+                f"| {cost} | {e.size} | {100 * e.mean():.1f} % | {100 * np.median(e):.1f} % | {parts[0]} | {parts[1]} |"
+            )
 
 
 if __name__ == "__main__":

@@ -30,14 +30,25 @@ MOST_OVERHEAD = 0.35
 SMOOTH_S = 5.0
 LEAST_PEAK = 0.3
 NEAR_BEST = 0.9
-NEAR_FRACTION = 0.8
+NEAR_FRACTION = 0.6
 """A whole fraction of a lag with so much of its autocorrelation is the period."""
+HALF_AS_GOOD = 0.4
+"""Half of a lag with so much of its autocorrelation, too little to be a period by itself, puts the period in doubt."""
 EPOCHS_NEEDED = 2.4
 """An epoch found by its period must fit so often into the profile: 2.5 times, less what longer first epochs take."""
-CACHED = 0.1
-"""Less than this share of the first epoch's mean rate afterwards: the data come from a cache."""
-_CHANCE = 3.2
-"""Standard errors of the autocorrelation of pure noise that a period must stand out by."""
+DROPPED = 0.85
+"""Less than this share of the rate before, for long: part of the data comes from a cache."""
+STOPPED = 0.1
+"""Less than this share of it: hardly any reading goes on."""
+LASTING, SILENT = 0.5, 0.25
+"""A drop must last so many times as long as what was before it; the second where the reading stops."""
+AT_ITS_END = 0.2
+"""Where an epoch's bytes are known, a drop for a cache lies within this share of their end."""
+_CHANCE, _CHANCE_ALIKE = 3.2, 2.5
+"""Standard errors of the autocorrelation of pure noise that a period must stand out by: of noise without memory, and of
+noise that is alike for as long as this traffic is."""
+FEWEST_STEPS = 2
+"""With fewer samples an epoch even the volume does not place its end."""
 _STEPS_AN_EPOCH = 6
 """With fewer samples an epoch its shape cannot be seen."""
 
@@ -76,11 +87,12 @@ def find_epochs(profile: Series, dataset_bytes: float = np.nan) -> Epochs:
         profile: bytes received from the storage, from the job's start on.
         dataset_bytes: that one epoch reads; NaN unknown.
     """
-    if profile.step > COARSEST_S:
-        return Epochs("none", reason=f"samples are {profile.step:g} s apart; at most {COARSEST_S:g} s show epochs")
     if not profile.bytes.any():
         return Epochs("none", reason="no bytes were read: the data are local, or this is not the job's counter")
-    drop = _drop(profile)
+    blind = _too_coarse(profile, dataset_bytes)
+    if blind:
+        return Epochs("none", reason=f"cannot know: {blind}")
+    drop = _drop(profile, dataset_bytes)
     if drop is not None:
         return _cached(profile, drop, dataset_bytes)
     reasons = []
@@ -97,11 +109,40 @@ def find_epochs(profile: Series, dataset_bytes: float = np.nan) -> Epochs:
     return Epochs("none", reason="; ".join(reasons))
 
 
+def _too_coarse(profile: Series, dataset_bytes: float) -> str:
+    """Why samples so far apart, or so few, cannot show epochs, and what would; "" where they may."""
+    step, least = profile.step, _STEPS_AN_EPOCH * profile.step
+    apart = f"samples are {step:.3g} s apart"
+    if np.isfinite(dataset_bytes) and dataset_bytes > 0:
+        busy = profile.seconds - _begin(profile)
+        epoch = busy * dataset_bytes / float(profile.total[-1])
+        if epoch >= FEWEST_STEPS * step or profile.total[-1] < dataset_bytes:
+            return ""
+        return f"{apart}, and an epoch lasts about {epoch:.3g} s; sample at least every {epoch / _STEPS_AN_EPOCH:.2g} s"
+    if step > COARSEST_S:
+        return (
+            f"{apart}; without dataset_bytes only samples at most {COARSEST_S:g} s apart show epochs, and six of them "
+            f"an epoch: one of {_STEPS_AN_EPOCH * COARSEST_S:g} s or more needs a sample every {COARSEST_S:g} s, a "
+            "shorter one more"
+        )
+    if profile.seconds < EPOCHS_NEEDED * least:
+        return (
+            f"{profile.bytes.size} samples are too few for a period: {apart}, which shows epochs from {least:.3g} s "
+            f"on, and takes {EPOCHS_NEEDED:g} of them; sample at least six times an epoch, or give dataset_bytes"
+        )
+    return ""
+
+
 # ---- the cache
 
 
-def _drop(profile: Series) -> int | None:
-    """The step from which on next to nothing is read, to the end; None where that is not so."""
+def _drop(profile: Series, dataset_bytes: float) -> int | None:
+    """The step from which on less is read, to the end; None where that is not so.
+
+    Anything that a cache keeps is read less from the second epoch on, while steps go on. A pause is none: validation
+    or a checkpoint is over soon, so that what is read after the drop must last at least half as long as what was read
+    before it, and be less in the busy steps, too. Where an epoch's bytes are known, the drop must lie at their end.
+    """
     x = profile.bytes
     busy = np.flatnonzero(x > 0)
     total = profile.total
@@ -110,24 +151,37 @@ def _drop(profile: Series) -> int | None:
         return None
     begin = int(busy[0])
     cut = np.arange(begin + _STEPS_AN_EPOCH, n - _STEPS_AN_EPOCH)
-    # as long after the drop as before it: a validation pass or a checkpoint must not look like a cache
-    cut = cut[n - cut >= cut - begin]
+    cut = cut[n - cut >= SILENT * (cut - begin)]
+    if cut.size and np.isfinite(dataset_bytes) and dataset_bytes > 0:
+        at = total[cut] / dataset_bytes
+        cut = cut[(at > 1 - AT_ITS_END) & (at < 1 + MOST_OVERHEAD + AT_ITS_END) | (total[n] - total[cut] <= 0)]
     if cut.size == 0:
         return None
     before = (total[cut] - total[begin]) / (cut - begin)
     after = (total[n] - total[cut]) / (n - cut)
-    fits = after < CACHED * before
+    lasts = n - cut >= LASTING * (cut - begin)
+    fits = (after < DROPPED * before) & lasts | (after < STOPPED * before)
     if not fits.any():
         return None
     # where both sides differ most, measured by what a step at the cut explains
     gain = np.where(fits, (before - after) ** 2 * (cut - begin) * (n - cut), 0.0)
-    return int(cut[int(np.argmax(gain))])
+    found = int(cut[int(np.argmax(gain))])
+    return found if _busy(x[found:]) < DROPPED * _busy(x[begin:found]) else None
+
+
+def _busy(x: Floats) -> float:
+    """What is read in a busy step, pauses left out: in three of four steps it is less."""
+    return float(np.quantile(x, 0.75))
 
 
 def _cached(profile: Series, drop: int, dataset_bytes: float) -> Epochs:
+    """What can be told where later epochs are read from a cache, all or in part."""
     first = drop * profile.step
-    reason = "later epochs are read from a cache: only the first epoch's length is seen, and later ones may be shorter"
     volume = float(profile.total[drop])
+    reason = (
+        "less is read from some point on: later epochs come from a cache, all or in part, or the job has become "
+        "slower; only the first epoch's length is seen, and others may be shorter"
+    )
     if not np.isnan(dataset_bytes) and volume < 0.9 * dataset_bytes:
         reason = "the reading ends before the data set does: it is not read whole, or another counter has the rest"
     return Epochs("none", first_s=first, cached=True, epoch_bytes=volume, reason=reason)
@@ -247,7 +301,15 @@ def by_period(profile: Series) -> Epochs:
             best = found
         if width == 1:
             break
-    return best or Epochs("none", reason=f"no period of at most 1/{EPOCHS_NEEDED:g} of the profile: too short, or even")
+    if best is None:
+        shortest, longest = _STEPS_AN_EPOCH * profile.step, profile.seconds / EPOCHS_NEEDED
+        text = (
+            f"no period from {shortest:.3g} to {longest:.3g} s: epochs are longer (the profile is too short), "
+            f"shorter (an epoch of E seconds needs a sample every E/{_STEPS_AN_EPOCH} s), or traffic is too even or "
+            "too irregular to show them (give dataset_bytes)"
+        )
+        return Epochs("none", reason=text)
+    return best
 
 
 def _period(profile: Series, width: int, most: int) -> Epochs | None:
@@ -262,10 +324,14 @@ def _period(profile: Series, width: int, most: int) -> Epochs | None:
     if below.size == 0:
         return None
     lags = np.arange(max(int(below[0]), _STEPS_AN_EPOCH - 1), most + 1)
-    chance = _CHANCE * np.sqrt(width / (acf.size - lags))
+    # neighbours alike for so many steps count as one
+    alike = max(width, 1.0 + 2.0 * float(acf[1 : int(below[0])].sum()))
+    chance = np.maximum(
+        _CHANCE * np.sqrt(width / (acf.size - lags)), _CHANCE_ALIKE * np.sqrt(alike / (acf.size - lags))
+    )
     high = acf[lags] > np.maximum(LEAST_PEAK, chance)
-    peak = high & (acf[lags] >= acf[lags - 1]) & (acf[lags] > acf[lags + 1])
-    lags = lags[peak]
+    top = (acf[lags] >= acf[lags - 1]) & (acf[lags] > acf[lags + 1])
+    tops, lags = lags[top], lags[top & high]
     if lags.size == 0:
         return None
     good = acf[lags] >= NEAR_BEST * acf[lags].max()
@@ -276,6 +342,10 @@ def _period(profile: Series, width: int, most: int) -> Epochs | None:
         if fraction.size and acf[fraction].max() >= NEAR_FRACTION * acf[lag]:
             lag = int(fraction[np.argmax(acf[fraction])])
             break
+    half = tops[(np.abs(2 * tops - lag) <= max(2.0, 0.06 * lag)) & ~np.isin(tops, lags)]
+    if half.size and acf[half].max() >= HALF_AS_GOOD * acf[lag]:
+        # every second epoch alike, or two bursts an epoch: the traffic does not tell which
+        return None
     exact, peak_value = _parabola(acf, lag)
     length = exact * profile.step
     if length < _STEPS_AN_EPOCH * profile.step:

@@ -1,23 +1,26 @@
-"""What suspending and resuming a job will cost, learnt from measured suspensions.
+"""What suspending and resuming a job will cost, learnt from measured suspensions, with what is known at the request.
 
 The parts are those of `gpuctl.core.suspension`: the rest of the epoch, which the job still uses; writing the
 checkpoint and stopping; starting, reading the checkpoint and the first data. How long the last two take is fitted on
 ``1, M, D, g`` (checkpoint bytes, data set bytes, GPUs), coefficients not below 0, errors relative to the whole; a
-model with measurements of its own gets a constant of its own.
+model with measurements of its own gets a constant of its own. The rest of an epoch is not known at the request: it is
+what epochs usually take (`gpuctl.predictors.rest`), less the time since this one began.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.suspension import STOP_S, Costs
+from gpuctl.predictors.rest import Lengths, Rest, learn_lengths, rest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,8 +30,19 @@ if TYPE_CHECKING:
 
 TERMS = ("1", "checkpoint_bytes", "dataset_bytes", "gpus")
 PARTS = ("stop", "abort_stop", "resume")
+SCORED = ("suspend_s", "abort_s", "resume_s", "loss_s")
+"""Costs that have intervals; ``abort_s`` is ``suspend_s`` of jobs that did not finish their epochs."""
 SHRINK = 0.1
 """A model's own constant counts n / (n + SHRINK) with n measurements: starts differ more than they vary."""
+COVERAGE = 0.8
+"""Share of suspensions whose cost should lie between the bounds."""
+MOST_TURNS, SETTLED = 20, 1e-6
+"""The fit ends after so many turns, or when no constant moves by more than this share of the longest time."""
+LEAST = 8
+"""Fewest suspensions to fit."""
+
+Apart = Literal["suspension", "job"]
+"""What is left out together to be predicted: one suspension (others of its job are known), or all of a job."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +51,11 @@ class Suspended:
 
     Attributes:
         job, model: names.
-        mode: ``epoch`` | ``abort``.
-        checkpoint_bytes, dataset_bytes, gpus: what it may depend on.
-        epoch_s: length of the job's epochs.
-        epoch_left_s: of the epoch under way at the request.
+        mode: ``epoch`` | ``now`` | ``abort``.
+        checkpoint_bytes, dataset_bytes, gpus: what it may depend on; NaN unknown.
+        epoch_s: length of the job's epochs, as known at the request.
+        epoch_done_s: since the epoch under way began, at the request.
+        epoch_left_s: of the epoch under way at the request, as it turned out: never predicted with.
         suspend_s: from the request until the GPUs were free.
         resume_s: from the next start until it made progress.
         loss_s: on GPUs without progress that counts; NaN where it was not measured.
@@ -53,10 +68,33 @@ class Suspended:
     dataset_bytes: float
     gpus: float
     epoch_s: float
+    epoch_done_s: float
     epoch_left_s: float
     suspend_s: float
     resume_s: float
     loss_s: float = np.nan
+
+
+class Bounds(NamedTuple):
+    """Lower and upper end of an interval, seconds; NaN where too little was measured for one."""
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What one suspension will cost, and between which bounds four of five such suspensions lie.
+
+    Attributes:
+        costs: in the middle.
+        suspend_s, resume_s, loss_s: bounds.
+    """
+
+    costs: Costs
+    suspend_s: Bounds
+    resume_s: Bounds
+    loss_s: Bounds
 
 
 @dataclass(frozen=True)
@@ -66,13 +104,18 @@ class OverheadModel:
     Attributes:
         terms: of each part (`PARTS`), seconds for each of `TERMS` [4].
         own: of each part, seconds that a model's own constant adds, by name.
-        error: mean absolute relative error for suspensions left out of the fit, by the names of `left_out`.
+        lengths: how epochs turned out beside what they were expected to take.
+        error: mean absolute relative error by the names of `left_out`, for suspensions of jobs left out of the fit.
+        reach: by what was left out (`Apart`) and cost (`SCORED`): the score that four of five stay within; NaN for too
+            few.
         rows: suspensions it was fitted on.
     """
 
     terms: dict[str, tuple[float, ...]]
     own: dict[str, dict[str, float]] = field(default_factory=dict)
+    lengths: Lengths = field(default_factory=Lengths)
     error: dict[str, float] = field(default_factory=dict)
+    reach: dict[str, dict[str, float]] = field(default_factory=dict)
     rows: int = 0
 
     def part(self, name: str, checkpoint_bytes: float, dataset_bytes: float, gpus: float, model: str = "") -> float:
@@ -81,87 +124,213 @@ class OverheadModel:
         found = float(row @ np.array(self.terms[name])) + self.own.get(name, {}).get(model, 0.0)
         return max(found, 0.0)
 
-    def costs(
+    def predict(
         self, *, checkpoint_bytes: float, dataset_bytes: float, gpus: float, epoch_s: float, phase_s: float, mode: Mode,
-        model: str = "",
-    ) -> Costs:  # fmt: skip
-        """What one suspension of a job costs; see `gpuctl.core.suspension.costs`."""
+        model: str = "", left: Rest | None = None,
+    ) -> Predicted:  # fmt: skip
+        """What one suspension of a job costs; see `gpuctl.core.suspension.costs`.
+
+        Args:
+            checkpoint_bytes: of its checkpoint.
+            dataset_bytes: of its data.
+            gpus: of its gang.
+            model: what it trains; "" unknown.
+            epoch_s: what its epochs take; inf: it has none.
+            phase_s: since the epoch under way began.
+            mode: how it is stopped.
+            left: the rest of the epoch where more is known of it than these two tell, as from its traffic.
+        """
         resume = self.part("resume", checkpoint_bytes, dataset_bytes, gpus, model)
+        reach = self.reach.get("suspension" if model in self.own.get("resume", {}) else "job", {})
         if mode == "abort":
-            return Costs(
-                self.part("abort_stop", checkpoint_bytes, dataset_bytes, gpus, model), resume, phase_s + resume
-            )
-        stop = self.part("stop", checkpoint_bytes, dataset_bytes, gpus, model)
-        left = epoch_s - phase_s if mode == "epoch" and np.isfinite(epoch_s) else 0.0
-        return Costs(left + stop, resume, stop + resume)
+            stop = self.part("abort_stop", checkpoint_bytes, dataset_bytes, gpus, model)
+            rest, name = Rest(0.0, 0.0, 0.0), "abort_s"
+        else:
+            stop = self.part("stop", checkpoint_bytes, dataset_bytes, gpus, model)
+            none = mode == "now" or not np.isfinite(epoch_s)
+            rest = Rest(0.0, 0.0, 0.0) if none else left or rest_of(epoch_s, phase_s, self.lengths)
+            name = "suspend_s" if rest.upper_s > 0 else "abort_s"
+        again = phase_s if mode == "abort" else 0.0
+        found = Costs(rest.left_s + stop, resume, again + (0.0 if mode == "abort" else stop) + resume)
+        suspend = _by_side(found.suspend_s, rest, stop, reach.get(name, np.nan)) if name == "suspend_s" else (
+            _by_factor(found.suspend_s, 0.0, reach.get(name, np.nan))
+        )  # fmt: skip
+        return Predicted(
+            found, suspend, _by_factor(resume, 0.0, reach.get("resume_s", np.nan)),
+            _by_factor(found.loss_s, again, reach.get("loss_s", np.nan)),
+        )  # fmt: skip
+
+
+_STOP_SHARE = 0.1
+"""Of the time to stop, beside the spread of the rest of the epoch, in the unit that errors of both are counted in."""
+
+
+def _sides(rest: Rest, stop: float) -> tuple[float, float]:
+    return rest.left_s - rest.lower_s + _STOP_SHARE * stop, rest.upper_s - rest.left_s + _STOP_SHARE * stop
+
+
+def _by_side(middle: float, rest: Rest, stop: float, reach: float) -> Bounds:
+    below, above = _sides(rest, stop)
+    return Bounds(max(middle - reach * below, 0.0) if np.isfinite(reach) else np.nan, middle + reach * above)
+
+
+def _by_factor(middle: float, known: float, reach: float) -> Bounds:
+    return Bounds(known + (middle - known) * float(np.exp(-reach)), known + (middle - known) * float(np.exp(reach)))
+
+
+def usable(rows: Sequence[Suspended]) -> tuple[list[Suspended], dict[str, int]]:
+    """The suspensions that can be learnt from, and how many cannot, by what they lack.
+
+    A number that no row tells is no term; one that others tell is needed. Where a job finished its epoch, what was
+    known of the epoch at the request and what was left of it are needed.
+    """
+    terms = [name for name in TERMS[1:] if any(np.isfinite(getattr(row, name)) for row in rows)]
+    without: dict[str, Any] = dict.fromkeys(set(TERMS[1:]) - set(terms), 0.0)
+    kept, lacking = [], Counter[str]()
+    for row in rows:
+        needed = [*terms, *(("epoch_s", "epoch_done_s", "epoch_left_s") if row.mode == "epoch" else ())]
+        lack = [name for name in needed if not np.isfinite(getattr(row, name))]
+        if lack:
+            lacking[lack[0]] += 1
+        elif row.mode == "epoch" and row.epoch_s <= 0:
+            lacking["epoch_s above 0"] += 1
+        else:
+            kept.append(replace(row, **without))
+    return kept, dict(sorted(lacking.items()))
 
 
 def fit(rows: Sequence[Suspended]) -> OverheadModel:
-    """Fit the parts, and say how well they predict suspensions that were left out, one at a time.
+    """Fit the parts, and say how well they predict suspensions that were left out.
 
     Raises:
-        InputError: too few measurements.
+        InputError: too few measurements can be used.
     """
-    if len(rows) < 8:
+    rows, lacking = usable(rows)
+    if len(rows) < LEAST:
+        told = "".join(f"; {count} without {name}" for name, count in lacking.items())
         raise InputError(
-            f"{len(rows)} measured suspensions; at least 8 are needed to fit what they cost",
+            f"{len(rows)} measured suspensions can be used; at least {LEAST} are needed to fit what they cost{told}",
             hint="record more, or predict with the defaults: leave --model out",
         )
-    model = _fit(rows)
-    error = {name: float(np.mean(np.abs(values))) for name, values in left_out(rows).items() if values.size}
-    return OverheadModel(model.terms, model.own, error, len(rows))
+    tried = {apart: left_out(rows, apart) for apart in ("suspension", "job")}
+    reach = {
+        apart: {name: _reach([t.score for t in tests if t.cost == name]) for name in SCORED}
+        for apart, tests in tried.items()
+    }
+    error: dict[str, list[float]] = {}
+    for test in tried["job"]:
+        error.setdefault(test.cost, []).append(abs(test.error))
+    means = {name: float(np.mean(values)) for name, values in error.items()}
+    return replace(_fit(rows), error=means, reach=reach, rows=len(rows))
+
+
+def _reach(scores: Sequence[float]) -> float:
+    """The score that the next one stays within in four of five cases, whatever their distribution (split conformal)."""
+    rank = int(np.ceil(COVERAGE * (len(scores) + 1)))
+    return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else np.nan
+
+
+class Tried(NamedTuple):
+    """A cost predicted for a suspension by a model that has not seen it.
+
+    Attributes:
+        job: whose.
+        cost: `SCORED`, or ``overhead_s``: suspend and resume together where the epoch was finished.
+        error: relative.
+        epochs: the error in lengths of the job's epoch; NaN where it is not one of the rest of an epoch.
+        score: how far off, in the unit that the interval is counted in; NaN for ``overhead_s``.
+    """
+
+    job: str
+    cost: str
+    error: float
+    epochs: float
+    score: float
 
 
 MOST_FOLDS = 100
 """Up to so many suspensions each is left out alone: what is left out together hangs on an order that means nothing."""
 
 
-def left_out(rows: Sequence[Suspended]) -> dict[str, Floats]:
-    """Relative errors of predictions for suspensions that the fit has not seen; in whatever order they are given.
+def left_out(rows: Sequence[Suspended], apart: Apart) -> list[Tried]:
+    """Predict each suspension, with what was known at the request, by a model that has not seen it.
 
-    Of ``suspend_s`` and ``overhead_s`` (suspend and resume together) where the epoch was finished, of ``abort_s``
-    (``suspend_s`` where it was not), ``resume_s`` and ``loss_s``.
+    Args:
+        rows: that can be learnt from; in whatever order.
+        apart: what is left out together.
     """
-    found: dict[str, list[float]] = {name: [] for name in ("suspend_s", "overhead_s", "abort_s", "resume_s", "loss_s")}
-    rows = sorted(rows, key=lambda row: (row.job, row.mode, row.epoch_s, row.epoch_left_s, row.suspend_s, row.resume_s))
-    folds = min(len(rows), MOST_FOLDS)
+    rows = sorted(rows, key=lambda row: (row.job, row.mode, row.epoch_s, row.epoch_done_s, row.suspend_s, row.resume_s))
+    jobs = sorted({row.job for row in rows})
+    place = {job: k for k, job in enumerate(jobs)}
+    keys = [place[row.job] for row in rows] if apart == "job" else list(range(len(rows)))
+    folds = min(max(keys) + 1, MOST_FOLDS)
+    found: list[Tried] = []
     for fold in range(folds):
-        train = [row for k, row in enumerate(rows) if k % folds != fold]
+        train = [row for key, row in zip(keys, rows, strict=True) if key % folds != fold]
+        if not train:
+            continue
         model = _fit(train)
-        for row in (row for k, row in enumerate(rows) if k % folds == fold):
-            costs = predict(model, row)
-            if row.mode == "abort":
-                found["abort_s"].append(costs.suspend_s / row.suspend_s - 1)
-            else:
-                whole = costs.suspend_s + costs.resume_s
-                found["suspend_s"].append(costs.suspend_s / row.suspend_s - 1)
-                found["overhead_s"].append(whole / (row.suspend_s + row.resume_s) - 1)
-            found["resume_s"].append(costs.resume_s / row.resume_s - 1)
-            if np.isfinite(row.loss_s) and row.loss_s > 0:
-                found["loss_s"].append(costs.loss_s / row.loss_s - 1)
-    return {name: np.array(values) for name, values in found.items()}
+        for row in (row for key, row in zip(keys, rows, strict=True) if key % folds == fold):
+            found += _tried(model, row)
+    return found
 
 
-def predict(model: OverheadModel, row: Suspended) -> Costs:
-    """What a fitted model says of a suspension, with what was known at the request."""
-    return model.costs(
+def inside(tests: Sequence[Tried], cost: str) -> list[bool]:
+    """Whether each test of a cost lies in the interval that the tests of the other jobs give; none for too few."""
+    some = [t for t in tests if t.cost == cost]
+    reach = {job: _reach([t.score for t in some if t.job != job]) for job in {t.job for t in some}}
+    return [t.score <= reach[t.job] for t in some if np.isfinite(reach[t.job])]
+
+
+def _tried(model: OverheadModel, row: Suspended) -> Iterator[Tried]:
+    phase = row.epoch_done_s if np.isfinite(row.epoch_done_s) else row.epoch_s - row.epoch_left_s
+    phase = phase if np.isfinite(phase) else 0.0
+    costs = model.predict(
         checkpoint_bytes=row.checkpoint_bytes, dataset_bytes=row.dataset_bytes, gpus=row.gpus, epoch_s=row.epoch_s,
-        phase_s=row.epoch_s - row.epoch_left_s, mode=row.mode, model=row.model,
-    )  # fmt: skip
+        phase_s=phase, mode=row.mode, model=row.model,
+    ).costs  # fmt: skip
+    if row.mode == "epoch":
+        rest = rest_of(row.epoch_s, phase, model.lengths)
+        below, above = _sides(rest, costs.suspend_s - rest.left_s)
+        off = row.suspend_s - costs.suspend_s
+        score = off / max(above, _TINY_S) if off > 0 else -off / max(below, _TINY_S)
+        yield Tried(row.job, "suspend_s", -off / max(row.suspend_s, _TINY_S), abs(off) / row.epoch_s, score)
+        whole = row.suspend_s + row.resume_s
+        off = costs.suspend_s + costs.resume_s - whole
+        yield Tried(row.job, "overhead_s", off / max(whole, _TINY_S), abs(off) / row.epoch_s, np.nan)
+    else:
+        yield _ratio(row.job, "abort_s", costs.suspend_s, row.suspend_s)
+    yield _ratio(row.job, "resume_s", costs.resume_s, row.resume_s)
+    if np.isfinite(row.loss_s):
+        again = phase if row.mode == "abort" else 0.0
+        test = _ratio(row.job, "loss_s", costs.loss_s - again, row.loss_s - again)
+        yield test._replace(error=costs.loss_s / max(row.loss_s, _TINY_S) - 1)
+
+
+_TINY_S = 1e-3
+"""Durations are told to a millisecond at best: shorter ones count as this where one is divided by them."""
+
+
+def _ratio(job: str, cost: str, said: float, true: float) -> Tried:
+    said, true = max(said, _TINY_S), max(true, _TINY_S)
+    return Tried(job, cost, said / true - 1, np.nan, abs(float(np.log(said / true))))
 
 
 def _fit(rows: Sequence[Suspended]) -> OverheadModel:
     finished = [r for r in rows if r.mode != "abort"]
     aborted = [r for r in rows if r.mode == "abort"]
+    stops = [r.suspend_s - (r.epoch_left_s if r.mode == "epoch" else 0.0) for r in finished]
     parts = (
-        ("stop", finished, [r.suspend_s - r.epoch_left_s for r in finished], [r.suspend_s for r in finished]),
+        ("stop", finished, stops, stops),
         ("abort_stop", aborted, [r.suspend_s for r in aborted], [r.suspend_s for r in aborted]),
         ("resume", rows, [r.resume_s for r in rows], [r.resume_s for r in rows]),
     )
     terms, own = {}, {}
     for name, some, seconds, whole in parts:
         terms[name], own[name] = _part(some, np.array(seconds), np.array(whole))
-    return OverheadModel(terms, own)
+    waited = [r for r in rows if r.mode == "epoch"]
+    lengths = learn_lengths([((r.epoch_done_s + r.epoch_left_s) / r.epoch_s, r.job) for r in waited])
+    return OverheadModel(terms, own, lengths)
 
 
 def _part(rows: Sequence[Suspended], seconds: Floats, whole: Floats) -> tuple[tuple[float, ...], dict[str, float]]:
@@ -171,33 +340,36 @@ def _part(rows: Sequence[Suspended], seconds: Floats, whole: Floats) -> tuple[tu
     if not rows:
         return (STOP_S, 0.0, 0.0, 0.0), {}
     table = np.array([[1.0, r.checkpoint_bytes, r.dataset_bytes, r.gpus] for r in rows])
-    table = np.where(np.isfinite(table), table, 0.0)
-    weight = 1.0 / np.maximum(whole, 1e-3)
+    weight = 1.0 / np.maximum(whole, _TINY_S)
     scale = np.maximum(np.abs(table).max(axis=0), 1e-9)
     names = sorted({r.model for r in rows if r.model})
-    member = np.array([[float(r.model == name) for name in names] for r in rows]).reshape(len(rows), len(names))
-    own = np.zeros(len(names))
-    found = np.zeros(4)
+    # rows without a model share a place that nothing is added in
+    place = {name: k for k, name in enumerate(names)}
+    member = np.array([place.get(r.model, len(names)) for r in rows])
+    count, total = (np.bincount(member, w, len(names) + 1)[:-1] for w in (np.ones(len(rows)), weight**2))
+    own, found = np.zeros(len(names) + 1), np.zeros(4)
     # in turns: what all have in common, then what is each model's own
-    for _ in range(20):
-        found = nnls(table / scale * weight[:, None], (seconds - member @ own) * weight)[0] / scale
-        left = seconds - table @ found
-        for k in range(len(names)):
-            mine = member[:, k] > 0
-            w = weight[mine] ** 2
-            own[k] = float((left[mine] * w).sum() / w.sum()) * mine.sum() / (mine.sum() + SHRINK)
-    return tuple(float(v) for v in found), {name: float(v) for name, v in zip(names, own, strict=True)}
+    for _ in range(MOST_TURNS):
+        before = own.copy()
+        found = nnls(table / scale * weight[:, None], (seconds - own[member]) * weight)[0] / scale
+        left = (seconds - table @ found) * weight**2
+        own[:-1] = np.bincount(member, left, len(names) + 1)[:-1] / total * count / (count + SHRINK)
+        if np.abs(own - before).max() <= SETTLED * np.abs(seconds).max():
+            break
+    return tuple(float(v) for v in found), {name: float(v) for name, v in zip(names, own[:-1], strict=True)}
 
 
 # ---- as JSON
 
 
 def to_json(model: OverheadModel) -> dict[str, Any]:
-    """The model as plain data."""
+    """The model as plain data; what is not known is null."""
     return {
         "terms": {k: list(v) for k, v in model.terms.items()},
         "own": model.own,
+        "lengths": {"middle": model.lengths.middle, "spread": model.lengths.spread, "jobs": model.lengths.jobs},
         "error": model.error,
+        "reach": {a: {k: _finite(model.reach.get(a, {}).get(k)) for k in SCORED} for a in ("suspension", "job")},
         "rows": model.rows,
     }
 
@@ -212,12 +384,29 @@ def from_json(data: Any, path: str) -> OverheadModel:
         terms = {name: tuple(_number(v) for v in data["terms"][name]) for name in PARTS}
         own = {name: {str(k): _number(v) for k, v in data["own"].get(name, {}).items()} for name in PARTS}
         error = {str(k): _number(v) for k, v in data["error"].items()}
+        told = data["lengths"]
+        lengths = Lengths(_number(told["middle"]), _number(told["spread"]), int(_number(told["jobs"])))
+        reach = {a: {k: _maybe(data["reach"][a][k]) for k in SCORED} for a in ("suspension", "job")}
         rows = int(_number(data["rows"]))
     except (KeyError, TypeError, AttributeError, ValueError) as fault:
-        raise InputError(f"is no overhead model: {type(fault).__name__}: {fault}", path=path) from fault
+        raise InputError(
+            f"is no overhead model: {type(fault).__name__}: {fault}",
+            path=path,
+            hint="make it anew: gpuctl train overhead",
+        ) from fault
     if any(len(v) != len(TERMS) for v in terms.values()):
         raise InputError(f"is no overhead model: expected {len(TERMS)} coefficients a part", path=path)
-    return OverheadModel(terms, own, error, rows)
+    if lengths.spread < 0 or any(v < 0 for each in reach.values() for v in each.values()):
+        raise InputError("is no overhead model: a spread below 0", path=path)
+    return OverheadModel(terms, own, lengths, error, reach, rows)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None
+
+
+def _maybe(value: Any) -> float:
+    return np.nan if value is None else _number(value)
 
 
 def _number(value: Any) -> float:

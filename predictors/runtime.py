@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.predictors.epochs import OVERHEAD, Epochs, by_volume, find_epochs
-from gpuctl.predictors.transfer import Profiled, Shape, Transferred, transfer
+from gpuctl.predictors.rest import rest_by_bytes
+from gpuctl.predictors.transfer import ENOUGH, Profiled, Shape, Transferred, transfer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +26,9 @@ Z = 1.2816
 """Standard errors to either side that hold so many of normal errors."""
 ENOUGH_SEEN = 1.5
 """With so many epochs seen, a job's own traffic goes before other jobs, however alike those are."""
-LEAST_ERROR = 0.02
+HARDLY_BEGUN = 0.5
+"""Less of its first epoch says nothing of whether others are shorter: four jobs of its model say more."""
+LEAST_ERROR = 0.03
 """Epochs of one job differ by about so much, however well its mean is known."""
 
 
@@ -68,6 +71,8 @@ class Prediction:
         remaining_s: of the run time, after the end of the profile.
         elapsed_s: what the profile covers.
         phase_s: since the last epoch began, at the end of the profile.
+        epoch_left_s: of the epoch under way at the end of the profile.
+        epoch_left_lower_s, epoch_left_upper_s: four of five such epochs end between them.
         method: volume | periodicity | change-points (its own traffic), transfer (other jobs of its model), history
             or none.
         provenance: what the answer rests on.
@@ -83,6 +88,9 @@ class Prediction:
     remaining_s: float = np.nan
     elapsed_s: float = np.nan
     phase_s: float = np.nan
+    epoch_left_s: float = np.nan
+    epoch_left_lower_s: float = np.nan
+    epoch_left_upper_s: float = np.nan
     method: str = "none"
     provenance: str = ""
     reason: str = ""
@@ -164,8 +172,10 @@ def _predict(
         method: str = own.method
         reason, phase = own.reason, own.phase_s
     elif moved is not None:
-        first, uncertain = _first(own, moved.epoch_s, others, seen)
-        found = _run(moved.epoch_s, moved.error, first, uncertain, count)
+        if own is not None and np.isfinite(own.first_s):
+            found = _run(moved.epoch_s, moved.error, own.first_s, 0.02 * own.first_s, count)
+        else:
+            found = _run(moved.epoch_s, moved.error, np.nan, 0.0, count, longer=_longer(others, seen))
         method, text = "transfer", f"{moved.method}, {moved.jobs} profiled jobs of model {job.model}"
         reason, phase = "" if own is None else own.reason, own.phase_s if own is not None else np.nan
     else:
@@ -180,13 +190,16 @@ def _predict(
     if np.isfinite(elapsed) and np.isfinite(run):
         # it has run so long already
         run, lower, upper = max(run, elapsed), max(lower, elapsed), max(upper, elapsed)
-    remaining = run - elapsed
+    left = None if own is None or series is None else rest_by_bytes(series, own)
     return Prediction(
-        job.job, _of(moved, own, method), run, lower, upper, remaining, elapsed, phase, method, text, reason, cached
-    )
+        job.job, _of(moved, own, method), run, lower, upper, run - elapsed, elapsed, phase,
+        *(left or (np.nan, np.nan, np.nan)), method, text, reason, cached,
+    )  # fmt: skip
 
 
 def _surer(own: Epochs, moved: Transferred) -> bool:
+    if own.seen < HARDLY_BEGUN and moved.jobs >= ENOUGH:
+        return False
     return Z * own.spread_s / own.epoch_s <= moved.error
 
 
@@ -195,13 +208,26 @@ def _of(moved: Transferred | None, own: Epochs | None, method: str) -> float:
 
 
 def _run(
-    epoch_s: float, error: float, first_s: float, first_error_s: float, count: float
-) -> tuple[float, float, float]:
-    """Run time and its bounds: the first epoch, and the others at the usual length."""
-    first = first_s if np.isfinite(first_s) else epoch_s
-    run = first + (count - 1) * epoch_s
-    half = error * (count - 1) * epoch_s + first_error_s + (0.0 if np.isfinite(first_s) else error * epoch_s)
-    return run, max(run - half, 0.0), run + half
+    epoch_s: float, error: float, first_s: float, first_error_s: float, count: float, *,
+    longer: tuple[float, float] = (0.0, 0.0),
+) -> tuple[float, float, float]:  # fmt: skip
+    """Run time and its bounds: the first epoch, and the others at the usual length.
+
+    Args:
+        epoch_s: of an epoch; `error` is of its logarithm.
+        error: four of five are within it.
+        first_s: of the first epoch; NaN: it is as uncertain as the others.
+        first_error_s: of that.
+        count: epochs.
+        longer: by how much a first epoch that is not known is longer, and the error of that.
+    """
+    if np.isfinite(first_s):
+        known, doubt, others = first_s, first_error_s, (count - 1) * epoch_s
+    else:
+        (known, doubt), others = longer, count * epoch_s
+    # an epoch that is as likely twice as long as half as long: bounds are factors
+    lower, upper = known - doubt + others * np.exp(-error), known + doubt + others * np.exp(error)
+    return known + others, max(lower, 0.0), upper
 
 
 def _count(job: Described, others: Sequence[Described], epochs: float) -> tuple[float, str]:
@@ -244,12 +270,8 @@ def from_model(job: Described, others: Sequence[Described], seen: Mapping[str, E
     return transfer(job.shape, profiled(alike, seen)) or transfer(job.shape, profiled(others, seen))
 
 
-def _first(
-    own: Epochs | None, epoch_s: float, others: Sequence[Described], seen: Mapping[str, Epochs]
-) -> tuple[float, float]:
-    """Length of the first epoch and the uncertainty of it: its own, else longer by as much as those of the others."""
-    if own is not None and np.isfinite(own.first_s):
-        return own.first_s, 0.02 * own.first_s
+def _longer(others: Sequence[Described], seen: Mapping[str, Epochs]) -> tuple[float, float]:
+    """Seconds by which the first epochs of other jobs were longer than their usual ones, and the error of that."""
     extra = []
     for other in others:
         found = seen.get(other.job)
@@ -258,6 +280,6 @@ def _first(
         elif found is not None and found.method != "none" and np.isfinite(found.first_s) and found.seen >= ENOUGH_SEEN:
             extra.append(found.first_s - found.epoch_s)
     if not extra:
-        return np.nan, 0.0
+        return 0.0, 0.0
     middle = float(np.median(extra))
-    return epoch_s + middle, 1.5 * float(np.median(np.abs(np.array(extra) - middle)))
+    return middle, 1.5 * float(np.median(np.abs(np.array(extra) - middle)))

@@ -3,10 +3,17 @@
 Reconstructed from the published abstract (PickyMan, IPCCC 2022): that a profile of four jobs suffices for others of the
 same model is theirs; this form, whose four unknowns four jobs determine, is ours::
 
-    epoch_s = N / (b g) * (A + B b + C c(g)) + K        c(g) = 2 (g - 1) / g
+    epoch_s = N / (b g) * (A + B b + C c(g)) + B F V + K        c(g) = 2 (g - 1) / g
 
-N samples an epoch, b samples a step and GPU, g GPUs; A seconds to launch a step, B seconds to compute a sample, C
-seconds of an all-reduce, K seconds an epoch whatever its size.
+N samples an epoch, b samples a step and GPU, g GPUs, V samples validated, by the first GPU alone; A seconds to launch a
+step, B seconds to compute a sample, F of that without learning from it, C seconds of an all-reduce, K seconds an epoch
+whatever its size.
+
+A step's time is no such straight line in every job: it jumps where a batch no longer fits into a cache, or where
+workers come to share something. So the formula is one of two witnesses. The other (`interpolated`) only holds that
+jobs of similar batch and GPUs take similarly long a sample, and knows by how much less it knows of jobs farther off.
+The prediction lies between the two, and its interval grows with the distance from the profiled jobs and with how far
+the two differ.
 """
 
 from __future__ import annotations
@@ -28,9 +35,33 @@ ENOUGH = 4
 """Profiled jobs of a model that the abstract says suffice."""
 PRIOR = 0.01
 """Variance of epoch lengths, relative, over the variance of what a term explains of them: 0.05 and 0.5, squared."""
-ASSUMED_ERROR = 0.13
-"""Of a prediction whose error cannot be estimated: four of five predictions of run times from four jobs came within
-12.3 % on the lab's recordings (benchmarks/pickyman_lab.py). The abstract says that most errors are below 10 %."""
+FORWARD = 1 / 3
+"""Of the time to learn from a sample, to look at it only: going back through a network takes twice as long."""
+FITS, MISSES, MOST_PULL = 0.01, 0.05, 0.6
+"""A formula that misses the jobs it was fitted to by so much (root mean square of ln) is trusted fully, or least: then
+the interpolation has this weight."""
+DOUBT = 1.3
+"""The interval's half width, of ln(epoch), in standard deviations of the interpolation …"""
+DISCORD = 0.5
+"""… and in differences between it and the formula. Both chosen such that intervals hold at least four of five
+predictions from four jobs: of the lab's recordings, and of made-up models whose steps jump (tests/trainjobs.py)."""
+FEWER = 1.25
+"""Times as wide with fewer than four jobs, which tell less of what the formula cannot be told from."""
+
+# How much ln(seconds a sample) differs between jobs of a model: chosen on the same two
+_OCTAVE_MEAN, _OCTAVE_SPREAD = -0.2, 0.1
+"""For twice the batch, at first: launching a step is shared by more samples."""
+_JUMP_BATCH, _FAR_BATCH = 0.2, 4.5
+"""By jumps and bends between batches, and the octaves over which two batches have less and less in common."""
+_WORKERS_MEAN = 0.08
+"""For twice the GPUs."""
+_JUMP_GPUS, _FAR_GPUS = 0.1, 6.0
+_LENGTH_SPREAD = 0.03
+"""For e times the steps an epoch: what an epoch costs whatever its size."""
+_LEVEL = 2.0
+"""Of the model as a whole: anything."""
+_NOISE = 0.045
+"""Between two jobs of one shape: as measured in 2.5 epochs of each."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +72,24 @@ class Shape:
         samples: an epoch.
         batch: samples a step and GPU.
         gpus: of the gang.
+        validation: samples that an epoch looks at besides; 0 where it is not known.
     """
 
     samples: float
     batch: float
     gpus: float
+    validation: float = 0.0
 
     @property
     def known(self) -> bool:
         """Whether all of it is there and makes sense."""
         return all(np.isfinite(v) and v > 0 for v in (self.samples, self.batch, self.gpus))
+
+
+def validated(samples: float, dataset_bytes: float, validation_bytes: float) -> float:
+    """Samples that an epoch validates, from its bytes, where a sample is as large whatever it is for; 0 unknown."""
+    learnt = dataset_bytes - validation_bytes
+    return validation_bytes * samples / learnt if np.isfinite(learnt) and learnt > 0 and np.isfinite(samples) else 0.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +107,7 @@ class Transferred:
 
     Attributes:
         epoch_s: seconds.
-        error: relative, such that four of five predictions of this kind are within it.
+        error: of ln(epoch_s): four of five such predictions are within it.
         method: which link of the chain answered.
         jobs: profiled jobs that it rests on.
     """
@@ -84,8 +123,9 @@ def design(shapes: Sequence[Shape]) -> Floats:
     n = np.array([s.samples for s in shapes])
     b = np.array([s.batch for s in shapes])
     g = np.array([s.gpus for s in shapes])
+    v = np.array([s.validation for s in shapes])
     steps = n / (b * g)
-    return np.stack([steps, steps * b, steps * 2 * (g - 1) / g, np.ones_like(steps)], axis=1)
+    return np.stack([steps, steps * b + FORWARD * v, steps * 2 * (g - 1) / g, np.ones_like(steps)], axis=1)
 
 
 def fit(profiled: Sequence[Profiled]) -> Floats:
@@ -127,8 +167,59 @@ def transfer(shape: Shape, profiled: Sequence[Profiled]) -> Transferred | None:
     usable = [p for p in profiled if p.shape.known and np.isfinite(p.epoch_s) and p.epoch_s > 0]
     if not usable or not shape.known:
         return None
-    epoch_s, method = _predict(shape, usable)
-    return Transferred(epoch_s, _error(usable, method), method, len(usable))
+    formula, method = _predict(shape, usable)
+    near, deviation = interpolated(shape, usable)
+    discord = near - float(np.log(formula))
+    found = float(np.exp(near - (1 - _pull(usable, method)) * discord))
+    few = FEWER if len(usable) < ENOUGH else 1.0
+    return Transferred(found, few * (DOUBT * deviation + DISCORD * abs(discord)), method, len(usable))
+
+
+def _pull(profiled: Sequence[Profiled], method: str) -> float:
+    """Weight of the interpolation beside the formula: more where that does not even fit what it was fitted to."""
+    if len(profiled) < ENOUGH:
+        return 0.5 if method.startswith("median") else 0.0
+    fitted = design([p.shape for p in profiled]) @ fit(profiled)
+    missed = float(np.sqrt(np.mean(np.log(fitted / [p.epoch_s for p in profiled]) ** 2)))
+    return MOST_PULL * float(np.clip((missed - FITS) / (MISSES - FITS), 0, 1))
+
+
+def interpolated(shape: Shape, profiled: Sequence[Profiled]) -> tuple[float, float]:
+    """ln(epoch_s) of a job as those nearest to it in batch, GPUs and samples have it, and its standard deviation.
+
+    A Gaussian process of ln(seconds a sample and GPU) over the logarithms of batch, GPUs and steps an epoch.
+    """
+    shapes = [p.shape for p in profiled]
+    x, size = _place([*shapes, shape])
+    y = np.log([p.epoch_s for p in profiled]) - size[:-1]
+    trend = _OCTAVE_MEAN * x[:, 0] + _WORKERS_MEAN * x[:, 1]
+    covariance = _covariance(x)
+    known, between = covariance[:-1, :-1] + _NOISE**2 * np.eye(len(profiled)), covariance[:-1, -1]
+    level = float(np.mean(y - trend[:-1]))
+    solved = np.linalg.solve(known, np.stack([y - trend[:-1] - level, between], axis=1))
+    middle = level + trend[-1] + size[-1] + float(between @ solved[:, 0])
+    variance = float(covariance[-1, -1] - between @ solved[:, 1]) + _NOISE**2
+    return float(middle), float(np.sqrt(max(variance, _NOISE**2)))
+
+
+def _place(shapes: Sequence[Shape]) -> tuple[Floats, Floats]:
+    """Octaves of batch and GPUs and ln(steps), around those of the first job [n, 3]; ln(samples of a GPU) [n]."""
+    b, g = (np.array([getattr(s, name) for s in shapes]) for name in ("batch", "gpus"))
+    samples = np.array([s.samples / s.gpus + FORWARD * s.validation for s in shapes])
+    x = np.stack([np.log2(b), np.log2(g), np.log(samples / b)], axis=1)
+    return np.asarray(x - x[0]), np.log(samples)
+
+
+def _covariance(x: Floats) -> Floats:
+    apart = np.abs(x[:, None, :] - x[None, :, :])
+    near_batch, near_gpus = np.exp(-apart[..., 0] / _FAR_BATCH), np.exp(-apart[..., 1] / _FAR_GPUS)
+    return np.asarray(
+        _LEVEL**2
+        + _OCTAVE_SPREAD**2 * np.outer(x[:, 0], x[:, 0])
+        + _LENGTH_SPREAD**2 * np.outer(x[:, 2], x[:, 2])
+        + _JUMP_BATCH**2 * near_batch * near_gpus
+        + _JUMP_GPUS**2 * near_gpus
+    )
 
 
 def _predict(shape: Shape, profiled: Sequence[Profiled]) -> tuple[float, str]:
@@ -136,9 +227,16 @@ def _predict(shape: Shape, profiled: Sequence[Profiled]) -> tuple[float, str]:
     fitted = len(profiled) >= ENOUGH
     coefficients = fit(profiled) if fitted else np.zeros(4)
     if alike:
-        # what an epoch takes whatever its size does not grow with it
-        constant = min(float(coefficients[3]), 0.9 * min(p.epoch_s for p in alike))
-        scaled = [(p.epoch_s - constant) * shape.samples / p.shape.samples + constant for p in alike]
+        # what an epoch takes whatever its size does not grow with it, nor does validation
+        fixed = [
+            float(coefficients[3] + coefficients[1] * FORWARD * s.validation)
+            for s in (shape, *(p.shape for p in alike))
+        ]
+        learnt = [max(p.epoch_s - own, 0.1 * p.epoch_s) for p, own in zip(alike, fixed[1:], strict=True)]
+        scaled = [
+            own * shape.samples / p.shape.samples + min(fixed[0], 0.9 * p.epoch_s)
+            for p, own in zip(alike, learnt, strict=True)
+        ]
         weight = np.array([1 / (1 + abs(np.log(shape.samples / p.shape.samples))) for p in alike])
         return float(np.average(scaled, weights=weight)), "same batch and GPUs"
     if fitted:
@@ -158,15 +256,3 @@ def left_out(profiled: Sequence[Profiled]) -> list[tuple[str, float, str]]:
             epoch_s, method = _predict(one.shape, others)
             found.append((one.job, epoch_s / one.epoch_s - 1, method))
     return found
-
-
-def _error(profiled: Sequence[Profiled], method: str) -> float:
-    """The error that four of five predictions of this kind stay within, from leaving each job out in turn."""
-    tried = left_out(profiled)
-    same = [abs(error) for _, error, how in tried if how == method] or [abs(error) for _, error, _ in tried]
-    if len(profiled) <= ENOUGH or len(same) < 3:
-        # with one job less than the terms need, leaving one out shows another kind of prediction
-        return max(ASSUMED_ERROR, float(np.median(same)) if same and method.startswith("median") else 0.0)
-    # the 80 % quantile of so few, as a new one from the same source would have it
-    rank = min(len(same), int(np.ceil(0.8 * (len(same) + 1))))
-    return max(float(np.sort(same)[rank - 1]), 0.02)

@@ -85,6 +85,14 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
         float | None, typer.Option(metavar="S", min=0.0, help="Seconds of an epoch; without it the job has none.")
     ] = None,
     phase_s: Annotated[float, typer.Option(metavar="S", min=0.0, help="Seconds since the epoch began.")] = 0.0,
+    epoch_left: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S[,S,S]",
+            help="Seconds left of the epoch where its traffic tells, with bounds: epoch_left_s, epoch_left_lower_s, "
+            "epoch_left_upper_s of predict runtime. In place of --phase-s.",
+        ),
+    ] = None,
     checkpoint_bytes: Annotated[
         float | None,
         typer.Option(metavar="B", min=0.0, help="Size of its checkpoint; unless given 0.5 GB a GPU, at most 10 GB."),
@@ -130,16 +138,36 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError(f"--mode {mode}: expected epoch, now or abort")
     if epoch_s is not None and phase_s > epoch_s:
         raise UsageError(f"--phase-s {phase_s:g} is past the end of an epoch of {epoch_s:g} s")
+    left = _left(epoch_left)
+    if left is not None and (epoch_s is None or mode != "epoch"):
+        raise UsageError("--epoch-left is of a job that finishes its epoch", hint="add --epoch-s, and --mode epoch")
     if db is not None and keep_as is None:
         raise UsageError("--db says where --keep keeps the result", hint="add --keep NAME, or leave --db out")
     from gpuctl.cli.profiles import Suspension, predict_overhead
 
     check_outputs(context, {"--output": output})
     kept = keeping_place(keep_as, [], db)
-    asked = Suspension(epoch_s, phase_s, checkpoint_bytes, first_bytes, gpus, bandwidth, mode, model_name)
+    asked = Suspension(epoch_s, phase_s, left, checkpoint_bytes, first_bytes, gpus, bandwidth, mode, model_name)
     result = predict_overhead(asked, model, "gpuctl " + shlex.join(sys.argv[1:]))
     _write(result, shape, output, given)
     keep(result, keep_as, kept, context, given)
+
+
+def _left(text: str | None) -> tuple[float, float, float] | None:
+    """Seconds left of an epoch, with bounds where they are given."""
+    if text is None:
+        return None
+    try:
+        numbers = [float(word) for word in text.split(",")[:4]]
+    except ValueError:
+        numbers = []
+    middle, lower, upper = numbers * 3 if len(numbers) == 1 else numbers if len(numbers) == 3 else (math.nan,) * 3
+    if not (0 <= lower <= middle <= upper and math.isfinite(upper)):
+        raise UsageError(
+            f"--epoch-left {text}: expected seconds, or three of them: the middle, lower and upper bound",
+            hint="--epoch-left 42 or --epoch-left 42,38,47",
+        )
+    return middle, lower, upper
 
 
 def _write(result: Analysis, shape: OutputFormat | None, output: Path | None, given: Settings) -> None:

@@ -6,23 +6,27 @@ import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.cli.reading import opened
+from gpuctl.cli.common import message
+from gpuctl.cli.reading import is_store, opened
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.core.texts import storable
 from gpuctl.reports.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
 
     from gpuctl.cli.common import Settings
     from gpuctl.core.suspension import Mode
-    from gpuctl.predictors.overhead import Suspended
+    from gpuctl.ingest.report import IngestReport
+    from gpuctl.ingest.traffic.named import Kind
+    from gpuctl.predictors.overhead import Suspended, Tried
     from gpuctl.predictors.runtime import Described, Prediction
     from gpuctl.predictors.series import Series
+    from gpuctl.predictors.transfer import Shape
     from gpuctl.trace.store import Store
 
 RECONSTRUCTED = (
@@ -43,6 +47,9 @@ PREDICTIONS = (
     Column("remaining_s", "s", "Of the run time, after the end of the profile."),
     Column("elapsed_s", "s", "What the profile covers."),
     Column("phase_s", "s", "Since the last epoch began, at the end of the profile."),
+    Column("epoch_left_s", "s", "Of the epoch under way at the end of the profile, as its traffic tells."),
+    Column("epoch_left_lower_s", "s", "Lower end of its interval: four of five such epochs end inside it."),
+    Column("epoch_left_upper_s", "s", "Upper end of it."),
     Column("method", "-", "volume, periodicity or change-points: from the job's own traffic; transfer: from other jobs "
            "of its model; history: from past jobs; none: no answer."),
     Column("cached", "-", "Whether its later epochs are read from a cache, as far as its traffic tells."),
@@ -51,23 +58,28 @@ PREDICTIONS = (
 )  # fmt: skip
 COSTS = (
     Column("suspend_s", "s", "From the request until its GPUs are free; up to the end of the epoch the job goes on."),
+    Column("suspend_lower_s", "s", "Lower end of its interval: four of five such suspensions are inside it; none with "
+           "the defaults, which no measurement stands behind."),
+    Column("suspend_upper_s", "s", "Upper end of it."),
     Column("resume_s", "s", "From its next start until it makes progress."),
+    Column("resume_lower_s", "s", "Lower end of its interval."),
+    Column("resume_upper_s", "s", "Upper end of it."),
     Column("loss_s", "s", "On GPUs without progress that counts, in all."),
+    Column("loss_lower_s", "s", "Lower end of its interval."),
+    Column("loss_upper_s", "s", "Upper end of it."),
     Column("method", "-", "defaults: the constants of the documentation; fitted: a model of gpuctl train overhead."),
-    Column("error_pct", "%", "Mean absolute error of the fitted model's loss for suspensions that it has not seen."),
-)
+    Column("error_pct", "%", "Mean absolute error of the fitted model's loss for jobs that it has not seen."),
+)  # fmt: skip
 FITTED = (
-    Column(
-        "cost",
-        "-",
-        "suspend_s, resume_s, loss_s as gpuctl predict overhead gives them; overhead_s: suspend_s and "
-        "resume_s together; abort_s: suspend_s of jobs that were stopped without finishing their epochs.",
-    ),
-    Column("suspensions", "suspensions", "Predicted."),
+    Column("cost", "-", "suspend_s, resume_s, loss_s as gpuctl predict overhead gives them; overhead_s: suspend_s and "
+           "resume_s together; abort_s: suspend_s of jobs that were stopped without finishing their epochs."),
+    Column("suspensions", "suspensions", "Predicted, with what was known at the request."),
     Column("mean_pct", "%", "Mean absolute relative error."),
     Column("median_pct", "%", "Median of it."),
     Column("worst_pct", "%", "The largest."),
-)
+    Column("epochs_pct", "%", "Mean absolute error as a share of the job's epoch, where the rest of one is in it."),
+    Column("inside_pct", "%", "Inside an interval that was meant to hold four of five, and that other jobs' gave."),
+)  # fmt: skip
 PROMISED = {"predictions": "predictions", "overhead": None}
 """The key that a table's rows have in JSON, too; None: the columns of its one row are keys."""
 
@@ -92,6 +104,7 @@ class Suspension:
 
     epoch_s: float | None
     phase_s: float
+    left: tuple[float, float, float] | None
     checkpoint_bytes: float | None
     first_bytes: float
     gpus: int
@@ -107,15 +120,22 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
         UsageError: nothing to predict is named.
         InputError: a model cannot be read.
     """
+    from gpuctl.cli.queued import read_listed, with_history
+    from gpuctl.ingest.traffic import named
     from gpuctl.predictors.runtime import Described, predict
     from gpuctl.trace.sources import read_sources
     from gpuctl.trace.store import Store
 
     listed, sources = None, tuple[SourceInfo, ...]()
-    if asked.jobs is not None and asked.model is not None:
-        listed, source = read_listed(asked.jobs)
-        sources = (source,)
-    paths = [*asked.paths, *([asked.jobs] if asked.jobs is not None and _describes_training(asked.jobs) else [])]
+    paths = asked.paths
+    if asked.jobs is not None:
+        if asked.model is not None:
+            listed, source = read_listed(asked.jobs)
+            sources = (source,)
+        if asked.model is None or named.describes_training(asked.jobs):
+            named.check_training(asked.jobs, epochs=asked.epochs is None and asked.model is None)
+            paths = [*paths, asked.jobs]
+    check_named(paths, [named.TRAFFIC, named.TRAINING], cumulative=asked.cumulative)
     described: list[Described] = []
     profiles: dict[str, Series] = {}
     cluster, failed = "", False
@@ -127,7 +147,7 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
             cluster = store.cluster(asked.cluster or name)
             described, profiles = read_described(store, cluster), read_series(store, cluster)
             sources = tuple({s.path: s for s in (*read_sources(store, cluster), *sources)}.values())
-        failed = report is not None and report.failed
+        failed = fell_short(report, paths)
     more = [] if listed is None else listed["job"].to_list()
     described += [Described(job) for job in sorted(set(more) - {d.job for d in described} - set(profiles))]
     names = {d.job for d in described} | set(profiles)
@@ -142,7 +162,7 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
     found = predict(described, profiles, epochs=epochs, wanted=asked.names or None)
     settings = {"interval": "80 % of such jobs end inside it", "epochs": str(asked.epochs or "as each job has them")}
     if asked.model is not None:
-        found = _with_history(found, listed, described, asked.model)
+        found = with_history(found, listed, described, asked.model)
         settings["history"] = storable(str(asked.model))
     answered = sum(math.isfinite(p.run_time_s) for p in found)
     table = ResultTable(
@@ -160,7 +180,7 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
     warnings = ((RECONSTRUCTED,) if profiles or methods - {"history", "none"} else ()) + (
         (HISTORY,) if "history" in methods else ()
     )
-    return _analysis(cluster or "jobs", table, settings, command, sources, warnings=warnings), failed
+    return _analysis(cluster or "jobs", (table,), settings, command, sources, warnings=warnings), failed
 
 
 def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Analysis:
@@ -179,27 +199,36 @@ def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Ana
     epoch_s = math.inf if asked.epoch_s is None else asked.epoch_s
     mode: Mode = asked.mode  # type: ignore[assignment]
     error: float | None = None
+    bounds: tuple[float | None, ...] = (None,) * 6
     if model is None:
         rate = asked.bandwidth or suspension.SERVER_RATE
         resume = suspension.resume_seconds(size, asked.first_bytes, rate)
         stop = suspension.stop_seconds(size, rate)
-        costs = suspension.costs(stop, resume, epoch_s=epoch_s, phase_s=asked.phase_s, mode=mode)
+        left_s = asked.left[0] if asked.left else epoch_s - asked.phase_s
+        phase_s = epoch_s - left_s if math.isfinite(epoch_s) and mode != "abort" else asked.phase_s
+        costs = suspension.costs(stop, resume, epoch_s=epoch_s, phase_s=phase_s, mode=mode)
         method = "defaults"
     else:
         if asked.bandwidth is not None:
             raise UsageError("--bandwidth and --model: a fitted model has its own rates", hint="give one of them")
         from gpuctl.predictors.card import load_folder
         from gpuctl.predictors.overhead import from_json
+        from gpuctl.predictors.rest import Rest
 
         fitted = from_json(load_folder(model, "overhead").json("overhead.json"), str(model / "overhead.json"))
-        costs = fitted.costs(
+        left = Rest(*asked.left) if asked.left else None
+        found = fitted.predict(
             checkpoint_bytes=size, dataset_bytes=asked.first_bytes, gpus=asked.gpus, epoch_s=epoch_s,
-            phase_s=asked.phase_s, mode=mode, model=asked.model_name or "",
+            phase_s=asked.phase_s, mode=mode, model=asked.model_name or "", left=left,
         )  # fmt: skip
+        costs, bounds = found.costs, tuple(map(_plain, (*found.suspend_s, *found.resume_s, *found.loss_s)))
         method, error = "fitted", 100 * fitted.error.get("loss_s", math.nan)
-    row = (costs.suspend_s, costs.resume_s, costs.loss_s, method, error)
-    types = {"suspend_s": pl.Float64, "resume_s": pl.Float64, "loss_s": pl.Float64, "method": pl.String}
-    frame = pl.DataFrame([row], schema={**types, "error_pct": pl.Float64}, orient="row")
+    row = (
+        costs.suspend_s, *bounds[:2], costs.resume_s, *bounds[2:4], costs.loss_s, *bounds[4:], method,
+        None if error is None else _plain(error),
+    )  # fmt: skip
+    types = {c.name: pl.String if c.name == "method" else pl.Float64 for c in COSTS}
+    frame = pl.DataFrame([row], schema=types, orient="row")
     table = ResultTable(
         name="overhead",
         section="overhead",
@@ -210,7 +239,7 @@ def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Ana
         columns=COSTS,
         frame=frame,
     )
-    return _analysis("suspension", table, {"mode": asked.mode}, command, ())
+    return _analysis("suspension", (table,), {"mode": asked.mode}, command, ())
 
 
 def train_overhead(
@@ -221,56 +250,108 @@ def train_overhead(
     Raises:
         InputError: too few suspensions were measured.
     """
-    import numpy as np
-    import polars as pl
-
+    from gpuctl.ingest.traffic import named
     from gpuctl.predictors import overhead
     from gpuctl.predictors.card import save_folder
     from gpuctl.trace.sources import read_sources
     from gpuctl.trace.store import Store
 
+    check_named(paths, [named.SUSPENSIONS])
     with opened(paths, db, cluster, given, timezone=None, columns=None, doing="learn from") as (
         path, name, report,
     ), Store(path) as store:  # fmt: skip
         chosen = store.cluster(cluster or name)
         rows, sources = read_suspensions(store, chosen), read_sources(store, chosen)
     fitted = overhead.fit(rows)
-    errors = overhead.left_out(rows)
-    lines = [
-        (
-            key,
-            int(e.size),
-            100 * float(abs(e).mean()),
-            100 * float(np.median(abs(e))),
-            100 * float(abs(e).max()),
-        )
-        for key, e in errors.items()
-        if e.size
-    ]
-    frame = pl.DataFrame(lines, schema=[c.name for c in FITTED], orient="row")
-    population = f"{len(rows):,} measured suspensions of {len({r.job for r in rows}):,} jobs."
-    table = ResultTable(
-        name="overhead_errors",
-        section="overhead",
-        title="Errors of the fitted costs",
-        question="How near do predictions come for suspensions that the model has not seen?",
-        population=population,
-        notes=(
-            f"Each suspension is predicted by a model fitted on all others; of more than {overhead.MOST_FOLDS}, by one "
-            f"fitted on {100 - 100 // overhead.MOST_FOLDS} % of them.",
+    usable, lacking = overhead.usable(rows)
+    population = f"{len(usable):,} measured suspensions of {len({r.job for r in usable}):,} jobs."
+    notes = tuple(f"Left out: {plural(count, 'suspension')} without {name}." for name, count in lacking.items())
+    for note in notes:
+        message(note)
+    share = 100 - 100 // overhead.MOST_FOLDS
+    alone = (
+        "Each suspension is predicted by a model fitted on all others, other suspensions of its job among them; of "
+        f"more than {overhead.MOST_FOLDS}, by one fitted on {share} % of them."
+    )
+    new = "Each suspension is predicted by a model fitted on those of all other jobs."
+    tables = (
+        ResultTable(
+            name="overhead_errors",
+            section="overhead",
+            title="Errors of the fitted costs",
+            question="How near do predictions come for suspensions that the model has not seen?",
+            population=population,
+            notes=(alone, *notes),
+            columns=FITTED,
+            frame=_errors(overhead.left_out(usable, "suspension")),
         ),
-        columns=FITTED,
-        frame=frame,
+        ResultTable(
+            name="overhead_new_jobs",
+            section="overhead",
+            title="Errors for jobs that were never suspended",
+            question="How near do they come for jobs that the model has not seen?",
+            population=population,
+            notes=(new, *notes),
+            columns=FITTED,
+            frame=_errors(overhead.left_out(usable, "job")),
+        ),
     )
     about = {
         "title": "What suspending and resuming a job costs",
         "population": population,
         "terms": list(overhead.TERMS),
-        "mean_absolute_error": fitted.error,
+        "mean_absolute_error_for_new_jobs": fitted.error,
         "source": RECONSTRUCTED,
     }
     save_folder(place, "overhead", about, {"overhead.json": overhead.to_json(fitted)})
-    return _analysis(chosen, table, {}, command, sources), report is not None and report.failed
+    return _analysis(chosen, tables, {}, command, sources), fell_short(report, paths)
+
+
+def _errors(tests: list[Tried]) -> pl.DataFrame:
+    """A row of `FITTED` for each cost."""
+    import numpy as np
+    import polars as pl
+
+    from gpuctl.predictors.overhead import inside
+
+    lines = []
+    for cost in dict.fromkeys(test.cost for test in tests):
+        errors = 100 * abs(np.array([t.error for t in tests if t.cost == cost]))
+        epochs = [t.epochs for t in tests if t.cost == cost and math.isfinite(t.epochs)]
+        held = inside(tests, cost)
+        lines.append((
+            cost, int(errors.size), float(errors.mean()), float(np.median(errors)), float(errors.max()),
+            100 * float(np.mean(epochs)) if epochs else None, 100 * float(np.mean(held)) if held else None,
+        ))  # fmt: skip
+    kinds: dict[str, Any] = {c.name: pl.Float64 for c in FITTED} | {"cost": pl.String, "suspensions": pl.Int64}
+    return pl.DataFrame(lines, schema=kinds, orient="row")
+
+
+def check_named(
+    paths: Sequence[Path], kinds: Sequence[Kind], *, columns: str | None = None, cumulative: bool = False
+) -> None:
+    """See that every file that the command line names is one that can be read.
+
+    Raises:
+        InputError: one is empty, junk, or lacks a column that it needs.
+    """
+    from gpuctl.ingest.registry import formats_for
+    from gpuctl.ingest.traffic.named import check_known
+
+    check_known([p for p in paths if not is_store(p)], formats_for(columns, cumulative=cumulative), kinds)
+
+
+def fell_short(report: IngestReport | None, paths: Sequence[Path]) -> bool:
+    """Whether something that was named gave no row, or could not be read; what was not told yet is told."""
+    from gpuctl.ingest.files import clean
+
+    if report is None:
+        return False
+    rowless = [source for source in report.rowless if source.path in {clean(path) for path in paths}]
+    for source in rowless:
+        if not source.rows_in:
+            message(f"gpuctl: {source.path}: has a header and no rows")
+    return report.failed or bool(rowless)
 
 
 def promised(result: Analysis) -> dict[str, Any]:
@@ -293,20 +374,30 @@ def _plain(value: Any) -> Any:
 def read_described(store: Store, cluster: str) -> list[Described]:
     """The jobs of the profile database."""
     from gpuctl.predictors.runtime import Described
-    from gpuctl.predictors.transfer import Shape
 
     rows = store.frame(
         "SELECT job, model, batch, samples, gpus, epochs, dataset_bytes, coalesce(\"user\", '') AS owner, epoch_s, "
-        "first_epoch_s, cached FROM profiles WHERE cluster = $cluster ORDER BY job",
+        "first_epoch_s, cached, validation_samples, validation_bytes FROM profiles "
+        "WHERE cluster = $cluster ORDER BY job",
         {"cluster": cluster},
     )
     return [
         Described(
-            r["job"], r["model"], Shape(_real(r["samples"]), _real(r["batch"]), _real(r["gpus"])), _real(r["epochs"]),
-            _real(r["dataset_bytes"]), r["owner"], _real(r["epoch_s"]), _real(r["first_epoch_s"]), r["cached"],
+            r["job"], r["model"], _shape(r), _real(r["epochs"]), _real(r["dataset_bytes"]), r["owner"],
+            _real(r["epoch_s"]), _real(r["first_epoch_s"]), r["cached"],
         )
         for r in rows.iter_rows(named=True)
     ]  # fmt: skip
+
+
+def _shape(row: Mapping[str, Any]) -> Shape:
+    from gpuctl.predictors.transfer import Shape, validated
+
+    samples, batch, gpus = (_real(row[name]) for name in ("samples", "batch", "gpus"))
+    told = _real(row["validation_samples"])
+    if math.isnan(told):
+        told = validated(samples, _real(row["dataset_bytes"]), _real(row["validation_bytes"]))
+    return Shape(samples, batch, gpus, told)
 
 
 def read_series(store: Store, cluster: str) -> dict[str, Series]:
@@ -332,8 +423,8 @@ def read_suspensions(store: Store, cluster: str) -> list[Suspended]:
 
     rows = store.frame(
         "SELECT job, coalesce(model, '') AS model, coalesce(mode, 'epoch') AS mode, checkpoint_bytes, dataset_bytes, "
-        "gpus, epoch_s, epoch_left_s, suspend_s, resume_s, loss_s FROM suspensions WHERE cluster = $cluster "
-        "ORDER BY ALL",
+        "gpus, epoch_s, epoch_done_s, epoch_left_s, suspend_s, resume_s, loss_s FROM suspensions "
+        "WHERE cluster = $cluster ORDER BY ALL",
         {"cluster": cluster},
     )
     return [Suspended(job, model, mode, *map(_real, numbers)) for job, model, mode, *numbers in rows.iter_rows()]
@@ -363,7 +454,7 @@ def _frame(found: list[Prediction]) -> pl.DataFrame:
 
 def _analysis(
     cluster: str,
-    table: ResultTable,
+    tables: tuple[ResultTable, ...],
     settings: dict[str, str],
     command: str,
     sources: tuple[SourceInfo, ...],
@@ -378,97 +469,11 @@ def _analysis(
 
     return Analysis(
         cluster=cluster,
-        tables=(table,),
-        sections=((table.section, table.title),),
+        tables=tables,
+        sections=((tables[0].section, tables[0].title),),
         sources=sources,
         settings=settings,
         command=command,
         version=__version__,
         warnings=(*warnings, *rejected),
     )
-
-
-# ---- history
-
-
-def _describes_training(path: Path) -> bool:
-    """Whether a CSV of jobs tells models and batches, rather than what a queue tells of them."""
-    from gpuctl.ingest.formats.profile_jobs import sniff
-
-    try:
-        with path.open("rb") as file:
-            return sniff(path.name, file.read(1 << 16)) is not None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
-
-
-def read_listed(path: Path) -> tuple[pl.DataFrame, SourceInfo]:
-    """Jobs as a queue tells of them, one row each: ``job`` and what a model of history looks at; and where from.
-
-    Rows without a job, and further rows of the same job, count as rejected.
-
-    Raises:
-        InputError: no such table.
-    """
-    import polars as pl
-
-    from gpuctl.trace.sources import jobs_csv
-
-    try:
-        table = pl.read_csv(path.read_bytes(), infer_schema=False)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"is no CSV: {str(error).splitlines()[0]}", path=str(path), hint=_LISTED) from error
-    names = [HISTORY_NAMES.get(c.strip(), c.strip()) for c in table.columns]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        said = [old for old, new in zip(table.columns, names, strict=True) if new == twice]
-        raise InputError(f"has several columns of one meaning: {', '.join(said)}", path=str(path), hint=_LISTED)
-    table.columns = names
-    if "job" not in table.columns:
-        raise InputError(f"has no column job_id; found: {', '.join(table.columns)}", path=str(path), hint=_LISTED)
-    if "name" not in table.columns and "model" in table.columns:
-        table = table.rename({"model": "name"})
-    numbers = [pl.col(c).cast(pl.Float64, strict=False) for c in _NUMBERS if c in table.columns]
-    known = [c for c in ("job", "user", "queue", "name", *_NUMBERS) if c in table.columns]
-    jobs = table.with_columns(numbers).select(known).filter(pl.col("job").is_not_null())
-    jobs = jobs.unique("job", keep="first", maintain_order=True)
-    return jobs, jobs_csv(path, table.height, jobs.height)
-
-
-HISTORY_NAMES = {
-    "job_id": "job", "vc": "queue", "num_gpus": "gpus", "requested_time": "time_limit_s", "submit_time": "submit_s",
-}  # fmt: skip
-_NUMBERS = ("gpus", "nodes", "time_limit_s", "submit_s")
-_LISTED = "expected job_id and any of user, queue, name, gpus, time_limit_s, submit_time"
-
-
-def _with_history(
-    found: list[Prediction], listed: pl.DataFrame | None, described: list[Described], model: Path
-) -> list[Prediction]:
-    """Answer from past jobs where nothing else answers."""
-    from dataclasses import replace
-
-    import polars as pl
-
-    from gpuctl.predictors import history, historyfolder
-
-    trained = historyfolder.load(model)
-    open_jobs = [p.job for p in found if not math.isfinite(p.run_time_s)]
-    rows = pl.DataFrame({"job": open_jobs}, schema={"job": pl.String})
-    if listed is None:
-        known = [(d.job, d.user or None, d.model or None, _plain(d.shape.gpus)) for d in described]
-        listed = pl.DataFrame(
-            known, schema={"job": pl.String, "user": pl.String, "name": pl.String, "gpus": pl.Float64}, orient="row"
-        )
-    rows = rows.join(listed, on="job", how="left", maintain_order="left")
-    answers = {row[0]: row[1:] for row in history.predict(trained, rows).iter_rows()}
-    result = []
-    for p in found:
-        if p.job in answers:
-            run, lower, upper = (max(v, p.elapsed_s) if math.isfinite(p.elapsed_s) else v for v in answers[p.job])
-            p = replace(  # noqa: PLW2901 - the same prediction, answered
-                p, run_time_s=run, lower_s=lower, upper_s=upper, remaining_s=run - p.elapsed_s, method="history",
-                provenance=f"past jobs, as {storable(model.name)} was trained on them",
-            )  # fmt: skip
-        result.append(p)
-    return result

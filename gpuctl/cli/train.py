@@ -179,15 +179,18 @@ def _read(
         if len(paths) > 1 or db is not None:
             raise UsageError(f"{tables[0]} is a CSV of jobs; it comes alone", hint="name it, and nothing else")
         return _from_csv(tables[0])
+    from gpuctl.cli.profiles import check_named, fell_short
+    from gpuctl.ingest.traffic.named import QUEUED
     from gpuctl.predictors.jobtable import from_store
     from gpuctl.trace.sources import read_sources
     from gpuctl.trace.store import Store
 
+    check_named(paths, [QUEUED], columns=columns)
     with opened(
         paths, db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="learn from"
     ) as (path, name, report), Store(path) as store:  # fmt: skip
         jobs = from_store(store, name)
-        return jobs, read_sources(store, jobs.name), report is not None and report.failed
+        return jobs, read_sources(store, jobs.name), fell_short(report, paths)
 
 
 def _from_csv(path: Path) -> tuple[JobTable, tuple[SourceInfo, ...], bool]:

@@ -27,6 +27,7 @@ MIGRATIONS = (
     "0004_profiles.sql",
     "0005_job_logs.sql",
     "0006_results.sql",
+    "0007_predictors.sql",
 )
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
 

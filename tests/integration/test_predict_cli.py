@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -157,19 +158,24 @@ def test_overhead(words: tuple[str, ...], expected: tuple[float, float, float]) 
 
 def test_overhead_learnt_from_the_lab(tmp_path: Path) -> None:
     place = tmp_path / "model"
-    table = gpuctl("train", "overhead", LAB / "suspensions.csv", "-o", place, "--format", "csv").stdout
-    rows = {row["cost"]: row for row in csv.DictReader(table.splitlines())}
-    assert int(rows["loss_s"]["suspensions"]) > 8
+    words = ("train", "overhead", LAB / "suspensions.csv", "-o", place, "--json")
+    tables = json.loads(gpuctl(*words).stdout)["tables"]
     document = (ROOT / "docs" / "predict.md").read_text()
-    for cost, row in rows.items():
-        mean, median = (f"{float(row[name]):.1f} %" for name in ("mean_pct", "median_pct"))
-        assert f"| {cost} | {row['suspensions']} | {mean} | {median} |" in document
+    for table in ("overhead_errors", "overhead_new_jobs"):
+        rows = {row["cost"]: row for row in tables[table]["rows"]}
+        assert rows["loss_s"]["suspensions"] == 48
+        for cost, row in rows.items():
+            cells = [f"{row[name]:.1f} %" for name in ("mean_pct", "median_pct")]
+            cells += [f"{row['epochs_pct']:.1f} %" if row["epochs_pct"] is not None else ""]
+            cells += [f"{row['inside_pct']:.0f} %" if row["inside_pct"] is not None else ""]
+            line = f"| {cost} | {row['suspensions']} | {' | '.join(cells)} |".replace("  ", " ")
+            assert line in document.replace("  ", " "), line
     card = json.loads((place / "card.json").read_text())
     assert card["kind"] == "overhead"
     measured = next(
         r for r in csv.DictReader((LAB / "suspensions.csv").read_text().splitlines()) if r["mode"] == "epoch"
     )
-    phase = max(0.0, float(measured["epoch_s"]) - float(measured["epoch_left_s"]))
+    phase = float(measured["epoch_done_s"])
     found = json.loads(
         gpuctl(
             "predict", "overhead", "--model", place, "--model-name", measured["model"],
@@ -180,6 +186,35 @@ def test_overhead_learnt_from_the_lab(tmp_path: Path) -> None:
     )  # fmt: skip
     assert found["resume_s"] == pytest.approx(float(measured["resume_s"]), rel=0.5)
     assert math.isfinite(found["error_pct"])
+    for cost in ("suspend", "resume", "loss"):
+        assert 0 < found[f"{cost}_lower_s"] < found[f"{cost}_s"] < found[f"{cost}_upper_s"]
+
+
+def test_an_empty_cell_of_a_suspension_is_counted(tmp_path: Path) -> None:
+    rows = list(csv.DictReader((LAB / "suspensions.csv").read_text().splitlines()))
+    damaged = ("checkpoint_bytes", "epoch_s", "epoch_done_s", "epoch_left_s", "gpus", "loss_s", "suspend_s")
+    finished = [row for row in rows if row["mode"] == "epoch"]
+    for value in ("", "nan", "0"):
+        changed = [{**row, column: value} for row, column in zip(finished, damaged, strict=False)]
+        with (tmp_path / "s.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows([*changed, *rows[len(damaged) :]])
+        done = gpuctl("train", "overhead", tmp_path / "s.csv", "-o", tmp_path / "m", "--json")
+        assert "NaN" not in done.stdout
+        if value == "nan":
+            assert json.loads(done.stdout)["sources"][0]["rows_rejected"] == len(damaged)
+        # the loss need not be known; 0 is a number, but for an epoch's length
+        for column in {"": damaged[:5], "nan": (), "0": ("epoch_s above 0",)}[value]:
+            assert f"Left out: 1 suspension without {column}." in done.stderr
+
+
+def test_the_rest_of_an_epoch_as_told() -> None:
+    ask = ("predict", "overhead", "--epoch-s", "600", "--phase-s", "540", "--checkpoint-bytes", "1e9", "--json")
+    assert json.loads(gpuctl(*ask, "--epoch-left", "20,10,30").stdout)["suspend_s"] == 23
+    for wrong in ("x", "1,2", "3,4,5", "5,1,inf", "-1"):
+        assert "--epoch-left" in gpuctl(*ask, f"--epoch-left={wrong}", code=2).stderr
+    assert "--mode epoch" in gpuctl(*ask, "--mode", "abort", "--epoch-left", "5", code=2).stderr
 
 
 def test_what_is_broken_is_refused(tmp_path: Path) -> None:
@@ -253,3 +288,69 @@ def test_a_name_that_is_no_utf8(tmp_path: Path) -> None:
     shutil.copy(ROOT / "sample_data" / "jobs.csv", jobs)
     gpuctl("replay", jobs, "--cluster", "4x8", "--policy", "fifo", "--html", page)
     assert "jobs-\\udcff.csv on 4x8" in page.read_text()
+
+
+def _without(column: str, place: Path) -> Path:
+    rows = list(csv.DictReader((LAB / "jobs.csv").read_text().splitlines()))
+    path = place / f"no-{column}.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [c for c in rows[0] if c != column], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+@pytest.mark.parametrize("column", ["job_id", "model", "batch", "samples", "gpus", "epochs"])
+def test_jobs_without_a_column_are_refused_with_its_name(column: str, profile: Path, tmp_path: Path) -> None:
+    jobs = _without(column, tmp_path)
+    done = gpuctl("predict", "runtime", profile, "--jobs", jobs, code=3)
+    assert re.search(rf"no-{column}\.csv:1: .*no column {column}; found '", done.stderr)
+    assert "hint: " in done.stderr
+    done = gpuctl("predict", "runtime", profile, "--jobs", jobs, "--epochs", "5", code=0 if column == "epochs" else 3)
+    assert column == "epochs" or f"no column {column}" in done.stderr
+
+
+HEAD = "job_id,model,batch,samples,gpus,epochs\n"
+DAMAGED = {
+    "junk": bytes(range(256)) * 8,
+    "text": b"nothing of the kind\n" * 9,
+    "empty": b"",
+    "header": HEAD.encode(),
+    "cells": (HEAD + "a,m,nan,1000,1,5\nb,,8,1000,1,5\n").encode(),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_named_file_that_is_none_is_refused(damage: str, profile: Path, tmp_path: Path) -> None:
+    path = tmp_path / "named.csv"
+    path.write_bytes(DAMAGED[damage])
+    model = tmp_path / "model"
+    for words in (
+        ("predict", "runtime", profile, "--jobs", path),
+        ("predict", "runtime", profile, path),
+        ("predict", "runtime", path),
+        ("predict", "runtime", profile, "--model", path),
+        ("predict", "overhead", "--model", path),
+        ("train", "overhead", path, "-o", model),
+        ("train", "overhead", LAB / "suspensions.csv", path, "-o", model),
+        ("train", "runtime", path, "-o", model),
+    ):
+        assert "named.csv" in gpuctl(*words, code=3).stderr or damage in {"header", "cells"}, words
+
+
+def test_a_list_of_jobs_is_read_or_refused(tmp_path: Path) -> None:
+    gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", tmp_path / "m")
+    ask = ("predict", "runtime", "--jobs", tmp_path / "queue.csv", "--model", tmp_path / "m")
+    for text, told in (
+        ("job_id,num_gpus\na,many\n", "num_gpus is 'many'"),
+        ("job_id,num_gpus\na,nan\n", "num_gpus is 'nan'"),
+        ("job_id,num_gpus\n", "a header and no rows"),
+        ("job_id,num_gpus\n,4\n", "job_id is empty"),
+        ("user,num_gpus\nu,4\n", "no column job_id"),
+    ):
+        (tmp_path / "queue.csv").write_text(text)
+        assert told in gpuctl(*ask, code=3).stderr
+    (tmp_path / "queue.csv").write_text("job_id,num_gpus\na,many\nb,\nc,4\n")
+    document = json.loads(gpuctl(*ask, "--json").stdout)
+    assert [row["job"] for row in document["predictions"]] == ["b", "c"]
+    assert document["sources"][0]["rows_rejected"] == 1

@@ -1,7 +1,8 @@
-"""Jobs whose shape is known, as CSV: ``job_id,model,batch,samples,gpus,epochs``, and more columns where known.
+"""Jobs whose shape is known, as CSV: ``job_id,model,batch,samples,gpus``, and ``epochs`` and more columns where known.
 
 ``batch`` is the samples that one GPU takes a step, ``samples`` those of one epoch; ``dataset_bytes`` is what one epoch
-reads. What has been measured may stand beside it: ``epoch_s`` (an epoch that is not the first), ``first_epoch_s``,
+reads; ``validation_samples`` are looked at beside them, ``validation_bytes`` of ``dataset_bytes`` are read for that.
+What has been measured may stand beside it: ``epoch_s`` (an epoch that is not the first), ``first_epoch_s``,
 ``run_time_s``, ``cached`` (true where later epochs are read from memory). Cells but ``job_id`` and ``model`` may be
 empty; other columns are not read. A row of the ledger is one line after the header; blank lines are none.
 """
@@ -11,9 +12,10 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.formats import suspensions
 from gpuctl.ingest.traffic.jobrows import Column, header_with, load_jobs, seconds
 
-NEEDED = ("job_id", "model", "batch", "samples", "gpus", "epochs")
+NEEDED = ("job_id", "model", "batch", "samples", "gpus")
 COLUMNS = (
     Column("job_id", "text", needed=True, stored="job"),
     Column("model", "text", needed=True),
@@ -25,6 +27,8 @@ COLUMNS = (
     Column("user", "text"),
     Column("dataset_bytes", "real"),
     Column("checkpoint_bytes", "real"),
+    Column("validation_samples", "real"),
+    Column("validation_bytes", "real"),
     seconds("epoch_s"),
     seconds("first_epoch_s"),
     seconds("run_time_s"),
@@ -42,9 +46,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 
 def sniff(name: str, head: bytes) -> str | None:
-    """Recognise a header that has all the needed columns."""
+    """Recognise a header that has all the needed columns, and no suspensions."""
     del name
-    return header_with(NEEDED, head)
+    return None if header_with(suspensions.NEEDED, head) else header_with(NEEDED, head)
 
 
 FORMAT = Format(
@@ -56,7 +60,7 @@ FORMAT = Format(
     timezone="UTC",
     zoned=True,
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
 )

@@ -2,9 +2,10 @@
 
 ``suspend_s`` is from the order to stop until the GPUs were free, ``resume_s`` from the new start until the job went on
 with its work; ``loss_s`` is the time without progress in all. ``mode`` is ``epoch`` where the running epoch was
-finished first, ``now`` where a checkpoint was written at once, ``abort`` where the epoch was lost; ``epoch_left_s`` is
-what was left of it. One job may have many rows. Cells but the three may be empty; other columns are not read. A row of
-the ledger is one line after the header.
+finished first, ``now`` where a checkpoint was written at once, ``abort`` where the epoch was lost; ``epoch_s`` is what
+an epoch was expected to take and ``epoch_done_s`` how long this one had gone on, both as known at the order;
+``epoch_left_s`` is what was left of it, as it turned out. One job may have many rows. Cells but the three may be empty;
+other columns are not read. A row of the ledger is one line after the header.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ COLUMNS = (
     Column("checkpoint_bytes", "real"),
     Column("dataset_bytes", "real"),
     seconds("epoch_s"),
+    seconds("epoch_done_s"),
     seconds("epoch_left_s"),
 )
 
@@ -54,7 +56,7 @@ FORMAT = Format(
     timezone="UTC",
     zoned=True,
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
 )

@@ -19,6 +19,7 @@ from gpuctl.ingest.traffic.feed import Feed, job_name, micros, name_of, number, 
 if TYPE_CHECKING:
     from gpuctl.ingest.lines import Line
 
+NEEDED = ("job_id", "t", "bytes")
 _ALIASES = {"job": "job_id"}
 _COUNTER = "bytes_total"
 

@@ -10,7 +10,7 @@ from gpuctl.ingest.formats.philly_jobs_csv import split
 from gpuctl.ingest.lines import RowError, numbered_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gpuctl.ingest.base import Sink
     from gpuctl.ingest.lines import Line
@@ -24,6 +24,11 @@ def header_of(head: bytes) -> frozenset[str]:
     """Column names of the first line of a file's beginning, in lower case."""
     first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:_HEADER_LIMIT]
     return frozenset(_names(first.decode("utf-8", "replace")))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Column names that a file has, for messages."""
+    return ", ".join(repr(name) for name in names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "") or "no header"
 
 
 def _names(line: str) -> list[str]:
@@ -74,7 +79,7 @@ class CsvTable:
         if absent or twice:
             fault = f"no column {', '.join(absent)}" if absent else f"two columns {twice[0]}"
             raise InputError(
-                f"line 1 is not the header of {what}: {fault}; expected {','.join(wanted)}",
+                f"line 1 is not the header of {what}: {fault}; found {listed(names)}; expected {','.join(wanted)}",
                 path=getattr(stream, "name", None),
                 line=1,
             )
@@ -84,8 +89,7 @@ class CsvTable:
         self.columns = frozenset(name for name, _ in self._at)
         unread = [name for name in names if name not in known] if others else []
         if unread:
-            shown = ", ".join(repr(name) for name in unread[:_SHOWN]) + (" …" if len(unread) > _SHOWN else "")
-            _log.warning("%s: columns that are not read: %s", what, shown)
+            _log.warning("%s: columns that are not read: %s", what, listed(unread))
 
     def cells(self, line: Line) -> dict[str, str]:
         """Return the cells of one line, blanks around them taken off.

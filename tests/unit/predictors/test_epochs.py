@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gpuctl.predictors.epochs import by_change_points, by_period, by_volume, change_points, find_epochs
+from gpuctl.predictors.runtime import Z
 from gpuctl.predictors.series import Series, series
 from tests.profiles import traffic
 
@@ -39,6 +40,34 @@ def test_a_cached_data_set_has_no_period_and_is_flagged() -> None:
     assert "cache" in found.reason
 
 
+def test_a_pause_is_no_cache_and_any_drop_may_be_one() -> None:
+    for seed in range(5):
+        for epochs in (1.3, 1.6, 2.1, 2.5, 4.2):
+            assert not find_epochs(made(200, epochs, gap=0.15, seed=seed), 150e9).cached
+            assert not find_epochs(made(200, epochs, gap=0.15, seed=seed)).cached
+        t, received = traffic(200, 2.5, seed=seed)
+        for kept, size in ((0.0, np.nan), (0.4, np.nan), (0.7, np.nan), (0.4, 150e9)):
+            less = np.where(t > 210, kept * received, received)
+            found = find_epochs(series(t, less), size)
+            assert (found.method, found.cached) == ("none", True), (kept, size)
+            assert "cache" in found.reason
+
+
+def test_few_samples_an_epoch_are_enough_where_the_volume_is_known() -> None:
+    t, received = traffic(60, 5.2, noise=0.05)
+    for every in (10, 20):
+        n = t.size // every * every
+        coarse = series(t[every - 1 : n : every], received[:n].reshape(-1, every).sum(axis=1))
+        found = find_epochs(coarse, 150e9)
+        assert found.method == "volume"
+        assert abs(found.epoch_s - 60) < 1.5 * Z * found.spread_s
+    assert find_epochs(coarse).reason.startswith("cannot know: samples are 20 s apart")
+    few = find_epochs(series(t[7:104:8], received[:104].reshape(-1, 8).sum(axis=1)))
+    assert few.method == "none"
+    assert "shows epochs from 48 s on" in few.reason
+    assert "six times an epoch" in few.reason
+
+
 @pytest.mark.parametrize(("epochs", "within"), [(0.5, 0.15), (0.9, 0.15), (1.5, 0.08), (2.5, 0.02), (5.2, 0.02)])
 def test_the_volume_tells_within_the_first_epoch(epochs: float, within: float) -> None:
     found = find_epochs(made(600, epochs), 150e9)
@@ -70,11 +99,12 @@ def test_change_points_of_a_step() -> None:
 @pytest.mark.parametrize(
     ("profile", "dataset", "reason"),
     [
-        (series(np.arange(1.0, 50) * 60, np.ones(49)), np.nan, "60 s apart"),
+        (series(np.arange(1.0, 50) * 60, np.ones(49)), np.nan, "cannot know: samples are 60 s apart"),
+        (series(np.arange(1.0, 50) * 60, np.ones(49)), 1.0, "sample at least every 10 s"),
         (series(np.arange(1.0, 50), np.zeros(49)), 1e9, "no bytes"),
         (series(np.arange(1.0, 50), np.ones(49)), 1e9, "0% of an epoch"),
         (series(np.arange(1.0, 8), np.ones(7)), np.nan, "7 samples are too few"),
-        (series(np.arange(1.0, 300), np.ones(299)), np.nan, "too short, or even"),
+        (series(np.arange(1.0, 300), np.ones(299)), np.nan, "too short"),
     ],
 )
 def test_why_there_is_no_answer(profile: Series, dataset: float, reason: str) -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from gpuctl.predictors.transfer import Profiled, Shape, design, fit, left_out, transfer
+from gpuctl.predictors.transfer import FORWARD, Profiled, Shape, design, fit, left_out, transfer, validated
 
 TRUE = np.array([0.02, 0.0004, 0.03, 15.0])
 FOUR = (Shape(50_000, 32, 1), Shape(50_000, 128, 1), Shape(80_000, 64, 4), Shape(200_000, 64, 2))
@@ -65,14 +67,35 @@ def test_the_chain() -> None:
     assert transfer(Shape(np.nan, 256, 8), four) is None
 
 
-def test_the_stated_error_is_about_as_large_as_the_true_one() -> None:
-    inside = 0
-    eight = (*FOUR, Shape(60_000, 16, 1), Shape(90_000, 256, 2), Shape(120_000, 32, 8), Shape(40_000, 96, 1))
-    for seed in range(60):
-        found = transfer(Shape(150_000, 48, 4), jobs(eight, 0.05, seed))
+def test_what_is_farther_off_is_less_certain() -> None:
+    four = jobs(FOUR)
+    errors = []
+    for batch, gpus in ((64, 2), (64, 8), (256, 8), (1024, 32)):
+        found = transfer(Shape(100_000, batch, gpus), four)
         assert found is not None
-        inside += abs(found.epoch_s / epoch(Shape(150_000, 48, 4)) - 1) <= found.error
-    assert 40 <= inside <= 60
+        errors.append(found.error)
+    assert errors == sorted(errors)
+    assert errors[-1] > 2 * errors[0]
+    more = transfer(
+        Shape(100_000, 256, 8), [*four, Profiled("near", Shape(90_000, 256, 4), epoch(Shape(90_000, 256, 4)))]
+    )
+    assert more is not None
+    assert more.error < errors[2]
+
+
+def test_validation_is_a_part_of_an_epoch() -> None:
+    assert design([Shape(1000, 10, 4, 300)]).tolist() == [[25, 250 + 300 * FORWARD, 25 * 1.5, 1]]
+    assert validated(1000, 1.3e6, 0.3e6) == pytest.approx(300)
+    assert validated(1000, np.nan, 0.3e6) == validated(1000, 1e6, 1e6) == 0
+    shapes = [replace(shape, validation=v) for shape, v in zip(FOUR, (0, 60_000, 10_000, 90_000), strict=True)]
+    target = Shape(100_000, 64, 2, 120_000)
+    known = transfer(target, jobs(tuple(shapes)))
+    unknown = transfer(
+        replace(target, validation=0.0), [replace(p, shape=q) for p, q in zip(jobs(tuple(shapes)), FOUR, strict=True)]
+    )
+    assert known is not None
+    assert unknown is not None
+    assert abs(known.epoch_s / epoch(target) - 1) < 0.08 < abs(unknown.epoch_s / epoch(target) - 1)
 
 
 def test_left_out_jobs_do_not_predict_themselves() -> None:
