@@ -17,7 +17,9 @@ def digests(cases: int = 4) -> list[str]:
     for name in [*(n for n in BUILT_IN if n != "recorded"), OWN]:
         log = hashlib.sha256()
         for seed in range(cases):
-            log.update(run(find(name)(), *random_case(seed)).decisions.write_ndjson().encode())
+            for resources in sorted({False, find(name).resources}):
+                case = random_case(seed, resources=resources)
+                log.update(run(find(name)(), *case).decisions.write_ndjson().encode())
         found.append(log.hexdigest())
     return found
 

@@ -80,12 +80,13 @@ class Hostile(PythonPolicy):
         self.asked += 1
         if self.asked <= self.moods:
             # one more than it may decide at one instant would end the replay
-            for _ in range(min(self.calls, view._left - len(view.waiting) - len(view.servers) - 2)):
+            for _ in range(min(self.calls, view._left - len(view.waiting) - 2)):
                 self.acts(view)[int(self.draw.integers(12))]()
         for job in view.waiting:
             if not view.start(job, "free"):
                 for number in range(view._servers):
-                    view.loan(number, view.server_class(0))
+                    if view.server_class(number) != view.server_class(0):
+                        view.loan(number, view.server_class(0))
                 if self.asked < 20 * self.moods:
                     view.wake(job, view.now + 7)
                 break
@@ -94,7 +95,8 @@ class Hostile(PythonPolicy):
         """A job, or none."""
         if self.draw.random() < 0.1:
             return int(ODD[int(self.draw.integers(len(ODD)))])
-        return int(self.draw.integers(len(view.gpus)))
+        some = (list(view.waiting), view.running, range(len(view.gpus)))[int(self.draw.integers(3))]
+        return int(self.draw.choice(some)) if len(some) else 0
 
     def at(self, view: View) -> float:
         """A second, or something else."""
@@ -134,3 +136,33 @@ class Hostile(PythonPolicy):
             lambda: (view.wake(self.job(view), self.at(view)), view.timer(self.at(view), int(draw.integers(64)))),
             lambda: view.reject(self.job(view), "no") if draw.random() < 0.1 else view.events,
         )
+
+
+class Keeper(PythonPolicy):
+    """Keeps GPUs of all servers for whoever does not start, moves those that run, and asks for it all again."""
+
+    name = "keeper"
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        everywhere = dict.fromkeys(range(len(view.servers)), 1)
+        for job in view.waiting:
+            if not view.start(job, placement="spread"):
+                for _ in range(3):
+                    view.reserve(job, view.now + 50, everywhere)
+        for job in view.running:
+            if view.ran(job) < 60:
+                view.migrate(job, placement="spread")
+
+
+class Crowd(Packer):
+    """Puts everybody beside the first job that runs, and now and then throws that one out."""
+
+    name = "crowd"
+    preempts = True
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        if view.running and view.now % 5 == 0:
+            view.preempt(view.running[0], mode="abort")
+        super().decide(view)

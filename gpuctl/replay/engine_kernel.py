@@ -119,9 +119,7 @@ _wanted = inner(wanted)
 def room(s):  # type: ignore[no-untyped-def]
     """Whether there is room for what may come next, see `gpuctl.replay.state.wanted`."""
     log, attempts, pieces, events = _wanted(s.g[0], s.servers.size)
-    return (
-        log <= s.log.size and attempts <= s.attempts.size and pieces <= s.pieces.size and events <= s.events.size
-    )
+    return log <= s.log.size and attempts <= s.attempts.size and pieces <= s.pieces.size and events <= s.events.size
 
 
 @inner

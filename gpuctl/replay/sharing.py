@@ -7,6 +7,7 @@ for the one whose it is (`busy` levels, queues).
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,7 +67,7 @@ def _in_parts(start: Floats, end: Floats, gpus: Floats) -> Floats:
     counted = np.zeros(start.size)
     times = np.unique(np.concatenate([start, end]))
     by_size = np.argsort(gpus, kind="stable")
-    for begin, until in zip(times[:-1], times[1:], strict=True):
+    for begin, until in pairwise(times.tolist()):
         there = by_size[(start[by_size] <= begin) & (end[by_size] >= until)]
         more = np.diff(gpus[there], prepend=0)
         counted[there] += np.cumsum(more / np.arange(there.size, 0, -1)) * (until - begin)

@@ -319,11 +319,12 @@ class State(Bundle):
 
 
 def wanted(g: Any, servers: int) -> tuple[int, int, int, int]:
-    """Sizes of log, attempts, pieces and events with which there is room for what may come until they are looked at again.
+    """Sizes of log, attempts, pieces and events with which there is room for what may come next.
 
-    That is the engine's next step, one pass of a compiled policy, or one action of a policy written in Python. None of
-    them writes more than four lines, attempts or events for each job that waits or runs, and one for each server; jobs
-    that hold servers' GPUs at one time hold no more pieces than there are GPUs, and a pass puts each at most twice.
+    That is the engine's step, one pass of a compiled policy, or one action of a policy written in Python; before each
+    of them somebody looks. None writes more than four lines, attempts or events for each job that waits or runs, and
+    one for each server (which a job reserves, or which goes down); the pieces of jobs that hold GPUs at one time are no
+    more than the GPUs, and a pass places a job at most twice.
     """
     some = 4 * (g.waiting + g.running) + servers + g.at_once + 64
     return g.log + some, g.attempts + some, g.pieces + 2 * g.total + g.splits + some, g.events + some

@@ -355,7 +355,7 @@ class View:
 
     def _begin(self, now: float, fresh: int, free: int, jobs: int) -> None:
         self.now, self.free = now, free
-        self._left = 3 * jobs + 32
+        self._left = 3 * jobs + self._servers + 32
         self._tries = self._left * (jobs + 32)
         if fresh:
             for job in self._fresh[:fresh].tolist():
@@ -366,7 +366,7 @@ class View:
         if self._left <= 0 or self._tries < 0:
             raise InputError(
                 f"{self._policy.name}: more decisions at second {self.now:g} than three for each job that waits or "
-                f"runs" + ("" if self._left <= 0 else ", counting those that cannot be carried out: as often for each"),
+                f"runs and one for each server" + ("" if self._left <= 0 else ", most of them in vain"),
                 hint="does it start and preempt the same jobs in turns?",
             )
 
