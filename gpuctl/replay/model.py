@@ -190,8 +190,9 @@ class Outcome:
             ``wait_s`` (from submission, all time not on GPUs; to the end of the replay where unfinished), ``jct_s``
             (end - submit), ``run_s`` (time on GPUs), ``work_s`` (run time on the recorded placement), ``gpu_s``
             (GPU-seconds held; of a shared GPU an equal part), ``overhead_gpu_s`` (held without progress: suspend,
-            resume, gathering), ``lost_gpu_s`` (progress that was lost and done again), ``preemptions``, ``attempts``, ``servers`` (of the last attempt),
-            ``state``: finished | running | waiting | held | unplaceable | rejected; times that never came are null.
+            resume, gathering), ``lost_gpu_s`` (progress that was lost and done again), ``preemptions``, ``attempts``,
+            ``servers`` (of the last attempt), ``state``: finished | running | waiting | held | unplaceable | rejected;
+            times that never came are null.
         attempts: one row each time a gang held GPUs: ``job`` (number), ``attempt`` (0-based), ``start_s``, ``end_s``
             (null: still held them at the end), ``end``: finished | failed | preempted | machine_down | migrated |
             resized | lease | time_limit | running, ``gpus``, ``shared`` (it began on GPUs of another job), ``own_s``

@@ -125,7 +125,7 @@ def levels(outcome: Outcome, cluster: Cluster, *, until: float | None = None) ->
     own = np.asarray(outcome.jobs["gpus"].to_numpy(), dtype=np.int64)[held.job]
     server, down, up = down_times(cluster, begin, end)
     size = np.asarray(cluster.gpus, dtype=np.int64)[server]
-    changes = [[begin, end], held.start, held.own, held.end, arrive, leave, down, up]
+    changes = [np.array([begin, end]), held.start, held.own, held.end, arrive, leave, down, up]
     times = np.unique(np.concatenate(changes).clip(begin, end))
     running = _steps(times, held.start, held.end, np.ones_like(held.job))
     busy = _steps(times, held.own, held.end, held.gpus)
