@@ -20,7 +20,7 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/
 SPREAD := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test report check lint format typecheck imports unit fuzz labs chromium slurm kernels tree docs pictures bench constraints clean
+.PHONY: help demo test report check lint format typecheck imports unit checked fuzz labs chromium slurm kernels tree docs pictures bench constraints clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -81,6 +81,10 @@ imports: tree ## which room may import which
 tree: $(VENV)/.installed-dev
 	@rm -rf build/tree
 	@$(PIP) install --no-deps --no-build-isolation --no-compile --target build/tree .
+
+checked: export NUMBA_BOUNDSCHECK = 1
+checked: $(VENV)/.installed-dev ## tests of all policies with every index of compiled code looked at; minutes of compiling
+	@$(BIN)/python -m pytest -n $(WORKERS) $(SPREAD) tests/property/test_replay_*.py tests/unit/replay $(PYTEST)
 
 chromium:
 	@sh tools/chromium.sh

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 COARSEST_S = 10.0
-"""Samples further apart than this are no profile to find epochs in (algorithms.md 1 (a.1))."""
+"""Samples further apart than this are no profile to find epochs in: a bound of ours."""
 MOST_POINTS = 1 << 20
 _GAP = 3.0
 """A sample that covers more than so many usual steps is a gap: its bytes count, their course within it is not known."""

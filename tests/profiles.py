@@ -1,4 +1,4 @@
-"""Synthetic traffic as algorithms.md 1 (b) describes it: 15 % noise, 8 % validation gap, 5 % longer first epoch."""
+"""Traffic of training, assumed for PickyMan's jobs: 15 % noise, 8 % validation gap, 5 % longer first epoch."""
 
 from __future__ import annotations
 

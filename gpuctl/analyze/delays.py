@@ -10,8 +10,8 @@ While an attempt waits, its cause is at every instant one of
   back-off, the boot of machines that it holds, the seconds between a failure and its retry, or a rule that the logs
   do not tell).
 
-The first two, and "the rest", are Jeon et al., ATC 2019, section 3.1, as read in specs/philly-yarn.md 2.1: the
-paper counts everything within quota as fragmentation.
+The first two, and "the rest", are Jeon et al., ATC 2019, section 3.1: the paper counts everything within quota as
+fragmentation.
 """
 
 from __future__ import annotations

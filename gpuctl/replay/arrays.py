@@ -67,18 +67,24 @@ class Bundle:
         typeof_impl.register(cls)(lambda value, _context: type(value).numba_type)
 
     def __init__(self, **arrays: np.ndarray[Any, Any]) -> None:
-        slots = []
-        for name, (dtype, dimensions) in self.fields.items():
-            array = np.ascontiguousarray(arrays[name], dtype=dtype)
-            if array.ndim != dimensions:
-                raise ValueError(f"{name}: {array.ndim} dimensions, expected {dimensions}")
-            if array.dtype.names is not None:
-                array = array.view(np.recarray)
-            setattr(self, name, array)
-            slots += [array.ctypes.data, *array.shape]
-        self._slots = np.array(slots, np.int64)
+        self._slots = np.zeros(sum(1 + dimensions for _, dimensions in self.fields.values()), np.int64)
         self.address = int(self._slots.ctypes.data)
+        self.put(**{name: arrays[name] for name in self.fields})
         _LIVE[self.address] = self
+
+    def put(self, **arrays: np.ndarray[Any, Any]) -> None:
+        """Let other arrays take the place of some; the bundle, and its address, stay."""
+        at = 0
+        for name, (dtype, dimensions) in self.fields.items():
+            if name in arrays:
+                array = np.ascontiguousarray(arrays[name], dtype=dtype)
+                if array.ndim != dimensions:
+                    raise ValueError(f"{name}: {array.ndim} dimensions, expected {dimensions}")
+                if array.dtype.names is not None:
+                    array = array.view(np.recarray)
+                setattr(self, name, array)
+                self._slots[at : at + 1 + dimensions] = array.ctypes.data, *array.shape
+            at += 1 + dimensions
 
     def replace(self, **arrays: np.ndarray[Any, Any]) -> Self:
         """The same with other arrays in the place of some."""

@@ -25,6 +25,7 @@ from gpuctl.replay.state import (
     UNBOUND,
     State,
     records,
+    wanted,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ HOW_TEXT = {
 }
 """What each way to preempt means, for headings."""
 SLICE_S, SWITCH_S = 60.0, 1.0
-"""A time slice and the switch between two (algorithms.md 5): what jobs that share GPUs by turns lose."""
+"""A time slice and the switch between two, which jobs that share GPUs by turns lose: slices of a minute are Tiresias'
+authors' for Gandiva (OSDI 2018), which switches in about 0.1 s; a second for it is ours."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     queues, users = len(workload.queues) + 1, len(workload.users) + 1
     nodes = 3 * n + NAMED_TIMERS + 1
     machine = _machine_events(cluster)
+    g.at_once = int(np.unique(machine[0], return_counts=True)[1].max(initial=0))
     first, children = _children(workload)
     more = settings.resources != GPUS_ONLY
     ask, stock = (asks(workload, settings.resources), stocks(cluster, settings.resources)) if more else (None, None)
@@ -162,9 +165,10 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
         attempts=records(n + 1024, ATTEMPT),
         pieces=records(held, PIECE),
         log=records(2 * n + 1024, LOG),
-        events=records(4 * n + count + NAMED_TIMERS + 16, EVENT),
+        # a step tells of each job's queueing, end, lease and timer at most once, and of what lost its lease before
+        events=records(5 * n + int(g.at_once[0]) + NAMED_TIMERS + 16, EVENT),
         fresh=np.zeros(n, np.int64),
-        moving=np.zeros(cluster.total_gpus + 64, np.int64),
+        moving=np.zeros(n, np.int64),
         asks=records(1, ASK) if ask is None else ask,
         stock=records(1, STOCK) if stock is None else stock,
         need=records(max(count, 1) if more else 1, NEED),
@@ -260,16 +264,15 @@ def _children(workload: Workload) -> tuple[Ints, NDArray[np.int64]]:
     return first.astype(np.int64), after.astype(np.int64)
 
 
-def grown(state: State) -> State:
-    """The same simulation with more room for attempts, pieces and decisions."""
-    g = state.g[0]
-    some = int(4 * (g.waiting + g.running) + 64)
-    pieces = int(g.pieces) + 2 * int(g.total) + int(g.splits) + some
-    return state.replace(
-        attempts=_longer(state.attempts, int(g.attempts) + some),
+def grow(state: State) -> None:
+    """Give a simulation more room for attempts, pieces, decisions and events; its address stays."""
+    log, attempts, pieces, events = (int(size) for size in wanted(state.g[0], state.servers.size))
+    state.put(
+        attempts=_longer(state.attempts, attempts),
         pieces=_longer(state.pieces, pieces),
-        needs=_longer(state.needs, pieces) if g.resources else state.needs,
-        log=_longer(state.log, int(g.log) + some),
+        needs=_longer(state.needs, pieces) if state.g[0].resources else state.needs,
+        log=_longer(state.log, log),
+        events=_longer(state.events, events),
     )
 
 

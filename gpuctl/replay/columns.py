@@ -39,7 +39,7 @@ _JOB_FIGURES = (
     ("bounded_slowdown_p95", "95th percentile of max(1, slowdown), of finished jobs."),
     ("preemptions", "How often a counted job lost its GPUs to the policy, finished or not.", "preemptions"),
     ("jobs_preempted", "Counted jobs that this happened to at least once.", "jobs"),
-    ("jobs_held_gpu_h", "GPU-hours that counted jobs held."),
+    ("jobs_held_gpu_h", "GPU-hours that counted jobs held; of a shared GPU an equal part each."),
     ("jobs_overhead_gpu_h", "Of these, held without progress: suspending, resuming, waiting for the rest of the gang."),
     ("jobs_lost_gpu_h", "Of these, progress that was lost and had to be made again."),
 )  # fmt: skip
@@ -52,7 +52,7 @@ _SUMMARY = (
     ("makespan_s", "From the first submission to the last end of a finished job, all jobs."),
     ("measured_s", "From the first submission until no job ran or waited, or to the end of the replay: the time over "
      "which the figures of the cluster are taken."),
-    ("utilization_pct", "GPU-hours held by jobs, of those of servers that were up; jobs on one GPU each count it."),
+    ("utilization_pct", "GPU-hours held by jobs, of those of servers that were up; a shared GPU counts once."),
     ("goodput_pct", "GPU-hours held with progress that was kept (held - overhead - lost), of those of servers that "
      "were up. Slow progress on a scattered placement counts."),
     ("available_gpu_h", "GPU-hours of servers that were up, over the measured time."),
@@ -167,7 +167,7 @@ _TIMELINE = (
     ("running_jobs", "Jobs that held GPUs, mean over the period.", "jobs"),
     ("waiting_jobs", "Jobs that could start and held none, mean over the period.", "jobs"),
     ("gpus_waiting", "GPUs that the waiting jobs asked for, mean over the period.", "GPUs"),
-    ("gpus_busy", "GPUs held, mean over the period; jobs that share a GPU each count it.", "GPUs"),
+    ("gpus_busy", "GPUs held, mean over the period; a shared GPU counts once.", "GPUs"),
     ("gpus_available", "GPUs of servers that were up, mean over the period.", "GPUs"),
 )
 _HEATMAP = (

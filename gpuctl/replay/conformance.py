@@ -16,7 +16,9 @@ from gpuctl.replay.build import Settings
 from gpuctl.replay.model import Cluster, Workload
 from gpuctl.replay.overhead import overhead
 from gpuctl.replay.rates import rates
+from gpuctl.replay.sharing import portions
 from gpuctl.replay.simulation import Simulation
+from gpuctl.replay.timelines import levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,14 +173,13 @@ def check(make: Callable[[], Policy], cases: int, seed: int = 0) -> list[str]:
 def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings: Settings) -> list[str]:
     """What a replay did that none may do; one line each, empty where all is well.
 
-    Invariants of algorithms.md 17.7: no server gives more GPUs than it has (nor more CPUs and memory, where they
-    count), or any while it is down; a gang runs
-    whole or
-    not at all, once at a time, and not before it is eligible; GPU-seconds held are work done, overhead and lost work;
-    no job is faster than its best speed; every job ends.
+    The invariants: no server gives more GPUs than it has (nor more CPUs and memory, where they count), or any while it
+    is down; a GPU counts once, however many jobs are on it; a gang runs whole or not at all, once at a time, and not
+    before it is eligible; GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed;
+    every job ends.
     """
     found = _capacity(outcome, cluster) + _attempts(outcome, workload, cluster) + _times(outcome, settings)
-    found += _needs(outcome, workload, settings)
+    found += _needs(outcome, workload, settings) + _counted_once(outcome, cluster)
     for job, state in (
         outcome.jobs.filter(~pl.col("state").is_in(["finished", "rejected"])).select("job", "state").rows()
     ):
@@ -191,7 +192,7 @@ def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
     found = []
     held = outcome.pieces.join(
         outcome.attempts.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64)), on="row"
-    ).filter(~pl.col("shared"))
+    ).filter(pl.col("own_s").is_not_null())
     held = held.with_columns(pl.col("end_s").fill_null(outcome.end_s))
     has = {"gpus": (cluster.gpus, "GPUs"), "cpus": (cluster.cpus, "CPUs"), "mem_mb": (cluster.mem_mb, "MB")}
     for what, (there, word) in has.items():
@@ -199,7 +200,7 @@ def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
             continue
         changes = pl.concat(
             [
-                held.select("server", t=pl.col("start_s"), change=pl.col(what)),
+                held.select("server", t=pl.col("own_s"), change=pl.col(what)),
                 held.select("server", t=pl.col("end_s"), change=-pl.col(what)),
             ]
         )
@@ -219,6 +220,31 @@ def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
             )
             if on.height:
                 found.append(f"{cluster.servers[int(server)]} has jobs while it is down from {begin:g} to {until:g}")
+    return found
+
+
+def _counted_once(outcome: Outcome, cluster: Cluster) -> list[str]:
+    """GPU-seconds that count twice or not at all, worked out from who was where and when."""
+    counted, pieces = portions(outcome), outcome.pieces
+    owner, server = pieces["row"].to_numpy(), pieces["server"].to_numpy()
+    end = outcome.attempts["end_s"].fill_null(outcome.end_s)
+    own = (end - outcome.attempts["own_s"].fill_null(end)).to_numpy()[owner]
+    count = len(cluster.servers)
+    somebodys = np.bincount(server, weights=pieces["gpus"].to_numpy() * own, minlength=count)
+    there = np.bincount(server, weights=counted, minlength=count)
+    found = [
+        f"{cluster.servers[k]}: {somebodys[k]:g} GPU-seconds are somebody's own, {there[k]:g} had jobs on them"
+        for k in np.flatnonzero(~np.isclose(somebodys, there, rtol=SLACK, atol=SLACK)).tolist()
+    ]
+    jobs = outcome.jobs["gpu_s"].to_numpy()
+    got = np.bincount(outcome.attempts["job"].to_numpy()[owner], weights=counted, minlength=jobs.size)
+    found += [
+        f"{outcome.jobs['job'][k]} is charged for {jobs[k]:g} GPU-seconds, its part of its GPUs is {got[k]:g}"
+        for k in np.flatnonzero(~np.isclose(jobs, got, rtol=SLACK, atol=SLACK)).tolist()
+    ]
+    over = levels(outcome, cluster).filter(pl.col("gpus_busy") > pl.col("gpus_available"))
+    for t, busy, up in over.select("t_s", "gpus_busy", "gpus_available").rows():
+        found.append(f"{busy} GPUs are busy at {t:g}, {up} are there")
     return found
 
 
@@ -277,7 +303,8 @@ def _times(outcome: Outcome, settings: Settings) -> list[str]:
     found = []
     best = settings.rates.speed.max(axis=1)
     alike = (settings.rates.speed == 1).all(axis=1)
-    shared = set(outcome.attempts.filter(pl.col("shared"))["job"].to_list())
+    groups = outcome.attempts.filter(pl.col("shared"))["group"]
+    shared = set(outcome.attempts.filter(pl.col("group").is_in(groups.to_list()))["job"].to_list())
     resized = set(outcome.attempts.filter(pl.col("end") == "resized")["job"].to_list())
     for k, row in enumerate(outcome.jobs.iter_rows(named=True)):
         if row["state"] != "finished":
@@ -289,7 +316,7 @@ def _times(outcome: Outcome, settings: Settings) -> list[str]:
             )
         if abs(row["jct_s"] - row["run_s"] - row["wait_s"]) > SLACK:
             found.append(f"{name}: {row['jct_s']:g} s are not {row['run_s']:g} on GPUs and {row['wait_s']:g} waiting")
-        if alike[k] and k not in resized and not shared and row["gpu_s"] > 0 and settings.overhead.charge[k] == 0:
+        if alike[k] and k not in resized | shared and row["gpu_s"] > 0 and settings.overhead.charge[k] == 0:
             useful = row["gpu_s"] - row["overhead_gpu_s"] - row["lost_gpu_s"]
             gathered = "gather" in outcome.decisions["decision"]
             if not gathered and abs(useful - row["work_s"] * row["gpus"]) > SLACK * max(1.0, row["gpu_s"]):

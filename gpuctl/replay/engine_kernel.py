@@ -10,6 +10,7 @@ from gpuctl.replay.job_kernel import (
     drop_progress,
     enqueue,
     give_back,
+    join,
     new_rates,
     note,
     plan_end,
@@ -56,6 +57,7 @@ from gpuctl.replay.state import (
     RUNNING,
     STEPPED,
     SUSPENDING,
+    wanted,
 )
 from gpuctl.trace.jit import inner
 
@@ -110,17 +112,14 @@ def _thrown_out(s, j):  # type: ignore[no-untyped-def]
 
 # ---- one instant
 
+_wanted = inner(wanted)
+
 
 @inner
 def room(s):  # type: ignore[no-untyped-def]
-    """Whether what one instant may add fits into the arrays that grow."""
-    g = s.g[0]
-    some = 4 * (g.waiting + g.running) + 64
-    return (
-        g.log + some <= s.log.size
-        and g.attempts + some <= s.attempts.size
-        and g.pieces + 2 * g.total + g.splits + some <= s.pieces.size
-    )
+    """Whether there is room for what may come next, see `gpuctl.replay.state.wanted`."""
+    log, attempts, pieces, events = _wanted(s.g[0], s.servers.size)
+    return log <= s.log.size and attempts <= s.attempts.size and pieces <= s.pieces.size and events <= s.events.size
 
 
 @inner
@@ -304,12 +303,10 @@ def share(s, j, host, sliced, reason):  # type: ignore[no-untyped-def]
         choose(s, piece.server, some)
         left -= some
     g.waiting -= 1
+    job.host = host
     take(s, j, 1)
     job.level = owner.level if g.chosen > 1 else 0
-    job.host = host
-    job.next_guest = owner.guest
-    owner.guest = j
-    owner.sharers += 1
+    join(s, j, host)
     owner.sliced = sliced
     note(s, D_SHARE, j, job.gpus, job.row, reason)
     begin(s, j, resume_cost(s, j))

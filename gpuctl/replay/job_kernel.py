@@ -1,4 +1,7 @@
-"""The compiled life of a job: progress, the GPUs that it holds, and what starting and stopping it changes."""
+"""The compiled life of a job: progress, the GPUs that it holds, and what starting and stopping it changes.
+
+Whatever asks for more room than `room` has seen to stops here with an error, before it writes past an array's end.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,8 @@ from gpuctl.trace.jit import inner
 def note(s, what, job, gpus, row, reason):  # type: ignore[no-untyped-def]
     """Write a line of the decision log."""
     g = s.g[0]
+    if g.log >= s.log.size:
+        raise IndexError("no room in the decision log")
     line = s.log[g.log]
     g.log += 1
     line.t, line.what, line.job, line.gpus, line.row, line.reason = g.now, what, job, gpus, row, reason
@@ -49,6 +54,8 @@ def note(s, what, job, gpus, row, reason):  # type: ignore[no-untyped-def]
 def tell(s, kind, who):  # type: ignore[no-untyped-def]
     """Let the policy know of an event of this instant."""
     g = s.g[0]
+    if g.events >= s.events.size:
+        raise IndexError("no room for events")
     event = s.events[g.events]
     event.kind, event.who = kind, who
     g.events += 1
@@ -68,7 +75,7 @@ def settle(s, j):  # type: ignore[no-untyped-def]
             job.done += (until - job.last) * job.rate
             job.last = until
         job.ran += now - job.seen
-        job.attained += (now - job.seen) * job.held
+        job.attained += (now - job.seen) * job.counted
     job.seen = now
 
 
@@ -114,9 +121,16 @@ def change_rate(s, j):  # type: ignore[no-untyped-def]
     """Count progress up to now and go on with the rate that holds from now on."""
     settle(s, j)
     job = s.jobs[j]
-    job.rate = rate_of(s, j)
+    rate = rate_of(s, j)
     if job.state == RUNNING:
+        job.rate = rate
         plan_end(s, j)
+    elif job.rate > 0:
+        # it is to be suspended at the end of its epoch, which comes sooner or later now; else it makes no progress
+        left = (s.heap_t[s.node_at[j]] - job.stopping - job.last) * job.rate
+        if left > 0 and rate > 0:
+            schedule(s, j, job.last + left / rate + job.stopping, C_SUSPENDED)
+            job.rate = rate
 
 
 @inner
@@ -138,11 +152,15 @@ def enqueue(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def take(s, j, shared):  # type: ignore[no-untyped-def]
-    """Hold the GPUs in `choice`, another job's where they are `shared`; opens an attempt. Returns how many."""
+    """Hold the GPUs in `choice`, its host's where they are `shared`; opens an attempt. Returns how many."""
     g = s.g[0]
     job = s.jobs[j]
+    if g.attempts >= s.attempts.size or g.pieces + g.chosen > s.pieces.size:
+        raise IndexError("no room for an attempt")
     row = s.attempts[g.attempts]
-    row.start, row.end, row.job, row.first, row.how, row.shared = g.now, np.nan, j, g.pieces, A_RUNNING, shared
+    row.start, row.end, row.job, row.first, row.how = g.now, np.nan, j, g.pieces, A_RUNNING
+    row.own = np.inf if shared == 1 else g.now
+    row.group = s.attempts[s.jobs[job.host].row].group if shared == 1 else g.attempts
     row.pieces = g.chosen
     gpus = 0
     rack = -1
@@ -166,12 +184,14 @@ def take(s, j, shared):  # type: ignore[no-untyped-def]
     row.gpus = gpus
     job.row = g.attempts
     job.held = gpus
+    job.counted = gpus
     job.level = level
     g.pieces += g.chosen
     g.attempts += 1
     job.attempts += 1
-    s.queue_used[job.queue] += gpus
-    s.share_used[job.share] += gpus
+    if shared == 0:
+        s.queue_used[job.queue] += gpus
+        s.share_used[job.share] += gpus
     g.running += 1
     return gpus
 
@@ -184,17 +204,19 @@ def give_back(s, j, how):  # type: ignore[no-untyped-def]
     row = s.attempts[job.row]
     row.end = g.now
     row.how = how
-    s.queue_used[job.queue] -= job.held
-    s.share_used[job.share] -= job.held
     if g.resources == 1:
         let_go(s, j)
+    held = job.held
     job.held = 0
+    job.counted = 0.0
     g.running -= 1
     job.lease = np.inf
     cancel(s, 2 * s.jobs.size + j)
-    if row.shared == 1:
+    if job.host >= 0:
         _leave(s, j)
         return
+    s.queue_used[job.queue] -= held
+    s.share_used[job.share] -= held
     heir = _heir(s, j) if job.guest >= 0 else -1
     kept = s.attempts[s.jobs[heir].row].pieces if heir >= 0 else 0
     first = s.attempts[s.jobs[heir].row].first if heir >= 0 else 0
@@ -227,44 +249,85 @@ def _leave(s, j):  # type: ignore[no-untyped-def]
 
 
 @inner
+def join(s, j, host):  # type: ignore[no-untyped-def]
+    """Put a job among those that share a host's GPUs: the one on fewest ahead, of several the one that came last."""
+    job, owner = s.jobs[j], s.jobs[host]
+    before, at = -1, owner.guest
+    while at >= 0 and s.jobs[at].held < job.held:
+        before, at = at, s.jobs[at].next_guest
+    job.next_guest = at
+    if before < 0:
+        owner.guest = j
+    else:
+        s.jobs[before].next_guest = j
+    owner.sharers += 1
+
+
+@inner
 def new_rates(s, host):  # type: ignore[no-untyped-def]
-    """Let a host and those that share its GPUs go on with the rates that hold from now on."""
-    change_rate(s, host)
+    """Let a host and those that share its GPUs go on with the rates that hold from now on.
+
+    Each GPU counts in equal parts for the jobs on it. Guests are on the first GPUs of the host's pieces: the smallest
+    one shares all of its GPUs with all others, the next one the rest of its own with all but that one, and so on.
+    """
+    on = s.jobs[host].sharers + 1
+    counted, gpus = 0.0, 0
     at = s.jobs[host].guest
     while at >= 0:
+        job = s.jobs[at]
+        counted += (job.held - gpus) / on
+        gpus = job.held
         change_rate(s, at)
-        at = s.jobs[at].next_guest
+        _count(s, at, counted)
+        on -= 1
+        at = job.next_guest
+    change_rate(s, host)
+    _count(s, host, counted + (s.jobs[host].held - gpus))
+
+
+@inner
+def _count(s, j, counted):  # type: ignore[no-untyped-def]
+    # the overhead that is still to come was charged for as many GPUs as counted until now
+    job = s.jobs[j]
+    job.overhead += _to_come(s, j) * (counted - job.counted)
+    job.counted = counted
+
+
+@inner
+def _to_come(s, j):  # type: ignore[no-untyped-def]
+    """Seconds of overhead of a job that have been charged and are still to come."""
+    job = s.jobs[j]
+    now = s.g[0].now
+    seconds = max(job.last - now, 0.0)
+    if job.state == SUSPENDING and s.node_at[j] >= 0:
+        seconds += min(job.stopping, s.heap_t[s.node_at[j]] - now)
+    return seconds
 
 
 @inner
 def _heir(s, j):  # type: ignore[no-untyped-def]
-    # A host goes: its largest guest takes over. Guests hold the first GPUs of the host's pieces, so what
-    # the largest one holds covers all others.
+    # A host goes: its largest guest takes over, of several the one that came first. Guests hold the first GPUs of the
+    # host's pieces, so what the largest one holds covers all others.
     job = s.jobs[j]
-    heir = job.guest
-    at = job.guest
-    while at >= 0:
-        if s.attempts[s.jobs[at].row].gpus > s.attempts[s.jobs[heir].row].gpus:
-            heir = at
-        at = s.jobs[at].next_guest
+    before, heir = -1, job.guest
+    while s.jobs[heir].next_guest >= 0:
+        before, heir = heir, s.jobs[heir].next_guest
     new = s.jobs[heir]
-    new.guest = -1
-    new.sharers = 0
+    if before >= 0:
+        s.jobs[before].next_guest = -1
+        new.guest = job.guest
+    new.sharers = job.sharers - 1
     new.sliced = job.sliced
-    s.attempts[new.row].shared = 0
-    at = job.guest
-    while at >= 0:
-        following = s.jobs[at].next_guest
-        if at != heir:
-            s.jobs[at].host = heir
-            s.jobs[at].next_guest = new.guest
-            new.guest = at
-            new.sharers += 1
-        at = following
     new.host = -1
-    new.next_guest = -1
     job.guest = -1
     job.sharers = 0
+    at = new.guest
+    while at >= 0:
+        s.jobs[at].host = heir
+        at = s.jobs[at].next_guest
+    s.attempts[new.row].own = s.g[0].now
+    s.queue_used[new.queue] += new.held
+    s.share_used[new.share] += new.held
     new_rates(s, heir)
     return heir
 
@@ -278,7 +341,7 @@ def begin(s, j, cost):  # type: ignore[no-untyped-def]
     job.start = now
     job.seen = now
     job.last = now + cost
-    job.overhead += cost * job.held
+    job.overhead += cost * job.counted
     if np.isnan(job.first_start):
         job.first_start = now
     job.rate = rate_of(s, j)
@@ -338,10 +401,10 @@ def unspent(s, j):  # type: ignore[no-untyped-def]
     job = s.jobs[j]
     now = s.g[0].now
     if job.last > now:
-        job.overhead -= (job.last - now) * job.held
+        job.overhead -= (job.last - now) * job.counted
         job.last = now
     if job.state == SUSPENDING and s.node_at[j] >= 0:
-        job.overhead -= min(job.stopping, s.heap_t[s.node_at[j]] - now) * job.held
+        job.overhead -= min(job.stopping, s.heap_t[s.node_at[j]] - now) * job.counted
 
 
 @inner
@@ -363,7 +426,7 @@ def drop_progress(s, j):  # type: ignore[no-untyped-def]
     # one that was writing its checkpoint made no progress any more
     rate = job.rate if job.rate > 0 else rate_of(s, j)
     if rate > 0:
-        job.lost += (job.done - kept) / rate * job.held
+        job.lost += (job.done - kept) / rate * job.counted
     job.done = kept
 
 
@@ -400,7 +463,7 @@ def preempt(s, j, mode, reason):  # type: ignore[no-untyped-def]
     job.state = SUSPENDING
     if wait <= 0:
         job.rate = 0.0
-    job.overhead += job.stopping * job.held
+    job.overhead += job.stopping * job.counted
     schedule(s, j, g.now + wait + job.stopping, C_SUSPENDED)
     return False
 
@@ -421,7 +484,7 @@ def suspended(s, j):  # type: ignore[no-untyped-def]
     if job.rate > 0:
         # progress went on to the end of the epoch, not through the writing of the checkpoint
         job.ran += s.g[0].now - job.seen
-        job.attained += (s.g[0].now - job.seen) * job.held
+        job.attained += (s.g[0].now - job.seen) * job.counted
         job.done += max(0.0, s.g[0].now - job.stopping - job.last) * job.rate
         job.done = min(job.done, job.work)
         job.last = s.g[0].now

@@ -114,11 +114,11 @@ def by_group(outcome: Outcome, workload: Workload, key: str, *, warmup: float = 
 def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
     """Return what became of the cluster's GPU-hours over `gpuctl.replay.timelines.window`, all jobs counted.
 
-    available = useful + overhead + lost + idle, where no two jobs share a GPU.
+    available = useful + overhead + lost + idle; a GPU counts once, however many jobs are on it.
     """
     begin, end = window(outcome)
     held = attempts(outcome)
-    busy = float((held.gpus * (held.end.clip(begin, end) - held.start.clip(begin, end))).sum())
+    busy = float((held.gpus * (held.end.clip(begin, end) - held.own.clip(begin, end))).sum())
     server, down, up = down_times(cluster, begin, end)
     off = float((np.asarray(cluster.gpus)[server] * (up - down)).sum())
     available = cluster.total_gpus * (end - begin) - off

@@ -189,12 +189,15 @@ class Outcome:
             ``submit_s``, ``eligible_s`` (when it came into the queue), ``start_s`` (first start), ``end_s``,
             ``wait_s`` (from submission, all time not on GPUs; to the end of the replay where unfinished), ``jct_s``
             (end - submit), ``run_s`` (time on GPUs), ``work_s`` (run time on the recorded placement), ``gpu_s``
-            (GPU-seconds held), ``overhead_gpu_s`` (held without progress: suspend, resume, gathering), ``lost_gpu_s``
-            (progress that was lost and done again), ``preemptions``, ``attempts``, ``servers`` (of the last attempt),
-            ``state``: finished | running | waiting | held | unplaceable | rejected; times that never came are null.
+            (GPU-seconds held; of a shared GPU an equal part), ``overhead_gpu_s`` (held without progress: suspend,
+            resume, gathering), ``lost_gpu_s`` (progress that was lost and done again), ``preemptions``, ``attempts``,
+            ``servers`` (of the last attempt), ``state``: finished | running | waiting | held | unplaceable | rejected;
+            times that never came are null.
         attempts: one row each time a gang held GPUs: ``job`` (number), ``attempt`` (0-based), ``start_s``, ``end_s``
             (null: still held them at the end), ``end``: finished | failed | preempted | machine_down | migrated |
-            resized | lease | time_limit | running, ``gpus``, ``shared`` (on GPUs of another job, which counts them).
+            resized | lease | time_limit | running, ``gpus``, ``shared`` (it began on GPUs of another job), ``own_s``
+            (second from which its GPUs are its own: the start, or for a guest when it took over from its host; null:
+            never), ``group`` (row of the attempt whose GPUs they were first).
         pieces: ``row`` (row of ``attempts``), ``server`` (number), ``gpus``; where CPUs and memory count, ``cpus`` and
             ``mem_mb``, too.
         decisions: the decision log in order: ``t_s``, ``decision``, ``job`` (name), ``gpus``, ``servers``, ``reason``.

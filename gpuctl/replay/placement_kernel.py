@@ -111,6 +111,8 @@ def suits(s, number, mask):  # type: ignore[no-untyped-def]
 def choose(s, number, gpus):  # type: ignore[no-untyped-def]
     """Add a piece to the choice."""
     g = s.g[0]
+    if g.chosen >= s.choice.size:
+        raise IndexError("a server is chosen twice")
     piece = s.choice[g.chosen]
     piece.server, piece.gpus = number, gpus
     g.chosen += 1

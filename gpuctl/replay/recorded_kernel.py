@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.engine_kernel import job_timer, next_instant, reject
+from gpuctl.replay.engine_kernel import job_timer, next_instant, reject, room
 from gpuctl.replay.job_kernel import launch
 from gpuctl.replay.order_kernel import R_RECORDED, R_UNRECORDED
 from gpuctl.replay.placement_kernel import choose, find
-from gpuctl.replay.state import ANY, E_JOB_TIMER, E_QUEUED, STEPPED, WAITING
+from gpuctl.replay.state import ANY, E_JOB_TIMER, E_QUEUED, GROW, STEPPED, WAITING
 from gpuctl.trace.jit import compiled, inner
 
 
@@ -61,6 +61,9 @@ def run(s, starts, piece_start, piece_server, piece_gpus, until, steps):  # type
             elif s.events[k].kind != E_JOB_TIMER:
                 continue
             if s.jobs[j].state == WAITING:
+                if not room(s):
+                    # a log may put more on GPUs than there are; whoever has started does not wait when this goes on
+                    return GROW
                 _put(s, j, piece_start, piece_server, piece_gpus)
                 launch(s, j, R_RECORDED)
         g.asked = 0

@@ -119,6 +119,8 @@ def choose_units(s, number, j, units):  # type: ignore[no-untyped-def]
     """Add a piece of so many units to the choice."""
     g = s.g[0]
     ask = s.asks[j]
+    if g.chosen >= s.choice.size:
+        raise IndexError("a server is chosen twice")
     piece, need = s.choice[g.chosen], s.need[g.chosen]
     piece.server = number
     piece.gpus = units if s.jobs[j].gpus > 0 else 0

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.replay.build import build, grown
+from gpuctl.replay.build import build, grow
 from gpuctl.replay.limits import own
 from gpuctl.replay.model import Outcome
 from gpuctl.replay.order_kernel import REASONS
@@ -91,7 +91,7 @@ class Simulation:
         begin = time.perf_counter()
         status = self.program.advance(self.state, float(until), steps)
         if status == GROW:
-            self.state = grown(self.state)
+            grow(self.state)
         self.wall_s += time.perf_counter() - begin
         return status != ENDED
 
@@ -177,7 +177,7 @@ class Simulation:
                 "jct_s": jobs.end - w.submit,
                 "run_s": ran,
                 "work_s": total,
-                "gpu_s": jobs.attained + since * jobs.held,
+                "gpu_s": jobs.attained + since * jobs.counted,
                 "overhead_gpu_s": jobs.overhead.copy(),
                 "lost_gpu_s": jobs.lost.copy(),
                 "preemptions": jobs.preempts.astype(np.int64),
@@ -204,9 +204,11 @@ class Simulation:
                 "end_s": np.where(rows.how == A_RUNNING, np.nan, rows.end),
                 "end": _words(ENDS, rows.how),
                 "gpus": rows.gpus.astype(np.int64),
-                "shared": rows.shared == 1,
+                "shared": rows.group != np.arange(rows.size),
+                "own_s": np.where(np.isinf(rows.own), np.nan, rows.own),
+                "group": rows.group.astype(np.int64),
             }
-        ).with_columns(pl.col("end_s").fill_nan(None))
+        ).with_columns(pl.col("end_s", "own_s").fill_nan(None))
 
     def _pieces(self) -> pl.DataFrame:
         s = self.state

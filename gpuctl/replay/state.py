@@ -45,6 +45,8 @@ ANY, CONSOLIDATE, SPREAD, FILL, RACK, FEWEST = range(6)
 
 # ---- what a step came back with
 STEPPED, ENDED, GROW = range(3)
+NO_ROOM = -2
+"""What an action of a policy comes back with that has done nothing yet: arrays must grow first."""
 
 NAMED_TIMERS = 64
 """Timers that a policy may have beside one a job."""
@@ -56,7 +58,7 @@ JOB = np.dtype(
         ("done", "f8"),  # of it, up to `last`
         ("rate", "f8"),  # reference seconds a second
         ("last", "f8"),  # progress is counted up to here; later than now: overhead until then
-        ("attained", "f8"),  # GPU-seconds on GPUs, up to `seen`
+        ("attained", "f8"),  # GPU-seconds on GPUs, up to `seen`; of a shared GPU an equal part
         ("seen", "f8"),
         ("ran", "f8"),  # seconds on GPUs, up to `seen`
         ("queued", "f8"),  # when it was queued last
@@ -82,6 +84,7 @@ JOB = np.dtype(
         ("speed2", "f8"),
         ("alpha", "f8"),  # how badly it scales
         ("pack", "f8"),  # speed beside a job on the same GPUs
+        ("counted", "f8"),  # GPUs that count for it: each one that it is on by the number of jobs there
         ("mask", "u8"),  # classes of servers that suit it
         ("gpus", "i8"),
         ("held", "i8"),
@@ -94,7 +97,7 @@ JOB = np.dtype(
         ("last_segment", "i8"),
         ("parents", "i8"),  # jobs that must end before it may start
         ("host", "i8"),  # the job whose GPUs it shares; -1 none
-        ("guest", "i8"),  # first of the jobs that share its GPUs; -1 none
+        ("guest", "i8"),  # first of the jobs that share its GPUs, the smallest first; -1 none
         ("next_guest", "i8"),
         ("sharers", "i8"),  # jobs on its GPUs beside itself, where it is the host
         ("state", "i8"),
@@ -129,7 +132,8 @@ ATTEMPT = np.dtype(
         ("first", "i8"),  # of its pieces
         ("pieces", "i8"),
         ("how", "i8"),
-        ("shared", "i8"),
+        ("own", "f8"),  # from when on its GPUs are its own, not those of the job that it shares with; inf never
+        ("group", "i8"),  # the attempt whose GPUs they were to begin with: itself, or that of the first host
     ],
     align=True,
 )
@@ -184,6 +188,7 @@ GLOBAL = np.dtype(
         ("moving", "i8"),  # jobs in `moving`
         ("resources", "i8"),  # 1: CPUs and memory count, too
         ("splits", "i8"),  # pieces that jobs without GPUs may hold, in all
+        ("at_once", "i8"),  # most servers that go down and come up at one instant
         ("cpu", "f8"),  # CPUs, in thousandths, and MB of the servers that are up, as far as they are known
         ("mem", "f8"),
     ],
@@ -212,9 +217,9 @@ class State(Bundle):
         class_free: [classes]: GPUs free.
         class_cap: [classes]: GPUs of the largest server.
         rack_free: [classes, racks].
-        queue_used: [queues]: GPUs that its jobs hold.
+        queue_used: [queues]: GPUs that its jobs hold; shared ones count for the job whose they are.
         queue_limit: [queues]: the most that they may hold.
-        share_used: [queues or users]: GPUs that the jobs of each hold.
+        share_used: [queues or users]: the same for each.
         segment_s: seconds of each segment of each job.
         segment_fails: whether it ends in a failure.
         child_first: [jobs + 1]: jobs that wait for this one: `children[child_first[j]:child_first[j + 1]]`.
@@ -226,7 +231,7 @@ class State(Bundle):
         log: decisions.
         events: of this instant.
         fresh: jobs that have come into the queue, for policies written in Python [jobs].
-        moving: jobs whose checkpoints are being written or read.
+        moving: jobs whose checkpoints are being written or read [jobs].
         asks: of each job, where CPUs and memory count [jobs or 1], and so on:
         stock: of each server.
         need: of each piece in `choice`.
@@ -311,6 +316,18 @@ class State(Bundle):
         "needs": (NEED, 1),
         "share_need": (NEED, 1),
     }
+
+
+def wanted(g: Any, servers: int) -> tuple[int, int, int, int]:
+    """Sizes of log, attempts, pieces and events with which there is room for what may come next.
+
+    That is the engine's step, one pass of a compiled policy, or one action of a policy written in Python; before each
+    of them somebody looks. None writes more than four lines, attempts or events for each job that waits or runs, and
+    one for each server (which a job reserves, or which goes down); the pieces of jobs that hold GPUs at one time are no
+    more than the GPUs, and a pass places a job at most twice.
+    """
+    some = 4 * (g.waiting + g.running) + servers + g.at_once + 64
+    return g.log + some, g.attempts + some, g.pieces + 2 * g.total + g.splits + some, g.events + some
 
 
 state_at = opener(State)

@@ -2,7 +2,8 @@
 
 Each policy is a cluster of its own, called ``WORKLOAD@POLICY``. Its clock is UTC: seconds of the replay are counted
 from the workload's origin, or from 1970 where the workload has no calendar. An attempt of the store is one time that
-a gang held GPUs; one that the policy ended is ``preempted``.
+a gang held GPUs; one that the policy ended is ``preempted``. Of a GPU that jobs share, an equal part counts for each:
+their attempts and placements have fractions of GPUs, means over the attempt's time, whose GPU-seconds are exact.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import polars as pl
 
 from gpuctl.core.errors import StoreError
 from gpuctl.core.states import State
+from gpuctl.replay.sharing import shared_gpus
 from gpuctl.trace.store import Store
 
 if TYPE_CHECKING:
@@ -250,7 +252,7 @@ def _attempts(part: _Part) -> pl.DataFrame:
     servers = part.outcome.pieces.group_by("row").agg(servers=c("server").n_unique().cast(pl.Int32))
     rows = (
         part.outcome.attempts.with_row_index("row")
-        .with_columns(c("row").cast(pl.Int64))
+        .with_columns(c("row").cast(pl.Int64), gpus=pl.Series(shared_gpus(part.outcome)[0]))
         .join(jobs, on="job", maintain_order="left")
         .join(servers, on="row", how="left", maintain_order="left")
         .sort("job", "attempt")
@@ -272,7 +274,8 @@ def _placements(part: _Part) -> pl.DataFrame:
     c = pl.col
     ids = part.outcome.jobs.select(id="job").with_row_index("job").with_columns(c("job").cast(pl.Int64))
     rows = part.outcome.attempts.select("job", "attempt").with_row_index("row").with_columns(c("row").cast(pl.Int64))
-    pieces = part.outcome.pieces.join(rows, on="row", maintain_order="left").join(ids, on="job", maintain_order="left")
+    pieces = part.outcome.pieces.with_columns(gpus=pl.Series(shared_gpus(part.outcome)[1]))
+    pieces = pieces.join(rows, on="row", maintain_order="left").join(ids, on="job", maintain_order="left")
     machine = pl.Series(part.cluster.servers, dtype=pl.String).gather(pieces["server"])
     return pieces.with_columns(machine.alias("machine")).select(
         *part.common(), "machine", job="id", attempt=c("attempt").cast(pl.Int32), gpus=c("gpus").cast(pl.Float64)

@@ -42,22 +42,26 @@ class Attempts:
         job: job numbers, shape (attempts,).
         start: seconds.
         end: seconds.
-        gpus: GPUs held.
+        own: seconds from which its GPUs are its own; the end where they were another job's throughout.
+        gpus: GPUs that it is on.
     """
 
     job: Ints
     start: Floats
     end: Floats
+    own: Floats
     gpus: Ints
 
 
 def attempts(outcome: Outcome) -> Attempts:
     """Return the attempts of an outcome as arrays."""
     frame = outcome.attempts
+    end = frame["end_s"].fill_null(outcome.end_s)
     return Attempts(
         job=frame["job"].to_numpy().astype(np.int64),
         start=frame["start_s"].to_numpy().astype(np.float64),
-        end=frame["end_s"].fill_null(outcome.end_s).to_numpy().astype(np.float64),
+        end=end.to_numpy().astype(np.float64),
+        own=frame["own_s"].fill_null(end).to_numpy().astype(np.float64),
         gpus=frame["gpus"].to_numpy().astype(np.int64),
     )
 
@@ -102,7 +106,7 @@ def levels(outcome: Outcome, cluster: Cluster, *, until: float | None = None) ->
     A job waits from the instant at which it may start (submission, or the end of a hold, begin time or dependency) to
     its end, whenever it holds no GPUs; jobs that were rejected, could never be placed or were held to the end do not
     count.
-    Where jobs share a GPU, each of them counts it.
+    Jobs that share a GPU all run; it is one GPU, whoever is on it.
 
     Args:
         outcome: of the replay.
@@ -121,9 +125,10 @@ def levels(outcome: Outcome, cluster: Cluster, *, until: float | None = None) ->
     own = np.asarray(outcome.jobs["gpus"].to_numpy(), dtype=np.int64)[held.job]
     server, down, up = down_times(cluster, begin, end)
     size = np.asarray(cluster.gpus, dtype=np.int64)[server]
-    times = np.unique(np.concatenate([[begin, end], held.start, held.end, arrive, leave, down, up]).clip(begin, end))
+    changes = [np.array([begin, end]), held.start, held.own, held.end, arrive, leave, down, up]
+    times = np.unique(np.concatenate(changes).clip(begin, end))
     running = _steps(times, held.start, held.end, np.ones_like(held.job))
-    busy = _steps(times, held.start, held.end, held.gpus)
+    busy = _steps(times, held.own, held.end, held.gpus)
     present = _steps(times, arrive, leave, np.ones_like(gang))
     asked = _steps(times, arrive, leave, gang)
     served = _steps(times, held.start[mine], held.end[mine], np.ones_like(held.job[mine]))
@@ -207,7 +212,7 @@ def occupancy(
     capacity = np.bincount(line, weights=gpus, minlength=lines) * float(edges[1] - edges[0])
     held = attempts(outcome)
     piece, server, got = _pieces(outcome, cluster, held)
-    busy = _areas(line[server], (held.start[piece], held.end[piece]), got, edges, lines)
+    busy = _areas(line[server], (held.own[piece], held.end[piece]), got, edges, lines)
     down_server, down, up = down_times(cluster, float(edges[0]), float(edges[-1]))
     lost = _areas(line[down_server], (down, up), gpus[down_server], edges, lines)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,16 +1,19 @@
 """What a policy written in Python sees of a simulation, and what it may do.
 
 Jobs, servers, queues and users are numbers. Decisions take effect at once and are checked by the engine: one that
-cannot be carried out changes nothing and returns false.
+cannot be carried out changes nothing and returns false, and so does one for a job or server that there is not.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import GpuctlError, InputError
 from gpuctl.replay import view_kernel as vk
+from gpuctl.replay.build import grow
 from gpuctl.replay.order_kernel import REASONS
 from gpuctl.replay.policy import own_fault
 from gpuctl.replay.state import (
@@ -28,6 +31,7 @@ from gpuctl.replay.state import (
     FILL,
     MODES,
     NAMED_TIMERS,
+    NO_ROOM,
     RACK,
     RUNNING,
     SPREAD,
@@ -36,7 +40,7 @@ from gpuctl.replay.state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.policy import PythonPolicy
@@ -128,7 +132,8 @@ class View:
         self.reasons: list[str] = []
         self._codes: dict[str, int] = {"": 0}
         self._policy = policy
-        self._left = 0
+        self._left = self._tries = 0
+        self._jobs, self._servers, self._most = workload.size, len(cluster.servers), cluster.total_gpus
         self._work = workload.segment_s, workload.segment_start
         self._own = PLACEMENTS["any"]
         self._bind(state)
@@ -158,19 +163,19 @@ class View:
         return {WAITING: "waiting", RUNNING: "running"}.get(code, "other")
 
     def attained(self, job: int) -> float:
-        """GPU-seconds that the job has had so far."""
-        return float(vk.up_to_now(self._address, job)[2])
+        """GPU-seconds that the job has had so far; of a GPU that it shares, an equal part."""
+        return float(self._up_to_now(job)[2])
 
     def ran(self, job: int) -> float:
         """Seconds that the job has been on GPUs so far."""
-        return float(vk.up_to_now(self._address, job)[3])
+        return float(self._up_to_now(job)[3])
 
     def held(self, job: int) -> int:
-        """GPUs that the job holds now."""
+        """GPUs that the job is on now, shared ones as well."""
         return int(self._state.jobs.held[job])
 
     def placement(self, job: int) -> dict[int, int]:
-        """GPUs that the job holds on each server."""
+        """GPUs that the job is on, by server."""
         s = self._state
         if s.jobs.held[job] == 0:
             return {}
@@ -184,7 +189,7 @@ class View:
         return int(place.free) if place.up else 0
 
     def queue_used(self, queue: int) -> int:
-        """GPUs that the jobs of a queue hold."""
+        """GPUs that the jobs of a queue hold: a shared one counts once, for the queue of the job whose it is."""
         return int(self._state.queue_used[queue])
 
     def remaining(self, job: int) -> float:
@@ -194,7 +199,7 @@ class View:
             InputError: the policy does not declare ``oracle``.
         """
         self._may_know()
-        done, work, _, _ = vk.up_to_now(self._address, job)
+        done, work, _, _ = self._up_to_now(job)
         seconds, first = self._work
         later = float(seconds[int(self._state.jobs.segment[job]) + 1 : first[job + 1]].sum())
         return float(work - done) + later
@@ -217,11 +222,14 @@ class View:
         """Start a waiting job: where it fits, or on so many GPUs of the servers named. False where that cannot be."""
         self._decide()
         code = self._code(reason)
+        if not self._is_job(job):
+            return False
+        job = index(job)
         if servers is not None:
-            done = self._choose(job, servers) and bool(vk.start_chosen(self._address, job, code))
+            done = self._choose(job, servers) and self._do(vk.start_chosen, job, code) >= 0
             self.free = int(self._g_free[0])
         else:
-            free = int(vk.start(self._address, job, self._how(placement), code))
+            free = self._do(vk.start, job, self._how(placement), code)
             done = free >= 0
             if done:
                 self.free = free
@@ -236,9 +244,10 @@ class View:
             Whether its GPUs are free now; otherwise the job is in ``events`` as queued once they are.
         """
         self._decide()
-        free = bool(vk.stop_job(self._address, job, MODES[mode], self._code(reason)) == 1)
+        code = self._code(reason)
+        free = self._is_job(job) and self._do(vk.stop_job, index(job), MODES[mode], code) == 1
         if free:
-            self.waiting.add(job)
+            self.waiting.add(index(job))
             self.free = int(self._g_free[0])
         return free
 
@@ -251,34 +260,46 @@ class View:
     def migrate(self, job: int, servers: Mapping[int, int] | None = None, reason: str = "", *,
                 placement: str | None = None) -> bool:  # fmt: skip
         """Let a running job go on elsewhere: on the servers named, or where it would be put now."""
-        return self._move(job, self.held(job) if servers is None else servers, reason, placement, other_size=False)
+        to = servers if servers is not None else self.held(job) if self._is_job(job) else 0
+        return self._move(job, to, reason, placement, other_size=False)
 
     def share(self, job: int, host: int, reason: str = "", *, sliced: bool = False) -> bool:
-        """Start a waiting job on GPUs of a running one: packed beside it, or taking turns (``sliced``)."""
+        """Start a waiting job on GPUs of a running one: packed beside it, or taking turns (``sliced``).
+
+        The host is one that shares nobody else's GPUs. They stay its own, and when it goes those of its largest guest;
+        they count for the owner's queue. The GPU-seconds of each count in equal parts for the jobs on it.
+        """
         self._decide()
-        done = bool(vk.share_with(self._address, job, host, int(sliced), self._code(reason)))
+        code = self._code(reason)
+        both = self._is_job(job) and self._is_job(host)
+        done = both and self._do(vk.share_with, index(job), index(host), int(bool(sliced)), code) >= 0
         if done:
-            self.waiting.remove(job)
+            self.waiting.remove(index(job))
         return done
 
     def lease(self, job: int, until: float, reason: str = "") -> bool:
         """Grant a running job its GPUs until then; unless it is granted more at that instant, it loses them."""
         self._decide()
-        return bool(vk.lease(self._address, job, until, self._code(reason)))
+        code = self._code(reason)
+        return self._is_job(job) and self._do(vk.lease, index(job), float(until), code) >= 0
 
     def reserve(self, job: int, at: float, servers: Mapping[int, int], reason: str = "") -> bool:
-        """Keep GPUs for a waiting job from then on: no job whose time limit reaches beyond `at` starts on them."""
+        """Keep GPUs for a waiting job from then on: no job whose time limit reaches beyond `at` starts on them.
+
+        They are kept until it starts or is rejected, beside what was kept for it before.
+        """
         self._decide()
-        code = self._code(reason)
-        done = all(vk.reserve(self._address, job, server, gpus, at, code) for server, gpus in servers.items())
-        if not done:
-            vk.unreserve(self._address, job)
-        return done
+        code, at = self._code(reason), float(at)
+        if at != at or not self._is_job(job) or not self._gather(vk.may_keep, index(job), servers):  # noqa: PLR0124 - NaN
+            return False
+        return self._do(vk.reserve, index(job), at, code) >= 0
 
     def loan(self, server: int, to_class: int, reason: str = "") -> bool:
         """Lend a server that nobody uses to another class of servers (and so back)."""
         self._decide()
-        done = bool(vk.loan(self._address, server, to_class, self._code(reason)))
+        code = self._code(reason)
+        there = 0 <= index(server) < self._servers and 0 <= index(to_class) < self._servers
+        done = there and self._do(vk.loan, index(server), index(to_class), code) >= 0
         self.free = int(self._g_free[0])
         return done
 
@@ -288,23 +309,43 @@ class View:
 
     def wake(self, job: int, at: float) -> bool:
         """Be asked again at that second because of the job (one such timer a job)."""
-        return bool(vk.wake(self._address, job, at))
+        return self._is_job(job) and bool(vk.wake(self._address, index(job), float(at)))
 
     def timer(self, at: float, number: int = 0) -> bool:
         """Be asked again at that second; there are 64 timers by number."""
         if not 0 <= number < NAMED_TIMERS:
             raise InputError(f"{self._policy.name}: timer {number}: expected 0 to {NAMED_TIMERS - 1}")
-        return bool(vk.timer(self._address, number, at))
+        return bool(vk.timer(self._address, index(number), float(at)))
 
     def reject(self, job: int, reason: str = "") -> bool:
         """Take a waiting job out of the queue for good."""
         self._decide()
-        done = bool(vk.refuse(self._address, job, self._code(reason)))
+        code = self._code(reason)
+        done = self._is_job(job) and self._do(vk.refuse, index(job), code) >= 0
         if done:
-            self.waiting.remove(job)
+            self.waiting.remove(index(job))
         return done
 
     # ---- inside
+
+    def _do(self, action: Callable[..., int], *args: float) -> int:
+        """Let the engine do something; where it has no room for what that writes, its arrays grow first."""
+        done = action(self._address, *args)
+        while done == NO_ROOM:
+            grow(self._state)
+            done = action(self._address, *args)
+        if done >= 0:
+            self._left -= 1
+        return done
+
+    def _is_job(self, job: int) -> bool:
+        return 0 <= index(job) < self._jobs
+
+    def _up_to_now(self, job: int) -> tuple[float, float, float, float]:
+        if not self._is_job(job):
+            raise IndexError(f"job {job} of {self._jobs}")
+        found: tuple[float, float, float, float] = vk.up_to_now(self._address, index(job))
+        return found
 
     def _bind(self, state: State) -> None:
         self._state = state
@@ -314,23 +355,26 @@ class View:
 
     def _begin(self, now: float, fresh: int, free: int, jobs: int) -> None:
         self.now, self.free = now, free
-        self._left = 3 * jobs + 32
+        self._left = 3 * jobs + self._servers + 32
+        self._tries = self._left * (jobs + 32)
         if fresh:
             for job in self._fresh[:fresh].tolist():
                 self.waiting.add(job)
 
     def _decide(self) -> None:
-        self._left -= 1
-        if self._left < 0:
+        self._tries -= 1
+        if self._left <= 0 or self._tries < 0:
             raise InputError(
                 f"{self._policy.name}: more decisions at second {self.now:g} than three for each job that waits or "
-                f"runs",
+                f"runs and one for each server" + ("" if self._left <= 0 else ", most of them in vain"),
                 hint="does it start and preempt the same jobs in turns?",
             )
 
     def _code(self, reason: str) -> int:
         code = self._codes.get(reason)
         if code is None:
+            if not isinstance(reason, str):
+                raise TypeError(f"reason {reason!r}: expected a text")
             if len(self.reasons) >= 10_000:
                 raise InputError(
                     f"{self._policy.name}: more than 10 000 different reasons", hint="leave numbers out of reasons"
@@ -343,18 +387,30 @@ class View:
         return self._own if placement is None else PLACEMENTS[placement]
 
     def _choose(self, job: int, servers: Mapping[int, int]) -> bool:
+        return self._gather(vk.add, job, servers)
+
+    def _gather(self, add: Callable[..., bool], job: int, servers: Mapping[int, int]) -> bool:
+        """Choose GPUs of servers for a job; false where one of them cannot be had."""
         vk.clear(self._address)
-        return all(vk.add(self._address, job, server, gpus) for server, gpus in servers.items())
+        for server, gpus in servers.items():
+            there = 0 <= index(server) < self._servers and 0 < index(gpus) <= self._most
+            if not there or not add(self._address, job, index(server), index(gpus)):
+                return False
+        return True
 
     def _move(
         self, job: int, to: int | Mapping[int, int], reason: str, placement: str | None, *, other_size: bool
     ) -> bool:
         self._decide()
-        if isinstance(to, int):
-            ready = to > 0 and vk.find_for(self._address, job, to, self._how(placement))
-        else:
+        code = self._code(reason)
+        if not self._is_job(job):
+            return False
+        job = index(job)
+        if isinstance(to, Mapping):
             ready = self._choose(job, to)
-        done = bool(ready) and bool(vk.move_chosen(self._address, job, other_size, self._code(reason)))
+        else:
+            ready = 0 < index(to) <= self._most and vk.find_for(self._address, job, index(to), self._how(placement))
+        done = bool(ready) and self._do(vk.move_chosen, job, other_size, code) >= 0
         self.free = int(self._g_free[0])
         return done
 
@@ -398,7 +454,7 @@ class PythonProgram:
                 except Exception as error:
                     path = type(policy).decide.__code__.co_filename
                     raise own_fault(error, path, f"{policy.name} failed at second {now:g}") from error
-                decided(address)
+                view._do(decided)
         return STEPPED
 
     def copy(self) -> Any:

@@ -1,6 +1,8 @@
 """The compiled calls behind a policy written in Python: one call a step, one a decision.
 
-Each takes the address of the simulation: numbers are handed over fast.
+Each takes the address of the simulation: numbers are handed over fast. Numbers of jobs and servers must be some of this
+simulation (`gpuctl.replay.view` sees to it). An action comes back with -1 where it cannot be carried out, and with
+NO_ROOM where it can, but there is no room for all that it might write; in both cases it has done nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from gpuctl.replay.engine_kernel import (
     next_instant,
     reject,
     resize,
+    room,
     share,
 )
 from gpuctl.replay.job_kernel import launch, note, preempt
@@ -25,6 +28,7 @@ from gpuctl.replay.state import (
     D_LOAN,
     D_RESERVE,
     E_QUEUED,
+    NO_ROOM,
     RUNNING,
     STEPPED,
     WAITING,
@@ -38,6 +42,8 @@ def _news(s):  # type: ignore[no-untyped-def]
     count = 0
     for k in range(s.g[0].events):
         if s.events[k].kind == E_QUEUED:
+            if count >= s.fresh.size:
+                raise IndexError("a job is queued twice at one instant")
             s.fresh[count] = s.events[k].who
             count += 1
     return count
@@ -67,9 +73,11 @@ def next_decision(address, until, steps, always):  # type: ignore[no-untyped-def
 def decided(address):  # type: ignore[no-untyped-def]
     """The policy has been asked: end the leases that it has not renewed; where there are any, it is asked once more."""
     s = state_at(address)
-    g = s.g[0]
+    if not room(s):
+        return NO_ROOM
     end_leases(s)
-    g.asked = 0
+    s.g[0].asked = 0
+    return 1
 
 
 @inner
@@ -111,11 +119,11 @@ def start(address, j, how, reason):  # type: ignore[no-untyped-def]
     """Start a waiting job where it fits. Returns the GPUs still free; -1 where it does not fit, or does not wait."""
     s = state_at(address)
     g = s.g[0]
-    if j < 0 or j >= s.jobs.size:
-        return -1
     job = s.jobs[j]
     if job.state != WAITING or g.free < job.gpus or not _within_limit(s, j, job.gpus):
         return -1
+    if not room(s):
+        return NO_ROOM
     if g.kept > 0:
         _reserved(s, j)
     found = find(s, job.mask, job.gpus, how)
@@ -135,6 +143,13 @@ def clear(address):  # type: ignore[no-untyped-def]
     state_at(address).g[0].chosen = 0
 
 
+@inner
+def _keeps(s, j, server):  # type: ignore[no-untyped-def]
+    """Whether a server keeps GPUs for another job from before this one must have ended."""
+    place = s.servers[server]
+    return place.kept_for >= 0 and place.kept_for != j and s.g[0].now + s.jobs[j].limit > place.kept_from
+
+
 @entry
 def add(address, j, server, gpus):  # type: ignore[no-untyped-def]
     """Choose GPUs of a server for a job; false where it has not so many free, or does not suit the job.
@@ -142,8 +157,6 @@ def add(address, j, server, gpus):  # type: ignore[no-untyped-def]
     GPUs that the job itself holds there count as free.
     """
     s = state_at(address)
-    if server < 0 or server >= s.servers.size or gpus < 1:
-        return False
     place = s.servers[server]
     job = s.jobs[j]
     free = place.free
@@ -155,10 +168,9 @@ def add(address, j, server, gpus):  # type: ignore[no-untyped-def]
     for k in range(s.g[0].chosen):
         if s.choice[k].server == server:
             return False
-    kept = place.kept_for >= 0 and place.kept_for != j and s.g[0].now + job.limit > place.kept_from
-    if kept:
+    if _keeps(s, j, server):
         free -= place.kept_gpus
-    if free < gpus or not suits(s, server, job.mask):
+    if gpus < 1 or free < gpus or not suits(s, server, job.mask):
         return False
     choose(s, server, gpus)
     return True
@@ -174,15 +186,17 @@ def _chosen(s):  # type: ignore[no-untyped-def]
 
 @entry
 def start_chosen(address, j, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job on its choice; false unless that is the whole gang."""
+    """Start a waiting job on its choice; -1 unless that is the whole gang."""
     s = state_at(address)
     job = s.jobs[j]
     if job.state != WAITING or _chosen(s) != job.gpus or not _within_limit(s, j, job.gpus):
-        return False
+        return -1
+    if not room(s):
+        return NO_ROOM
     if s.g[0].kept > 0:
         _drop_reservation(s, j)
     launch(s, j, reason)
-    return True
+    return 1
 
 
 @entry
@@ -193,22 +207,24 @@ def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
     total = _chosen(s)
     sharing = job.state == RUNNING and (job.host >= 0 or job.guest >= 0)
     if job.state != RUNNING or sharing or total == 0 or (total != job.held) != other_size:
-        return False
+        return -1
     if not _within_limit(s, j, total - job.held):
-        return False
+        return -1
+    if not room(s):
+        return NO_ROOM
     if other_size:
         resize(s, j, reason)
     else:
         migrate(s, j, reason)
-    return True
+    return 1
 
 
 @entry
 def find_for(address, j, gpus, how):  # type: ignore[no-untyped-def]
-    """Choose places for a running job of so many GPUs, its own counted as free."""
+    """Choose places for a running job of so many GPUs, its own counted as free; false where it shares them."""
     s = state_at(address)
     job = s.jobs[j]
-    if job.state != RUNNING:
+    if job.state != RUNNING or job.host >= 0 or job.guest >= 0 or gpus < 1:
         return False
     row = s.attempts[job.row]
     for k in range(row.first, row.first + row.pieces):
@@ -223,24 +239,37 @@ def find_for(address, j, gpus, how):  # type: ignore[no-untyped-def]
 def stop_job(address, j, mode, reason):  # type: ignore[no-untyped-def]
     """Preempt a running job. Returns -1 it does not run, 0 its GPUs come later, 1 they are free now."""
     s = state_at(address)
-    if j < 0 or j >= s.jobs.size or s.jobs[j].state != RUNNING:
+    if s.jobs[j].state != RUNNING:
         return -1
+    if not room(s):
+        return NO_ROOM
     return 1 if preempt(s, j, mode, reason) else 0
 
 
 @entry
 def share_with(address, j, host, sliced, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job on the GPUs of a running one; false where that cannot be."""
+    """Start a waiting job on the GPUs of a running one; -1 where that cannot be."""
     s = state_at(address)
     job, owner = s.jobs[j], s.jobs[host]
     if job.state != WAITING or owner.state != RUNNING or owner.host >= 0 or owner.held < job.gpus:
-        return False
+        return -1
     if not _within_limit(s, j, job.gpus):
-        return False
+        return -1
     if owner.sharers > 0 and owner.sliced != sliced:
-        return False
+        return -1
+    left = job.gpus
+    at = s.attempts[owner.row].first
+    while left > 0:
+        if not suits(s, s.pieces[at].server, job.mask) or _keeps(s, j, s.pieces[at].server):
+            return -1
+        left -= s.pieces[at].gpus
+        at += 1
+    if not room(s):
+        return NO_ROOM
+    if s.g[0].kept > 0:
+        _drop_reservation(s, j)
     share(s, j, host, sliced, reason)
-    return True
+    return 1
 
 
 @entry
@@ -248,9 +277,11 @@ def lease(address, j, until, reason):  # type: ignore[no-untyped-def]
     """Give a running job its GPUs until then."""
     s = state_at(address)
     if s.jobs[j].state != RUNNING or not until > s.g[0].now:
-        return False
+        return -1
+    if not room(s):
+        return NO_ROOM
     grant(s, j, until, reason)
-    return True
+    return 1
 
 
 @entry
@@ -278,19 +309,24 @@ def refuse(address, j, reason):  # type: ignore[no-untyped-def]
     """Take a waiting job out of the queue for good."""
     s = state_at(address)
     if s.jobs[j].state != WAITING:
-        return False
+        return -1
+    if not room(s):
+        return NO_ROOM
+    if s.g[0].kept > 0:
+        _drop_reservation(s, j)
     reject(s, j, reason)
-    return True
+    return 1
 
 
 @entry
 def loan(address, server, cls, reason):  # type: ignore[no-untyped-def]
     """Let a server that nobody uses belong to another class of servers from now on."""
     s = state_at(address)
-    g = s.g[0]
     place = s.servers[server]
     if place.up == 0 or place.free != place.cap or cls < 0 or cls >= s.class_free.size:
-        return False
+        return -1
+    if not room(s):
+        return NO_ROOM
     set_free(s, server, 0)
     # out of the index of its old class, into that of the new one
     word, bit = server >> 6, np.uint64(1) << np.uint64(server & 63)
@@ -302,28 +338,35 @@ def loan(address, server, cls, reason):  # type: ignore[no-untyped-def]
     s.class_cap[cls] = max(s.class_cap[cls], place.cap)
     set_free(s, server, place.cap)
     note(s, D_LOAN, -1, place.cap, server, reason)
-    return g.free >= 0
+    return 1
 
 
 @entry
-def reserve(address, j, server, gpus, t, reason):  # type: ignore[no-untyped-def]
-    """Keep GPUs of a server for a waiting job from `t` on: jobs that could run longer do not start on them."""
+def may_keep(address, j, server, gpus):  # type: ignore[no-untyped-def]
+    """Choose GPUs of a server to be kept for a waiting job; false where another job has reserved there."""
     s = state_at(address)
-    g = s.g[0]
     place = s.servers[server]
     if s.jobs[j].state != WAITING or gpus < 1 or gpus > place.cap or (place.kept_for >= 0 and place.kept_for != j):
         return False
-    if place.kept_for < 0:
-        g.kept += 1
-    place.kept_for, place.kept_gpus, place.kept_from = j, gpus, t
-    note(s, D_RESERVE, j, gpus, -1, reason)
+    choose(s, server, gpus)
     return True
 
 
 @entry
-def unreserve(address, j):  # type: ignore[no-untyped-def]
-    """Give up all that is kept for a job."""
-    _drop_reservation(state_at(address), j)
+def reserve(address, j, t, reason):  # type: ignore[no-untyped-def]
+    """Keep the choice for a waiting job from `t` on: jobs that could run longer do not start on those GPUs."""
+    s = state_at(address)
+    g = s.g[0]
+    if not room(s):
+        return NO_ROOM
+    for k in range(g.chosen):
+        piece = s.choice[k]
+        place = s.servers[piece.server]
+        if place.kept_for < 0:
+            g.kept += 1
+        place.kept_for, place.kept_gpus, place.kept_from = j, piece.gpus, t
+        note(s, D_RESERVE, j, piece.gpus, -1, reason)
+    return 1
 
 
 @entry
@@ -335,6 +378,6 @@ def up_to_now(address, j):  # type: ignore[no-untyped-def]
     done, attained, ran = job.done, job.attained, job.ran
     if job.state == RUNNING:
         done += max(0.0, now - job.last) * job.rate
-        attained += (now - job.seen) * job.held
+        attained += (now - job.seen) * job.counted
         ran += now - job.seen
     return done, job.work, attained, ran

@@ -18,7 +18,8 @@ def compiled(function: Callable[..., Any], *, version: str = "") -> Callable[...
     """Compile a loop over arrays; it runs without the GIL, and uncompiled with ``NUMBA_DISABLE_JIT=1``.
 
     The compiled code is kept beside the function's file, or in the user's cache where that cannot be written to;
-    where neither can be, each process compiles it anew.
+    where neither can be, each process compiles it anew. With ``NUMBA_BOUNDSCHECK=1`` an index past an array's end is an
+    IndexError; that code is kept apart, which Numba itself does not do.
 
     Args:
         function: what to compile.
@@ -30,6 +31,8 @@ def compiled(function: Callable[..., Any], *, version: str = "") -> Callable[...
     except RuntimeError:
         return numba.njit(nogil=True)(function)
     cache: Any = getattr(dispatcher, "_cache", None)
+    if getattr(numba.config, "BOUNDSCHECK", 0):
+        version += " checked"
     if version and cache is not None:
         key = cache._index_key
         cache._index_key = lambda signature, codegen: (*key(signature, codegen), version)

@@ -1,4 +1,4 @@
--- The waits of Fig. 3 as the published notebook counts them (specs/philly-yarn.md 1.7), in minutes.
+-- The waits of Fig. 3 as the notebook published with the Philly trace counts them, in minutes.
 --
 -- Going through a job's attempts, the delay is start - queue_time where both are known; queue_time is then this
 -- attempt's end, known or not. The delay is appended for every attempt, so one with a missing time repeats the

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,10 @@ from hypothesis import strategies as st
 
 from gpuctl.replay.conformance import random_case, run, violations
 from gpuctl.replay.policies import BUILT_IN, find
+from tests.replay_policies import Crowd, Packer, Slicer
+
+if TYPE_CHECKING:
+    from gpuctl.replay.policy import PythonPolicy
 
 NAMES = [name for name in BUILT_IN if name != "recorded"]  # a random case records nothing
 
@@ -19,6 +25,15 @@ NAMES = [name for name in BUILT_IN if name != "recorded"]  # a random case recor
 def test_no_policy_breaks_an_invariant(name: str, seed: int) -> None:
     workload, cluster, shared = random_case(seed)
     outcome = run(find(name)(), workload, cluster, shared)
+    assert violations(outcome, workload, cluster, shared) == []
+
+
+@pytest.mark.parametrize("kind", [Packer, Slicer, Crowd])
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_nor_does_one_whose_jobs_share_gpus(kind: type[PythonPolicy], seed: int) -> None:
+    workload, cluster, shared = random_case(seed)
+    outcome = run(kind(), workload, cluster, shared)
     assert violations(outcome, workload, cluster, shared) == []
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from gpuctl.replay.state import State
 
 SKEWED, BALANCED = 0.7, 0.1
-"""Share of a model's bytes in its largest tensor: of VGG and AlexNet, and of ResNet and Inception, about
-(algorithms.md 4).
+"""Share of a model's bytes in its largest tensor: of VGG and AlexNet, and of ResNet and Inception, about, as in the
+table of tensors in the repository of Tiresias' authors.
 """
 
 LEARN_FROM = 0.3

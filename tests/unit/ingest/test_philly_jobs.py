@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FORMAT = philly_jobs.FORMAT
 REAL = Path(__file__).resolve().parents[4] / "shared" / "data" / "philly"
+ROWS, NO_SUBMISSION = REAL / "real_job_log_rows.json", REAL / "real_job_log_row_partial_issue8.json"
 SUBMIT, START, END = "2017-10-07 01:00:00", "2017-10-07 01:00:30", "2017-10-07 02:00:30"
 GANG = ("m1", [0, 1])
 TIME_FAULT = 'is neither YYYY-MM-DD HH:MM:SS nor "None", "" or null'
@@ -344,9 +345,9 @@ def test_sniff(name: str, head: bytes, known: bool) -> None:
     assert (FORMAT.sniff(name, head) is not None) == known
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="no shared data beside this checkout")
+@pytest.mark.skipif(not ROWS.is_file(), reason="no rows of the real log beside this checkout")
 def test_real_jobs_give_the_figures_of_the_notebook(store: Store) -> None:
-    sink = load(FORMAT, (REAL / "real_job_log_rows.json").read_bytes(), store)
+    sink = load(FORMAT, ROWS.read_bytes(), store)
     assert sink.rejects == []
     names = ("wait_s", "run_span_s", "run_sum_s", "gpus", "nodes", "quirks")
     got = {row["job"][-5:]: tuple(row[n] for n in names) for row in sink.rows("jobs")}
@@ -365,10 +366,10 @@ def test_real_jobs_give_the_figures_of_the_notebook(store: Store) -> None:
     assert store.value("SELECT gpus_observed FROM machines WHERE machine = 'm287'") == 5
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="no shared data beside this checkout")
+@pytest.mark.skipif(not NO_SUBMISSION.is_file(), reason="no rows of the real log beside this checkout")
 def test_a_real_job_without_submission_shows_that_a_label_is_wrong(store: Store) -> None:
     load(philly_machines.FORMAT, (REAL / "readme_cluster_machine_list").read_bytes(), store)
-    sink = load(FORMAT, (REAL / "real_job_log_row_partial_issue8.json").read_bytes(), store)
+    sink = load(FORMAT, NO_SUBMISSION.read_bytes(), store)
     assert (sink.rows_loaded, sink.rejects) == (1, [])
     assert store.execute("SELECT gpus_labelled, gpus_observed, gpus FROM machines ORDER BY machine").fetchall() == [
         (8, None, 8),

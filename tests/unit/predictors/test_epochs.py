@@ -1,4 +1,4 @@
-"""Vector 13 of algorithms.md 20, and each reason for no answer."""
+"""A case worked out by hand, and each reason for no answer."""
 
 from __future__ import annotations
 

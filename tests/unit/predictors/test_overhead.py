@@ -25,8 +25,8 @@ from gpuctl.predictors.overhead import (
 from gpuctl.predictors.rest import Lengths, rest_of
 
 
-def test_vector_13() -> None:
-    # algorithms.md 20.13: an epoch of 600 s, 540 s into it, a checkpoint of 1 GB at 1 GB/s
+def test_the_costs_of_an_epochs_end() -> None:
+    # by hand: an epoch of 600 s, 540 s into it, a checkpoint of 1 GB at 1 GB/s
     parts = stop_seconds(1e9), resume_seconds(1e9)
     found = costs(*parts, epoch_s=600, phase_s=540, mode="epoch")
     assert (found.suspend_s, found.resume_s, found.loss_s) == (63, 21, 24)

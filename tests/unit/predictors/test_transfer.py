@@ -26,7 +26,7 @@ def test_the_terms_of_an_epoch() -> None:
 
 
 def test_four_jobs_tell_the_fifth() -> None:
-    # algorithms.md 1 (a.1): with 2 % noise all of 50 other shapes within 10 %, 2 % in the median
+    # with 2 % noise all of 50 other shapes within 10 %, 2 % in the median
     draw = np.random.default_rng(1)
     errors = []
     for seed in range(50):

@@ -147,7 +147,9 @@ def make_outcome(
         )
         attempts += [(i, k, a, b, why, gpus) for k, (a, b, why) in enumerate(own)]
     attempts.sort(key=lambda row: (row[2], row[0]))
-    held = pl.DataFrame(attempts, schema=ATTEMPTS, orient="row")
+    held = pl.DataFrame(attempts, schema=ATTEMPTS, orient="row").with_columns(
+        pl.lit(value=False).alias("shared"), own_s="start_s", group=pl.int_range(pl.len())
+    )
     return Outcome(
         policy=policy,
         params={},

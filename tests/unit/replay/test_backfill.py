@@ -50,8 +50,8 @@ def starts(
     return [float(t) for t in done.outcome().jobs["start_s"]]
 
 
-def test_vector_10() -> None:
-    # r1, h, b1, b2 of algorithms.md 20: b1 ends by the shadow at 100, b2 outlives it; r1 ends at 60, the shadow is 90
+def test_a_job_that_outlives_the_shadow_time_waits() -> None:
+    # r1, h, b1, b2 by hand: b1 ends by the shadow at 100, b2 outlives it; r1 ends at 60, the shadow is 90
     rows = [(0, 60, 3, 100), (0, 50, 5, 50), (0, 70, 1, 90), (0, 120, 1, 120)]
     assert starts(rows, "easy") == [0, 70, 0, 120]
     # the reservation of b2 at 150 (after h at 100 to 150) moves with that of h, to the planned end of b1 and beyond

@@ -227,7 +227,7 @@ class Reserving(PythonPolicy):
 
 
 def test_a_reservation_keeps_out_what_would_outlast_it(tmp_path: Path) -> None:
-    # algorithms.md 20.10: b1 ends before the shadow time and starts, b2 would not and waits
+    # by hand: b1 ends before the shadow time and starts, b2 would not and waits
     header = "job_id,submit_time,duration,num_gpus,requested_time"
     rows = ("r1,0,60,3,100", "h,0,50,5,50", "b1,0,70,1,90", "b2,0,120,1,120")
     outcome = replay(Reserving, jobs(tmp_path, *rows, header=header), "1x5")

@@ -1,0 +1,168 @@
+"""Policies that do what the built-in ones do not: packers, time-slicers, and one that tries whatever there is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from gpuctl.replay.policy import PythonPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuctl.replay.view import View
+
+
+class Packer(PythonPolicy):
+    """First come, first served; what does not fit goes beside a running job."""
+
+    name = "packer"
+    sliced: ClassVar[bool] = False
+    most: ClassVar[int] = 2
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        for job in view.waiting:
+            if not view.start(job, "free"):
+                self.pack(view, job)
+
+    def pack(self, view: View, job: int) -> None:
+        """Put it beside the first running job that takes it."""
+        for host in view.running:
+            if view.share(job, host, "no room", sliced=self.sliced):
+                return
+
+
+class Slicer(Packer):
+    """The same by turns; jobs that run for long are stopped where others wait, whoever is on their GPUs.
+
+    A turn is twice as long as the one before: what stopping costs does not eat up all of it.
+    """
+
+    name = "slicer"
+    sliced = True
+    preempts = True
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        for job in view.running:
+            if len(view.waiting) and view.ran(job) > 20 * 2 ** self.stops.get(job, 0):
+                self.stops[job] = self.stops.get(job, 0) + 1
+                view.preempt(job, "its turn is over")
+        super().decide(view)
+
+    def begin(self, view: View) -> None:
+        """See `PythonPolicy.begin`."""
+        self.stops: dict[int, int] = {}
+
+
+ODD: tuple[Any, ...] = (-1, -(2**31), 2**31, 2**63 - 1, 2**70, 10**6)
+TIMES: tuple[float, ...] = (float("nan"), float("inf"), float("-inf"), -1.0, 1e300, 0.0)
+
+
+class Hostile(PythonPolicy):
+    """Calls everything that there is to call, with whatever comes to mind; after a while it lets jobs end."""
+
+    name = "hostile"
+    always = True
+    seed: ClassVar[int] = 0
+    calls: ClassVar[int] = 40
+    moods: ClassVar[int] = 12
+
+    def begin(self, view: View) -> None:
+        """See `PythonPolicy.begin`."""
+        self.draw = np.random.Generator(np.random.PCG64(self.seed))
+        self.asked = 0
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        self.asked += 1
+        if self.asked <= self.moods:
+            # one more than it may decide at one instant would end the replay
+            for _ in range(min(self.calls, view._left - len(view.waiting) - 2)):
+                self.acts(view)[int(self.draw.integers(12))]()
+        for job in view.waiting:
+            if not view.start(job, "free"):
+                for number in range(view._servers):
+                    if view.server_class(number) != view.server_class(0):
+                        view.loan(number, view.server_class(0))
+                if self.asked < 20 * self.moods:
+                    view.wake(job, view.now + 7)
+                break
+
+    def job(self, view: View) -> int:
+        """A job, or none."""
+        if self.draw.random() < 0.1:
+            return int(ODD[int(self.draw.integers(len(ODD)))])
+        some = (list(view.waiting), view.running, range(len(view.gpus)))[int(self.draw.integers(3))]
+        return int(self.draw.choice(some)) if len(some) else 0
+
+    def at(self, view: View) -> float:
+        """A second, or something else."""
+        if self.draw.random() < 0.2:
+            return TIMES[int(self.draw.integers(len(TIMES)))]
+        return view.now + float(self.draw.integers(0, 9))
+
+    def places(self, view: View) -> dict[int, int]:
+        """GPUs by server; sometimes of hundreds of servers, sometimes of none that there is."""
+        draw, count = self.draw, len(view.servers)
+        kind = int(draw.integers(4))
+        if kind == 0:
+            return dict.fromkeys(range(count), 1)
+        if kind == 1:
+            return {k: view.free_on(k) for k in range(count) if view.free_on(k)}
+        if kind == 2:
+            return {int(draw.integers(count)): int(draw.integers(0, 9)) for _ in range(3)}
+        return {ODD[int(draw.integers(len(ODD)))]: ODD[int(draw.integers(len(ODD)))], 0: 1}
+
+    def acts(self, view: View) -> tuple[Callable[[], object], ...]:
+        """All that it may do."""
+        draw = self.draw
+        way = ("any", "consolidate", "spread", "fill", "rack", "fewest")[int(draw.integers(6))]
+        mode = ("now", "epoch", "abort")[int(draw.integers(3))]
+        gpus = ODD[int(draw.integers(len(ODD)))] if draw.random() < 0.1 else int(draw.integers(0, 9))
+        return (
+            lambda: view.start(self.job(view), "start", placement=way),
+            lambda: view.start(self.job(view), "start", servers=self.places(view)),
+            lambda: view.preempt(self.job(view), "stop", mode=mode),
+            lambda: view.resize(self.job(view), gpus, placement=way),
+            lambda: view.resize(self.job(view), self.places(view)),
+            lambda: view.migrate(self.job(view), placement=way),
+            lambda: view.share(self.job(view), self.job(view), sliced=bool(draw.integers(2))),
+            lambda: view.lease(self.job(view), self.at(view)),
+            lambda: view.reserve(self.job(view), self.at(view), self.places(view)),
+            lambda: view.loan(int(draw.integers(-2, len(view.servers) + 2)), int(draw.integers(-2, 3))),
+            lambda: (view.wake(self.job(view), self.at(view)), view.timer(self.at(view), int(draw.integers(64)))),
+            lambda: view.reject(self.job(view), "no") if draw.random() < 0.1 else view.events,
+        )
+
+
+class Keeper(PythonPolicy):
+    """Keeps GPUs of all servers for whoever does not start, moves those that run, and asks for it all again."""
+
+    name = "keeper"
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        everywhere = dict.fromkeys(range(len(view.servers)), 1)
+        for job in view.waiting:
+            if not view.start(job, placement="spread"):
+                for _ in range(3):
+                    view.reserve(job, view.now + 50, everywhere)
+        for job in view.running:
+            if view.ran(job) < 60:
+                view.migrate(job, placement="spread")
+
+
+class Crowd(Packer):
+    """Puts everybody beside the first job that runs, and now and then throws that one out."""
+
+    name = "crowd"
+    preempts = True
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        if view.running and view.now % 5 == 0:
+            view.preempt(view.running[0], mode="abort")
+        super().decide(view)
