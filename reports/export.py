@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.files import resolved
 from gpuctl.reports import flat
 from gpuctl.reports.choose import choose_tables
 from gpuctl.reports.document import described, document
@@ -154,7 +155,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
     Raises:
         UsageError: the file cannot be written; nothing is left behind.
     """
-    path = path.resolve()  # where a link leads to
+    path = resolved(path)  # where a link leads to
     if path.exists() and not path.is_file():
         _write_through(path, write)
         return

@@ -144,6 +144,12 @@ def _run(arguments: list[str], *, debug: bool, pressed: list[int]) -> int:
     except KeyboardInterrupt:
         message("gpuctl: interrupted")
         return ExitCode.INTERRUPTED
+    except MemoryError as error:
+        if debug:
+            _traceback(error)
+        message("gpuctl: out of memory")
+        message("hint: is one of the files much larger than it should be? else use a machine with more memory")
+        return ExitCode.BAD_INPUT
     except Exception as error:
         if pressed:
             if debug:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.cli.reading import opened
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import MOST_TABLE, read_head, read_whole
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.core.texts import storable
 from gpuctl.reports.text import plural
@@ -396,8 +397,7 @@ def _describes_training(path: Path) -> bool:
     from gpuctl.ingest.formats.profile_jobs import sniff
 
     try:
-        with path.open("rb") as file:
-            return sniff(path.name, file.read(1 << 16)) is not None
+        return sniff(path.name, read_head(path, 1 << 16)) is not None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
 
@@ -415,8 +415,8 @@ def read_listed(path: Path) -> tuple[pl.DataFrame, SourceInfo]:
     from gpuctl.trace.sources import jobs_csv
 
     try:
-        table = pl.read_csv(path.read_bytes(), infer_schema=False)
-    except (OSError, pl.exceptions.PolarsError) as error:
+        table = pl.read_csv(read_whole(path, most=MOST_TABLE, hint=_LISTED), infer_schema=False)
+    except pl.exceptions.PolarsError as error:
         raise InputError(f"is no CSV: {str(error).splitlines()[0]}", path=str(path), hint=_LISTED) from error
     names = [HISTORY_NAMES.get(c.strip(), c.strip()) for c in table.columns]
     twice = next((name for name in names if names.count(name) > 1), None)

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.files import resolved
 from gpuctl.ingest.archives import Archive, archive_kind, open_archive
 from gpuctl.ingest.base import Place
 from gpuctl.ingest.codecs import SUFFIXES, Limits
@@ -163,9 +164,9 @@ def walk(paths: Sequence[Path], opener: Opener, *, exclude: Sequence[Path] = ())
         if not path.exists():
             raise InputError("no such file or directory", path=clean(path), hint="check the path")
     seen: dict[tuple[int, int], str] = {}
-    barred = {p.resolve() for p in exclude}
+    barred = {resolved(p) for p in exclude}
     for path in paths:
-        top = path.resolve()
+        top = resolved(path)
         for found in _walk(path, top, opener, seen, barred):
             yield replace(found, inside=_inside(found, top)) if isinstance(found, Candidate) else found
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from gpuctl.core.errors import DependencyError, InputError, UsageError
+from gpuctl.core.files import read_whole
 from gpuctl.ingest.programs import MOST_BYTES, stream
 from gpuctl.ingest.slurm.daycheck import DayCheck
 
@@ -220,12 +221,12 @@ def _path(folder: Path, day: date) -> Path:
 
 def _read_kept(folder: Path) -> dict[str, float]:
     """When each day of a folder was asked for, in seconds since the epoch."""
-    try:
-        found = json.loads((folder / _KEPT).read_text("utf-8"))
-        kept = {date.fromisoformat(day): float(at) for day, at in found.items()}
-    except FileNotFoundError:
+    if not (folder / _KEPT).exists():
         return {}
-    except (ValueError, TypeError, AttributeError) as error:
+    try:
+        found = json.loads(read_whole(folder / _KEPT))
+        kept = {date.fromisoformat(day): float(at) for day, at in found.items()}
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError("damaged", path=str(folder / _KEPT), hint=f"remove {folder}: it is fetched again") from error
     return {day.isoformat(): at for day, at in kept.items() if _path(folder, day).exists()}
 
