@@ -133,7 +133,7 @@ class Opener:
                 raise InputError("the archive has changed since it was looked through", path=candidate.shown)
             self._at += 1
         self._fresh = False
-        return LogStream(archive.open(), candidate.shown, self.limits, on_bytes)
+        return LogStream(archive.open(), candidate.shown, self.limits, on_bytes, archive.budget)
 
     def close(self) -> None:
         """Close the archive that is still open."""

@@ -1,4 +1,4 @@
-"""Every option that takes a small file, and files that are none: endless, sparse, silent, folders, links in a circle."""
+"""Every option that takes a small file, and files that are none: endless, sparse, silent, links in a circle."""
 
 from __future__ import annotations
 

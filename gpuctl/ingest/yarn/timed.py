@@ -52,7 +52,7 @@ class _Bytes(io.RawIOBase):
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock, self._deadline = sock, deadline
-        self._file: io.RawIOBase = sock.makefile("rb", buffering=0)  # type: ignore[assignment]
+        self._file: io.RawIOBase = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
         return True
