@@ -42,7 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_EVERYWHERE = frozenset({"--quiet", "-q", "--debug", "--no-color"})
+_EVERYWHERE = frozenset({"--quiet", "-q", "--debug", "--no-color", "--spreadsheet"})
 
 # one line a command, in the order that --help lists them in
 app.command()(analyze)
@@ -77,6 +77,10 @@ def global_options(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback with an internal error.")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="Print without colours (so does NO_COLOR).")] = False,
+    spreadsheet: Annotated[
+        bool,
+        typer.Option("--spreadsheet", help="In CSV and TSV, put ' before text that is a formula to a spreadsheet."),
+    ] = False,
 ) -> None:
     """Take the options that stand before the command."""
     del version
@@ -86,7 +90,9 @@ def global_options(
         logger = logging.getLogger("gpuctl")
         context.call_on_close(partial(logger.setLevel, logger.level))
         logger.setLevel(logging.ERROR)
-    context.obj = Settings(json=json, quiet=quiet, debug=debug, color=color_allowed(no_color=no_color))
+    context.obj = Settings(
+        json=json, quiet=quiet, debug=debug, color=color_allowed(no_color=no_color), spreadsheet=spreadsheet
+    )
 
 
 def main() -> None:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 METHODS = {"stored": 0, "deflated": zipfile.ZIP_DEFLATED, "bzip2": zipfile.ZIP_BZIP2, "lzma": zipfile.ZIP_LZMA}
 ZEROS = bytes(24 << 20)
-TEXT = random.Random(1).randbytes(4096) * 6144
+TEXT = b"".join(random.Random(n).randbytes(9) + bytes(range(241)) for n in range(32_000))
+"""What bzip2 packs to a twentieth, without runs, of which a block holds far more."""
 
 
 def zip_of(path: Path, members: dict[str, bytes], method: str = "deflated") -> None:
@@ -65,7 +66,7 @@ def test_a_zip_member_has_the_limits_of_a_gz_file_and_bounded_memory(tmp_path: P
     assert read(tmp_path / "a.zip", Limits()) == {"text": len(TEXT)}
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 20 << 20, "no member is decompressed at once"
+    assert peak < 10 << 20, "no member is decompressed at once"
     zip_of(tmp_path / "a.zip", {"zeros": ZEROS}, method)
     with pytest.raises(InputError, match=r"a\.zip!zeros: \d+ bytes decompress to more than \d+"):
         read(tmp_path / "a.zip", Limits(ratio=200, floor=8 << 20))
