@@ -97,6 +97,7 @@ def global_options(
 
 def main() -> None:
     """Run the program and exit with the code that `ExitCode` gives its outcome."""
+    _replace_closed()
     for stream in (sys.stdout, sys.stderr):
         # names from logs may hold characters that this terminal's encoding lacks
         if hasattr(stream, "reconfigure"):
@@ -111,6 +112,23 @@ def main() -> None:
         # the reader has seen what it wanted; what a check found stays
         _forget_stdout()
     sys.exit(code)
+
+
+def _replace_closed() -> None:
+    """Put /dev/null where the standard streams were closed (``>&-``).
+
+    Otherwise the next file that is opened, perhaps the trace store, would be what is printed to.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
 def _in_front(arguments: list[str]) -> list[str]:
