@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -288,16 +289,8 @@ def _array(data: bytes, path: Path) -> NDArray[Any]:
 
 
 def _bytes(path: Path, most: int) -> bytes:
-    """At most one byte more than `most`; a link is not followed."""
-    try:
-        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with open(number, "rb") as file:  # noqa: PTH123 - opened without following links
-            data = file.read(most + 1)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=str(path), hint=_HINT) from None
-    if len(data) > most:
-        raise InputError(f"is larger than expected: more than {most:,} bytes", path=str(path), hint=_HINT)
-    return data
+    """Of a file of a model; a link is not followed."""
+    return read_whole(path, most=most, follow=False, hint=_HINT)
 
 
 def _json(data: bytes, path: Path) -> Any:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.files import read_whole
 from gpuctl.reports.conditions import RESULT, rekeyed, relabelled
 from gpuctl.reports.names import COMMANDS, KEPT, LINES, MARKERS, MESSAGES, NAMES, NUMBERED, TOLD, WORDS
 from gpuctl.reports.report import earlier, is_summary, labelled
@@ -55,14 +56,10 @@ def read_key(path: Path) -> bytes:
         InputError: it cannot be read, or is too short or too long to be a secret.
     """
     hint = "make one with: openssl rand -hex 32 > FILE"
-    try:
-        with path.open("rb") as file:
-            key = file.read(MOST_KEY + 1).strip()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", path=str(path), hint=hint) from error
-    if not LEAST_KEY <= len(key) <= MOST_KEY:
-        told = f"more than {MOST_KEY}" if len(key) > MOST_KEY else str(len(key))
-        raise InputError(f"has {told} bytes, expected a secret of {LEAST_KEY} to {MOST_KEY}", path=str(path), hint=hint)
+    key = read_whole(path, most=MOST_KEY, hint=hint).strip()
+    if len(key) < LEAST_KEY:
+        told = f"has {len(key)} bytes, expected a secret of {LEAST_KEY} to {MOST_KEY}"
+        raise InputError(told, path=str(path), hint=hint)
     return key
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from gpuctl import __version__
 from gpuctl.core.errors import InputError
+from gpuctl.core.files import read_whole
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.core.texts import storable
 from gpuctl.reports import flat
@@ -107,14 +108,7 @@ def read_document(path: Path) -> Analysis:
     Raises:
         InputError: it cannot be read, is no such document, or is one of a newer gpuctl.
     """
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"is larger than {MOST_BYTES >> 30} GiB, which no result is", path=str(path))
-        with path.open("rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", path=str(path)) from error
-    return parse_document(data, str(path))
+    return parse_document(read_whole(path, most=MOST_BYTES, begins=b"{", hint=_HINT), str(path))
 
 
 def parse_document(data: bytes, place: str) -> Analysis:

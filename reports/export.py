@@ -1,8 +1,8 @@
 """Writes result tables to files: JSON, JSON lines, CSV, TSV, Markdown, Parquet.
 
 All but Markdown carry the values themselves: numbers in full precision, times as ISO 8601, missing values
-told apart from empty strings. Text is written exactly as the logs have it, so a spreadsheet that opens
-a CSV file may take a cell that starts with ``=`` for a formula.
+told apart from empty strings. Text is written exactly as the logs have it, but for two: on a terminal,
+characters that would steer it are written out, and ``spreadsheet`` keeps text from being a formula.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.files import resolved
 from gpuctl.reports import flat
 from gpuctl.reports.choose import choose_tables
 from gpuctl.reports.document import described, document
 from gpuctl.reports.markdown import markdown
+from gpuctl.reports.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,10 +34,19 @@ DirFormat = Literal["csv", "parquet"]
 FORMATS: tuple[str, ...] = get_args(Format)
 """What ``--format`` takes."""
 
+_STEERING = re.compile(r"[^\n\t -~]+")
+"""Among these is all that steers a terminal; `visible` knows which of them do."""
 _FILE_NAME = re.compile(r"[a-z0-9_]{1,100}")
 
 
-def write_tables(analysis: Analysis, format: Format, file: BinaryIO, *, names: Sequence[str] | None = None) -> None:
+def write_tables(
+    analysis: Analysis,
+    format: Format,
+    file: BinaryIO,
+    *,
+    names: Sequence[str] | None = None,
+    spreadsheet: bool = False,
+) -> None:
     """Write tables of an analysis to one stream of bytes.
 
     Several tables in CSV or TSV stand one below the other, each after a line ``# name`` and before an
@@ -47,6 +58,7 @@ def write_tables(analysis: Analysis, format: Format, file: BinaryIO, *, names: S
         format: one of `FORMATS`.
         file: open for writing bytes.
         names: only these tables, detail tables among them if named; None means all but the detail tables.
+        spreadsheet: for CSV and TSV, as in `flat.lines`.
 
     Raises:
         UsageError: there is no such format or table, or Parquet was asked for other than one table.
@@ -60,9 +72,9 @@ def write_tables(analysis: Analysis, format: Format, file: BinaryIO, *, names: S
         case "jsonl":
             _write_text(file, _json_lines(chosen))
         case "csv":
-            _write_text(file, _delimited(chosen, ","))
+            _write_text(file, _delimited(chosen, ",", spreadsheet=spreadsheet))
         case "tsv":
-            _write_text(file, _delimited(chosen, "\t"))
+            _write_text(file, _delimited(chosen, "\t", spreadsheet=spreadsheet))
         case "markdown":
             _write_text(file, markdown(analysis, chosen))
         case "parquet":
@@ -113,6 +125,7 @@ def write_dir(
     format: DirFormat,
     *,
     names: Sequence[str] | None = None,
+    spreadsheet: bool = False,
 ) -> tuple[Path, ...]:
     """Write every table of an analysis, detail tables too, to a file ``<table>.<format>`` of its own.
 
@@ -124,6 +137,7 @@ def write_dir(
         directory: created where it is absent.
         format: ``csv`` or ``parquet``.
         names: only these tables; None means all.
+        spreadsheet: for CSV, as in `flat.lines`.
 
     Returns:
         The files, in the order of the analysis.
@@ -141,7 +155,7 @@ def write_dir(
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{directory}: cannot be made: {error.strerror}", hint="name another place") from error
-    return tuple(_write_one(analysis, table, directory, format) for table in chosen)
+    return tuple(_write_one(analysis, table, directory, format, spreadsheet=spreadsheet) for table in chosen)
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
@@ -154,7 +168,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
     Raises:
         UsageError: the file cannot be written; nothing is left behind.
     """
-    path = path.resolve()  # where a link leads to
+    path = resolved(path)  # where a link leads to
     if path.exists() and not path.is_file():
         _write_through(path, write)
         return
@@ -185,14 +199,16 @@ def _forget(draft: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _write_one(analysis: Analysis, table: ResultTable, directory: Path, extension: DirFormat) -> Path:
+def _write_one(
+    analysis: Analysis, table: ResultTable, directory: Path, extension: DirFormat, *, spreadsheet: bool
+) -> Path:
     if not _FILE_NAME.fullmatch(table.name):
         raise ValueError(f"a result table is named {table.name!r}, which is no file name")
     path = directory / f"{table.name}.{extension}"
 
     def write(file: BinaryIO) -> None:
         if extension == "csv":
-            _write_text(file, _delimited((table,), ","))
+            _write_text(file, _delimited((table,), ",", spreadsheet=spreadsheet))
         else:
             _write_parquet(analysis, table, file)
 
@@ -201,7 +217,9 @@ def _write_one(analysis: Analysis, table: ResultTable, directory: Path, extensio
 
 
 def _write_text(file: BinaryIO, pieces: Iterator[str]) -> None:
-    for piece in pieces:
+    on_screen = file.isatty()
+    for text in pieces:
+        piece = _STEERING.sub(lambda found: visible(found[0]), text) if on_screen else text
         file.write(piece.encode("utf-8", "backslashreplace"))
 
 
@@ -215,11 +233,11 @@ def _write_terminal(analysis: Analysis, file: BinaryIO, names: Sequence[str] | N
         text.detach()
 
 
-def _delimited(tables: Sequence[ResultTable], separator: str) -> Iterator[str]:
+def _delimited(tables: Sequence[ResultTable], separator: str, *, spreadsheet: bool) -> Iterator[str]:
     for number, table in enumerate(tables):
         if len(tables) > 1:
             yield f"{chr(10) if number else ''}# {table.name}\n"
-        yield from flat.lines(table, separator)
+        yield from flat.lines(table, separator, spreadsheet=spreadsheet)
 
 
 def _json_lines(tables: Sequence[ResultTable]) -> Iterator[str]:

@@ -19,7 +19,7 @@ CHUNK_ROWS = 50_000
 """Rows that are in memory as text at the same time."""
 
 
-def lines(table: ResultTable, separator: str) -> Iterator[str]:
+def lines(table: ResultTable, separator: str, *, spreadsheet: bool = False) -> Iterator[str]:
     """Yield a table as delimited text: a heading line, then one line a row, in chunks.
 
     A missing value and NaN are nothing at all, an empty string is ``""``; a field with a separator,
@@ -28,11 +28,13 @@ def lines(table: ResultTable, separator: str) -> Iterator[str]:
     Args:
         table: the table.
         separator: one character, ``,`` or a tab.
+        spreadsheet: put an apostrophe before text that a spreadsheet would take for a formula: that which begins with
+            ``=``, ``+``, ``-``, ``@``, a tab or a line end. Numbers stay as they are.
     """
     names = [c.name for c in table.columns]
     yield separator.join(names) + "\n"
     for chunk in table.frame.select(names).iter_slices(CHUNK_ROWS):
-        yield "".join(f"{line}\n" for line in _joined(chunk, separator))
+        yield "".join(f"{line}\n" for line in _joined(chunk, separator, spreadsheet=spreadsheet))
 
 
 def objects(table: ResultTable) -> Iterator[dict[str, object]]:
@@ -90,10 +92,14 @@ def _iso(value: datetime) -> str:
     return value.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
-def _joined(frame: pl.DataFrame, separator: str) -> pl.Series:
+def _joined(frame: pl.DataFrame, separator: str, *, spreadsheet: bool) -> pl.Series:
     import polars as pl
 
-    fields = [_quoted(_as_text(frame[name]), separator) for name in frame.columns]
+    texts = {name: _as_text(frame[name]) for name in frame.columns}
+    texts_of = {pl.String, pl.Enum, pl.Categorical}
+    if spreadsheet:
+        texts |= {name: _no_formula(text) for name, text in texts.items() if frame[name].dtype in texts_of}
+    fields = [_quoted(text, separator) for text in texts.values()]
     return pl.DataFrame(fields).select(pl.concat_str(pl.all(), separator=separator).alias("line"))["line"]
 
 
@@ -114,6 +120,14 @@ def _as_text(series: pl.Series) -> pl.Series:
 def _scalar_text(value: object) -> str:
     exact = json_value(value)
     return exact if isinstance(exact, str) else json.dumps(exact)
+
+
+def _no_formula(text: pl.Series) -> pl.Series:
+    import polars as pl
+
+    # a spreadsheet looks past blanks
+    formula = text.str.contains(r"^\s*[=+\-@]|^[\t\r\n]")
+    return pl.select(pl.when(formula).then("'" + text).otherwise(text).alias(text.name)).to_series()
 
 
 def _quoted(text: pl.Series, separator: str) -> pl.Series:

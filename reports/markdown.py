@@ -16,11 +16,19 @@ if TYPE_CHECKING:
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~#!$&])")
 _MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
 """What GitHub and GitLab take for the name of a user, who is then told; no backslash keeps them from it."""
+_ADDRESS = re.compile(
+    r"(?<=\w)@(?=[\w-]+\.)|:(?=//)|(?<=mailto):|(?<=xmpp):|(?<=www)\.|(?<=\bGH)-(?=\d)", re.IGNORECASE
+)
+"""Where what they make a link of by themselves can be broken up: web and mail addresses, numbers of issues."""
 
 
 def escaped(text: str) -> str:
-    """Return text that Markdown shows as it is: control characters written out, markup escaped, nobody mentioned."""
-    return _MENTION.sub("@<!-- -->", _MARKUP.sub(r"\\\1", visible(text)))
+    """Return text that Markdown shows as it is: control characters written out, markup escaped, nobody mentioned.
+
+    What looks like a web or mail address does not become a link.
+    """
+    marked = _MARKUP.sub(r"\\\1", visible(text))
+    return _ADDRESS.sub(r"\g<0><!-- -->", _MENTION.sub("@<!-- -->", marked))
 
 
 def markdown(analysis: Analysis, tables: Sequence[ResultTable]) -> Iterator[str]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _MANY = 5
 _REPLAY = "replay"
 """``clusters.source_format`` of what a replay wrote."""
+_LONGEST_DECISION = 1 << 20
 _MOST_DECISIONS = 200
 Row = dict[str, Any]
 
@@ -259,7 +260,8 @@ def _read_decisions(path: Path, job: str) -> tuple[tuple[Decision, ...], str]:
     made: list[Decision] = []
     name = json.dumps(job, ensure_ascii=False).encode()
     with path.open("rb") as file:
-        for line in file:
+        # a longer one is no decision, and comes in pieces
+        while line := file.readline(_LONGEST_DECISION):
             digest.update(line)
             if name not in line or len(made) >= _MOST_DECISIONS:
                 continue

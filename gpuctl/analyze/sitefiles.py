@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.files import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,23 +55,22 @@ def read_racks(path: Path) -> dict[str, str]:
 
 def _rows(path: Path, keys: tuple[str, ...], value: str) -> Iterator[tuple[int, tuple[str, str]]]:
     wanted = f"a header with the columns {' or '.join(keys)} and {value}"
+    hint = f"expected a CSV with {wanted}"
+    data = read_whole(path, hint=hint)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, skipinitialspace=True)
-            names = [name.strip() for name in reader.fieldnames or []]
-            reader.fieldnames = names
-            key = next((k for k in keys if k in names), None)
-            if key is None or value not in names:
-                raise InputError(
-                    f"found the columns {', '.join(names) or '(none)'}, expected {wanted}", path=str(path), line=1
-                )
-            for row in reader:
-                if reader.line_num > MOST_ROWS:
-                    raise InputError(f"more than {MOST_ROWS} lines", path=str(path), hint=f"expected {wanted}")
-                got = ((row[key] or "").strip(), (row[value] or "").strip())
-                if not all(got):
-                    raise InputError(f"no {key} or no {value} in this row", path=str(path), line=reader.line_num)
-                yield reader.line_num, got
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"cannot be read: {reason}", path=str(path), hint=f"expected a CSV with {wanted}") from error
+        reader = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), skipinitialspace=True)
+        names = [name.strip() for name in reader.fieldnames or []]
+        reader.fieldnames = names
+        key = next((k for k in keys if k in names), None)
+        if key is None or value not in names:
+            found = ", ".join(names)[:200] or "(none)"
+            raise InputError(f"found the columns {found}, expected {wanted}", path=str(path), line=1)
+        for row in reader:
+            if reader.line_num > MOST_ROWS:
+                raise InputError(f"more than {MOST_ROWS} lines", path=str(path), hint=hint)
+            got = ((row[key] or "").strip(), (row[value] or "").strip())
+            if not all(got):
+                raise InputError(f"no {key} or no {value} in this row", path=str(path), line=reader.line_num)
+            yield reader.line_num, got
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"cannot be read: {error}", path=str(path), hint=hint) from error

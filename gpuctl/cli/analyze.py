@@ -145,9 +145,9 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
     for warning in result.warnings:
         message(f"Warning: {warning}", quiet=given.quiet)
     if csv is not None:
-        write_directory(result, csv, "csv")
+        write_directory(result, csv, "csv", given)
     if parquet is not None:
-        write_directory(result, parquet, "parquet")
+        write_directory(result, parquet, "parquet", given)
     if html is not None:
         from gpuctl.reports.html import write_html
 

@@ -46,10 +46,8 @@ def classify(
     table = load(signatures or ())
     facts = Facts(exit_code=exit_code) if exit_code is not None else None
     judged: list[Judged] = []
-    unread = 0
     for one in judge(files, table, facts=facts, together=together):
         if isinstance(one, NotRead):
-            unread += one.failed
             message(f"gpuctl: {one.shown}: not read: {one.why}", quiet=options.quiet and not one.failed)
             continue
         judged.append(one)
@@ -70,8 +68,8 @@ def classify(
             message("\nNo signature was found in these; a table of your own (--signatures) can name them:")
             for template, names in unknown:
                 message(f"  {len(names)} x {template}")
-    if unread and not judged:
-        raise InputError("none of the files could be read")
+    if not judged:
+        raise InputError("no file was read", hint="name logs, directories or archives of logs")
 
 
 def _as_json(one: Judged) -> dict[str, Any]:

@@ -26,12 +26,14 @@ class Settings:
         quiet: no progress and no messages but errors.
         debug: tracebacks.
         color: colours allowed (they still need a terminal).
+        spreadsheet: CSV and TSV are for a spreadsheet: no text in them is a formula.
     """
 
     json: bool = False
     quiet: bool = False
     debug: bool = False
     color: bool = True
+    spreadsheet: bool = False
 
 
 def settings(context: typer.Context) -> Settings:

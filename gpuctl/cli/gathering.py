@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.cli.reading import is_store, opened
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import read_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -119,8 +120,7 @@ def _is_document(path: Path) -> bool:
     if path.suffix.lower() != ".json" or not path.is_file():
         return False
     try:
-        with path.open("rb") as file:
-            return b'"schema"' in file.read(200)
+        return b'"schema"' in read_head(path, 200)
     except OSError:
         return False
 

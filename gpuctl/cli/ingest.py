@@ -91,6 +91,13 @@ def ingest(
     url: Annotated[
         str | None, typer.Option(metavar="URL", help="YARN's ResourceManager to ask, e.g. http://rm:8088.")
     ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="With --from: what each answer may take in all; absent: 600, of them 60 without a byte.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be loaded, write nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -112,12 +119,12 @@ def ingest(
         named(log_format, known)
     store = db or DEFAULT_DB
     if source is None:
-        _check(paths, db, since or until or clusters or sacct or url)
+        _check(paths, db, since or until or clusters or sacct or url or timeout is not None)
     elif log_format is not None:
         raise UsageError("--log-format is for files", hint=f"leave it out: what --from {source} asks for is known")
     elif paths:
         raise UsageError(f"--from {source} reads no files: leave {paths[0]} out")
-    asked = Asked(source, since, until, clusters, sacct, url) if source else None
+    asked = Asked(source, since, until, clusters, sacct, url, timeout) if source else None
     if asked and dry_run:
         print_table(["command"], [[command] for command in plan(asked, store)], color=options.color)
         return
@@ -137,7 +144,7 @@ def ingest(
 def _check(paths: list[Path] | None, db: Path | None, of_live: object) -> None:
     if of_live:
         raise UsageError(
-            "--since, --until, --clusters, --sacct and --url need --from", hint="--from sacct, --from yarn"
+            "--since, --until, --clusters, --sacct, --url and --timeout need --from", hint="--from sacct, --from yarn"
         )
     if not paths and db is None:
         raise UsageError("name a log directory or file to read", hint="gpuctl ingest LOGDIR")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gpuctl.cli.progress import Bar
     from gpuctl.ingest.slurm.live import Slurm
 
+MOST_TIMEOUT_S = 86_400
+
 
 class Scheduler(StrEnum):
     """What can be asked."""
@@ -36,6 +38,7 @@ class Asked:
         clusters: names of Slurm clusters, with commas between them; None is this machine's own.
         sacct: the program; None is the one on PATH.
         url: of YARN's ResourceManager.
+        timeout_s: seconds that each answer may take; None: as `gpuctl.ingest` has it.
     """
 
     source: Scheduler
@@ -44,6 +47,7 @@ class Asked:
     clusters: str | None
     sacct: str | None
     url: str | None
+    timeout_s: float | None = None
 
     @property
     def days(self) -> tuple[date | None, date | None]:
@@ -92,6 +96,7 @@ def plan(asked: Asked, store: Path) -> list[str]:
 
 
 def _check(asked: Asked) -> None:
+    check_timeout(asked.timeout_s)
     of_slurm = {"--since": asked.since, "--until": asked.until, "--clusters": asked.clusters, "--sacct": asked.sacct}
     wrong = {"--url": asked.url} if asked.source is Scheduler.SACCT else of_slurm
     given = [name for name, value in wrong.items() if value is not None]
@@ -99,6 +104,19 @@ def _check(asked: Asked) -> None:
         raise UsageError(f"{given[0]} does not go with --from {asked.source}")
     if asked.source is Scheduler.YARN and asked.url is None:
         raise UsageError("--from yarn needs the ResourceManager's address", hint="--url http://rm:8088")
+
+
+def check_timeout(timeout_s: float | None) -> None:
+    """Refuse a time in which nothing can be answered, or that never ends.
+
+    Raises:
+        UsageError: it is not above 0 seconds and at most `MOST_TIMEOUT_S`.
+    """
+    if timeout_s is not None and not 0 < timeout_s <= MOST_TIMEOUT_S:
+        raise UsageError(
+            f"--timeout {timeout_s:g}: expected seconds, above 0 and at most {MOST_TIMEOUT_S} (a day)",
+            hint="--timeout 1800",
+        )
 
 
 def _from_sacct(slurm: Slurm, asked: Asked, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> Brought:
@@ -125,7 +143,8 @@ def _from_yarn(asked: Asked, store: Path, cluster: str | None, bar: Bar) -> Brou
     url = str(asked.url)
     bar.start(url, 0)
     name = cluster or urlsplit(url).hostname or "yarn"
-    return Brought(fetch_answers(url, _folder(store, Scheduler.YARN, name)), name)
+    folder = _folder(store, Scheduler.YARN, name)
+    return Brought(fetch_answers(url, folder, timeout_s=asked.timeout_s), name)
 
 
 def _clusters(asked: Asked, cluster: str | None) -> list[Slurm]:
@@ -133,13 +152,13 @@ def _clusters(asked: Asked, cluster: str | None) -> list[Slurm]:
 
     program = asked.sacct or "sacct"
     if asked.clusters is None:
-        return [Slurm(program)]
+        return [Slurm(program, timeout_s=asked.timeout_s)]
     names = [name.strip() for name in asked.clusters.split(",")]
     if not all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name) for name in names):
         raise UsageError(f"--clusters {asked.clusters!r}: not names of clusters with commas between them")
     if cluster is not None and len(names) > 1:
         raise UsageError("--cluster names one cluster, --clusters asks for several", hint="leave --cluster out")
-    return [Slurm(program, name) for name in names]
+    return [Slurm(program, name, asked.timeout_s) for name in names]
 
 
 def _folder(store: Path, source: Scheduler, cluster: str) -> Path:

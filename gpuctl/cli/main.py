@@ -42,7 +42,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_EVERYWHERE = frozenset({"--quiet", "-q", "--debug", "--no-color"})
+_EVERYWHERE = frozenset({"--quiet", "-q", "--debug", "--no-color", "--spreadsheet"})
 
 # one line a command, in the order that --help lists them in
 app.command()(analyze)
@@ -77,6 +77,10 @@ def global_options(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback with an internal error.")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="Print without colours (so does NO_COLOR).")] = False,
+    spreadsheet: Annotated[
+        bool,
+        typer.Option("--spreadsheet", help="In CSV and TSV, put ' before text that is a formula to a spreadsheet."),
+    ] = False,
 ) -> None:
     """Take the options that stand before the command."""
     del version
@@ -86,11 +90,14 @@ def global_options(
         logger = logging.getLogger("gpuctl")
         context.call_on_close(partial(logger.setLevel, logger.level))
         logger.setLevel(logging.ERROR)
-    context.obj = Settings(json=json, quiet=quiet, debug=debug, color=color_allowed(no_color=no_color))
+    context.obj = Settings(
+        json=json, quiet=quiet, debug=debug, color=color_allowed(no_color=no_color), spreadsheet=spreadsheet
+    )
 
 
 def main() -> None:
     """Run the program and exit with the code that `ExitCode` gives its outcome."""
+    _replace_closed()
     for stream in (sys.stdout, sys.stderr):
         # names from logs may hold characters that this terminal's encoding lacks
         if hasattr(stream, "reconfigure"):
@@ -105,6 +112,23 @@ def main() -> None:
         # the reader has seen what it wanted; what a check found stays
         _forget_stdout()
     sys.exit(code)
+
+
+def _replace_closed() -> None:
+    """Put /dev/null where the standard streams were closed (``>&-``).
+
+    Otherwise the next file that is opened, perhaps the trace store, would be what is printed to.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
 def _in_front(arguments: list[str]) -> list[str]:
@@ -144,6 +168,12 @@ def _run(arguments: list[str], *, debug: bool, pressed: list[int]) -> int:
     except KeyboardInterrupt:
         message("gpuctl: interrupted")
         return ExitCode.INTERRUPTED
+    except MemoryError as error:
+        if debug:
+            _traceback(error)
+        message("gpuctl: out of memory")
+        message("hint: is one of the files much larger than it should be? else use a machine with more memory")
+        return ExitCode.BAD_INPUT
     except Exception as error:
         if pressed:
             if debug:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.reading import is_store
 from gpuctl.core.errors import UsageError
+from gpuctl.core.files import read_head, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,23 +36,23 @@ def check_outputs(
     for option, path in files.items():
         if path is None or (path.exists() and not path.is_file()):
             continue  # a device or a pipe is written to, not replaced; to look into it might take for ever
-        place = path.resolve()
+        place = resolved(path)
         if place in taken:
             raise UsageError(f"{option} {path}: {taken[place]} is to be written there, too", hint="name two files")
         taken[place] = option
         if option == "--store" and is_store(path):
             continue  # whether a store may be replaced by another is said where it is written
-        if any(place == one.resolve() for one in read):
+        if any(place == resolved(one) for one in read):
             raise UsageError(f"{option} {path}: the command works on that file", hint="name another one")
         if is_store(path):
             raise UsageError(f"{option} {path}: that is a trace store; it is not replaced", hint="name another file")
-        folder = next((one for one in read if one.is_dir() and place.is_relative_to(one.resolve())), None)
+        folder = next((one for one in read if one.is_dir() and place.is_relative_to(resolved(one))), None)
         if folder is not None and path.exists():
             why = _log(path)
             if why is not None:
                 raise UsageError(f"{option} {path}: a log that the command reads ({why})", hint="name another file")
     for option, path in (directories or {}).items():
-        if path is not None and any(one.is_dir() and one.resolve() == path.resolve() for one in read):
+        if path is not None and any(one.is_dir() and resolved(one) == resolved(path) for one in read):
             raise UsageError(f"{option} {path}: the command works on that directory", hint="name another one")
 
 
@@ -87,8 +88,7 @@ def _log(path: Path) -> str | None:
     from gpuctl.ingest.registry import all_formats
 
     try:
-        with path.open("rb") as file:
-            found, why, _ = detect(path.name, file.read(HEAD), all_formats())
+        found, why, _ = detect(path.name, read_head(path, HEAD), all_formats())
     except OSError:
         return None
     return None if found is None else why

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.files import MOST_TABLE, read_whole
 from gpuctl.core.texts import storable
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ def read_listed(path: Path) -> tuple[pl.DataFrame, SourceInfo]:
     from gpuctl.trace.sources import jobs_csv
 
     try:
-        table = pl.read_csv(path.read_bytes(), infer_schema=False)
-    except (OSError, pl.exceptions.PolarsError) as error:
+        table = pl.read_csv(read_whole(path, most=MOST_TABLE, hint=_LISTED), infer_schema=False)
+    except pl.exceptions.PolarsError as error:
         raise InputError(f"is no CSV: {str(error).splitlines()[0]}", path=str(path), hint=_LISTED) from error
     names = [HISTORY_NAMES.get(c.strip(), c.strip()) for c in table.columns]
     twice = next((name for name in names if names.count(name) > 1), None)

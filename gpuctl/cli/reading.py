@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.core.errors import ExitCode, InputError, UsageError
+from gpuctl.core.files import read_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -135,9 +136,8 @@ def opened(
 def is_store(path: Path) -> bool:
     """Whether a file is a DuckDB database."""
     try:
-        with path.open("rb") as file:
-            return file.read(12)[8:] == b"DUCK"
-    except OSError:
+        return read_head(path, 12)[8:] == b"DUCK"
+    except (OSError, ValueError):
         return False
 
 

@@ -301,7 +301,7 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
         message(f"note: {note}", quiet=given.quiet)
     result = _result(outcomes, source, baseline, warmup, section or (), against=against is not None)
     _tell_unfinished(outcomes, given)
-    places.write(result, outcomes, source)
+    places.write(result, outcomes, source, given)
     known = {each.name for each in result.tables}
     print_result(result, shape, output, [n for n in table if n in known] if table and missing else table, given)
     tell_written((*places.others, output), given)
@@ -342,13 +342,13 @@ class _Places:
 
             refuse(self.store)
 
-    def write(self, result: Analysis, outcomes: list[Outcome], source: Source) -> None:
+    def write(self, result: Analysis, outcomes: list[Outcome], source: Source, given: Settings) -> None:
         """Write all that was asked for."""
         short = replace(result, tables=tuple(replace(t, name=SHORT_FILES.get(t.name, t.name)) for t in result.tables))
         if self.csv is not None:
-            write_directory(short, self.csv, "csv")
+            write_directory(short, self.csv, "csv", given)
         if self.parquet is not None:
-            write_directory(short, self.parquet, "parquet")
+            write_directory(short, self.parquet, "parquet", given)
         if self.html is not None:
             from gpuctl.reports.html import write_html
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings
+from gpuctl.cli.live import check_timeout
 from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ def sample(  # noqa: PLR0917 - Typer passes options by name
     sinfo: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The program sinfo, where it is not on the PATH.")
     ] = None,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="A program that takes longer is stopped; that sample is missing.")
+    ] = 60.0,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -51,6 +55,7 @@ def sample(  # noqa: PLR0917 - Typer passes options by name
 
     options = settings(context)
     _check(interval, count, duration)
+    check_timeout(timeout)
     asked = sampler.programs(squeue, sinfo)
     summary = sampler.Summary()
     before = signal.signal(signal.SIGTERM, _stop)
@@ -63,6 +68,7 @@ def sample(  # noqa: PLR0917 - Typer passes options by name
             duration_s=duration,
             on_failure=lambda fault: message(f"gpuctl: {fault}"),
             summary=summary,
+            timeout_s=timeout,
         )
     except _StopError:
         pass

@@ -24,6 +24,7 @@ from gpuctl.cli.writing import (
     tell_written,
 )
 from gpuctl.core.errors import ExitCode, InputError, UsageError
+from gpuctl.core.files import MOST_TABLE, read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -221,7 +222,7 @@ def _names(path: Path, ids: Sequence[str]) -> list[str | None]:
     """Names of jobs, from a column ``name`` that a replay does not read."""
     import polars as pl
 
-    cells = pl.read_csv(path.read_bytes(), infer_schema=False)
+    cells = pl.read_csv(read_whole(path, most=MOST_TABLE), infer_schema=False)
     header = [column.strip() for column in cells.columns]
     if "name" not in header:
         return [None] * len(ids)

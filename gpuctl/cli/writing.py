@@ -6,7 +6,7 @@ import sys
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 import typer
 
@@ -63,11 +63,11 @@ def chosen_format(
     return shape
 
 
-def write_directory(result: Analysis, directory: Path, kind: Literal["csv", "parquet"]) -> None:
+def write_directory(result: Analysis, directory: Path, kind: Literal["csv", "parquet"], given: Settings) -> None:
     """Write every table to a file of its own."""
     from gpuctl.reports.export import write_dir
 
-    write_dir(result, directory, kind)
+    write_dir(result, directory, kind, spreadsheet=given.spreadsheet)
 
 
 def print_result(
@@ -92,10 +92,14 @@ def print_result(
     if shape is OutputFormat.JSON and not tables:
         names = [each.name for each in result.tables]
     kind = shape or OutputFormat.TSV
+
+    def write(file: BinaryIO) -> None:
+        write_tables(result, kind.value, file, names=names, spreadsheet=given.spreadsheet)
+
     if output is not None:
-        write_atomically(output, lambda file: write_tables(result, kind.value, file, names=names))
+        write_atomically(output, write)
     else:
-        write_tables(result, kind.value, sys.stdout.buffer, names=names)
+        write(sys.stdout.buffer)
 
 
 def tell_written(places: Iterable[Path | None], given: Settings) -> None:

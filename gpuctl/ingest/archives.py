@@ -6,19 +6,31 @@ Only regular members with plain relative names are offered; every other one is n
 from __future__ import annotations
 
 import io
+import lzma
+import os
 import stat
+import struct
 import tarfile
 import zipfile
+import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import IO, TYPE_CHECKING, BinaryIO, Protocol
 
-from gpuctl.ingest.codecs import CHUNK, DamageError, Limits, codec_of
+from gpuctl.ingest.codecs import CHUNK, XZ_MEMORY, Budget, DamageError, Limits, codec_of
 from gpuctl.ingest.streams import Pieces, Raw, Source
 
 if TYPE_CHECKING:
     from typing import Self
 
 _HEADER_LIMIT = 1 << 20
+_LIST_LIMIT = 64 << 20
+"""Bytes of a zip's list of members, which is read into memory whole: some 600 000 members."""
+_SIP = 128
+"""So few compressed bytes at a time of what `zipfile` decompresses all at once, as it does bzip2 and LZMA."""
+_ZIP_ERRORS = (
+    *(zipfile.BadZipFile, NotImplementedError, OSError, ValueError, EOFError, RuntimeError, OverflowError),
+    *(zlib.error, lzma.LZMAError, struct.error),
+)
 _BLOCK = tarfile.BLOCKSIZE
 _ZERO_BLOCK = bytes(_BLOCK)
 _NAMES_AND_NOTES = (
@@ -52,6 +64,8 @@ class Archive(Protocol):
 
     damage: str | None
     """Why reading ended before the archive's end, once it has."""
+    budget: Budget
+    """Of what its members decompress to."""
 
     def next(self) -> Member | None:
         """Go to the next member; None at the end."""
@@ -80,7 +94,7 @@ def archive_kind(file: BinaryIO, path: str, limits: Limits) -> str | None:
 
 def open_archive(file: BinaryIO, kind: str, path: str, limits: Limits) -> Archive:
     """Start reading an archive of the kind that `archive_kind` found."""
-    return Zip(file) if kind == "zip" else Tar(file, path, limits)
+    return Zip(file, path, limits) if kind == "zip" else Tar(file, path, limits)
 
 
 class Tar:
@@ -94,6 +108,7 @@ class Tar:
 
     def __init__(self, file: BinaryIO, path: str, limits: Limits) -> None:
         self.damage: str | None = None
+        self.budget = _budget(file, path, limits)
         file.seek(0)
         head = file.read(16)
         file.seek(0)
@@ -111,7 +126,7 @@ class Tar:
             self._here = self._tar.next()
             # tarfile keeps every header it has seen; of an archive with a million members that is gigabytes
             self._tar.members.clear()  # type: ignore[attr-defined]
-        except (tarfile.TarError, DamageError, OSError, ValueError) as error:
+        except (tarfile.TarError, DamageError, OSError, ValueError, RecursionError) as error:
             self.damage = self._stream_damage() or f"damaged archive: {error}"
             return None
         if self._here is None:
@@ -152,11 +167,15 @@ class Zip:
 
     Args:
         file: the archive, seekable.
+        path: names it in errors.
+        limits: past these a member, or all of them together, are refused.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, path: str, limits: Limits) -> None:
         self.damage: str | None = None
+        self.budget = _budget(file, path, limits)
         self._file = file
+        self._path = path
         self._zip: zipfile.ZipFile | None = None
         self._next = 0
 
@@ -164,8 +183,8 @@ class Zip:
         """Go to the next member; None at the end, or where the archive is damaged."""
         try:
             if self._zip is None:
-                self._zip = zipfile.ZipFile(self._file)
-        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+                self._zip = zipfile.ZipFile(_Sips(self._file))
+        except _ZIP_ERRORS as error:
             self.damage = f"damaged archive: {error}"
             return None
         entries = self._zip.filelist
@@ -179,14 +198,82 @@ class Zip:
         """Open the member that `next` returned last."""
         if self._zip is None:
             raise ValueError("no member to open")
+        info = self._zip.filelist[self._next - 1]
         try:
-            return self._zip.open(self._zip.filelist[self._next - 1])
-        except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
+            if info.compress_type == zipfile.ZIP_LZMA and (need := _lzma_memory(self._file, info)) > XZ_MEMORY:
+                return _Broken(
+                    f"it needs {need >> 20} MiB of memory to be decompressed; refused past {XZ_MEMORY >> 20}"
+                )
+            return _Inflated(self._zip.open(info), info, self.budget, f"{self._path}!{info.filename}")
+        except _ZIP_ERRORS as error:
             return _Broken(f"damaged archive: {error}")
 
     def close(self) -> None:
         """Close the file under it."""
         self._file.close()
+
+
+class _Sips:
+    """A file for `zipfile` that is not read into memory whole, whatever its list of members says of its length."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.seek, self.tell, self.seekable, self.close = file.seek, file.tell, file.seekable, file.close
+        self._file = file
+        self._length = file.seek(0, os.SEEK_END)
+
+    def read(self, size: int = -1) -> bytes:
+        left = self._length - self._file.tell()
+        size = left if size < 0 else max(0, min(size, left))
+        if size > _LIST_LIMIT:
+            raise zipfile.BadZipFile(f"a list of members of more than {_LIST_LIMIT >> 20} MiB")
+        return self._file.read(size)
+
+
+class _Inflated:
+    """One member of a zip archive, decompressed within the limits, and in bounded memory."""
+
+    def __init__(self, member: IO[bytes], info: zipfile.ZipInfo, budget: Budget, path: str) -> None:
+        self._member = member
+        self._taken = info.compress_size
+        self._budget = budget
+        self._path = path
+        self._out = 0
+        self._sips = info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+        if self._sips:
+            member.MIN_READ_SIZE = _SIP  # type: ignore[attr-defined]
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            data = self._sipped(size) if self._sips else self._member.read(size)
+        except _ZIP_ERRORS as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise DamageError(f"damaged archive: {error}") from error
+        self._out += len(data)
+        self._budget.limits.check(self._out, self._taken, self._path)
+        self._budget.take(len(data))
+        return data
+
+    def close(self) -> None:
+        self._member.close()
+
+    def _sipped(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size and (piece := self._member.read1(min(_SIP, size - len(data)))):  # type: ignore[attr-defined]
+            data += piece
+        return bytes(data)
+
+
+def _lzma_memory(file: BinaryIO, info: zipfile.ZipInfo) -> int:
+    """Bytes that a member compressed with LZMA says to need: where its local header ends, its properties begin."""
+    file.seek(info.header_offset + 26)
+    name, extra = struct.unpack("<HH", file.read(4))
+    file.seek(name + extra, os.SEEK_CUR)
+    return int.from_bytes(file.read(9)[5:], "little")
+
+
+def _budget(file: BinaryIO, path: str, limits: Limits) -> Budget:
+    return Budget(limits, file.seek(0, os.SEEK_END), path)
 
 
 class _Header(tarfile.TarInfo):
@@ -200,6 +287,10 @@ class _Header(tarfile.TarInfo):
         if header.size < 0:
             raise tarfile.ReadError("a member of negative size")
         return header
+
+    def _proc_gnusparse_10(self, member: tarfile.TarInfo, *_: object) -> None:
+        # sparse members are not read: the map, which tarfile would put into a list, may be of any length
+        member.sparse = b""
 
 
 class _Forward:

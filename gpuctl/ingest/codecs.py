@@ -22,7 +22,8 @@ CHUNK = 1 << 18
 """Bytes asked for at a time; no decompressed piece is longer."""
 SUFFIXES = (".gz", ".zst", ".zstd", ".bz2", ".xz")
 _WINDOW_LIMIT = 1 << 27
-_XZ_MEMORY = 1 << 28
+XZ_MEMORY = 1 << 28
+"""Bytes that decompressing a stream of xz or LZMA may need."""
 _ZSTD_BLOCK = 1 << 17
 _ZSTD_MAGIC = 0xFD2FB528
 _MAGICS = (
@@ -69,6 +70,31 @@ class Limits:
                 path=path,
                 hint="if these really are logs, decompress them first and ingest the plain file",
             )
+
+
+class Budget:
+    """What the members of an archive may decompress to, together, for what the archive takes up.
+
+    Args:
+        limits: past these it is refused.
+        taken: bytes of the archive.
+        path: names it in errors.
+    """
+
+    def __init__(self, limits: Limits, taken: int, path: str) -> None:
+        self.limits = limits
+        self._taken = taken
+        self._path = path
+        self._out = 0
+
+    def take(self, size: int) -> None:
+        """Count `size` more decompressed bytes.
+
+        Raises:
+            InputError: they are too many.
+        """
+        self._out += size
+        self.limits.check(self._out, self._taken, self._path)
 
 
 def codec_of(head: bytes) -> str | None:
@@ -130,7 +156,7 @@ class _Gzip:
 _UNITS: dict[str, Callable[[], _Unit]] = {
     "gzip": _Gzip,
     "bzip2": bz2.BZ2Decompressor,
-    "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY),
+    "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY),
 }
 
 

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.files import resolved
 from gpuctl.ingest.archives import Archive, archive_kind, open_archive
 from gpuctl.ingest.base import Place
 from gpuctl.ingest.codecs import SUFFIXES, Limits
@@ -134,7 +135,7 @@ class Opener:
                 raise InputError("the archive has changed since it was looked through", path=candidate.shown)
             self._at += 1
         self._fresh = False
-        return LogStream(archive.open(), candidate.shown, self.limits, on_bytes)
+        return LogStream(archive.open(), candidate.shown, self.limits, on_bytes, archive.budget)
 
     def close(self) -> None:
         """Close the archive that is still open."""
@@ -165,9 +166,9 @@ def walk(paths: Sequence[Path], opener: Opener, *, exclude: Sequence[Path] = ())
         if not path.exists():
             raise InputError("no such file or directory", path=clean(path), hint="check the path")
     seen: dict[tuple[int, int], str] = {}
-    barred = {p.resolve() for p in exclude}
+    barred = {resolved(p) for p in exclude}
     for path in paths:
-        top = path.resolve()
+        top = resolved(path)
         for found in _walk(path, top, opener, seen, barred):
             if isinstance(found, Candidate):
                 named = found.position is None and found.file == top

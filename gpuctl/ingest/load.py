@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gpuctl.core.errors import InputError, StoreError, UsageError
+from gpuctl.core.files import resolved
 from gpuctl.ingest import ledger
 from gpuctl.ingest.belong import ApartError, Times, check_schedulers
 from gpuctl.ingest.codecs import Limits
@@ -132,7 +133,7 @@ def cluster_name(paths: Sequence[Path], given: str | None = None) -> str:
         return given
     if not paths:
         return ""
-    first = paths[0].resolve()
+    first = resolved(paths[0])
     name = first.name
     if not first.is_dir():
         name = _ARCHIVE.sub("", name) if _ARCHIVE.search(name) else first.parent.name

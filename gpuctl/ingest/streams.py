@@ -10,7 +10,7 @@ import zlib
 from typing import TYPE_CHECKING, Protocol
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.codecs import CHUNK, DamageError, Limits, Reader, codec_of, decompress
+from gpuctl.ingest.codecs import CHUNK, Budget, DamageError, Limits, Reader, codec_of, decompress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,9 +92,10 @@ class Pieces(io.RawIOBase):
         limits: past these the stream is refused.
         hold: keep back an unfinished line until more of it is known to be sound, so that damage never lets half
             a row through; a UTF-8 byte-order mark is taken off.
+        budget: of the archive that the stream is a member of.
     """
 
-    def __init__(self, raw: Raw, path: str, limits: Limits, *, hold: bool) -> None:
+    def __init__(self, raw: Raw, path: str, limits: Limits, *, hold: bool, budget: Budget | None = None) -> None:
         self.raw = raw
         self.damage: str | None = None
         self.tail = b""
@@ -104,6 +105,7 @@ class Pieces(io.RawIOBase):
         self.out = 0
         self._path = path
         self._limits = limits
+        self._budget = budget
         self._hold = hold
         self._long_line = False
         self._held = b""
@@ -151,6 +153,8 @@ class Pieces(io.RawIOBase):
         for piece in decompress(self.raw, codec):
             self.out += len(piece)
             self._limits.check(self.out, self.raw.bytes, self._path)
+            if self._budget is not None and codec is not None:
+                self._budget.take(len(piece))
             yield piece
 
     def _whole_lines(self, piece: bytes) -> bytes:
@@ -190,13 +194,21 @@ class LogStream(io.BufferedReader):
         path: names it in errors.
         limits: past these the stream is refused.
         on_bytes: told how many bytes were read from `file`, after each read.
+        budget: of the archive that it is a member of.
     """
 
-    def __init__(self, file: Source, path: str, limits: Limits, on_bytes: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self,
+        file: Source,
+        path: str,
+        limits: Limits,
+        on_bytes: Callable[[int], None] | None = None,
+        budget: Budget | None = None,
+    ) -> None:
         self.place: Place | None = None
         self._file = file
         self._path = path
-        self._pieces = Pieces(Raw(file, path, on_bytes), path, limits, hold=True)
+        self._pieces = Pieces(Raw(file, path, on_bytes), path, limits, hold=True, budget=budget)
         super().__init__(self._pieces, CHUNK)
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,6 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.files import MOST_TOML, parse_toml, read_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +19,7 @@ RELEASE = "2026.11"
 """Of the tables that gpuctl brings; the version also holds a digest of all that was loaded."""
 NO_SIGNATURE = "no_signature"
 CATEGORIES = ("infrastructure", "ai_engine", "user")
+_EXPECTED = "expected: [[signature]] and [reason.SLUG]"
 _PATTERN_LIMIT = 1000
 _EXAMPLES_LIMIT = 4096
 
@@ -145,25 +146,17 @@ def load(extra: Sequence[Path] = ()) -> Table:
         digest.update(data)
         _merge(entry.name, data, reasons, signatures, own=True)
     for path in extra:
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
+        data = read_whole(path, most=MOST_TOML, hint=_EXPECTED)
         digest.update(data)
         _merge(str(path), data, reasons, signatures, own=False)
     return Table(f"{RELEASE}+{digest.hexdigest()[:12]}", reasons, signatures)
 
 
 def _merge(name: str, data: bytes, reasons: dict[str, Reason], signatures: dict[str, Signature], *, own: bool) -> None:
-    try:
-        content = tomllib.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"is no TOML: {error}", path=name) from error
+    content = parse_toml(data, name, _EXPECTED)
     strangers = content.keys() - {"reason", "signature"}
     if strangers:
-        raise InputError(
-            f"has {sorted(strangers)[0]!r} at its top", path=name, hint="expected: [[signature]] and [reason.SLUG]"
-        )
+        raise InputError(f"has {sorted(strangers)[0][:60]!r} at its top", path=name, hint=_EXPECTED)
     for slug, fields in _mapping(name, content.get("reason", {})).items():
         reasons[slug] = _reason(name, slug, fields)
     entries = content.get("signature", [])

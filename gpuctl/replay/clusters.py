@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import tomllib
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import MOST_TOML, parse_toml, read_whole
 from gpuctl.replay.model import Cluster
 
 if TYPE_CHECKING:
@@ -89,12 +89,8 @@ def parse_cluster(text: str, workload: Workload) -> Cluster:
     path = Path(text)
     if not path.is_file():
         raise UsageError(f"--cluster {text!r}: no such file, and no short form", hint=f"short forms: {_SHORT}")
-    try:
-        found = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=text) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"is no TOML: {error}", path=text, hint=f"short forms: {_SHORT}") from error
+    hint = f"short forms: {_SHORT}"
+    found = parse_toml(read_whole(path, most=MOST_TOML, hint=hint), text, hint)
     return _File(text, workload).cluster(found)
 
 

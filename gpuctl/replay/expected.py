@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import MOST_TABLE, read_whole
 
 if TYPE_CHECKING:
     from gpuctl.replay.model import Floats, Workload
@@ -68,8 +69,8 @@ def read_seconds(workload: Workload, path: str, columns: tuple[str, ...]) -> Flo
 
     hint = f"expected job,{columns[0]}"
     try:
-        table = pl.read_csv(path, infer_schema=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
+        table = pl.read_csv(read_whole(Path(path), most=MOST_TABLE), infer_schema=False)
+    except pl.exceptions.PolarsError as error:
         raise InputError(f"is no CSV: {str(error).splitlines()[0]}", path=path, hint=hint) from error
     column = next((name for name in columns if name in table.columns), None)
     if "job" not in table.columns or column is None:

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.files import MOST_TABLE, read_whole
 from gpuctl.core.texts import storable
 from gpuctl.replay.check import SHOWN, circular
 from gpuctl.replay.model import Workload
@@ -117,10 +118,7 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
 def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool]:
     """The known columns as text, blanks stripped, with ``row``; and whether that is the number of the line."""
     name = str(file)
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=name, hint=f"expected {_EXPECTED}") from error
+    data = read_whole(file, most=MOST_TABLE, hint=f"expected {_EXPECTED}")
     try:
         table = pl.read_csv(data, infer_schema=False)
     except pl.exceptions.NoDataError as error:

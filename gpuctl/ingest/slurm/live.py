@@ -11,15 +11,16 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
-import tempfile
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gpuctl.core.errors import DependencyError, InputError, UsageError
+from gpuctl.core.files import read_whole
+from gpuctl.ingest.programs import MOST_BYTES, stream
+from gpuctl.ingest.slurm.daycheck import DayCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,11 +37,16 @@ FIELDS = (
 """What is asked for, where this release of Slurm has it. The last one holds no newline, so that counting delimiters
 tells where a record ends."""
 
+TIMEOUT_S = 600.0
+"""Within which sacct has to give a day's records …"""
+ASIDE_S = 60.0
+"""… and every other question has to be answered."""
+_MOST_OF_A_DAY = 16 << 30
+_MOST_NAMES = 1 << 20
 _ENDED = "CA,CD,F,TO,NF,PR,OOM,BF,DL,RQ,RV,RS"
 _OPEN = "PD,R,S"
 _NEVER = frozenset({"N/A", "Unknown", "0"})
 _IDS_A_CALL = 100
-_CHUNK = 1 << 18
 _KEPT = ".fetched.json"
 
 
@@ -61,10 +67,12 @@ class Slurm:
     Attributes:
         sacct: the program; its siblings (squeue, scontrol, sacctmgr) are looked for beside it, then on PATH.
         cluster: as ``sacct --clusters`` takes it; None is the cluster that this machine belongs to.
+        timeout_s: seconds that each call of a program may take; None: `TIMEOUT_S` and `ASIDE_S`.
     """
 
     sacct: str = "sacct"
     cluster: str | None = None
+    timeout_s: float | None = None
 
     def command(self, program: str, *arguments: str) -> list[str]:
         """Return the command line of one of Slurm's programs."""
@@ -135,8 +143,14 @@ def plan(folder: Path, slurm: Slurm, since: date | None, until: date | None = No
 
 def fields(slurm: Slurm) -> list[str]:
     """Return those of `FIELDS` that this release of sacct has: asking for another one is an error to it."""
-    known = {name.lower() for name in _output([slurm.sacct, "--helpformat"]).decode("ascii", "replace").split()}
-    return [name for name in FIELDS if name.lower() in known]
+    said = _output(slurm, [slurm.sacct, "--helpformat"], "the names of its columns", _MOST_NAMES)
+    known = {name.lower() for name in said.decode("ascii", "replace").split()}
+    found = [name for name in FIELDS if name.lower() in known]
+    if "State" not in found:
+        raise InputError(
+            f"{slurm.sacct} --helpformat names no column State", hint="is it Slurm's sacct? see what it prints"
+        )
+    return found
 
 
 def cluster_name(slurm: Slurm) -> str:
@@ -144,13 +158,12 @@ def cluster_name(slurm: Slurm) -> str:
     if slurm.cluster is not None:
         return slurm.cluster
     try:
-        lines = _output(slurm.command("scontrol", "show", "config")).decode("utf-8", "replace").splitlines()
+        command = slurm.command("scontrol", "show", "config")
+        said = _output(slurm, command, "the cluster's name").decode("utf-8", "replace")
     except (InputError, DependencyError):
         return "slurm"
-    found = (
-        value.strip() for name, _, value in (line.partition("=") for line in lines) if name.strip() == "ClusterName"
-    )
-    return next(found, "slurm")
+    pairs = (line.partition("=") for line in said.splitlines())
+    return next((value.strip() for name, _, value in pairs if name.strip() == "ClusterName"), "slurm")
 
 
 def pending(output: bytes, names: Sequence[str]) -> bytes:
@@ -208,12 +221,12 @@ def _path(folder: Path, day: date) -> Path:
 
 def _read_kept(folder: Path) -> dict[str, float]:
     """When each day of a folder was asked for, in seconds since the epoch."""
-    try:
-        found = json.loads((folder / _KEPT).read_text("utf-8"))
-        kept = {date.fromisoformat(day): float(at) for day, at in found.items()}
-    except FileNotFoundError:
+    if not (folder / _KEPT).exists():
         return {}
-    except (ValueError, TypeError, AttributeError) as error:
+    try:
+        found = json.loads(read_whole(folder / _KEPT))
+        kept = {date.fromisoformat(day): float(at) for day, at in found.items()}
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InputError("damaged", path=str(folder / _KEPT), hint=f"remove {folder}: it is fetched again") from error
     return {day.isoformat(): at for day, at in kept.items() if _path(folder, day).exists()}
 
@@ -260,14 +273,19 @@ class _Fetch:
 
         if self.progress:
             self.progress.start(f"sacct {day}", 0)
+        start = _ends(day) - 86400
+        check = DayCheck(self.names, DELIMITER.encode(), (start, _ends(day) - 1), f"sacct of {day}")
         path = _path(self.folder, day)
         part = path.with_name(path.name + ".part")
         try:
             with part.open("wb") as file, zstandard.ZstdCompressor().stream_writer(file) as packed:
-                for piece in _stream(_of_day(self.slurm, self.names, day, now)):
+                command = _of_day(self.slurm, self.names, day, now)
+                for piece in _stream(self.slurm, command, f"the records of {day}", _MOST_OF_A_DAY):
+                    check.feed(piece)
                     packed.write(piece)
                     if self.progress:
                         self.progress.advance(len(piece))
+                check.end()
                 if _ends(day) > now:
                     packed.write(self._never_eligible())
             part.replace(path)
@@ -278,7 +296,8 @@ class _Fetch:
         """Records of the jobs in the queue that have never been eligible: sacct gives such only where asked by id."""
         form = "--Format=JobID:20 ,EligibleTime:30"
         try:
-            said = _output(self.slurm.command("squeue", "--noheader", "--all", "--states=PENDING", form))
+            command = self.slurm.command("squeue", "--noheader", "--all", "--states=PENDING", form)
+            said = _output(self.slurm, command, "the pending jobs")
         except (InputError, DependencyError) as error:
             self.result.notes.append(f"jobs that are held now are left out: {error.message}")
             return b""
@@ -286,8 +305,9 @@ class _Fetch:
         ids = sorted({w[0] for w in words if len(w) == 2 and w[0].isdigit() and w[1] in _NEVER}, key=int)
         some = [",".join(ids[first : first + _IDS_A_CALL]) for first in range(0, len(ids), _IDS_A_CALL)]
         # the number of an array also stands for those of its tasks that have run
-        told = [_output(_records(self.slurm, self.names, "--noheader", f"--jobs={few}")) for few in some]
-        return b"".join(pending(part, self.names) for part in told)
+        asked = (_records(self.slurm, self.names, "--noheader", f"--jobs={few}") for few in some)
+        told = (_stream(self.slurm, command, "the records of pending jobs", MOST_BYTES) for command in asked)
+        return b"".join(pending(b"".join(pieces), self.names) for pieces in told)
 
     def site(self, first: str) -> None:
         """Bring what there is to know of nodes, partitions and switches, and of when nodes were down since a day."""
@@ -303,7 +323,7 @@ class _Fetch:
             if self.progress:
                 self.progress.start(name, 0)
             try:
-                said = _output(command)
+                said = _output(self.slurm, command, f"the cluster's {name}")
             except (InputError, DependencyError) as error:
                 self.result.notes.append(f"no {name}: {error.message}")
                 continue
@@ -312,48 +332,22 @@ class _Fetch:
             self.result.files.append(path)
 
 
-def _output(command: list[str]) -> bytes:
+def _output(slurm: Slurm, command: list[str], what: str, most: int = MOST_BYTES) -> bytes:
     """Return all that a program prints.
 
     Raises:
         DependencyError: there is no such program.
         InputError: it failed.
     """
-    return b"".join(_stream(command))
+    return b"".join(_stream(slurm, command, what, most, slurm.timeout_s or ASIDE_S))
 
 
-def _stream(command: list[str]) -> Iterator[bytes]:
+def _stream(slurm: Slurm, command: list[str], what: str, most: int, timeout_s: float | None = None) -> Iterator[bytes]:
     """Run a program and yield what it prints, piece by piece; raises as `_output` does."""
     if shutil.which(command[0]) is None:
         raise DependencyError(
             f"no {Path(command[0]).name} here ({command[0]})",
             hint="run this where Slurm's commands are, or say where sacct is: --sacct PATH",
         )
-    with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, **_SETTINGS}
-        )
-        try:
-            yield from _pieces(process)
-        finally:
-            # after Ctrl-C the program may still be waiting for slurmdbd
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-        if process.returncode:
-            raise InputError(f"{shlex.join(command[:1])}: exit {process.returncode}: {_first_line(errors)}")
-
-
-def _pieces(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
-    if process.stdout is None:
-        raise AssertionError
-    with process.stdout:
-        while piece := process.stdout.read(_CHUNK):
-            yield piece
-    process.wait()
-
-
-def _first_line(errors: BinaryIO) -> str:
-    errors.seek(0)
-    text = errors.read(10_000).decode("utf-8", "replace").strip()
-    return text.splitlines()[0] if text else "it said nothing"
+    within = timeout_s or slurm.timeout_s or TIMEOUT_S
+    return stream(command, timeout_s=within, settings=_SETTINGS, what=what, most=most)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import subprocess
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import DependencyError, InputError
+from gpuctl.ingest.programs import output
 from gpuctl.ingest.slurmsite.samples import DELIMITER, SINFO, SQUEUE
 
 if TYPE_CHECKING:
@@ -94,23 +94,8 @@ def ask(program: Program, timeout_s: float = TIMEOUT_S) -> tuple[list[bytes], in
         InputError: it cannot be run, fails, takes too long, or prints nothing but lines of another shape.
     """
     command = [program.path, *program.arguments]
-    try:
-        done = subprocess.run(  # noqa: S603 (an argument list without a shell; the path is the user's or the PATH's)
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-            env={**os.environ, **_ENVIRONMENT},
-        )
-    except subprocess.TimeoutExpired:
-        raise InputError(f"{program.name} did not answer within {timeout_s:g} s") from None
-    except OSError as error:
-        raise InputError(f"{program.path} cannot be run: {error.strerror}") from error
-    if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise InputError(f"{program.name} ended with {done.returncode}: {said[0] if said else 'no message'}"[:500])
-    lines = [line.rstrip(b"\r") for line in done.stdout.split(b"\n") if line.strip()]
+    said = output(command, timeout_s=timeout_s, settings=_ENVIRONMENT, what="a sample")
+    lines = [line.rstrip(b"\r") for line in said.split(b"\n") if line.strip()]
     marks = len(program.columns) - 2
     # `sinfo -O` ends every line with the delimiter
     cut = [line[:-1] if line.endswith(_MARK) and line.count(_MARK) == marks + 1 else line for line in lines]
@@ -194,7 +179,7 @@ def sample(
 
 
 def _once(
-    output: Path, asked: tuple[Program, ...], summary: Summary, on_failure: Callable[[str], None], timeout_s: float
+    folder: Path, asked: tuple[Program, ...], summary: Summary, on_failure: Callable[[str], None], timeout_s: float
 ) -> None:
     now = time.time()
     stamp, day = f"{now:.3f}".encode(), datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
@@ -210,7 +195,7 @@ def _once(
             continue
         if others:
             on_failure(f"{program.name}: {others} lines of another shape left out")
-        path = output / f"{program.name}-{day}.txt"
+        path = folder / f"{program.name}-{day}.txt"
         append(path, program.columns, [stamp + _MARK + line for line in lines])
         summary.rows[str(path)] = summary.rows.get(str(path), 0) + len(lines)
         answered = True

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.ingest.yarn.timed import Deadline, LateError, TimedHTTP, TimedHTTPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,10 @@ WHAT = ("info", "apps", "nodes", "scheduler", "metrics")
 """What is asked for, under ``/ws/v1/cluster/``."""
 ANSWER_LIMIT = 2 << 30
 """An answer of more bytes than this is given up on."""
-TIMEOUT_S = 60.0
+TIMEOUT_S = 600.0
+"""Within which an answer has to be there, whole."""
+IDLE_S = 60.0
+"""An answer of which nothing comes for so long is given up on, unless the user names a time."""
 _CHUNK = 1 << 20
 _PORTS = {"http": 80, "https": 443}
 
@@ -30,7 +34,7 @@ def fetch(
     url: str,
     folder: Path,
     *,
-    timeout_s: float = TIMEOUT_S,
+    timeout_s: float | None = None,
     limit: int = ANSWER_LIMIT,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> list[Path]:
@@ -40,7 +44,7 @@ def fetch(
         url: its web address, e.g. ``http://rm:8088``; a path in it is kept in front (for proxies), a redirection to
             another host, port or scheme is refused.
         folder: where the answers go, made where absent; as ``yarn-<what>-<UTC time>.json``, byte for byte.
-        timeout_s: seconds to wait for each answer to begin or to go on.
+        timeout_s: seconds that each answer may take in all; None: `TIMEOUT_S`, of them `IDLE_S` without a byte.
         limit: most bytes of one answer.
         now: the time that goes into the names.
 
@@ -54,11 +58,12 @@ def fetch(
     base = _checked(url)
     folder.mkdir(parents=True, exist_ok=True)
     stamp = now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-    opener = build_opener(_SameHost)
+    deadline = Deadline(timeout_s or TIMEOUT_S, timeout_s or IDLE_S)
+    opener = build_opener(_SameHost, TimedHTTP(deadline), TimedHTTPS(deadline))
     files = []
     for what in WHAT:
         file = folder / f"yarn-{what}-{stamp}.json"
-        _get(opener, f"{base}/ws/v1/cluster/{what}", file, timeout_s, limit)
+        _get(opener, f"{base}/ws/v1/cluster/{what}", file, deadline, limit)
         files.append(file)
     return files
 
@@ -77,13 +82,14 @@ def _checked(url: str) -> str:
     return url.rstrip("/")
 
 
-def _get(opener: OpenerDirector, url: str, file: Path, timeout_s: float, limit: int) -> None:
+def _get(opener: OpenerDirector, url: str, file: Path, deadline: Deadline, limit: int) -> None:
     request = Request(url, headers={"Accept": "application/json"})  # noqa: S310 (checked: http or https)
     part = file.with_suffix(".part")
+    size, head = 0, b""
+    deadline.begin()
     try:
-        with opener.open(request, timeout=timeout_s) as answer, part.open("wb") as out:
-            size, head = 0, b""
-            while data := answer.read(_CHUNK):
+        with opener.open(request) as answer, part.open("wb") as out:
+            while data := answer.read1(_CHUNK):
                 size += len(data)
                 head = head or data[:100].lstrip()
                 if size > limit:
@@ -96,12 +102,29 @@ def _get(opener: OpenerDirector, url: str, file: Path, timeout_s: float, limit: 
             raise InputError("the answer is no JSON object", path=url, hint="is it the address of a ResourceManager?")
         part.rename(file)
     except HTTPError as error:
-        raise InputError(f"HTTP status {error.code}{_exception(error)}", path=url, hint=_hint(error.code)) from None
+        said = _exception(error)
+        error.close()
+        raise InputError(f"HTTP status {error.code}{said}", path=url, hint=_hint(error.code)) from None
     except (URLError, OSError) as error:
         reason = getattr(error, "reason", None) or error
+        if isinstance(reason, TimeoutError):
+            raise _late(url, reason, deadline, size) from None
         raise InputError(f"cannot be fetched: {reason}", path=url, hint="check the address and the network") from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def _late(url: str, reason: TimeoutError, deadline: Deadline, size: int) -> InputError:
+    waited = (
+        f"no whole answer within {deadline.total_s:g} s"
+        if isinstance(reason, LateError)
+        else f"nothing came for {deadline.idle_s:g} s"
+    )
+    return InputError(
+        f"{waited}; {size:,} bytes had come",
+        path=url,
+        hint="is the ResourceManager busy, or something else there? --timeout SECONDS gives each answer longer",
+    )
 
 
 def _exception(error: HTTPError) -> str:
@@ -129,6 +152,7 @@ class _SameHost(HTTPRedirectHandler):
     ) -> Request | None:
         if _place(newurl) != _place(req.full_url):
             return None  # the redirection itself is then reported as the answer's status
+        fp.close()  # else its body would be read whole, however long it is
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import read_whole
 from gpuctl.replay.policy import Policy, own_fault
 
 BUILT_IN = {
@@ -77,9 +78,11 @@ def _from_file(path: Path, cls: str) -> type[Policy]:
     module = ModuleType(path.stem)
     module.__file__ = str(path)
     try:
-        code = compile(path.read_bytes(), str(path), "exec")
+        code = compile(read_whole(path), str(path), "exec")
         # the user's own file, named on the command line: running it is what was asked for
         exec(code, module.__dict__)  # noqa: S102
+    except InputError:
+        raise
     except SyntaxError as error:
         raise InputError(f"not Python: {error.msg}", path=str(path), line=error.lineno) from error
     except Exception as error:

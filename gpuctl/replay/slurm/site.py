@@ -5,12 +5,14 @@ Nothing outside the paths given is opened: an ``Include`` is looked for beside i
 
 from __future__ import annotations
 
+import io
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import read_head, read_whole
 from gpuctl.ingest.formats import (
     slurm_conf,
     slurm_config,
@@ -204,8 +206,10 @@ def kind_of(path: Path) -> str | None:
     Raises:
         InputError: it cannot be read.
     """
-    with _opened(path) as stream:
-        head = stream.read(_HEAD)
+    try:
+        head = read_head(path, _HEAD)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
     name = path.name
     for kind, sniff in (
         (RUNNING, slurm_config.sniff),
@@ -227,10 +231,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def _opened(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
+    return io.BytesIO(read_whole(path))
 
 
 def _read(path: Path, read: Callable[[BinaryIO], _T]) -> _T:

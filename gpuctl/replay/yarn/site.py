@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from xml.parsers import expat
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,13 +98,7 @@ def walk(
     Raises:
         InputError: it cannot be read, is not XML, declares a document type or entities, or is nested too deeply.
     """
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from error
-    if len(data) > MOST_BYTES:
-        raise InputError(f"is larger than {MOST_BYTES >> 20} MB: not a configuration file", path=path)
+    data = read_whole(Path(path), most=MOST_BYTES)
     parser = expat.ParserCreate()
     open_elements: list[tuple[list[str], int]] = []
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpuctl.cli import main
 from gpuctl.core.errors import ExitCode, StoreError
+from gpuctl.trace.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -51,3 +55,19 @@ def test_the_same_without_ctrl_c_is_a_bug(
     monkeypatch.setattr(main, "app", _as(SystemError("x"), after_ctrl_c=False))
     assert main._run([], debug=False, pressed=pressed) == ExitCode.BUG
     assert "internal error: SystemError: x" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+def test_closed_streams_are_as_the_null_device(closed: str, root: Path, sample_data: Path, tmp_path: Path) -> None:
+    """Of a command that prints, one that opens a store, one that is wrong; no file takes the place of a stream."""
+    db = tmp_path / "g.duckdb"
+    jobs = sample_data / "failures"
+    for command, code in ((["formats"], 0), (["nosuch"], 2), (["ingest", jobs, "--db", db], 0), (["doctor", "/x"], 2)):
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "gpuctl", *map(str, command)],
+            env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False), (command, done.stderr)
+        assert done.stdout == "" or ">&-" not in closed.split()
+    with Store(db) as store:
+        assert store.frame("SELECT count(*) AS n FROM sources")["n"][0] > 0

@@ -16,6 +16,7 @@ import zstandard
 
 from gpuctl.core.errors import DependencyError, InputError, UsageError
 from gpuctl.ingest.slurm import live
+from gpuctl.ingest.slurm.daycheck import DayCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC).timestamp()
 US = "\x1f"
+HEADER = US.join(("JobIDRaw", "JobID", "JobName", "State", "Submit", "Flags"))
 SACCT = """#!/bin/sh
 case " $* " in *" --helpformat "*) echo "JobIDRaw JobID   State"; echo "Submit JobName Flags"; exit;; esac
 printf '%s|%s|%s|' "$TZ" "$SLURM_TIME_FORMAT" "$SLURM_BITSTR_LEN" >>"$LOG"
@@ -42,7 +44,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> live.Slurm:
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
     monkeypatch.setenv("FOLDER", str(tmp_path))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    (tmp_path / "behave").write_text(f"printf 'JobIDRaw{US}State\\n1{US}COMPLETED\\n'\n")
+    (tmp_path / "behave").write_text(f"printf '{HEADER}\\n1{US}1{US}a{US}COMPLETED{US}5{US}\\n'\n")
     return live.Slurm(str(program))
 
 
@@ -129,12 +131,13 @@ def test_a_day_whose_file_is_gone_is_asked_for_again(tmp_path: Path, slurm: live
 @pytest.mark.usefixtures("at")
 def test_a_failure_tells_what_sacct_said_and_keeps_the_days_before(tmp_path: Path, slurm: live.Slurm) -> None:
     (tmp_path / "behave").write_text(
-        'case "$*" in *2026-03-09*) printf half; printf "sacct: error: no dbd\nmore\n" >&2; exit 1;; esac\necho x\n'
+        'case "$*" in *2026-03-09*) printf half; printf "sacct: error: no dbd\nmore\n" >&2; exit 1;; esac\n'
+        + f"echo '{HEADER}'\n"
     )
     with pytest.raises(InputError, match=r"exit 1: sacct: error: no dbd$"):
         live.fetch(tmp_path / "kept", slurm, date(2026, 3, 8))
     assert {p.name for p in (tmp_path / "kept").iterdir()} == {".fetched.json", "sacct-2026-03-08.txt.zst"}
-    (tmp_path / "behave").write_text("echo x\n")
+    (tmp_path / "behave").write_text(f"echo '{HEADER}'\n")
     calls(tmp_path)
     live.fetch(tmp_path / "kept", slurm, date(2026, 3, 8))
     assert calls(tmp_path) == ["2026-03-09", "2026-03-10"]
@@ -174,12 +177,12 @@ def test_held_jobs_are_asked_for_by_id_and_only_their_pending_records_kept(tmp_p
         "",
     ])  # fmt: skip
     (tmp_path / "behave").write_text(
-        f'case "$*" in *--jobs=9,20) printf "{rows}";; *--start*) echo header;; *) exit 1; esac\n'
+        f'case "$*" in *--jobs=9,20) printf "{rows}";; *--start*) echo "{HEADER}";; *) exit 1; esac\n'
     )
     put(tmp_path, "squeue", "printf '20 N/A\\n9 N/A\\n30 1773100000\\nCLUSTER: x\\n'")
     found = live.fetch(tmp_path / "kept", slurm, date(2026, 3, 10))
     with zstandard.open(tmp_path / "kept" / "sacct-2026-03-10.txt.zst", "rt") as file:
-        assert file.read() == f"header\n9{US}9_[2-3]{US}two\nlines{US}PENDING{US}5{US}Main\n"
+        assert file.read() == f"{HEADER}\n9{US}9_[2-3]{US}two\nlines{US}PENDING{US}5{US}Main\n"
     assert not [note for note in found.notes if "held" in note]
 
 
@@ -219,7 +222,7 @@ def test_a_plan_asks_for_nothing(tmp_path: Path, slurm: live.Slurm) -> None:
     assert not (tmp_path / "kept").exists()
     assert len(commands) == 2
     shown = subprocess.run(["bash", "-c", commands[0]], capture_output=True, text=True, check=True)
-    assert shown.stdout == f"JobIDRaw{US}State\n1{US}COMPLETED\n"
+    assert shown.stdout == f"{HEADER}\n1{US}1{US}a{US}COMPLETED{US}5{US}\n"
     assert f"--delimiter={US} " in (tmp_path / "log").read_text()
 
 
@@ -227,7 +230,7 @@ def test_ctrl_c_keeps_whole_days_and_ends_sacct(tmp_path: Path, slurm: live.Slur
     """In a process of its own; sacct hangs, as it does where slurmdbd is busy."""
     yesterday = datetime.now(UTC).date() - timedelta(days=1)
     (tmp_path / "behave").write_text(
-        f'case "$*" in *starttime={yesterday}*) echo $$ >"$FOLDER/pid"; exec sleep 60;; esac\necho x\n'
+        f'case "$*" in *starttime={yesterday}*) echo $$ >"$FOLDER/pid"; exec sleep 60;; esac\necho "{HEADER}"\n'
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "gpuctl", "ingest", "--from", "sacct", "--sacct", slurm.sacct, "--since",
@@ -257,6 +260,9 @@ def test_ctrl_c_keeps_whole_days_and_ends_sacct(tmp_path: Path, slurm: live.Slur
         (["--from", "sacct", "--since", "2026-03-08", "--until", "2026-03-08"], 3, "exit 3: no cluster here"),
         (["--from", "sacct"], 2, "--since YYYY-MM-DD"),
         (["--from", "sacct", "--since", "yesterday"], 2, "'yesterday'"),
+        (["--from", "sacct", "--since", "2026-03-08", "--timeout", "nan"], 2, "--timeout nan: expected seconds"),
+        (["--from", "yarn", "--url", "http://rm:8088", "--timeout", "1e9"], 2, "--timeout 1e+09: expected"),
+        (["--timeout", "5", "logs"], 2, "need --from"),
         (["--from", "slurm"], 2, "'slurm'"),
         (["--since", "2026-03-08"], 2, "--from sacct"),
         (["--from", "sacct", "--since", "2026-03-08", "--url", "http://rm:8088"], 2, "--url does not go"),
@@ -288,3 +294,71 @@ def test_a_dry_run_prints_the_commands_and_writes_nothing(tmp_path: Path, slurm:
         "2026-03-08", "2026-03-09",
     ]  # fmt: skip
     assert not list(tmp_path.glob("gpuctl.*"))
+
+
+@pytest.mark.parametrize(
+    ("printed", "found"),
+    [
+        ("sacct: error: slurmdbd is away", "its first line is no header of sacct: 'sacct: error: slurmdbd is away'"),
+        ("", "not even a header"),
+        (HEADER, None),
+        (f"{HEADER}\n1{US}1{US}a{US}COMPLETED{US}5{US}\n2{US}2{US}b{US}COMPL", "the last record is cut off: '2"),
+        (f"{HEADER}\n1{US}1{US}a{US}b{US}COMPLETED{US}5{US}\n", "a record of 7 cells, expected 6: '1'"),
+        (f"{HEADER}\n1{US}1{US}a{US}" + "x" * (2 << 20), "a record of more than 1 MiB"),
+        (f"{HEADER}\n1{US}1{US}a\nname\nof lines{US}COMPLETED{US}5{US}\n", None),
+    ],
+)
+@pytest.mark.usefixtures("at")
+def test_a_day_is_kept_only_when_it_is_what_sacct_prints(
+    tmp_path: Path, slurm: live.Slurm, printed: str, found: str | None
+) -> None:
+    (tmp_path / "answer").write_text(printed + ("\n" if printed == HEADER else ""))
+    (tmp_path / "behave").write_text('cat "$FOLDER/answer"\n')
+    folder = tmp_path / "kept"
+    if found is None:
+        live.fetch(folder, slurm, date(2026, 3, 8), date(2026, 3, 8))
+        assert calls(tmp_path) == ["2026-03-08"]
+        return
+    with pytest.raises(InputError) as raised:
+        live.fetch(folder, slurm, date(2026, 3, 8), date(2026, 3, 8))
+    assert raised.value.message.startswith(f"sacct of 2026-03-08: no output of sacct: {found}")
+    assert list(folder.iterdir()) == []
+    (tmp_path / "behave").write_text(f"echo '{HEADER}'\n")
+    live.fetch(folder, slurm, date(2026, 3, 8), date(2026, 3, 8))
+    assert calls(tmp_path) == ["2026-03-08", "2026-03-08"], "it is asked for again"
+
+
+def test_a_day_of_other_days_records_is_not_kept() -> None:
+    day = datetime(2026, 3, 8, tzinfo=UTC).timestamp()
+    for end, kept in ((day + 5, True), (day - 86_400, False), (day + 2 * 86_400, False)):
+        check = DayCheck(("JobID", "End", "Flags"), b"|", (day, day + 86_399), "sacct of 2026-03-08")
+        for piece in (b"JobID|E", b"nd|Flags\n", b"1|Unknown|\n", f"2|{end:.0f}|\n".encode()):
+            check.feed(piece)
+        if kept:
+            check.end()
+        else:
+            with pytest.raises(InputError, match="1 records, of which none ended on that day"):
+                check.end()
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "says"),
+    [
+        ('#!/bin/sh\ncase "$*" in *help*) exec cat /dev/zero;; esac', 3, "sacct printed more than 1 MiB (the names of"),
+        ("echo no interpreter", 3, "sacct cannot be run: Exec format error"),
+        ("#!/bin/sh\nsleep 60", 3, "sacct did not answer within 0.5 s (the names of its columns) and was stopped"),
+        ('#!/bin/sh\ncase "$*" in *help*) echo JobID State; exit;; esac; sleep 60', 3, "(the records of 2026-03-08)"),
+        ("#!/bin/sh\necho JobID", 3, "--helpformat names no column State"),
+    ],
+)
+def test_a_sacct_that_is_none_ends_with_a_message(
+    tmp_path: Path, slurm: live.Slurm, gpuctl: Gpuctl, script: str, code: int, says: str
+) -> None:
+    Path(slurm.sacct).write_text(script + "\n")
+    asked = ("--from", "sacct", "--sacct", slurm.sacct, "--since", "2026-03-08", "--until", "2026-03-08")
+    for more in ((), ("--dry-run",)) if "help" not in script else ((),):
+        done = gpuctl("ingest", *asked, "--timeout", "0.5", *more, cwd=tmp_path, check=False)
+        assert (done.returncode, done.stdout) == (code, "")
+        assert says in done.stderr
+        assert "hint: " in done.stderr
+    assert not (tmp_path / "gpuctl.duckdb").exists()

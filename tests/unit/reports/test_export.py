@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import unicodedata
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -94,6 +95,50 @@ def test_exact_values_of_all_types() -> None:
     assert line == '2017-10-03T00:44:36.001000Z,90.0,"[0, 3]",true,0.30000000000000004,12345678901234567890,failed,inf'
 
 
+FORMULAS = ["=cmd|' /C calc'!A0", "+1", "-1+2", "@SUM(A1)", "\t=1", " =1", "\r=1", "=1,2", "a=1", "plain", "", None]
+
+
+def test_text_is_no_formula_where_that_is_asked_for() -> None:
+    analysis = only(pl.DataFrame({"text": FORMULAS, "number": [-1.5] * 12, "took": [timedelta(seconds=-9)] * 12}))
+    for kind, separator in (("csv", ","), ("tsv", "\t")):
+        exact, safe = io.BytesIO(), io.BytesIO()
+        write_tables(analysis, kind, exact)  # type: ignore[arg-type]
+        write_tables(analysis, kind, safe, spreadsheet=True)  # type: ignore[arg-type]
+        rows = [
+            list(csv.reader(io.StringIO(f.getvalue().decode(), newline=""), delimiter=separator)) for f in (exact, safe)
+        ]
+        assert [row[0] for row in rows[0][1:]] == [text or "" for text in FORMULAS]
+        quoted = [f"'{text}" for text in FORMULAS[:8] if text]
+        assert [row[0] for row in rows[1][1:]] == [*quoted, "a=1", "plain", "", ""]
+        assert all(row[1:] == ["-1.5", "-9.0"] for row in rows[1][1:])
+
+
+class Screen(io.BytesIO):
+    """A terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_no_text_steers_a_terminal_and_a_file_has_it_exactly(kind: str) -> None:
+    if kind == "parquet":
+        pytest.skip("bytes, which the command line does not write to a terminal")
+    text = "a\x1b[31mb\x00c\x9b31md\u202ee\u2066f\rg\x7fh\u200bi é"
+    analysis = only(pl.DataFrame({"name": [text]}))
+    screen, file = Screen(), io.BytesIO()
+    write_tables(analysis, kind, screen)  # type: ignore[arg-type]
+    write_tables(analysis, kind, file)  # type: ignore[arg-type]
+    shown = screen.getvalue().decode()
+    if kind != "table":  # of which the colours are our own
+        assert not [c for c in shown if unicodedata.category(c) in {"Cc", "Cf"} and c not in "\n\t"]
+    for steering in ("\x1b[31mb", "\x00", "\x9b", "\u202e", "\u2066", "\r", "\x7f", "\u200b"):
+        assert steering not in shown
+    if kind in {"csv", "tsv"}:
+        assert text in file.getvalue().decode()
+        assert "a\\x1b[31mb\\x00c\\x9b31md\\u202ee\\u2066f\\rg\\x7fh\\u200bi é" in shown
+
+
 def test_several_tables_stand_below_their_names() -> None:
     text = written(make_analysis(), "tsv", ("status", "gpu_util_by_servers")).decode()
     first, second = text.split("\n\n")
@@ -152,11 +197,14 @@ def test_json_lines_are_rows() -> None:
     [
         ("@octocat", "@<!-- -->octocat"),
         ("for @octocat, @hubot", "for @<!-- -->octocat, @<!-- -->hubot"),
-        ("jobs.csv@fifo me@example.org 3 @ 4", "jobs.csv@fifo me@example.org 3 @ 4"),
+        ("jobs.csv@fifo me@example.org 3 @ 4", "jobs.csv@fifo me@<!-- -->example.org 3 @ 4"),
+        ("HTTPS://a.b/?c=d ftp://e", "HTTPS:<!-- -->//a.b/?c=d ftp:<!-- -->//e"),
+        ("www.example.org mailto:me, 12:30", "www.<!-- -->example.org mailto:<!-- -->me, 12:30"),
+        ("GH-12", "GH-<!-- -->12"),
         ("#12 !7", "\\#12 \\!7"),
     ],
 )
-def test_markdown_mentions_nobody(text: str, told: str) -> None:
+def test_markdown_mentions_nobody_and_links_to_nothing(text: str, told: str) -> None:
     assert escaped(text) == told
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
+import time
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, ClassVar
@@ -133,3 +136,69 @@ def test_nobody_there(tmp_path: Path) -> None:
 def test_addresses_that_are_none(url: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         fetch(url, tmp_path)
+
+
+@pytest.fixture
+def dripping() -> Iterator[tuple[str, dict[str, bytes]]]:
+    """A server that says what it is told at once, and then one byte every 20 ms, for ever."""
+    says: dict[str, bytes] = {}
+    server = socket.create_server(("127.0.0.1", 0))
+    over = threading.Event()
+
+    def drip(client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError):
+            client.recv(65_536)
+            client.sendall(says["at once"])
+            while not over.wait(0.02):
+                client.sendall(says["then"])
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=drip, args=(server.accept()[0],), daemon=True).start()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.getsockname()[1]}", says
+    over.set()
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("at_once", "then", "within"),
+    [
+        (b"", b"H", "no whole answer within"),
+        (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"[:1], "no whole answer within"),
+        (b'HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n{"a', b" ", "no whole answer within"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n", "no whole answer within"),
+        (b"HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Length: 1000000\r\n\r\n", b" ", "no whole answer|HTTP"),
+        (b"HTTP/1.1 500 No\r\nContent-Length: 1000000\r\n\r\n", b" ", "HTTP status 500"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n{", b"", "nothing came for|no whole answer"),
+    ],
+)
+def test_a_server_that_drips_is_given_up_on(
+    dripping: tuple[str, dict[str, bytes]], tmp_path: Path, at_once: bytes, then: bytes, within: str
+) -> None:
+    url, says = dripping
+    says |= {"at once": at_once, "then": then}
+    began = time.monotonic()
+    with pytest.raises(InputError, match=within) as raised:
+        fetch(url, tmp_path, timeout_s=0.6)
+    assert time.monotonic() - began < 5
+    assert raised.value.path == f"{url}/ws/v1/cluster/info"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_time_is_that_of_each_answer_not_of_all(
+    manager: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = Manager.do_GET
+
+    def slowly(self: Manager) -> None:
+        time.sleep(0.3)
+        answer(self)
+
+    monkeypatch.setattr(Manager, "do_GET", slowly)
+    assert len(fetch(manager, tmp_path, timeout_s=1.2)) == len(WHAT)
