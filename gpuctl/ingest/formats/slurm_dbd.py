@@ -112,7 +112,7 @@ FORMAT = Format(
     timezone="UTC",
     zoned=True,
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
 )

@@ -18,6 +18,7 @@ COLUMNS = (
 """What `fields` fills, by the names of ``sacct -e``."""
 
 FIRST_KEY = b"JobId="
+TWICE = "JobState= twice: records run together, or a name that cannot be told from that"
 ENDS = re.compile(rb" ExitCode=\d+:\d+ ?$")
 """How a record ends."""
 _NAME = re.compile(r" (?:Job)?Name=")
@@ -49,7 +50,7 @@ def fields(text: str) -> dict[str, str]:
     if "ExitCode" not in words or "EndTime" not in words:
         raise RowError(CUT_OFF if "ExitCode" not in words else "no EndTime")
     if _PIECE.search(head, name.end()):
-        raise RowError("JobState= twice: records run together, or a name that cannot be told from that")
+        raise RowError(TWICE)
     before = head[: name.start()]
     if "\n" in before or any("\n" in value for key, value in words.items() if key != "WorkDir"):
         raise RowError("a line end where none can be: the record is torn")
