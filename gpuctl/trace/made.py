@@ -26,9 +26,7 @@ MIGRATIONS = (
     "0006_results.sql",
 )
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
-SCHEMA_TABLE = (
-    "CREATE TABLE IF NOT EXISTS gpuctl_schema (version INTEGER NOT NULL, migration VARCHAR NOT NULL)"
-)
+SCHEMA_TABLE = "CREATE TABLE IF NOT EXISTS gpuctl_schema (version INTEGER NOT NULL, migration VARCHAR NOT NULL)"
 _SHOWN = 4
 
 _OBJECTS = (

@@ -27,6 +27,8 @@ loader keep two threads busy."""
 DEFAULT_MEMORY_LIMIT = "900MB"
 """DuckDB's own limit; past it, it spills to ``temp_directory``. The process as a whole stays under 2 GB."""
 _ANEW = "do not trust this file: make a store of your own from the logs, with gpuctl ingest LOGDIR --db FILE"
+_NO_ROOM = ("No space left", "Disk quota", "File too large")
+"""What the system calls a full disk; DuckDB hands it on as text."""
 _YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """Of Python's dates, in microseconds since 1970."""
 _OF_THE_FILE = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.PermissionException)
@@ -329,6 +331,8 @@ def _explain(error: duckdb.Error, path: Path) -> StoreError:
     if "not a valid DuckDB database" in text:
         return StoreError(f"{path}: not a DuckDB database", hint="name another file with --db")
     reason = text.splitlines()[0]
+    if any(words in reason for words in _NO_ROOM):
+        return _unusable(error, path, write=True)
     return StoreError(f"{path}: cannot be opened: {reason}", hint="check the path, its owner and its disk")
 
 
@@ -336,11 +340,15 @@ def _unusable(error: duckdb.Error, path: Path, *, write: bool) -> StoreError:
     """What an error of DuckDB's that is not of the statement's making means for the user."""
     reason = str(error).splitlines()[0]
     if isinstance(error, duckdb.OutOfMemoryException):
-        return StoreError(f"{path}: not enough memory, or room on disk: {reason}", hint="make room, then run this again")
-    if "No space left" in reason or "Disk quota" in reason or "File too large" in reason:
+        return StoreError(
+            f"{path}: not enough memory, or room on disk: {reason}", hint="make room, then run this again"
+        )
+    if any(words in reason for words in _NO_ROOM):
         return StoreError(f"{path}: its disk is full: {reason}", hint="make room on its disk, then run this again")
     if isinstance(error, duckdb.PermissionException):
-        return ForeignStoreError(f"{path}: something in this store asks for what is outside of it: {reason}", hint=_ANEW)
+        return ForeignStoreError(
+            f"{path}: something in this store asks for what is outside of it: {reason}", hint=_ANEW
+        )
     if write:
         hint = "look at its disk; if that is sound, take another copy of the store, or make it anew"
         return StoreError(f"{path}: cannot be read or written: {reason}", hint=hint)

@@ -96,7 +96,12 @@ LOGS: dict[str, Callable[[], Log]] = {
     "profile-jobs": lambda: Log("profile-jobs", (SAMPLES / "pickyman/jobs.csv").read_bytes(), 1, lines=True),
     "suspensions": lambda: Log("suspensions", (SAMPLES / "pickyman/suspensions.csv").read_bytes(), 1, lines=True),
     "philly": lambda: Log("philly-jobs", (SAMPLES / "philly/cluster_job_log").read_bytes()[:60_000], lines=True),
-    "dbd": lambda: Log("slurm-dbd", (FIXTURES / "slurm/other/slurmdbd.sql").read_bytes(), only=b"INSERT INTO `lab_job_table`", lines=True),
+    "dbd": lambda: Log(
+        "slurm-dbd",
+        (FIXTURES / "slurm/other/slurmdbd.sql").read_bytes(),
+        only=b"INSERT INTO `lab_job_table`",
+        lines=True,
+    ),
 }
 
 

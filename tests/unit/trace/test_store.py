@@ -57,7 +57,7 @@ CRAFTED = {
         "a sequence that gpuctl did not make: q",
     ),
     "a default": ("ALTER TABLE queues ALTER parent SET DEFAULT 'x'", "table queues is made in another way"),
-    "another schema": ("CREATE SCHEMA other; CREATE TABLE other.t(x INTEGER)", "a schema that gpuctl did not make: other"),
+    "another schema": ("CREATE SCHEMA other; CREATE TABLE other.t(x INT)", "a schema that gpuctl did not make: other"),
     "a type": ("CREATE TYPE mood AS ENUM ('a')", "a type that gpuctl did not make: mood"),
     "an index": ("CREATE INDEX i ON queues(parent)", "a index that gpuctl did not make: i"),
     "a view of ours made in another way": (
@@ -108,9 +108,9 @@ def test_times_that_no_date_is_for_are_told(store: Path, time: str) -> None:
     with duckdb.connect(str(store)) as con:
         con.execute("SET TimeZone = 'UTC'")
         con.execute("INSERT INTO clusters VALUES ('a', 'x', 'UTC', 'utc', ?::TIMESTAMPTZ, now())", [time])
-    with Store(store) as opened:
-        with pytest.raises(StoreError, match=r"a time in first_ts is not in the years 1 to 9999"):
-            opened.frame("SELECT first_ts FROM clusters")
+    told = "a time in first_ts is not in the years 1 to 9999"
+    with Store(store) as opened, pytest.raises(StoreError, match=told):
+        opened.frame("SELECT first_ts FROM clusters")
 
 
 def test_what_asks_for_files_is_refused(store: Path, tmp_path: Path) -> None:
