@@ -13,7 +13,9 @@ import json
 import math
 import os
 import re
-import shutil
+import stat
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +45,8 @@ _NPY_HEAD = re.compile(
     rb"[0-9]{1,12})\), \} *\n"
 )
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+_ELSEWHERE = "name another place"
 _HINT = "name a folder that gpuctl train has written, whole"
 
 
@@ -112,11 +116,40 @@ def check_place(path: Path) -> None:
     """
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         raise UsageError(f"{path}: a file or a link, expected a folder for a model", hint="name another place")
-    if path.is_dir() and any(path.iterdir()) and not (path / CARD).is_file():
-        raise UsageError(f"{path}: a folder with other files in it, no model", hint="name another place")
+    if path.is_dir():
+        _check_replaceable(path)
     above = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         raise UsageError(f"{path}: {above} may not be written to", hint="name another place")
+
+
+def _check_replaceable(path: Path) -> None:
+    """See that a folder is empty, or a model and nothing else: all that is in it will be gone.
+
+    Raises:
+        UsageError: it is not.
+    """
+    try:
+        there = sorted(os.listdir(path))
+        if not there:
+            return
+        if CARD not in there:
+            raise UsageError(f"{path}: a folder with other files in it, no model", hint=_ELSEWHERE)
+        ours = {CARD, PAGE, *read_card(path)["files"]}
+        strange = [name for name in there if name not in ours or not _is_file(path / name)]
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}", hint=_ELSEWHERE) from error
+    except InputError as error:
+        raise UsageError(f"{path}: its {CARD} is not that of a model: {error.message}", hint=_ELSEWHERE) from error
+    if strange:
+        raise UsageError(
+            f"{path}: a model with {len(strange)} other files or folders in it ({strange[0]!r} …), which would be lost",
+            hint=_ELSEWHERE,
+        )
+
+
+def _is_file(path: Path) -> bool:
+    return stat.S_ISREG(path.lstat().st_mode)
 
 
 def save_folder(path: Path, kind: str, about: Mapping[str, Any], files: Mapping[str, Any]) -> None:
@@ -140,23 +173,66 @@ def save_folder(path: Path, kind: str, about: Mapping[str, Any], files: Mapping[
     card = {"gpuctl_model": SCHEMA, "kind": kind, **_versions(), **about, "files": listed}
     contents[CARD] = _dump(card)
     contents[PAGE] = page(card).encode()
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    old = path.with_name(f".{path.name}.{os.getpid()}.old")
+    draft: Path | None = None
     try:
         path.absolute().parent.mkdir(parents=True, exist_ok=True)
-        draft.mkdir()
+        draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.absolute().parent))
+        draft.chmod(0o777 & ~_umask())
         for name, data in contents.items():
-            (draft / name).write_bytes(data)
-        if path.exists():
-            path.rename(old)
-        draft.rename(path)
+            _write(draft / name, data)
+        check_place(path)
+        _put(draft, path)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint=_ELSEWHERE) from error
     finally:
-        if old.exists() and not path.exists():
-            old.rename(path)
-        for left in (draft, old):
-            shutil.rmtree(left, ignore_errors=True)
+        if draft is not None:
+            _remove_model(draft)
+
+
+def _put(draft: Path, path: Path) -> None:
+    """Let a folder take the place of another one, which then stands in its own; at no time is there none."""
+    if not path.exists():
+        draft.rename(path)
+    elif not _exchange(draft, path):
+        # a kill between these leaves the old one, whole, beside its place
+        aside = draft.with_suffix(".old")
+        path.rename(aside)
+        draft.rename(path)
+        aside.rename(draft)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step; False where this system or file system cannot."""
+    import ctypes
+
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    done: int = rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+    return done == 0
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _umask() -> int:
+    now = os.umask(0)
+    os.umask(now)
+    return now
+
+
+def _remove_model(path: Path) -> None:
+    """Remove a model's files and its folder; what else is in it stays, and then so does the folder."""
+    with suppress(OSError):
+        for name in os.listdir(path):
+            if name in {CARD, PAGE} or _NAME.fullmatch(name):
+                (path / name).unlink()
+        path.rmdir()
 
 
 def load_folder(path: Path, kind: str) -> Folder:

@@ -31,12 +31,18 @@ _CAPITALS = {"gpu": "GPU", "gpus": "GPUs", "cpu": "CPU", "cpus": "CPUs", "cdf": 
 def visible(text: str) -> str:
     r"""Write out every character that has no glyph of its own, or that would move others about.
 
-    Control characters (and so every escape sequence), zero-width and direction-changing characters and
-    lone surrogates become ``\x1b``, ``\u202e`` and the like; everything else stays.
+    Control characters (and so every escape sequence), zero-width and direction-changing characters, lone
+    surrogates and codes that are no characters become ``\x1b``, ``\u202e`` and the like; everything else stays.
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_escaped(c) if unicodedata.category(c) in _UNSAFE else c for c in text)
+    return "".join(_escaped(c) if unicodedata.category(c) in _UNSAFE or _is_none(c) else c for c in text)
+
+
+def _is_none(char: str) -> bool:
+    """Whether this code stands for no character and never will, as U+FFFE does: XML may not hold some of them."""
+    code = ord(char)
+    return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
 
 
 def _escaped(char: str) -> str:

@@ -51,7 +51,7 @@ SECOND = {
 
 
 def text(*records: dict[str, str], delimiter: str = "|", only: str = "") -> str:
-    """A text of sacct; what a record does not say is as in `DEFAULTS`.
+    """A text of sacct; what a record does not say is as in `DEFAULTS`, its JobID as its JobIDRaw.
 
     Args:
         records: fields by name; those that `DEFAULTS` does not have are further columns.
@@ -59,6 +59,7 @@ def text(*records: dict[str, str], delimiter: str = "|", only: str = "") -> str:
         only: the fields to have, blanks between; all unless given.
     """
     names = only.split() or list(dict.fromkeys([*DEFAULTS, *(name for record in records for name in record)]))
+    records = tuple({"JobID": record.get("JobIDRaw", DEFAULTS["JobID"]), **record} for record in records)
     lines = [delimiter.join({**DEFAULTS, **record}.get(name, "") for name in names) for record in records]
     return "\n".join([delimiter.join(names), *lines]) + "\n"
 

@@ -83,9 +83,9 @@ def plan(asked: Asked, store: Path) -> list[str]:
     """Return what `fetch` would do: the command lines for the job records, or the addresses."""
     _check(asked)
     if asked.source is Scheduler.YARN:
-        from gpuctl.ingest.yarn.live import WHAT
+        from gpuctl.ingest.yarn.live import WHAT, address
 
-        return [f"{str(asked.url).rstrip('/')}/ws/v1/cluster/{what}" for what in WHAT]
+        return [f"{address(str(asked.url))}/ws/v1/cluster/{what}" for what in WHAT]
     from gpuctl.ingest.slurm.live import cluster_name
     from gpuctl.ingest.slurm.live import plan as plan_days
 
@@ -138,9 +138,10 @@ def _from_sacct(slurm: Slurm, asked: Asked, store: Path, cluster: str | None, ba
 def _from_yarn(asked: Asked, store: Path, cluster: str | None, bar: Bar) -> Brought:
     from urllib.parse import urlsplit
 
+    from gpuctl.ingest.yarn.live import address
     from gpuctl.ingest.yarn.live import fetch as fetch_answers
 
-    url = str(asked.url)
+    url = address(str(asked.url))
     bar.start(url, 0)
     name = cluster or urlsplit(url).hostname or "yarn"
     folder = _folder(store, Scheduler.YARN, name)

@@ -5,6 +5,7 @@ Nothing heavy is imported here or by the modules imported here: ``gpuctl --help`
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -28,7 +29,7 @@ from gpuctl.cli.replay import replay
 from gpuctl.cli.report import report
 from gpuctl.cli.sample import sample
 from gpuctl.cli.train import train
-from gpuctl.core.errors import ExitCode, GpuctlError
+from gpuctl.core.errors import ExitCode, GpuctlError, InputError
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -43,6 +44,8 @@ app = typer.Typer(
 )
 
 _EVERYWHERE = frozenset({"--quiet", "-q", "--debug", "--no-color", "--spreadsheet"})
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 
 # one line a command, in the order that --help lists them in
 app.command()(analyze)
@@ -111,6 +114,9 @@ def main() -> None:
     except BrokenPipeError:
         # the reader has seen what it wanted; what a check found stays
         _forget_stdout()
+    except OSError as error:
+        _forget_stdout()
+        code = code or _report(_unwritten(error), debug="--debug" in arguments)
     sys.exit(code)
 
 
@@ -180,6 +186,8 @@ def _run(arguments: list[str], *, debug: bool, pressed: list[int]) -> int:
                 _traceback(error)
             message("gpuctl: interrupted")
             return ExitCode.INTERRUPTED
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return _report(_unwritten(error), debug=debug)
         return _report(error, debug=debug) if isinstance(error, GpuctlError) else _report_bug(error, debug=debug)
     return ExitCode.OK
 
@@ -189,6 +197,12 @@ def _origin(end: SystemExit) -> BaseException | None:
     while error is not None and not isinstance(error, (BrokenPipeError, KeyboardInterrupt)):
         error = error.__context__
     return error
+
+
+def _unwritten(error: OSError) -> InputError:
+    """What it means that something could not be written: most often standard output, which has no name."""
+    place = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "standard output"
+    return InputError(f"cannot be written: {error.strerror or error}", path=place, hint="make room on its disk")
 
 
 def _report(error: GpuctlError, *, debug: bool) -> int:

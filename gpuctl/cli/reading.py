@@ -155,6 +155,7 @@ def is_jobs_csv(path: Path) -> bool:
 
 def _first_line(path: Path) -> str:
     import gzip
+    import zlib
 
     import zstandard
 
@@ -169,6 +170,6 @@ def _first_line(path: Path) -> str:
                 start = zstandard.ZstdDecompressor().stream_reader(file).read(4096)
             else:
                 start = file.read(4096)
-    except (OSError, EOFError, zstandard.ZstdError):
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError):
         return ""
     return start.decode("utf-8-sig", "replace").partition("\n")[0].strip()

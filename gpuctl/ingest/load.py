@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from gpuctl.core.errors import InputError, StoreError, UsageError
+from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import resolved
 from gpuctl.ingest import ledger
 from gpuctl.ingest.belong import ApartError, Times, check_schedulers
@@ -343,8 +343,6 @@ class _Run:
         return _report(finding, "replaced" if old else "unchanged", message=elsewhere)
 
     def _transaction(self, finding: Finding, store: Store, old: Sequence[Entry]) -> SourceReport:
-        import duckdb
-
         found, fmt = finding.candidate, finding.format
         sink = self._sink(fmt, store)
         store.execute("BEGIN").fetchall()
@@ -361,10 +359,8 @@ class _Run:
                     self.elsewhere.setdefault(other, []).append(found.shown)
             ledger.note_cluster(store, sink, fmt, replaced=bool(old))
             times = self._times(store, sink, old)
-        except BaseException as error:
+        except BaseException:
             store.execute("ROLLBACK").fetchall()
-            if isinstance(error, (duckdb.IOException, duckdb.OutOfMemoryException)):
-                raise self._unwritable(error) from error
             raise
         finally:
             sink.close()
@@ -392,8 +388,6 @@ class _Run:
         Raises:
             InputError: what all of them are read with cannot be used.
         """
-        import duckdb
-
         from gpuctl.ingest.shared import Group, Known
 
         fmt = findings[0].format
@@ -404,12 +398,10 @@ class _Run:
         try:
             done = [_report(f, *group.take(f, self._read, dry_run=self.dry_run)) for f in findings]
             group.finish()
-        except BaseException as error:
+        except BaseException:
             store.execute("ROLLBACK").fetchall()
             # what was noted of this group is not so
             del self.known[fmt.name]
-            if isinstance(error, (duckdb.IOException, duckdb.OutOfMemoryException)):
-                raise self._unwritable(error) from error
             raise
         finally:
             group.close()
@@ -427,12 +419,6 @@ class _Run:
         # what jobs print has the clock of their cluster
         same = known is not None and (fmt.many or _family(known.source_format) == _family(fmt.name))
         return self.timezone or (known.timezone if known and same else None) or fmt.timezone
-
-    def _unwritable(self, error: Exception) -> StoreError:
-        first = str(error).splitlines()[0]
-        return StoreError(
-            f"{self.db_path}: cannot be written: {first}", hint="make room on its disk, then run this again"
-        )
 
     def _forget(self, finding: Finding, store: Store, old: Sequence[Entry]) -> None:
         """Remove sources in whose place comes nothing new."""

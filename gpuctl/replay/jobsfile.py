@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import csv
 import re
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+import zstandard
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.files import MOST_TABLE, read_whole
@@ -123,6 +125,8 @@ def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool]:
         table = pl.read_csv(data, infer_schema=False)
     except pl.exceptions.NoDataError as error:
         raise InputError("is empty", path=name, hint=f"expected {_EXPECTED}") from error
+    except (zlib.error, zstandard.ZstdError, EOFError, OSError) as error:
+        raise InputError(f"is damaged, cannot be unpacked: {error}", path=name, hint="take another copy") from error
     except pl.exceptions.PolarsError as error:
         raise InputError(*_unreadable(data, str(error)), path=name) from error
     # Polars renames what comes twice

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.core.errors import StoreError
+from gpuctl.core.errors import StoreError, UsageError
 from gpuctl.core.states import State
 from gpuctl.replay.sharing import shared_gpus
 from gpuctl.trace.store import Store
@@ -66,14 +66,21 @@ def decision_log(outcome: Outcome) -> bytes:
 
 
 def write_decisions(folder: Path, outcomes: Sequence[Outcome]) -> None:
-    """Write the decision log of each outcome to ``<policy>.jsonl`` in a folder, which is made where it is absent."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the decision log of each outcome to ``<policy>.jsonl`` in a folder, which is made where it is absent.
+
+    Raises:
+        UsageError: it cannot be written; what was there is still there.
+    """
     for outcome in outcomes:
         name = re.sub(r"[^\w.-]", "_", outcome.policy)
         draft = folder / f".{name}.{os.getpid()}.tmp"
         try:
+            folder.mkdir(parents=True, exist_ok=True)
             draft.write_bytes(decision_log(outcome))
             draft.replace(folder / f"{name}.jsonl")
+        except OSError as error:
+            why = error.strerror or error
+            raise UsageError(f"--decisions {folder}: cannot be written: {why}", hint="name another place") from error
         finally:
             draft.unlink(missing_ok=True)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from gpuctl.core.errors import StoreError, UsageError
+from gpuctl.trace import made
 from gpuctl.trace.apart import apart
+from gpuctl.trace.made import MIGRATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,22 +21,19 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-MIGRATIONS = (
-    "0001_initial.sql",
-    "0002_cluster_managers.sql",
-    "0003_queue_limits.sql",
-    "0004_profiles.sql",
-    "0005_job_logs.sql",
-    "0006_results.sql",
-    "0007_predictors.sql",
-)
-"""Applied in order; the schema version is how many have been applied. Never edit one that was released."""
-
 ROW_GROUP = 61_440
 """Rows that one thread of DuckDB compresses and writes together: half of its own choice, so that the batches of a
 loader keep two threads busy."""
 DEFAULT_MEMORY_LIMIT = "900MB"
 """DuckDB's own limit; past it, it spills to ``temp_directory``. The process as a whole stays under 2 GB."""
+_ANEW = "do not trust this file: make a store of your own from the logs, with gpuctl ingest LOGDIR --db FILE"
+_NO_ROOM = ("No space left", "Disk quota", "File too large")
+"""What the system calls a full disk; DuckDB hands it on as text."""
+_YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""Of Python's dates, in microseconds since 1970."""
+_OF_THE_FILE = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.PermissionException)
+_OF_THE_STORE = (*_OF_THE_FILE, duckdb.DataError, duckdb.IntegrityError)
+"""Errors that a file or, where it is only read, its rows make; all others are of a statement's making."""
 _TRANSACTION = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
 
 
@@ -55,6 +53,10 @@ class StoreLockedError(StoreError):
 
 class WrongSchemaError(StoreError):
     """The store is of a schema version that this gpuctl does not read as it is."""
+
+
+class ForeignStoreError(StoreError):
+    """The store holds something else than the tables that gpuctl makes."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class Store:
         temp_dir: Path | None = None,
     ) -> None:
         self.path = path
+        self._write = write
         self._memory_limit = memory_limit
         try:
             there = path.is_file()
@@ -111,21 +114,28 @@ class Store:
 
     def close(self) -> None:
         """Close the file and give up its lock."""
-        apart(self._con.close)
+        with suppress(duckdb.Error):
+            # what could not be written was told when it was written
+            apart(self._con.close)
 
     def execute(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Rows:
         """Run one statement to its end; values only through ``params`` (``$name`` or ``?``).
 
         Raises:
             KeyboardInterrupt: Ctrl-C; the statement was stopped. What begins or ends a transaction is never stopped.
-            StoreError: a view in the store, which gpuctl did not make, asks for a file.
+            StoreError: the store is damaged, its disk is full, or there is not enough memory.
         """
 
         def run() -> Rows:
-            with self._alone():
+            with self._told():
                 done = self._con.execute(sql, params) if params else self._con.execute(sql)
                 return Rows(done.fetchall())
 
+        if sql == "ROLLBACK":
+            # what has failed may have ended the transaction, or the whole database
+            with suppress(StoreError, duckdb.Error):
+                return apart(run)
+            return Rows([])
         return apart(run, None if sql in _TRANSACTION else self._con.interrupt)
 
     def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
@@ -136,23 +146,53 @@ class Store:
         """
 
         def run() -> pl.DataFrame:
-            with self._alone():
+            with self._told():
                 relation = self._con.sql(sql, params=dict(params)) if params else self._con.sql(sql)
                 frame: pl.DataFrame = relation.pl()
                 return frame
 
-        return apart(run, self._con.interrupt)
+        found = apart(run, self._con.interrupt)
+        self._check_times(found)
+        return found
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Say what it means that a statement of ours asks for a file: none of them does."""
+    def _told(self) -> Iterator[None]:
+        """Say what it means for the store that a statement of ours cannot be done."""
         try:
             yield
-        except duckdb.PermissionException as error:
-            raise StoreError(
-                f"{self.path}: a view in this store asks for something outside of it: {str(error).splitlines()[0]}",
-                hint="gpuctl made no such view: do not trust this file, make a store of your own from the logs",
-            ) from error
+        except duckdb.Error as error:
+            # what a log's rows, and not those of the store, make of a statement is ours
+            of_the_store = _OF_THE_FILE if self._write else _OF_THE_STORE
+            # a block that is damaged, found while rows are handed over, has no class of its own
+            if not isinstance(error, of_the_store) and type(error) is not duckdb.Error:
+                raise
+            raise _unusable(error, self.path, write=self._write) from error
+        except (OverflowError, ValueError) as error:
+            # a time that Python has no date for
+            if self._write:
+                raise
+            raise _damaged(self.path, str(error)) from error
+        except BaseException as error:
+            # the panic of a library in Rust is no Exception
+            if type(error).__name__ != "PanicException":
+                raise
+            raise _damaged(self.path, str(error)) from error
+
+    def _check_times(self, frame: pl.DataFrame) -> None:
+        """See that all times are in years that have four digits: dates past them are none for those who read them.
+
+        Raises:
+            StoreError: some are not.
+        """
+        import polars as pl
+
+        low, high = _YEARS
+        for name, kind in frame.schema.items():
+            if isinstance(kind, pl.Datetime):
+                column = frame.get_column(name).dt.timestamp("us")
+                least, most = column.min(), column.max()
+                if least is not None and most is not None and not (low <= least and most <= high):  # type: ignore[operator]
+                    raise _damaged(self.path, f"a time in {name} is not in the years 1 to 9999")
 
     def value(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Any:
         """Run a query and return the first column of its first row (None where there is no row)."""
@@ -207,45 +247,62 @@ class Store:
         except duckdb.Error as error:
             raise _explain(error, self.path) from error
         try:
-            self._con.execute("USE trace")
-            self._con.execute("SET TimeZone = 'UTC'")
-            # DuckDB would print it to standard output, into the results
-            self._con.execute("SET enable_progress_bar = false")
-            # rows have no order of their own; keeping that of arrival would make inserts wait for one another
-            self._con.execute("SET preserve_insertion_order = false")
-            version = self._version()
-            if write and version < len(MIGRATIONS):
-                self._migrate(version)
-            elif version != len(MIGRATIONS):
-                raise _wrong_version(self.path, version)
+            with self._told():
+                # before anything in the store is asked: it may hold macros
+                version = self._version(made.objects(self._con, "trace"))
+                self._con.execute("USE trace")
+                self._con.execute("SET TimeZone = 'UTC'")
+                # DuckDB would print it to standard output, into the results
+                self._con.execute("SET enable_progress_bar = false")
+                # rows have no order of their own; keeping that of arrival would make inserts wait for one another
+                self._con.execute("SET preserve_insertion_order = false")
+                if write and version < len(MIGRATIONS):
+                    self._migrate(version)
+                elif version != len(MIGRATIONS):
+                    raise _wrong_version(self.path, version)
         except BaseException:
-            self._con.close()
+            with suppress(duckdb.Error):
+                self._con.close()
             raise
 
-    def _version(self) -> int:
-        tables = self.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()
-        names = {row[0] for row in tables}
-        if "gpuctl_schema" in names:
-            return int(self.value("SELECT max(version) FROM gpuctl_schema") or 0)
-        if names:
+    def _version(self, found: made.Objects) -> int:
+        """The schema version of what the store holds.
+
+        Raises:
+            StoreError: it is no trace store, or holds something that gpuctl did not make.
+        """
+        tables = sorted(name for kind, _, name in found.made if kind == "table")
+        if not found.made:
+            return 0
+        if "gpuctl_schema" not in tables:
+            names = ", ".join((tables or sorted(name for _, _, name in found.made))[:3])
             raise StoreError(
-                f"{self.path}: a DuckDB database, but no trace store (it has tables {', '.join(sorted(names)[:3])} …)",
+                f"{self.path}: a DuckDB database, but no trace store (it has tables {names} …)",
                 hint="name another file with --db",
             )
-        return 0
+        version = self._last_migration(found)
+        if 0 <= version <= len(MIGRATIONS) and (told := made.strange(found, version)):
+            raise ForeignStoreError(f"{self.path}: not as gpuctl made it: {told}", hint=_ANEW)
+        return version
+
+    def _last_migration(self, found: made.Objects) -> int:
+        expected = made.ours(0).made
+        if any(found.made.get(key) != text for key, text in expected.items()):
+            raise ForeignStoreError(f"{self.path}: its gpuctl_schema is not as gpuctl made it", hint=_ANEW)
+        versions = [row[0] for row in self._con.execute("SELECT version FROM trace.main.gpuctl_schema").fetchall()]
+        return max(versions, default=0)
 
     def _migrate(self, version: int) -> None:
-        folder = files("gpuctl.trace").joinpath("migrations")
         self.execute("BEGIN")
-        self.execute("CREATE TABLE IF NOT EXISTS gpuctl_schema (version INTEGER NOT NULL, migration VARCHAR NOT NULL)")
+        self.execute(made.SCHEMA_TABLE)
         for number, name in enumerate(MIGRATIONS[version:], version + 1):
-            self._con.execute(folder.joinpath(name).read_text("utf-8"))
+            self._con.execute(made.migration(name))
             self.execute("INSERT INTO gpuctl_schema VALUES (?, ?)", [number, name])
         self.execute("COMMIT")
 
 
 def _wrong_version(path: Path, version: int) -> WrongSchemaError:
-    if version == 0:
+    if version <= 0:
         hint = "fill it with: gpuctl ingest LOGDIR --db FILE"
         return WrongSchemaError(f"{path}: an empty database, no trace store", hint=hint)
     if version > len(MIGRATIONS):
@@ -274,4 +331,30 @@ def _explain(error: duckdb.Error, path: Path) -> StoreError:
     if "not a valid DuckDB database" in text:
         return StoreError(f"{path}: not a DuckDB database", hint="name another file with --db")
     reason = text.splitlines()[0]
+    if any(words in reason for words in _NO_ROOM):
+        return _unusable(error, path, write=True)
     return StoreError(f"{path}: cannot be opened: {reason}", hint="check the path, its owner and its disk")
+
+
+def _unusable(error: duckdb.Error, path: Path, *, write: bool) -> StoreError:
+    """What an error of DuckDB's that is not of the statement's making means for the user."""
+    reason = str(error).splitlines()[0]
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return StoreError(
+            f"{path}: not enough memory, or room on disk: {reason}", hint="make room, then run this again"
+        )
+    if any(words in reason for words in _NO_ROOM):
+        return StoreError(f"{path}: its disk is full: {reason}", hint="make room on its disk, then run this again")
+    if isinstance(error, duckdb.PermissionException):
+        return ForeignStoreError(
+            f"{path}: something in this store asks for what is outside of it: {reason}", hint=_ANEW
+        )
+    if write:
+        hint = "look at its disk; if that is sound, take another copy of the store, or make it anew"
+        return StoreError(f"{path}: cannot be read or written: {reason}", hint=hint)
+    return _damaged(path, reason)
+
+
+def _damaged(path: Path, reason: str) -> StoreError:
+    hint = "take another copy of it, or make it anew from the logs: gpuctl ingest LOGDIR --db FILE"
+    return StoreError(f"{path}: damaged, cannot be read: {reason}"[:400], hint=hint)

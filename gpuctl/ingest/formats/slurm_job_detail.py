@@ -119,7 +119,7 @@ FORMAT = Format(
     order=60,
     timezone="UTC",
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
 )

@@ -18,7 +18,7 @@ from typing import BinaryIO
 from gpuctl.ingest.base import Format, Sink
 from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.slurm.form_batches import Batches
-from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, FIRST_KEY, fields
+from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, ENDS, FIRST_KEY, fields
 from gpuctl.ingest.slurm.records import Records
 from gpuctl.ingest.slurm.times import instants
 from gpuctl.ingest.slurmsite.scontrol import records
@@ -33,7 +33,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     into = Records(sink)
     batches = Batches(COLUMNS, into.add)
     back: dict[str, tuple[str, str]] = {}
-    for record in records(stream, FIRST_KEY):
+    for record in records(stream, FIRST_KEY, ENDS):
         try:
             if record.fault is not None:
                 raise RowError(record.fault)
@@ -84,7 +84,7 @@ FORMAT = Format(
     order=24,  # where several forms tell of the same attempts, the fuller one counts
     timezone="UTC",
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
 )

@@ -99,7 +99,7 @@ FORMAT = Format(
     order=14,
     timezone="UTC",
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
 )

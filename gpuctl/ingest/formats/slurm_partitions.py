@@ -70,7 +70,7 @@ FORMAT = Format(
     order=15,
     timezone="UTC",
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
 )

@@ -158,7 +158,7 @@ FORMAT = Format(
     order=20,
     timezone="UTC",
     clock="utc",
-    parser_version=1,
+    parser_version=2,
     sniff=sniff,
     load=load,
 )

@@ -18,6 +18,7 @@ ROW_LIMIT = 2**20
 """A row of more bytes than this is rejected, with what is left of its statement."""
 
 NOT_A_ROW = "no row of values: the rest of this INSERT statement is not read"
+NO_STATEMENT = "no statement: its beginning is lost, or bytes stand before it"
 CUT_OFF = "cut off: the file ends inside this row"
 NO_COLUMNS = "INSERT into a table whose columns were not named before"
 WRONG_WIDTH = "not as many values as the table has columns"
@@ -29,6 +30,12 @@ _INSERT = re.compile(
     rb"(?:INSERT(?:\s+IGNORE)?|REPLACE)\s+INTO\s+(?:`?[\w$]+`?\.)?`?([\w$]+)`?\s*(?:\(([^()]{0,65536})\)\s*)?VALUES?\s*",
     re.IGNORECASE,
 )
+_KEYWORD = re.compile(
+    rb"(?:ALTER|ANALYZE|BEGIN|CALL|CHANGE|COMMIT|CREATE|DELETE|DELIMITER|DO|DROP|END|FLUSH|GRANT|INSERT|LOCK|RELEASE|RENAME"
+    rb"|REPLACE|RESET|ROLLBACK|SAVEPOINT|SELECT|SET|SOURCE|START|STOP|TRUNCATE|UNLOCK|UPDATE|USE|WITH|XA)(?![\w'/])|/\*",
+    re.IGNORECASE,
+)
+"""What statements begin with."""
 _CREATE = re.compile(rb"CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:`?[\w$]+`?\.)?`?([\w$]+)`?\s*\(", re.IGNORECASE)
 _COLUMN = re.compile(rb"^\s*`([^`\n]+)`\s", re.MULTILINE)
 _STRING = rb"'(?:[^'\\]++|\\.|'')*+'"
@@ -102,7 +109,20 @@ def rows(stream: BinaryIO, wanted: Mapping[str, frozenset[str]]) -> Iterator[Row
                 window.advance(insert.end())
                 yield from _values(window, table, named, kept)
                 continue
+        elif columns and _is_damage(window.data, window.pos, wanted):
+            yield Row(window.line, "", {}, NO_STATEMENT, window.data[window.pos : window.pos + RAW_LIMIT])
+            _pass_damage(window)
+            continue
         _pass_statement(window)
+
+
+def _is_damage(data: bytes, at: int, wanted: Mapping[str, frozenset[str]]) -> bool:
+    """Whether what stands where a statement should is what a torn line has left, or has rows further on in its line."""
+    if not _KEYWORD.match(data, at):
+        return True
+    end = data.find(b"\n", at)
+    found = _INSERT.search(data, at, end if end >= 0 else len(data))
+    return found is not None and _text(found[1]).endswith(tuple(wanted))
 
 
 class _Window:

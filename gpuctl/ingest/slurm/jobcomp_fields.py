@@ -18,6 +18,9 @@ COLUMNS = (
 """What `fields` fills, by the names of ``sacct -e``."""
 
 FIRST_KEY = b"JobId="
+TWICE = "JobState= twice: records run together, or a name that cannot be told from that"
+ENDS = re.compile(rb" ExitCode=\d+:\d+ ?$")
+"""How a record ends."""
 _NAME = re.compile(r" (?:Job)?Name=")
 _STATE = re.compile(r" JobState=([A-Z_]{1,40}) (?=Partition=)")
 # WorkDir is the one value of these that may hold blanks
@@ -27,6 +30,7 @@ _KEYS = (
     *("PackJobId", "PackJobOffset", "HetJobId", "HetJobOffset", "DerivedExitCode", "ExitCode"),
 )
 _KEY = re.compile(rf"(?:^| )({'|'.join(_KEYS)})=")
+_PIECE = re.compile(r" (?:JobState=[A-Z_]+ Partition|UserId|GroupId)=")
 _NOTHING = frozenset({"(null)", "unknown", "Unknown", "None"})
 _USER = re.compile(r"(.*)\((\d{1,10})\)", re.DOTALL | re.ASCII)
 
@@ -45,7 +49,12 @@ def fields(text: str) -> dict[str, str]:
     words = _words(text[states[-1].end() :])
     if "ExitCode" not in words or "EndTime" not in words:
         raise RowError(CUT_OFF if "ExitCode" not in words else "no EndTime")
-    first = _first(head[: name.start()])
+    if _PIECE.search(head, name.end()):
+        raise RowError(TWICE)
+    before = head[: name.start()]
+    if "\n" in before or any("\n" in value for key, value in words.items() if key != "WorkDir"):
+        raise RowError("a line end where none can be: the record is torn")
+    first = _first(before)
     nodes, tres = _word(words, "NodeList"), _word(words, "Tres")
     job = first.get("JobId", "")
     if not (job.isascii() and job.isdigit() and len(job) < 20):
@@ -79,7 +88,9 @@ def _words(text: str) -> dict[str, str]:
     marks = list(_KEY.finditer(text))
     found: dict[str, str] = {}
     for mark, after in zip(marks, [*(m.start() for m in marks[1:]), len(text)], strict=True):
-        found.setdefault(mark[1], text[mark.end() : after].strip())
+        if mark[1] in found:
+            raise RowError(f"{mark[1]}= twice: records run together")
+        found[mark[1]] = text[mark.end() : after].strip()
     return found
 
 

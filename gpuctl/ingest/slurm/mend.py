@@ -1,7 +1,8 @@
 """Puts records together that a stray delimiter has shifted or a line end has broken, where only one way fits.
 
 ``sacct -P`` escapes nothing, so a name or command line may hold the delimiter and line ends. Most fields can hold
-neither and have a shape; a record is mended where the shapes leave one place for every field that gpuctl uses.
+neither and have a shape; a record is mended where the shapes leave one place for every field that gpuctl uses, and
+where what a name or command line would take up is no other record: a torn line runs on into the next one.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ WORK = 50_000_000
 """Comparisons of a field with a shape that one source is worth, about a minute; past that they are rejected."""
 
 AMBIGUOUS = "stray delimiter or line end: more than one way to read the record"
+GLUED = "records run together: a line end between them is missing"
 _LONGEST = 1 << 16
 
 _FREE = frozenset(
@@ -60,6 +62,13 @@ _SHAPES = {
     **dict.fromkeys(("ReqTRES", "AllocTRES"), _TRES),
     "": "",
 }
+_TELLING = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[+-]\d{4}|Z)?|(?:PENDING|RUNNING|SUSPENDED|COMPLETED|CANCELLED|FAILED|TIMEOUT"
+    r"|NODE_FAIL|PREEMPTED|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY|REQUEUED|RESIZING|REVOKED)(?: by \d+)?",
+    re.ASCII,
+)
+"""A cell that is a time or a state: more likely the piece of a torn record than of a name."""
+_PLAIN = re.compile(r"\d{1,20}(?:\.\w+)?", re.ASCII)
 _WORD = r"\S*"
 """The shape of all other fields: no blanks."""
 _OTHER = r"[^\s|]*?"
@@ -86,6 +95,10 @@ class Mender:
         """No name holds this one: the number of delimiters alone tells where a record ends."""
         self.absorbs = self._begins is not None and layout.fields[-1] in _FREE
         """Whether a line that begins no record can only be more of the last field of the record before it."""
+        self._ids = [layout.fields.index(name) for name in ("JobIDRaw", "JobID") if name in layout.fields]
+        mark = re.escape(self._delimiter)
+        self._twice = re.compile(rf"(\d{{1,20}}(?:\.\w+)?){mark}\1{mark}", re.ASCII) if max(self._ids) == 1 else None
+        """How a record begins where both ids come first."""
 
     def begins(self, line: str) -> bool:
         """Tell whether a line may be the first one of a record."""
@@ -99,7 +112,7 @@ class Mender:
 
         Returns:
             (how many lines the record takes up, its fields); (0, None) where no number of lines gives a record, and
-            fields None where several readings of it do.
+            fields None where several readings of it do, or where it runs on into another record.
         """
         if not self.begins(lines[0]):
             return 0, None
@@ -117,9 +130,65 @@ class Mender:
                 return 0, None
             if extra >= 0:
                 ways, record = self._fit(fields, extra)
+                if ways and extra and (self._counts or self._last_start(fields) is not None or self._work > WORK):
+                    return taken, None
                 if ways:
                     return taken, record
         return 0, None
+
+    def apart(self, text: str) -> list[str]:
+        """Cut a line into the records that begin in it and are whole, and what stands before them.
+
+        Returns:
+            the line alone where none begins behind its beginning.
+        """
+        fields = text.split(self._delimiter)
+        parts: list[str] = []
+        while (at := self._last_start(fields)) is not None:
+            head = self._head(fields[at:])
+            parts.append(self._delimiter.join([fields[at][head:], *fields[at + 1 :]]))
+            fields = [*fields[:at], fields[at][:head]]
+        return [self._delimiter.join(fields), *reversed(parts)]
+
+    def tells(self, cells: Sequence[str]) -> bool:
+        """Tell whether what a name or command line would take up has the beginning or the values of a record."""
+        if any(_TELLING.fullmatch(cell) for cell in cells):
+            return True
+        return self._twice is not None and self._twice.search(self._delimiter.join(cells)) is not None
+
+    def piece(self, line: str) -> bool:
+        """Tell whether a line that fits no record is rather a piece of one than of a command line."""
+        cells = line.split(self._delimiter)
+        if self.tells(cells) or re.fullmatch(_SHAPES["JobID"], line, re.ASCII):
+            return True
+        # a command line's pipes have blanks around them
+        return len(cells) > 1 and (self._counts or sum(" " not in cell for cell in cells) > 1)
+
+    def _last_start(self, fields: list[str]) -> int | None:
+        """The last field that ends with the beginning of a whole record; None where there is none but the first."""
+        last = len(fields) - self._width
+        return next((at for at in range(last, max(0, last - MOST_EXTRA), -1) if self._starts(fields[at:])), None)
+
+    def _starts(self, fields: list[str]) -> bool:
+        """Whether these fields are a record, but for what stands before it in the first one."""
+        head = self._head(fields)
+        if head is None:
+            return False
+        whole = [fields[0][head:], *fields[1:]]
+        ids = [whole[i] for i in self._ids]
+        if any(not re.fullmatch(_SHAPES["JobID"], cell, re.ASCII) for cell in ids) or contradict(*ids):
+            return False
+        return self._fit(whole, len(whole) - self._width)[0]
+
+    def _head(self, fields: list[str]) -> int | None:
+        """Where in the first of these fields a record may begin."""
+        if 0 not in self._ids:
+            return 0
+        cell, other = fields[0], fields[max(self._ids)]
+        if len(self._ids) > 1 and _PLAIN.fullmatch(other):
+            return len(cell) - len(other) if cell.endswith(other) else None
+        found = re.search(rf"(?:{_SHAPES['JobID']})\Z", cell, re.ASCII)
+        return None if found is None else found.start()
 
     def _beginning(self, names: Sequence[str]) -> re.Pattern[str] | None:
         """What a record's first line begins with, as far as its fields have shapes; None where no job id is first."""
@@ -162,7 +231,16 @@ class Mender:
                 left &= reach[i]
             alive.append(left)
         alive.reverse()
-        return True, self._columns(fields, alive)
+        return True, None if self._swallows(fields, alive) else self._columns(fields, alive)
+
+    def _swallows(self, fields: list[str], alive: list[int]) -> bool:
+        """Whether a name or a command line would take up what tells of a record."""
+        for i, shape in enumerate(self._shapes):
+            if shape is None:
+                start, end = i + (alive[i] & -alive[i]).bit_length() - 1, i + alive[i + 1].bit_length()
+                if end - start > 1 and self.tells(fields[start:end]):
+                    return True
+        return False
 
     def _columns(self, fields: list[str], alive: list[int]) -> list[str] | None:
         columns = [""] * self._width
@@ -172,3 +250,8 @@ class Mender:
             start, end = i + alive[i].bit_length() - 1, i + alive[i + 1].bit_length()
             columns[i] = self._delimiter.join(fields[start:end])
         return columns
+
+
+def contradict(*ids: str) -> bool:
+    """Whether the two ids of a record, each a plain number (of a step too), are not the same."""
+    return len(set(ids)) > 1 and all(_PLAIN.fullmatch(one) for one in ids)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 BAD_ID = "no job id: JobIDRaw (or JobID) is no number like 1234, 1234_5, 1234+1 or 1234.batch"
+MIXED_IDS = "JobIDRaw and JobID are two numbers: the record is put together from two"
 BAD_STATE = "State is no word like COMPLETED"
 BAD_TIME = "{} is no time: not YYYY-MM-DDTHH:MM:SS, seconds since the epoch, Unknown or None"
 TIMES = {"Submit": "submit_ts", "Eligible": "eligible_ts", "Start": "start_ts", "End": "end_ts"}
@@ -63,6 +64,10 @@ def sort_out(frame: pl.DataFrame, lines: pl.Series) -> Sorted:
 
     ids = frame["JobIDRaw" if "JobIDRaw" in frame.columns else "JobID"].fill_null("")
     plain = ids.cast(pl.UInt64, strict=False).is_not_null() & ~ids.str.starts_with("+")
+    mixed = _contradicting(frame)
+    if mixed is not None:
+        rest = sort_out(frame.filter(~mixed), lines.filter(~mixed))
+        return rest._replace(bad=[*rest.bad, (MIXED_IDS, frame.filter(mixed), lines.filter(mixed))])
     if plain.all():
         return Sorted(frame, lines, 0, [])
     job = plain | ids.str.contains(_ID)
@@ -70,6 +75,20 @@ def sort_out(frame: pl.DataFrame, lines: pl.Series) -> Sorted:
     other = ~job & ~step
     bad = [(BAD_ID, frame.filter(other), lines.filter(other))] if other.any() else []
     return Sorted(frame.filter(job), lines.filter(job), int(step.sum()), bad)
+
+
+def _contradicting(frame: pl.DataFrame) -> pl.Series | None:
+    """Mark the records whose two ids are plain numbers and not the same; None where there are none."""
+    import polars as pl
+
+    if not {"JobIDRaw", "JobID"} <= set(frame.columns):
+        return None
+    other = frame["JobIDRaw"] != frame["JobID"]
+    if not other.any():
+        return None
+    plain = pl.col("JobIDRaw", "JobID").str.contains(r"^[0-9]+(\.[0-9A-Za-z_]+)?$")
+    mixed = frame.select(pl.all_horizontal(plain)).to_series().fill_null(value=False) & other.fill_null(value=False)
+    return mixed if mixed.any() else None
 
 
 def normal(frame: pl.DataFrame, lines: pl.Series, timezone: str, *, folded: bool) -> Normal:

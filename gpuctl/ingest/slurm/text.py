@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.ingest.lines import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG
 from gpuctl.ingest.slurm.layout import split_quoted
-from gpuctl.ingest.slurm.mend import AMBIGUOUS, MOST_LINES, Mender
+from gpuctl.ingest.slurm.mend import AMBIGUOUS, GLUED, MOST_LINES, Mender
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -200,16 +200,26 @@ class Text:
             self._absorbing = MOST_LINES
             return taken
         if taken:
-            parsed.rejects.append((line, AMBIGUOUS, "\n".join(texts[:taken])))
+            self._reject(AMBIGUOUS, "\n".join(texts[:taken]), line, parsed)
             self._absorbing = MOST_LINES
             return taken
-        if self._mender.absorbs and self._absorbing and not self._mender.begins(text):
+        if self._absorbing and self._more_of_the_last_field(text):
             self._absorbing -= 1
+            if rows.mended:
+                rows.mended[-1] = True
             return 1
         count, width = text.count(self._mark) + 1, len(self._layout.fields)
-        parsed.rejects.append((line, f"{'fewer' if count < width else 'more'} fields than the {width} columns", text))
+        self._reject(f"{'fewer' if count < width else 'more'} fields than the {width} columns", text, line, parsed)
         self._absorbing = 0
         return 1
+
+    def _more_of_the_last_field(self, text: str) -> bool:
+        return self._mender.absorbs and not self._mender.begins(text) and not self._mender.piece(text)
+
+    def _reject(self, reason: str, text: str, line: int, parsed: Parsed) -> None:
+        """Reject a line, or each of the records that it holds."""
+        records = self._mender.apart(text)
+        parsed.rejects += [(line, GLUED if len(records) > 1 else reason, record) for record in records]
 
     def _split(self, text: str) -> list[str]:
         if '"' in text and (self._csv or self._layout.quoted):

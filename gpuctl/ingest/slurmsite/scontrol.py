@@ -7,6 +7,7 @@ twice the first occurrence counts, for scontrol prints free text (Reason, Commen
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from gpuctl.ingest.lines import LINE_LIMIT, RowError, numbered_lines
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 
 TOO_LONG = f"record of more than {LINE_LIMIT // 2**20} MiB"
 NO_RECORD = "line outside of any record"
+GLUED = "records run together: a line end between them is missing, or stray bytes stand before one"
+_BEGINS = {
+    b"NodeName=": re.compile(rb"NodeName=\S+ (?:Arch|CoresPerSocket)="),
+    b"PartitionName=": re.compile(rb"PartitionName=\S+(?: AllowGroups=|$)"),
+    b"JobId=": re.compile(rb"JobId=\d{1,20} (?:UserId|ArrayJobId|HetJobId|PackJobId|JobName)="),
+}
+"""How records begin, longer than their first key, so that no name or comment holds it by chance."""
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w/:-]*)=")
 
 
@@ -33,22 +41,31 @@ class Record(NamedTuple):
     fault: str | None
 
 
-def records(stream: BinaryIO, first_key: bytes) -> Iterator[Record]:
+def records(stream: BinaryIO, first_key: bytes, ends: re.Pattern[bytes] | None = None) -> Iterator[Record]:
     """Yield every record that begins, at the start of a line, with a key; what stands before the first one is one too.
 
-    Bytes that are no UTF-8 (names, comments) are replaced: what is read of a record is ASCII.
+    A record that begins further on in a line has a fault, and so has what stands before it in that line: where the one
+    ends is not certain. Bytes that are no UTF-8 (names, comments) are replaced: what is read of a record is ASCII.
 
     Args:
         stream: decompressed bytes.
-        first_key: e.g. ``b"NodeName="``.
+        first_key: ``b"NodeName="``, ``b"PartitionName="`` or ``b"JobId="``.
+        ends: how the last line of a record ends, where that can be told; what follows is none of it.
     """
     lines: list[str] = []
+    begins = _BEGINS[first_key]
     start, size, fault = 0, 0, None
     for line in numbered_lines(stream):
         opens = line.data.startswith(first_key)
-        if opens and lines:
+        inside = [at for at in (m.start() for m in begins.finditer(line.data)) if at or not opens]
+        if lines and (opens or inside):
             yield Record(start, "\n".join(lines), fault)
             lines = []
+        if inside:
+            cuts = [0, *(inside if opens else inside[1:]), len(line.data)]
+            for at, end in pairwise(cuts):
+                yield Record(line.line_no, line.data[at:end].decode("utf-8", "replace"), line.fault or GLUED)
+            continue
         if not lines:
             if not line.data.strip():
                 continue
@@ -57,6 +74,9 @@ def records(stream: BinaryIO, first_key: bytes) -> Iterator[Record]:
         fault = fault or line.fault or (TOO_LONG if size > LINE_LIMIT else None)
         if size <= LINE_LIMIT or not lines:
             lines.append(line.data.decode("utf-8", "replace"))
+        if ends is not None and fault is None and ends.search(line.data):
+            yield Record(start, "\n".join(lines), None)
+            lines = []
     if lines:
         yield Record(start, "\n".join(lines), fault)
 

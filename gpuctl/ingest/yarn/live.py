@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -55,7 +56,7 @@ def fetch(
         UsageError: the address is none of http or https.
         InputError: the ResourceManager cannot be reached, or does not answer as one would.
     """
-    base = _checked(url)
+    base = address(url)
     folder.mkdir(parents=True, exist_ok=True)
     stamp = now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     deadline = Deadline(timeout_s or TIMEOUT_S, timeout_s or IDLE_S)
@@ -68,15 +69,22 @@ def fetch(
     return files
 
 
-def _checked(url: str) -> str:
+def address(url: str) -> str:
+    """The address of a ResourceManager, without a slash at its end.
+
+    Raises:
+        UsageError: it is none of http or https, or has a user in it.
+    """
     try:
         parts = urlsplit(url)
         usable = parts.scheme in _PORTS and bool(parts.hostname) and not parts.query and not parts.fragment
         _ = parts.port
     except ValueError:
         usable = False
-    if not usable or not url.isprintable() or " " in url:
-        raise UsageError(f"--url {url!r}: not the address of a ResourceManager", hint="give e.g. http://rm:8088")
+    if not usable or not url.isprintable() or not url.isascii() or " " in url:
+        raise UsageError(
+            f"--url {url!r}: not the address of a ResourceManager", hint="give e.g. http://rm:8088, in ASCII"
+        )
     if parts.username is not None or parts.password is not None:
         raise UsageError("--url with a user name or password in it", hint="put a proxy that logs in before it instead")
     return url.rstrip("/")
@@ -105,7 +113,7 @@ def _get(opener: OpenerDirector, url: str, file: Path, deadline: Deadline, limit
         said = _exception(error)
         error.close()
         raise InputError(f"HTTP status {error.code}{said}", path=url, hint=_hint(error.code)) from None
-    except (URLError, OSError) as error:
+    except (URLError, HTTPException, OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         if isinstance(reason, TimeoutError):
             raise _late(url, reason, deadline, size) from None
@@ -150,7 +158,11 @@ class _SameHost(HTTPRedirectHandler):
     def redirect_request(  # noqa: PLR0917
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request | None:
-        if _place(newurl) != _place(req.full_url):
+        try:
+            elsewhere = _place(newurl) != _place(req.full_url)
+        except ValueError:
+            elsewhere = True
+        if elsewhere:
             return None  # the redirection itself is then reported as the answer's status
         fp.close()  # else its body would be read whole, however long it is
         return super().redirect_request(req, fp, code, msg, headers, newurl)

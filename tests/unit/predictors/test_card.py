@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.predictors import card as card_module
 from gpuctl.predictors.card import CARD, PAGE, load_folder, page, save_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ABOUT = {"title": "A thing", "what": "Says things.", "scores": [{"predictor": "x", "mae_s": 1.5}]}
 FILES = {"forest.txt": "tree ä\n", "settings.json": {"a": [1, None, 2.5]}, "count.npy": np.arange(6, dtype=np.int64)}
@@ -201,3 +200,73 @@ def test_the_page_shows_what_the_card_says_and_takes_no_markup(model: Path) -> N
     assert text.startswith("# x \\# y \\<script\\>\n\n\\[a\\](b)\n")
     assert "| a\\|b | c d |" in text
     assert "- \\`e\\`" in text
+
+
+@pytest.mark.parametrize("left", ["notes.txt", "sub", "thing.txt.bak"])
+def test_a_model_with_something_else_beside_it_is_not_replaced(model: Path, left: str) -> None:
+    other = model / left
+    other.mkdir() if left == "sub" else other.write_text("mine")
+    before = sorted(path.name for path in model.iterdir())
+    with pytest.raises(UsageError, match="would be lost"):
+        save_folder(model, "thing", ABOUT, {"other.txt": "x"})
+    assert sorted(path.name for path in model.iterdir()) == before
+
+
+@pytest.mark.parametrize("card", ["{}", "no json", '{"gpuctl_model": 1, "files": {"../x.txt": {}}}', '{"name": "ace"}'])
+def test_a_folder_with_a_card_of_another_program_is_not_replaced(tmp_path: Path, card: str) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / CARD).write_text(card)
+    (folder / "thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match="not that of a model"):
+        save_folder(folder, "thing", ABOUT, FILES)
+    assert (folder / "thesis.txt").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+@pytest.mark.parametrize("step", range(1, 14))
+def test_an_end_at_any_moment_leaves_a_whole_model(
+    model: Path, monkeypatch: pytest.MonkeyPatch, step: int, can_exchange: bool
+) -> None:
+    """Killed before any of its calls to the file system, a save leaves the old model or the new one, whole."""
+    calls = 0
+
+    def counted(work: Any) -> Any:
+        def call(*given: Any, **how: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls >= step:
+                raise Killed
+            return work(*given, **how)
+
+        return call
+
+    if not can_exchange:
+        monkeypatch.setattr(card_module, "_exchange", lambda one, other: False)
+    for name in ("rename", "unlink", "rmdir", "chmod"):
+        monkeypatch.setattr(Path, name, counted(getattr(Path, name)))
+    monkeypatch.setattr(card_module, "_write", counted(card_module._write))
+    if can_exchange:
+        monkeypatch.setattr(card_module, "_exchange", counted(card_module._exchange))
+    try:
+        save_folder(model, "thing", ABOUT, {"other.txt": "x"})
+    except Killed:
+        pass
+    monkeypatch.undo()
+    whole = [path for path in model.parent.iterdir() if (path / CARD).is_file() and _loads(path)]
+    assert whole
+    if can_exchange:
+        assert model in whole
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def _loads(path: Path) -> bool:
+    try:
+        load_folder(path, "thing")
+    except InputError:
+        return False
+    return True

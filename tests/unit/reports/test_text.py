@@ -20,6 +20,10 @@ def test_visible_text_has_no_character_that_could_act(text: str) -> None:
     assert visible(clean) == clean
 
 
+def test_visible_text_has_no_code_that_is_no_character() -> None:
+    assert visible("a\ufffe\uffff\ufdd0\U0001fffe") == r"a\ufffe\uffff\ufdd0\U0001fffe"
+
+
 def test_visible_keeps_letters_of_every_script() -> None:
     assert visible("Größe 深層 שלום 🚀") == "Größe 深層 שלום 🚀"
 

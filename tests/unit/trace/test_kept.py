@@ -12,7 +12,8 @@ import zstandard
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.trace import store as store_module
 from gpuctl.trace.kept import Kept, keep, listed, read
-from gpuctl.trace.store import MIGRATIONS, Store, WrongSchemaError
+from gpuctl.trace.made import MIGRATIONS
+from gpuctl.trace.store import Store, WrongSchemaError
 
 if TYPE_CHECKING:
     from pathlib import Path

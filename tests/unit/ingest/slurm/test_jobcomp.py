@@ -7,12 +7,13 @@ import pytest
 
 from gpuctl.ingest.formats import slurm_jobcomp
 from gpuctl.ingest.lines import CUT_OFF, RowError
-from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, FIRST_KEY, fields
+from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, FIRST_KEY, TWICE, fields
 from gpuctl.ingest.slurmsite.scontrol import NO_RECORD, TOO_LONG, records
 
 FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "slurm" / "other" / "jobcomp.log"
 NEW_LINE = "new\nline"
-HOSTILE = "x JobState=FAILED Partition=y NodeList=z"
+HOSTILE = "x Partition=y NodeList=z"
+TWO_STATES = "x JobState=FAILED Partition=y NodeList=z"
 NO_NODES = "NodeList=(null) NodeCnt=0 ProcCnt=0"
 LINE = (
     "JobId=8 UserId=alice(1001) GroupId=alice(1001) Name=job.sh JobState=NODE_FAIL Partition=v100 TimeLimit=5 "
@@ -88,6 +89,8 @@ def test_what_states_names_and_releases_write_differently(old: str, new: str, co
         (LINE.replace("JobId=8", "JobId=x"), "JobId is not a number"),
         (LINE[: LINE.index(" DerivedExitCode")], CUT_OFF),
         (LINE.replace("EndTime=", "Ende="), "no EndTime"),
+        (LINE.replace("job.sh", TWO_STATES), TWICE),
+        (LINE.replace("NodeCnt=2", "NodeCnt=2 QOS=x"), "QOS= twice: records run together"),
     ],
 )
 def test_what_is_no_record_is_refused_with_a_reason(text: str, reason: str) -> None:

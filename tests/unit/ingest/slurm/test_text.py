@@ -80,7 +80,7 @@ def test_trap_1_quotes_mean_nothing_to_sacct(store: Store) -> None:
     assert names(store) == {"100": 'a"b', "101": '"', "102": "'"}
 
 
-@pytest.mark.parametrize("name", ["a|b", "|", "a|b|c|d", "|a", "a|", "100|x"])
+@pytest.mark.parametrize("name", ["a|b", "|", "a|b|c|d", "|a", "a|", "99|x"])
 def test_trap_1_a_stray_delimiter_in_the_name(store: Store, name: str) -> None:
     sink = ingest(store, {"JobName": name}, {"JobIDRaw": "101"})
     assert (sink.rows_in, sink.rejects) == (2, [])

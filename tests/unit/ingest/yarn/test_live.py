@@ -114,6 +114,31 @@ def test_answers_that_are_none(manager: str, tmp_path: Path, answer: Answer, mes
     assert [file.name.split("-")[1] for file in tmp_path.iterdir()] == ["info"]
 
 
+@pytest.mark.parametrize("url", ["http://a..b", f"http://{'a' * 70}.b", "http://127.0.0.1:0"])
+def test_hosts_that_cannot_be(url: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be fetched"):
+        fetch(url, tmp_path, timeout_s=5)
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"what?\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200]
+)
+def test_what_is_no_http_is_told(answer: bytes, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def once() -> None:
+            there, _ = server.accept()
+            with there:
+                there.recv(4096)
+                there.sendall(answer)
+
+        speaker = threading.Thread(target=once, daemon=True)
+        speaker.start()
+        with pytest.raises(InputError, match="cannot be fetched"):
+            fetch(f"http://127.0.0.1:{server.getsockname()[1]}", tmp_path, timeout_s=5)
+        speaker.join(5)
+
+
 def test_nobody_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be fetched"):
         fetch("http://127.0.0.1:1", tmp_path, timeout_s=5)
@@ -131,6 +156,11 @@ def test_nobody_there(tmp_path: Path) -> None:
         "http://u:p@rm",
         "http://rm/?a=b",
         "http://r m",
+        "http://rm:99999",
+        "http://r\nm",
+        "http://[::1",
+        "http://r\u00fc",
+        "http://rm/\u8def",
     ],
 )
 def test_addresses_that_are_none(url: str, tmp_path: Path) -> None:
