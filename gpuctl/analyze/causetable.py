@@ -1,4 +1,4 @@
-"""Makes ``base_cause_ranges`` and ``base_delay_settings``: what the causes may be, and the settings that were looked at."""
+"""Makes ``base_cause_ranges`` and ``base_delay_settings``: what the causes may be, and which settings were looked at."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def warnings(rules: Rules) -> list[str]:
     if share > UNEXPLAINED:
         told.append(
             f"no quotas and no rule of borrowing explain {share:.0%} of the waiting time (delay_settings), so other "
-            "rules hold there, which the log does not tell. Give quotas with --quotas; docs/analyses/delays.md says how "
-            "far the causes can be trusted"
+            "rules hold there, which the log does not tell. Give quotas with --quotas; docs/analyses/delays.md says "
+            "how far the causes can be trusted"
         )
     width = float((rules.high - rules.low).max()) / rules.waited if rules.waited else 0.0
     if width > UNSURE:
         low, high = (100 * ends[0] / rules.waited for ends in (rules.low, rules.high))
         told.append(
-            f"settings that explain the log about equally well put fair share at {low:.0f} to {high:.0f} % of the waiting "
-            "time (delay_causes). Give what you know with --quotas, --racks and --borrow-below"
+            f"settings that explain the log about equally well put fair share at {low:.0f} to {high:.0f} % of the "
+            "waiting time (delay_causes). Give what you know with --quotas, --racks and --borrow-below"
         )
     return told

@@ -123,7 +123,7 @@ def _fits(free, demand, largest):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def count_waiting(  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def count_waiting(  # type: ignore[no-untyped-def]
     times, used, widest, total, held, placeable, queued, start, gpus, size, asked_bin, wanted_bin, relax, trim, counts
 ):
     """Add the seconds of one queue's waits to `counts`, by what was in use and what the queue held.
@@ -169,7 +169,7 @@ def count_waiting(  # type: ignore[no-untyped-def]  # noqa: PLR0917
 
 
 @compiled
-def widest_rack(intervals, rack, k, before, after, vacant):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def widest_rack(intervals, rack, k, before, after, vacant):  # type: ignore[no-untyped-def]
     """The most GPUs that are free in one rack, on every interval.
 
     Args:

@@ -66,7 +66,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     known = _quotas(queues, given=quotas, configured=configured, inferred=None)
     found_rules = None
     # queues with machines of their own (partitions) are bounded by those, not by a quota that could be guessed
-    if own.is_empty():
+    if own.is_empty() and waits.start.size and pools[0].gpus.any():
         gangs = gangs_of(waited, waits, placements, machines)
         layouts = (known_layouts if rack_source else guess_layouts)(pools[0], gangs)
         limits = known["limit_gpus"].to_numpy()
@@ -269,7 +269,7 @@ def _pools(
     waited: pl.DataFrame, machines: pl.DataFrame, servers: occupancy.Servers, own: pl.DataFrame
 ) -> tuple[pl.DataFrame, tuple[occupancy.Servers, ...]]:
     """Number the pools that attempts may run on: all machines, or those of their queue and GPU type."""
-    if own.is_empty():
+    if own.is_empty() and waits.start.size and pools[0].gpus.any():
         pool = pl.lit(0, pl.Int64).alias("pool")
         largest = pl.lit(max(1, int(servers.gpus.max(initial=0)))).alias("largest")
         return waited.with_columns(pool, largest), (servers,)

@@ -84,7 +84,7 @@ class Layout:
 
 
 def guess_layouts(servers: Servers, gangs: Gangs) -> list[Layout]:
-    """Guesses at racks: servers of gangs that waited less than some time share one, or servers that share many gangs."""
+    """Guesses at racks: servers of gangs that waited less than some time share one, or those that share many gangs."""
     layouts: list[Layout] = []
     seen: set[bytes] = set()
     for cut in CUTS_S:
@@ -117,7 +117,7 @@ def known_layouts(servers: Servers, gangs: Gangs) -> list[Layout]:
 
 
 def _relaxed(name: str, servers: Servers, gangs: Gangs, *, first: bool = False) -> Layout:
-    """When gangs begin to be spread over more servers than need be, and over racks (from the first one on, or nearly)."""
+    """When gangs begin to be spread over more servers than need be, and over racks: the first one, or nearly the first."""
     across = np.sort(gangs.waited[_across(servers, gangs)])
     spread = gangs.waited[gangs.spread]
     one = float(np.quantile(spread, SURELY)) if spread.size else np.inf

@@ -30,6 +30,9 @@ AS_GOOD = 0.0005
 """A setting is as good as the best one if it leaves at most this share of all waiting more unexplained …"""
 AS_NOISY = 0.5
 """… and this share of what the best one leaves, which is how far the log is from following such rules at all."""
+BLUR = 4.0
+"""Where rules of another kind hold, the causes were off by up to three times what the best setting leaves unexplained
+(limits on users, queues in strict order: tests/integration/test_rules.py); four times, to be sure."""
 MOST_THRESHOLDS = 512
 MOST_WANTED = 512
 CAUSES = len(delays.CAUSES)
@@ -142,7 +145,8 @@ def find(waits: delays.Waits, holdings: Holdings, layouts: list[Layout], known: 
     thresholds = _thresholds(total, known.borrow_below)
     found = [_try(waits, holdings, state, layout, known, thresholds, each, AS_GOOD * waited) for layout in layouts]
     found.sort(key=lambda one: float(one.lost.min()))
-    return _choose(found, total, waited)
+    guessed = known.borrow_below is None or bool(np.isnan(known.limits).any())
+    return _choose(found, total, waited, BLUR if guessed else 0.0)
 
 
 def _thresholds(total: float, borrow_below: float | None) -> Ints:
@@ -259,8 +263,8 @@ def _fit(counts: Floats, starts: Floats, edges: Ints, each: float, slack: float)
     return _Fit(loose + unexplained[busy, best], forbidden[busy, best], quotas, causes)
 
 
-def _choose(found: list[Found], total: float, waited: float) -> Rules:
-    """The range over all settings that are about as good as the best, and the one of them that is nearest to its middle."""
+def _choose(found: list[Found], total: float, waited: float, blur: float) -> Rules:
+    """The range over all settings that are about as good as the best, and the one of them nearest to its middle."""
     best = min(float(one.lost.min()) for one in found)
     good = best * (1 + AS_NOISY) + AS_GOOD * waited
     near = [(one, k) for one in found for k in np.flatnonzero(one.lost <= good)]
@@ -276,8 +280,8 @@ def _choose(found: list[Found], total: float, waited: float) -> Rules:
         borrow_below=share,
         limits=limits,
         lost=float(one.lost[k]) / waited if waited else 0.0,
-        low=low,
-        high=high,
+        low=np.maximum(low - blur * best, 0.0),
+        high=np.minimum(high + blur * best, waited),
         considered=tuple(found),
         best=best,
         good=good,
