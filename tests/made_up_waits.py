@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from gpuctl.analyze.occupancy import Floats
 
 FAIR, CAPACITY, FRAGMENTATION, OTHER = range(4)
+ENDS, ARRIVES, PASSES = range(3)
 NEVER = float("inf")
+USERS = 6
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def _jobs(site: Site, gpus: int, quotas: list[int], rng: random.Random) -> list[
         while size > quotas[queue]:  # what could never start is refused
             size //= 2
         length = max(30.0, 3600 * rng.lognormvariate(0, 1.2))
-        made.append(_Job(float(round(now)), float(round(length)), size, queue, rng.randrange(6)))
+        made.append(_Job(float(round(now)), float(round(length)), size, queue, rng.randrange(USERS)))
     return made
 
 
@@ -134,81 +136,90 @@ class _Cluster:
         return None
 
 
-def make(site: Site) -> Made:
-    """Run the made-up cluster."""
-    rng = random.Random(site.seed)
-    cluster = _Cluster(site.racks)
-    total = sum(cluster.gpus)
-    quotas = [max(8, round(share * total)) for share in site.quotas]
-    jobs = _jobs(site, total, quotas, rng)
-    truth = np.zeros((len(jobs), 4))
-    by_queue, by_user = [0] * len(quotas), [0] * 6
-    events = [(job.queued, 1, k) for k, job in enumerate(jobs)]
-    heapq.heapify(events)
-    waiting: list[int] = []
-    now = 0.0
-    while events:
-        before, now = now, events[0][0]
-        for k in waiting:
-            truth[k, jobs[k].cause] += now - before
-        ticks = False
-        while events and events[0][0] == now:
-            _, kind, k = heapq.heappop(events)
-            job = jobs[max(k, 0)]
-            if kind == 0:
-                for server, gpus in job.held:
-                    cluster.free[server] += gpus
-                by_queue[job.queue] -= job.gpus
-                by_user[job.user] -= job.gpus
-            elif kind == 1:
-                waiting.append(k)
-            else:
-                ticks = True
-        stuck: set[int] = set()
-        full: dict[tuple[int, int], bool] = {}
-        for k in waiting[:]:
-            job = jobs[k]
-            free = sum(cluster.free)
-            busy_with = total - free + job.gpus
-            over = by_queue[job.queue] + job.gpus > quotas[job.queue] and busy_with > site.borrow * total
-            over = over or by_user[job.user] + job.gpus > max(job.gpus, site.users * total)
-            waited = now - job.queued
-            level = 0 if waited < site.relax[0] else 1 if waited < site.relax[1] else 2
-            if site.in_order and job.queue in stuck:
-                job.cause = OTHER
-                continue
+class _Scheduler:
+    """What is held by whom, who waits, and the rules."""
+
+    def __init__(self, site: Site) -> None:
+        self.site, self.cluster = site, _Cluster(site.racks)
+        self.total = sum(self.cluster.gpus)
+        quotas = [max(8, round(share * self.total)) for share in site.quotas]
+        self.quotas, self.by_queue, self.by_user = quotas, [0] * len(quotas), [0] * USERS
+        self.jobs = _jobs(site, self.total, quotas, random.Random(site.seed))
+        self.waiting: list[_Job] = []
+
+    def limited(self, job: _Job) -> bool:
+        busy = self.total - sum(self.cluster.free) + job.gpus
+        over = self.by_queue[job.queue] + job.gpus > self.quotas[job.queue]
+        over = over and busy > self.site.borrow * self.total
+        return over or self.by_user[job.user] + job.gpus > max(job.gpus, self.site.users * self.total)
+
+    def cause(self, job: _Job) -> int:
+        """Why a job that cannot start waits."""
+        if self.limited(job):
+            return FAIR
+        return CAPACITY if sum(self.cluster.free) < job.gpus else FRAGMENTATION
+
+    def end(self, job: _Job) -> None:
+        for server, gpus in job.held:
+            self.cluster.free[server] += gpus
+        self.by_queue[job.queue] -= job.gpus
+        self.by_user[job.user] -= job.gpus
+
+    def start_what_may(self, now: float) -> list[_Job]:
+        """One pass, in order of submission; returns what starts."""
+        begun, stuck, full = [], set(), set()
+        for job in self.waiting:
+            behind = self.site.in_order and job.queue in stuck
+            level = sum(now - job.queued >= seconds for seconds in self.site.relax)
             spot = None
-            if over:
-                job.cause = FAIR
-            elif free < job.gpus:
-                job.cause = CAPACITY
-            else:
-                job.cause = FRAGMENTATION
-                if (job.gpus, level) not in full:
-                    spot = cluster.place(job.gpus, level)
+            if not behind and self.cause(job) == FRAGMENTATION and (job.gpus, level) not in full:
+                spot = self.cluster.place(job.gpus, level)
+                if spot is None:
+                    full.add((job.gpus, level))
             if spot is None:
-                if job.cause == FRAGMENTATION:
-                    full[job.gpus, level] = True
                 stuck.add(job.queue)
+                job.cause = OTHER if behind else FAIR
                 continue
             for server, gpus in spot:
-                cluster.free[server] -= gpus
-            by_queue[job.queue] += job.gpus
-            by_user[job.user] += job.gpus
+                self.cluster.free[server] -= gpus
+            self.by_queue[job.queue] += job.gpus
+            self.by_user[job.user] += job.gpus
             job.start, job.held = now, spot
-            heapq.heappush(events, (now + job.length, 0, k))
-            waiting.remove(k)
-        for k in waiting:  # why each waits from now on, as this pass leaves the cluster
-            job = jobs[k]
-            if job.cause == OTHER:
-                continue
-            free = sum(cluster.free)
-            over = by_queue[job.queue] + job.gpus > quotas[job.queue] and total - free + job.gpus > site.borrow * total
-            over = over or by_user[job.user] + job.gpus > max(job.gpus, site.users * total)
-            job.cause = FAIR if over else CAPACITY if free < job.gpus else FRAGMENTATION
-        if waiting and (ticks or not any(event[1] == 2 for event in events)):
-            heapq.heappush(events, (now + site.tick, 2, -1))
-    return _as_arrays(jobs, cluster, truth)
+            begun.append(job)
+        self.waiting = [job for job in self.waiting if job.start < 0]
+        for job in self.waiting:  # from now on it waits for what this pass leaves behind
+            if job.cause != OTHER:
+                job.cause = self.cause(job)
+        return begun
+
+
+def make(site: Site) -> Made:
+    """Run the made-up cluster."""
+    scheduler = _Scheduler(site)
+    jobs = scheduler.jobs
+    truth = np.zeros((len(jobs), 4))
+    events = [(job.queued, ARRIVES, k) for k, job in enumerate(jobs)]
+    heapq.heapify(events)
+    number = {id(job): k for k, job in enumerate(jobs)}
+    now, next_tick = 0.0, NEVER
+    while events:
+        before, now = now, events[0][0]
+        for job in scheduler.waiting:
+            truth[number[id(job)], job.cause] += now - before
+        while events and events[0][0] == now:
+            _, kind, k = heapq.heappop(events)
+            if kind == ENDS:
+                scheduler.end(jobs[k])
+            elif kind == ARRIVES:
+                scheduler.waiting.append(jobs[k])
+        for job in scheduler.start_what_may(now):
+            heapq.heappush(events, (now + job.length, ENDS, number[id(job)]))
+        if next_tick <= now:
+            next_tick = NEVER
+        if scheduler.waiting and next_tick == NEVER:
+            next_tick = now + site.tick
+            heapq.heappush(events, (next_tick, PASSES, -1))
+    return _as_arrays(jobs, scheduler.cluster, truth)
 
 
 def _as_arrays(jobs: list[_Job], cluster: _Cluster, truth: Floats) -> Made:

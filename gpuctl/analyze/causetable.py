@@ -1,4 +1,4 @@
-"""Makes ``base_cause_ranges`` and ``base_delay_settings``: what the causes may be, and which settings were looked at."""
+"""Makes ``base_cause_ranges`` and ``base_delay_settings``: what the causes may be, and which rules were looked at."""
 
 from __future__ import annotations
 

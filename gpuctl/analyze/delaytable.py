@@ -269,7 +269,7 @@ def _pools(
     waited: pl.DataFrame, machines: pl.DataFrame, servers: occupancy.Servers, own: pl.DataFrame
 ) -> tuple[pl.DataFrame, tuple[occupancy.Servers, ...]]:
     """Number the pools that attempts may run on: all machines, or those of their queue and GPU type."""
-    if own.is_empty() and waits.start.size and pools[0].gpus.any():
+    if own.is_empty():
         pool = pl.lit(0, pl.Int64).alias("pool")
         largest = pl.lit(max(1, int(servers.gpus.max(initial=0)))).alias("largest")
         return waited.with_columns(pool, largest), (servers,)

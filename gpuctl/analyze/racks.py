@@ -117,7 +117,7 @@ def known_layouts(servers: Servers, gangs: Gangs) -> list[Layout]:
 
 
 def _relaxed(name: str, servers: Servers, gangs: Gangs, *, first: bool = False) -> Layout:
-    """When gangs begin to be spread over more servers than need be, and over racks: the first one, or nearly the first."""
+    """When gangs begin to be spread over more servers than need be, and over racks: the first, or nearly the first."""
     across = np.sort(gangs.waited[_across(servers, gangs)])
     spread = gangs.waited[gangs.spread]
     one = float(np.quantile(spread, SURELY)) if spread.size else np.inf

@@ -78,14 +78,12 @@ def answers() -> list[Answer]:
 
 def test_the_range_holds_the_truth_in_nine_traces_of_ten(answers: list[Answer]) -> None:
     held = np.array([one.holds for one in answers])
-    print("held", held.mean(axis=0), "median width", np.median([one.width for one in answers]))
     assert (held.mean(axis=0) >= 0.9).all()
 
 
 def test_a_cause_that_is_said_narrowly_is_right_within_a_tenth(answers: list[Answer]) -> None:
     off = np.array([np.abs(one.said[:3] - one.true[:3]).max() for one in answers])
     sure = np.array([one.width <= 20 for one in answers])
-    print("sure", sure.mean(), "within 10 %", (off <= 10).mean(), "of the sure ones", (off[sure] <= 10).mean())
     assert (off[sure] <= 10).mean() >= 0.95
     assert sure.mean() >= 0.5
 
