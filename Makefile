@@ -27,9 +27,7 @@ help: ## list the targets
 
 demo: $(VENV)/.installed-run ## analyze sample_data/ and say where the HTML page is
 	@mkdir -p "$(DEMO)" && rm -f "$(DEMO)/report.html"
-	@$(BIN)/gpuctl analyze sample_data/philly \
-		--quotas sample_data/philly/truth/quotas.csv --racks sample_data/philly/truth/racks.csv \
-		--borrow-below 0.8 --html "$(DEMO)/report.html"
+	@$(BIN)/gpuctl analyze sample_data/philly --html "$(DEMO)/report.html"
 	@echo "The report is $(abspath $(DEMO))/report.html: open it in a browser."
 
 test: check report unit ## everything that CI runs: lint, types, import contracts, the sample's report, tests
@@ -37,9 +35,7 @@ test: check report unit ## everything that CI runs: lint, types, import contract
 # The numbers of the sample are known: a limit is there to see that it is held, and that a rise is told.
 report: $(VENV)/.installed-dev kernels ## the report of sample_data/ as build/report: page, Markdown, checks, metrics
 	@rm -rf "$(REPORT)" && mkdir -p "$(REPORT)/results"
-	@$(BIN)/gpuctl --quiet analyze sample_data/philly \
-		--quotas sample_data/philly/truth/quotas.csv --racks sample_data/philly/truth/racks.csv \
-		--borrow-below 0.8 --json --output "$(REPORT)/results/philly.json"
+	@$(BIN)/gpuctl --quiet analyze sample_data/philly --json --output "$(REPORT)/results/philly.json"
 	@$(BIN)/gpuctl --quiet analyze sample_data/failures --json --output "$(REPORT)/results/failures.json"
 	@$(BIN)/gpuctl --quiet replay sample_data/jobs.csv --cluster 4x8 --policy fifo,srtf,tiresias \
 		--json --output "$(REPORT)/results/replay.json"

@@ -9,7 +9,7 @@
 -- column: gpu_hours_pct | % | share of all queues' GPU-hours
 -- column: quota_gpus | GPUs | its quota
 -- column: limit_gpus | GPUs | the most that it may hold: its quota, or the maximum of a YARN queue; empty where it may have all, or no limit is known
--- column: quota_source | - | given (--quotas), configured (in the logs) or inferred: the most GPUs it held right after a start of its own, a lower bound
+-- column: quota_source | - | given (--quotas), configured (in the logs) or inferred: what explains starts and waits best; empty where nothing bounds it
 -- column: wait_p50_min | min | median wait of its attempts
 -- column: wait_p95_min | min | 95th percentile of the wait of its attempts
 SELECT j.queue, count(*) AS jobs, nullif(count(DISTINCT j."user"), 0) AS users,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.reports.text import scale, shown, visible
+from gpuctl.reports.text import between, scale, shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,10 +42,13 @@ class Finding:
 
 def findings(analysis: Analysis) -> tuple[Finding, ...]:
     """What stands out, the farthest beyond its threshold first."""
+    sure = {"delay_by_size"} if analysis.table("delay_causes") is not None else set()
     found = [
         finding
         for name, columns, rule in _RULES
-        if (table := analysis.table(name)) is not None and set(columns.split()) <= set(table.frame.columns)
+        if name not in sure
+        and (table := analysis.table(name)) is not None
+        and set(columns.split()) <= set(table.frame.columns)
         for finding in rule(table)
     ]
     return tuple(sorted(found, key=lambda one: -one.weight))
@@ -79,6 +82,21 @@ _CAUSES = {
     "fragmentation": "GPUs were free, but not together",
     "ineligible": "they were held back: by a user, a dependency, a begin time or a limit",
 }
+
+
+def _causes(table: ResultTable) -> Iterator[Finding]:
+    rows = _rows(table)
+    total = next((row["hours"] for row in rows if row["cause"] == "all"), 0.0)
+    waits = sum(row["waits"] for row in rows if row["cause"] != "all")
+    named = [row for row in rows if row["cause"] != "all" and row["share_pct"] is not None]
+    for row in named:
+        apart = all(other is row or not row["low_pct"] <= other["high_pct"] for other in named)
+        if row["cause"] in _CAUSES and row["low_pct"] >= 40 and waits >= FEW and apart:
+            hours = f"{shown(row['hours'])} of {shown(total)}\u00a0h"
+            share = between(row["low_pct"], row["high_pct"])
+            text = f"{share} of the time in queue ({hours}) jobs waited because {_CAUSES[row['cause']]}."
+            rule = "one cause has at least 40 % of the time in queue, and more than any other, within what is known"
+            yield Finding(text, rule, table.name, row["low_pct"] / 40)
 
 
 def _cause(table: ResultTable) -> Iterator[Finding]:
@@ -251,6 +269,7 @@ def _rejected(table: ResultTable) -> Iterator[Finding]:
 
 _COMPARED = "policy measure size_bucket mean_s baseline_mean_s baseline diff_mean_s diff_low_s diff_high_s"
 _RULES: tuple[tuple[str, str, Rule], ...] = (
+    ("delay_causes", "cause waits hours share_pct low_pct high_pct", _causes),
     ("delay_by_size", "size_bucket wait_h waits", _cause),
     ("wait_by_queue", "queue size_bucket waits p95_min", _queue),
     ("wait_by_size", "size_bucket waits mean_min", _gangs),

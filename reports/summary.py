@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuctl.reports.drawing import TOTAL
-from gpuctl.reports.text import heading, plural, shown, visible
+from gpuctl.reports.text import between, heading, plural, shown, visible
 from gpuctl.reports.wholes import CAUSES
 
 if TYPE_CHECKING:
@@ -35,11 +35,15 @@ class Headline:
 
 
 def headlines(analysis: Analysis) -> tuple[Headline, ...]:
-    """Return the figures that this analysis has tables for."""
+    """Return the figures that this analysis has tables for; of two tables that tell the same, that of the first."""
     found = (
         make(table) for name, columns, make in _SOURCES if (table := _usable(analysis.table(name), columns)) is not None
     )
-    return tuple(headline for headline in found if headline is not None)
+    first: dict[str, Headline] = {}
+    for headline in found:
+        if headline is not None:
+            first.setdefault(headline.label, headline)
+    return tuple(first.values())
 
 
 def _usable(table: ResultTable | None, columns: tuple[str, ...]) -> ResultTable | None:
@@ -84,6 +88,16 @@ def _waiting(table: ResultTable) -> Headline | None:
     most = sorted(hours, key=lambda c: -hours[c])[:2]
     shares = ", ".join(f"{shown(100 * hours[c] / total, '%')}\u00a0% {names[c]}" for c in most)
     return Headline("Time in queue", shown(total), "h", shares, table.name)
+
+
+def _causes(table: ResultTable) -> Headline | None:
+    rows = [row for row in table.frame.iter_rows(named=True) if row["share_pct"] is not None]
+    total = sum(row["hours"] for row in rows)
+    if total <= 0:
+        return None
+    most = sorted(rows, key=lambda row: -float(row["share_pct"]))[:2]
+    told = (f"{between(row['low_pct'], row['high_pct'])} {str(row['cause']).replace('_', ' ')}" for row in most)
+    return Headline("Time in queue", shown(total), "h", ", ".join(told), table.name)
 
 
 def _utilization(table: ResultTable) -> Headline | None:
@@ -152,6 +166,7 @@ _SOURCES: tuple[tuple[str, tuple[str, ...], Callable[[ResultTable], Headline | N
     ("status", ("state", "jobs", "jobs_pct"), _jobs),
     ("gpu_hours_lost", ("gpu_hours", *_LOST), _gpu_hours),
     ("overview", ("occupancy_pct", "gpus"), _busy),
+    ("delay_causes", ("cause", "hours", "share_pct", "low_pct", "high_pct"), _causes),
     ("delay_by_size", (), _waiting),
     ("gpu_util_by_servers", ("gpu_minutes", "mean_pct"), _utilization),
     ("replay_summary", ("policy", "jct_mean_s", "oracle"), _jct),

@@ -205,3 +205,9 @@ def scale(seconds: float) -> tuple[int, str]:
     """Return the unit of time that a value of this size reads best in: its seconds, and its name."""
     units = ((86400, "d"), (3600, "h"), (60, "min"))
     return next(((size, unit) for size, unit in units if abs(seconds) >= 2 * size), (1, "s"))
+
+
+def between(low: float, high: float) -> str:
+    """A share in per cent as the range that it is known to: ``41 to 48 %``, or ``43.2 %`` where that is narrow."""
+    least, most = math.floor(low + 1e-6), math.ceil(high - 1e-6)
+    return f"{least} to {most}\u00a0%" if most - least > 1 else f"{shown((low + high) / 2, '%')}\u00a0%"

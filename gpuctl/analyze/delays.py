@@ -278,32 +278,3 @@ def _harmless(start: Floats, gpus: Ints, demand: Ints, state: _State, mine: Floa
     queue_used, used = mine[k] - gpus, state.used[k] - gpus  # as if it had not started
     over = state.over_quota(queue_used, used, demand, quota)
     return np.asarray((demand > 0) & (over | (state.total - used < demand)))
-
-
-def infer_quotas(holdings: Holdings, queues: int, borrow_below: float, total: float) -> Floats:
-    """A lower bound of each queue's quota: the most GPUs it held with a start of its own that was no borrowing.
-
-    A start is surely within quota where, with this gang, more than `borrow_below` of the cluster is in use;
-    starts of the same instant are left out of the count, since their order is not known. A queue without such
-    a start gets the most it ever held, which may have been borrowed; one that never held any gets 0.
-    """
-    times = occupancy.change_points(holdings, float(holdings.start.min(initial=np.inf)))
-    used = occupancy.in_use(times, holdings) - _started(times, holdings)
-    quotas = np.zeros(queues)
-    for queue in range(queues):
-        mine = holdings.queue == queue
-        held = occupancy.in_use(times, holdings, queue)
-        quotas[queue] = held.max(initial=0.0)
-        before = held - _started(times, holdings, queue)
-        k, gpus = np.searchsorted(times, holdings.start[mine]), holdings.gpus[mine]
-        strict = used[k] + gpus > borrow_below * total
-        if strict.any() and borrow_below > 0:
-            quotas[queue] = (before[k] + gpus)[strict].max()
-    return quotas
-
-
-def _started(times: Floats, holdings: Holdings, queue: int | None = None) -> Floats:
-    """GPUs of the gangs that start at each instant, of one queue or of all."""
-    mine = slice(None) if queue is None else holdings.queue == queue
-    at = np.searchsorted(times, holdings.start[mine])
-    return np.bincount(at, weights=holdings.gpus[mine], minlength=times.size).astype(np.float64)

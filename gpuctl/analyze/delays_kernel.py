@@ -120,3 +120,81 @@ def _fits(free, demand, largest):  # type: ignore[no-untyped-def]
         if left == 0:
             return 0
     return 0
+
+
+@compiled
+def count_waiting(  # type: ignore[no-untyped-def]
+    times, used, widest, total, held, placeable, queued, start, gpus, size, asked_bin, wanted_bin, relax, trim, counts
+):
+    """Add the seconds of one queue's waits to `counts`, by what was in use and what the queue held.
+
+    Args:
+        times: beginnings of the intervals, seconds.
+        used: GPUs in use on each.
+        widest: the most GPUs that are free in one rack.
+        total: GPUs in all.
+        held: GPUs that the queue held.
+        placeable: (sizes, intervals): whether the fewest servers of one rack that can hold a gang are free.
+        queued: seconds, one element a wait.
+        start: seconds.
+        gpus: size of each gang.
+        size: its row in `placeable`.
+        asked_bin: bin of used + gpus; the last one is for all that is larger.
+        wanted_bin: bin of held + gpus, likewise.
+        relax: seconds of waiting after which any servers of one rack will do, and after which any servers at all.
+        trim: seconds at either end of a wait that are the scheduler's way from pass to pass.
+        counts: (4, asked bins, wanted bins), changed in place: seconds with too few GPUs free; with enough, but not on
+            the fewest servers of one rack; with those free, too; and, trimmed, with a placement free that the gang
+            would accept after so long a wait.
+    """
+    last_asked, last_wanted = asked_bin.size - 1, wanted_bin.size - 1
+    for wait in range(queued.size):
+        k = np.searchsorted(times, queued[wait], side="right") - 1
+        demand = gpus[wait]
+        while k < times.size and times[k] < start[wait]:
+            begin = max(times[k], queued[wait])
+            end = min(times[k + 1], start[wait]) if k + 1 < times.size else start[wait]
+            a = asked_bin[min(int(used[k]) + demand, last_asked)]
+            h = wanted_bin[min(int(held[k]) + demand, last_wanted)]
+            kind = 0
+            accepted = False
+            if total - used[k] >= demand:
+                waited = begin - queued[wait]
+                kind = 2 if placeable[size[wait], k] else 1
+                accepted = kind == 2 or waited >= relax[1] or (waited >= relax[0] and widest[k] >= demand)
+            counts[kind, a, h] += end - begin
+            if accepted:
+                counts[3, a, h] += max(0.0, min(end, start[wait] - trim) - max(begin, queued[wait] + trim))
+            k += 1
+
+
+@compiled
+def widest_rack(intervals, rack, k, before, after, vacant):  # type: ignore[no-untyped-def]
+    """The most GPUs that are free in one rack, on every interval.
+
+    Args:
+        intervals: how many there are.
+        rack: of each change of a server's free GPUs, ascending.
+        k: interval that each change begins, ascending within a rack.
+        before: free GPUs of the server before each change.
+        after: free GPUs of the server after it.
+        vacant: GPUs of each rack, all free at first.
+    """
+    widest = np.zeros(intervals)
+    position = 0
+    for number in range(vacant.size):
+        free = vacant[number]
+        at = 0
+        while at < intervals:
+            while position < rack.size and rack[position] == number and k[position] <= at:
+                free += after[position] - before[position]
+                position += 1
+            until = intervals
+            if position < rack.size and rack[position] == number:
+                until = min(intervals, k[position])
+            for interval in range(at, until):
+                widest[interval] = max(widest[interval], free)
+            at = until
+        while position < rack.size and rack[position] == number:
+            position += 1
+    return widest

@@ -8,40 +8,38 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import caps, delays, occupancy
-from gpuctl.analyze.racks import infer_racks
+from gpuctl.analyze import caps, causetable, delays, occupancy, rules
+from gpuctl.analyze.causetable import gangs_of
+from gpuctl.analyze.racks import guess_layouts, infer_racks, known_layouts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpuctl.trace.store import Store
 
 
-UNEXPLAINED = 0.05
-"""A larger share of waiting time without a cause is worth a warning, where quotas are guessed."""
+GUESSED = "inferred from shared gangs"
 A_PASS_S = 60.0
 """Waits shorter than this on average are a scheduler's way from pass to pass, and no lack of knowledge."""
 _NAMED = 5
-BORROW_GUESSES = (0.0, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where quotas and racks came from, in words, and what a reader must know about them."""
+    """Where quotas, racks and the rule of borrowing came from, in words, and what a reader must know about them."""
 
     quota_note: str
     rack_note: str
+    borrow_note: str
     warnings: tuple[str, ...]
 
 
-def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borrow_below: float) -> Site:
-    """Create the temporary tables ``base_delays`` and ``base_quotas`` from the other base tables.
+def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borrow_below: float | None) -> Site:
+    """Create ``base_delays``, ``base_quotas`` and the tables of `causetable` from the other base tables.
 
     Args:
         store: an open store in which base_jobs, base_attempts, base_placements and base_machines exist.
         quotas: GPUs by queue, as the user gave them; queues that are not in it have theirs inferred.
         racks: rack by machine, as the user gave them; with none, racks are those of the logs, else inferred.
-        borrow_below: see `delays.split`.
+        borrow_below: see `delays.Cluster`; None: inferred, or 0 where quotas are configured.
     """
     attempts = store.frame(
         'SELECT job, attempt, "user", queue, gpus, gpu_type, servers, size_bucket, queued_ts, start_ts, start_c, '
@@ -50,47 +48,59 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     )
     placements = store.frame("SELECT job, attempt, machine, gpus, held_from_c, held_until_c FROM base_placements")
     machines = store.frame("SELECT * REPLACE (coalesce(gpus, 0) AS gpus) FROM base_machines ORDER BY machine")
+    events = store.frame("FROM base_machine_events")
     queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()
-    machines, rack_note, rack_warnings = _racks(machines, placements, racks)
-    servers = _servers(machines, placements, store.frame("FROM base_machine_events"))
     attempts = attempts.join(_numbered("queue", queues), on="queue", maintain_order="left")
     holdings = occupancy.Holdings(
         *(attempts[name].to_numpy() for name in ("held_from_c", "held_until_c", "gpus", "code"))
     )
     own = store.frame("SELECT queue, machine FROM base_queue_machines")
-    waited, pools = _pools(attempts.filter(pl.col("wait_s").is_not_null()), machines, servers, own)
+    configured = _configured(store)
+    if borrow_below is None and not (own.is_empty() and configured.is_empty()):
+        borrow_below = 0.0
+    machines, rack_source = _known_racks(machines, racks)
+    if not rack_source and not own.is_empty():
+        machines, rack_source = _shared_gangs(machines, placements), GUESSED
+    waited, pools = _pools(
+        attempts.filter(pl.col("wait_s").is_not_null()), machines, _servers(machines, placements, events), own
+    )
     waits = _waits(waited)
     limits = caps.caps(waited, attempts, store.frame("FROM base_gpu_limits"), store.frame("FROM base_owners"))
-    configured = _configured(store)
-
-    def explain(borrow: float) -> tuple[pl.DataFrame, delays.Delays]:
-        # queues with machines of their own (partitions) are bounded by those, not by a quota that could be guessed
-        guesses = (
-            delays.infer_quotas(holdings, len(queues), borrow, float(servers.gpus.sum())) if own.is_empty() else None
-        )
-        table = _quotas(queues, given=quotas, configured=configured, inferred=guesses)
-        return table, delays.split(waits, delays.Cluster(holdings, pools, _limits(table), borrow, limits))
-
-    table, found = explain(borrow_below)
-    known = set(store.frame("SELECT queue FROM base_queues")["queue"]) | set(queues)
-    warnings = _quota_warnings(table, strangers=sorted(set(quotas) - known))
+    known = _quotas(queues, given=quotas, configured=configured, inferred=None)
+    found_rules = None
+    # queues with machines of their own (partitions) are bounded by those, not by a quota that could be guessed
+    if own.is_empty() and waits.start.size and pools[0].gpus.any():
+        gangs = gangs_of(waited, waits, placements, machines)
+        layouts = (known_layouts if rack_source else guess_layouts)(pools[0], gangs)
+        given = rules.Known(known["limit_gpus"].to_numpy(), borrow_below)
+        found_rules = rules.find(waits, holdings, layouts, given)
+        pools, borrow_below = (found_rules.layout.servers,), found_rules.borrow_below
+        if not rack_source:
+            machines, rack_source = _named(machines, found_rules.layout.servers.rack), GUESSED
+    guesses = None if found_rules is None else found_rules.limits
+    table = _quotas(queues, given=quotas, configured=configured, inferred=guesses)
+    cluster = delays.Cluster(holdings, pools, _limits(table), borrow_below or 0.0, limits)
+    found = delays.split(waits, cluster)
+    strangers = set(quotas) - set(store.frame("SELECT queue FROM base_queues")["queue"]) - set(queues)
+    warnings = _quota_warnings(table, strangers=sorted(strangers))
     lost = sorted(set(racks) - set(machines["machine"]))
     if lost:
         warnings.append(f"--racks names machines that the trace does not have: {_some(lost)}")
-    if "inferred" in table["quota_source"]:
-        warnings += _borrowing_hint(borrow_below, found, lambda borrow: explain(borrow)[1])
-    else:
-        warnings += _unexplained_warning(found)
+    inferred = found_rules is not None and bool(known["limit_gpus"].null_count())
+    warnings += causetable.warnings(found_rules) if found_rules and inferred else _unexplained_warning(found)
     warnings += _limits_warning(store)
-    warnings += rack_warnings
+    warnings += _rack_warnings(machines, rack_source)
     store.view("quota_rows", table)
     store.execute("CREATE OR REPLACE TEMP TABLE base_quotas AS SELECT * FROM quota_rows")
     store.drop_view("quota_rows")
-    _sampled(store, waited, waits, delays.Cluster(holdings, pools, _limits(table), borrow_below, limits))
+    causetable.build(store, found, found_rules)
+    _sampled(store, waited, waits, cluster)
     store.view("delay_rows", _delay_rows(waited, waits, found, pools, placements, machines))
     store.execute("CREATE OR REPLACE TEMP TABLE base_delays AS SELECT * FROM delay_rows")
     store.drop_view("delay_rows")
-    return Site(_quota_note(table), rack_note, tuple(warnings))
+    return Site(
+        _quota_note(table), _rack_note(machines, rack_source), _borrow_note(cluster, found_rules), tuple(warnings)
+    )
 
 
 def _sampled(store: Store, waited: pl.DataFrame, waits: delays.Waits, cluster: delays.Cluster) -> None:
@@ -120,14 +130,14 @@ def _quotas(
     """
     known = {queue: (quota, limit) for queue, quota, limit in configured.iter_rows()}
     rows: list[tuple[str, float | None, str | None, float | None]] = []
-    guesses = [0.0] * len(queues) if inferred is None else inferred.tolist()
+    guesses = [np.inf] * len(queues) if inferred is None else inferred.tolist()
     for queue, guess in zip(queues, guesses, strict=True):
         if queue in given:
             rows.append((queue, given[queue], "given", given[queue]))
         elif queue in known:
             quota, limit = known[queue]
             rows.append((queue, quota, "configured", quota if limit is None else limit))
-        elif guess > 0:
+        elif np.isfinite(guess):
             rows.append((queue, guess, "inferred", guess))
         else:
             rows.append((queue, None, None, None))
@@ -150,7 +160,7 @@ def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[str]:
     inferred = (table["quota_source"] == "inferred").sum()
     if inferred:
         warnings.append(
-            f"the quotas of {inferred} queues are inferred (the most GPUs a queue held with a start of its own), "
+            f"the quotas of {inferred} queues are inferred from what explains the waits and starts best, "
             "which is a guess (docs/analyses/delays.md). Give them with --quotas"
         )
     if strangers:
@@ -163,23 +173,11 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _borrowing_hint(borrow_below: float, found: delays.Delays, explain: Callable[[float], delays.Delays]) -> list[str]:
-    """Where inferred quotas leave much waiting unexplained, say which rule of borrowing would explain most."""
-    left = _unexplained(found)
-    if left <= UNEXPLAINED:
-        return []
-    best_left, best = min((_unexplained(explain(borrow)), borrow) for borrow in BORROW_GUESSES)
-    hint = f"{left:.0%} of the waiting time is left to the scheduler, so the inferred quotas are probably too high"
-    if best != borrow_below and best_left < left / 2:
-        hint += f"; if queues may borrow, --borrow-below {best:g} would leave {best_left:.0%} unexplained"
-    return [hint]
-
-
 def _unexplained_warning(found: delays.Delays) -> list[str]:
     """Where no quota is a guess, say how much waiting is left to limits that are not known, or to the scheduler."""
     left = _unexplained(found)
     each = float(found.seconds[:, delays.CAUSES.index("scheduler")].mean()) if len(found.seconds) else 0.0
-    if left <= UNEXPLAINED or each < A_PASS_S:
+    if left <= causetable.UNEXPLAINED or each < A_PASS_S:
         return []
     return [
         f"{left:.0%} of the waiting time is put down to the scheduler, as neither fair share nor GPUs that were not "
@@ -206,29 +204,51 @@ def _unexplained(found: delays.Delays) -> float:
     return float(found.seconds[:, delays.CAUSES.index("scheduler")].sum() / max(1.0, found.seconds.sum()))
 
 
-def _racks(
-    machines: pl.DataFrame, placements: pl.DataFrame, given: dict[str, str]
-) -> tuple[pl.DataFrame, str, list[str]]:
-    guessed = False
+def _known_racks(machines: pl.DataFrame, given: dict[str, str]) -> tuple[pl.DataFrame, str]:
+    """The machines with the racks that are known, and where from; '' where none is."""
     if given:
-        known, source = given, "given"
-    elif machines["rack"].null_count() < machines.height:
-        known, source = dict(machines.select("machine", "rack").drop_nulls().iter_rows()), "from the logs"
-    else:
-        gangs = placements.group_by("job", "attempt").agg("machine").filter(pl.col("machine").list.len() > 1)
-        known, source = infer_racks(gangs.sort("job", "attempt")["machine"].to_list()), "inferred from shared gangs"
-        guessed = True
-    names = machines["machine"].to_list()
-    racks = pl.Series("rack", [known.get(name) for name in names], pl.String)
-    count = racks.drop_nulls().n_unique()
-    note = f"{count} {source}, for {len(names) - racks.null_count()} of {len(names)} machines"
-    warnings = []
-    if guessed and count:
-        warnings.append(
-            f"the {count} racks are guesses (machines that share gangs); fragmentation and locality rest on them. Give "
-            "them with --racks"
-        )
-    return machines.with_columns(racks), note, warnings
+        racks = pl.Series("rack", [given.get(name) for name in machines["machine"]], pl.String)
+        return machines.with_columns(racks), "given"
+    return machines, "from the logs" if machines["rack"].null_count() < machines.height else ""
+
+
+def _shared_gangs(machines: pl.DataFrame, placements: pl.DataFrame) -> pl.DataFrame:
+    gangs = placements.group_by("job", "attempt").agg("machine").filter(pl.col("machine").list.len() > 1)
+    known = infer_racks(gangs.sort("job", "attempt")["machine"].to_list())
+    return machines.with_columns(pl.Series("rack", [known.get(name) for name in machines["machine"]], pl.String))
+
+
+def _named(machines: pl.DataFrame, racks: np.ndarray) -> pl.DataFrame:
+    """The machines with guessed racks, the largest first; a machine that is in none of them has none."""
+    sizes = np.bincount(racks[racks >= 0])
+    place = np.empty(sizes.size, np.int64)
+    place[np.argsort(-sizes, kind="stable")] = np.arange(1, sizes.size + 1)
+    names = [f"guess-{place[rack]}" if rack >= 0 else None for rack in racks.tolist()]
+    return machines.with_columns(pl.Series("rack", names, pl.String))
+
+
+def _rack_note(machines: pl.DataFrame, source: str) -> str:
+    racks = machines["rack"].drop_nulls()
+    return f"{racks.n_unique()} {source}, for {racks.len()} of {machines.height} machines"
+
+
+def _rack_warnings(machines: pl.DataFrame, source: str) -> list[str]:
+    count = machines["rack"].drop_nulls().n_unique()
+    if source != GUESSED or not count:
+        return []
+    return [
+        f"the {count} racks are guesses (machines that share gangs); fragmentation and locality rest on them. Give "
+        "them with --racks"
+    ]
+
+
+def _borrow_note(cluster: delays.Cluster, found: rules.Rules | None) -> str:
+    note = (
+        f"allowed while at most {cluster.borrow_below:.0%} of the GPUs are busy"
+        if cluster.borrow_below
+        else "a queue may never exceed its quota"
+    )
+    return f"{note} (inferred)" if found is not None and found.considered[0].busy.size > 1 else note
 
 
 def _numbered(name: str, values: list[str]) -> pl.DataFrame:

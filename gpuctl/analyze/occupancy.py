@@ -76,6 +76,13 @@ def in_use(times: Floats, holdings: Holdings, queue: int | None = None) -> Float
     return step(times, np.concatenate([start, end]), np.concatenate([gpus, -gpus]))
 
 
+def started(times: Floats, holdings: Holdings, queue: int | None = None) -> Floats:
+    """GPUs of the gangs that start at each instant of `times`, of one queue or of all."""
+    mine = slice(None) if queue is None else holdings.queue == queue
+    at = np.searchsorted(times, holdings.start[mine])
+    return np.bincount(at, weights=holdings.gpus[mine], minlength=times.size).astype(np.float64)
+
+
 def subset(servers: Servers, members: Bools) -> Servers:
     """The same for some of the servers only; `members` has one element a server."""
     number = np.cumsum(members) - 1
@@ -114,6 +121,15 @@ def free_and_open(times: Floats, servers: Servers, demands: list[int]) -> tuple[
     np.add.at(at_first, (_racks(servers), servers.gpus), 1)
     vacant, fitting = free_and_fitting(times.size, rack, k, before, after, at_first, np.array(demands, np.int64))
     return np.cumsum(vacant), {demand: np.cumsum(fitting[d]) > 0 for d, demand in enumerate(demands)}
+
+
+def widest_rack(times: Floats, servers: Servers) -> Floats:
+    """The most GPUs that were free in one rack, on every interval of `times`; a server of unknown rack is a rack."""
+    from gpuctl.analyze.delays_kernel import widest_rack as widest
+
+    numbers = _racks(servers)
+    vacant = np.bincount(numbers, weights=servers.gpus)
+    return np.asarray(widest(times.size, *_changes(times, servers, int(servers.gpus.max(initial=0))), vacant))
 
 
 def _racks(servers: Servers) -> Ints:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from gpuctl.analyze.occupancy import Bools, Floats, Ints, Servers
+
+CUTS_S = (0.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0, 57600.0, 115200.0, np.inf)
+"""Seconds of waiting: guesses at how long gangs are held to one rack."""
+SURELY = 0.02
+"""A rule holds until this share of those that break it have: a few are odd for reasons of their own."""
 LARGEST_GANG = 32
 """Gangs on more servers say little about racks and cost the square of their servers."""
 
@@ -39,3 +48,103 @@ def infer_racks(gangs: Iterable[Sequence[str]]) -> dict[str, str]:
     groups = nx.community.louvain_communities(graph, seed=0) if graph.number_of_edges() else []
     ordered = sorted((sorted(group) for group in groups), key=lambda group: (-len(group), group))
     return {machine: f"guess-{number}" for number, group in enumerate(ordered, 1) for machine in group}
+
+
+@dataclass(frozen=True)
+class Gangs:
+    """Gangs that were put on two or more servers, with a known wait; one element each.
+
+    Attributes:
+        servers: numbers of the servers.
+        waited: seconds.
+        spread: whether fewer servers could have held it.
+    """
+
+    servers: tuple[Ints, ...]
+    waited: Floats
+    spread: Bools
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A guess at which servers share racks, and at when gangs accept less.
+
+    Attributes:
+        name: for readers.
+        servers: with those racks.
+        relax: seconds of waiting after which a gang accepts any servers of one rack, and after which any at all; inf:
+            never.
+        forbidden: gangs that were placed in a way that this forbids.
+    """
+
+    name: str
+    servers: Servers
+    relax: tuple[float, float]
+    forbidden: int
+
+
+def guess_layouts(servers: Servers, gangs: Gangs) -> list[Layout]:
+    """Guesses at racks: servers of gangs that waited less than some time share one, or those that share many gangs."""
+    layouts: list[Layout] = []
+    seen: set[bytes] = set()
+    for cut in CUTS_S:
+        within = [members for members, waited in zip(gangs.servers, gangs.waited, strict=True) if waited <= cut]
+        racks = _joined(servers.gpus.size, within)
+        if racks.tobytes() not in seen:
+            seen.add(racks.tobytes())
+            name = (
+                f"gangs that waited at most {cut:g} s are in one rack"
+                if np.isfinite(cut)
+                else "every gang is in one rack"
+            )
+            layouts.append(_relaxed(name, replace(servers, rack=racks), gangs, first=True))
+    names = infer_racks([[f"{number:09d}" for number in members] for members in gangs.servers])
+    numbers = {name: k for k, name in enumerate(sorted(set(names.values())))}
+    if numbers:
+        racks = np.array([numbers[names[f"{k:09d}"]] if f"{k:09d}" in names else -1 for k in range(servers.gpus.size)])
+        layouts.append(
+            _relaxed("machines that share gangs more often than chance", replace(servers, rack=racks), gangs)
+        )
+    return layouts
+
+
+def known_layouts(servers: Servers, gangs: Gangs) -> list[Layout]:
+    """Known racks, with gangs that accept less after a while, and with gangs that never do."""
+    relaxed = _relaxed("known racks", servers, gangs)
+    odd = gangs.spread | _across(servers, gangs)
+    never = Layout("known racks, never relaxed", servers, (np.inf, np.inf), int(odd.sum()))
+    return [relaxed, never] if odd.any() else [relaxed]
+
+
+def _relaxed(name: str, servers: Servers, gangs: Gangs, *, first: bool = False) -> Layout:
+    """When gangs begin to be spread over more servers than need be, and over racks: the first, or nearly the first."""
+    across = np.sort(gangs.waited[_across(servers, gangs)])
+    spread = gangs.waited[gangs.spread]
+    one = float(np.quantile(spread, SURELY)) if spread.size else np.inf
+    two = float(np.quantile(across, 0.0 if first else SURELY)) if across.size else np.inf
+    return Layout(name, servers, (one, max(one, two)), int((across < two).sum()))
+
+
+def _across(servers: Servers, gangs: Gangs) -> Bools:
+    """Whether each gang lay in several racks; a server of unknown rack is one of its own."""
+    racks = np.where(servers.rack >= 0, servers.rack, servers.rack.max(initial=-1) + 1 + np.arange(servers.rack.size))
+    return np.array([np.unique(racks[members]).size > 1 for members in gangs.servers], bool)
+
+
+def _joined(servers: int, gangs: Iterable[Ints]) -> Ints:
+    """The number of each server's group, where servers of one gang are in one group; -1 for a group of one."""
+    parent = list(range(servers))
+
+    def root(server: int) -> int:
+        while parent[server] != server:
+            parent[server] = parent[parent[server]]
+            server = parent[server]
+        return server
+
+    for members in gangs:
+        for other in members[1:]:
+            one, two = sorted((root(int(members[0])), root(int(other))))
+            parent[two] = one
+    _, group, size = np.unique([root(server) for server in range(servers)], return_inverse=True, return_counts=True)
+    _, number = np.unique(np.where(size[group] > 1, group, -1), return_inverse=True)
+    return number.astype(np.int64) - int((size == 1).any())

@@ -33,7 +33,7 @@ class Options:
             None for ``span``, or ``sum`` where the source tells nothing else.
         quotas: GPUs of each queue's quota, as the user gave them.
         racks: rack of each machine, as the user gave them.
-        borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0 never.
+        borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0 never; None where it is inferred.
         reference: a key of `registry.REFERENCES`, or None.
         sections: keys of the sections to run; empty for all.
         signatures: the user's own signature tables, beside gpuctl's.
@@ -45,7 +45,7 @@ class Options:
     duration: Literal["span", "sum", "last"] | None = None
     quotas: dict[str, float] = field(default_factory=dict)
     racks: dict[str, str] = field(default_factory=dict)
-    borrow_below: float = 0.0
+    borrow_below: float | None = None
     reference: str | None = None
     sections: tuple[str, ...] = ()
     signatures: tuple[Path, ...] = ()
@@ -184,9 +184,7 @@ def prepare(
         else "a sample belongs to the attempt that holds the GPU at the sample's time",
         "quota_note": site.quota_note,
         "rack_note": site.rack_note,
-        "borrow_note": f"allowed while at most {options.borrow_below:.0%} of the GPUs are busy"
-        if options.borrow_below
-        else "a queue may never exceed its quota",
+        "borrow_note": site.borrow_note,
     }
     missing = {
         need.replace("_", " "): f"no rows: this source has no {need.replace('_', ' ')}"

@@ -78,7 +78,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
     signatures: SignaturesOption = None,
     quotas: QuotasOption = None,
     racks: RacksOption = None,
-    borrow_below: BorrowBelowOption = 0.0,
+    borrow_below: BorrowBelowOption = None,
     definition: Annotated[
         Definition, typer.Option(help="Waits and run times as gpuctl defines them, or as the published notebook does.")
     ] = Definition.GPUCTL,

@@ -49,7 +49,7 @@ def explain(  # noqa: PLR0917 - Typer passes options by name
     signatures: SignaturesOption = None,
     quotas: QuotasOption = None,
     racks: RacksOption = None,
-    borrow_below: BorrowBelowOption = 0.0,
+    borrow_below: BorrowBelowOption = None,
     decisions: Annotated[
         Path | None,
         typer.Option(

@@ -31,12 +31,12 @@ RacksOption = Annotated[
     typer.Option(metavar="FILE", help="CSV with columns machine,rack; else from the logs, else inferred."),
 ]
 BorrowBelowOption = Annotated[
-    float,
+    float | None,
     typer.Option(
         metavar="F",
         min=0.0,
         max=1.0,
-        help="A queue may exceed its quota while at most this share of all GPUs is in use; 0: never.",
+        help="A queue may exceed its quota while at most this share of all GPUs is in use; 0: never. Else inferred.",
     ),
 ]
 

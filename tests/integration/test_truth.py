@@ -109,17 +109,31 @@ def test_against_the_shared_generator(
     check(logs, tmp_path)
 
 
-def test_inferred_quotas_and_racks_are_labelled_and_bounded(sample_data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", [{}, {"borrow_below": 0.8}], ids=["nothing told", "borrowing told"])
+def test_what_is_not_told_is_found_and_labelled(sample_data: Path, tmp_path: Path, told: dict[str, float]) -> None:
     directory = sample_data / "philly"
-    borrow = float(json.loads((directory / "truth" / "params.json").read_text())["borrow"])
-    result = analysis(directory, tmp_path, borrow_below=borrow)
+    result = analysis(directory, tmp_path, **told)
     queues = result.table("queues")
     assert queues is not None
     assert set(queues.frame["quota_source"]) == {"inferred"}
     assert any("inferred" in warning for warning in result.warnings)
-    quotas = read_quotas(directory / "truth" / "quotas.csv")
-    for queue, guess in queues.frame.select("queue", "quota_gpus").iter_rows():
-        assert guess <= quotas[queue], "a start above 0.8 of the cluster is within quota: the guess is a lower bound"
+    truth = truth_of(directory)
+    share, _ = compare(delays(result), truth)
+    assert share > 0.97
+    causes = result.table("delay_causes")
+    assert causes is not None
+    whole = truth["wait_s"].sum()
+    for cause, said, low, high in causes.frame.select("cause", "share_pct", "low_pct", "high_pct").iter_rows():
+        assert low <= said <= high
+        if f"{cause}_s" in CAUSES:
+            true = 100 * truth[f"{cause}_s"].sum() / whole
+            assert low - 0.5 <= true <= high + 0.5, cause
+            assert abs(said - true) < 1, cause
+    settings = result.table("delay_settings")
+    assert settings is not None
+    used = settings.frame.filter(pl.col("used")).row(0, named=True)
+    assert used["borrow_below_pct"] == pytest.approx(80, abs=1)
+    assert (used["one_rack_after_h"], used["any_rack_after_h"]) == (pytest.approx(1, 0.02), pytest.approx(10, 0.02))
     rows = delays(result)
     total = rows.select(pl.sum_horizontal(*CAUSES, "scheduler_s")).to_series()
     assert (total - rows["wait_s"]).abs().max() < 1e-3  # type: ignore[operator]

@@ -102,12 +102,3 @@ def test_overtaking_is_harmless_where_the_overtaken_could_not_have_started() -> 
     assert split(small, held, cluster, np.array([99.0]), NEVER).harmless.tolist() == [False, False]
     # two GPUs fit the queue's quota of 7 neither beside 6 nor instead of the other two
     assert split(small, held, cluster, np.array([7.0]), NEVER).harmless.tolist() == [False, True]
-
-
-def test_quotas_are_inferred_from_starts_that_cannot_have_borrowed() -> None:
-    held = holdings((0, 100, 4, 0), (10, 100, 2, 0), (20, 100, 3, 1), (120, 130, 2, 2))
-    assert delays.infer_quotas(held, 3, NEVER, 10).tolist() == [6, 3, 2]
-    # with borrowing below 60 %, what queue 0 started at 4 and 6 of 10 may have been borrowed, and so its most counts;
-    # queue 1 started when 9 of 10 were busy
-    assert delays.infer_quotas(held, 3, 0.6, 10).tolist() == [6, 3, 2]
-    assert delays.infer_quotas(held, 3, 0.5, 10).tolist() == [6, 3, 2]

@@ -37,6 +37,31 @@ def test_the_main_cause_of_waits_is_told() -> None:
     assert found("delay_by_size", causes()) == []
 
 
+def ranged(**shares: tuple[float, float, float]) -> Rows:
+    rows = [
+        {"cause": cause, "waits": 25, "hours": share, "share_pct": share, "low_pct": low, "high_pct": high}
+        for cause, (low, share, high) in shares.items()
+    ]
+    return [
+        *rows,
+        {"cause": "all", "waits": 50, "hours": 100.0, "share_pct": 100.0, "low_pct": 100.0, "high_pct": 100.0},
+    ]
+
+
+def test_the_main_cause_is_told_as_the_range_that_it_is_known_to() -> None:
+    [one] = found("delay_causes", ranged(fair_share=(41.2, 45.0, 47.6), capacity=(30.0, 33.0, 40.0)))
+    assert one.text.startswith("41 to 48\xa0% of the time in queue (45 of 100\xa0h) jobs waited because their queue")
+    [one] = found("delay_causes", ranged(capacity=(60.1, 60.2, 60.3), fair_share=(39.0, 39.5, 39.9)))
+    assert one.text.startswith("60.2\xa0% of the time in queue")
+
+
+def test_no_cause_is_told_where_the_ranges_overlap() -> None:
+    assert found("delay_causes", ranged(fair_share=(41.0, 45.0, 60.0), capacity=(20.0, 33.0, 41.0))) == []
+    assert found("delay_causes", ranged(fair_share=(0.0, 45.0, 60.0), capacity=(0.0, 33.0, 61.0))) == []
+    both = ranged(fair_share=(45.0, 45.0, 48.0), capacity=(40.0, 33.0, 44.0))
+    assert [one.text[:8] for one in found("delay_causes", both)] == ["45 to 48"]
+
+
 def queues(*p95: float | None, waits: int = 30) -> Rows:
     return [
         {"queue": f"q{k}", "size_bucket": "all", "waits": waits, "p95_min": minutes} for k, minutes in enumerate(p95)

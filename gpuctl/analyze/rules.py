@@ -1,0 +1,290 @@
+"""Finds the rules that a scheduler followed, where nobody tells them, by what leaves least unexplained.
+
+The rules are a quota for each queue, a share of busy GPUs up to which a queue may exceed it, the racks, and how long a
+gang waits before it accepts servers that are less close. A log speaks against a setting of them in two ways: by
+starts that it forbids (a gang took its queue over the quota and might not borrow; a gang lay across racks too soon),
+and by waits that it leaves unexplained (a placement that the gang would have accepted was free, and its queue was
+within quota). A forbidden start counts as much as a mean wait, so that both are seconds, and the setting with the
+fewest of them is used. Settings that leave about as few are as good: what the causes may be is the range over them.
+
+Everything that a setting decides is a sum over (queue, GPUs in use + asked for, GPUs held by the queue + asked for), so
+waits are counted once for each guess at the racks, and every quota and every rule of borrowing is then read off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.analyze import delays, occupancy
+
+if TYPE_CHECKING:
+    from gpuctl.analyze.occupancy import Floats, Holdings, Ints, Servers
+    from gpuctl.analyze.racks import Layout
+
+A_PASS_S = 120.0
+"""Seconds at either end of a wait that may be a scheduler's way from pass to pass, or a retry being set up."""
+AS_GOOD = 0.0005
+"""A setting is as good as the best one if it leaves at most this share of all waiting more unexplained …"""
+AS_NOISY = 0.5
+"""… and this share of what the best one leaves, which is how far the log is from following such rules at all."""
+BLUR = 4.0
+"""Where rules of another kind hold, the causes were off by up to three times what the best setting leaves unexplained
+(limits on users, queues in strict order: tests/integration/test_rules.py); four times, to be sure."""
+MOST_THRESHOLDS = 512
+MOST_WANTED = 512
+CAUSES = len(delays.CAUSES)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is not to be guessed.
+
+    Attributes:
+        limits: the most GPUs that each queue may hold; NaN where that is to be found.
+        borrow_below: see `delays.Cluster`; None where that is to be found.
+    """
+
+    limits: Floats
+    borrow_below: float | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one layout leaves unexplained, by the rule of borrowing; arrays over `busy`.
+
+    Attributes:
+        layout: the guess at the racks.
+        busy: GPUs in use up to which a queue may exceed its quota.
+        waits: seconds of waiting left unexplained.
+        starts: starts that are forbidden, for quotas and placements.
+        lost: seconds, both together.
+        quotas: (busy, 3, queues): the smallest quota that is about as good as the best, the best, and the largest; inf
+            where nothing bounds it.
+        causes: (busy, 3, causes): seconds of delay with these quotas.
+    """
+
+    layout: Layout
+    busy: Ints
+    waits: Floats
+    starts: Floats
+    lost: Floats
+    quotas: Floats
+    causes: Floats
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The setting that is used, and what the causes may be.
+
+    Attributes:
+        layout: racks and relaxation.
+        borrow_below: share of busy GPUs up to which a queue may exceed its quota.
+        limits: GPUs by queue; inf where a queue has none.
+        lost: share of the waiting that it leaves unexplained, forbidden starts counted as mean waits.
+        low: seconds by cause, the least over all settings that are about as good.
+        high: the most.
+        considered: every layout with what it leaves, the best one first.
+        best: the least seconds left unexplained by any setting.
+        good: seconds left unexplained up to which a setting is as good as that.
+        total: GPUs in all.
+        waited: seconds of waiting in all.
+    """
+
+    layout: Layout
+    borrow_below: float
+    limits: Floats
+    lost: float
+    low: Floats
+    high: Floats
+    considered: tuple[Found, ...] = field(repr=False)
+    best: float
+    good: float
+    total: float
+    waited: float
+
+
+@dataclass(frozen=True)
+class _Bins:
+    """Thresholds, and the bin of every number of GPUs: how many of the thresholds are less than it."""
+
+    edges: Ints
+    of: Ints
+
+    @classmethod
+    def make(cls, edges: Ints, most: int) -> _Bins:
+        return cls(edges, np.searchsorted(edges, np.arange(most + 1), side="left"))
+
+
+@dataclass(frozen=True)
+class _State:
+    """The cluster over its change points, whatever the racks."""
+
+    times: Floats
+    used: Floats
+    held: tuple[Floats, ...]
+    asked: Floats
+    wanted: Floats
+
+
+def find(waits: delays.Waits, holdings: Holdings, layouts: list[Layout], known: Known) -> Rules:
+    """Find the rules under which the waits and starts of a log are best explained.
+
+    Args:
+        waits: all of one pool of servers.
+        holdings: every attempt that held GPUs.
+        layouts: the guesses at the racks, at least one.
+        known: what is not to be guessed.
+    """
+    total = float(layouts[0].servers.gpus.sum())
+    waited = float((waits.start - waits.queued).sum())
+    each = max(1.0, waited / max(1, waits.start.size))
+    state = _state(holdings, layouts[0].servers, known.limits.size)
+    thresholds = _thresholds(total, known.borrow_below)
+    found = [_try(waits, holdings, state, layout, known, thresholds, each, AS_GOOD * waited) for layout in layouts]
+    found.sort(key=lambda one: float(one.lost.min()))
+    guessed = known.borrow_below is None or bool(np.isnan(known.limits).any())
+    return _choose(found, total, waited, BLUR if guessed else 0.0)
+
+
+def _thresholds(total: float, borrow_below: float | None) -> Ints:
+    if borrow_below is not None:
+        return np.array([int(borrow_below * total + 1e-9)])
+    return np.unique(np.linspace(0, int(total), min(MOST_THRESHOLDS, int(total)) + 1).round().astype(np.int64))
+
+
+def _state(holdings: Holdings, servers: Servers, queues: int) -> _State:
+    first = float(holdings.start.min(initial=np.inf))
+    times = np.unique(np.concatenate([occupancy.change_points(holdings, first), servers.start, servers.end]))
+    free, _ = occupancy.free_and_open(times, servers, [])
+    used = np.maximum(servers.gpus.sum() - free, occupancy.in_use(times, holdings))
+    k = np.searchsorted(times, holdings.start)
+    # the order of what starts at one instant is not known: each counts as if it had been alone
+    asked = (used - occupancy.started(times, holdings))[k] + holdings.gpus
+    wanted = np.zeros(k.size)
+    held = []
+    for queue in range(queues):
+        mine = holdings.queue == queue
+        held.append(occupancy.in_use(times, holdings, queue))
+        before = held[queue] - occupancy.started(times, holdings, queue)
+        wanted[mine] = before[k[mine]] + holdings.gpus[mine]
+    return _State(times, used, tuple(held), np.ceil(asked), np.ceil(wanted))
+
+
+def _try(  # noqa: PLR0917
+    waits: delays.Waits,
+    holdings: Holdings,
+    state: _State,
+    layout: Layout,
+    known: Known,
+    busy: Ints,
+    each: float,
+    slack: float,
+) -> Found:
+    """What a layout leaves unexplained, for every rule of borrowing in `busy` and the quotas that fit it best."""
+    from gpuctl.analyze.delays_kernel import count_waiting
+
+    times, servers, total = state.times, layout.servers, float(layout.servers.gpus.sum())
+    sizes = np.unique(waits.gpus[waits.gpus > 0])
+    _, fits = occupancy.free_and_open(times, servers, [int(size) for size in sizes])
+    placeable = np.array([fits[int(size)] for size in sizes]).reshape(sizes.size, times.size)
+    accepts_more = np.isfinite(layout.relax[0]) and layout.relax[0] < layout.relax[1]
+    widest = occupancy.widest_rack(times, servers) if accepts_more else np.zeros(times.size)
+    asked = _Bins.make(busy, int(total + sizes.max(initial=0)) + 1)
+    queues = known.limits.size
+    unexplained, forbidden = np.zeros(busy.size), np.full(busy.size, float(layout.forbidden))
+    quotas, causes = np.zeros((busy.size, 3, queues)), np.zeros((busy.size, 3, CAUSES))
+    for queue in range(queues):
+        mine = (waits.queue == queue) & (waits.gpus > 0) & (waits.start > waits.queued)
+        began = holdings.queue == queue
+        limit = known.limits[queue]
+        most = int(state.held[queue].max(initial=0) + waits.gpus[mine].max(initial=1)) + 1
+        edges = np.arange(most + 1) if np.isnan(limit) else np.array([min(limit, most)]).astype(np.int64)
+        if edges.size > MOST_WANTED:
+            edges = np.unique(np.linspace(0, most, MOST_WANTED).round().astype(np.int64))
+        wanted = _Bins.make(edges, most)
+        counts = np.zeros((4, busy.size + 1, edges.size + 1))
+        count_waiting(
+            times, state.used, widest, total, state.held[queue], placeable, waits.queued[mine], waits.start[mine],
+            waits.gpus[mine], np.searchsorted(sizes, waits.gpus[mine]), asked.of, wanted.of, np.array(layout.relax),
+            A_PASS_S, counts,
+        )  # fmt: skip
+        starts = np.zeros(counts.shape[1:])
+        at = [
+            np.minimum(each_[began].astype(np.int64), bins.of.size - 1)
+            for each_, bins in ((state.asked, asked), (state.wanted, wanted))
+        ]
+        np.add.at(starts, (asked.of[at[0]], wanted.of[at[1]]), 1.0)
+        one = _fit(counts, starts, edges, each, slack)
+        unexplained += one.waits
+        forbidden += one.starts
+        causes += one.causes
+        quotas[:, :, queue] = one.quotas if np.isnan(limit) else limit
+    return Found(layout, busy, unexplained, forbidden, unexplained + each * forbidden, quotas, causes)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """As `Found`, for one queue: waits (busy), starts (busy), quotas (busy, 3), causes (busy, 3, causes)."""
+
+    waits: Floats
+    starts: Floats
+    quotas: Floats
+    causes: Floats
+
+
+def _beyond(counts: Floats, axis: int) -> Floats:
+    """Of every threshold along `axis`, the sum of what lies in the bins beyond it."""
+    sums = np.flip(np.cumsum(np.flip(counts, axis), axis), axis)
+    return np.delete(sums, 0, axis)
+
+
+def _fit(counts: Floats, starts: Floats, edges: Ints, each: float, slack: float) -> _Fit:
+    """The quotas of one queue that leave least unexplained, under every rule of borrowing."""
+    strict = _beyond(counts, 1)  # (4, busy, wanted bins): what may not borrow
+    loose = counts[3].sum() - strict[3].sum(1)
+    over = _beyond(strict, 2)
+    unexplained = strict[3].sum(1, keepdims=True) - over[3]
+    forbidden = _beyond(_beyond(starts, 0), 1)
+    lost = unexplained + each * forbidden
+    busy = np.arange(lost.shape[0])
+    best = lost.argmin(1)
+    least = lost[busy, best][:, None]
+    good = lost <= least * (1 + AS_NOISY) + slack
+    chosen = np.stack([good.argmax(1), best, good.shape[1] - 1 - good[:, ::-1].argmax(1)], axis=1)
+    quotas = edges[chosen].astype(np.float64)
+    quotas[:, 2][chosen[:, 2] == edges.size - 1] = np.inf
+    quotas[:, 1][chosen[:, 1] == edges.size - 1] = np.inf
+    beyond = np.stack([over[kind][busy[:, None], chosen] for kind in range(3)], axis=2)
+    within = counts[:3].sum((1, 2)) - beyond
+    causes = np.concatenate([beyond.sum(2, keepdims=True), within], axis=2)[:, :, [0, 1, 2, 3]]
+    return _Fit(loose + unexplained[busy, best], forbidden[busy, best], quotas, causes)
+
+
+def _choose(found: list[Found], total: float, waited: float, blur: float) -> Rules:
+    """The range over all settings that are about as good as the best, and the one of them nearest to its middle."""
+    best = min(float(one.lost.min()) for one in found)
+    good = best * (1 + AS_NOISY) + AS_GOOD * waited
+    near = [(one, k) for one in found for k in np.flatnonzero(one.lost <= good)]
+    causes = np.array([one.causes[k] for one, k in near])  # (settings, 3, causes)
+    low, high = causes.min((0, 1)), causes.max((0, 1))
+    off = np.abs(causes - (low + high) / 2).max(2)
+    setting, which = np.unravel_index(off.argmin(), off.shape)
+    one, k = near[int(setting)]
+    share = min(1.0, (int(one.busy[k]) + 0.5) / total) if one.busy[k] else 0.0
+    limits = one.quotas[k, which]
+    return Rules(
+        layout=one.layout,
+        borrow_below=share,
+        limits=limits,
+        lost=float(one.lost[k]) / waited if waited else 0.0,
+        low=np.maximum(low - blur * best, 0.0),
+        high=np.minimum(high + blur * best, waited),
+        considered=tuple(found),
+        best=best,
+        good=good,
+        total=total,
+        waited=waited,
+    )
