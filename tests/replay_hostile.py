@@ -22,8 +22,8 @@ from gpuctl.replay.policies import find
 from gpuctl.replay.rates import rates
 from tests.replay_policies import Crowd, Hostile, Keeper
 
-CASES = 40
-WIDE = 300
+CASES = 24
+WIDE = 160
 """Servers of a wide case, a GPU each; and jobs of a crowd on two GPUs."""
 
 Case = tuple[Workload, Cluster, Settings]

@@ -157,12 +157,18 @@ def test_what_makes_no_sense_is_the_policys_fault(call: str, tmp_path: Path) -> 
         replay(find(f"{file}:Own"), jobs(tmp_path, "a,0,5,1"), "pool:4")
 
 
+@pytest.mark.timeout(1200)  # the checked code is compiled here
 @pytest.mark.parametrize("how", ["NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"])
 def test_a_policy_that_tries_everything_breaks_nothing(how: str, root: Path) -> None:
     """Uncompiled, and compiled with every index looked at: nothing is written where it should not be."""
     environ = dict(os.environ, PYTHONPATH=str(root)) | {how: "1"}
     found = subprocess.run(
-        [sys.executable, replay_hostile.__file__], env=environ, capture_output=True, text=True, check=False, timeout=600
+        [sys.executable, replay_hostile.__file__],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1100,
     )
     assert found.returncode == 0, found.stderr
     assert found.stdout.split() == replay_hostile.tried()
