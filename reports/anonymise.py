@@ -23,6 +23,7 @@ import polars as pl
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.files import read_whole
+from gpuctl.core.states import State
 from gpuctl.reports.conditions import RESULT, rekeyed, relabelled
 from gpuctl.reports.names import COMMANDS, KEPT, LINES, MARKERS, MESSAGES, NAMES, NUMBERED, TOLD, WORDS
 from gpuctl.reports.report import earlier, is_summary, labelled
@@ -129,6 +130,22 @@ def anonymised(analysis: Analysis, pseudonyms: Pseudonyms, prose: Set[str] = fro
     )
 
 
+def told(text: str, names: Mapping[str, str], pseudonyms: Pseudonyms, prose: Set[str]) -> str:
+    """Return what is said of logs that were read, without names, paths, and what it quotes of the logs.
+
+    Args:
+        text: of a message.
+        names: that may stand in it -> kind.
+        pseudonyms: those that they get.
+        prose: words of the texts of ours.
+    """
+    paths = (name for name, kind in names.items() if kind == "path" and name)
+    # the longest first: one may lie in another
+    for path in sorted(paths, key=len, reverse=True):
+        text = text.replace(path, pseudonyms.of("path", path))
+    return Scrubber(pseudonyms.of, names, prose).message(text)
+
+
 def command(line: str) -> str:
     """A command line without its arguments."""
     words = line.split()
@@ -170,6 +187,9 @@ def _how(
         return lambda text, _row: (
             f"beside {pseudonyms.of('machine', text.removeprefix('beside '))}" if text.startswith("beside ") else text
         )
+    if name == "source_state":
+        strange = _strange(table.frame)
+        return lambda text, _row: ("" if text in strange else first_word(text)) or pseudonyms.of("text", text)
     if told == "word" or name in WORDS:
         return lambda text, _row: first_word(text) or pseudonyms.of("text", text)
     if told == "group":
@@ -191,6 +211,14 @@ def _how(
 def _is_text(kind: pl.DataType) -> bool:
     """Whether values of a type may hold text: all that are no numbers, times or truth values."""
     return not (kind.is_numeric() or kind.is_temporal() or kind in {pl.Boolean, pl.Null})
+
+
+def _strange(frame: pl.DataFrame) -> set[str]:
+    """Words of a source that stand for no state of ours: they may be anything."""
+    if "state" not in frame.columns:
+        return set()
+    words = zip(frame["state"].to_list(), frame["source_state"].to_list(), strict=True)
+    return {word for state, word in words if state == State.UNKNOWN and word is not None}
 
 
 def _mapped(frame: pl.DataFrame, column: Column, how: Callable[[str, Mapping[str, Any]], str]) -> pl.Series:

@@ -42,7 +42,7 @@ LINES = frozenset({"evidence", "example", "template"})
 
 WORDS = frozenset({"source_reason", "source_state"})
 """Columns of a scheduler's own words, which may go on with names: ``ReqNodeNotAvail, UnavailableNodes:n[1-3]``. The
-first word stays."""
+first word stays, but that of a state which nobody knows."""
 
 MESSAGES = frozenset({"most_rejected_for", "provenance"})
 """Columns of our own sentences that quote a log: what they quote goes. ``reason`` is one in some tables (`TOLD`)."""

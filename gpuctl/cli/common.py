@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import typer
 
@@ -27,6 +27,7 @@ class Settings:
         debug: tracebacks.
         color: colours allowed (they still need a terminal).
         spreadsheet: CSV and TSV are for a spreadsheet: no text in them is a formula.
+        hide: takes names out of what is told of logs that are read, given the text, and names of each kind in it.
     """
 
     json: bool = False
@@ -34,6 +35,7 @@ class Settings:
     debug: bool = False
     color: bool = True
     spreadsheet: bool = False
+    hide: Callable[[str, Mapping[str, str]], str] | None = None
 
 
 def settings(context: typer.Context) -> Settings:

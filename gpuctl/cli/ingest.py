@@ -14,6 +14,8 @@ from gpuctl.cli.live import Asked, Brought, Scheduler, fetch, plan
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from gpuctl.cli.common import Settings
     from gpuctl.cli.progress import Bar
     from gpuctl.ingest.base import Format
@@ -240,33 +242,45 @@ def tell_stopped(report: IngestReport, store: Path) -> None:
     message(f"gpuctl: interrupted; loaded until then, and still in {store}: {done}; the file at hand was rolled back")
 
 
-def tell(report: IngestReport, store: Path, *, quiet: bool) -> None:
-    """Say on stderr what the table leaves out: faults always, the rest unless `quiet`."""
+def tell(
+    report: IngestReport,
+    store: Path,
+    *,
+    quiet: bool,
+    hide: Callable[[str, Mapping[str, str]], str] | None = None,
+) -> None:
+    """Say on stderr what the table leaves out: faults always, the rest unless `quiet`; without names where `hide`."""
+    names = {report.cluster: "cluster", str(store): "path"}
+    names |= {path: "path" for path in (*(s.path for s in report.sources), *(n.shown for n in report.not_read))}
+
+    def say(text: str, *, quiet: bool = False) -> None:
+        message(text if hide is None else hide(text, names), quiet=quiet)
+
     rowless, nothing_loaded = {source.path for source in report.rowless}, report.nothing_loaded
     for source in report.sources:
         if source.status == "failed":
-            message(f"gpuctl: {source.path}: {source.message}")
+            say(f"gpuctl: {source.path}: {source.message}")
             continue
         # an answer of a server or a day without jobs may be empty, a whole input may not
         if source.path in rowless and (source.rows_in or nothing_loaded):
             what = f"all {source.rows_in} rows were rejected" if source.rows_in else "no rows in it"
-            message(f"gpuctl: {source.path}: {what}; nothing of it was loaded")
+            say(f"gpuctl: {source.path}: {what}; nothing of it was loaded")
         reasons = [(reason, count) for reason, count in source.reasons if reason != source.message]
         if source.message:
-            message(f"{source.path}: {source.message}", quiet=quiet)
+            say(f"{source.path}: {source.message}", quiet=quiet)
         for reason, count in reasons:
-            message(f"{source.path}: rejected {count}: {reason}", quiet=quiet)
+            say(f"{source.path}: rejected {count}: {reason}", quiet=quiet)
     for found in report.not_read:
         if found.failed:
-            message(f"gpuctl: {found.shown}: {found.why}")
+            say(f"gpuctl: {found.shown}: {found.why}")
     others = [n for n in report.not_read if not n.failed]
     for found in others[:_NOT_READ_SHOWN]:
-        message(f"not read: {found.shown}: {found.why}", quiet=quiet)
+        say(f"not read: {found.shown}: {found.why}", quiet=quiet)
     if len(others) > _NOT_READ_SHOWN:
-        message(f"not read: and {len(others) - _NOT_READ_SHOWN} more (--json lists all)", quiet=quiet)
+        say(f"not read: and {len(others) - _NOT_READ_SHOWN} more (--json lists all)", quiet=quiet)
     for warning in report.warnings:
-        message(f"Warning: {warning}", quiet=quiet)
+        say(f"Warning: {warning}", quiet=quiet)
     if report.dry_run:
-        message("nothing was written (--dry-run)", quiet=quiet)
+        say("nothing was written (--dry-run)", quiet=quiet)
     elif not report.sources:
-        message(f"{store} is up to date", quiet=quiet)
+        say(f"{store} is up to date", quiet=quiet)

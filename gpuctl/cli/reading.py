@@ -121,7 +121,7 @@ def opened(
                 raise KeyboardInterrupt from None
             tell_stopped(stop.report, db)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
-        tell(report, store_path, quiet=given.quiet)
+        tell(report, store_path, quiet=given.quiet, hide=given.hide)
         if report.nothing_loaded:
             raise typer.Exit(ExitCode.BAD_INPUT)
         apart = sum(source.apart for source in report.sources)

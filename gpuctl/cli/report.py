@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -129,6 +130,8 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         print_result(listing(paths, command), shape, output, table, given)
         return
     check_outputs(context, written)
+    if pseudonyms is not None:
+        given = replace(given, hide=partial(_told, pseudonyms))
     conditions = [parse(text) for text in fail_if or ()]
     found = gather(paths, Wanted(tuple(cluster or ()), tuple(only or ()), command), given)
     old = [read_document(path) for path in baseline] if baseline else None
@@ -152,7 +155,9 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         with suppress(BrokenPipeError):  # whoever reads less has the verdict all the same
             print_result(summary, shape, output, table, given, painter=partial(of_results, parts))
             sys.stdout.flush()
-    tell_written((html, markdown, junit, output), given)
+    places = (html, markdown, junit, output)
+    # where they lie may name a user or a project
+    tell_written(places if pseudonyms is None else [place and Path(place.name) for place in places], given)
     for sentence in failed(summary):
         message(f"gpuctl: {sentence}")
     if failed(summary):
@@ -192,6 +197,13 @@ def _pseudonyms(key: Path | None, *, anonymise: bool, queues: bool) -> Pseudonym
     from gpuctl.reports.anonymise import Pseudonyms, random_key, read_key
 
     return Pseudonyms(random_key() if key is None else read_key(key), queues=queues)
+
+
+def _told(pseudonyms: Pseudonyms, text: str, names: Mapping[str, str]) -> str:
+    """What is said on stderr of logs that were read, without names."""
+    from gpuctl.reports.anonymise import told
+
+    return told(text, names, pseudonyms, _prose())
 
 
 def _prose() -> set[str]:

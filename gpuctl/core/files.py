@@ -6,7 +6,6 @@ import os
 import select
 import stat
 import time
-import tomllib
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError
@@ -98,6 +97,8 @@ def parse_toml(data: bytes, place: str, hint: str | None = None) -> dict[str, An
     Raises:
         InputError: it is none.
     """
+    import tomllib
+
     try:
         return tomllib.loads(data.decode("utf-8"))
     # a number of more than 4 300 digits is a ValueError, too

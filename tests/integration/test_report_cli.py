@@ -273,6 +273,35 @@ def test_a_report_without_names(gpuctl: Run, folder: Path, tmp_path: Path) -> No
     assert table_of(files["json"], "metrics") != first
 
 
+def test_what_is_said_while_logs_are_read_has_no_names_either(gpuctl: Run, tmp_path: Path) -> None:
+    logs = tmp_path / "secretproject" / "alice"
+    logs.mkdir(parents=True)
+    (logs / "sacct.txt").write_text(
+        "JobIDRaw|JobID|JobName|User|State|Submit|Start|End|NNodes|AllocTRES|NodeList|ExitCode\n"
+        "1|1|train|bob|ZORGED|2026-03-01T00:00:00|2026-03-01T00:01:00|2026-03-01T01:00:00|1|gres/gpu=1|gpu1|0:0\n"
+        "2|2|train|bob|COMPLETED|2026-03-01T00:00:00|2026-03-01T00:01:00|2026-03-01T01:00:00|1|gres/gpu=1|gpu1|0:0\n"
+        "x|2|train\n"
+    )
+    (logs / "notes of carol.zzz").write_text("no log\n")
+    (logs / "ruined.tar").write_bytes(b"PK\3\4no zip")
+    (tmp_path / "pages").mkdir()
+    files = [tmp_path / "pages" / name for name in ("r.html", "r.md", "r.json")]
+    words = ["report", tmp_path / "secretproject", "--html", files[0], "--markdown", files[1], "--json", "--output"]
+    open_, hidden = (gpuctl(*words, files[2], *more, cwd=tmp_path, check=False) for more in ((), ("--anonymise",)))
+    names = ("secretproject", "alice", "carol", "bob", "ZORGED", "sacct.txt", "ruined")
+    assert [name for name in names if name in open_.stderr] == [
+        "secretproject",
+        "alice",
+        "carol",
+        "sacct.txt",
+        "ruined",
+    ]
+    assert hidden.stderr.count("\n") == open_.stderr.count("\n"), "as much is told"
+    assert "wrote r.json" in hidden.stderr
+    texts = [hidden.stderr, *(path.read_text() for path in files)]
+    assert [name for name in names for text in texts if name in text] == []
+
+
 def test_ctrl_c_leaves_nothing_half_written(root: Path, folder: Path, tmp_path: Path) -> None:
     places = [tmp_path / name for name in ("r.html", "r.md", "r.xml", "r.json")]
     words = ["report", str(folder / "s.duckdb"), "--html", places[0], "--markdown", places[1], "--junit", places[2],
