@@ -88,7 +88,7 @@ def damaged(data: bytes, seed: int) -> bytes:
 def test_a_damaged_store_is_told_by_every_command(whole: bytes, sample_data: Path, inside: Path, name: str) -> None:
     places = {"STORE": "s.duckdb", "LOGS": str(sample_data / "philly" / "cluster_machine_list")}
     command = ["-q", *(places.get(word, word) for word in COMMANDS[name])]
-    for seed in range(8 * TIMES):
+    for seed in range(4 * TIMES):
         for left in inside.iterdir():
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         (inside / "s.duckdb").write_bytes(damaged(whole, seed))
