@@ -130,7 +130,7 @@ def _check_replaceable(path: Path) -> None:
         UsageError: it is not.
     """
     try:
-        there = sorted(os.listdir(path))
+        there = sorted(file.name for file in path.iterdir())
         if not there:
             return
         if CARD not in there:
@@ -229,9 +229,9 @@ def _umask() -> int:
 def _remove_model(path: Path) -> None:
     """Remove a model's files and its folder; what else is in it stays, and then so does the folder."""
     with suppress(OSError):
-        for name in os.listdir(path):
-            if name in {CARD, PAGE} or _NAME.fullmatch(name):
-                (path / name).unlink()
+        for file in path.iterdir():
+            if file.name in {CARD, PAGE} or _NAME.fullmatch(file.name):
+                file.unlink()
         path.rmdir()
 
 

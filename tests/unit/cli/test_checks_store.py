@@ -124,8 +124,8 @@ def test_a_store_that_is_cut_off(store: Path, share: float) -> None:
 @pytest.mark.parametrize("more", ["DELETE FROM progress", "DELETE FROM progress WHERE epoch < 0.9", "SELECT 1"])
 def test_blocks_missing_at_the_end_are_told(store: Path, more: str) -> None:
     """Also where DuckDB opens it all the same; free blocks at the end may be missing."""
-    change(store, "INSERT INTO progress (cluster, job, step, epoch, source) SELECT 'west', 'j', range, random(), 1 FROM "
-           "range(300000)", "CHECKPOINT trace")  # fmt: skip
+    rows = "SELECT 'west', 'j', range, random(), 1 FROM range(300000)"
+    change(store, f"INSERT INTO progress (cluster, job, step, epoch, source) {rows}", "CHECKPOINT trace")
     change(store, more, "CHECKPOINT trace")
     with Store(store) as opened:
         real = Opened(opened, store, NOW)
