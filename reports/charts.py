@@ -49,10 +49,6 @@ CHARTS = (
         x_title="queueing delay (logarithmic)", y_title="% of jobs that waited at most so long",
     ),
     Chart(
-        "chart-delay-causes", "delay_causes", "ranges", "Why jobs waited, and how sure that is",
-        x="cause", y=("share_pct", "low_pct", "high_pct"),
-    ),
-    Chart(
         "chart-delay-by-size", "delay_by_size", "stacked", "Hours waited by cause and job size",
         x="size_bucket", y=CAUSES, optional=CAUSES, each="GPU",
     ),

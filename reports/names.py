@@ -59,12 +59,13 @@ TOLD: dict[tuple[str, str], str] = {
 
 KEPT = frozenset(
     {
-        "assumption", "bad", "baseline", "better", "block", "by", "category", "cause", "cause_at_arrival",
+        "as_good", "assumption", "bad", "baseline", "better", "block", "by", "category", "cause", "cause_at_arrival",
         "colocation", "condition", "cost", "definition", "dominant_cause", "feature", "finding", "format", "gpus",
         "group_name", "held_by", "job_state", "kind", "lesson", "meaning", "measure", "method", "metric",
-        "other_reasons", "place", "placed", "point_unit", "policy", "predictor", "quirks", "quota_source", "reason",
+        "other_reasons", "place", "placed", "point_unit", "policy", "predictor", "quirks", "quota_source", "racks_by",
+        "reason",
         "reasons", "result", "rule", "signature", "size", "size_bucket", "state", "stream", "table", "told_by",
-        "top_reason", "treatment", "unit", "value", "waited", "what",
+        "top_reason", "treatment", "unit", "used", "value", "waited", "what",
     }
 )  # fmt: skip
 """Columns of text that stay: words of ours, of policies, and of signature tables."""

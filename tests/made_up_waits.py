@@ -151,7 +151,8 @@ class _Scheduler:
         busy = self.total - sum(self.cluster.free) + job.gpus
         over = self.by_queue[job.queue] + job.gpus > self.quotas[job.queue]
         over = over and busy > self.site.borrow * self.total
-        return over or self.by_user[job.user] + job.gpus > max(job.gpus, self.site.users * self.total)
+        most = max(job.gpus, self.site.users * self.total) if self.site.users < 1 else NEVER
+        return over or self.by_user[job.user] + job.gpus > most
 
     def cause(self, job: _Job) -> int:
         """Why a job that cannot start waits."""
