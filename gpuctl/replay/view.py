@@ -7,10 +7,14 @@ cannot be carried out changes nothing and returns false.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from gpuctl.core.errors import GpuctlError, InputError
 from gpuctl.replay import view_kernel as vk
+from gpuctl.replay.arrivals import as_they_come
 from gpuctl.replay.order_kernel import REASONS
 from gpuctl.replay.policy import own_fault
 from gpuctl.replay.state import (
@@ -54,6 +58,8 @@ EVENTS = {
     E_ROUND: "again",
 }
 
+Told = TypeVar("Told", int, float)
+
 
 class Waiting:
     """The waiting jobs in the order in which they were queued; jobs may start while one goes through them."""
@@ -78,7 +84,7 @@ class Waiting:
         return self._count
 
     def __contains__(self, job: int) -> bool:
-        return self._before[job] >= 0
+        return 0 <= job < self._end and self._before[job] >= 0
 
     def add(self, job: int) -> None:
         """Put a job at the end."""
@@ -102,14 +108,32 @@ class Waiting:
         self._count -= 1
 
 
+class OfArrived(dict[int, Told]):
+    """Something of each job that has been submitted, by the job's number.
+
+    A dictionary: what it has costs no more to look up than in a list, and of jobs to come it has nothing, not even
+    how many they are.
+    """
+
+    def __init__(self, view: View) -> None:
+        super().__init__()
+        self._view = view
+
+    def __missing__(self, job: int) -> Told:
+        raise self._view._not_arrived(job)
+
+
 class View:
-    """A simulation as a policy sees it.
+    """A simulation as a policy sees it: what has happened so far, and jobs that have been submitted.
+
+    Whoever looks at a job that has not been submitted gets an `InputError`; an action on one returns false.
 
     Attributes:
         now: seconds.
         free: free GPUs of all servers.
         waiting: jobs in the queue, the one that was queued first ahead.
-        gpus, submit, limit, queue, user: of each job: gang size, seconds, seconds asked for (inf: none), numbers.
+        gpus, submit, limit, queue, user: of each job that has been submitted, by its number: gang size, seconds,
+            seconds asked for (inf: none), numbers; users are numbered as they first submit, -1: not known.
         servers: GPUs of each server.
         quota: GPUs of the quota of each queue (inf: none).
     """
@@ -118,11 +142,11 @@ class View:
         self.now = 0.0
         self.free = int(state.g.free[0])
         self.waiting = Waiting(workload.size)
-        self.gpus: list[int] = workload.gpus.tolist()
-        self.submit: list[float] = workload.submit.tolist()
-        self.limit: list[float] = state.jobs.limit.tolist()
-        self.queue: list[int] = workload.queue.tolist()
-        self.user: list[int] = workload.user.tolist()
+        self.gpus: OfArrived[int] = OfArrived(self)
+        self.submit: OfArrived[float] = OfArrived(self)
+        self.limit: OfArrived[float] = OfArrived(self)
+        self.queue: OfArrived[int] = OfArrived(self)
+        self.user: OfArrived[int] = OfArrived(self)
         self.servers: list[int] = cluster.gpus.tolist()
         self.quota: list[float] = cluster.quota.tolist()
         self.reasons: list[str] = []
@@ -130,6 +154,7 @@ class View:
         self._policy = policy
         self._left = 0
         self._work = workload.segment_s, workload.segment_start
+        self._coming, self._come, self._due = _by_submission(workload, state), 0, -math.inf
         self._own = PLACEMENTS["any"]
         self._bind(state)
 
@@ -154,23 +179,28 @@ class View:
 
     def state(self, job: int) -> str:
         """Waiting, running or other."""
+        self._seen(job)
         code = int(self._state.jobs.state[job])
         return {WAITING: "waiting", RUNNING: "running"}.get(code, "other")
 
     def attained(self, job: int) -> float:
         """GPU-seconds that the job has had so far."""
+        self._seen(job)
         return float(vk.up_to_now(self._address, job)[2])
 
     def ran(self, job: int) -> float:
         """Seconds that the job has been on GPUs so far."""
+        self._seen(job)
         return float(vk.up_to_now(self._address, job)[3])
 
     def held(self, job: int) -> int:
         """GPUs that the job holds now."""
+        self._seen(job)
         return int(self._state.jobs.held[job])
 
     def placement(self, job: int) -> dict[int, int]:
         """GPUs that the job holds on each server."""
+        self._seen(job)
         s = self._state
         if s.jobs.held[job] == 0:
             return {}
@@ -193,7 +223,7 @@ class View:
         Raises:
             InputError: the policy does not declare ``oracle``.
         """
-        self._may_know()
+        self._may_know(job)
         done, work, _, _ = vk.up_to_now(self._address, job)
         seconds, first = self._work
         later = float(seconds[int(self._state.jobs.segment[job]) + 1 : first[job + 1]].sum())
@@ -205,7 +235,7 @@ class View:
         Raises:
             InputError: the policy does not declare ``oracle``.
         """
-        self._may_know()
+        self._may_know(job)
         seconds, first = self._work
         return float(seconds[first[job] : first[job + 1]].sum())
 
@@ -215,7 +245,8 @@ class View:
         self, job: int, reason: str = "", *, placement: str | None = None, servers: Mapping[int, int] | None = None
     ) -> bool:
         """Start a waiting job: where it fits, or on so many GPUs of the servers named. False where that cannot be."""
-        self._decide()
+        if not self._decide(job):
+            return False
         code = self._code(reason)
         if servers is not None:
             done = self._choose(job, servers) and bool(vk.start_chosen(self._address, job, code))
@@ -235,7 +266,8 @@ class View:
         Returns:
             Whether its GPUs are free now; otherwise the job is in ``events`` as queued once they are.
         """
-        self._decide()
+        if not self._decide(job):
+            return False
         free = bool(vk.stop_job(self._address, job, MODES[mode], self._code(reason)) == 1)
         if free:
             self.waiting.add(job)
@@ -251,11 +283,13 @@ class View:
     def migrate(self, job: int, servers: Mapping[int, int] | None = None, reason: str = "", *,
                 placement: str | None = None) -> bool:  # fmt: skip
         """Let a running job go on elsewhere: on the servers named, or where it would be put now."""
-        return self._move(job, self.held(job) if servers is None else servers, reason, placement, other_size=False)
+        to = int(self._state.jobs.held[job]) if servers is None and job in self.gpus else servers or {}
+        return self._move(job, to, reason, placement, other_size=False)
 
     def share(self, job: int, host: int, reason: str = "", *, sliced: bool = False) -> bool:
         """Start a waiting job on GPUs of a running one: packed beside it, or taking turns (``sliced``)."""
-        self._decide()
+        if not self._decide(job) or host not in self.gpus:
+            return False
         done = bool(vk.share_with(self._address, job, host, int(sliced), self._code(reason)))
         if done:
             self.waiting.remove(job)
@@ -263,12 +297,14 @@ class View:
 
     def lease(self, job: int, until: float, reason: str = "") -> bool:
         """Grant a running job its GPUs until then; unless it is granted more at that instant, it loses them."""
-        self._decide()
+        if not self._decide(job):
+            return False
         return bool(vk.lease(self._address, job, until, self._code(reason)))
 
     def reserve(self, job: int, at: float, servers: Mapping[int, int], reason: str = "") -> bool:
         """Keep GPUs for a waiting job from then on: no job whose time limit reaches beyond `at` starts on them."""
-        self._decide()
+        if not self._decide(job):
+            return False
         code = self._code(reason)
         done = all(vk.reserve(self._address, job, server, gpus, at, code) for server, gpus in servers.items())
         if not done:
@@ -288,7 +324,7 @@ class View:
 
     def wake(self, job: int, at: float) -> bool:
         """Be asked again at that second because of the job (one such timer a job)."""
-        return bool(vk.wake(self._address, job, at))
+        return job in self.gpus and bool(vk.wake(self._address, job, at))
 
     def timer(self, at: float, number: int = 0) -> bool:
         """Be asked again at that second; there are 64 timers by number."""
@@ -298,7 +334,8 @@ class View:
 
     def reject(self, job: int, reason: str = "") -> bool:
         """Take a waiting job out of the queue for good."""
-        self._decide()
+        if not self._decide(job):
+            return False
         done = bool(vk.refuse(self._address, job, self._code(reason)))
         if done:
             self.waiting.remove(job)
@@ -315,11 +352,32 @@ class View:
     def _begin(self, now: float, fresh: int, free: int, jobs: int) -> None:
         self.now, self.free = now, free
         self._left = 3 * jobs + 32
+        if now >= self._due:
+            self._let_arrive()
         if fresh:
             for job in self._fresh[:fresh].tolist():
                 self.waiting.add(job)
 
-    def _decide(self) -> None:
+    def _let_arrive(self) -> None:
+        coming = self._coming
+        while self._come < len(coming) and coming[self._come][0] <= self.now:
+            submit, job, gpus, limit, queue, user = coming[self._come]
+            self.submit[job], self.gpus[job], self.limit[job] = submit, gpus, limit
+            self.queue[job], self.user[job] = queue, user
+            self._come += 1
+        self._due = coming[self._come][0] if self._come < len(coming) else math.inf
+
+    def _not_arrived(self, job: int) -> InputError:
+        return InputError(
+            f"{self._policy.name} asks about job {job} at second {self.now:g}, which has not been submitted",
+            hint="a policy knows the jobs in view.gpus, among them all that wait and run; begin() knows none yet",
+        )
+
+    def _seen(self, job: int) -> None:
+        if job not in self.gpus:
+            raise self._not_arrived(job)
+
+    def _decide(self, job: int | None = None) -> bool:
         self._left -= 1
         if self._left < 0:
             raise InputError(
@@ -327,6 +385,7 @@ class View:
                 f"runs",
                 hint="does it start and preempt the same jobs in turns?",
             )
+        return job is None or job in self.gpus
 
     def _code(self, reason: str) -> int:
         code = self._codes.get(reason)
@@ -349,7 +408,8 @@ class View:
     def _move(
         self, job: int, to: int | Mapping[int, int], reason: str, placement: str | None, *, other_size: bool
     ) -> bool:
-        self._decide()
+        if not self._decide(job):
+            return False
         if isinstance(to, int):
             ready = to > 0 and vk.find_for(self._address, job, to, self._how(placement))
         else:
@@ -358,12 +418,27 @@ class View:
         self.free = int(self._g_free[0])
         return done
 
-    def _may_know(self) -> None:
+    def _may_know(self, job: int) -> None:
         if not self._policy.oracle:
             raise InputError(
                 f"{self._policy.name} asks for true run times without saying so",
                 hint="set oracle = True in the class; reports then say that it was told",
             )
+        self._seen(job)
+
+
+def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, int, float, int, int]]:
+    """Second of submission, number, gang, time limit, queue and user of each job, in order of submission."""
+    order = np.argsort(workload.submit, kind="stable")
+    columns = (
+        workload.submit[order],
+        order,
+        workload.gpus[order],
+        np.asarray(state.jobs.limit)[order],
+        workload.queue[order],
+        as_they_come(workload.user[order])[0],
+    )
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 class PythonProgram:
@@ -403,9 +478,17 @@ class PythonProgram:
 
     def copy(self) -> Any:
         """The same with a memory of its own."""
-        twin = copy.copy(self._view)
+        view = self._view
+        twin = copy.copy(view)
         for name in ("reasons", "_codes", "waiting"):
-            setattr(twin, name, copy.deepcopy(getattr(self._view, name)))
-        policy = copy.deepcopy(self._policy)
+            setattr(twin, name, copy.deepcopy(getattr(view, name)))
+        same: dict[int, Any] = {id(view): twin, id(view.waiting): twin.waiting}
+        for name in ("gpus", "submit", "limit", "queue", "user"):
+            known = getattr(view, name)
+            same[id(known)] = twins = OfArrived(twin)
+            twins.update(known)
+            setattr(twin, name, twins)
+        # what the policy keeps of the view becomes the same of the twin
+        policy = copy.deepcopy(self._policy, same)
         twin._policy = policy
         return PythonProgram(policy, twin)
