@@ -162,3 +162,15 @@ def test_a_tick_that_is_longer_than_the_replay_is_no_endless_loop() -> None:
     workload, cluster, shared = random_case(3)
     policy = find("tiresias")({"tick": "1e9", "limits": "1"})
     assert violations(run(policy, workload, cluster, shared), workload, cluster, shared) == []
+
+
+@pytest.mark.parametrize("span", ["2931.12", "0.1", "0.7", "1234.567"])
+def test_rounds_of_any_length_come_forward(span: str) -> None:
+    # 15 * 2931.12 / 2931.12 is less than 15: the round after it was that same second, for ever
+    workload, cluster, shared = random_case(9, plain=True)
+    workload = replace(workload, segment_s=workload.segment_s * float(span))
+    settings = Settings(shared.rates, overhead("none", workload, cluster))
+    one = Simulation(workload, cluster, find("tiresias")({"round": span}), settings)
+    while one.advance(steps=1000):
+        assert int(one.state.g[0].instants) < 100 * (one.now / float(span) + workload.size)
+    assert one.left == 0
