@@ -1,4 +1,4 @@
-"""Prints what every policy decides in a few random cases, as one digest a policy.
+"""Prints what every policy decides in random cases, as a digest for each policy and each of its parameters.
 
 Uncompiled, an index past an array's end is an IndexError: this looks at the indices of every policy's kernels. With
 ``NUMBA_BOUNDSCHECK=1`` compiled code does so, too; compiling that takes minutes.
@@ -7,30 +7,89 @@ Uncompiled, an index past an array's end is an IndexError: this looks at the ind
 from __future__ import annotations
 
 import hashlib
+import itertools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from gpuctl.core.errors import GpuctlError
 from gpuctl.replay.conformance import random_case, run, violations
 from gpuctl.replay.policies import BUILT_IN, find
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpuctl.replay.build import Settings
+    from gpuctl.replay.model import Cluster, Workload
+    from gpuctl.replay.policy import Parameter
+
 OWN = str(Path(__file__).resolve().parents[1] / "docs" / "examples" / "my_policies.py") + ":MakeRoom"
+POLICIES = [*(n for n in BUILT_IN if n != "recorded"), OWN]
+WITH = {
+    "yarn-capacity": {"preemption": "true", "max_wait_before_kill": "2", "monitoring_interval": "1"},
+    "yarn-fair": {"preemption": "true", "fair_share_preemption_timeout": "2", "wait_before_kill": "1"},
+    "mesos": {"hold": "true"},
+    "slurm": {"preempt": "partition", "tiers": "q0:3,q1:2"},
+}
+"""What other parameters are changed beside, so that they matter."""
+
+FILES: dict[str, list[str]] = {"conf": [], "limits_from": ["true", "steps"]}
+"""Of parameters that name files, what else they may be."""
+
+
+def others(one: Parameter) -> list[str]:
+    """Values of a parameter that are not its default."""
+    if isinstance(one.default, bool):
+        return [str(not one.default).lower()]
+    if one.choices:
+        return [word for word in one.choices if word != one.default]
+    if isinstance(one.default, tuple):
+        return ["5,40", "1"]
+    if isinstance(one.default, float):
+        return [f"{min(max(value, one.least), one.most):g}" for value in (2 * one.default + 1, one.default / 3)]
+    if one.name in FILES:
+        return FILES[one.name]
+    # a text that stands for a number, or for names with numbers, where that is what it may be
+    return ["5", "q0:2"]
+
+
+def variants(name: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """The defaults, then each parameter of a policy at other values."""
+    yield "defaults", {}
+    for one in find(name).parameters:
+        for text in others(one):
+            yield f"{one.name}={text}", {**WITH.get(name, {}), one.name: text}
+
+
+def _with_two_queues(number: int) -> tuple[Workload, Cluster, Settings]:
+    return next(case for seed in itertools.count(10 * number) if len((case := random_case(seed))[0].queues) > 1)
+
+
+def _cases(name: str, count: int) -> Iterator[tuple[Workload, Cluster, Settings]]:
+    for seed in range(count):
+        for resources in sorted({False, find(name).resources}):
+            yield random_case(seed, resources=resources)
 
 
 def digests(cases: int = 4) -> list[str]:
-    """One digest of all decisions for each policy."""
+    """A line for each policy and variant: what it is, and a digest of all decisions."""
     found = []
-    for name in [*(n for n in BUILT_IN if n != "recorded"), OWN]:
-        log = hashlib.sha256()
-        for seed in range(cases):
-            for resources in sorted({False, find(name).resources}):
-                case = random_case(seed, resources=resources)
-                outcome = run(find(name)(), *case)
-                broken = violations(outcome, *case)
-                if broken:
-                    raise AssertionError(f"{name}, case {seed}: {broken}")
-                log.update(outcome.decisions.write_ndjson().encode())
-        found.append(log.hexdigest())
+    for name in POLICIES:
+        for number, (what, params) in enumerate(variants(name)):
+            log, refused = hashlib.sha256(), ""
+            try:
+                for case in _cases(name, cases) if not params else [_with_two_queues(number)]:
+                    outcome = run(find(name)(params), *case)
+                    broken = violations(outcome, *case)
+                    if broken:
+                        raise AssertionError(f"{name} {what}: {broken}")
+                    log.update(outcome.decisions.write_ndjson().encode())
+            except GpuctlError as error:
+                # no such value, or not in this case: the message is to be the same, too
+                log.update(str(error).encode())
+                refused = "!"
+            found.append(f"{Path(name).name} {what}{refused} {log.hexdigest()}")
     return found
 
 
 if __name__ == "__main__":
-    print(*digests())  # noqa: T201 - the test reads it
+    print(*digests(), sep="\n")  # noqa: T201 - the test reads it

@@ -71,7 +71,7 @@ def values(parameter: Parameter) -> str:
     """Return which values a parameter may have, where that is not plain."""
     if parameter.choices:
         return "; one of " + ", ".join(f"`{choice}`" for choice in parameter.choices)
-    return f"; at least {parameter.least:g}" if parameter.least else ""
+    return parameter.span
 
 
 def cell(text: str) -> str:

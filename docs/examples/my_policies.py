@@ -1,20 +1,23 @@
 """Two policies of one's own; see docs/write-a-policy.md."""
 
+from collections import Counter
+
 from gpuctl.replay.policy import PythonPolicy, RankPolicy
 
 
 class SmallFirst(RankPolicy):
-    """The smallest gang first; of equal ones, that of the user who submits least often."""
+    """The smallest gang first; of equal ones, that of the user who has submitted least often so far."""
 
     name = "small-first"
     title = "the smallest gang first, then rare users"
     placement = "consolidate"
 
+    def begin(self):
+        self.often = Counter()
+
     def rank(self, jobs):
-        often = [0] * (len(jobs.users) + 1)
-        for user in jobs.user:
-            often[user] += 1
-        return [gpus + often[user] / (jobs.size + 1) for gpus, user in zip(jobs.gpus, jobs.user)]
+        self.often.update(jobs.user)
+        return [gpus - 1 / (1 + self.often[user]) for gpus, user in zip(jobs.gpus, jobs.user)]
 
 
 class MakeRoom(PythonPolicy):

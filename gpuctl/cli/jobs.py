@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.reading import is_jobs_csv, opened
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.paths import exists
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,7 +137,7 @@ def _from_trace(wishes: Wishes, given: Settings) -> Source:
 
     if wishes.cluster is not None and wishes.racks is not None:
         raise UsageError("--racks is for the trace's own servers", hint="with --cluster, put racks into a TOML file")
-    absent = next((path for path in wishes.paths if not path.exists()), None)
+    absent = next((path for path in wishes.paths if not exists(path)), None)
     if absent is not None:
         raise InputError(
             "no such file or directory",

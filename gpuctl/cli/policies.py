@@ -81,7 +81,7 @@ def _show(kind: type[Policy], *, as_json: bool, color: bool) -> None:
 
 def _about(parameter: Parameter) -> str:
     choices = f"; one of {', '.join(parameter.choices)}" if parameter.choices else ""
-    return f"{parameter.text}{choices}"
+    return f"{parameter.text}{choices or parameter.span}"
 
 
 def _text(parameter: Parameter) -> str:
@@ -107,7 +107,14 @@ def _facts(kind: type[Policy]) -> dict[str, object]:
         "oracle": kind.oracle,
         "resources": kind.resources,
         "parameters": [
-            {"name": p.name, "default": p.default, "choices": list(p.choices), "text": p.text, "least": p.least}
+            {
+                "name": p.name,
+                "default": p.default,
+                "choices": list(p.choices),
+                "text": p.text,
+                "least": p.least,
+                "most": p.most,
+            }
             for p in kind.parameters
         ],
     }

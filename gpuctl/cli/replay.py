@@ -407,8 +407,9 @@ def _run(
 
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
 
-        def at(ended: Sequence[int], size: int) -> None:
-            share = [f"{name} {k / size:.0%}" for (name, _), k in zip(names, ended, strict=True) if 0 < k < size]
+        def at(ended: Sequence[int], size: int, seconds: Sequence[float]) -> None:
+            each = zip(names, ended, seconds, strict=True)
+            share = [f"{name} {k / size:.0%} day {s / 86_400:,.1f}" for (name, _), k, s in each if s > 0 and k < size]
             more = f" +{len(share) - 2}" if len(share) > 2 else ""
             bar.at(", ".join(share[:2]) + more or "replaying", sum(ended), size * len(names))
 

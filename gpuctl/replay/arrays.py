@@ -55,6 +55,17 @@ def entry(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled(function, version=_DIGEST)
 
 
+def _check_names(dtype: np.dtype[Any], what: str) -> None:
+    """See that uncompiled code reads fields of records by their names, as compiled code does.
+
+    Raises:
+        TypeError: NumPy's arrays or records have a method or attribute of a field's name, which hides the field.
+    """
+    taken = [name for name in dtype.names or () if hasattr(np.recarray, name) or hasattr(np.record, name)]
+    if taken:
+        raise TypeError(f"{what}: fields may not be called {', '.join(taken)}: NumPy's own attributes hide them")
+
+
 class Bundle:
     """Arrays by name; subclasses say which in ``fields``: name -> (dtype, dimensions)."""
 
@@ -63,6 +74,10 @@ class Bundle:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        for name, (dtype, _) in cls.fields.items():
+            if hasattr(Bundle, name) or name == "address":
+                raise TypeError(f"{cls.__name__}: a field may not be called {name}: that is something of every bundle")
+            _check_names(np.dtype(dtype), f"{cls.__name__}.{name}")
         cls.numba_type = _BundleType(f"{cls.__name__}-{_DIGEST}", cls)
         typeof_impl.register(cls)(lambda value, _context: type(value).numba_type)
 

@@ -195,7 +195,7 @@ def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> 
     jobs.end = np.nan
     jobs.lease = np.inf
     jobs.host = jobs.guest = jobs.next_guest = -1
-    jobs.row = -1
+    jobs.row = jobs.goal_of = -1
     jobs.speed0, jobs.speed1, jobs.speed2 = settings.rates.speed.T
     jobs.alpha, jobs.pack = settings.rates.alpha, settings.rates.pack
     cost = settings.overhead

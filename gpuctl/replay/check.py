@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 SHOWN = 5
 """Jobs that are named for each thing that is wrong with them."""
 
+MOST_GPUS = 10_000_000
+"""Of all servers together, or of a pool."""
+
+MOST_GPUS_A_SERVER = 10_000
+
 
 def check(workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY) -> None:
     """Make sure that a replay can run and that every job of it can come to an end.
@@ -38,9 +43,21 @@ def check(workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPU
     if not wrong:
         wrong = _too_large(workload, cluster) + _too_much(workload, cluster, resources)
         hint = "leave these jobs out with --skip-unplaceable, or give a larger cluster" if wrong else None
+    wrong += _too_many(cluster)
     if wrong:
         lines = "".join(f"\n  {line}" for line in wrong)
         raise InputError(f"{workload.name}: cannot be replayed on {cluster.name}; nothing was run:{lines}", hint=hint)
+
+
+def _too_many(cluster: Cluster) -> list[str]:
+    most = MOST_GPUS if cluster.pool else MOST_GPUS_A_SERVER
+    large = np.flatnonzero(cluster.gpus > most)
+    if large.size:
+        first = int(large[0])
+        return [f"{cluster.servers[first]} has {cluster.gpus[first]:,} GPUs: expected at most {most:,}"]
+    if cluster.total_gpus > MOST_GPUS:
+        return [f"the servers have {cluster.total_gpus:,} GPUs: expected at most {MOST_GPUS:,}"]
+    return []
 
 
 def unplaceable(workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY) -> Ints:

@@ -14,6 +14,7 @@ import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import MOST_TOML, parse_toml, read_whole
+from gpuctl.core.paths import is_file
 from gpuctl.replay.model import Cluster
 
 if TYPE_CHECKING:
@@ -87,8 +88,8 @@ def parse_cluster(text: str, workload: Workload) -> Cluster:
         groups = [_Group(count, gpus) for count, gpus in sizes]
         return _assemble(text, groups, workload)
     path = Path(text)
-    if not path.is_file():
-        raise UsageError(f"--cluster {text!r}: no such file, and no short form", hint=f"short forms: {_SHORT}")
+    if not is_file(path):
+        raise UsageError(f"--cluster {text[:200]!r}: no such file, and no short form", hint=f"short forms: {_SHORT}")
     hint = f"short forms: {_SHORT}"
     found = parse_toml(read_whole(path, most=MOST_TOML, hint=hint), text, hint)
     return _File(text, workload).cluster(found)

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.replay.build import Settings
+from gpuctl.replay.foresight import differs, other_future, some_instant, unfinished_at
 from gpuctl.replay.model import Cluster, Workload
 from gpuctl.replay.overhead import overhead
 from gpuctl.replay.rates import rates
@@ -149,7 +150,7 @@ def run(policy: Policy, workload: Workload, cluster: Cluster, settings: Settings
 
 
 def check(make: Callable[[], Policy], cases: int, seed: int = 0) -> list[str]:
-    """Replay random cases under a policy, twice each.
+    """Replay random cases under a policy, each of them twice, and once with another future.
 
     Args:
         make: gives a new policy.
@@ -167,7 +168,35 @@ def check(make: Callable[[], Policy], cases: int, seed: int = 0) -> list[str]:
         again = run(make(), workload, cluster, settings)
         if not outcome.decisions.equals(again.decisions):
             found.append(f"case {number}: other decisions the second time")
+        found += [f"case {number}: {line}" for line in foresight(make, (workload, cluster, settings), outcome, number)]
     return found
+
+
+def foresight(
+    make: Callable[[], Policy], case: tuple[Workload, Cluster, Settings], outcome: Outcome, seed: int
+) -> list[str]:
+    """What a policy decided otherwise once everything after some instant had been changed.
+
+    Other jobs are submitted after it, with other gangs, users, limits and run times; those that had been submitted
+    take longer, unless the policy is told true run times.
+
+    Args:
+        make: gives a new policy.
+        case: workload, cluster and settings.
+        outcome: what the policy did there.
+        seed: of the instant and of what is changed.
+
+    Returns:
+        a line where a decision up to the instant is not the same; else nothing.
+    """
+    draw = np.random.Generator(np.random.PCG64(seed))
+    policy = make()
+    instant = some_instant(draw, outcome)
+    # at the end of its epoch a job loses its GPUs unless it ends before, whatever the policy knows
+    told = policy.oracle or case[2].mode == "epoch"
+    other = other_future(draw, case, instant, None if told else unfinished_at(outcome, instant))
+    found = differs(outcome, run(policy, *other), instant)
+    return [f"knows what comes after second {instant:g}: with another future not the same {found}"] if found else []
 
 
 def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings: Settings) -> list[str]:

@@ -26,7 +26,7 @@ DRF_REASONS = (
 DRF = np.dtype(
     [
         ("strict", "i8"),  # the party with the least share keeps all others waiting until its job fits
-        ("any", "i8"),  # any job of a party may start, in order; otherwise only its first one
+        ("any_job", "i8"),  # any job of a party may start, in order; otherwise only its first one
         ("freed", "i8"),  # how often something has been given back
     ],
     align=True,
@@ -84,7 +84,7 @@ def next_of(q, f, party):  # type: ignore[no-untyped-def]
     best = -1
     for group in range(f.first[party], f.first[party + 1]):
         j = q.head[group]
-        if j >= 0 and (best < 0 or sooner(q, j, best)) and (f.p[0].any == 0 or f.bad[f.shape[j]] != f.p[0].freed):
+        if j >= 0 and (best < 0 or sooner(q, j, best)) and (f.p[0].any_job == 0 or f.bad[f.shape[j]] != f.p[0].freed):
             best = j
     return best
 
@@ -151,7 +151,7 @@ def _pass(s, q, f):  # type: ignore[no-untyped-def]
             if p.strict == 1:
                 return
             skipped = True
-            f.job[0] = next_of(q, f, party) if p.any == 1 else -1
+            f.job[0] = next_of(q, f, party) if p.any_job == 1 else -1
         if f.job[0] < 0:
             size -= 1
             _swap(f, 0, size)

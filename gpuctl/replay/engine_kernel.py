@@ -252,7 +252,9 @@ def next_round(s):  # type: ignore[no-untyped-def]
     g = s.g[0]
     node = 3 * s.jobs.size + NAMED_TIMERS
     if s.node_at[node] < 0:
-        schedule(s, node, (np.floor(g.now / g.span) + 1.0) * g.span, C_ROUND)
+        t = (np.floor(g.now / g.span) + 1.0) * g.span
+        # a multiple of the span, divided by it, may come out a little less than whole
+        schedule(s, node, t if t > g.now else t + g.span, C_ROUND)
 
 
 @inner

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.paths import is_file
 
 if TYPE_CHECKING:
     from gpuctl.replay.model import Floats, Workload
@@ -46,8 +47,8 @@ def tell(workload: Workload, how: str) -> Workload:
             raise UsageError(f"--run-times {how}: not understood", hint=f"expected {_HINT}")
         predicted = workload.true_run_time * np.exp(size * normal(workload.ids))
         return _told(workload, predicted, f"run times that policies are told are wrong by a factor of exp({size:g} z)")
-    if not Path(how).is_file():
-        raise UsageError(f"--run-times {how}: not understood, and no such file", hint=f"expected {_HINT}")
+    if not is_file(how):
+        raise UsageError(f"--run-times {how[:60]}: not understood, and no such file", hint=f"expected {_HINT}")
     return _from_csv(workload, how)
 
 

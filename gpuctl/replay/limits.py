@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.paths import is_file
 from gpuctl.replay.expected import normal, read_seconds
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def plan(workload: Workload, how: str) -> Workload:
     if how == "asked":
         # a policy may ask for them where --limits-from says otherwise for all
         return workload if workload.planned is None else dataclasses.replace(workload, planned=None)
-    parts = [how] if Path(how).is_file() else [part.strip() for part in how.split(",")]
+    parts = [how] if is_file(how) else [part.strip() for part in how.split(",")]
     limits = np.full(workload.size, np.nan)
     told = []
     for part in parts:
@@ -90,12 +90,12 @@ def _limits(workload: Workload, how: str) -> Floats:
             return true * size
         if name == "error" and 0 <= size <= 3:
             return np.asarray(true * np.exp(size * normal(workload.ids)), np.float64)
-        raise UsageError(f"--limits-from {how}: not understood", hint=HINT)
+        raise UsageError(f"--limits-from {how[:60]}: not understood", hint=HINT)
     path, colon, column = how.rpartition(":")
-    if Path(how).is_file() or not colon:
+    if is_file(how) or not colon:
         path, column = how, ""
-    if not Path(path).is_file():
-        raise UsageError(f"--limits-from {how}: not understood, and no such file", hint=HINT)
+    if not is_file(path):
+        raise UsageError(f"--limits-from {how[:60]}: not understood, and no such file", hint=HINT)
     found = read_seconds(workload, path, (column,) if column else ("time_limit_s", "run_time_s"))
     if np.isnan(found).all():
         raise InputError("has a limit for none of the jobs", path=path, hint="its column job must hold their names")

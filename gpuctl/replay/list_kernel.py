@@ -11,7 +11,7 @@ import numpy as np
 from gpuctl.replay.claim_kernel import claim_for
 from gpuctl.replay.engine_kernel import named_timer, next_instant, next_round
 from gpuctl.replay.heap_kernel import cancel
-from gpuctl.replay.job_kernel import launch, preempt
+from gpuctl.replay.job_kernel import goal_at, launch, must_go_on, preempt
 from gpuctl.replay.order_kernel import (
     BY_GITTINS,
     BY_LEVEL,
@@ -171,18 +171,22 @@ def _walk(s, q, r, w, coming):  # type: ignore[no-untyped-def]
     p = r.p[0]
     i = place_of(s, q, r, w)
     r.held[:] = 0
+    after = 0
     for k in range(i, r.n[0]):
+        if must_go_on(s, r.run[k], s.g[0].mode):
+            continue
         row = s.attempts[s.jobs[r.run[k]].row]
         for at in range(row.first, row.first + row.pieces):
             r.held[s.pieces[at].server] += s.pieces[at].gpus
-    after = 0
-    for k in range(i, r.n[0]):
         after += r.run_gpus[k]
     unclaimed = s.g[0].free + coming + after
     r.n[1] = 0
     later, lost = 0, 0
     while w >= 0 or (i < r.n[0] and later > 0):
         if i < r.n[0] and (w < 0 or not goes_before(s, q, r, w, i)):
+            if must_go_on(s, r.run[i], s.g[0].mode):
+                i += 1
+                continue
             if _keeps(s, r, i):
                 unclaimed -= r.run_gpus[i]
             else:
@@ -313,6 +317,18 @@ def decide(s, q, r):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _wake_at_goals(s, r):  # type: ignore[no-untyped-def]
+    """Look again once a running job that must go on has come to its goal."""
+    g = s.g[0]
+    soonest = np.inf
+    for k in range(r.n[0]):
+        if must_go_on(s, r.run[k], g.mode):
+            soonest = min(soonest, goal_at(s, r.run[k], g.mode))
+    if soonest < np.inf:
+        named_timer(s, 1, soonest)
+
+
+@inner
 def _pass(s, q, r, turn):  # type: ignore[no-untyped-def]
     g = s.g[0]
     p = r.p[0]
@@ -336,6 +352,8 @@ def _pass(s, q, r, turn):  # type: ignore[no-untyped-def]
             _by_start(s, r)
     if g.waiting > 0 and p.quantum > 0 and g.running > 0:
         named_timer(s, 0, g.now + p.quantum)
+    elif g.waiting > 0 and p.preempts == 1:
+        _wake_at_goals(s, r)
     if g.waiting > 0 and g.span > 0:
         next_round(s)
 

@@ -44,6 +44,7 @@ class Order:
         queue_limit: GPUs that each queue may hold.
         by_queue: jobs of one queue start strictly in order, whatever their sizes.
         span: seconds of a round; 0: none.
+        patience: turns that jobs are given to get further than these cost; 0: any number.
     """
 
     rule: int
@@ -64,6 +65,7 @@ class Order:
     queue_limit: Floats | None = None
     by_queue: bool = False
     span: float = 0.0
+    patience: int = 0
 
 
 class ListProgram:
@@ -108,7 +110,7 @@ def list_program(order: Order, workload: Workload, state: State) -> ListProgram:
         and not jobs.resume.any()
         and workload.predicted is None
     )
-    state.g.span = order.span
+    state.g.span, state.g.patience = order.span, order.patience
     if order.queue_limit is not None:
         state.queue_limit[: order.queue_limit.size] = order.queue_limit
     group = _groups(order, state)

@@ -261,7 +261,9 @@ def demotion(s, q, r, j):  # type: ignore[no-untyped-def]
     left = max(r.limits[level] - service(s, r, j), 0.0)
     at = s.g[0].now + left / (s.jobs[j].held if p.by_gpus == 1 else 1)
     if p.tick > 0:
-        at = np.ceil(at / p.tick - 1e-9) * p.tick
+        at = max(np.ceil(at / p.tick - 1e-9) * p.tick, s.g[0].now)
+        if left > 0 and at <= s.g[0].now:
+            at = (np.floor(s.g[0].now / p.tick) + 1.0) * p.tick
     job_timer(s, j, at)
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.replay.engine_kernel import named_timer, next_instant
-from gpuctl.replay.job_kernel import preempt
+from gpuctl.replay.job_kernel import must_go_on, preempt
 from gpuctl.replay.order_kernel import R_FIRST, R_GIVES_WAY, R_NEAR_EPOCH_END, R_PREEMPTING, R_SKIPPED
 from gpuctl.replay.pickyman_ahead_kernel import begin_queue, predicted_of, refresh, start_on_choice, turn_of
 from gpuctl.replay.placement_kernel import choose, find, hide, largest, suits
 from gpuctl.replay.state import ANY, EPOCH, FILL, RUNNING, SPREAD, STEPPED, SUSPENDING, WAITING
 from gpuctl.trace.jit import compiled, inner
+
+MOST_LOOKS = 1000.0
+"""Looks at the running jobs in one epoch of any of them: what they cost to preempt hardly changes in between."""
 
 # ---- gangs that wait for their victims
 
@@ -171,6 +174,8 @@ def _candidate(s, f, i, mask, predicted):  # type: ignore[no-untyped-def]
     now = s.g[0].now
     if max(f.end[i] - now, 0.0) * job.rate <= predicted + f.loss[i]:
         return False
+    if must_go_on(s, i, s.g[0].mode):
+        return False
     if job.epoch < np.inf and (now - job.start) * job.rate < job.epoch:
         return False
     row = s.attempts[job.row]
@@ -308,6 +313,17 @@ def _preempt_for(s, f, j):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _shortest_epoch(s, f):  # type: ignore[no-untyped-def]
+    """Seconds between two checkpoints of the running job that writes them most often; 0 where none writes any."""
+    shortest = np.inf
+    for k in range(f.p[0].running):
+        job = s.jobs[f.run[k]]
+        if job.state == RUNNING and job.rate > 0:
+            shortest = min(shortest, job.epoch / job.rate)
+    return shortest if shortest < np.inf else 0.0
+
+
+@inner
 def decide(s, f):  # type: ignore[no-untyped-def]
     """One pass at this instant."""
     g = s.g[0]
@@ -338,7 +354,7 @@ def decide(s, f):  # type: ignore[no-untyped-def]
         if natural - g.now > predicted and _pick(s, f, j, predicted) and _worth_it(s, f, j, predicted, natural):
             _preempt_for(s, f, j)
     if g.waiting > 0 and g.running > 0 and p.every > 0:
-        named_timer(s, 0, g.now + p.every)
+        named_timer(s, 0, g.now + max(p.every, _shortest_epoch(s, f) / MOST_LOOKS))
 
 
 @compiled

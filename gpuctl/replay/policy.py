@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.errors import GpuctlError, InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
+    from gpuctl.replay.arrivals import Arrivals
     from gpuctl.replay.build import Settings
     from gpuctl.replay.model import Cluster, Workload
     from gpuctl.replay.state import State
     from gpuctl.replay.view import View
+
+MOST_NUMBERS = 100
+"""Of a parameter that is a list of them."""
 
 Value = float | str | bool | tuple[float, ...]
 
@@ -30,6 +34,8 @@ class Parameter:
         text: what it does, its unit and its source.
         choices: the words that it may be, where it is one of a few.
         least: the least number allowed.
+        most: the greatest one.
+        above: where 0 stands for none, the least number above it.
     """
 
     name: str
@@ -37,6 +43,8 @@ class Parameter:
     text: str
     choices: tuple[str, ...] = ()
     least: float = 0.0
+    most: float = 1e9
+    above: float = 0.0
 
     def read(self, text: str, policy: str) -> Value:
         """The value that a text on the command line stands for.
@@ -48,8 +56,20 @@ class Parameter:
         try:
             value = self._parse(text)
         except ValueError:
-            raise UsageError(f"{policy}: {self.name}={text}: expected {expected}") from None
+            raise UsageError(f"{policy}: {self.name}={text[:60]}: expected {expected}") from None
         return value
+
+    @property
+    def span(self) -> str:
+        """Which numbers it may be, to follow `text`; "" where the bounds say nothing that a reader would not guess."""
+        if isinstance(self.default, (str, bool)):
+            return ""
+        bounded = self.most != Parameter.most
+        if self.above:
+            return f"; 0, or at least {self.above:g}"
+        if self.least:
+            return f"; from {self.least:g} to {self.most:.10g}" if bounded else f"; at least {self.least:g}"
+        return f"; at most {self.most:.10g}" if bounded else ""
 
     def _expected(self) -> str:
         if self.choices:
@@ -57,8 +77,9 @@ class Parameter:
         if isinstance(self.default, bool):
             return "true or false"
         if isinstance(self.default, tuple):
-            return "numbers in ascending order, as 3250,7200"
-        return f"a number, at least {self.least:g}"
+            span = f"from {self.least:g} to {self.most:.10g}"
+            return f"at most {MOST_NUMBERS} numbers {span} in ascending order, as 3250,7200"
+        return f"{'0, or ' if self.above else ''}a number from {self.above or self.least:g} to {self.most:.10g}"
 
     def _parse(self, text: str) -> Value:
         if isinstance(self.default, bool):
@@ -71,16 +92,27 @@ class Parameter:
             return text
         if isinstance(self.default, tuple):
             numbers = tuple(self._number(part) for part in text.split(",") if part)
-            if list(numbers) != sorted(set(numbers)):
+            if list(numbers) != sorted(set(numbers)) or len(numbers) > MOST_NUMBERS:
                 raise ValueError
             return numbers
         return self._number(text)
 
     def _number(self, text: str) -> float:
         number = float(text)
-        if not math.isfinite(number) or number < self.least:
+        if not self.least <= number <= self.most or 0 < number < self.above:
             raise ValueError
         return number
+
+
+PATIENCE = Parameter(
+    "patience",
+    30.0,
+    "preemptions of a job that together may cost it more than the turns between them bring; from then on it keeps its "
+    "GPUs each time until it has come forward by the cost of a preemption and by a tenth of what it had done",
+    least=1.0,
+    most=200.0,
+)
+"""Of policies that preempt: jobs that take turns come forward whatever a switch costs."""
 
 
 def own_fault(error: Exception, path: str, what: str) -> InputError:
@@ -94,6 +126,17 @@ def own_fault(error: Exception, path: str, what: str) -> InputError:
     return InputError(
         f"{what}: {type(error).__name__}: {error}", path=path, line=line, hint="a fault of the policy, not of gpuctl"
     )
+
+
+@contextmanager
+def faults_of(method: Callable[..., Any], what: str) -> Iterator[None]:
+    """Raise what goes wrong in a method of a user's own policy as an error of theirs, see `own_fault`."""
+    try:
+        yield
+    except (GpuctlError, NotImplementedError):
+        raise
+    except Exception as error:
+        raise own_fault(error, method.__code__.co_filename, what) from error
 
 
 class Program(Protocol):
@@ -117,7 +160,7 @@ class Policy:
         name: as given with ``--policy``.
         title: what it does, one sentence.
         source: where it is from.
-        oracle: whether it is told true run times.
+        oracle: whether it is told true run times; a parameter may make it so of an instance.
         predicts: whether predicted run times take the place of true ones where a workload has some.
         preempts: whether it takes GPUs from running jobs.
         plans: whether it plans ahead with time limits.
@@ -130,7 +173,7 @@ class Policy:
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""
     source: ClassVar[str] = ""
-    oracle: ClassVar[bool] = False
+    oracle: bool = False
     predicts: ClassVar[bool] = False
     preempts: ClassVar[bool] = False
     plans: ClassVar[bool] = False
@@ -154,7 +197,9 @@ class Policy:
 
 
 class RankPolicy(Policy):
-    """A policy that gives every job a number once: waiting jobs start in ascending order, as fast as the built-in ones.
+    """A policy that gives every job one number when it is submitted: waiting jobs start in ascending order.
+
+    That is as fast as the built-in policies: the numbers are all that the compiled engine asks for.
 
     Attributes:
         strict: the first job that does not fit keeps all others waiting; otherwise it is skipped.
@@ -165,10 +210,14 @@ class RankPolicy(Policy):
     strict: ClassVar[bool] = False
     placement: ClassVar[str] = "any"
 
-    def rank(self, jobs: Workload) -> Any:
-        """A number for each job, lower ones start first; ties go by row.
+    def begin(self) -> None:
+        """Called once, before the first job; for what the policy remembers."""
 
-        True run times (``segment_s``) may be used only where ``oracle`` is set.
+    def rank(self, jobs: Arrivals) -> Any:
+        """A number for each of the jobs that are submitted at one instant, lower ones start first; ties go by row.
+
+        Called once for each instant at which jobs are submitted, in order of time. What an earlier call has seen may
+        be remembered in attributes of the policy; of later jobs nothing is known.
         """
         raise NotImplementedError
 
@@ -176,20 +225,28 @@ class RankPolicy(Policy):
         """See `Policy.program`."""
         import numpy as np
 
+        from gpuctl.replay.arrivals import arrivals
         from gpuctl.replay.listprogram import Order, list_program, placements
         from gpuctl.replay.order_kernel import BY_RANK
 
         del cluster
-        jobs = workload if self.oracle else replace(workload, segment_s=np.full_like(workload.segment_s, np.nan))
-        rank = np.asarray(self.rank(jobs), np.float64)
-        if rank.shape != (workload.size,):
-            raise InputError(
-                f"{self.name}: rank() gave an array of shape {rank.shape} for a workload of {workload.size} jobs",
-                hint="expected one number a job, in the order of jobs.ids",
-            )
+        rank = np.zeros(workload.size)
+        with faults_of(type(self).begin, f"{self.name} failed in begin()"):
+            self.begin()
+        for rows, jobs in arrivals(workload, self.name, oracle=self.oracle):
+            with faults_of(type(self).rank, f"{self.name} failed in rank()"):
+                numbers = np.asarray(self.rank(jobs), np.float64)
+            if numbers.shape != rows.shape:
+                raise InputError(
+                    f"{self.name}: rank() gave an array of shape {numbers.shape} for {rows.size} jobs",
+                    hint="it is called at each instant at which jobs are submitted, with those jobs: expected one "
+                    "number for each, in the order of jobs.ids",
+                )
+            rank[rows] = numbers
         if np.isnan(rank).any():
-            hint = "expected numbers" + ("" if self.oracle else "; run times (segment_s) need oracle = True")
-            raise InputError(f"{self.name}: rank() gave NaN for {np.isnan(rank).sum()} of {rank.size} jobs", hint=hint)
+            raise InputError(
+                f"{self.name}: rank() gave NaN for {np.isnan(rank).sum()} of {rank.size} jobs", hint="expected numbers"
+            )
         how = placements(workload, self.placement, settings.placement)
         return list_program(Order(BY_RANK, rank, how, strict=self.strict), workload, state)
 
@@ -218,5 +275,6 @@ class PythonPolicy(Policy):
 
         view = View(self, workload, cluster, state)
         view._own = PLACEMENTS[settings.placement or self.placement]
-        self.begin(view)
+        with faults_of(type(self).begin, f"{self.name} failed in begin()"):
+            self.begin(view)
         return PythonProgram(self, view)

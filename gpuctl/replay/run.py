@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from gpuctl.replay.model import Cluster, Ints, Outcome, Workload
     from gpuctl.replay.policy import Policy
 
-    Progress = Callable[[Sequence[int], int], None]
-    """Told how many jobs have ended under each policy, in the order asked for, of how many."""
+    Progress = Callable[[Sequence[int], int, Sequence[float]], None]
+    """Told how many jobs have ended under each policy, in the order asked for, of how many, and to which second each
+    policy's simulation has come."""
 
 FEW_JOBS = 2000
 """With fewer jobs starting a process takes longer than a replay: one process, unless told otherwise."""
@@ -314,17 +315,17 @@ def is_current(function: Any) -> bool:
 
 def _here(task: _Task, progress: Progress | None) -> Iterator[tuple[int, Outcome]]:
     """One policy after the other, in this process."""
-    ended = [0] * len(task.policies)
+    ended, seconds = [0] * len(task.policies), [0.0] * len(task.policies)
     for number in range(len(task.policies)):
 
-        def at(jobs: int, size: int, number: int = number) -> None:
-            ended[number] = jobs
+        def at(jobs: int, size: int, second: float, number: int = number) -> None:
+            ended[number], seconds[number] = jobs, second
             if progress is not None:
-                progress(ended, size)
+                progress(ended, size, seconds)
 
         simulation = task.simulation(number)
         simulation.run(at)
-        at(task.workload.size, task.workload.size)
+        at(task.workload.size, task.workload.size, simulation.now)
         yield number, simulation.outcome()
 
 
@@ -335,7 +336,7 @@ def _apart(task: _Task, processes: int, progress: Progress | None, ctrl_c: _Ctrl
     resource_tracker.ensure_running()
     left = list(range(len(task.policies)))[::-1]
     running: dict[Connection, tuple[int, SpawnProcess]] = {}
-    ended = [0] * len(task.policies)
+    ended, seconds = [0] * len(task.policies), [0.0] * len(task.policies)
     try:
         while left or running:
             while left and len(running) < processes:
@@ -351,9 +352,9 @@ def _apart(task: _Task, processes: int, progress: Progress | None, ctrl_c: _Ctrl
                 number, process = running[ours]
                 kind, value = _received(ours)
                 if kind == "progress":
-                    ended[number] = value
+                    ended[number], seconds[number] = value
                 elif kind == "outcome":
-                    ended[number] = task.workload.size
+                    ended[number], seconds[number] = task.workload.size, value.end_s
                     del running[ours]
                     process.join()
                     # closed here, not by their finalizers: in those, Ctrl-C would be lost
@@ -363,7 +364,7 @@ def _apart(task: _Task, processes: int, progress: Progress | None, ctrl_c: _Ctrl
                 else:
                     raise _failure(task.policies[number][0], value, process)
                 if progress is not None:
-                    progress(ended, task.workload.size)
+                    progress(ended, task.workload.size, seconds)
     finally:
         for _, process in running.values():
             if process.pid is not None:
@@ -397,7 +398,7 @@ def _work(connection: Connection, task: _Task, number: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         simulation = task.simulation(number)
-        simulation.run(lambda ended, _size: connection.send(("progress", ended)))
+        simulation.run(lambda ended, _size, second: connection.send(("progress", (ended, second))))
         connection.send(("outcome", simulation.outcome()))
     except BrokenPipeError:
         # whoever asked is gone

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import polars as pl
@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 
 MOST_DECISIONS = 2_000
 """Decisions a job after which a replay is taken to make no progress."""
+
+STANDS_STILL = 40_000
+"""Instants at one and the same second after which simulated time is taken to stand still."""
+
+UNDECIDED = 20_000_000
+"""Instants in a row at which nothing is decided, after which a replay is taken to look too often."""
 
 STEPS = 20_000
 """Instants between two looks at the clock, the progress bar and Ctrl-C."""
@@ -95,26 +101,50 @@ class Simulation:
         self.wall_s += time.perf_counter() - begin
         return status != ENDED
 
-    def run(self, progress: Callable[[int, int], None] | None = None) -> None:
+    def run(self, progress: Callable[[int, int, float], None] | None = None) -> None:
         """Go on to the end.
 
         Args:
-            progress: told from time to time how many jobs have ended, of how many.
+            progress: told from time to time how many jobs have ended, of how many, and the second that the simulation
+                has come to.
 
         Raises:
-            InputError: jobs take turns without end.
+            InputError: it would not end: too many decisions, none at all, or time stands still.
         """
         size = self.workload.size
         most = MOST_DECISIONS * size + 1_000_000
+        moved, decided = (self.now, 0), (self.now, 0, 0)
         while self.advance():
-            if self.state.g[0].log > most:
-                raise InputError(
-                    f"{self.policy.name}: more than {MOST_DECISIONS} decisions a job by second {self.now:g}, and "
-                    f"{self.left} of {size} jobs have not ended: jobs take turns without coming forward",
-                    hint="a preemption costs more than a turn brings: a longer quantum or less overhead may help",
+            instants, log = int(self.state.g[0].instants), int(self.state.g[0].log)
+            if log > most:
+                self._stop(
+                    f"more than {MOST_DECISIONS} decisions a job",
+                    "jobs that take turns too often, or gangs that are gathered again and again: a longer quantum, "
+                    "interval or backoff, or less overhead may help",
+                )
+            if log > decided[2]:
+                decided = (self.now, instants, log)
+            if self.now > moved[0]:
+                moved = (self.now, instants)
+            elif instants - moved[1] >= STANDS_STILL:
+                self._stop(
+                    f"{instants - moved[1]:,} instants at one and the same second",
+                    "time stands still: does the policy set timers for now, again and again?",
+                )
+            if instants - decided[1] >= UNDECIDED:
+                self._stop(
+                    f"{UNDECIDED:,} looks in a row since second {decided[0]:g} without a decision",
+                    "jobs run very long for such short intervals: a longer quantum, interval or cycle may help",
                 )
             if progress is not None:
-                progress(size - self.left, size)
+                progress(size - self.left, size, self.now)
+
+    def _stop(self, what: str, hint: str) -> NoReturn:
+        raise InputError(
+            f"{self.policy.name}: {what} by second {self.now:g}, and {self.left} of {self.workload.size} jobs have not "
+            "ended",
+            hint=hint,
+        )
 
     def fork(self) -> Simulation:
         """The same simulation at the same instant, which goes its own way from here on.

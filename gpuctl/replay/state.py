@@ -74,6 +74,7 @@ JOB = np.dtype(
         ("resume", "f8"),
         ("move", "f8"),  # … of a migration or resize
         ("charge", "f8"),  # seconds of work that a preemption adds
+        ("goal", "f8"),  # work left that its turns must come down to to be worth their cost
         ("bytes", "f8"),  # of its checkpoint, written when it is suspended and read when it resumes …
         ("link", "f8"),  # … at so many bytes a second, where the storage gives them
         ("moved", "f8"),  # when the last such transfer ends
@@ -93,6 +94,8 @@ JOB = np.dtype(
         ("row", "i8"),  # of its present attempt
         ("attempts", "i8"),
         ("preempts", "i8"),
+        ("turns", "i8"),  # ended by preemption, of those that the goal is for
+        ("goal_of", "i8"),  # the segment whose work the goal is in; -1 none yet
         ("segment", "i8"),
         ("last_segment", "i8"),
         ("parents", "i8"),  # jobs that must end before it may start
@@ -184,6 +187,7 @@ GLOBAL = np.dtype(
         ("span", "f8"),  # a round's seconds; 0: no rounds
         ("asked", "i8"),  # 0: the policy has seen this instant
         ("mode", "i8"),  # how jobs are preempted: NOW, EPOCH, ABORT
+        ("patience", "i8"),  # turns that jobs are given to get further than these cost; 0: any number
         ("storage", "f8"),  # bytes a second for all transfers of checkpoints together
         ("moving", "i8"),  # jobs in `moving`
         ("resources", "i8"),  # 1: CPUs and memory count, too

@@ -7,12 +7,16 @@ cannot be carried out changes nothing and returns false, and so does one for a j
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from gpuctl.core.errors import GpuctlError, InputError
 from gpuctl.replay import view_kernel as vk
+from gpuctl.replay.arrivals import as_they_come
 from gpuctl.replay.build import grow
 from gpuctl.replay.order_kernel import REASONS
 from gpuctl.replay.policy import own_fault
@@ -58,6 +62,8 @@ EVENTS = {
     E_ROUND: "again",
 }
 
+Told = TypeVar("Told", int, float)
+
 
 class Waiting:
     """The waiting jobs in the order in which they were queued; jobs may start while one goes through them."""
@@ -82,7 +88,7 @@ class Waiting:
         return self._count
 
     def __contains__(self, job: int) -> bool:
-        return self._before[job] >= 0
+        return 0 <= job < self._end and self._before[job] >= 0
 
     def add(self, job: int) -> None:
         """Put a job at the end."""
@@ -106,14 +112,32 @@ class Waiting:
         self._count -= 1
 
 
+class OfArrived(dict[int, Told]):
+    """Something of each job that has been submitted, by the job's number.
+
+    A dictionary: what it has costs no more to look up than in a list, and of jobs to come it has nothing, not even
+    how many they are.
+    """
+
+    def __init__(self, view: View) -> None:
+        super().__init__()
+        self._view = view
+
+    def __missing__(self, job: int) -> Told:
+        raise self._view._not_arrived(job)
+
+
 class View:
-    """A simulation as a policy sees it.
+    """A simulation as a policy sees it: what has happened so far, and jobs that have been submitted.
+
+    Whoever looks at a job that has not been submitted gets an `InputError`; an action on one returns false.
 
     Attributes:
         now: seconds.
         free: free GPUs of all servers.
         waiting: jobs in the queue, the one that was queued first ahead.
-        gpus, submit, limit, queue, user: of each job: gang size, seconds, seconds asked for (inf: none), numbers.
+        gpus, submit, limit, queue, user: of each job that has been submitted, by its number: gang size, seconds,
+            seconds asked for (inf: none), numbers; users are numbered as they first submit, -1: not known.
         servers: GPUs of each server.
         quota: GPUs of the quota of each queue (inf: none).
     """
@@ -122,19 +146,20 @@ class View:
         self.now = 0.0
         self.free = int(state.g.free[0])
         self.waiting = Waiting(workload.size)
-        self.gpus: list[int] = workload.gpus.tolist()
-        self.submit: list[float] = workload.submit.tolist()
-        self.limit: list[float] = state.jobs.limit.tolist()
-        self.queue: list[int] = workload.queue.tolist()
-        self.user: list[int] = workload.user.tolist()
+        self.gpus: OfArrived[int] = OfArrived(self)
+        self.submit: OfArrived[float] = OfArrived(self)
+        self.limit: OfArrived[float] = OfArrived(self)
+        self.queue: OfArrived[int] = OfArrived(self)
+        self.user: OfArrived[int] = OfArrived(self)
         self.servers: list[int] = cluster.gpus.tolist()
         self.quota: list[float] = cluster.quota.tolist()
         self.reasons: list[str] = []
         self._codes: dict[str, int] = {"": 0}
         self._policy = policy
         self._left = self._tries = 0
-        self._jobs, self._servers, self._most = workload.size, len(cluster.servers), cluster.total_gpus
+        self._servers, self._most = len(cluster.servers), cluster.total_gpus
         self._work = workload.segment_s, workload.segment_start
+        self._coming, self._come, self._due = _by_submission(workload, state), 0, -math.inf
         self._own = PLACEMENTS["any"]
         self._bind(state)
 
@@ -159,6 +184,7 @@ class View:
 
     def state(self, job: int) -> str:
         """Waiting, running or other."""
+        self._seen(job)
         code = int(self._state.jobs.state[job])
         return {WAITING: "waiting", RUNNING: "running"}.get(code, "other")
 
@@ -172,10 +198,12 @@ class View:
 
     def held(self, job: int) -> int:
         """GPUs that the job is on now, shared ones as well."""
+        self._seen(job)
         return int(self._state.jobs.held[job])
 
     def placement(self, job: int) -> dict[int, int]:
         """GPUs that the job is on, by server."""
+        self._seen(job)
         s = self._state
         if s.jobs.held[job] == 0:
             return {}
@@ -198,7 +226,7 @@ class View:
         Raises:
             InputError: the policy does not declare ``oracle``.
         """
-        self._may_know()
+        self._may_know(job)
         done, work, _, _ = self._up_to_now(job)
         seconds, first = self._work
         later = float(seconds[int(self._state.jobs.segment[job]) + 1 : first[job + 1]].sum())
@@ -210,7 +238,7 @@ class View:
         Raises:
             InputError: the policy does not declare ``oracle``.
         """
-        self._may_know()
+        self._may_know(job)
         seconds, first = self._work
         return float(seconds[first[job] : first[job + 1]].sum())
 
@@ -339,11 +367,10 @@ class View:
         return done
 
     def _is_job(self, job: int) -> bool:
-        return 0 <= index(job) < self._jobs
+        return index(job) in self.gpus
 
     def _up_to_now(self, job: int) -> tuple[float, float, float, float]:
-        if not self._is_job(job):
-            raise IndexError(f"job {job} of {self._jobs}")
+        self._seen(job)
         found: tuple[float, float, float, float] = vk.up_to_now(self._address, index(job))
         return found
 
@@ -357,9 +384,30 @@ class View:
         self.now, self.free = now, free
         self._left = 3 * jobs + self._servers + 32
         self._tries = self._left * (jobs + 32)
+        if now >= self._due:
+            self._let_arrive()
         if fresh:
             for job in self._fresh[:fresh].tolist():
                 self.waiting.add(job)
+
+    def _let_arrive(self) -> None:
+        coming = self._coming
+        while self._come < len(coming) and coming[self._come][0] <= self.now:
+            submit, job, gpus, limit, queue, user = coming[self._come]
+            self.submit[job], self.gpus[job], self.limit[job] = submit, gpus, limit
+            self.queue[job], self.user[job] = queue, user
+            self._come += 1
+        self._due = coming[self._come][0] if self._come < len(coming) else math.inf
+
+    def _not_arrived(self, job: int) -> InputError:
+        return InputError(
+            f"{self._policy.name} asks about job {job} at second {self.now:g}, which has not been submitted",
+            hint="a policy knows the jobs in view.gpus, among them all that wait and run; begin() knows none yet",
+        )
+
+    def _seen(self, job: int) -> None:
+        if not self._is_job(job):
+            raise self._not_arrived(job)
 
     def _decide(self) -> None:
         self._tries -= 1
@@ -414,12 +462,27 @@ class View:
         self.free = int(self._g_free[0])
         return done
 
-    def _may_know(self) -> None:
+    def _may_know(self, job: int) -> None:
         if not self._policy.oracle:
             raise InputError(
                 f"{self._policy.name} asks for true run times without saying so",
                 hint="set oracle = True in the class; reports then say that it was told",
             )
+        self._seen(job)
+
+
+def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, int, float, int, int]]:
+    """Second of submission, number, gang, time limit, queue and user of each job, in order of submission."""
+    order = np.argsort(workload.submit, kind="stable")
+    columns = (
+        workload.submit[order],
+        order,
+        workload.gpus[order],
+        np.asarray(state.jobs.limit)[order],
+        workload.queue[order],
+        as_they_come(workload.user[order])[0],
+    )
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 class PythonProgram:
@@ -459,9 +522,17 @@ class PythonProgram:
 
     def copy(self) -> Any:
         """The same with a memory of its own."""
-        twin = copy.copy(self._view)
+        view = self._view
+        twin = copy.copy(view)
         for name in ("reasons", "_codes", "waiting"):
-            setattr(twin, name, copy.deepcopy(getattr(self._view, name)))
-        policy = copy.deepcopy(self._policy)
+            setattr(twin, name, copy.deepcopy(getattr(view, name)))
+        same: dict[int, Any] = {id(view): twin, id(view.waiting): twin.waiting}
+        for name in ("gpus", "submit", "limit", "queue", "user"):
+            known = getattr(view, name)
+            same[id(known)] = twins = OfArrived(twin)
+            twins.update(known)
+            setattr(twin, name, twins)
+        # what the policy keeps of the view becomes the same of the twin
+        policy = copy.deepcopy(self._policy, same)
         twin._policy = policy
         return PythonProgram(policy, twin)

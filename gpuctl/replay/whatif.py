@@ -39,7 +39,7 @@ def take(workload: Workload, jobs: Ints, *notes: str) -> Workload:
     inside = (depends >= 0).all(axis=1)
     lost = int(((depends[:, 0] >= 0) & ~inside).sum())
     more = (f"{lost:,} dependencies on jobs that are not replayed are dropped",) if lost else ()
-    return dataclasses.replace(_gather(workload, jobs), depends=depends[inside], notes=(*workload.notes, *notes, *more))
+    return dataclasses.replace(gather(workload, jobs), depends=depends[inside], notes=(*workload.notes, *notes, *more))
 
 
 def forget_placement(workload: Workload) -> Workload:
@@ -213,7 +213,7 @@ def bootstrap(workload: Workload, n: int, seed: int) -> Workload:
     order = np.argsort(jobs, kind="stable")
     times = np.empty(n, np.int64)
     times[order] = np.arange(n) - np.searchsorted(jobs[order], jobs[order])
-    made = _gather(workload, jobs)
+    made = gather(workload, jobs)
     note = f"{n:,} jobs drawn from {blocks} {'days' if length == DAY_S else 'equal parts of the time'} (seed {seed})"
     more = (f"{len(workload.depends):,} dependencies are dropped",) if len(workload.depends) else ()
     # rounding must not swap neighbours across the seam of two days
@@ -231,7 +231,7 @@ def bootstrap(workload: Workload, n: int, seed: int) -> Workload:
     )
 
 
-def _gather(workload: Workload, jobs: Ints) -> Workload:
+def gather(workload: Workload, jobs: Ints) -> Workload:
     """The jobs of these numbers, which may repeat, without dependencies."""
     w = workload
     segments, segment_start = _ragged(w.segment_start, jobs)

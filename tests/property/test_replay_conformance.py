@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpuctl.replay.conformance import random_case, run, violations
+from gpuctl.core.errors import InputError
+from gpuctl.replay.conformance import foresight, random_case, run, violations
 from gpuctl.replay.policies import BUILT_IN, find
+from gpuctl.replay.policy import PythonPolicy, RankPolicy
 from tests.replay_policies import Crowd, Packer, Slicer
 
 if TYPE_CHECKING:
-    from gpuctl.replay.policy import PythonPolicy
+    from gpuctl.replay.arrivals import Arrivals
+    from gpuctl.replay.model import Workload
+    from gpuctl.replay.view import View
 
 NAMES = [name for name in BUILT_IN if name != "recorded"]  # a random case records nothing
+OWN = Path(__file__).parents[2] / "docs" / "examples" / "my_policies.py"
 
 
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1))
+@example(seed=2342)  # las: jobs took turns without coming forward, each preempted while it loaded its checkpoint
 def test_no_policy_breaks_an_invariant(name: str, seed: int) -> None:
     workload, cluster, shared = random_case(seed)
     outcome = run(find(name)(), workload, cluster, shared)
@@ -43,6 +50,143 @@ def test_nor_does_one_whose_jobs_share_gpus(kind: type[PythonPolicy], seed: int)
 def test_the_same_case_gives_the_same_decisions(name: str, seed: int) -> None:
     one, two = (run(find(name)(), *random_case(seed)) for _ in range(2))
     assert one.decisions.write_ndjson() == two.decisions.write_ndjson()
+
+
+def foreseen(name: str, seed: int) -> list[str]:
+    case = random_case(seed, resources=find(name)().resources and seed % 2 == 1)
+    return foresight(find(name), case, run(find(name)(), *case), seed)
+
+
+@pytest.mark.parametrize("name", [*NAMES, f"{OWN}:SmallFirst", f"{OWN}:MakeRoom"])
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_no_policy_knows_the_future(name: str, seed: int) -> None:
+    assert foreseen(name, seed) == []
+
+
+class Looks(PythonPolicy):
+    """First come, first served, but for what `wanted` says; looks past the view, as an honest policy does not."""
+
+    name = "looks"
+
+    def wanted(self, view: View, job: int) -> bool:
+        raise NotImplementedError
+
+    def decide(self, view: View) -> None:
+        for job in view.waiting:
+            if self.wanted(view, job) or len(view.running) == 0:
+                view.start(job)
+
+
+class CountsJobs(Looks):
+    """Goes by how many jobs there will be."""
+
+    def wanted(self, view: View, job: int) -> bool:
+        return bool((view._state.jobs.size + job) % 2 == 0)
+
+
+class NextGang(Looks):
+    """Leaves room for the gang that comes next."""
+
+    def wanted(self, view: View, job: int) -> bool:
+        state: Any = view._state
+        later = [int(j.gpus) for j in state.jobs if j.submit > view.now]
+        return not later or view.free - view.gpus[job] >= later[0]
+
+
+class RunTimes(Looks):
+    """Goes by true run times without saying so."""
+
+    def wanted(self, view: View, job: int) -> bool:
+        return bool(view._state.jobs.work[job] < 12)
+
+
+class RareUsers(RankPolicy):
+    """As the documentation's policy once did: users who will submit least often first."""
+
+    name = "rare-users"
+
+    def begin(self) -> None:
+        self.all: Workload | None = None
+
+    def rank(self, jobs: Arrivals) -> Any:
+        everything = jobs._all._workload
+        often = np.bincount(everything.user, minlength=len(everything.users))
+        names = {user: number for number, user in enumerate(everything.users)}
+        return [often[names[jobs.users[user]]] for user in jobs.user.tolist()]
+
+
+@pytest.mark.parametrize("policy", [CountsJobs, NextGang, RunTimes, RareUsers])
+def test_a_policy_that_peeks_is_caught(policy: Any) -> None:
+    cases = ((seed, random_case(seed)) for seed in range(40))
+    found = (foresight(policy, case, run(policy(), *case), seed) for seed, case in cases)
+    assert next(filter(None, found))[0].startswith("knows what comes after second ")
+
+
+class Asks(PythonPolicy):
+    """Asks about, or acts on, the job after all that it has heard of."""
+
+    name = "asks"
+    what = ""
+
+    def decide(self, view: View) -> None:
+        later = len(view.gpus)
+        found = {
+            "attribute": lambda: view.gpus[later],
+            "state": lambda: view.state(later),
+            "ran": lambda: view.ran(later),
+            "remaining": lambda: view.remaining(later),
+            "negative": lambda: view.submit[-1],
+            "act": lambda: [view.start(later), view.wake(later, 1e6), view.preempt(later), view.share(0, later)],
+            "in": lambda: [later in view.waiting, -1 in view.waiting, 10**9 in view.waiting],
+        }[self.what]()
+        assert not any(found)
+        for job in view.waiting:
+            view.start(job)
+
+
+@pytest.mark.parametrize("what", ["attribute", "state", "ran", "remaining", "negative"])
+def test_a_job_to_come_is_an_error_that_names_policy_job_and_second(what: str) -> None:
+    workload, cluster, shared = random_case(1)
+    policy = type("AsksThat", (Asks,), {"what": what, "oracle": True})
+    at = int((workload.submit <= workload.submit[0]).sum()) if what != "negative" else -1
+    with pytest.raises(InputError, match=f"^asks asks about job {at} at second {workload.submit[0]:g}, which has not"):
+        run(policy(), workload, cluster, shared)
+
+
+@pytest.mark.parametrize("what", ["act", "in"])
+def test_nothing_can_be_done_to_a_job_to_come(what: str) -> None:
+    workload, cluster, shared = random_case(1, plain=True)
+    policy = type("AsksThat", (Asks,), {"what": what})
+    assert violations(run(policy(), workload, cluster, shared), workload, cluster, shared) == []
+
+
+class Forked(PythonPolicy):
+    """Keeps what the view has in attributes."""
+
+    name = "forked"
+
+    def begin(self, view: View) -> None:
+        self.gpus, self.line = view.gpus, view.waiting
+        assert len(self.gpus) == 0
+
+    def decide(self, view: View) -> None:
+        assert self.gpus is view.gpus
+        assert self.line is view.waiting
+        for job in self.line:
+            view.start(job, str(len(self.gpus)))
+
+
+def test_a_fork_gets_to_know_jobs_for_itself() -> None:
+    from gpuctl.replay.simulation import Simulation
+
+    workload, cluster, shared = random_case(1)
+    one = Simulation(workload, cluster, Forked(), shared)
+    one.advance(steps=2)
+    two = one.fork()
+    one.run()
+    two.run()
+    assert one.outcome().decisions.equals(two.outcome().decisions)
 
 
 @settings(max_examples=60)

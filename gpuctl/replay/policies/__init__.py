@@ -9,6 +9,7 @@ from types import ModuleType
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import read_whole
+from gpuctl.core.paths import is_file
 from gpuctl.replay.policy import Policy, own_fault
 
 BUILT_IN = {
@@ -73,8 +74,8 @@ def find(name: str) -> type[Policy]:
 
 
 def _from_file(path: Path, cls: str) -> type[Policy]:
-    if not path.is_file():
-        raise UsageError(f"{path}: there is no such file", hint="--policy FILE.py:CLASS")
+    if not is_file(path):
+        raise UsageError(f"{str(path)[:200]}: there is no such file", hint="--policy FILE.py:CLASS")
     module = ModuleType(path.stem)
     module.__file__ = str(path)
     try:

@@ -70,7 +70,7 @@ class Drf(Policy):
         queue = empty(group, int(first[-1]))
         queue.key[:] = np.arange(workload.size)
         p = records(1, drf_kernel.DRF)
-        p.strict, p.any = self.params["strict"], by_shape
+        p.strict, p.any_job = self.params["strict"], by_shape
         shares = drf_kernel.Shares(
             p=p,
             weights=weights,

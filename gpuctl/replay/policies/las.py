@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuctl.replay.listprogram import Order, list_program, placements
 from gpuctl.replay.order_kernel import BY_SERVICE
-from gpuctl.replay.policy import Parameter, Policy
+from gpuctl.replay.policy import PATIENCE, Parameter, Policy
 
 if TYPE_CHECKING:
     from gpuctl.replay.build import Settings
@@ -27,6 +27,7 @@ class Las(Policy):
     parameters = (
         Parameter("service", "gpu-time", "what a job has got: GPU-seconds or seconds", ("gpu-time", "time")),
         Parameter("quantum", 360.0, "seconds between two comparisons while jobs wait", least=1.0),
+        PATIENCE,
     )
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
@@ -37,6 +38,7 @@ class Las(Policy):
             np.zeros(workload.size),
             placements(workload, "any", settings.placement),
             preempts=True,
+            patience=int(self.params["patience"]),
             by_gpus=self.params["service"] == "gpu-time",
             quantum=self.params["quantum"],
         )

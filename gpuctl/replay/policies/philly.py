@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from gpuctl.replay import philly_kernel
-from gpuctl.replay.policy import Parameter, Policy
+from gpuctl.replay.policy import PATIENCE, Parameter, Policy
 from gpuctl.replay.queue_kernel import empty
 from gpuctl.replay.state import records
 
@@ -56,13 +56,15 @@ class Philly(Policy):
         Parameter("tries", 3.0, "failed attempts after which a gang asks for less locality: fewest servers of one "
                   "rack, "
                   "one rack, anywhere", least=1.0),
-        Parameter("busy", 0.9, "share of all GPUs in use from which on lent GPUs are taken back"),
+        Parameter("busy", 0.9, "share of all GPUs in use from which on lent GPUs are taken back", most=1.0),
         Parameter("borrow", True, "queues may use idle GPUs beyond their quotas"),
+        PATIENCE,
     )  # fmt: skip
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
         del settings
+        state.g.patience = int(self.params["patience"])
         levels = philly_kernel.LEVELS
         jobs = state.jobs
         kinds, kind = np.unique(np.stack([jobs.gpus.astype(np.uint64), jobs.mask]), axis=1, return_inverse=True)

@@ -9,7 +9,7 @@ import numpy as np
 from gpuctl.replay import pickyman_kernel
 from gpuctl.replay.listprogram import placements, rest_of
 from gpuctl.replay.pickyman_ahead_kernel import PICKY, Picky
-from gpuctl.replay.policy import Parameter, Policy
+from gpuctl.replay.policy import PATIENCE, Parameter, Policy
 from gpuctl.replay.state import EPOCH, records
 
 if TYPE_CHECKING:
@@ -54,16 +54,19 @@ class PickyMan(Policy):
     kernel: ClassVar[ModuleType | None] = pickyman_kernel
     parameters = (
         Parameter("age", 4 * 3600.0, "seconds of waiting that double a job's priority", least=1.0),
-        Parameter("every", 60.0, "seconds between looks at the running jobs while jobs wait: near the end of its epoch "
-                  "a job is cheap to preempt; 0: only when something happens"),
+        Parameter("every", 60.0, "seconds between looks at the running jobs while jobs wait, but at most 1000 looks in "
+                  "an epoch: near the end of its epoch a job is cheap to preempt; 0: only when something happens",
+                  above=0.001),
         Parameter("most", 3.0, "preemptions after which a job is left alone"),
         Parameter("depth", 100.0, "waiting jobs, in order, for which preemptions are considered"),
+        PATIENCE,
     )  # fmt: skip
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`; unless told otherwise, victims finish their epochs first."""
         del cluster
         n, servers = workload.size, state.servers.size
+        state.g.patience = int(self.params["patience"])
         if settings.mode is None:
             state.g.mode = EPOCH
         how = placements(workload, "any", settings.placement)

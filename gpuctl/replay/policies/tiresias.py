@@ -10,10 +10,12 @@ import numpy as np
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.listprogram import PLACEMENTS, Order, list_program
 from gpuctl.replay.order_kernel import BY_FIRST_START, BY_GITTINS, BY_LEVEL, BY_LIST, BY_SUBMIT
-from gpuctl.replay.policy import Parameter, Policy
+from gpuctl.replay.policy import PATIENCE, Parameter, Policy
 from gpuctl.replay.rates import SENSITIVE_PCT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from gpuctl.replay.build import Settings
@@ -53,11 +55,19 @@ class Tiresias(Policy):
                   "run time; 0: never"),
         Parameter("packlimit", 0.3, "skew of a model above which a gang waits for the fewest servers; where the trace "
                   "tells no model, 40 % of the jobs (by a hash of their names) count as skewed"),
-        Parameter("round", 0.0, "seconds of a round: decisions only at whole multiples; 0: at every event"),
-        Parameter("tick", 0.0, "demotions at whole multiples of so many seconds; 0: to the instant"),
-        Parameter("learn", LEARN_FROM, "gittins: share of the jobs, from the first on, that the index is made of",
-                  least=0.01),
+        Parameter("round", 0.0, "seconds of a round: decisions only at whole multiples; 0: at every event",
+                  above=0.001),
+        Parameter("tick", 0.0, "demotions at whole multiples of so many seconds; 0: to the instant", above=0.001),
+        Parameter("learn", LEARN_FROM, "gittins: share of the jobs, from the first on, whose true run times "
+                  "make the index: it is told them",
+                  least=0.01, most=1.0),
+        PATIENCE,
     )  # fmt: skip
+
+    def __init__(self, params: Mapping[str, str] | None = None) -> None:
+        super().__init__(params)
+        # the index is made of the run times of jobs that have not ended
+        self.oracle = self.params["order"] == "gittins"
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`.
@@ -75,6 +85,7 @@ class Tiresias(Policy):
             self._placements(workload, settings.placement),
             inner=inner[self.params["order"]],
             preempts=True,
+            patience=int(self.params["patience"]),
             by_gpus=self.params["service"] == "gpu-time",
             promote=self.params["promote"],
             tick=self.params["tick"],

@@ -241,7 +241,7 @@ def parts_of_priority(setup: Setup, jobs: Jobs, workload: Workload, cluster: Clu
     nothing = np.zeros(n)
     if setup.given and site.multifactor is None and not settings.weight_age:
         # priority/basic: first come, first served
-        return dict.fromkeys(("assoc_part", "job_size", "partition", "qos_part", "tres", "nice"), nothing)
+        return dict.fromkeys(("assoc_part", "job_size", "partition_part", "qos_part", "tres", "nice"), nothing)
     all_cpus = 0.0 if cluster.cpus is None else float(np.nansum(cluster.cpus))
     if site.nodes and {node.name for node in site.nodes} == set(cluster.servers):
         all_cpus = float(sum(node.cpus for node in site.nodes))
@@ -263,7 +263,7 @@ def parts_of_priority(setup: Setup, jobs: Jobs, workload: Workload, cluster: Clu
         "assoc_part": settings.weight_assoc
         * priority.normalized(given[jobs.assoc], int(given.max()), as_they_are="NO_NORMAL_ASSOC" in flags),
         "job_size": settings.weight_job_size * size,
-        "partition": settings.weight_partition
+        "partition_part": settings.weight_partition
         * priority.normalized(factors[jobs.part], most, as_they_are="NO_NORMAL_PART" in flags),
         "qos_part": settings.weight_qos
         * priority.normalized(qos[jobs.qos], int(qos.max()), as_they_are="NO_NORMAL_QOS" in flags),

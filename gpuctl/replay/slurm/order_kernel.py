@@ -255,7 +255,7 @@ def set_priority(f, j, t):  # type: ignore[no-untyped-def]
     total = x.site + age * p.weight_age + x.assoc_part
     if p.weight_fairshare > 0:
         total += fair_share(f, x.assoc) * p.weight_fairshare
-    total = total + x.job_size + x.partition + x.qos_part + x.tres - x.nice
+    total = total + x.job_size + x.partition_part + x.qos_part + x.tres - x.nice
     found = np.int64(min(max(total, _LEAST), _MOST))
     x.prio = max(found, x.prio) if p.incr_only == 1 else found
 

@@ -49,6 +49,9 @@ _NUMBERS = {
     "batch_sched_delay": "batch_sched_delay_s",
 }
 """Parameters of the policy, and what they are called in `Parameters`."""
+MOST = 2**32 - 1
+"""The greatest number, as in slurm.conf."""
+
 _LEAST = {"bf_window": 1, "bf_max_job_test": 0, "bf_interval": 1, "bf_resolution": 1, "sched_interval": 1}
 _MOST_NOTES = 12
 
@@ -152,6 +155,8 @@ def _weighted(params: Mapping[str, Any], plain: Multifactor) -> Multifactor:
         if found is not None:
             if found == 0 and name != "half_life_d":
                 raise UsageError(f"slurm: {name}=0: expected a number above 0")
+            if 0 < found * factor < 1:
+                raise UsageError(f"slurm: {name}={params[name].strip()[:60]}: expected a second or more")
             over[attribute] = found * factor
     return replace(plain, **over)
 
@@ -183,8 +188,8 @@ def _number(params: Mapping[str, Any], name: str, least: float) -> float | None:
         found = float(text)
     except ValueError:
         found = math.nan
-    if not (math.isfinite(found) and found >= least):
-        raise UsageError(f"slurm: {name}={text[:60]}: expected a number, at least {least:g}")
+    if not least <= found <= MOST:
+        raise UsageError(f"slurm: {name}={text[:60]}: expected a number from {least:g} to {MOST:.10g}")
     return found
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import read_head, read_whole
+from gpuctl.core.paths import exists, is_folder
 from gpuctl.ingest.formats import (
     slurm_conf,
     slurm_config,
@@ -83,12 +84,12 @@ def read_site(paths: Sequence[Path]) -> Site:
     """
     found = _Found()
     for path in paths:
-        if path.is_dir():
+        if is_folder(path):
             found.directory(path)
-        elif path.exists():
+        elif exists(path):
             found.file(path)
         else:
-            raise UsageError(f"--slurm-conf {path}: no such file or directory", hint=f"expected {_EXPECTED}")
+            raise UsageError(f"--slurm-conf {str(path)[:200]}: no such file or directory", hint=f"expected {_EXPECTED}")
     site = found.settings()
     used = [kind for kind in (QOS, DUMP if DUMP in found.kinds else ASSOC, TOPOLOGY) if kind in found.kinds]
     files = {kind: found.path(kind) for kind in used}

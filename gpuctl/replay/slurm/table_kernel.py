@@ -122,7 +122,7 @@ JOBX = np.dtype(
         ("site", "f8"),  # parts of its priority, as `gpuctl.replay.slurm.priority` has them
         ("assoc_part", "f8"),
         ("job_size", "f8"),
-        ("partition", "f8"),
+        ("partition_part", "f8"),
         ("qos_part", "f8"),
         ("tres", "f8"),
         ("nice", "f8"),

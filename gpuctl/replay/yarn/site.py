@@ -14,6 +14,7 @@ from xml.parsers import expat
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import read_whole
+from gpuctl.core.paths import is_file, is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -189,15 +190,15 @@ def conf_files(conf: str, expected: tuple[str, ...]) -> list[str]:
     found = []
     for part in filter(None, conf.split(os.pathsep)):
         path = Path(part)
-        if path.is_dir():
+        if is_folder(path):
             there = [str(path / name) for name in expected if (path / name).is_file()]
             if not there:
                 raise UsageError(f"conf={part}: a directory without any of {', '.join(expected)}")
             found += there
-        elif path.is_file():
+        elif is_file(path):
             found.append(str(path))
         else:
-            raise UsageError(f"conf={part}: there is no such file or directory")
+            raise UsageError(f"conf={part[:200]}: there is no such file or directory")
     return found
 
 

@@ -384,7 +384,7 @@ class Cheats(RankPolicy):
 def test_a_rank_is_an_order(tmp_path: Path) -> None:
     workload = jobs(tmp_path, "a,0,10,4", "b,1,10,4", "c,2,10,2", "d,3,10,1")
     assert replay(Smallest, workload, "pool:4").jobs["start_s"].to_list() == [0, 20, 10, 10]
-    with pytest.raises(InputError, match="gave NaN for 4 of 4 jobs"):
+    with pytest.raises(InputError, match="cheats asks for true run times without saying so"):
         replay(Cheats, workload, "pool:4")
 
 

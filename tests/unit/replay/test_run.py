@@ -94,7 +94,7 @@ def test_progress_counts_up_to_all_jobs_of_all_policies(workload: Workload, clus
         lines: list[str] = []
         replay(
             workload, cluster, POLICIES[:2], processes=processes,
-            progress=lambda ended, _size, seen=seen: seen.append(tuple(ended)), tell=lines.append,
+            progress=lambda ended, _size, _seconds, seen=seen: seen.append(tuple(ended)), tell=lines.append,
         )  # fmt: skip
         assert seen[-1] == (workload.size, workload.size)
         assert all(sum(a) <= sum(b) for a, b in pairwise(seen))
