@@ -110,8 +110,8 @@ def ingest(
     folder beside the store.
     """
     from gpuctl.cli.progress import Bar
-    from gpuctl.ingest.load import check_timezone
     from gpuctl.ingest.registry import formats_for, named
+    from gpuctl.ingest.walltime import check_timezone
 
     options = settings(context)
     as_json = as_json or options.json

@@ -78,9 +78,10 @@ def opened(
     """
     from gpuctl.cli.ingest import tell, tell_stopped
     from gpuctl.cli.progress import Bar
-    from gpuctl.ingest.load import check_timezone, ingest
+    from gpuctl.ingest.load import ingest
     from gpuctl.ingest.registry import formats_for
     from gpuctl.ingest.report import IngestInterrupted
+    from gpuctl.ingest.walltime import check_timezone
 
     check_timezone(timezone)
     stores = [path for path in paths if is_store(path)]

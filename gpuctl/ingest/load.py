@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import resolved
@@ -18,7 +17,7 @@ from gpuctl.ingest.ledger import Entry
 from gpuctl.ingest.registry import all_formats, named
 from gpuctl.ingest.report import IngestInterrupted, IngestReport, SourceReport
 from gpuctl.ingest.shared import groups
-from gpuctl.ingest.walltime import has_local_times
+from gpuctl.ingest.walltime import check_timezone, has_local_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -138,21 +137,6 @@ def cluster_name(paths: Sequence[Path], given: str | None = None) -> str:
     if not first.is_dir():
         name = _ARCHIVE.sub("", name) if _ARCHIVE.search(name) else first.parent.name
     return re.sub(r"[^A-Za-z0-9._-]+", "-", clean(name)).strip("-.")[:64] or "cluster"
-
-
-def check_timezone(timezone: str | None) -> None:
-    """Refuse what is no time zone.
-
-    Raises:
-        UsageError: there is none of that name.
-    """
-    try:
-        if timezone is not None:
-            ZoneInfo(timezone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise UsageError(
-            f"--timezone {timezone!r}: no such time zone", hint="give an IANA name, e.g. America/Los_Angeles or UTC"
-        ) from error
 
 
 def plural(count: int, word: str) -> str:

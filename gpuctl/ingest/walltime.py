@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from gpuctl.core.errors import UsageError
 
 MISSING = frozenset((None, "", "None"))
 """What a source writes in place of a time that it does not have."""
@@ -19,6 +21,21 @@ _LOCAL = re.compile(
     rb"(?!\d|[.,]\d|Z|[+-]\d\d:?\d\d| ?(?:UTC|GMT|[PMCEA][SD]T|CES?T|WES?T|EES?T|BST|JST|KST|IST|MSK)\b)"
 )
 """A time of day without an offset, and without the name of a zone."""
+
+
+def check_timezone(timezone: str | None) -> None:
+    """Refuse what is no time zone.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    try:
+        if timezone is not None:
+            ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise UsageError(
+            f"--timezone {timezone!r}: no such time zone", hint="give an IANA name, e.g. America/Los_Angeles or UTC"
+        ) from error
 
 
 def has_local_times(text: bytes) -> bool:

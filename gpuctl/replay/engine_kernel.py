@@ -7,7 +7,6 @@ import numpy as np
 from gpuctl.replay.heap_kernel import NUMBERS, cancel, schedule
 from gpuctl.replay.job_kernel import (
     begin,
-    drop_progress,
     enqueue,
     give_back,
     join,
@@ -18,12 +17,12 @@ from gpuctl.replay.job_kernel import (
     segment_ends,
     settle,
     stop,
-    suspended,
     take,
     tell,
     unspent,
 )
 from gpuctl.replay.placement_kernel import choose, set_free
+from gpuctl.replay.preemption_kernel import drop_progress, suspended
 from gpuctl.replay.resource_kernel import server_counts
 from gpuctl.replay.state import (
     A_DOWN,

@@ -11,7 +11,9 @@ import numpy as np
 from gpuctl.replay.claim_kernel import claim_for
 from gpuctl.replay.engine_kernel import named_timer, next_instant, next_round
 from gpuctl.replay.heap_kernel import cancel
-from gpuctl.replay.job_kernel import goal_at, launch, must_go_on, preempt
+from gpuctl.replay.job_kernel import (
+    launch,
+)
 from gpuctl.replay.order_kernel import (
     BY_GITTINS,
     BY_LEVEL,
@@ -36,6 +38,7 @@ from gpuctl.replay.order_kernel import (
     wait,
 )
 from gpuctl.replay.placement_kernel import choose, find, hide
+from gpuctl.replay.preemption_kernel import goal_at, must_go_on, preempt
 from gpuctl.replay.queue_kernel import first, insert, pop, remove, sooner
 from gpuctl.replay.resource_kernel import find_for
 from gpuctl.replay.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_ROUND, RUNNING, STEPPED, SUSPENDING, WAITING

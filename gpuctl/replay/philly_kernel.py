@@ -10,9 +10,13 @@ from numpy.typing import NDArray
 from gpuctl.replay.arrays import Bundle
 from gpuctl.replay.engine_kernel import job_timer, next_instant
 from gpuctl.replay.heap_kernel import cancel
-from gpuctl.replay.job_kernel import launch, note, preempt
+from gpuctl.replay.job_kernel import (
+    launch,
+    note,
+)
 from gpuctl.replay.order_kernel import R_BONUS, R_GATHER, R_GATHERED, R_GIVE_UP, R_QUOTA, R_RECLAIM
 from gpuctl.replay.placement_kernel import choose, find, largest, set_free, suits
+from gpuctl.replay.preemption_kernel import preempt
 from gpuctl.replay.queue_kernel import insert, pop
 from gpuctl.replay.state import (
     ANY,

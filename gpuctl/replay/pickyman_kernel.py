@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.replay.engine_kernel import named_timer, next_instant
-from gpuctl.replay.job_kernel import must_go_on, preempt
 from gpuctl.replay.order_kernel import R_FIRST, R_GIVES_WAY, R_NEAR_EPOCH_END, R_PREEMPTING, R_SKIPPED
 from gpuctl.replay.pickyman_ahead_kernel import begin_queue, predicted_of, refresh, start_on_choice, turn_of
 from gpuctl.replay.placement_kernel import choose, find, hide, largest, suits
+from gpuctl.replay.preemption_kernel import must_go_on, preempt
 from gpuctl.replay.state import ANY, EPOCH, FILL, RUNNING, SPREAD, STEPPED, SUSPENDING, WAITING
 from gpuctl.trace.jit import compiled, inner
 

@@ -22,8 +22,12 @@ from gpuctl.replay.engine_kernel import (
     room,
     share,
 )
-from gpuctl.replay.job_kernel import launch, note, preempt
+from gpuctl.replay.job_kernel import (
+    launch,
+    note,
+)
 from gpuctl.replay.placement_kernel import choose, find, hide, set_free, suits
+from gpuctl.replay.preemption_kernel import preempt
 from gpuctl.replay.state import (
     D_LOAN,
     D_RESERVE,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.job_kernel import preempt
+from gpuctl.replay.preemption_kernel import preempt
 from gpuctl.replay.slurm.node_kernel import THEN, as_now, chosen, has, place, release
 from gpuctl.replay.slurm.table_kernel import (
     M_CANCEL,

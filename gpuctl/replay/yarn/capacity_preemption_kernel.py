@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.job_kernel import preempt
+from gpuctl.replay.preemption_kernel import preempt
 from gpuctl.replay.state import RUNNING, SUSPENDING
 from gpuctl.replay.yarn.amounts_kernel import (
     MILLI,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.replay.engine_kernel import named_timer, next_instant
-from gpuctl.replay.job_kernel import preempt
+from gpuctl.replay.preemption_kernel import preempt
 from gpuctl.replay.resource_kernel import find_for
 from gpuctl.replay.state import (
     E_FINISHED,
