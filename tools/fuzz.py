@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = "12"
+WHERE = ("tests/property", "tests/integration/test_hostile.py")
 
 
 def main() -> int:
@@ -27,7 +28,7 @@ def main() -> int:
     while time.monotonic() < until or rounds == 0:
         environment = {**os.environ, "GPUCTL_FUZZ_SEED": str(seed), "GPUCTL_FUZZ_CASES": CASES}
         options = [f"--hypothesis-seed={seed}", "-q", "-x", *sys.argv[2:]]
-        command = [sys.executable, "-m", "pytest", "tests/property", *options]
+        command = [sys.executable, "-m", "pytest", *WHERE, *options]
         code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         rounds += 1
         if code != 0:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     Run = Callable[..., subprocess.CompletedProcess[str]]
 
-TIMES = int(os.environ.get("GPUCTL_FUZZ", "1"))
-"""How many times as many damages are tried."""
+FIRST = int(os.environ.get("GPUCTL_FUZZ_SEED") or "0")
+SEEDS = range(FIRST, FIRST + max(4, int(os.environ.get("GPUCTL_FUZZ_CASES", "4"))))
+"""Damages that are tried; ``make fuzz`` tries others."""
 COMMANDS = {
     "analyze": ["analyze", "STORE", "--json"],
     "page": ["analyze", "STORE", "--html", "page.html", "--json"],
@@ -88,7 +89,7 @@ def damaged(data: bytes, seed: int) -> bytes:
 def test_a_damaged_store_is_told_by_every_command(whole: bytes, sample_data: Path, inside: Path, name: str) -> None:
     places = {"STORE": "s.duckdb", "LOGS": str(sample_data / "philly" / "cluster_machine_list")}
     command = ["-q", *(places.get(word, word) for word in COMMANDS[name])]
-    for seed in range(4 * TIMES):
+    for seed in SEEDS:
         for left in inside.iterdir():
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         (inside / "s.duckdb").write_bytes(damaged(whole, seed))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).resolve().parents[1]
 FIXTURES = TESTS / "fixtures"
 SAMPLES = TESTS.parent / "sample_data"
-TIMES = int(os.environ.get("GPUCTL_FUZZ", "1"))
+TIMES = int(os.environ.get("GPUCTL_TORN", "1"))
 """How many times as many damages are tried."""
 SEEDS = range(6 * TIMES)
 RECIPE = "JobIDRaw JobID User Account Partition QOS State ExitCode Submit Start End NNodes AllocTRES NodeList JobName"
