@@ -55,6 +55,7 @@ def example_files() -> dict[str, tuple[str, bytes]]:
         **site,
         "slurm-sacct": ("sacct.txt", _first_lines(FIXTURES / "slurm/scheduling/gpus/sacct.txt", 30)),
         "slurm-sacct-json": ("sacct.json", (FIXTURES / "slurm/other/sacct.json").read_bytes()),
+        "slurm-state-json": ("sinfo.json", (FIXTURES / "slurm/state/sinfo.json").read_bytes()),
         "slurm-jobcomp": ("jobcomp.log", _first_lines(FIXTURES / "slurm/other/jobcomp.log", 20)),
         "slurm-dbd": ("slurmdbd.sql", (FIXTURES / "slurm/other/slurmdbd.sql").read_bytes()),
         "slurm-dbd-names": ("qos_table.tsv", QOS.encode()),

@@ -7,8 +7,6 @@ GPU and memory are not read. A row of the ledger is one line; a header is none.
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.ingest.base import Format, Sink
@@ -83,7 +81,10 @@ def sniff(name: str, head: bytes) -> str | None:
         return "header of pai_sensor_table"
     if "pai_sensor_table" not in name:
         return None
-    cells = next(csv.reader(io.StringIO(first.decode("utf-8", "replace"))), [])
+    try:
+        cells = split(first.decode("utf-8", "replace"))
+    except RowError:
+        return None
     return "file name, and a first row of 16 cells (no header)" if len(cells) == len(COLUMNS) else None
 
 
