@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.base import Sink
 
 NO_DATE = "no date: lines before the first dated one (the record they belong to is in another file)"
+GLUED = "no line end: another record follows on the same line"
 NO_END = "no line end: the file stops inside this line, or right after it"
 _CHUNK = 16 << 20
 _LONGEST = 32 << 20
@@ -56,7 +57,7 @@ def read_records(
     """Count every record of a log, and hand on those whose message begins with one of the marks.
 
     A record is rejected where `take` raises `RowError`, where it is to be read and is no UTF-8, and where it is to be
-    read and has no line end. Lines before the first date are one record, rejected. All other records are loaded.
+    read and has no line end, at the end of the file or before the record that follows. Lines before the first date are one record, rejected. All other records are loaded.
 
     Args:
         stream: the decompressed log.
@@ -174,9 +175,13 @@ def _hand_on(  # noqa: PLR0917
     take: Callable[[Hit], None],
     with_more: frozenset[int],
 ) -> int:
+    from gpuctl.ingest.yarn.scan_kernel import TORN
+
     rejected = 0
     for at, start, message, end, kind, millis in zip(*hits, strict=True):
         try:
+            if kind >= TORN:
+                raise RowError(GLUED)
             if end >= len(data):
                 raise RowError(NO_END)
             more = _more(data, end) if kind in with_more else ""

@@ -13,6 +13,8 @@ from gpuctl.trace.jit import compiled
 
 _LF, _CR, _SPACE, _TAB, _COLON = 10, 13, 32, 9, 58
 NO_DATE = np.int64(-1) << 62
+TORN = 1 << 20
+"""Added to the kind of a record that another one follows on its line: its own end is lost."""
 
 
 @compiled
@@ -132,6 +134,26 @@ def _kind(buf, at, end, marks, ends):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _follows(buf, at, n, marks, ends):  # type: ignore[no-untyped-def]
+    """Whether a record begins at `at`, within a line: a date, a level, and, after a blank, a message that is wanted."""
+    before = buf[at - 1]
+    if before == 34 or before == 39 or before == 40 or before == 60 or before == 61 or before == 91:
+        return False  # a quotation
+    millis, after = _date(buf, at, n)
+    if millis == NO_DATE or after + 3 >= n or buf[after] != _SPACE:
+        return False
+    if not (65 <= buf[after + 1] <= 90 and 65 <= buf[after + 2] <= 90):
+        return False
+    if before != _SPACE:
+        return True
+    end = after
+    while end < n and buf[end] != _LF:
+        end += 1
+    message = _message(buf, after, end)
+    return message < end and _kind(buf, message, end, marks, ends) >= 0
+
+
+@compiled
 def gather(buf, starts, ends, out):  # type: ignore[no-untyped-def]
     """Copy stretches of `buf` one after the other into `out`, which has room for just them."""
     to = 0
@@ -155,8 +177,9 @@ def scan(buf, marks, ends):  # type: ignore[no-untyped-def]
     Returns:
         found; int64[6, >= found], for each line found: line (0-based), start, message, end (into buf; without the
         line end), kind (number of the mark), millis (of the line's date, on its own clock); then how many
-        lines have a date, how many lines there are, and how many of them that are not blank come before the first
-        dated one.
+        records have a date, how many lines there are, and how many of them that are not blank come before the first
+        dated one. Where a line end is missing between two records, both are told apart, and the first one's kind has
+        `TORN` added.
     """
     n = buf.size
     room = 1024
@@ -165,7 +188,14 @@ def scan(buf, marks, ends):  # type: ignore[no-untyped-def]
     at = 0
     while at < n:
         end = at
+        torn = False
         while end < n and buf[end] != _LF:
+            # the first dash of a date further on
+            if buf[end] == 45 and end > at + 4 and end + 20 < n and buf[end + 3] == 45 and buf[end + 9] == _COLON:
+                if _follows(buf, end - 4, n, marks, ends):
+                    end -= 4
+                    torn = True
+                    break
             end += 1
         stop = end - 1 if end > at and buf[end - 1] == _CR else end
         millis, after = _date(buf, at, stop)
@@ -186,9 +216,9 @@ def scan(buf, marks, ends):  # type: ignore[no-untyped-def]
                 out[1, found] = at
                 out[2, found] = message
                 out[3, found] = stop
-                out[4, found] = kind
+                out[4, found] = kind + TORN if torn else kind
                 out[5, found] = millis
                 found += 1
-        lines += 1
-        at = end + 1
+        lines += not torn
+        at = end if torn else end + 1
     return found, out, dated, lines, before_text

@@ -136,3 +136,25 @@ def test_every_day_of_centuries() -> None:
         day += timedelta(days=1, hours=1, minutes=1, seconds=1)
         if day.month in (4, 7, 10):
             day += timedelta(days=50)
+
+
+@pytest.mark.parametrize("cut", [30, 45, 60, 75, 80])
+@pytest.mark.parametrize("first", ["USER=eve OPERATION=Submit APPID=a", "nothing that is wanted, at some length, really"])
+def test_a_record_that_a_torn_line_runs_into_is_read_and_the_torn_one_is_rejected(first: str, cut: int) -> None:
+    torn = DATE + b" INFO org.apache.x.Y: " + first.encode()
+    whole = DATE.replace(b"59,", b"58,") + b" INFO [main] org.apache.x.Z: app_1 State change from NEW to OLD"
+    hits, sink = read(torn[:cut] + whole + b"\n" + torn + b"\n")
+    wanted = [hit for hit in hits if hit.kind == 0]
+    assert [(hit.text, hit.millis % 60_000) for hit in wanted] == [("app_1 State change from NEW to OLD", 58_329)]
+    assert sink.rows_in == 3
+    seen = cut > len(DATE) + 22 + len("USER=") and first.startswith("USER")
+    assert sink.rejects == ([(1, module.GLUED)] if seen else [])
+    assert [hit.text for hit in hits if hit.kind == 1] == ([first] if first.startswith("USER") else [])
+
+
+@pytest.mark.parametrize("before", [" ", '"', "(", "["])
+def test_a_record_that_a_message_quotes_is_no_record(before: str) -> None:
+    quoted = DATE.decode() + " WARN x.Y: what it said"
+    text = f"{DATE.decode()} INFO org.apache.x.Y: USER=eve said {before}{quoted}\n"
+    hits, sink = read(text.encode())
+    assert (len(hits), sink.rows_in, sink.rejects) == (1, 1, [])
