@@ -57,7 +57,8 @@ def read_records(
     """Count every record of a log, and hand on those whose message begins with one of the marks.
 
     A record is rejected where `take` raises `RowError`, where it is to be read and is no UTF-8, and where it is to be
-    read and has no line end, at the end of the file or before the record that follows. Lines before the first date are one record, rejected. All other records are loaded.
+    read and has no line end, at the end of the file or before the record that follows. Lines before the first date are
+    one record, rejected. All other records are loaded.
 
     Args:
         stream: the decompressed log.

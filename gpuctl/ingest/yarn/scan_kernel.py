@@ -191,11 +191,11 @@ def scan(buf, marks, ends):  # type: ignore[no-untyped-def]
         torn = False
         while end < n and buf[end] != _LF:
             # the first dash of a date further on
-            if buf[end] == 45 and end > at + 4 and end + 20 < n and buf[end + 3] == 45 and buf[end + 9] == _COLON:
-                if _follows(buf, end - 4, n, marks, ends):
-                    end -= 4
-                    torn = True
-                    break
+            dash = buf[end] == 45 and end > at + 4 and end + 20 < n and buf[end + 3] == 45 and buf[end + 9] == _COLON
+            if dash and _follows(buf, end - 4, n, marks, ends):
+                end -= 4
+                torn = True
+                break
             end += 1
         stop = end - 1 if end > at and buf[end - 1] == _CR else end
         millis, after = _date(buf, at, stop)
