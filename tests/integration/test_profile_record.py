@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 AS_GPUCTL = "import sys; sys.argv[0] = 'gpuctl'; from gpuctl.cli.main import main; main()"
 SIZE = 8_000_000
+FOR_S = 12
 HEADERS = 0.10
 """Most that headers of Ethernet, IP and TCP add to a download: 66 bytes a packet of 1448, and the acknowledgements."""
 SERVE = """
@@ -169,8 +170,8 @@ def test_an_interface_for_a_while_then_ctrl_c_and_kill(
     runs = {"int.csv": record("int.csv"), "kill.csv": record("kill.csv")}
     for name in runs:
         more_lines_in(tmp_path / name, 3)
-    # the last to start: its six seconds are for the downloads alone
-    runs["for.csv"] = record("for.csv", "--for", "6")
+    # the last to start: its time is for the downloads alone, which take one second, and many on a busy machine
+    runs["for.csv"] = record("for.csv", "--for", str(FOR_S))
     more_lines_in(tmp_path / "for.csv", 3)
     fetch(fetching)
     fetch(fetching)
@@ -190,8 +191,8 @@ def test_an_interface_for_a_while_then_ctrl_c_and_kill(
         assert {job for job, _, _ in rows} == {"gb"}
     times = [at for _, at, _ in recorded(tmp_path / "for.csv")]
     late = max(after - before for before, after in pairwise(times))  # a sample may be, on a busy machine
-    assert 5.5 < times[-1] - times[0] < 6 + late
-    assert len(times) <= 61
+    assert FOR_S - 0.5 - late < times[-1] - times[0] < FOR_S + late
+    assert len(times) <= 10 * FOR_S + 1
     assert f"bytes in {tmp_path / 'int.csv'}\ngpuctl: interrupted" in said["int.csv"]
 
 

@@ -422,7 +422,11 @@ def test_the_list_of_policies(gpuctl: Gpuctl) -> None:
     found: list[dict[str, Any]] = json.loads(gpuctl("policies", "--json").stdout)
     assert {each["name"]: each["oracle"] for each in found}["srtf"] is True
     one = json.loads(gpuctl("--json", "policies", "las").stdout)
-    assert {p["name"]: p["default"] for p in one["parameters"]} == {"service": "gpu-time", "quantum": 360.0}
+    assert {p["name"]: p["default"] for p in one["parameters"]} == {
+        "service": "gpu-time",
+        "quantum": 360.0,
+        "patience": 30.0,
+    }
     done = gpuctl("policies", "lass", check=False)
     assert (done.returncode, "did you mean las" in done.stderr) == (2, True)
 
