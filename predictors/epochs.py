@@ -42,6 +42,10 @@ STOPPED = 0.1
 """Less than this share of it: hardly any reading goes on."""
 LASTING, SILENT = 0.5, 0.25
 """A drop must last so many times as long as what was before it; the second where the reading stops."""
+SURE = 3.0
+"""Standard errors by which busy steps must read less: with few steps an epoch, noise alone makes them differ."""
+BURST_AT, TOLD = 3.0, 0.06
+"""Steps by which noise may shift a burst's beginning; share of an epoch to which bursts must tell it, or do not."""
 AT_ITS_END = 0.2
 """Where an epoch's bytes are known, a drop for a cache lies within this share of their end."""
 _CHANCE, _CHANCE_ALIKE = 3.2, 2.5
@@ -166,7 +170,17 @@ def _drop(profile: Series, dataset_bytes: float) -> int | None:
     # where both sides differ most, measured by what a step at the cut explains
     gain = np.where(fits, (before - after) ** 2 * (cut - begin) * (n - cut), 0.0)
     found = int(cut[int(np.argmax(gain))])
-    return found if _busy(x[found:]) < DROPPED * _busy(x[begin:found]) else None
+    earlier, later = x[begin:found], x[found:]
+    return found if _busy(later) < DROPPED * _busy(earlier) and _less(earlier, later) else None
+
+
+def _less(earlier: Floats, later: Floats) -> bool:
+    """Whether busy steps read less later on by more than their noise makes likely, few as they are."""
+    busy = _busy(earlier) / 2
+    one, two = earlier[earlier > busy], later[later > busy]
+    if two.size < later.size / 4:
+        return True
+    return bool(one.mean() - two.mean() > SURE * np.hypot(one.std() / one.size**0.5, two.std() / two.size**0.5))
 
 
 def _busy(x: Floats) -> float:
@@ -445,6 +459,8 @@ def by_change_points(profile: Series) -> Epochs:
     deviation = _spread(lengths.astype(float))
     if deviation > 0.15 * length or length < _STEPS_AN_EPOCH:
         return Epochs("none", reason="bursts do not come evenly")
+    if np.sqrt(2) * BURST_AT > TOLD * length * lengths.size:
+        return Epochs("none", reason="too few samples between bursts to tell an epoch's length from them")
     spread = max(step / np.sqrt(6), deviation * step / np.sqrt(lengths.size), 0.02 * length * step)
     total = profile.total
     volume = float(total[begins[-1]] - total[begins[-1 - lengths.size]]) / lengths.size

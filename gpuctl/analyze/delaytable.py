@@ -137,7 +137,7 @@ def _quotas(
         elif queue in known:
             quota, limit = known[queue]
             rows.append((queue, quota, "configured", quota if limit is None else limit))
-        elif np.isfinite(guess):
+        elif 0 < guess < np.inf:
             rows.append((queue, guess, "inferred", guess))
         else:
             rows.append((queue, None, None, None))
