@@ -16,7 +16,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.internal.conjecture import providers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -53,6 +53,13 @@ def pytest_configure() -> None:
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "PYTHONWARNINGS", "PYTHONPATH"):
         os.environ.pop(name, None)
     os.environ.update(COLUMNS="100", LINES="40", TERM="xterm-256color", LC_ALL="C.UTF-8", TZ="UTC")
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_stays() -> Iterator[None]:
+    """See that no test leaves this process deaf to Ctrl-C: programs that later ones start would be deaf as well."""
+    yield
+    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN, "run the command line by tests.damage.command"
 
 
 @pytest.fixture(scope="session")

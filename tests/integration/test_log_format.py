@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.cli.main import main
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.detect import HEAD, detect, survey
 from gpuctl.ingest.files import NotRead, Opener, walk
@@ -16,11 +15,14 @@ from gpuctl.ingest.load import ingest
 from gpuctl.ingest.registry import all_formats
 from gpuctl.trace.store import Store
 from tests.conftest import ROOT
+from tests.damage import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Run = Callable[..., tuple[int, str, str]]
+    from tests.damage import Ended
+
+    Run = Callable[..., Ended]
 
 FIXTURES = ROOT / "tests" / "fixtures"
 PUBLIC = ROOT.parent / "shared" / "data" / "slurm"
@@ -28,17 +30,9 @@ EVENTS = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\nlab|n1|2026-11-2
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def run() -> Run:
     """The command line within this process: exit code, standard output, standard error."""
-
-    def go(*words: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["gpuctl", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        return int(end.value.code or 0), out, err
-
-    return go
+    return command
 
 
 def test_the_named_format_has_a_file_that_nothing_shows_to_be_of_it(tmp_path: Path, run: Run) -> None:
