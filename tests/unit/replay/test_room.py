@@ -146,14 +146,22 @@ def test_what_there_is_not_is_refused(tmp_path: Path) -> None:
     assert outcome.decisions["decision"].to_list() == ["start", "lease", "reject", "finish"]
 
 
-@pytest.mark.parametrize("call", ["view.start(0.5)", "view.attained(7)", "view.ran(-1)", "view.start(0, 3)"])
-def test_what_makes_no_sense_is_the_policys_fault(call: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("view.start(0.5)", r"own\.py:6: Own failed at second 0"),
+        ("view.start(0, 3)", r"own\.py:6: Own failed at second 0"),
+        ("view.attained(7)", "Own asks about job 7 at second 0, which has not been submitted"),
+        ("view.ran(-1)", "Own asks about job -1 at second 0, which has not been submitted"),
+    ],
+)
+def test_what_makes_no_sense_is_the_policys_fault(call: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(
         "from gpuctl.replay.policy import PythonPolicy\n\n\nclass Own(PythonPolicy):\n"
         f"    def decide(self, view):\n        {call}\n"
     )
-    with pytest.raises(InputError, match=r"own\.py:6: Own failed at second 0"):
+    with pytest.raises(InputError, match=said):
         replay(find(f"{file}:Own"), jobs(tmp_path, "a,0,5,1"), "pool:4")
 
 

@@ -405,8 +405,8 @@ def test_what_is_set_and_not_modelled_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"bf_window": "soon"}, "bf_window=soon: expected a number, at least 1"),
-        ({"bf_resolution": "0"}, "bf_resolution=0: expected a number, at least 1"),
+        ({"bf_window": "soon"}, "bf_window=soon: expected a number from 1 to 4294967295"),
+        ({"bf_resolution": "0"}, "bf_resolution=0: expected a number from 1 to 4294967295"),
         ({"bf_max_job_test": "2.5"}, "bf_max_job_test=2.5: expected a whole number"),
         ({"weight_age": "nan"}, "weight_age=nan: expected a number"),
         ({"max_age_d": "0"}, "max_age_d=0: expected a number above 0"),
