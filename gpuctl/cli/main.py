@@ -9,6 +9,7 @@ import errno
 import os
 import signal
 import sys
+import threading
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,6 +47,8 @@ app = typer.Typer(
 _EVERYWHERE = frozenset({"--quiet", "-q", "--debug", "--no-color", "--spreadsheet"})
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+
+_MOMENT_S = 0.01
 
 # one line a command, in the order that --help lists them in
 app.command()(analyze)
@@ -155,7 +158,17 @@ def _watch() -> list[int]:
     # where it is ignored, as in a script that runs in the background, it stays so
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, note)
+        sys.unraisablehook = _press_again
     return pressed
+
+
+def _press_again(lost: sys.UnraisableHookArgs) -> None:
+    """Raise Ctrl-C again a moment later where Python dropped it: it came while a finalizer or a callback of one ran."""
+    if lost.exc_type is KeyboardInterrupt:
+        # not at once: that would be inside this hook, from which nothing can be raised either
+        threading.Timer(_MOMENT_S, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _run(arguments: list[str], *, debug: bool, pressed: list[int]) -> int:

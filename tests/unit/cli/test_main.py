@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,9 +23,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def pressed() -> Iterator[list[int]]:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before, hook = signal.signal(signal.SIGINT, signal.default_int_handler), sys.unraisablehook
     yield main._watch()
     signal.signal(signal.SIGINT, before)
+    sys.unraisablehook = hook
 
 
 def _as(error: BaseException, *, after_ctrl_c: bool) -> object:
@@ -55,6 +58,27 @@ def test_the_same_without_ctrl_c_is_a_bug(
     monkeypatch.setattr(main, "app", _as(SystemError("x"), after_ctrl_c=False))
     assert main._run([], debug=False, pressed=pressed) == ExitCode.BUG
     assert "internal error: SystemError: x" in capsys.readouterr().err
+
+
+def test_ctrl_c_that_python_drops_is_raised_again(
+    pressed: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may come while a callback of the garbage collection runs, from which nothing can be raised."""
+
+    class Thing:
+        pass
+
+    def app(*_args: object, **_options: object) -> None:
+        thing = Thing()
+        watched = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGINT))
+        del thing
+        assert watched() is None
+        time.sleep(10)
+
+    monkeypatch.setattr(main, "app", app)
+    assert main._run([], debug=False, pressed=pressed) == ExitCode.INTERRUPTED
+    assert len(pressed) == 2
+    assert capsys.readouterr().err == "gpuctl: interrupted\n"
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
