@@ -35,7 +35,9 @@ FIXTURES = TESTS / "fixtures"
 SAMPLES = TESTS.parent / "sample_data"
 TIMES = int(os.environ.get("GPUCTL_TORN", "1"))
 """How many times as many damages are tried."""
-SEEDS = range(6 * TIMES)
+FIRST = int(os.environ.get("GPUCTL_TORN_SEED", "0"))
+"""Where other damages begin."""
+SEEDS = range(FIRST, FIRST + 6 * TIMES)
 RECIPE = "JobIDRaw JobID User Account Partition QOS State ExitCode Submit Start End NNodes AllocTRES NodeList JobName"
 XDMOD_LIKE = "JobID JobIDRaw Partition User Submit Start End ExitCode State NNodes AllocTRES NodeList JobName"
 NO_PAIR = "JobIDRaw JobName User Partition State Submit Start End AllocTRES NodeList Flags"
