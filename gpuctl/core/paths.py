@@ -41,7 +41,7 @@ def resolved(path: Path) -> Path:
 
 
 def within(folder: Path, name: str) -> Path | None:
-    """Return the place of that name in a folder; None where that is outside of it, by a link, too, or can be no path."""
+    """Return the place of that name in a folder; None: it is outside of it, perhaps by a link, or no path."""
     try:
         place = folder / name
         inside = place.resolve().is_relative_to(folder.resolve())
