@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import resolved
+from gpuctl.core.paths import resolved
 from gpuctl.ingest import ledger
 from gpuctl.ingest.belong import ApartError, Times, check_schedulers
 from gpuctl.ingest.codecs import Limits
