@@ -26,7 +26,7 @@ def formats(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Read this file of the format, whole, damaged and made long, and say what no format may do with it.",
+            help="Read this file of the format, whole and damaged, and say what no format may do with it.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

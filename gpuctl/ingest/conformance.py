@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import logging
 import tempfile
-import tracemalloc
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -32,10 +30,6 @@ if TYPE_CHECKING:
 
 CASES = 20
 """Damaged files, unless told otherwise."""
-SMALL, LARGE = 2 << 20, 8 << 20
-"""Bytes of the two long files whose peaks of memory are compared."""
-SHARE = 0.25
-"""Of the bytes by which they differ, how much the peak may differ."""
 _READ_WHOLE = "load() reads the whole stream at once: a log may be larger than memory"
 _TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY table_name"
 _OF_THE_RUN = frozenset({"sources", "rejects", "clusters", "gpuctl_schema"})
@@ -43,11 +37,11 @@ _OF_THE_RUN = frozenset({"sources", "rejects", "clusters", "gpuctl_schema"})
 
 
 def check(fmt: Format, fixture: Path, *, cases: int = CASES, seed: int = 0) -> list[str]:
-    """See what a format does with a file of its own, with the same file damaged, and with a long one.
+    """See what a format does with a file of its own, with the same file and damaged.
 
     It must recognise the file, alone among all formats; count every row as loaded or rejected; write to no tables but
     those of ``fills``; give the same rows again; change nothing when the file is read a second time; end in an
-    `InputError` or in counted rows whatever the bytes are; and read in bounded memory.
+    `InputError` or in counted rows whatever the bytes are; and never read the stream as a whole.
 
     Args:
         fmt: the format.
@@ -70,8 +64,6 @@ def check(fmt: Format, fixture: Path, *, cases: int = CASES, seed: int = 0) -> l
             # what to spoil is no secret
             spoiled = damaged(data, Random(number))  # noqa: S311
             found += [f"damaged file {number}: {line}" for line in _stands(fmt, place / f"d{number}", fixture, spoiled)]
-        if not found:
-            found += _memory(fmt, place, fixture.name, data)
     return found + [line for line in dict.fromkeys(lines) if "failed:" in line]
 
 
@@ -136,30 +128,6 @@ def _stands(fmt: Format, place: Path, fixture: Path, spoiled: bytes) -> list[str
     return []
 
 
-def _memory(fmt: Format, place: Path, name: str, data: bytes) -> list[str]:
-    """Whether a file four times as long takes much more memory; only of files of lines, which can be made longer."""
-    head, end, body = data.partition(b"\n")
-    if not body.strip() or b"\0" in data:
-        return []
-    peaks = []
-    for size in (SMALL, LARGE):
-        file = _put(place / f"long{size}", name, head + end + body * (size // len(body) + 1))
-        gc.collect()
-        tracemalloc.start()
-        try:
-            source = _read(fmt, file, place / f"long{size}.duckdb", chosen=True)
-            peaks.append(tracemalloc.get_traced_memory()[1])
-        finally:
-            tracemalloc.stop()
-        if isinstance(source, str) or source.status == "failed":
-            # what is not made of lines is not read to its end
-            return []
-    grown = peaks[1] - peaks[0]
-    if grown > SHARE * (LARGE - SMALL):
-        return [f"memory grows with the file: {grown:,} bytes more for {LARGE - SMALL:,} more bytes of lines"]
-    return []
-
-
 def _put(folder: Path, name: str, data: bytes) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / name
@@ -175,7 +143,7 @@ def _read(fmt: Format, file: Path, store: Path, *, chosen: bool = False) -> Sour
         return error.message if "() failed" in error.message or not chosen else _refused(fmt, file, error.message)
     except GpuctlError as error:
         return error.message
-    except Exception as error:  # noqa: BLE001 - whatever a format raises is a finding
+    except Exception as error:  # whatever a format raises is a finding
         return f"{type(error).__name__}: {error}"
     if not report.sources:
         return "; ".join(one.why for one in report.not_read)

@@ -1,7 +1,7 @@
 """Finds the source formats: those of `gpuctl.ingest.formats`, of installed packages, and of files.
 
-Every module of `gpuctl.ingest.formats` brings one; so does every entry point of the group ``gpuctl.formats``, whose name
-is the format's.
+Every module of `gpuctl.ingest.formats` brings one; so does every entry point of the group ``gpuctl.formats``, whose
+name is the format's.
 """
 
 from __future__ import annotations
