@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
+from gpuctl.core.plugins import own_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -113,19 +114,6 @@ PATIENCE = Parameter(
     most=200.0,
 )
 """Of policies that preempt: jobs that take turns come forward whatever a switch costs."""
-
-
-def own_fault(error: Exception, path: str, what: str) -> InputError:
-    """An error that a user's own policy raised, with the line of their file that it came from."""
-    line = None
-    at = error.__traceback__
-    while at is not None:
-        if at.tb_frame.f_code.co_filename == path:
-            line = at.tb_lineno
-        at = at.tb_next
-    return InputError(
-        f"{what}: {type(error).__name__}: {error}", path=path, line=line, hint="a fault of the policy, not of gpuctl"
-    )
 
 
 @contextmanager

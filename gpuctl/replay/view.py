@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gpuctl.core.errors import GpuctlError, InputError
+from gpuctl.core.plugins import own_fault
 from gpuctl.replay import view_kernel as vk
 from gpuctl.replay.arrivals import as_they_come
 from gpuctl.replay.build import grow
 from gpuctl.replay.order_kernel import REASONS
-from gpuctl.replay.policy import own_fault
 from gpuctl.replay.state import (
     ANY,
     CONSOLIDATE,

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.ingest.base import Place
+from gpuctl.ingest.damage import damaged
 from gpuctl.ingest.detect import detect
 from gpuctl.ingest.registry import all_formats
 from gpuctl.trace.store import Store
-from tests.damage import Ended, command, damaged
+from tests.damage import Ended, command
 from tests.example_files import example_files
 
 if TYPE_CHECKING:
