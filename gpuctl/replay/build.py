@@ -123,7 +123,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     order = np.lexsort((np.arange(n), workload.eligible))
     # one more of each: jobs whose queue or user is not known are a party of their own
     queues, users = len(workload.queues) + 1, len(workload.users) + 1
-    nodes = 3 * n + NAMED_TIMERS + 1
+    nodes = 3 * n + NAMED_TIMERS + 2
     machine = _machine_events(cluster)
     g.at_once = int(np.unique(machine[0], return_counts=True)[1].max(initial=0))
     first, children = _children(workload)

@@ -18,6 +18,7 @@ from gpuctl.core.errors import GpuctlError, InputError
 from gpuctl.replay import view_kernel as vk
 from gpuctl.replay.arrivals import as_they_come
 from gpuctl.replay.build import grow
+from gpuctl.replay.hooks import Hooks
 from gpuctl.replay.order_kernel import REASONS
 from gpuctl.replay.policy import own_fault
 from gpuctl.replay.state import (
@@ -27,6 +28,7 @@ from gpuctl.replay.state import (
     E_JOB_TIMER,
     E_LEASE,
     E_QUEUED,
+    E_RECLAIM,
     E_ROUND,
     E_SERVER_DOWN,
     E_SERVER_UP,
@@ -61,6 +63,7 @@ EVENTS = {
     E_JOB_TIMER: "wake",
     E_TIMER: "timer",
     E_ROUND: "again",
+    E_RECLAIM: "reclaim",
 }
 
 Told = TypeVar("Told", int, float)
@@ -88,6 +91,7 @@ class View:
 
     Attributes:
         now: seconds.
+        round: number of the round that this instant is; None: it is none.
         free: free GPUs of all servers.
         waiting: jobs in the queue, the one that was queued first ahead.
         gpus, submit, limit, queue, user: of each job that has been submitted, by its number: gang size, seconds,
@@ -98,6 +102,7 @@ class View:
 
     def __init__(self, policy: PythonPolicy, workload: Workload, cluster: Cluster, state: State) -> None:
         self.now = 0.0
+        self.round: int | None = None
         self.free = int(state.g.free[0])
         self.waiting = Waiting(workload.size)
         self.gpus: OfArrived[int] = OfArrived(self)
@@ -123,12 +128,13 @@ class View:
     def events(self) -> list[tuple[str, int]]:
         """What has happened at this instant: (what, number of the job, server or timer).
 
-        What is queued, finished, server_down, server_up, lease (it has run out), wake (the job's timer), timer, or
-        again (jobs have lost their leases, and their GPUs are free).
+        What is queued, finished, server_down, server_up, lease (it has run out), wake (the job's timer), timer,
+        reclaim, round, or again (jobs have lost their leases, and their GPUs are free).
         """
         count = int(self._state.g.events[0])
         kinds, whos = self._state.events.kind[:count].tolist(), self._state.events.who[:count].tolist()
-        return [(EVENTS[kind], who) for kind, who in zip(kinds, whos, strict=True)]
+        pairs = zip(kinds, whos, strict=True)
+        return [("round" if kind == E_ROUND and who else EVENTS[kind], who) for kind, who in pairs]
 
     @property
     def running(self) -> list[int]:
@@ -456,21 +462,22 @@ class PythonProgram:
         view, policy = self._view, self._policy
         if view._state is not state:
             view._bind(state)
-        address, always = state.address, policy.always
-        ask, decided, begin, decide = vk.next_decision, vk.decided, view._begin, policy.decide
+        hooks = Hooks(policy)
+        address, when, kinds = state.address, hooks.ask, hooks.kinds
+        ask, decided, begin = vk.next_decision, vk.decided, view._begin
+        act = hooks.tell if kinds or hooks.decide is None else hooks.decide
         for _ in range(steps):
-            status, now, fresh, free, jobs = ask(address, until, 1000, always)
+            status, now, fresh, free, jobs = ask(address, until, 1000, when, kinds)
             if status != STEPPED:
                 return int(status)
             if fresh >= 0:
                 begin(now, fresh, free, jobs)
                 try:
-                    decide(view)
+                    act(view)
                 except GpuctlError:
                     raise
                 except Exception as error:
-                    path = type(policy).decide.__code__.co_filename
-                    raise own_fault(error, path, f"{policy.name} failed at second {now:g}") from error
+                    raise own_fault(error, hooks.path, f"{policy.name} failed at second {now:g}") from error
                 view._do(decided)
         return STEPPED
 

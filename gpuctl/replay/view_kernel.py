@@ -28,6 +28,7 @@ from gpuctl.replay.job_kernel import (
 )
 from gpuctl.replay.placement_kernel import choose, find, hide, set_free, suits
 from gpuctl.replay.preemption_kernel import preempt
+from gpuctl.replay.rounds_kernel import rounds
 from gpuctl.replay.state import (
     D_LOAN,
     D_RESERVE,
@@ -53,9 +54,25 @@ def _news(s):  # type: ignore[no-untyped-def]
     return count
 
 
+@inner
+def _hears(s, kinds):  # type: ignore[no-untyped-def]
+    """Whether one of the kinds of events that a policy wants to hear of has happened at this instant."""
+    for k in range(s.g[0].events):
+        if kinds >> s.events[k].kind & 1:
+            return True
+    return False
+
+
 @entry
-def next_decision(address, until, steps, always):  # type: ignore[no-untyped-def]
-    """Go to the next instant at which the policy is to be asked: where jobs wait, or `always` at each.
+def next_decision(address, until, steps, ask, kinds):  # type: ignore[no-untyped-def]
+    """Go to the next instant at which the policy is to be asked.
+
+    Args:
+        address: of the simulation.
+        until: the last instant.
+        steps: the most instants to go through.
+        ask: 1: where jobs wait; 2: always; 0: not for that alone.
+        kinds: a bit for each kind of event at which it is to be asked, too.
 
     Returns:
         How it ended, the time, how many jobs are fresh (-1: not to be asked), free GPUs, jobs that wait or hold GPUs.
@@ -66,7 +83,9 @@ def next_decision(address, until, steps, always):  # type: ignore[no-untyped-def
         status = next_instant(s, until)
         if status != STEPPED:
             return status, g.now, 0, g.free, 0
-        if always or g.waiting > 0:
+        if g.span > 0:
+            rounds(s)
+        if ask == 2 or (ask == 1 and g.waiting > 0) or (kinds != 0 and _hears(s, kinds)):
             return STEPPED, g.now, _news(s), g.free, g.waiting + g.running
         end_leases(s)
         g.asked = 0
