@@ -88,6 +88,10 @@ JOB = np.dtype(
         ("counted", "f8"),  # GPUs that count for it: each one that it is on by the number of jobs there
         ("mask", "u8"),  # classes of servers that suit it
         ("gpus", "i8"),
+        ("least", "i8"),  # GPUs that it may run on, its gang's number among them …
+        ("most", "i8"),  # … to
+        ("curve", "i8"),  # first of its speeds in `curves` …
+        ("points", "i8"),  # … and how many they are; 0: as `alpha` says
         ("held", "i8"),
         ("queue", "i8"),
         ("share", "i8"),  # whose share of the GPUs its own count in: a queue or a user
@@ -242,6 +246,7 @@ class State(Bundle):
         need: of each piece in `choice`.
         needs: of each piece in `pieces`.
         share_need: what the jobs of each queue or user hold.
+        curves: speeds on 1, 2, 3 … GPUs, one curve after the other.
     """
 
     g: Any
@@ -281,6 +286,7 @@ class State(Bundle):
     need: Any
     needs: Any
     share_need: Any
+    curves: NDArray[np.float64]
 
     fields: ClassVar[dict[str, tuple[Any, int]]] = {
         "g": (GLOBAL, 1),
@@ -320,6 +326,7 @@ class State(Bundle):
         "need": (NEED, 1),
         "needs": (NEED, 1),
         "share_need": (NEED, 1),
+        "curves": ("f8", 1),
     }
 
 

@@ -94,8 +94,9 @@ class View:
         round: number of the round that this instant is; None: it is none.
         free: free GPUs of all servers.
         waiting: jobs in the queue, the one that was queued first ahead.
-        gpus, submit, limit, queue, user: of each job that has been submitted, by its number: gang size, seconds,
-            seconds asked for (inf: none), numbers; users are numbered as they first submit, -1: not known.
+        gpus, least, most, submit, limit, queue, user: of each job that has been submitted, by its number: gang size,
+            the fewest and the most GPUs that it can run on, seconds, seconds asked for (inf: none), numbers; users are
+            numbered as they first submit, -1: not known.
         servers: GPUs of each server.
         quota: GPUs of the quota of each queue (inf: none).
     """
@@ -108,6 +109,8 @@ class View:
         self.gpus: OfArrived[int] = OfArrived(self)
         self.submit: OfArrived[float] = OfArrived(self)
         self.limit: OfArrived[float] = OfArrived(self)
+        self.least: OfArrived[int] = OfArrived(self)
+        self.most: OfArrived[int] = OfArrived(self)
         self.queue: OfArrived[int] = OfArrived(self)
         self.user: OfArrived[int] = OfArrived(self)
         self.servers: list[int] = cluster.gpus.tolist()
@@ -171,6 +174,16 @@ class View:
         pieces = s.pieces[row.first : row.first + row.pieces]
         return dict(zip(pieces.server.tolist(), pieces.gpus.tolist(), strict=True))
 
+    def speed(self, job: int, gpus: int | None = None) -> float:
+        """Speed of a job on so many GPUs (None: those that it is on), for that of its gang; 0 on none.
+
+        It is that of the job alone, placed as well as its gang: what its placement, the GPUs' type, and jobs beside it
+        do to it comes on top.
+        """
+        self._seen(job)
+        count = self.held(job) if gpus is None else index(gpus)
+        return float(vk.speed_on(self._address, index(job), min(count, self._most))) if count > 0 else 0.0
+
     def free_on(self, server: int) -> int:
         """Free GPUs of a server; 0 where it is down."""
         place = self._state.servers[server]
@@ -205,19 +218,38 @@ class View:
     # ---- deciding
 
     def start(
-        self, job: int, reason: str = "", *, placement: str | None = None, servers: Mapping[int, int] | None = None
+        self,
+        job: int,
+        reason: str = "",
+        *,
+        gpus: int | None = None,
+        placement: str | None = None,
+        servers: Mapping[int, int] | None = None,
     ) -> bool:
-        """Start a waiting job: where it fits, or on so many GPUs of the servers named. False where that cannot be."""
+        """Start a waiting job: where it fits, or on so many GPUs of the servers named. False where that cannot be.
+
+        Args:
+            job: its number.
+            reason: for the decision log.
+            gpus: from `least` to `most`; None: its gang, or as many as `servers` say.
+            placement: see `PLACEMENTS`; None: the policy's own.
+            servers: GPUs by server.
+        """
         self._decide()
         code = self._code(reason)
         if not self._is_job(job):
             return False
         job = index(job)
+        wanted = 0 if gpus is None else index(gpus)
+        if gpus is not None and not 0 < wanted <= self._most:
+            return False
         if servers is not None:
-            done = self._choose(job, servers) and self._do(vk.start_chosen, job, code) >= 0
+            if gpus is None:
+                wanted = min(max(sum(map(index, servers.values())), 0), self._most)
+            done = self._choose(job, servers) and self._do(vk.start_chosen, job, wanted, code) >= 0
             self.free = int(self._g_free[0])
         else:
-            free = self._do(vk.start, job, self._how(placement), code)
+            free = self._do(vk.start, job, wanted, self._how(placement), code)
             done = free >= 0
             if done:
                 self.free = free
@@ -242,7 +274,11 @@ class View:
     def resize(
         self, job: int, gpus: int | Mapping[int, int], reason: str = "", *, placement: str | None = None
     ) -> bool:
-        """Let a running job go on with more or fewer GPUs."""
+        """Let a running job go on with more or fewer GPUs, from `least` to `most`; it costs what a migration costs.
+
+        What it has done is kept. Named servers are all that it has from then on: to grow where it is, name those of
+        `placement` with more GPUs.
+        """
         return self._move(job, gpus, reason, placement, other_size=True)
 
     def migrate(self, job: int, servers: Mapping[int, int] | None = None, reason: str = "", *,
@@ -353,8 +389,9 @@ class View:
     def _let_arrive(self) -> None:
         coming = self._coming
         while self._come < len(coming) and coming[self._come][0] <= self.now:
-            submit, job, gpus, limit, queue, user = coming[self._come]
+            submit, job, gpus, least, most, limit, queue, user = coming[self._come]
             self.submit[job], self.gpus[job], self.limit[job] = submit, gpus, limit
+            self.least[job], self.most[job] = least, most
             self.queue[job], self.user[job] = queue, user
             self._come += 1
         self._due = coming[self._come][0] if self._come < len(coming) else math.inf
@@ -431,13 +468,15 @@ class View:
         self._seen(job)
 
 
-def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, int, float, int, int]]:
-    """Second of submission, number, gang, time limit, queue and user of each job, in order of submission."""
+def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, int, int, int, float, int, int]]:
+    """Second of submission, number, gang, least and most GPUs, limit, queue, user of jobs, in order of submission."""
     order = np.argsort(workload.submit, kind="stable")
     columns = (
         workload.submit[order],
         order,
         workload.gpus[order],
+        np.asarray(state.jobs.least)[order],
+        np.asarray(state.jobs.most)[order],
         np.asarray(state.jobs.limit)[order],
         workload.queue[order],
         as_they_come(workload.user[order])[0],
@@ -488,7 +527,7 @@ class PythonProgram:
         for name in ("reasons", "_codes", "waiting"):
             setattr(twin, name, copy.deepcopy(getattr(view, name)))
         same: dict[int, Any] = {id(view): twin, id(view.waiting): twin.waiting}
-        for name in ("gpus", "submit", "limit", "queue", "user"):
+        for name in ("gpus", "least", "most", "submit", "limit", "queue", "user"):
             known = getattr(view, name)
             same[id(known)] = twins = OfArrived(twin)
             twins.update(known)
