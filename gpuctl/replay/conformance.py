@@ -202,10 +202,10 @@ def foresight(
 def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings: Settings) -> list[str]:
     """What a replay did that none may do; one line each, empty where all is well.
 
-    The invariants: no server gives more GPUs than it has (nor more CPUs and memory, where they count), or any while it
-    is down; a GPU counts once, however many jobs are on it; a job runs on its gang, or on from its least to its most GPUs,
-    once at a time, and not before it is eligible; what it did on each number of GPUs adds up to its work; GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed;
-    every job ends.
+    The invariants: no server gives more GPUs than it has (nor more CPUs and memory, where they count), or any while
+    it is down; a GPU counts once, however many jobs are on it; a job runs on its gang, or on from its least to its
+    most GPUs, once at a time, and not before it is eligible; what it did on each number of GPUs adds up to its work;
+    GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed; every job ends.
     """
     found = _capacity(outcome, cluster) + _attempts(outcome, workload, cluster) + _times(outcome, settings)
     found += _needs(outcome, workload, settings) + _counted_once(outcome, cluster)
