@@ -82,7 +82,7 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     needed), ``app`` (jobs of one name belong together), ``depends_on`` (job ids with ``;`` between them, which must
     have ended first), ``eligible_time`` (s, not before ``submit_time``: it is held until then), ``predicted_time`` (s,
     above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``; and
-    what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole); and for
+    what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole); for
     policies that resize jobs ``min_gpus`` and ``max_gpus``, the fewest and the most GPUs that a job can run on. An
     empty optional cell is as if the file did not have the column. Times are taken as they are. Jobs are ordered by
     submission; of jobs submitted at one instant, the earlier line is the earlier job. Where CPUs or memory count, the

@@ -469,7 +469,7 @@ class View:
 
 
 def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, int, int, int, float, int, int]]:
-    """Second of submission, number, gang, least and most GPUs, limit, queue, user of jobs, in order of submission."""
+    """Submission, number, gang, least and most GPUs, limit, queue and user of each job, in order of submission."""
     order = np.argsort(workload.submit, kind="stable")
     columns = (
         workload.submit[order],
