@@ -123,7 +123,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     order = np.lexsort((np.arange(n), workload.eligible))
     # one more of each: jobs whose queue or user is not known are a party of their own
     queues, users = len(workload.queues) + 1, len(workload.users) + 1
-    nodes = 3 * n + NAMED_TIMERS + 1
+    nodes = 3 * n + NAMED_TIMERS + 2
     machine = _machine_events(cluster)
     g.at_once = int(np.unique(machine[0], return_counts=True)[1].max(initial=0))
     first, children = _children(workload)
@@ -174,6 +174,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
         need=records(max(count, 1) if more else 1, NEED),
         needs=records(held if more else 1, NEED),
         share_need=records(max(queues, users) if more else 1, NEED),
+        curves=np.concatenate([np.ones(1), *workload.curves]),
     )
 
 
@@ -184,7 +185,11 @@ def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> 
     jobs.segment = first
     jobs.last_segment = workload.segment_start[1:] - 1
     jobs.work = workload.segment_s[first]
-    jobs.gpus = workload.gpus
+    jobs.gpus = jobs.least = jobs.most = workload.gpus
+    if workload.min_gpus is not None:
+        jobs.least = workload.min_gpus
+    if workload.max_gpus is not None:
+        jobs.most = workload.max_gpus
     jobs.queue = np.where(workload.queue < 0, len(workload.queues), workload.queue)
     jobs.share = jobs.queue
     jobs.limit = np.where(np.isnan(workload.time_limit), np.inf, workload.time_limit)
@@ -198,6 +203,10 @@ def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> 
     jobs.row = jobs.goal_of = -1
     jobs.speed0, jobs.speed1, jobs.speed2 = settings.rates.speed.T
     jobs.alpha, jobs.pack = settings.rates.alpha, settings.rates.pack
+    if workload.curve is not None:
+        sizes = np.array([0, *(curve.size for curve in workload.curves)])
+        jobs.points = sizes[workload.curve + 1]
+        jobs.curve = np.cumsum(sizes)[workload.curve] + 1
     cost = settings.overhead
     jobs.suspend, jobs.resume, jobs.move, jobs.charge = cost.suspend, cost.resume, cost.move, cost.charge
     jobs.epoch = cost.epoch

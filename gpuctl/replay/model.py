@@ -69,6 +69,10 @@ class Workload:
         min_nodes: servers that each job asks for at least, or, where a log does not tell, that it got; 0 unknown;
             None: of none of them.
         nice: what its user takes off its priority, as Slurm's ``--nice``; None: of none of them.
+        min_gpus: the fewest GPUs that each job can run on, at most ``gpus``; None: no job runs on fewer.
+        max_gpus: the most, at least ``gpus``; None: no job runs on more.
+        curve: number of its speed curve in ``curves``; -1: as the speed model has it; None: all of them.
+        curves: of each, its speed on 1, 2, 3 … GPUs, in any unit; on more GPUs than it names it gets no faster.
     """
 
     name: str
@@ -107,6 +111,10 @@ class Workload:
     qos_names: tuple[str, ...] = ()
     min_nodes: Ints | None = None
     nice: Ints | None = None
+    min_gpus: Ints | None = None
+    max_gpus: Ints | None = None
+    curve: Ints | None = None
+    curves: tuple[Floats, ...] = ()
 
     @property
     def size(self) -> int:

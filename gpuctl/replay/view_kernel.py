@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.replay.arrays import entry
+from gpuctl.replay.curve_kernel import scale
 from gpuctl.replay.engine_kernel import (
     end_leases,
     grant,
@@ -28,6 +29,7 @@ from gpuctl.replay.job_kernel import (
 )
 from gpuctl.replay.placement_kernel import choose, find, hide, set_free, suits
 from gpuctl.replay.preemption_kernel import preempt
+from gpuctl.replay.rounds_kernel import rounds
 from gpuctl.replay.state import (
     D_LOAN,
     D_RESERVE,
@@ -53,9 +55,25 @@ def _news(s):  # type: ignore[no-untyped-def]
     return count
 
 
+@inner
+def _hears(s, kinds):  # type: ignore[no-untyped-def]
+    """Whether one of the kinds of events that a policy wants to hear of has happened at this instant."""
+    for k in range(s.g[0].events):
+        if kinds >> s.events[k].kind & 1:
+            return True
+    return False
+
+
 @entry
-def next_decision(address, until, steps, always):  # type: ignore[no-untyped-def]
-    """Go to the next instant at which the policy is to be asked: where jobs wait, or `always` at each.
+def next_decision(address, until, steps, ask, kinds):  # type: ignore[no-untyped-def]
+    """Go to the next instant at which the policy is to be asked.
+
+    Args:
+        address: of the simulation.
+        until: the last instant.
+        steps: the most instants to go through.
+        ask: 1: where jobs wait; 2: always; 0: not for that alone.
+        kinds: a bit for each kind of event at which it is to be asked, too.
 
     Returns:
         How it ended, the time, how many jobs are fresh (-1: not to be asked), free GPUs, jobs that wait or hold GPUs.
@@ -66,7 +84,9 @@ def next_decision(address, until, steps, always):  # type: ignore[no-untyped-def
         status = next_instant(s, until)
         if status != STEPPED:
             return status, g.now, 0, g.free, 0
-        if always or g.waiting > 0:
+        if g.span > 0:
+            rounds(s)
+        if ask == 2 or (ask == 1 and g.waiting > 0) or (kinds != 0 and _hears(s, kinds)):
             return STEPPED, g.now, _news(s), g.free, g.waiting + g.running
         end_leases(s)
         g.asked = 0
@@ -118,19 +138,29 @@ def _drop_reservation(s, j):  # type: ignore[no-untyped-def]
             g.kept -= 1
 
 
+@inner
+def _may_run_on(s, j, gpus):  # type: ignore[no-untyped-def]
+    job = s.jobs[j]
+    return job.least <= gpus <= job.most
+
+
 @entry
-def start(address, j, how, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job where it fits. Returns the GPUs still free; -1 where it does not fit, or does not wait."""
+def start(address, j, wanted, how, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job where it fits, on so many GPUs (0: its gang).
+
+    Returns the GPUs still free; -1 where it does not fit, does not wait, or does not run on so many.
+    """
     s = state_at(address)
     g = s.g[0]
     job = s.jobs[j]
-    if job.state != WAITING or g.free < job.gpus or not _within_limit(s, j, job.gpus):
+    gpus = wanted if wanted != 0 else job.gpus
+    if job.state != WAITING or g.free < gpus or not _may_run_on(s, j, gpus) or not _within_limit(s, j, gpus):
         return -1
     if not room(s):
         return NO_ROOM
     if g.kept > 0:
         _reserved(s, j)
-    found = find(s, job.mask, job.gpus, how)
+    found = find(s, job.mask, gpus, how)
     if g.kept > 0:
         _unreserved(s)
         if found:
@@ -189,11 +219,12 @@ def _chosen(s):  # type: ignore[no-untyped-def]
 
 
 @entry
-def start_chosen(address, j, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job on its choice; -1 unless that is the whole gang."""
+def start_chosen(address, j, wanted, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on its choice; -1 unless that is the whole gang, or `wanted` GPUs."""
     s = state_at(address)
     job = s.jobs[j]
-    if job.state != WAITING or _chosen(s) != job.gpus or not _within_limit(s, j, job.gpus):
+    gpus = wanted if wanted != 0 else job.gpus
+    if job.state != WAITING or _chosen(s) != gpus or not _may_run_on(s, j, gpus) or not _within_limit(s, j, gpus):
         return -1
     if not room(s):
         return NO_ROOM
@@ -212,7 +243,7 @@ def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
     sharing = job.state == RUNNING and (job.host >= 0 or job.guest >= 0)
     if job.state != RUNNING or sharing or total == 0 or (total != job.held) != other_size:
         return -1
-    if not _within_limit(s, j, total - job.held):
+    if (other_size and not _may_run_on(s, j, total)) or not _within_limit(s, j, total - job.held):
         return -1
     if not room(s):
         return NO_ROOM
@@ -371,6 +402,13 @@ def reserve(address, j, t, reason):  # type: ignore[no-untyped-def]
         place.kept_for, place.kept_gpus, place.kept_from = j, piece.gpus, t
         note(s, D_RESERVE, j, piece.gpus, -1, reason)
     return 1
+
+
+@entry
+def speed_on(address, j, gpus):  # type: ignore[no-untyped-def]
+    """Speed of a job on so many GPUs, for that of its gang."""
+    s = state_at(address)
+    return scale(s, j, gpus) / scale(s, j, s.jobs[j].gpus)
 
 
 @entry
