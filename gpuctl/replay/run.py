@@ -302,7 +302,7 @@ def entries(kind: type[Policy]) -> list[Any]:
 
 def is_current(function: Any) -> bool:
     """Whether code compiled from today's sources lies in the cache: what is older than any of them is not loaded."""
-    if not hasattr(function, "stats") or function.stats.cache_path is None:
+    if getattr(function.stats, "cache_path", None) is None:
         return True
     if not is_compiled(function):
         return False
