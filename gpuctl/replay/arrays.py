@@ -108,7 +108,8 @@ class Bundle:
         # by this Numba knows what a bundle is that Python hands to a compiled function
         from gpuctl.replay.compiled_arrays import bundle_type
 
-        return bundle_type(type(self), DIGEST)
+        kind: Any = type(self)
+        return bundle_type(kind, DIGEST)
 
     def put(self, **arrays: np.ndarray[Any, Any]) -> None:
         """Let other arrays take the place of some; the bundle, and its address, stay."""
@@ -167,8 +168,8 @@ AT_ONCE = 32
 """Numbers that `first_in` and `last_in` look at."""
 
 
-def first_in(array: Any, at: int, low: int, high: int) -> int:
-    """Which of the 32 numbers from a place on is the first that is no less than `low` and no more than `high`; 32: none.
+def first_in(array: Any, at: int, low: Any, high: Any) -> int:
+    """Which of the 32 numbers from a place on is the first from `low` to `high`; 32: none.
 
     Compiled, they are compared at once, which Numba does not do with loops that end early. The array is of int64, and
     all 32 must be places of it.
@@ -178,7 +179,7 @@ def first_in(array: Any, at: int, low: int, high: int) -> int:
     return int(found[0]) if found.size else AT_ONCE
 
 
-def last_in(array: Any, at: int, low: int, high: int) -> int:
+def last_in(array: Any, at: int, low: Any, high: Any) -> int:
     """Which of them is the last, see `first_in`; -1: none."""
     some = array[at : at + AT_ONCE]
     found = np.flatnonzero((some >= low) & (some <= high))

@@ -95,7 +95,8 @@ def opener(cls: type[Bundle], digest: str) -> Any:
         def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             return builder.inttoptr(args[0], cgutils.intp_t.as_pointer())
 
-        return bundle_type(cls, digest)(types.int64), generate
+        kind: Any = cls
+        return bundle_type(kind, digest)(types.int64), generate
 
     return opened
 

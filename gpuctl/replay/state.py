@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.replay.arrays import Bundle, opener, records
+from gpuctl.replay.arrays import Bundle, opener
+from gpuctl.replay.arrays import records as records
 
 # ---- states of a job
 HELD, WAITING, RUNNING, SUSPENDING, FINISHED, REJECTED = range(6)

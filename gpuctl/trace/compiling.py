@@ -25,10 +25,25 @@ def dispatcher(function: Callable[..., Any], version: str) -> Any:
     cache: Any = getattr(found, "_cache", None)
     if getattr(numba.config, "BOUNDSCHECK", 0):
         version += " checked"
+    if cache is not None:
+        _forgive(cache._cache_file)
     if version and cache is not None:
         key = cache._index_key
         cache._index_key = lambda signature, codegen: (*key(signature, codegen), version)
     return found
+
+
+def _forgive(files: Any) -> None:
+    # an index that names something which is no longer there is one of an earlier release: there is nothing to load
+    load = files._load_index
+
+    def index() -> Any:
+        try:
+            return load()
+        except (AttributeError, ImportError):
+            return {}
+
+    files._load_index = index
 
 
 def inside(function: Callable[..., Any]) -> Any:

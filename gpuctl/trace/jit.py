@@ -26,7 +26,7 @@ _LOCK = threading.RLock()
 
 
 @contextmanager
-def interpreted(on: bool = True) -> Iterator[None]:  # noqa: FBT001, FBT002
+def interpreted(on: bool = True) -> Iterator[None]:
     """Run loops that are called meanwhile, in this thread, as Python, or compiled. The results are the same."""
     before = _INTERPRETED.set(on or UNCOMPILED)
     try:
@@ -55,18 +55,15 @@ class Loop:
     @property
     def fast(self) -> Any:
         """The compiled function; it is compiled, or loaded from the cache, when it is called first."""
-        if self._fast is None:
-            with _LOCK:
-                self._fast = self._fast or self._made()
+        with _LOCK:
+            if self._fast is None and UNCOMPILED:
+                self._fast = self.py_func
+            elif self._fast is None:
+                load_compiler()
+                from gpuctl.trace.compiling import dispatcher
+
+                self._fast = dispatcher(self.py_func, self._version)
         return self._fast
-
-    def _made(self) -> Any:
-        if UNCOMPILED:
-            return self.py_func
-        load_compiler()
-        from gpuctl.trace.compiling import dispatcher
-
-        return dispatcher(self.py_func, self._version)
 
     @property
     def stats(self) -> Any:
@@ -140,7 +137,7 @@ def when_compiling(what: Callable[[], None]) -> None:
 
 def load_compiler() -> None:
     """Import Numba, and tell it what the loops call."""
-    global _WAITING  # noqa: PLW0603 - once a process
+    global _WAITING  # once a process
     with _LOCK:
         if _WAITING is not None:
             waiting, _WAITING = _WAITING, None
