@@ -75,11 +75,6 @@ def _row(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype((type("Row", (np.void,), {"__slots__": (), **fields}), dtype))
 
 
-def records(size: int, dtype: np.dtype[Any]) -> Any:
-    """An array of zeroed records whose fields are attributes, compiled or not."""
-    return as_records(np.zeros(size, dtype))
-
-
 def as_records(array: np.ndarray[Any, Any]) -> Any:
     """The same memory as records whose fields are attributes."""
     return array.view(np.ndarray).view(_row(np.dtype((np.void, array.dtype)))).view(_Records)

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.replay.arrays import Bundle, opener
-from gpuctl.replay.arrays import records as records
+from gpuctl.replay.arrays import Bundle, as_records, opener
 
 # ---- states of a job
 HELD, WAITING, RUNNING, SUSPENDING, FINISHED, REJECTED = range(6)
@@ -337,3 +336,8 @@ def wanted(g: Any, servers: int) -> tuple[int, int, int, int]:
 
 state_at = opener(State)
 """For compiled code: the simulation at an address."""
+
+
+def records(size: int, dtype: np.dtype[Any]) -> Any:
+    """An array of zeroed records whose fields are attributes, compiled or not."""
+    return as_records(np.zeros(size, dtype))

@@ -139,7 +139,7 @@ def load_compiler() -> None:
     """Import Numba, and tell it what the loops call."""
     global _WAITING  # once a process
     with _LOCK:
-        if _WAITING is not None:
+        if _WAITING is not None and not UNCOMPILED:
             waiting, _WAITING = _WAITING, None
             for what in waiting:
                 what()
