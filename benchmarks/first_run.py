@@ -9,8 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from gpuctl.replay.clusters import parse_cluster
 from gpuctl.replay.jobsfile import read_jobs
@@ -18,6 +17,8 @@ from gpuctl.replay.pace import INTERPRETED_S
 from gpuctl.replay.policies import find
 from gpuctl.replay.run import Models
 from gpuctl.replay.simulation import Simulation
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:

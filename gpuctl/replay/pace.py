@@ -26,7 +26,7 @@ OTHERS_S = 1.0
 """The same of policies that were not measured, an assumption."""
 
 COMPILING_S = {"slurm": 60.0, "yarn-capacity": 55.0}
-"""CPU seconds to compile a policy, where much more than `LIST_S`; wall seconds of earlier measurements, rounded down."""
+"""CPU seconds to compile a policy, where much more than `LIST_S`; wall seconds of earlier runs, rounded down."""
 
 LIST_S = 30.0
 
