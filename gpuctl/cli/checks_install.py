@@ -160,7 +160,7 @@ def is_newer(function: Any) -> bool:
     folder = getattr(getattr(function, "stats", None), "cache_path", None)
     if folder is None or not is_compiled(function):
         return False
-    source = Path(function.__code__.co_filename)
+    source = Path(getattr(function, "py_func", function).__code__.co_filename)
     indexes = Path(folder).glob(f"{source.stem}.{function.__name__}-*.nbi")
     return max(file.stat().st_mtime for file in indexes) >= source.stat().st_mtime
 

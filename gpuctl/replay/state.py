@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.replay.arrays import Bundle, opener
+from gpuctl.replay.arrays import Bundle, as_records, opener
 
 # ---- states of a job
 HELD, WAITING, RUNNING, SUSPENDING, FINISHED, REJECTED = range(6)
@@ -348,4 +348,4 @@ state_at = opener(State)
 
 def records(size: int, dtype: np.dtype[Any]) -> Any:
     """An array of zeroed records whose fields are attributes, compiled or not."""
-    return np.zeros(size, dtype).view(np.recarray)
+    return as_records(np.zeros(size, dtype))
