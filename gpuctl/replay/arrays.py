@@ -12,7 +12,7 @@ import hashlib
 import os
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numba
 import numpy as np
@@ -31,28 +31,7 @@ from numba.extending import (
 )
 from numba.np import arrayobj
 
-from gpuctl.trace.jit import compiled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-def _digest() -> str:
-    # Compiled code is cached by the source of its own file only. What it calls and how bundles are laid out goes into
-    # the name of the type, so that code of other sources is never loaded.
-    text = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        if file.name.endswith(("_kernel.py", "state.py")) or file.name == "arrays.py":
-            text.update(file.read_bytes())
-    return text.hexdigest()[:16]
-
-
-_DIGEST = _digest()
-
-
-def entry(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that Python calls with an address: its arguments do not tell what it depends on."""
-    return compiled(function, version=_DIGEST)
+_HERE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
 
 def _check_names(dtype: np.dtype[Any], what: str) -> None:
@@ -67,9 +46,14 @@ def _check_names(dtype: np.dtype[Any], what: str) -> None:
 
 
 class Bundle:
-    """Arrays by name; subclasses say which in ``fields``: name -> (dtype, dimensions)."""
+    """Arrays by name; subclasses say which in ``fields``: name -> (dtype, dimensions).
+
+    Attributes:
+        code_key: a name of how compiled code finds the arrays.
+    """
 
     fields: ClassVar[dict[str, tuple[Any, int]]] = {}
+    code_key: ClassVar[str] = ""
     numba_type: ClassVar[Any] = None
 
     def __init_subclass__(cls) -> None:
@@ -78,7 +62,8 @@ class Bundle:
             if hasattr(Bundle, name) or name == "address":
                 raise TypeError(f"{cls.__name__}: a field may not be called {name}: that is something of every bundle")
             _check_names(np.dtype(dtype), f"{cls.__name__}.{name}")
-        cls.numba_type = _BundleType(f"{cls.__name__}-{_DIGEST}", cls)
+        cls.code_key = hashlib.sha256(f"{_HERE} {cls.fields!r}".encode()).hexdigest()[:16]
+        cls.numba_type = _BundleType(f"{cls.__module__}.{cls.__qualname__}-{cls.code_key}", cls)
         typeof_impl.register(cls)(lambda value, _context: type(value).numba_type)
 
     def __init__(self, **arrays: np.ndarray[Any, Any]) -> None:

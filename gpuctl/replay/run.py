@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import wait
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -280,7 +279,7 @@ def _compile(task: _Task, tell: Callable[[str], None]) -> None:
         tell: called where it is necessary.
     """
     kinds = [find(name) for name, _ in task.policies]
-    new = [number for number, kind in enumerate(kinds) if not all(map(is_current, entries(kind)))]
+    new = [number for number, kind in enumerate(kinds) if not all(map(is_compiled, entries(kind)))]
     if not new:
         return
     tell("compiling the simulator (once; takes up to a minute for each policy)")
@@ -298,19 +297,6 @@ def _compile(task: _Task, tell: Callable[[str], None]) -> None:
 def entries(kind: type[Policy]) -> list[Any]:
     """Return the functions by which a policy enters compiled code."""
     return [view_kernel.next_decision if issubclass(kind, PythonPolicy) else (kind.kernel or list_kernel).run]
-
-
-def is_current(function: Any) -> bool:
-    """Whether code compiled from today's sources lies in the cache: what is older than any of them is not loaded."""
-    if not hasattr(function, "stats") or function.stats.cache_path is None:
-        return True
-    if not is_compiled(function):
-        return False
-    folder = Path(__file__).parent
-    sources = [*folder.rglob("*_kernel.py"), *folder.rglob("*state.py"), folder / "arrays.py"]
-    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}-*.nbi"
-    indexes = Path(function.stats.cache_path).glob(name)
-    return max(file.stat().st_mtime for file in indexes) >= max(file.stat().st_mtime for file in sources)
 
 
 def _here(task: _Task, progress: Progress | None) -> Iterator[tuple[int, Outcome]]:

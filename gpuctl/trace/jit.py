@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -10,47 +9,53 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.typed_passes import NativeLowering
 
+from gpuctl.trace.codekey import code_key
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def compiled(function: Callable[..., Any], *, version: str = "") -> Callable[..., Any]:
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop over arrays; it runs without the GIL, and uncompiled with ``NUMBA_DISABLE_JIT=1``.
 
     The compiled code is kept beside the function's file, or in the user's cache where that cannot be written to;
-    where neither can be, each process compiles it anew. With ``NUMBA_BOUNDSCHECK=1`` an index past an array's end is an
-    IndexError; that code is kept apart, which Numba itself does not do.
-
-    Args:
-        function: what to compile.
-        version: a name for all that the function depends on beyond its own file and the types of its arguments; code
-            kept under another name is not loaded.
+    where neither can be, each process compiles it anew. It is kept under a name of all that it was made of
+    (`gpuctl.trace.codekey`): code of other sources is never loaded, and a change of what it does not call does not
+    touch it. With ``NUMBA_BOUNDSCHECK=1`` an index past an array's end is an IndexError; that code is kept apart, which
+    Numba itself does not do.
     """
     try:
         dispatcher = numba.njit(nogil=True, cache=True)(function)
     except RuntimeError:
         return numba.njit(nogil=True)(function)
     cache: Any = getattr(dispatcher, "_cache", None)
-    if getattr(numba.config, "BOUNDSCHECK", 0):
-        version += " checked"
-    if version and cache is not None:
+    if cache is not None:
         key = cache._index_key
-        cache._index_key = lambda signature, codegen: (*key(signature, codegen), version)
+        cache._index_key = lambda signature, codegen: (*key(signature, codegen), _version(function))
     return dispatcher
 
 
-def is_compiled(function: Callable[..., Any]) -> bool:
-    """Whether an earlier process left compiled code of this function that this one can load."""
-    folder = getattr(getattr(function, "stats", None), "cache_path", None)
-    module, name = function.__module__.rpartition(".")[2], function.__name__
-    return folder is None or any(Path(folder).glob(f"{module}.{name}-*.nbi"))
+def _version(function: Callable[..., Any]) -> str:
+    return code_key(function) + (" checked" if getattr(numba.config, "BOUNDSCHECK", 0) else "")
+
+
+def is_compiled(function: Any) -> bool:
+    """Whether an earlier process left compiled code of this function, as its sources are now, that this one can load.
+
+    True also where there is no place to keep any, and of functions that run uncompiled.
+    """
+    cache = getattr(function, "_cache", None)
+    if cache is None or cache.cache_path is None:
+        return True
+    return any(key[-1] == _version(function.py_func) for key in cache._cache_file._load_index())
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that only compiled code calls: as a part of its callers, never as code of its own.
 
     One version serves all numbers that it is called with; Numba would make one for each constant. No machine code is
-    made of it and none is kept: that of the functions which Python calls holds it. This halves the time of compiling.
+    made of it and none is kept: that of the functions which Python calls holds it, and is optimized once. Numba would
+    optimize each function together with all that it calls, again and again: that takes two to three times as long.
     """
     # Numba's own types do not list the two options about wrappers
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _Inside}
