@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numba
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.typed_passes import NativeLowering
@@ -73,12 +74,29 @@ class _LoweringInside(NativeLowering):
 
     def run_pass(self, state: Any) -> bool:
         context = state.targetctx
+        library = state.library = _Part(context.codegen(), state.func_id.func_qualname)
+        insert = context.insert_user_function
         # Numba keys compiled functions by a built-in function object each; this one is never called
         context.get_executable = lambda _library, _description, _environment: [].append
+        context.insert_user_function = lambda key, description, _libraries: insert(
+            key, description, [library, *library._linking_libraries]
+        )
         try:
             return bool(super().run_pass(state))
         finally:
-            del context.get_executable
+            del context.get_executable, context.insert_user_function
+
+
+class _Part(JITCodeLibrary):
+    """A function that is only linked: what Python calls links it and all that it calls, and optimizes them once."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        self._finalize_dynamic_globals()
+        self._finalized = True
 
 
 class _Inside(CompilerBase):
