@@ -133,7 +133,8 @@ def test_an_edit_recompiles_what_calls_it(
 
 
 def test_keys_are_the_same_in_every_process(tmp_path: Path) -> None:
-    program = "from gpuctl.trace.codekey import code_key\nfrom gpuctl.replay.slurm import slurm_kernel as k\nprint(code_key(k.run))"
+    program = "from gpuctl.replay.slurm.slurm_kernel import run\nfrom gpuctl.trace.codekey import code_key\n"
+    program += "print(code_key(run))"
     assert {run(tmp_path, program, PYTHONHASHSEED=seed) for seed in "123"} == {_keys()["slurm"]}
 
 
