@@ -13,33 +13,15 @@ import hashlib
 import operator
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gpuctl.trace.jit import compiled, stands_for, when_compiling
+from gpuctl.trace.jit import stands_for, when_compiling
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-def _digest() -> str:
-    # Compiled code is cached by the source of its own file only. What it calls and how bundles are laid out goes into
-    # the name of the type, so that code of other sources is never loaded.
-    text = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        if file.name.endswith(("_kernel.py", "state.py")) or file.name in {"arrays.py", "compiled_arrays.py"}:
-            text.update(file.read_bytes())
-    return text.hexdigest()[:16]
-
-
-DIGEST = _digest()
-"""Of all sources that compiled code of the replay is made of."""
-
-
-def entry(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that Python calls with an address: its arguments do not tell what it depends on."""
-    return compiled(function, version=DIGEST)
+_HERE = hashlib.sha256()
+for _file in ("arrays.py", "compiled_arrays.py"):
+    _HERE.update(Path(__file__).with_name(_file).read_bytes())
 
 
 def _check_names(dtype: np.dtype[Any], what: str) -> None:
@@ -81,9 +63,14 @@ def as_records(array: np.ndarray[Any, Any]) -> Any:
 
 
 class Bundle:
-    """Arrays by name; subclasses say which in ``fields``: name -> (dtype, dimensions)."""
+    """Arrays by name; subclasses say which in ``fields``: name -> (dtype, dimensions).
+
+    Attributes:
+        code_key: a name of how compiled code finds the arrays.
+    """
 
     fields: ClassVar[dict[str, tuple[Any, int]]] = {}
+    code_key: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -91,6 +78,7 @@ class Bundle:
             if hasattr(Bundle, name) or name == "address":
                 raise TypeError(f"{cls.__name__}: a field may not be called {name}: that is something of every bundle")
             _check_names(np.dtype(dtype), f"{cls.__name__}.{name}")
+        cls.code_key = hashlib.sha256(f"{_HERE.hexdigest()} {cls.fields!r}".encode()).hexdigest()[:16]
 
     def __init__(self, **arrays: np.ndarray[Any, Any]) -> None:
         self._slots = np.zeros(sum(1 + dimensions for _, dimensions in self.fields.values()), np.int64)
@@ -104,7 +92,7 @@ class Bundle:
         from gpuctl.replay.compiled_arrays import bundle_type
 
         kind: Any = type(self)
-        return bundle_type(kind, DIGEST)
+        return bundle_type(kind)
 
     def put(self, **arrays: np.ndarray[Any, Any]) -> None:
         """Let other arrays take the place of some; the bundle, and its address, stay."""
@@ -144,7 +132,7 @@ def opener(cls: type[Bundle]) -> Any:
     def known() -> None:
         from gpuctl.replay import compiled_arrays
 
-        stands_for(opened, compiled_arrays.opener(cls, DIGEST))
+        stands_for(opened, compiled_arrays.opener(cls))
 
     when_compiling(known)
     return opened

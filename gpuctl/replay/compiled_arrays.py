@@ -82,12 +82,12 @@ def _get(context: Any, builder: Any, kind: Any, value: Any, name: str) -> Any:
 
 
 @functools.cache
-def bundle_type(cls: type[Bundle], digest: str) -> Any:
-    """Numba's type of a kind of bundles; code compiled of other sources, of another digest, has other types."""
-    return _BundleType(f"{cls.__name__}-{digest}", cls)
+def bundle_type(cls: type[Bundle]) -> Any:
+    """Numba's type of a kind of bundles; bundles that are laid out otherwise have other types."""
+    return _BundleType(f"{cls.__module__}.{cls.__qualname__}-{cls.code_key}", cls)
 
 
-def opener(cls: type[Bundle], digest: str) -> Any:
+def opener(cls: type[Bundle]) -> Any:
     """What compiled code calls for `gpuctl.replay.arrays.opener`."""
 
     @intrinsic
@@ -96,7 +96,7 @@ def opener(cls: type[Bundle], digest: str) -> Any:
             return builder.inttoptr(args[0], cgutils.intp_t.as_pointer())
 
         kind: Any = cls
-        return bundle_type(kind, digest)(types.int64), generate
+        return bundle_type(kind)(types.int64), generate
 
     return opened
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import wait
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -164,7 +163,7 @@ class _Task:
             # the estimate was wrong: it goes on compiled from here
             spent = time.process_time() - begin
             if simulation.interpreted and spent > pace.LOADING_S and not UNCOMPILED:
-                most = pace.LOADING_S if all(map(is_current, entries(kind))) else pace.compiling_s(kind)
+                most = pace.LOADING_S if all(map(is_compiled, entries(kind))) else pace.compiling_s(kind)
                 simulation.interpreted = spent <= most
             progress(ended, size, second)
 
@@ -295,7 +294,7 @@ def _interpreted(kind: type[Policy], jobs: int) -> bool:
     """Whether to begin the replay of so many jobs as Python; looks for compiled code only where that matters."""
     if pace.may_interpret(kind, jobs, compiled=None):
         return True
-    there = UNCOMPILED or all(map(is_current, entries(kind)))
+    there = UNCOMPILED or all(map(is_compiled, entries(kind)))
     return pace.may_interpret(kind, jobs, compiled=there)
 
 
@@ -311,7 +310,7 @@ def _compile(task: _Task, jobs: int, tell: Callable[[str], None]) -> None:
     new = [
         number
         for number, kind in enumerate(kinds)
-        if not _interpreted(kind, jobs) and not all(map(is_current, entries(kind)))
+        if not _interpreted(kind, jobs) and not all(map(is_compiled, entries(kind)))
     ]
     if not new:
         return
@@ -330,19 +329,6 @@ def _compile(task: _Task, jobs: int, tell: Callable[[str], None]) -> None:
 def entries(kind: type[Policy]) -> list[Any]:
     """Return the functions by which a policy enters compiled code."""
     return [view_kernel.next_decision if issubclass(kind, PythonPolicy) else (kind.kernel or list_kernel).run]
-
-
-def is_current(function: Any) -> bool:
-    """Whether code compiled from today's sources lies in the cache: what is older than any of them is not loaded."""
-    if getattr(function.stats, "cache_path", None) is None:
-        return True
-    if not is_compiled(function):
-        return False
-    folder = Path(__file__).parent
-    sources = [*folder.rglob("*_kernel.py"), *folder.rglob("*state.py"), folder / "arrays.py"]
-    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}-*.nbi"
-    indexes = Path(function.stats.cache_path).glob(name)
-    return max(file.stat().st_mtime for file in indexes) >= max(file.stat().st_mtime for file in sources)
 
 
 def _here(task: _Task, progress: Progress | None) -> Iterator[tuple[int, Outcome]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.arrays import entry
 from gpuctl.replay.curve_kernel import scale
 from gpuctl.replay.engine_kernel import (
     end_leases,
@@ -40,6 +39,7 @@ from gpuctl.replay.state import (
     WAITING,
     state_at,
 )
+from gpuctl.trace.jit import compiled as entry
 from gpuctl.trace.jit import inner
 
 

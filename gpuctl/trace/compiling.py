@@ -6,31 +6,43 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 from numba.core import types
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import cpu_target
 from numba.core.typed_passes import NativeLowering
 
+from gpuctl.trace.codekey import code_key
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def dispatcher(function: Callable[..., Any], version: str) -> Any:
+def dispatcher(function: Callable[..., Any]) -> Any:
     """Numba's compiler for a function that Python calls; see `gpuctl.trace.jit.compiled`."""
     try:
         found: Any = numba.njit(nogil=True, cache=True)(function)
     except RuntimeError:
         return numba.njit(nogil=True)(function)
     cache: Any = getattr(found, "_cache", None)
-    if getattr(numba.config, "BOUNDSCHECK", 0):
-        version += " checked"
     if cache is not None:
         _forgive(cache._cache_file)
-    if version and cache is not None:
         key = cache._index_key
-        cache._index_key = lambda signature, codegen: (*key(signature, codegen), version)
+        cache._index_key = lambda signature, codegen: (*key(signature, codegen), _version(function))
     return found
+
+
+def is_kept(compiler: Any, function: Callable[..., Any]) -> bool:
+    """Whether the cache has code of a function, as its sources are now; see `gpuctl.trace.jit.is_compiled`."""
+    cache = getattr(compiler, "_cache", None)
+    if cache is None or cache.cache_path is None:
+        return True
+    return any(key[-1] == _version(function) for key in cache._cache_file._load_index())
+
+
+def _version(function: Callable[..., Any]) -> str:
+    return code_key(function) + (" checked" if getattr(numba.config, "BOUNDSCHECK", 0) else "")
 
 
 def _forgive(files: Any) -> None:
@@ -72,12 +84,29 @@ class _LoweringInside(NativeLowering):
 
     def run_pass(self, state: Any) -> bool:
         context = state.targetctx
+        library = state.library = _Part(context.codegen(), state.func_id.func_qualname)
+        insert = context.insert_user_function
         # Numba keys compiled functions by a built-in function object each; this one is never called
         context.get_executable = lambda _library, _description, _environment: [].append
+        context.insert_user_function = lambda key, description, _libraries: insert(
+            key, description, [library, *library._linking_libraries]
+        )
         try:
             return bool(super().run_pass(state))
         finally:
-            del context.get_executable
+            del context.get_executable, context.insert_user_function
+
+
+class _Part(JITCodeLibrary):
+    """A function that is only linked: what Python calls links it and all that it calls, and optimizes them once."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        self._finalize_dynamic_globals()
+        self._finalized = True
 
 
 class _Inside(CompilerBase):

@@ -11,7 +11,6 @@ import os
 import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,10 +41,9 @@ class Loop:
         py_func: the function as it is written; called as Numba calls it.
     """
 
-    def __init__(self, function: Callable[..., Any], version: str) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
-        self._version = version
         self._fast: Any = None
 
     def __call__(self, *args: Any) -> Any:
@@ -62,7 +60,7 @@ class Loop:
                 load_compiler()
                 from gpuctl.trace.compiling import dispatcher
 
-                self._fast = dispatcher(self.py_func, self._version)
+                self._fast = dispatcher(self.py_func)
         return self._fast
 
     @property
@@ -78,33 +76,36 @@ class Loop:
         return type_of(self.fast)
 
 
-def compiled(function: Callable[..., Any], *, version: str = "") -> Loop:
+def compiled(function: Callable[..., Any]) -> Loop:
     """Compile a loop over arrays; it runs without the GIL, and uncompiled with ``NUMBA_DISABLE_JIT=1``.
 
     The compiled code is kept beside the function's file, or in the user's cache where that cannot be written to;
-    where neither can be, each process compiles it anew. With ``NUMBA_BOUNDSCHECK=1`` an index past an array's end is an
-    IndexError; that code is kept apart, which Numba itself does not do.
-
-    Args:
-        function: what to compile.
-        version: a name for all that the function depends on beyond its own file and the types of its arguments; code
-            kept under another name is not loaded.
+    where neither can be, each process compiles it anew. It is kept under a name of all that it was made of
+    (`gpuctl.trace.codekey`): code of other sources is never loaded, and a change of what it does not call does not
+    touch it. With ``NUMBA_BOUNDSCHECK=1`` an index past an array's end is an IndexError; that code is kept apart, which
+    Numba itself does not do.
     """
-    return Loop(function, version)
+    return Loop(function)
 
 
-def is_compiled(function: Callable[..., Any]) -> bool:
-    """Whether an earlier process left compiled code of this function that this one can load."""
-    folder = getattr(getattr(function, "stats", None), "cache_path", None)
-    module, name = function.__module__.rpartition(".")[2], function.__name__
-    return folder is None or any(Path(folder).glob(f"{module}.{name}-*.nbi"))
+def is_compiled(function: Loop) -> bool:
+    """Whether an earlier process left compiled code of this function, as its sources are now, that this one can load.
+
+    True also where there is no place to keep any, and of functions that run uncompiled.
+    """
+    if UNCOMPILED:
+        return True
+    from gpuctl.trace.compiling import is_kept
+
+    return is_kept(function.fast, function.py_func)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that only compiled code calls: as a part of its callers, never as code of its own.
 
     One version serves all numbers that it is called with; Numba would make one for each constant. No machine code is
-    made of it and none is kept: that of the functions which Python calls holds it. This halves the time of compiling.
+    made of it and none is kept: that of the functions which Python calls holds it, and is optimized once. Numba would
+    optimize each function together with all that it calls, again and again: that takes two to three times as long.
     Where Python calls it, within an interpreted loop, it is the function itself.
     """
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.engine_kernel import named_timer, next_instant
+from gpuctl.replay.engine_kernel import named_timer
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.slurm.backfill_kernel import backfill_pass
 from gpuctl.replay.slurm.life_kernel import take_in
 from gpuctl.replay.slurm.main_kernel import main_pass
 from gpuctl.replay.slurm.node_kernel import refresh
 from gpuctl.replay.slurm.order_kernel import calculate
 from gpuctl.replay.slurm.table_kernel import F_NONE, P_NONE, S_BACKFILL, S_FULL, S_PRIORITY
-from gpuctl.replay.state import STEPPED
 from gpuctl.trace.jit import compiled, inner
 
 
@@ -156,10 +156,4 @@ def decide(s, f, r):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, f, r, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        decide(s, f, r)
-        s.g[0].asked = 0
-    return STEPPED
+    return loop(s, decide, (f, r), until, steps)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.engine_kernel import named_timer, next_instant, room
+from gpuctl.replay.engine_kernel import named_timer, room
 from gpuctl.replay.heap_kernel import cancel
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.resource_kernel import room_in, units_of
-from gpuctl.replay.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, STEPPED, UNBOUND, WAITING
+from gpuctl.replay.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, UNBOUND, WAITING
 from gpuctl.replay.yarn.amounts_kernel import at, minus, ratio
 from gpuctl.replay.yarn.capacity_apps_kernel import arrives, gone, returns, rings
 from gpuctl.replay.yarn.capacity_kernel import heartbeat
@@ -220,19 +221,19 @@ def _beats(s, f, until):  # type: ignore[no-untyped-def]
         _next_round(s, f)
 
 
+@inner
+def decide(s, f, until):  # type: ignore[no-untyped-def]
+    """All that happens at this instant, and heartbeats up to the next one."""
+    if f.p[0].asleep == 1:
+        _sleep_on(s, f)
+    _listen(s, f)
+    _next_round(s, f)
+    _beats(s, f, until)
+
+
 @compiled
 def run(s, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
     if f.p[0].version == 0:
         _begin(s, f)
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        if f.p[0].asleep == 1:
-            _sleep_on(s, f)
-        _listen(s, f)
-        _next_round(s, f)
-        _beats(s, f, until)
-        s.g[0].asked = 0
-    return STEPPED
+    return loop(s, decide, (f, until), until, steps)
