@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
@@ -114,6 +114,11 @@ PATIENCE = Parameter(
     most=200.0,
 )
 """Of policies that preempt: jobs that take turns come forward whatever a switch costs."""
+
+
+def patience_of(scheduler: str) -> Parameter:
+    """The same for a policy that does what a real scheduler does, which has no such rule."""
+    return replace(PATIENCE, text=f"{PATIENCE.text}; ours: {scheduler} would go on")
 
 
 @contextmanager

@@ -78,7 +78,7 @@ def _passes(s, f, r):  # type: ignore[no-untyped-def]
 def _wake(s, f, r):  # type: ignore[no-untyped-def]
     """Say when to look again."""
     g, p = s.g[0], f.p[0]
-    t = p.main_at
+    t = min(p.main_at, p.again)
     if p.full_due == 1:
         t = min(t, p.full_at)
     if p.bf_due == 1:
@@ -99,6 +99,9 @@ def _wake(s, f, r):  # type: ignore[no-untyped-def]
 @inner
 def _spared(s, f, r):  # type: ignore[no-untyped-def]
     """Whether a running job can be preempted from now on."""
+    if f.p[0].again <= s.g[0].now:
+        f.p[0].again = np.inf
+        return True
     if f.p[0].preempt != P_NONE:
         for k in range(r.n[0]):
             j = r.job[k]

@@ -24,7 +24,7 @@ from gpuctl.replay.yarn.capacity_tree_kernel import CAP, GIVEN, LARGEST, LEAST
 from gpuctl.replay.yarn.heartbeat_kernel import NEAR, beat_from, beat_time
 from gpuctl.trace.jit import compiled, inner
 
-T_BEAT, T_ROUND = range(2)
+T_BEAT, T_ROUND, T_AGAIN = range(3)
 """Named timers."""
 
 
@@ -102,10 +102,13 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
             _count_servers(s, f)
     # where no round was due, for nothing had changed, what has just ended may have made this instant one
     now_due = p.next_round == np.inf and p.version != p.changed and _is_round(p, g.now)
-    if p.next_round <= g.now + NEAR or now_due:
+    if min(p.next_round, p.again) <= g.now + NEAR or now_due:
         p.next_round = np.inf
         p.changed = p.version
         monitor_round(s, f)
+        if p.again < np.inf:
+            p.again = max(np.ceil(p.again / p.monitor - 1e-9), np.floor(g.now / p.monitor + 1e-9) + 1) * p.monitor
+            named_timer(s, T_AGAIN, p.again)
     k = 0
     while k < g.events:
         event = s.events[k]
