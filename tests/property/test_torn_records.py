@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import os
 import random
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,16 @@ def _zipped(path: Path, lines: int) -> bytes:
     return b"".join(gzip.decompress(path.read_bytes()).splitlines(keepends=True)[:lines])
 
 
+def _console(data: bytes) -> bytes:
+    """A log in log4j's console layout: ``18/08/22 10:11:12 INFO logger: message``."""
+    short = re.compile(
+        rb"(?m)^20(\d\d)-(\d\d)-(\d\d) ([\d:]{8}),\d{3} ([A-Z]+) +(?:\[[^\]\n]*\] )?([\w.$]+)(?: \([^)\n]*\) -|:) "
+    )
+    found, times = short.subn(rb"\1/\2/\3 \4 \5 \6: ", data)
+    assert times > len(data.splitlines()) / 2
+    return found
+
+
 LOGS: dict[str, Callable[[], Log]] = {
     "sacct": lambda: Log("slurm-sacct", _sacct(""), 1),
     "sacct-names-last": lambda: Log("slurm-sacct", _sacct(RECIPE), 1),
@@ -96,6 +107,18 @@ LOGS: dict[str, Callable[[], Log]] = {
     ),
     "yarn-nm": lambda: Log(
         "yarn-nm-log", _zipped(FIXTURES / "yarn/3.5.0/hadoop-lab-nodemanager-node01.log.gz", 600), 20, events=True
+    ),
+    "yarn-rm-console": lambda: Log(
+        "yarn-rm-log",
+        _console(_zipped(FIXTURES / "yarn/3.5.0/hadoop-lab-resourcemanager-rm01.log.gz", 1500)),
+        20,
+        events=True,
+    ),
+    "yarn-nm-console": lambda: Log(
+        "yarn-nm-log",
+        _console(_zipped(FIXTURES / "yarn/3.5.0/hadoop-lab-nodemanager-node01.log.gz", 600)),
+        20,
+        events=True,
     ),
     "profile-jobs": lambda: Log("profile-jobs", (SAMPLES / "pickyman/jobs.csv").read_bytes(), 1, lines=True),
     "suspensions": lambda: Log("suspensions", (SAMPLES / "pickyman/suspensions.csv").read_bytes(), 1, lines=True),
