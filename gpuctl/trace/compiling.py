@@ -10,8 +10,10 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.dispatcher import Dispatcher
+from numba.core.imputils import lower_constant
 from numba.core.registry import cpu_target
 from numba.core.typed_passes import NativeLowering
+from numba.extending import models, register_model
 
 from gpuctl.trace.codekey import code_key
 
@@ -71,11 +73,24 @@ def inside(function: Callable[..., Any]) -> Any:
 def type_of(compiler: Any) -> Any:
     """The type of such a function, or of one of Numba's intrinsics, where compiled code calls it."""
     if isinstance(compiler, Dispatcher):
-        return types.Dispatcher(compiler)
+        return _Function(compiler)
     context: Any = cpu_target.typing_context
     # an intrinsic becomes known with the next look at all that was declared
     context.refresh()
     return context.resolve_value_type(compiler)
+
+
+class _Function(types.Dispatcher):
+    """A function that compiled code may be handed to call: which one is known when it is compiled."""
+
+
+register_model(_Function)(models.OpaqueModel)
+
+
+@lower_constant(_Function)
+def _no_address(context: Any, _builder: Any, _kind: Any, _value: Any) -> Any:
+    # Numba would write the address of a Python object there, which nothing reads and which keeps code out of its cache
+    return context.get_dummy_value()
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
