@@ -39,8 +39,7 @@ from gpuctl.replay.state import (
     WAITING,
     state_at,
 )
-from gpuctl.trace.jit import compiled as entry
-from gpuctl.trace.jit import inner
+from gpuctl.trace.jit import compiled, inner
 
 
 @inner
@@ -64,7 +63,7 @@ def _hears(s, kinds):  # type: ignore[no-untyped-def]
     return False
 
 
-@entry
+@compiled
 def next_decision(address, until, steps, ask, kinds):  # type: ignore[no-untyped-def]
     """Go to the next instant at which the policy is to be asked.
 
@@ -93,7 +92,7 @@ def next_decision(address, until, steps, ask, kinds):  # type: ignore[no-untyped
     return STEPPED, g.now, -1, g.free, 0
 
 
-@entry
+@compiled
 def decided(address):  # type: ignore[no-untyped-def]
     """The policy has been asked: end the leases that it has not renewed; where there are any, it is asked once more."""
     s = state_at(address)
@@ -144,7 +143,7 @@ def _may_run_on(s, j, gpus):  # type: ignore[no-untyped-def]
     return job.least <= gpus <= job.most
 
 
-@entry
+@compiled
 def start(address, j, wanted, how, reason):  # type: ignore[no-untyped-def]
     """Start a waiting job where it fits, on so many GPUs (0: its gang).
 
@@ -171,7 +170,7 @@ def start(address, j, wanted, how, reason):  # type: ignore[no-untyped-def]
     return g.free
 
 
-@entry
+@compiled
 def clear(address):  # type: ignore[no-untyped-def]
     """Begin a choice of one's own."""
     state_at(address).g[0].chosen = 0
@@ -184,7 +183,7 @@ def _keeps(s, j, server):  # type: ignore[no-untyped-def]
     return place.kept_for >= 0 and place.kept_for != j and s.g[0].now + s.jobs[j].limit > place.kept_from
 
 
-@entry
+@compiled
 def add(address, j, server, gpus):  # type: ignore[no-untyped-def]
     """Choose GPUs of a server for a job; false where it has not so many free, or does not suit the job.
 
@@ -218,7 +217,7 @@ def _chosen(s):  # type: ignore[no-untyped-def]
     return total
 
 
-@entry
+@compiled
 def start_chosen(address, j, wanted, reason):  # type: ignore[no-untyped-def]
     """Start a waiting job on its choice; -1 unless that is the whole gang, or `wanted` GPUs."""
     s = state_at(address)
@@ -234,7 +233,7 @@ def start_chosen(address, j, wanted, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
-@entry
+@compiled
 def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
     """Let a running job go on with its choice: as many GPUs as it has, or `other_size` more or fewer."""
     s = state_at(address)
@@ -254,7 +253,7 @@ def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
-@entry
+@compiled
 def find_for(address, j, gpus, how):  # type: ignore[no-untyped-def]
     """Choose places for a running job of so many GPUs, its own counted as free; false where it shares them."""
     s = state_at(address)
@@ -270,7 +269,7 @@ def find_for(address, j, gpus, how):  # type: ignore[no-untyped-def]
     return found
 
 
-@entry
+@compiled
 def stop_job(address, j, mode, reason):  # type: ignore[no-untyped-def]
     """Preempt a running job. Returns -1 it does not run, 0 its GPUs come later, 1 they are free now."""
     s = state_at(address)
@@ -281,7 +280,7 @@ def stop_job(address, j, mode, reason):  # type: ignore[no-untyped-def]
     return 1 if preempt(s, j, mode, reason) else 0
 
 
-@entry
+@compiled
 def share_with(address, j, host, sliced, reason):  # type: ignore[no-untyped-def]
     """Start a waiting job on the GPUs of a running one; -1 where that cannot be."""
     s = state_at(address)
@@ -307,7 +306,7 @@ def share_with(address, j, host, sliced, reason):  # type: ignore[no-untyped-def
     return 1
 
 
-@entry
+@compiled
 def lease(address, j, until, reason):  # type: ignore[no-untyped-def]
     """Give a running job its GPUs until then."""
     s = state_at(address)
@@ -319,7 +318,7 @@ def lease(address, j, until, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
-@entry
+@compiled
 def wake(address, j, t):  # type: ignore[no-untyped-def]
     """Ask the policy again at `t` because of this job."""
     s = state_at(address)
@@ -329,7 +328,7 @@ def wake(address, j, t):  # type: ignore[no-untyped-def]
     return True
 
 
-@entry
+@compiled
 def timer(address, number, t):  # type: ignore[no-untyped-def]
     """Ask the policy again at `t`."""
     s = state_at(address)
@@ -339,7 +338,7 @@ def timer(address, number, t):  # type: ignore[no-untyped-def]
     return True
 
 
-@entry
+@compiled
 def refuse(address, j, reason):  # type: ignore[no-untyped-def]
     """Take a waiting job out of the queue for good."""
     s = state_at(address)
@@ -353,7 +352,7 @@ def refuse(address, j, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
-@entry
+@compiled
 def loan(address, server, cls, reason):  # type: ignore[no-untyped-def]
     """Let a server that nobody uses belong to another class of servers from now on."""
     s = state_at(address)
@@ -376,7 +375,7 @@ def loan(address, server, cls, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
-@entry
+@compiled
 def may_keep(address, j, server, gpus):  # type: ignore[no-untyped-def]
     """Choose GPUs of a server to be kept for a waiting job; false where another job has reserved there."""
     s = state_at(address)
@@ -387,7 +386,7 @@ def may_keep(address, j, server, gpus):  # type: ignore[no-untyped-def]
     return True
 
 
-@entry
+@compiled
 def reserve(address, j, t, reason):  # type: ignore[no-untyped-def]
     """Keep the choice for a waiting job from `t` on: jobs that could run longer do not start on those GPUs."""
     s = state_at(address)
@@ -404,14 +403,14 @@ def reserve(address, j, t, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
-@entry
+@compiled
 def speed_on(address, j, gpus):  # type: ignore[no-untyped-def]
     """Speed of a job on so many GPUs, for that of its gang."""
     s = state_at(address)
     return scale(s, j, gpus) / scale(s, j, s.jobs[j].gpus)
 
 
-@entry
+@compiled
 def up_to_now(address, j):  # type: ignore[no-untyped-def]
     """The job's progress, service and run time now: done and total work of the segment, GPU-seconds, seconds."""
     s = state_at(address)
