@@ -25,7 +25,7 @@ case "$*" in
   "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python";;
   "-m pip install --quiet "*)
     test -f "$5" || { echo "no wheel $5" >&2; exit 1; }
-    echo "$5" >>"$INSTALLED"; cp "$GPUCTL_STAND_IN" "$(dirname "$0")/gpuctl";;
+    echo "$5" >>"$INSTALLED"; cp "$STAND_IN" "$(dirname "$0")/gpuctl";;
   *) echo "stand-in for python: $*" >&2; exit 1;;
 esac
 """
@@ -69,16 +69,18 @@ class Service:
         return log.read_text().splitlines() if log.exists() else []
 
 
-def service(folder: Path) -> Service:
-    """Make a place with Python, gpuctl and nothing of Slurm."""
+def service(folder: Path, gpuctl: Path) -> Service:
+    """Make a place with Python, a program that is gpuctl, and nothing of Slurm."""
     made = Service(folder / "work", folder / "bin", folder / "cache", folder / "artifacts")
     for path in (made.place, made.stand_ins, made.cache, made.artifacts):
         path.mkdir(parents=True)
-    gpuctl = made.stand_ins / "gpuctl.stand-in"
-    put(gpuctl, f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m gpuctl "$@"\n')
     for name in ("python", "python3"):
         put(made.stand_ins / name, _PYTHON)
-    made.environment |= {"GPUCTL_STAND_IN": str(gpuctl), "INSTALLED": str(made.stand_ins / "installed")}
+    made.environment |= {
+        "PYTHONPATH": str(ROOT),
+        "STAND_IN": str(gpuctl),
+        "INSTALLED": str(made.stand_ins / "installed"),
+    }
     return made
 
 

@@ -15,6 +15,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.internal.conjecture import providers
 
+from tests import warm
+from tests.warm import Warm
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -75,11 +78,30 @@ def sample_data(root: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def gpuctl(root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def _warm(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    """The server of this worker that has imported the program (tests/warm.py)."""
+    server = Warm(tmp_path_factory.mktemp("warm"), root)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def stand_in(_warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program called gpuctl, alone in its folder, for scripts to start instead of the one that is installed."""
+    _warm.start()
+    program = tmp_path_factory.mktemp("bin") / "gpuctl"
+    program.write_text(warm.stand_in(_warm.place))
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture(scope="session")
+def gpuctl(root: Path, _warm: Warm) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run this checkout's gpuctl as a user would, in a process of its own, with no terminal.
 
     ``gpuctl("analyze", path, cwd=..., env={...}, check=True)``: ``check`` (the default) fails the test with
-    all that was printed where the exit code is not 0.
+    all that was printed where the exit code is not 0. The process is a fork of one that has imported everything
+    (tests/warm.py), unless ``env`` needs an interpreter of its own, or ``started`` asks for one.
     """
 
     def run(
@@ -88,18 +110,24 @@ def gpuctl(root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         env: Mapping[str, str] | None = None,
         check: bool = True,
         timeout_s: float = 240,
+        started: bool = False,
     ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "gpuctl", *(os.fspath(arg) for arg in args)]
-        done = subprocess.run(
-            command,
-            cwd=cwd,
-            env={**os.environ, "PYTHONPATH": str(root), **(env or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout_s,
-        )
+        environment = {**os.environ, "PYTHONPATH": str(root), **(env or {})}
+        if not started and warm.can_run(environment, _warm.start()):
+            place = str(cwd or Path.cwd())
+            done = _warm.run(command[3:], cwd=place, environment=environment, timeout_s=timeout_s)
+        else:
+            done = subprocess.run(
+                command,
+                cwd=cwd,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=timeout_s,
+            )
         if check and done.returncode != 0:
             pytest.fail(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}", pytrace=False)
         return done

@@ -38,8 +38,8 @@ LATE_H = 3
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Service:
-    return service(tmp_path)
+def place(tmp_path: Path, stand_in: Path) -> Service:
+    return service(tmp_path, stand_in)
 
 
 def steps(name: str) -> list[dict[str, Any]]:
@@ -252,7 +252,7 @@ def test_gitlab_merge_request(place: Service, nodes: str, failed: set[str]) -> N
 
 @pytest.mark.slow
 def test_nightly_script(place: Service, tmp_path: Path) -> None:
-    shutil.copy(place.environment["GPUCTL_STAND_IN"], place.stand_ins / "gpuctl")
+    shutil.copy(place.environment["STAND_IN"], place.stand_ins / "gpuctl")
     state = tmp_path / "state"
     old = state / "reports" / "2026-01-01"
     old.mkdir(parents=True)

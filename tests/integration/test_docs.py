@@ -59,14 +59,16 @@ def named(path: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
-def test_every_command_line_runs(document: Path, tmp_path: Path) -> None:
-    """In order, in one folder, so that a later one may use what an earlier one made."""
+def test_every_command_line_runs(document: Path, tmp_path: Path, stand_in: Path) -> None:
+    """In order, in one folder, so that a later one may use what an earlier one made; the README's as they are typed."""
     for folder in ("sample_data", "docs", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     for name, sample in STAND_INS.items():
         (tmp_path / name).symlink_to(ROOT / sample)
     (tmp_path / "derived.csv").write_text(DERIVED)
-    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    installed = Path(sys.executable).parent
+    first = [installed] if document.name == "README.md" else [stand_in.parent, installed]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": os.pathsep.join([*map(str, first), os.environ["PATH"]])}
     for number, language, text in blocks(document):
         for line in shell_lines(language, text):
             if NOT_RUN in line or line.startswith(RUN_ELSEWHERE):

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +19,33 @@ import pytest
 
 from tests.profiles import traffic
 
+Run = Callable[..., Any]
 ROOT = Path(__file__).resolve().parents[2]
 LAB = ROOT / "sample_data" / "pickyman"
 
 
-def gpuctl(*words: str | Path, code: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "gpuctl", *map(str, words)], capture_output=True, text=True, check=False, cwd=cwd or ROOT
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+@pytest.fixture(scope="module", name="gpuctl")
+def _checked(gpuctl: Run) -> Run:
+    """The same, held to an exit code and to no traceback."""
+
+    def run(*words: str | Path, code: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        done: subprocess.CompletedProcess[str] = gpuctl(*words, cwd=cwd or ROOT, check=False)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
 
 
-def predictions(*words: str | Path, code: int = 0) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(gpuctl("predict", "runtime", *words, "--json", code=code).stdout)[
-        "predictions"
-    ]
-    return found
+@pytest.fixture(scope="module")
+def predictions(gpuctl: Run) -> Run:
+    def run(*words: str | Path, code: int = 0) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(gpuctl("predict", "runtime", *words, "--json", code=code).stdout)[
+            "predictions"
+        ]
+        return found
+
+    return run
 
 
 @pytest.fixture
@@ -50,7 +59,7 @@ def profile(tmp_path: Path) -> Path:
     return path
 
 
-def test_names_that_stay(profile: Path) -> None:
+def test_names_that_stay(profile: Path, predictions: Run) -> None:
     found = predictions(profile, "--epochs", "10")
     assert [p["job"] for p in found] == ["a", "b"]
     assert {"job", "epoch_s", "run_time_s", "lower_s", "upper_s", "method"} <= set(found[0])
@@ -59,7 +68,7 @@ def test_names_that_stay(profile: Path) -> None:
         assert each["lower_s"] <= 10.05 * epoch_s <= each["upper_s"]
 
 
-def test_predictions_are_results_that_a_report_reads(profile: Path, tmp_path: Path) -> None:
+def test_predictions_are_results_that_a_report_reads(profile: Path, tmp_path: Path, gpuctl: Run) -> None:
     run, cost, page = tmp_path / "run.json", tmp_path / "cost.json", tmp_path / "r.html"
     gpuctl("predict", "runtime", profile, "--epochs", "10", "--json", "--output", run)
     gpuctl("predict", "overhead", "--epoch-s", "600", "--phase-s", "540", "--json", "--output", cost)
@@ -79,7 +88,7 @@ def test_predictions_are_results_that_a_report_reads(profile: Path, tmp_path: Pa
     assert 'id="chart-predictions"' in text
 
 
-def test_rows_of_a_list_of_jobs_that_are_not_used_are_counted(tmp_path: Path) -> None:
+def test_rows_of_a_list_of_jobs_that_are_not_used_are_counted(tmp_path: Path, gpuctl: Run) -> None:
     gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", tmp_path / "m")
     (tmp_path / "queue.csv").write_text("job_id,user,num_gpus\na,u,1\n,u,2\na,u,4\nb,u,2\n")
     done = gpuctl("predict", "runtime", "--jobs", tmp_path / "queue.csv", "--model", tmp_path / "m", "--json")
@@ -90,7 +99,7 @@ def test_rows_of_a_list_of_jobs_that_are_not_used_are_counted(tmp_path: Path) ->
     assert any("2 of 4 rows of" in warning for warning in document["warnings"])
 
 
-def test_counters_say_the_same(profile: Path, tmp_path: Path) -> None:
+def test_counters_say_the_same(profile: Path, tmp_path: Path, predictions: Run) -> None:
     total: dict[str, int] = {}
     lines = ["job_id,t,bytes"]
     for row in csv.DictReader(profile.read_text().splitlines()):
@@ -103,14 +112,14 @@ def test_counters_say_the_same(profile: Path, tmp_path: Path) -> None:
         assert a["epoch_s"] == pytest.approx(b["epoch_s"], rel=0.01)
 
 
-def test_without_a_number_of_epochs_there_is_no_run_time(profile: Path) -> None:
+def test_without_a_number_of_epochs_there_is_no_run_time(profile: Path, predictions: Run) -> None:
     [found] = predictions(profile, "--job", "a")
     assert found["run_time_s"] is None
     assert found["epoch_s"] == pytest.approx(60, rel=0.03)
     assert "--epochs" in found["reason"]
 
 
-def test_four_jobs_of_the_lab_tell_another(tmp_path: Path) -> None:
+def test_four_jobs_of_the_lab_tell_another(tmp_path: Path, predictions: Run) -> None:
     jobs = [row for row in csv.DictReader((LAB / "jobs.csv").read_text().splitlines()) if row["cached"] == "0"]
     model = max({j["model"] for j in jobs}, key=lambda m: sum(j["model"] == m for j in jobs))
     some = [j for j in jobs if j["model"] == model]
@@ -132,7 +141,7 @@ def test_four_jobs_of_the_lab_tell_another(tmp_path: Path) -> None:
     assert len(others) >= 4
 
 
-def test_the_store_is_the_database(profile: Path, tmp_path: Path) -> None:
+def test_the_store_is_the_database(profile: Path, tmp_path: Path, predictions: Run) -> None:
     jobs = tmp_path / "jobs.csv"
     jobs.write_text("job_id,model,batch,samples,gpus,epochs\na,m,8,1000,1,10\nb,m,8,1500,1,10\nc,m,8,3000,1,10\n")
     db = tmp_path / "profiles.duckdb"
@@ -151,12 +160,12 @@ def test_the_store_is_the_database(profile: Path, tmp_path: Path) -> None:
         (("--gpus", "4", "--mode", "now"), (4, 22, 26)),
     ],
 )
-def test_overhead(words: tuple[str, ...], expected: tuple[float, float, float]) -> None:
+def test_overhead(words: tuple[str, ...], expected: tuple[float, float, float], gpuctl: Run) -> None:
     found = json.loads(gpuctl("predict", "overhead", *words, "--json").stdout)
     assert (found["suspend_s"], found["resume_s"], found["loss_s"]) == expected
 
 
-def test_overhead_learnt_from_the_lab(tmp_path: Path) -> None:
+def test_overhead_learnt_from_the_lab(tmp_path: Path, gpuctl: Run) -> None:
     place = tmp_path / "model"
     words = ("train", "overhead", LAB / "suspensions.csv", "-o", place, "--json")
     tables = json.loads(gpuctl(*words).stdout)["tables"]
@@ -190,7 +199,7 @@ def test_overhead_learnt_from_the_lab(tmp_path: Path) -> None:
         assert 0 < found[f"{cost}_lower_s"] < found[f"{cost}_s"] < found[f"{cost}_upper_s"]
 
 
-def test_an_empty_cell_of_a_suspension_is_counted(tmp_path: Path) -> None:
+def test_an_empty_cell_of_a_suspension_is_counted(tmp_path: Path, gpuctl: Run) -> None:
     rows = list(csv.DictReader((LAB / "suspensions.csv").read_text().splitlines()))
     damaged = ("checkpoint_bytes", "epoch_s", "epoch_done_s", "epoch_left_s", "gpus", "loss_s", "suspend_s")
     finished = [row for row in rows if row["mode"] == "epoch"]
@@ -209,7 +218,7 @@ def test_an_empty_cell_of_a_suspension_is_counted(tmp_path: Path) -> None:
             assert f"Left out: 1 suspension without {column}." in done.stderr
 
 
-def test_the_rest_of_an_epoch_as_told() -> None:
+def test_the_rest_of_an_epoch_as_told(gpuctl: Run) -> None:
     ask = ("predict", "overhead", "--epoch-s", "600", "--phase-s", "540", "--checkpoint-bytes", "1e9", "--json")
     assert json.loads(gpuctl(*ask, "--epoch-left", "20,10,30").stdout)["suspend_s"] == 23
     for wrong in ("x", "1,2", "3,4,5", "5,1,inf", "-1"):
@@ -217,7 +226,7 @@ def test_the_rest_of_an_epoch_as_told() -> None:
     assert "--mode epoch" in gpuctl(*ask, "--mode", "abort", "--epoch-left", "5", code=2).stderr
 
 
-def test_what_is_broken_is_refused(tmp_path: Path) -> None:
+def test_what_is_broken_is_refused(tmp_path: Path, gpuctl: Run) -> None:
     place = tmp_path / "model"
     gpuctl("train", "overhead", LAB / "suspensions.csv", "-o", place)
     whole = (place / "overhead.json").read_text()
@@ -235,7 +244,7 @@ def test_what_is_broken_is_refused(tmp_path: Path) -> None:
     gpuctl("predict", "overhead", "--mode", "later", code=2)
 
 
-def test_wrong_inputs(tmp_path: Path, profile: Path) -> None:
+def test_wrong_inputs(tmp_path: Path, profile: Path, gpuctl: Run) -> None:
     assert "nothing to predict" in gpuctl("predict", "runtime", code=2).stderr
     assert "--job x" in gpuctl("predict", "runtime", profile, "--job", "x", code=2).stderr
     gpuctl("predict", "runtime", tmp_path / "absent.csv", code=3)
@@ -247,7 +256,7 @@ def test_wrong_inputs(tmp_path: Path, profile: Path) -> None:
     assert "reject" in done.stderr
 
 
-def test_hostile_names_are_text(tmp_path: Path) -> None:
+def test_hostile_names_are_text(tmp_path: Path, predictions: Run) -> None:
     path = tmp_path / "p.csv"
     name = "[red]<script>alert(1)</script>'; DROP TABLE traffic"
     t, received = traffic(30, 4, dataset=1e9, noise=0.02)
@@ -265,18 +274,18 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
         (["overhead", "--gpus", "1" + 400 * "0"], 2, "--gpus"),
     ],
 )
-def test_numbers_that_are_none_are_refused(words: list[str], code: int, told: str) -> None:
+def test_numbers_that_are_none_are_refused(words: list[str], code: int, told: str, gpuctl: Run) -> None:
     assert told in gpuctl("predict", *words, code=code).stderr
 
 
-def test_two_columns_of_one_meaning_are_refused(tmp_path: Path) -> None:
+def test_two_columns_of_one_meaning_are_refused(tmp_path: Path, gpuctl: Run) -> None:
     gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", tmp_path / "m")
     (tmp_path / "queue.csv").write_text("job_id,num_gpus,gpus\na,1,2\n")
     done = gpuctl("predict", "runtime", "--jobs", tmp_path / "queue.csv", "--model", tmp_path / "m", code=3)
     assert "several columns of one meaning: num_gpus, gpus" in done.stderr
 
 
-def test_a_name_that_is_no_utf8(tmp_path: Path) -> None:
+def test_a_name_that_is_no_utf8(tmp_path: Path, gpuctl: Run) -> None:
     gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", tmp_path / "m")
     odd = tmp_path / os.fsdecode(b"ok-\xff.csv")
     odd.write_text("job_id,user,num_gpus\na,u,1\n")
@@ -301,7 +310,9 @@ def _without(column: str, place: Path) -> Path:
 
 
 @pytest.mark.parametrize("column", ["job_id", "model", "batch", "samples", "gpus", "epochs"])
-def test_jobs_without_a_column_are_refused_with_its_name(column: str, profile: Path, tmp_path: Path) -> None:
+def test_jobs_without_a_column_are_refused_with_its_name(
+    column: str, profile: Path, tmp_path: Path, gpuctl: Run
+) -> None:
     jobs = _without(column, tmp_path)
     done = gpuctl("predict", "runtime", profile, "--jobs", jobs, code=3)
     assert re.search(rf"no-{column}\.csv:1: .*no column {column}; found '", done.stderr)
@@ -321,7 +332,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_a_named_file_that_is_none_is_refused(damage: str, profile: Path, tmp_path: Path) -> None:
+def test_a_named_file_that_is_none_is_refused(damage: str, profile: Path, tmp_path: Path, gpuctl: Run) -> None:
     path = tmp_path / "named.csv"
     path.write_bytes(DAMAGED[damage])
     model = tmp_path / "model"
@@ -338,7 +349,7 @@ def test_a_named_file_that_is_none_is_refused(damage: str, profile: Path, tmp_pa
         assert "named.csv" in gpuctl(*words, code=3).stderr or damage in {"header", "cells"}, words
 
 
-def test_a_list_of_jobs_is_read_or_refused(tmp_path: Path) -> None:
+def test_a_list_of_jobs_is_read_or_refused(tmp_path: Path, gpuctl: Run) -> None:
     gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", tmp_path / "m")
     ask = ("predict", "runtime", "--jobs", tmp_path / "queue.csv", "--model", tmp_path / "m")
     for text, told in (

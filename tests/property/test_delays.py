@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gpuctl.analyze import delays, occupancy
 from gpuctl.analyze.delays_kernel import highest_waiting, seconds_behind
+from tests.examples import examples
 
 SIZES = (8, 8, 2, 8)
 RACKS = (0, 0, 1, 1)
@@ -64,7 +65,7 @@ def plain(made: list[Job], quota: list[int], borrow: float) -> list[list[int]]:
     return result
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(jobs(), st.lists(st.integers(1, 26), min_size=QUEUES, max_size=QUEUES), st.sampled_from([0.0, 0.3, 0.5, 0.9]))
 def test_same_as_second_by_second(made: list[Job], quota: list[int], borrow: float) -> None:
     if not made:
@@ -99,7 +100,7 @@ def test_same_as_second_by_second(made: list[Job], quota: list[int], borrow: flo
     assert found.overtook_gpus.tolist() == overtaken
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(
         st.tuples(st.integers(0, 20), st.integers(0, 20), st.sampled_from([1.0, 2.0, 3.0, math.nan])), max_size=12

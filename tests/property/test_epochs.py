@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from gpuctl.predictors.epochs import BURST_AT, TOLD, autocorrelation, find_epochs
 from gpuctl.predictors.series import series
+from tests.examples import examples
 from tests.profiles import traffic
 
 EPOCH = st.integers(30, 400)
 SEED = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @example(30, 2.75, 0.0, 0.25, 0)
 @given(EPOCH, st.floats(2.6, 6.0), st.floats(0.0, 0.3), st.floats(0.08, 0.3), SEED)
 def test_noise(epoch_s: int, epochs: float, noise: float, gap: float, seed: int) -> None:
@@ -27,7 +28,7 @@ def test_noise(epoch_s: int, epochs: float, noise: float, gap: float, seed: int)
         assert abs(found.epoch_s / epoch_s - 1) < 0.06
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(EPOCH, st.floats(3.0, 6.0), st.floats(0.0, 0.4), SEED)
 def test_missing_samples_change_little(epoch_s: int, epochs: float, share: float, seed: int) -> None:
     t, received = traffic(epoch_s, epochs, noise=0.05, gap=0.15, seed=seed)
@@ -43,7 +44,7 @@ def test_missing_samples_change_little(epoch_s: int, epochs: float, share: float
         assert abs(found.epoch_s / epoch_s - 1) < 0.08
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(EPOCH, st.floats(3.0, 6.0), SEED)
 def test_two_bursts_an_epoch_are_one_epoch_where_the_volume_is_known(epoch_s: int, epochs: float, seed: int) -> None:
     t, received = traffic(epoch_s, epochs, bursts=2, noise=0.05, gap=0.15, seed=seed)
@@ -52,7 +53,7 @@ def test_two_bursts_an_epoch_are_one_epoch_where_the_volume_is_known(epoch_s: in
     assert abs(found.epoch_s / epoch_s - 1) < 0.06
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(EPOCH, st.floats(3.0, 6.0), st.floats(0.05, 0.3), SEED)
 def test_unequal_bursts_do_not_halve_the_epoch(epoch_s: int, epochs: float, small: float, seed: int) -> None:
     # a validation pass of its own, a small burst in the pause
@@ -64,7 +65,7 @@ def test_unequal_bursts_do_not_halve_the_epoch(epoch_s: int, epochs: float, smal
     assert abs(found.epoch_s / epoch_s - 1) < 0.08
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(EPOCH, st.floats(3.0, 6.0), st.floats(0.0, 0.5), SEED)
 def test_a_link_shared_with_steady_traffic(epoch_s: int, epochs: float, share: float, seed: int) -> None:
     t, received = traffic(epoch_s, epochs, noise=0.05, gap=0.2, seed=seed)
@@ -74,7 +75,7 @@ def test_a_link_shared_with_steady_traffic(epoch_s: int, epochs: float, share: f
     assert abs(found.epoch_s / epoch_s - 1) < 0.06
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(EPOCH, st.floats(0.1, 6.0), st.booleans(), SEED)
 def test_an_answer_is_sound(epoch_s: int, epochs: float, known: bool, seed: int) -> None:
     profile = series(*traffic(epoch_s, epochs, seed=seed))

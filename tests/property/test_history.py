@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import InputError
 from gpuctl.predictors import features, history, historyfolder, jobtable
 from gpuctl.predictors.baselines import baselines
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +74,7 @@ def known_at_submission(rows: list[dict[str, object]]) -> dict[str, tuple[bytes,
     }  # fmt: skip
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
 @given(jobs(), jobs(), st.integers(0, 24), st.data())
 def test_nothing_is_known_of_the_future(
     rows: list[dict[str, object]], others: list[dict[str, object]], chosen: int, data: st.DataObject
@@ -105,7 +106,7 @@ def test_nothing_is_known_of_the_future(
     assert known_at_submission([*changed, *later])[name] == known_at_submission(rows)[name]
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow])
 @given(jobs())
 def test_history_is_that_of_a_slow_and_simple_program(rows: list[dict[str, object]]) -> None:
     table = None
@@ -153,7 +154,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 ASKED = pl.DataFrame({"job": ["a", "b"], "user": ["u1", "x"], "gpus": [1, None], "submit_s": [1e6, None]})
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_a_hostile_folder_gives_an_error_or_a_prediction(
     model: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -15,6 +15,7 @@ from gpuctl.joblogs.classify import classify
 from gpuctl.joblogs.evidence import TEXT_LIMIT, Facts, Match
 from gpuctl.joblogs.scan import Scanner
 from gpuctl.joblogs.table import load
+from tests.examples import examples
 
 TABLE = load()
 EXAMPLES = [line for signature in TABLE.signatures.values() for line in signature.examples]
@@ -52,7 +53,7 @@ class _Pieces(io.RawIOBase):
         return piece
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(LOGS, st.integers(1, 200))
 def test_the_scan_does_not_depend_on_how_the_bytes_come(log: bytes, size: int) -> None:
     whole = scanner().scan(io.BytesIO(log))
@@ -60,7 +61,7 @@ def test_the_scan_does_not_depend_on_how_the_bytes_come(log: bytes, size: int) -
     assert (whole.size, whole.lines) == (len(log), log.count(b"\n") + (log != b"" and not log.endswith(b"\n")))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.one_of(LOGS, st.binary(max_size=2000)))
 def test_what_is_kept_is_bounded_and_lies_in_the_log(log: bytes) -> None:
     result = scanner().scan(io.BytesIO(log))
@@ -74,7 +75,7 @@ def test_what_is_kept_is_bounded_and_lies_in_the_log(log: bytes) -> None:
     assert found.get(None, 0) <= scan.TELLING
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(LOGS, FACTS, st.randoms())
 @example(b"=>> PBS: job killed: walltime 3605 exceeded limit 3600", Facts(texts=("",)), Random(0))
 @example(b"PBS: job killed: walltime 3605\rPBS: job killed: mem 21kb exceeded limit 20kb\n", None, Random(1))

@@ -18,6 +18,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.ingest.load import ingest
 from gpuctl.trace.store import Store
 from tests.example_files import PHILLY
+from tests.examples import examples
 from tests.fake_format import FAKE, lines
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ PACK: tuple[Callable[[bytes], bytes], ...] = (
     bz2.compress,
     lzma.compress,
 )
-SETTINGS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite

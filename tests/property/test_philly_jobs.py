@@ -12,6 +12,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats import philly_jobs, philly_jobs_csv, philly_machines
 from gpuctl.ingest.philly_attempts import Timeline, timeline
 from gpuctl.ingest.walltime import Stamp, WallClock
+from tests.examples import examples
 from tests.philly_log import Kept, attempt, job, load_into, log
 
 DATE = "%Y-%m-%d %H:%M:%S"
@@ -107,7 +108,7 @@ def layouts() -> list[bytes]:
 
 
 @given(st.sampled_from(layouts()), st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_whatever_happens_to_a_log_every_row_is_accounted_for(whole: bytes, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 4))):
         start = data.draw(st.integers(0, len(whole)))
@@ -126,7 +127,7 @@ def test_whatever_happens_to_a_log_every_row_is_accounted_for(whole: bytes, data
 
 
 @given(st.sampled_from(layouts()), st.integers(0, 4), st.floats(0, 1, exclude_max=True), st.integers(0, 255))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_one_broken_byte_costs_at_most_one_job(whole: bytes, which: int, where: float, byte: int) -> None:
     begin = whole.index(b'{"status"' if b'{"status"' in whole else b"{\n")
     starts = [i for i in range(begin, len(whole)) if whole[i : i + 1] == b"{" and b'"status"' in whole[i : i + 20]]

@@ -16,6 +16,7 @@ from gpuctl.replay.policies import find
 from gpuctl.replay.rates import rates
 from gpuctl.replay.simulation import Simulation
 from tests.backfill_reference import Backfill, Conservative, Easy, Site, promises_are_kept
+from tests.examples import examples
 from tests.replay_reference import Job, attempts, cluster, simulate, workload
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from gpuctl.replay.model import Cluster, Workload
 
-MANY = settings(max_examples=150)
+MANY = settings(max_examples=examples(150))
 WRONG = (0.3, 0.5, 1, 1, 1.5, 3, 10)
 """What a plan may be of the true run time: below 1 the job outlives it."""
 
@@ -197,7 +198,7 @@ def test_a_head_waits_no_longer_because_of_backfilling(case: Case) -> None:
         assert starts["conservative"][first] <= starts["fifo"][first]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(seed=st.integers(0, 2**31))
 def test_backfilling_fills_a_busy_pool(seed: int) -> None:
     """Where the plans are true and the load is high, all work is done sooner than strictly in order."""

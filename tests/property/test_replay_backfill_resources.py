@@ -16,6 +16,7 @@ from gpuctl.replay.policies import find
 from gpuctl.replay.rates import rates
 from gpuctl.replay.simulation import Simulation
 from tests.backfill_reference import promises_are_kept
+from tests.examples import examples
 from tests.replay_reference import Job, workload
 
 Amount = tuple[int, int, int]
@@ -226,20 +227,20 @@ def outcome_of(done: Simulation) -> tuple[list[float], list[int]]:
     return outcome.jobs["start_s"].to_list(), servers
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(case=cases())
 def test_easy_is_the_slow_one(case: Case) -> None:
     assert outcome_of(case.run("easy")[0]) == slow(case)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(case=cases(outlive=False))
 def test_conservative_is_the_slow_one(case: Case) -> None:
     assert outcome_of(case.run("conservative")[0]) == SlowConservative(case).run()
 
 
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(case=cases(outlive=False))
 def test_reserved_jobs_start_when_they_were_promised(policy: str, case: Case) -> None:
     done, seen = case.run(policy)

@@ -14,6 +14,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.replay.conformance import foresight, random_case, run, violations
 from gpuctl.replay.policies import BUILT_IN, find
 from gpuctl.replay.policy import PythonPolicy, RankPolicy
+from tests.examples import examples
 from tests.replay_policies import Crowd, Packer, Slicer
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ OWN = Path(__file__).parents[2] / "docs" / "examples" / "my_policies.py"
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1))
 @example(seed=2342)  # las: jobs took turns without coming forward, each preempted while it loaded its checkpoint
 def test_no_policy_breaks_an_invariant(name: str, seed: int) -> None:
@@ -36,7 +37,7 @@ def test_no_policy_breaks_an_invariant(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [Packer, Slicer, Crowd])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1))
 def test_nor_does_one_whose_jobs_share_gpus(kind: type[PythonPolicy], seed: int) -> None:
     workload, cluster, shared = random_case(seed)
@@ -58,7 +59,7 @@ def foreseen(name: str, seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [*NAMES, f"{OWN}:SmallFirst", f"{OWN}:MakeRoom"])
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(seed=st.integers(0, 2**32 - 1))
 def test_no_policy_knows_the_future(name: str, seed: int) -> None:
     assert foreseen(name, seed) == []
@@ -189,7 +190,7 @@ def test_a_fork_gets_to_know_jobs_for_itself() -> None:
     assert one.outcome().decisions.equals(two.outcome().decisions)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1))
 def test_recorded_gives_back_what_another_policy_did(seed: int) -> None:
     from dataclasses import replace

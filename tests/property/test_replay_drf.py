@@ -18,6 +18,7 @@ from gpuctl.replay.model import Cluster
 from gpuctl.replay.overhead import overhead
 from gpuctl.replay.policies import find
 from gpuctl.replay.rates import rates
+from tests.examples import examples
 from tests.replay_reference import Job, workload
 
 if TYPE_CHECKING:
@@ -74,13 +75,13 @@ def _settings(work: Workload, cluster: Cluster, resources: tuple[str, ...]) -> S
     return Settings(rates("recorded", work, cluster), overhead("none", work, cluster), resources=resources)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(case=static(), by=st.sampled_from(["queue", "user"]), which=st.sampled_from(["first", "fits"]))
 def test_it_fills_as_the_slow_one_does(case: tuple[Ask, list[Ask]], by: str, which: str) -> None:
     assert allocated(*case, by=by, next=which) == filled(*case)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(case=static())
 def test_sharing_incentive_and_pareto(case: tuple[Ask, list[Ask]]) -> None:
     has, users = case
@@ -97,7 +98,7 @@ def test_sharing_incentive_and_pareto(case: tuple[Ask, list[Ask]]) -> None:
 
 
 @pytest.mark.parametrize("by", ["queue", "user"])
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(seed=st.integers(0, 2**32 - 1))
 def test_with_gpus_alone_it_is_max_min(by: str, seed: int) -> None:
     workload_, cluster, shared = random_case(seed)

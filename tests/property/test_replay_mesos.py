@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gpuctl.replay.conformance import random_case, run
 from gpuctl.replay.policies import find
 from gpuctl.replay.resources import GPUS_ONLY, asks, stocks
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from gpuctl.replay.model import Cluster, Workload
@@ -145,7 +146,7 @@ class Slow:
         raise AssertionError("jobs that never start")
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     seed=st.integers(0, 2**32 - 1),
     resources=st.booleans(),

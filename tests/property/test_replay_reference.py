@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.replay_reference import (
     Attempts,
     EndlessError,
@@ -32,7 +33,7 @@ from tests.replay_reference import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-MANY = settings(max_examples=80)
+MANY = settings(max_examples=examples(80))
 SIZES = (1, 2, 4)
 """Of gangs under service in GPU-seconds: limits are multiples of all of them, so demotions fall on whole seconds."""
 
@@ -159,7 +160,7 @@ def test_least_attained_service(service: str, cost: str, case: tuple[list[Job], 
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("service", ["gpu-time", "time"])
 @pytest.mark.parametrize("inner", ["first-start", "submit", "list", "gittins"])
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     case=on_a_pool(SIZES),
     limits=st.sampled_from([(4,), (8,), (4, 8), (4, 12, 16)]),

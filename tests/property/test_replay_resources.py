@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gpuctl.replay.check import check, unplaceable
 from gpuctl.replay.conformance import random_case, run, violations
 from gpuctl.replay.policies import BUILT_IN, find
+from tests.examples import examples
 
 NAMES = [name for name in BUILT_IN if find(name).resources]
 EVERYTHING = ("gpu", "cpu", "mem")
@@ -20,7 +21,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=SEEDS)
 def test_no_server_gives_more_than_it_has_of_anything(name: str, seed: int) -> None:
     workload, cluster, shared = random_case(seed, resources=True)
@@ -38,7 +39,7 @@ OTHERWISE = {"mesos", "yarn-capacity", "yarn-fair", "conservative"}
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OTHERWISE])
 @pytest.mark.parametrize("placement", [None, "any", "consolidate", "spread"])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=SEEDS)
 def test_with_plenty_of_everything_only_gpus_decide(name: str, placement: str | None, seed: int) -> None:
     if name == "tetris":
@@ -58,7 +59,7 @@ def test_with_plenty_of_everything_only_gpus_decide(name: str, placement: str | 
     assert beside.pieces.select("row", "server", "gpus").equals(alone.pieces)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(seed=SEEDS)
 def test_what_is_not_placeable_never_starts_and_all_else_does(seed: int) -> None:
     workload, cluster, shared = random_case(seed, plain=True, resources=True)

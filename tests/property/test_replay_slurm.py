@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gpuctl.replay.conformance import check, random_case, run, violations
 from gpuctl.replay.policies import find
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from gpuctl.replay.model import Cluster, Workload
@@ -237,7 +238,7 @@ class Slow:
         raise AssertionError("jobs that never start")
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     seed=SEEDS,
     tiers=st.lists(st.integers(1, 2), min_size=3, max_size=3),
@@ -299,7 +300,7 @@ def in_one_pool(seed: int) -> tuple[Workload, Cluster, object]:
     return work, cluster, shared
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(seed=SEEDS)
 def test_with_one_reservation_it_does_what_easy_does(seed: int) -> None:
     work, cluster, shared = in_one_pool(seed)
@@ -317,7 +318,7 @@ def test_with_one_reservation_it_does_what_easy_does(seed: int) -> None:
     assert ours.jobs["start_s"].to_list() == easy.jobs["start_s"].to_list()
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(seed=SEEDS, groups=st.booleans(), interval=st.sampled_from([1, 7]))
 def test_nobody_delays_the_job_that_was_first(seed: int, groups: bool, interval: int) -> None:
     """By true limits: the first job starts no later than the running jobs' ends let it, whoever is backfilled."""
@@ -334,7 +335,7 @@ def test_nobody_delays_the_job_that_was_first(seed: int, groups: bool, interval:
         assert starts[0, first] <= starts[1, first] + (0 if not groups else 60)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(seed=SEEDS)
 def test_nothing_fits_beside_what_waits(seed: int) -> None:
     """Work conserved: with backfill and no reservations nobody waits who would fit on what is free."""
@@ -363,7 +364,7 @@ VARIANTS: tuple[dict[str, str], ...] = (
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=st.integers(0, 2**20), variant=st.sampled_from(VARIANTS))
 def test_no_variant_breaks_an_invariant(seed: int, variant: dict[str, str]) -> None:
     work, cluster, shared = random_case(seed, resources=seed % 2 == 1)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from gpuctl.replay.conformance import random_case, run
 from gpuctl.replay.policies import find
 from gpuctl.replay.resources import GPUS_ONLY, asks, stocks
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from gpuctl.replay.model import Cluster, Workload
@@ -126,7 +127,7 @@ class Slow:
                 self.free[server][r] += sign * amount
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     seed=st.integers(0, 2**32 - 1),
     resources=st.booleans(),

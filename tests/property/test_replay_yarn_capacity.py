@@ -16,6 +16,7 @@ from gpuctl.replay.policies import find
 from gpuctl.replay.simulation import Simulation
 from gpuctl.replay.state import DECISIONS
 from gpuctl.replay.yarn.capacity_tree_kernel import ASKING, GIVEN
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from gpuctl.replay.build import Settings
@@ -74,7 +75,7 @@ def log(simulation: Simulation) -> list[tuple[float, str, str]]:
 
 
 @pytest.mark.parametrize("resources", [False, True])
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(seed=SEEDS)
 def test_what_is_skipped_changes_nothing(resources: bool, seed: int) -> None:
     """Heartbeats and rounds of the monitor that are not gone through are those that would do nothing."""
@@ -88,7 +89,7 @@ def test_what_is_skipped_changes_nothing(resources: bool, seed: int) -> None:
 
 
 @pytest.mark.parametrize("resources", [False, True])
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(seed=SEEDS)
 def test_sums_are_those_of_what_runs_and_no_queue_has_more_than_its_maximum(resources: bool, seed: int) -> None:
     workload, cluster, shared, params = drawn(seed, resources)
@@ -119,7 +120,7 @@ def test_sums_are_those_of_what_runs_and_no_queue_has_more_than_its_maximum(reso
         assert tree.p[0].marked <= int(given_.sum())
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(seed=SEEDS, factor=st.sampled_from([0.5, 1.0, 2.0]))
 @example(seed=1049, factor=0.5)  # the guarantee of a queue is rounded down to nothing
 def test_a_user_passes_its_limit_by_one_container_at_most(seed: int, factor: float) -> None:
@@ -136,7 +137,7 @@ def test_a_user_passes_its_limit_by_one_container_at_most(seed: int, factor: flo
             assert (tree.user_used[:, 2] <= most[tree.users.queue] + largest).all()
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(seed=SEEDS)
 def test_who_waits_gets_what_is_free_at_the_next_heartbeat(seed: int) -> None:
     """Without limits, and with small gangs, no server is left with GPUs after its heartbeat while a job waits."""
@@ -175,7 +176,7 @@ def test_random_cases_reach_what_they_are_to_check() -> None:
     assert min(seen["preempt"], seen["reserve"], seen["reject"]) > 10
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=SEEDS)
 def test_a_fork_goes_on_as_the_first_one_does(seed: int) -> None:
     workload, cluster, shared, params = drawn(seed, True)

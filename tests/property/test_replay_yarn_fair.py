@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gpuctl.replay.conformance import random_case, violations
 from gpuctl.replay.policies import find
 from gpuctl.replay.simulation import Simulation
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +86,7 @@ def replayed(
     return done
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1), way=st.sampled_from(WAYS), resources=st.booleans())
 @example(seed=100002, way=WAYS[2], resources=True)  # applications without memory have no weight
 def test_no_invariant_is_broken_and_nothing_is_left_on_the_books(
@@ -100,7 +101,7 @@ def test_no_invariant_is_broken_and_nothing_is_left_on_the_books(
     assert not own.queues.waiting.any()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1), way=st.sampled_from(PREEMPTING), resources=st.booleans())
 def test_preemption_returns_all_that_it_takes(seed: int, way: dict[str, str], resources: bool) -> None:
     workload, cluster, shared = case(seed, way, resources=resources)
@@ -112,7 +113,7 @@ def test_preemption_returns_all_that_it_takes(seed: int, way: dict[str, str], re
     assert int(own.e_left.sum()) == int(own.n_taken.sum())
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1), way=st.sampled_from(WAYS + PREEMPTING), resources=st.booleans())
 # a gang that no server holds, after all servers have beaten in vain; an application that is starved, and for which
 # nothing was found the first time; one that is given more than was known of it;
@@ -132,7 +133,7 @@ def test_heartbeats_that_are_left_out_would_have_done_nothing(seed: int, way: di
     assert one.outcome().decisions.write_ndjson() == all_of_them.outcome().decisions.write_ndjson()
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(seed=st.integers(0, 2**32 - 1), at=st.floats(0, 60))
 def test_a_fork_goes_on_as_the_original(seed: int, at: float) -> None:
     workload, cluster, shared = case(seed, resources=False)
@@ -145,7 +146,7 @@ def test_a_fork_goes_on_as_the_original(seed: int, at: float) -> None:
     assert done.outcome().decisions.write_ndjson() == twin.outcome().decisions.write_ndjson()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=st.integers(0, 2**32 - 1), placement=st.sampled_from([None, "any", "consolidate"]))
 def test_with_plenty_of_cpus_only_gpus_decide(seed: int, placement: str | None) -> None:
     workload, cluster, shared = case(seed, resources=False)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gpuctl.replay.conformance import random_case, violations
 from gpuctl.replay.policies import find
 from gpuctl.replay.simulation import Simulation
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from gpuctl.replay.build import Settings
@@ -92,7 +93,7 @@ def below(done: Simulation) -> list[np.ndarray]:
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(seed=SEEDS, way=st.sampled_from(WAYS))
 def test_no_queue_holds_more_than_its_maximum_or_runs_more_applications_than_it_may(
     seed: int, way: dict[str, str]
@@ -126,7 +127,7 @@ def _check_applications(own: Fair, members: np.ndarray, rows: Any, most: int) ->
         assert sum(start <= begin < end for start, end in spans) <= most
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=SEEDS, at=st.floats(0, 90))
 @example(seed=462, at=47.0)  # all servers are down
 def test_fair_shares_of_siblings_add_up(seed: int, at: float) -> None:
@@ -152,7 +153,7 @@ def test_fair_shares_of_siblings_add_up(seed: int, at: float) -> None:
             assert (due <= most).all()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=SEEDS, way=st.sampled_from(WAYS[:3]))
 def test_whatever_fits_is_given_within_an_update_and_a_round_of_heartbeats(seed: int, way: dict[str, str]) -> None:
     workload, cluster, shared = random_case(seed)
@@ -176,7 +177,7 @@ def _servers_up(cluster: Cluster) -> list[float]:
     return [] if cluster.down is None else [float(t) for t in cluster.down[:, 2]]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(seed=SEEDS, way=st.sampled_from(WAYS))
 def test_a_replay_is_always_the_same(seed: int, way: dict[str, str]) -> None:
     workload, cluster, shared, inside = case(seed)

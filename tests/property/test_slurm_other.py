@@ -17,6 +17,7 @@ from gpuctl.ingest.slurm.jobcomp_fields import fields as jobcomp_fields
 from gpuctl.ingest.slurm.json_fields import clock, number
 from gpuctl.ingest.slurm.json_walk import jobs
 from gpuctl.trace.store import Store
+from tests.examples import examples
 from tests.slurm_forms import FIXTURES, OneSource
 from tests.slurm_forms import load as load_one
 
@@ -83,7 +84,7 @@ def load(fmt: Format, data: bytes, store: Store) -> tuple[OneSource | None, list
 SAME_STORE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@settings(SAME_STORE, max_examples=100)
+@settings(SAME_STORE, max_examples=examples(100))
 @given(st.sampled_from(sorted(CASES)), st.data())
 def test_mutated_files_are_accounted_for(store: Store, case: str, data: st.DataObject) -> None:
     fmt, text = CASES[case]
@@ -95,7 +96,7 @@ def test_mutated_files_are_accounted_for(store: Store, case: str, data: st.DataO
     assert len(set(found)) == len(found)
 
 
-@settings(SAME_STORE, max_examples=40)
+@settings(SAME_STORE, max_examples=examples(40))
 @given(st.sampled_from(sorted(CASES)), st.data())
 def test_truncated_files_keep_what_is_sound(store: Store, case: str, data: st.DataObject) -> None:
     fmt, text = CASES[case]
@@ -105,7 +106,7 @@ def test_truncated_files_keep_what_is_sound(store: Store, case: str, data: st.Da
     assert sink is None or sink.rows_rejected <= 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(sorted(CASES)), st.binary(max_size=300))
 def test_sniffing_never_raises(case: str, data: bytes) -> None:
     fmt, text = CASES[case]
@@ -113,7 +114,7 @@ def test_sniffing_never_raises(case: str, data: bytes) -> None:
         fmt.sniff("x", head)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(
         st.tuples(st.integers(0, 2**64), st.text(st.characters(codec="utf-8")), st.none() | st.text(max_size=5)),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.slurm_sacct import FORMAT
 from gpuctl.ingest.slurm import text as text_module
+from tests.examples import examples
 from tests.philly_log import new_store
 from tests.sacct import DEFAULTS, text
 from tests.slurm_forms import load, rows
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from gpuctl.trace.store import Store
 
-SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 _plain = st.text(alphabet="abc-_. é", min_size=1, max_size=8).map(str.strip).filter(bool)
 _odd = st.text(alphabet="ab|\n\"', 1:é", min_size=1, max_size=10)

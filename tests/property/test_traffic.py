@@ -24,6 +24,7 @@ from gpuctl.ingest.formats import (
 )
 from gpuctl.ingest.traffic.series import WRAP_MOST, Deltas, increase
 from gpuctl.trace.store import Store
+from tests.examples import examples
 from tests.traffic_files import FIXTURES, Loaded
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def test_a_recording_counts_as_reading_it_does(values: list[int]) -> None:
     assert rows["bytes_read"].to_list()[1:] == [increase(a, b) for a, b in pairwise(values)]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     flows=st.lists(
         st.tuples(st.sampled_from("ab"), st.integers(0, 3000), st.integers(0, 400), st.integers(0, 10**9)),
@@ -167,7 +168,7 @@ PIECES = st.sampled_from(
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(edits=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 12), PIECES), max_size=4), end=st.floats(0, 1))
 def test_rows_add_up_whatever_the_bytes(
     name: str, edits: list[tuple[float, int, bytes]], end: float, store: Store

@@ -1,0 +1,132 @@
+"""The forks that stand in for processes of gpuctl (tests/warm.py) do as processes do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests import warm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., subprocess.CompletedProcess[str]]
+
+COMMANDS = {
+    "no command": ([], {}),
+    "usage": (["analyze", "--nosuch"], {}),
+    "bad input": (["analyze", "absent"], {}),
+    "a check that failed": (["report", "a.json", "--fail-if", "overview.jobs > 0"], {}),
+    "a bug": (["replay", "jobs.csv", "--cluster", "4x8", "--policy", "own.py:Own"], {}),
+    "a policy that exits": (["replay", "jobs.csv", "--cluster", "4x8", "--policy", "own.py:Leaves"], {}),
+    "a file of the folder": (["replay", "jobs.csv", "--cluster", "4x8", "--policy", "own.py:Beside", "-q"], {}),
+    "analyze": (["analyze", "logs/sacct.txt", "--json"], {}),
+    "ingest": (["ingest", "logs/sacct.txt", "--db", "s.duckdb"], {}),
+    "train": (["train", "overhead", "suspensions.csv", "-o", "model", "--json"], {}),
+    "predict": (["predict", "runtime", "traffic.csv", "--epochs", "5"], {}),
+    "a narrow terminal": (["policies"], {"COLUMNS": "50"}),
+}
+OWN = """import other
+import sys
+from gpuctl.replay.policy import PythonPolicy
+
+class Own(PythonPolicy):
+    def decide(self, view):
+        raise KeyError("not there")
+
+class Leaves(PythonPolicy):
+    def decide(self, view):
+        sys.exit(7)
+
+class Beside(PythonPolicy):
+    def decide(self, view):
+        for job in list(view.waiting):
+            view.start(job)
+"""
+
+
+@pytest.fixture
+def inside(sample_data: Path, tmp_path: Path, gpuctl: Run) -> Callable[[], Path]:
+    """New folders with the same files."""
+    gpuctl("-q", "replay", sample_data / "jobs.csv", "--cluster", "4x8", "--policy", "fifo", "--json",
+           "--output", tmp_path / "a.json")  # fmt: skip
+
+    def made() -> Path:
+        folder = tmp_path / f"folder{len(list(tmp_path.glob('folder*')))}" / "inside"
+        folder.mkdir(parents=True)
+        for name, source in {
+            "jobs.csv": "jobs.csv", "logs": "failures", "suspensions.csv": "pickyman/suspensions.csv",
+            "traffic.csv": "pickyman/traffic.csv",
+        }.items():  # fmt: skip
+            (folder / name).symlink_to(sample_data / source)
+        (folder / "a.json").write_bytes((tmp_path / "a.json").read_bytes())
+        (folder / "own.py").write_text(OWN)
+        (folder / "other.py").write_text("")
+        return folder
+
+    return made
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_fork_ends_as_a_process_does(name: str, gpuctl: Run, inside: Callable[[], Path]) -> None:
+    words, environment = COMMANDS[name]
+    found: list[Any] = []
+    for started in (False, True):
+        place = inside()
+        done = gpuctl(*words, cwd=place, env=environment, check=False, started=started)
+        told = [text.replace(str(place), "FOLDER") for text in (done.stdout, done.stderr)]
+        written = {file.relative_to(place).as_posix() for file in place.rglob("*") if "__pycache__" not in file.parts}
+        found.append((done.returncode, *map(_without_times, told), written))
+    assert found[0] == found[1]
+
+
+def _without_times(text: str) -> list[str]:
+    import re
+
+    return [
+        re.sub(r"\d+(\.\d+)?(e-\d+)? s\b|\d{4}-\d\d-\d\d[ T][\d:.]+\S*", "TIME", line) for line in text.splitlines()
+    ]
+
+
+def test_a_stand_in_reads_and_writes_what_the_shell_gives_it(stand_in: Path, root: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    lines = {
+        # whoever goes before it has asked for anything, or is ended, leaves the others alone
+        f"{stand_in} sample --interval 0.1 & sleep 0.3; kill -9 $!; wait $! 2>/dev/null; exit 5": 5,
+        f"{stand_in} formats | head -1; echo ${{PIPESTATUS[0]}}": 0,
+        f"{stand_in} analyze absent 2>said; exit $?": 3,
+        f"{stand_in} --version >&- 2>&-; exit $?": 0,
+        f"PYTHONUTF8=0 {stand_in} --version": 0,
+    }
+    for line, code in lines.items():
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == code, (line, done.stdout, done.stderr)
+        assert done.stderr == "", line
+    assert "no such file" in (tmp_path / "said").read_text()
+    assert done.stdout.startswith("gpuctl ")
+
+
+@pytest.mark.parametrize(
+    "name", ["PYTHONHASHSEED", "NUMBA_DISABLE_JIT", "HOME", "XDG_CACHE_HOME", "LC_ALL", "OMP_NUM_THREADS"]
+)
+def test_what_is_read_at_the_start_needs_a_process(name: str) -> None:
+    server = dict(os.environ)
+    assert warm.can_run({**server, "COLUMNS": "1", "TZ": "Asia/Kolkata", "PATH": ""}, server)
+    assert not warm.can_run({**server, name: "7"}, server)
+    assert not warm.can_run(server, {**server, name: "7"})
+
+
+def test_too_long_is_ended(gpuctl: Run, sample_data: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        OWN.replace("sys.exit(7)", "import time; time.sleep(60)").replace("import other", "")
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        gpuctl("replay", sample_data / "jobs.csv", "--cluster", "4x8", "--policy", "own.py:Leaves", cwd=tmp_path,
+               timeout_s=2)  # fmt: skip

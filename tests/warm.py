@@ -1,0 +1,335 @@
+"""Runs ``gpuctl`` in processes that need not import anything: forks of one that has imported it all.
+
+A command spends more on its imports than on its work. A server imports them once; for each command it forks a child
+that gets the caller's arguments, working directory, environment and streams, calls the program's own ``main`` and
+ends. So a command still has a process of its own, with signals, exit code and descriptors, and leaves nothing
+behind; what it has not is an interpreter's start and end. `can_run` says which environments need those.
+
+As a program it stands in for ``gpuctl`` in a shell: ``python -ISE tests/warm.py SOCKET argument...``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+if False:  # typing.TYPE_CHECKING: stand-ins start a hundred times
+    from collections.abc import Mapping, Sequence
+    from subprocess import CompletedProcess
+    from typing import TextIO
+
+_READ_AT_THE_START = (
+    "ARROW", "DUCKDB", "GOTO", "GPUCTL", "HOME", "KMP", "LANG", "LC_", "LD_", "MALLOC", "MKL", "MPL", "NPY", "NUMBA",
+    "OMP", "OPENBLAS", "POLARS", "PYTHON", "RAYON", "VECLIB", "XDG", "_RJEM",
+)  # fmt: skip
+"""What the variables begin with that the interpreter or a library reads once, at its start."""
+_HEAVY = (
+    "duckdb", "hyperscan", "jinja2", "lightgbm", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
+    "matplotlib.figure", "networkx", "numba", "numpy", "polars", "pyarrow.parquet", "rich.progress", "rich.table",
+    "scipy.optimize", "scipy.stats", "zstandard",
+)  # fmt: skip
+
+
+# ---- the server
+
+
+def serve(place: str, alive: int) -> None:
+    """Take commands at a socket until the descriptor ``alive`` is closed at its other end."""
+    import gc
+    import selectors
+
+    _import_all()
+    # what a parent has is never freed in a child: no page is copied for being looked at
+    gc.collect()
+    gc.freeze()
+    door = socket.socket(socket.AF_UNIX)
+    door.bind(place)
+    door.listen()
+    os.write(1, b"ready\n")
+    ready = selectors.DefaultSelector()
+    ready.register(door, selectors.EVENT_READ)
+    ready.register(alive, selectors.EVENT_READ)
+    running: dict[int, tuple[int, socket.socket]] = {}  # by what says that it has ended
+    callers: dict[socket.socket, int] = {}
+    while True:
+        for key, _ in ready.select():
+            if key.fileobj == alive:
+                for pid, _caller in running.values():
+                    os.kill(pid, signal.SIGKILL)
+                os._exit(0)
+            elif key.fileobj is door:
+                caller, _ = door.accept()
+                try:
+                    pid = _start(caller, [door, *callers], [alive, ready.fileno(), *running])
+                except (OSError, ValueError):  # has gone before it said what it wants
+                    caller.close()
+                    continue
+                ended = os.pidfd_open(pid)
+                running[ended], callers[caller] = (pid, caller), pid
+                with suppress(OSError):
+                    caller.sendall(f"{pid}\n".encode())
+                ready.register(ended, selectors.EVENT_READ)
+                ready.register(caller, selectors.EVENT_READ)
+            elif key.fd in running:
+                pid, caller = running.pop(key.fd)
+                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                ready.unregister(key.fd)
+                os.close(key.fd)
+                if caller in callers:
+                    del callers[caller]
+                    ready.unregister(caller)
+                    with suppress(OSError):  # has gone at this very moment
+                        caller.sendall(f"{code}\n".encode())
+                    caller.close()
+            elif key.fileobj in callers:
+                # has gone, and with it whoever wanted to know
+                caller = key.fileobj
+                os.kill(callers.pop(caller), signal.SIGKILL)
+                ready.unregister(caller)
+                caller.close()
+
+
+def _import_all() -> None:
+    """Import all that a command may: libraries first, then each module of ours."""
+    import importlib
+
+    root = Path(__file__).resolve().parents[1]
+    for name in _HEAVY:
+        importlib.import_module(name)
+    for room in ("gpuctl", "queries", "predictors", "reports"):
+        for file in sorted((root / room).rglob("*.py")):
+            words = file.relative_to(root).with_suffix("").parts
+            words = words if words[0] == "gpuctl" else ("gpuctl", *words)
+            if all(word.isidentifier() for word in words) and words[-1] != "__main__":
+                importlib.import_module(".".join(words).removesuffix(".__init__"))
+
+
+def _start(caller: socket.socket, doors: Sequence[socket.socket], descriptors: Sequence[int]) -> int:
+    """Fork a child that runs what a caller sends; returns its id."""
+    head, streams, _, _ = socket.recv_fds(caller, 8, 3)
+    if len(streams) != 3:
+        raise ConnectionAbortedError
+    left, parts = int.from_bytes(head, "big"), []
+    while left:
+        parts.append(caller.recv(left))
+        left -= len(parts[-1])
+        if not parts[-1]:
+            raise ConnectionAbortedError
+    pid = os.fork()
+    if not pid:
+        for door in (caller, *doors):
+            door.close()
+        for number in descriptors:
+            os.close(number)
+        _child(json.loads(b"".join(parts)), streams)
+    for number in streams:
+        os.close(number)
+    return pid
+
+
+def _child(told: dict[str, list[str] | dict[str, str] | str], streams: list[int]) -> None:
+    code = 70
+    try:
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        sys.stdin, sys.stdout, sys.stderr = map(_opened_anew, (sys.stdin, sys.stdout, sys.stderr))
+        import time
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.chdir(str(told["cwd"]))
+        os.environ.clear()
+        os.environ.update(told["env"])
+        time.tzset()
+        sys.path[0] = str(told["cwd"])
+        sys.argv = ["gpuctl", *told["args"]]
+        code = _as_the_interpreter_ends(sys.modules["gpuctl.cli.main"].main)
+    finally:
+        os._exit(code)
+
+
+def _opened_anew(stream: TextIO) -> TextIO:
+    """A standard stream as the interpreter makes it: whether it can seek or is a terminal is seen when it is made."""
+    number = stream.fileno()
+    return open(
+        number, stream.mode, encoding=stream.encoding, errors=stream.errors, closefd=False,
+        buffering=1 if number == 2 or os.isatty(number) else -1,
+    )  # fmt: skip
+
+
+def _as_the_interpreter_ends(main: object) -> int:
+    """Call it, and do what the interpreter does at its end but for taking everything down."""
+    import atexit
+    import threading
+    import traceback
+
+    code = 0
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    return code
+
+
+# ---- the caller
+
+
+def can_run(environment: Mapping[str, str], servers: Mapping[str, str]) -> bool:
+    """Whether a command with this environment runs in a child as it would alone: nothing read at the start differs."""
+    return all(
+        environment.get(name) == servers.get(name)
+        for name in {*environment, *servers}
+        if name.startswith(_READ_AT_THE_START)
+    )
+
+
+def call(
+    place: str, arguments: Sequence[str], cwd: str, environment: Mapping[str, str], streams: Sequence[int]
+) -> tuple[socket.socket, int]:
+    """Have a command started; the connection that will give its exit code, and its process."""
+    server = socket.socket(socket.AF_UNIX)
+    server.connect(place)
+    request = json.dumps({"args": list(arguments), "cwd": cwd, "env": dict(environment)}).encode()
+    socket.send_fds(server, [len(request).to_bytes(8, "big")], list(streams))
+    server.sendall(request)
+    return server, int(_line(server))
+
+
+def ended(server: socket.socket) -> int:
+    """Wait for the exit code; of a signal the negative number."""
+    with server:
+        return int(_line(server))
+
+
+def _line(server: socket.socket) -> bytes:
+    found = b""
+    while not found.endswith(b"\n"):
+        more = server.recv(1)
+        if not more:
+            sys.exit("the server of tests/warm.py has gone")
+        found += more
+    return found
+
+
+class Warm:
+    """A server of this worker's own, started when it is first wanted."""
+
+    def __init__(self, folder: os.PathLike[str], root: os.PathLike[str]) -> None:
+        self.place = f"{os.fspath(folder)}/warm"
+        self._root = os.fspath(root)
+        self._environment: dict[str, str] = {}
+        self._alive: int | None = None
+
+    def start(self) -> dict[str, str]:
+        """Start it unless it runs; the environment it started in."""
+        import subprocess
+
+        if self._alive is None:
+            self._environment = {**os.environ, "PYTHONPATH": self._root}
+            theirs, self._alive = os.pipe()
+            self._server = subprocess.Popen(
+                [sys.executable, "-c", f"from tests import warm; warm.serve({self.place!r}, {theirs})"],
+                env=self._environment, pass_fds=[theirs], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            )  # fmt: skip
+            os.close(theirs)
+            Path(f"{self.place}.environment").write_text(json.dumps(self._environment), "utf-8")
+            assert self._server.stdout is not None
+            assert self._server.stdout.read(6) == b"ready\n", "the server of tests/warm.py does not start"
+        return self._environment
+
+    def stop(self) -> None:
+        """Have it end."""
+        if self._alive is not None:
+            os.close(self._alive)
+            self._server.wait(30)
+            self._server.stdout.close()
+
+    def run(
+        self, arguments: Sequence[str], *, cwd: str, environment: Mapping[str, str], timeout_s: float
+    ) -> CompletedProcess[str]:
+        """Run a command as `subprocess.run` would with both outputs captured as text and nothing to read."""
+        import subprocess
+        import time
+
+        out_end, out = os.pipe()
+        err_end, err = os.pipe()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        until = time.monotonic() + timeout_s
+        try:
+            server, pid = call(self.place, arguments, cwd, environment, (nothing, out, err))
+        finally:
+            for number in (nothing, out, err):
+                os.close(number)
+        try:
+            texts = _read_all((out_end, err_end), until)
+        except TimeoutError:
+            os.kill(pid, signal.SIGKILL)
+            raise subprocess.TimeoutExpired(list(arguments), timeout_s) from None
+        return subprocess.CompletedProcess(["gpuctl", *arguments], ended(server), *texts)
+
+
+def _read_all(ends: Sequence[int], until: float) -> list[str]:
+    """What comes out of some pipes until all are closed, as text."""
+    import selectors
+    import time
+
+    found: dict[int, list[bytes]] = {end: [] for end in ends}
+    with selectors.DefaultSelector() as ready:
+        for end in ends:
+            ready.register(end, selectors.EVENT_READ)
+        try:
+            while ready.get_map():
+                some = ready.select(max(0.0, until - time.monotonic()))
+                if not some:
+                    raise TimeoutError
+                for key, _ in some:
+                    part = os.read(key.fd, 1 << 16)
+                    found[key.fd].append(part)
+                    if not part:
+                        ready.unregister(key.fd)
+        finally:
+            for end in ends:
+                os.close(end)
+    return [b"".join(found[end]).decode().replace("\r\n", "\n").replace("\r", "\n") for end in ends]
+
+
+def stand_in(place: str) -> str:
+    """The text of a program that stands in for ``gpuctl``, for a shell: from a server where that gives the same."""
+    return f'#!/bin/sh\nexec {sys.executable} -ISE {__file__} {place} "$@"\n'
+
+
+def _is_plain(number: int) -> bool:
+    """Whether a descriptor is open, and no terminal."""
+    with suppress(OSError):
+        os.fstat(number)
+        return not os.isatty(number)
+    return False
+
+
+def _stand_in(place: str, arguments: list[str]) -> int:
+    # before anything is opened: its number would be that of a stream that is closed
+    plain = all(map(_is_plain, (0, 1, 2)))
+    servers = json.loads(Path(f"{place}.environment").read_text("utf-8"))
+    if not can_run(os.environ, servers) or not plain:
+        os.execv(sys.executable, [sys.executable, "-m", "gpuctl", *arguments])
+    server, pid = call(place, arguments, str(Path.cwd()), os.environ, (0, 1, 2))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: os.kill(pid, number))
+    code = ended(server)
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(_stand_in(sys.argv[1], sys.argv[2:]))
