@@ -276,6 +276,7 @@ class Warm:
             texts = _read_all((out_end, err_end), until)
         except TimeoutError:
             os.kill(pid, signal.SIGKILL)
+            server.close()
             raise subprocess.TimeoutExpired(list(arguments), timeout_s) from None
         return subprocess.CompletedProcess(["gpuctl", *arguments], ended(server), *texts)
 

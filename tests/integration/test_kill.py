@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.ingest.load import ingest
+from tests.examples import SEARCHING
 from tests.fake_format import contents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-KILLS = 15
-PRESSES = 6
+KILLS = 30 if SEARCHING else 8
+PRESSES = 12 if SEARCHING else 4
 ROUNDS = 5
 # the interpreter's own start, and that of our modules, is not ours to answer for
 _PROGRAM = "import os; from gpuctl.cli.main import main; open(os.environ['BEGUN'], 'x').close(); main()"

@@ -22,6 +22,7 @@ from gpuctl.replay.jobsfile import read_jobs
 from gpuctl.replay.run import replay
 from gpuctl.replay.store import decision_log, refuse, write_store
 from gpuctl.trace.store import Store
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -224,7 +225,7 @@ def _files(draw: st.DrawFn) -> tuple[str, str]:
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(_files(), st.sampled_from(["fifo", "srtf", "las", "fair", "tiresias"]))
 def test_attempts_and_delays_of_any_replay(
     tmp_path_factory: pytest.TempPathFactory, given_file: tuple[str, str], policy: str
