@@ -47,6 +47,8 @@ report: $(VENV)/.installed-dev kernels ## the report of sample_data/ as build/re
 
 check: lint typecheck imports ## the checks that run no tests
 
+# Bytecode is kept: without it collecting takes twice as long, and so does each start of the program.
+unit: export PYTHONDONTWRITEBYTECODE =
 unit: $(VENV)/.installed-dev chromium slurm kernels ## the tests alone; PYTEST="-k name -x" passes options on
 	@$(BIN)/python -m pytest -n $(WORKERS) $(SPREAD) $(PYTEST)
 

@@ -55,6 +55,8 @@ def pytest_configure() -> None:
     os.umask(0o022)
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "PYTHONWARNINGS", "PYTHONPATH"):
         os.environ.pop(name, None)
+    # else each of a hundred programs compiles all of its modules anew
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.update(COLUMNS="100", LINES="40", TERM="xterm-256color", LC_ALL="C.UTF-8", TZ="UTC")
 
 

@@ -26,6 +26,8 @@ WHERE = (
     "tests/integration/test_hostile.py",
     "tests/integration/test_rules.py",
     "tests/integration/test_every_output.py",
+    "tests/integration/test_kill.py",
+    "tests/integration/test_report_cli.py",
 )
 
 

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.examples import SEARCHING
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 _PROGRAM = "import os; from gpuctl.cli.main import main; open(os.environ['BEGUN'], 'x').close(); main()"
-PRESSES = 5
+PRESSES = 10 if SEARCHING else 3
 JOBS = """timestamp,duration,num_gpus,gpu_time,cluster
 2017-10-09 07:01:55,66.0,1,66.0,vc1
 2017-10-09 07:13:03,2951.0,4,11804.0,vc1
