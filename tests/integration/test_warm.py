@@ -32,7 +32,7 @@ COMMANDS = {
 }
 OWN = """import other
 import sys
-from gpuctl.replay.policy import PythonPolicy
+from gpuctl.replay.contract.policy import PythonPolicy
 
 class Own(PythonPolicy):
     def decide(self, view):
