@@ -20,7 +20,8 @@ from gpuctl.replay.model import Cluster, Workload
 from gpuctl.replay.overhead import overhead
 from gpuctl.replay.policies import find
 from gpuctl.replay.rates import rates
-from tests.replay_policies import Crowd, Hostile, Keeper
+from gpuctl.replay.typed_cases import with_types
+from tests.replay_policies import Crowd, Hostile, Keeper, Measures
 
 CASES = 24
 WIDE = 160
@@ -82,6 +83,7 @@ def tried(cases: int = CASES) -> list[str]:
     """Digests, then what was broken; jobs that do not end under such a policy are no fault of the engine's."""
     runs = [(Hostile, random_case(seed), seed) for seed in range(cases)]
     runs += [(Hostile, wide(seed), seed) for seed in range(2)]
+    runs += [(Measures, with_types(seed, random_case(seed)), seed) for seed in range(6)]
     runs += [(Keeper, wide(2), 2), (Crowd, crowd(), 0), (find("fifo-skip"), wide(4, blinking=True), 0)]
     found, broken = [], []
     for kind, case, seed in runs:

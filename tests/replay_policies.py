@@ -166,3 +166,44 @@ class Crowd(Packer):
         if view.running and view.now % 5 == 0:
             view.preempt(view.running[0], mode="abort")
         super().decide(view)
+
+
+class Measures(PythonPolicy):
+    """Puts jobs anywhere, and moves each to where jobs of its class have come forward fastest, as far as it has seen.
+
+    It is told no speeds; it sees that a rate is what the table says, that it is 0 while nothing comes forward, and that
+    no job is faster than on the fastest type.
+    """
+
+    name = "measures"
+    always = True
+
+    def begin(self, view: View) -> None:
+        """See `PythonPolicy.begin`."""
+        self.seen: dict[tuple[int, int], float] = {}
+        self.moved: set[int] = set()
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        for job in list(view.waiting):
+            if view.rate(job) != 0:
+                raise AssertionError(f"{job} waits and comes forward")
+            view.start(job, placement="spread")
+        for job in view.running:
+            rate, place = view.rate(job), view.placement(job)
+            types = {view.gpu_type(server) for server in place}
+            if rate < 0:
+                raise AssertionError(f"{job} comes forward by {rate}")
+            if rate > 0 and len(types) == 1:
+                self.seen[view.job_class[job], *types] = rate
+            self.improve(view, job, rate)
+
+    def improve(self, view: View, job: int, rate: float) -> None:
+        """Move a job to a server of a type on which one of its class was faster."""
+        better = [t for (kind, t), seen in self.seen.items() if kind == view.job_class[job] and seen > rate]
+        for server in range(len(view.servers)):
+            fits = view.free_on(server) >= view.gpus[job] and view.suits(job, server)
+            if job not in self.moved and fits and view.gpu_type(server) in better:
+                if view.migrate(job, {server: view.gpus[job]}, "faster there"):
+                    self.moved.add(job)
+                return

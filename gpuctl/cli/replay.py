@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gpuctl.cli.jobs import Source
     from gpuctl.core.results import Analysis
     from gpuctl.replay.model import Outcome
+    from gpuctl.replay.speeds import SpeedTable
 
 SECTIONS = ("replay", "replay_compared", "replay_over_time", "replay_jobs")
 TABLES = (
@@ -197,6 +198,14 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
             "replayed on the same servers.",
         ),
     ] = None,
+    speeds: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV with columns job_class,gpu_type,speed (and speed_in_rack,speed_across_racks): speeds of classes of "
+            "jobs on types of GPUs, in place of --locality.",
+        ),
+    ] = None,
     resources: Annotated[
         str,
         typer.Option(
@@ -283,7 +292,7 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     source = read(
         Wishes(paths or [], logs_in, trace_cluster, timezone, columns, log_format, cluster, add_servers, quotas,
                racks, window, scale_load, work.value if work else None, locality, run_times, limits_from, counts,
-               per_gpu, tuple(slurm_conf or ())),
+               per_gpu, tuple(slurm_conf or ()), speeds),
         given,
     )  # fmt: skip
     for note in (*source.workload.notes, *source.cluster.notes):
@@ -367,7 +376,7 @@ class _Places:
 class _Models:
     """What holds for every policy."""
 
-    rates: str
+    rates: str | SpeedTable
     overhead: str
     placement: Placement | None
     seed: int

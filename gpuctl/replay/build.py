@@ -119,6 +119,9 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     g.slice, g.switch = SLICE_S, SWITCH_S
     g.mode = MODES[settings.mode or "now"]
     g.storage = settings.overhead.storage
+    types = settings.rates.types
+    if types is not None:
+        g.typed, servers.type = 1, types.server
     g.now = min(0.0, float(workload.submit.min())) if n else 0.0
     order = np.lexsort((np.arange(n), workload.eligible))
     # one more of each: jobs whose queue or user is not known are a party of their own
@@ -174,6 +177,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
         need=records(max(count, 1) if more else 1, NEED),
         needs=records(held if more else 1, NEED),
         share_need=records(max(queues, users) if more else 1, NEED),
+        by_type=np.ones((1, 1, 1)) if types is None else types.speed.astype(np.float64),
     )
 
 
@@ -197,6 +201,8 @@ def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> 
     jobs.host = jobs.guest = jobs.next_guest = -1
     jobs.row = jobs.goal_of = -1
     jobs.speed0, jobs.speed1, jobs.speed2 = settings.rates.speed.T
+    if settings.rates.row is not None:
+        jobs.row_of_speeds = settings.rates.row
     jobs.alpha, jobs.pack = settings.rates.alpha, settings.rates.pack
     cost = settings.overhead
     jobs.suspend, jobs.resume, jobs.move, jobs.charge = cost.suspend, cost.resume, cost.move, cost.charge

@@ -20,6 +20,7 @@ from gpuctl.replay.rates import rates
 from gpuctl.replay.sharing import portions
 from gpuctl.replay.simulation import Simulation
 from gpuctl.replay.timelines import levels
+from gpuctl.replay.typed_cases import with_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,7 +163,8 @@ def check(make: Callable[[], Policy], cases: int, seed: int = 0) -> list[str]:
     """
     found = []
     for number in range(seed, seed + cases):
-        workload, cluster, settings = random_case(number, resources=make().resources and number % 2 == 1)
+        case = random_case(number, resources=make().resources and number % 2 == 1)
+        workload, cluster, settings = with_types(number, case) if number % 3 == 2 else case
         outcome = run(make(), workload, cluster, settings)
         found += [f"case {number}: {line}" for line in violations(outcome, workload, cluster, settings)]
         again = run(make(), workload, cluster, settings)
@@ -330,8 +332,7 @@ def _needs(outcome: Outcome, workload: Workload, settings: Settings) -> list[str
 def _times(outcome: Outcome, settings: Settings) -> list[str]:
     """Jobs whose GPU-seconds are not work, overhead and loss, or that were faster than can be."""
     found = []
-    best = settings.rates.speed.max(axis=1)
-    alike = (settings.rates.speed == 1).all(axis=1)
+    best, alike = settings.rates.best, settings.rates.alike
     groups = outcome.attempts.filter(pl.col("shared"))["group"]
     shared = set(outcome.attempts.filter(pl.col("group").is_in(groups.to_list()))["job"].to_list())
     resized = set(outcome.attempts.filter(pl.col("end") == "resized")["job"].to_list())

@@ -31,6 +31,7 @@ from gpuctl.replay.state import (
     SUSPENDING,
     WAITING,
 )
+from gpuctl.replay.type_kernel import type_speed
 from gpuctl.trace.jit import inner
 
 # ---- bookkeeping
@@ -88,6 +89,8 @@ def rate_of(s, j):  # type: ignore[no-untyped-def]
     if job.held != job.gpus:
         n, full = job.held, job.gpus
         rate *= (n / (1.0 + job.alpha * (n - 1))) / (full / (1.0 + job.alpha * (full - 1)))
+    if s.g[0].typed == 1:
+        rate *= type_speed(s, j)
     host = j if job.host < 0 else job.host
     others = s.jobs[host].sharers
     if others > 0:

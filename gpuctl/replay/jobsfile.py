@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 NEEDED = ("job_id", "submit_time", "duration", "num_gpus")
 OPTIONAL = (
     "vc", "requested_time", "user", "gpu_type", "app", "depends_on", "eligible_time", "predicted_time", "epochs",
-    "checkpoint_bytes", "account", "qos", "nodes", "nice",
+    "checkpoint_bytes", "account", "qos", "nodes", "nice", "job_class",
 )  # fmt: skip
 MORE = ("num_cpus", "mem_mb")
 """Columns that are read where CPUs and memory count."""
@@ -81,8 +81,8 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     least 1); optional ``vc`` (queue), ``requested_time`` (s of run time asked for), ``user``, ``gpu_type`` (the one
     needed), ``app`` (jobs of one name belong together), ``depends_on`` (job ids with ``;`` between them, which must
     have ended first), ``eligible_time`` (s, not before ``submit_time``: it is held until then), ``predicted_time`` (s,
-    above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``; and
-    what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole). An
+    above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``, ``job_class`` (jobs of one name are equally
+    fast on equal GPUs); and what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole). An
     empty optional cell is as if the file did not have the column. Times are taken as they are. Jobs are ordered by
     submission; of jobs submitted at one instant, the earlier line is the earlier job. Where CPUs or memory count, the
     columns ``num_cpus`` and ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
@@ -259,6 +259,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
     gpu_type, gpu_types = _codes(table, "gpu_type", None)
     app, apps = _codes(table, "app", None)
     (account, accounts), (qos, qos_names) = (_codes(table, column, None) for column in ("account", "qos"))
+    job_class, job_classes = _codes(table, "job_class", None)
     alone = app < 0
     app[alone] = len(apps) + np.arange(alone.sum())
     extra = table["extra"][0]
@@ -299,6 +300,8 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         qos_names=qos_names,
         min_nodes=_whole(numbers, "nodes"),
         nice=_whole(numbers, "nice"),
+        job_class=job_class if job_classes else None,
+        job_classes=job_classes,
     )
 
 

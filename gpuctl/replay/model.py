@@ -69,6 +69,9 @@ class Workload:
         min_nodes: servers that each job asks for at least, or, where a log does not tell, that it got; 0 unknown;
             None: of none of them.
         nice: what its user takes off its priority, as Slurm's ``--nice``; None: of none of them.
+        job_class: number of its class in ``job_classes``: jobs of one class are equally fast on equal GPUs (a model,
+            say); -1 unknown; None: of none of them.
+        job_classes: names.
     """
 
     name: str
@@ -107,6 +110,8 @@ class Workload:
     qos_names: tuple[str, ...] = ()
     min_nodes: Ints | None = None
     nice: Ints | None = None
+    job_class: Ints | None = None
+    job_classes: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:

@@ -275,6 +275,7 @@ class PythonPolicy(Policy):
 
         view = View(self, workload, cluster, state)
         view._own = PLACEMENTS[settings.placement or self.placement]
+        view._know_types(workload, cluster, settings.rates)
         with faults_of(type(self).begin, f"{self.name} failed in begin()"):
             self.begin(view)
         return PythonProgram(self, view)

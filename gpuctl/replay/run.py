@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from gpuctl.replay.model import Cluster, Ints, Outcome, Workload
     from gpuctl.replay.policy import Policy
+    from gpuctl.replay.speeds import SpeedTable
 
     Progress = Callable[[Sequence[int], int, Sequence[float]], None]
     """Told how many jobs have ended under each policy, in the order asked for, of how many, and to which second each
@@ -116,7 +117,7 @@ class _CtrlC:
 class Models:
     """What holds for every policy of a comparison, as names: see `gpuctl.replay.build.Settings`."""
 
-    rates: str = "recorded"
+    rates: str | SpeedTable = "recorded"
     overhead: str = "none"
     placement: str | None = None
     limits: bool = False
@@ -158,7 +159,7 @@ def replay(
     cluster: Cluster,
     names: Sequence[tuple[str, dict[str, str]]],
     *,
-    rates: str = "recorded",
+    rates: str | SpeedTable = "recorded",
     overhead: str = "none",
     placement: str | None = None,
     limits: bool = False,
@@ -176,7 +177,7 @@ def replay(
         workload: the jobs.
         cluster: the servers.
         names: policies, each with its parameters as texts; ``LABEL=POLICY`` is called LABEL in its outcome.
-        rates: speed model, see `gpuctl.replay.rates`.
+        rates: speed model, by name or as a table: see `gpuctl.replay.rates`.
         overhead: overhead model, see `gpuctl.replay.overhead`.
         placement: any | consolidate | spread for every policy; None: each policy's own.
         limits: end jobs at their time limits.

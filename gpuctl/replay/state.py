@@ -107,6 +107,7 @@ JOB = np.dtype(
         ("sliced", "i8"),  # as a host: time slices rather than packed
         ("level", "i8"),  # of its placement: one server, one rack, several
         ("eligible", "i8"),  # its time has come, but for its parents
+        ("row_of_speeds", "i8"),  # its class in `by_type`
     ],
     align=True,
 )
@@ -122,6 +123,7 @@ SERVER = np.dtype(
         ("kept_for", "i8"),  # the job that has reserved …
         ("kept_gpus", "i8"),  # … so many GPUs …
         ("kept_from", "f8"),  # … from this second on
+        ("type", "i8"),  # of its GPUs, in `by_type`
     ],
     align=True,
 )
@@ -195,6 +197,7 @@ GLOBAL = np.dtype(
         ("at_once", "i8"),  # most servers that go down and come up at one instant
         ("cpu", "f8"),  # CPUs, in thousandths, and MB of the servers that are up, as far as they are known
         ("mem", "f8"),
+        ("typed", "i8"),  # 1: speeds go by GPU types
     ],
     align=True,
 )
@@ -241,6 +244,7 @@ class State(Bundle):
         need: of each piece in `choice`.
         needs: of each piece in `pieces`.
         share_need: what the jobs of each queue or user hold.
+        by_type: speeds by class of jobs, GPU type and placement [classes, types, 3]; where types do not matter [1, 1, 1].
     """
 
     g: Any
@@ -280,6 +284,7 @@ class State(Bundle):
     need: Any
     needs: Any
     share_need: Any
+    by_type: NDArray[np.float64]
 
     fields: ClassVar[dict[str, tuple[Any, int]]] = {
         "g": (GLOBAL, 1),
@@ -319,6 +324,7 @@ class State(Bundle):
         "need": (NEED, 1),
         "needs": (NEED, 1),
         "share_need": (NEED, 1),
+        "by_type": ("f8", 3),
     }
 
 

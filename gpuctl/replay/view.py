@@ -42,6 +42,7 @@ from gpuctl.replay.state import (
     STEPPED,
     WAITING,
 )
+from gpuctl.replay.view_types import TypesView, classes_as_they_come
 from gpuctl.replay.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class OfArrived(dict[int, Told]):
         raise self._view._not_arrived(job)
 
 
-class View:
+class View(TypesView):
     """A simulation as a policy sees it: what has happened so far, and jobs that have been submitted.
 
     Whoever looks at a job that has not been submitted gets an `InputError`; an action on one returns false.
@@ -90,8 +91,9 @@ class View:
         now: seconds.
         free: free GPUs of all servers.
         waiting: jobs in the queue, the one that was queued first ahead.
-        gpus, submit, limit, queue, user: of each job that has been submitted, by its number: gang size, seconds,
-            seconds asked for (inf: none), numbers; users are numbered as they first submit, -1: not known.
+        gpus, submit, limit, queue, user, job_class: of each job that has been submitted, by its number: gang size,
+            seconds, seconds asked for (inf: none), numbers; users and classes are numbered as they first submit, -1:
+            not known.
         servers: GPUs of each server.
         quota: GPUs of the quota of each queue (inf: none).
     """
@@ -105,6 +107,7 @@ class View:
         self.limit: OfArrived[float] = OfArrived(self)
         self.queue: OfArrived[int] = OfArrived(self)
         self.user: OfArrived[int] = OfArrived(self)
+        self.job_class: OfArrived[int] = OfArrived(self)
         self.servers: list[int] = cluster.gpus.tolist()
         self.quota: list[float] = cluster.quota.tolist()
         self.reasons: list[str] = []
@@ -347,9 +350,9 @@ class View:
     def _let_arrive(self) -> None:
         coming = self._coming
         while self._come < len(coming) and coming[self._come][0] <= self.now:
-            submit, job, gpus, limit, queue, user = coming[self._come]
+            submit, job, gpus, limit, queue, user, job_class = coming[self._come]
             self.submit[job], self.gpus[job], self.limit[job] = submit, gpus, limit
-            self.queue[job], self.user[job] = queue, user
+            self.queue[job], self.user[job], self.job_class[job] = queue, user, job_class
             self._come += 1
         self._due = coming[self._come][0] if self._come < len(coming) else math.inf
 
@@ -425,8 +428,8 @@ class View:
         self._seen(job)
 
 
-def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, int, float, int, int]]:
-    """Second of submission, number, gang, time limit, queue and user of each job, in order of submission."""
+def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, int, float, int, int, int]]:
+    """Second of submission, number, gang, time limit, queue, user and class of each job, in order of submission."""
     order = np.argsort(workload.submit, kind="stable")
     columns = (
         workload.submit[order],
@@ -435,6 +438,7 @@ def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, i
         np.asarray(state.jobs.limit)[order],
         workload.queue[order],
         as_they_come(workload.user[order])[0],
+        classes_as_they_come(workload, order),
     )
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -481,7 +485,7 @@ class PythonProgram:
         for name in ("reasons", "_codes", "waiting"):
             setattr(twin, name, copy.deepcopy(getattr(view, name)))
         same: dict[int, Any] = {id(view): twin, id(view.waiting): twin.waiting}
-        for name in ("gpus", "submit", "limit", "queue", "user"):
+        for name in ("gpus", "submit", "limit", "queue", "user", "job_class"):
             known = getattr(view, name)
             same[id(known)] = twins = OfArrived(twin)
             twins.update(known)

@@ -267,6 +267,7 @@ def gather(workload: Workload, jobs: Ints) -> Workload:
         qos=None if w.qos is None else w.qos[jobs],
         min_nodes=None if w.min_nodes is None else w.min_nodes[jobs],
         nice=None if w.nice is None else w.nice[jobs],
+        job_class=None if w.job_class is None else w.job_class[jobs],
     )
 
 

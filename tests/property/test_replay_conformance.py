@@ -14,7 +14,8 @@ from gpuctl.core.errors import InputError
 from gpuctl.replay.conformance import foresight, random_case, run, violations
 from gpuctl.replay.policies import BUILT_IN, find
 from gpuctl.replay.policy import PythonPolicy, RankPolicy
-from tests.replay_policies import Crowd, Packer, Slicer
+from gpuctl.replay.typed_cases import with_types
+from tests.replay_policies import Crowd, Measures, Packer, Slicer
 
 if TYPE_CHECKING:
     from gpuctl.replay.arrivals import Arrivals
@@ -35,11 +36,21 @@ def test_no_policy_breaks_an_invariant(name: str, seed: int) -> None:
     assert violations(outcome, workload, cluster, shared) == []
 
 
-@pytest.mark.parametrize("kind", [Packer, Slicer, Crowd])
+@pytest.mark.parametrize("name", ["fifo-skip", "srtf", "tiresias", "pickyman", "easy", "philly"])
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_nor_where_speeds_go_by_gpu_types(name: str, seed: int) -> None:
+    case = with_types(seed, random_case(seed))
+    outcome = run(find(name)(), *case)
+    assert violations(outcome, *case) == []
+    assert foresight(find(name), case, outcome, seed) == []
+
+
+@pytest.mark.parametrize("kind", [Packer, Slicer, Crowd, Measures])
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_nor_does_one_whose_jobs_share_gpus(kind: type[PythonPolicy], seed: int) -> None:
-    workload, cluster, shared = random_case(seed)
+    workload, cluster, shared = with_types(seed, random_case(seed)) if seed % 3 == 0 else random_case(seed)
     outcome = run(kind(), workload, cluster, shared)
     assert violations(outcome, workload, cluster, shared) == []
 

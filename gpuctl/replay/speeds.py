@@ -1,0 +1,157 @@
+"""Speeds of classes of jobs on types of GPUs, from a small CSV that the user gives."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import InputError
+from gpuctl.core.files import read_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuctl.replay.model import Cluster, Floats, Ints, Workload
+
+LEVELS = ("server", "rack", "racks")
+"""Of a placement: on one server, on several of one rack, on several racks."""
+
+COLUMNS = ("job_class", "gpu_type", "speed", "speed_in_rack", "speed_across_racks")
+LEAST, MOST = 1e-6, 1e6
+SHOWN = 5
+_EXPECTED = (
+    "expected a header line job_class,gpu_type,speed and, where wanted, speed_in_rack,speed_across_racks; speeds are "
+    "multiples of that at which a job's run time is told"
+)
+
+
+@dataclass(frozen=True)
+class SpeedTable:
+    """Speeds by class of jobs, GPU type and placement.
+
+    Attributes:
+        name: the file's.
+        path: where it is, for messages.
+        speeds: by names of class and type, "" for all others: speed on one server, on several of one rack, across
+            racks; 1: that at which run times are told.
+    """
+
+    name: str
+    path: str
+    speeds: dict[tuple[str, str], tuple[float, float, float]]
+
+    def rows(self, workload: Workload, cluster: Cluster) -> tuple[Floats, Ints, Ints]:
+        """The table for these jobs and servers.
+
+        Returns:
+            speeds, shape (classes, types, 3); the class of each job and the type of each server there, which is the
+            last one where it is not known.
+
+        Raises:
+            InputError: it has no speed of a class on a type; the message names them.
+        """
+        types = (*(cluster.gpu_types or workload.gpu_types), "")
+        classes = (*workload.job_classes, "")
+        row = np.full(workload.size, len(classes) - 1) if workload.job_class is None else workload.job_class.copy()
+        row[row < 0] = len(classes) - 1
+        column = np.where(cluster.gpu_type < 0, len(types) - 1, cluster.gpu_type).astype(np.int64)
+        table = np.ones((len(classes), len(types), len(LEVELS)))
+        missing = []
+        for k in np.unique(row).tolist():
+            for t in np.unique(column).tolist():
+                found = self.speeds.get((classes[k], types[t]), self.speeds.get(("", types[t])))
+                if found is None:
+                    missing.append(f"{_class(classes[k])} on {_type(types[t])}")
+                else:
+                    table[k, t] = found
+        if missing:
+            more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
+            raise InputError(
+                f"has no speed of {', '.join(missing[:SHOWN])}{more}",
+                path=self.path,
+                hint="expected a line for each class of jobs on each GPU type of the servers; one with an empty "
+                "job_class holds for all classes without a line of their own, one with an empty gpu_type for servers "
+                "whose type is not known",
+            )
+        return table, row.astype(np.int64), column
+
+
+def _class(name: str) -> str:
+    return f"class {name!r}" if name else "jobs without a class"
+
+
+def _type(name: str) -> str:
+    return repr(name) if name else "servers whose GPU type is not known"
+
+
+def read_speeds(path: Path) -> SpeedTable:
+    """Read a CSV with the columns ``job_class,gpu_type,speed`` and, where wanted, ``speed_in_rack``,
+    ``speed_across_racks``.
+
+    A gang on several servers runs as fast as on one where the further columns are empty; across racks as in one rack
+    where only the last one is.
+
+    Raises:
+        InputError: a column is missing, a speed is no number from 0.000001 to 1 000 000, or a pair comes twice.
+    """
+    rows = csv.reader(io.StringIO(_text(path)))
+    try:
+        lines = [(rows.line_num, [cell.strip() for cell in cells]) for cells in rows if any(map(str.strip, cells))]
+    except csv.Error as error:
+        raise InputError(f"is no CSV: {error}", path=str(path), line=rows.line_num, hint=_EXPECTED) from error
+    if not lines:
+        raise InputError("is empty", path=str(path), hint=_EXPECTED)
+    header = lines[0][1]
+    wrong = [name for name in COLUMNS[:3] if header.count(name) != 1] + [c for c in header if c not in COLUMNS]
+    if wrong:
+        found = ",".join(header)[:100]
+        raise InputError(f"the header is {found!r}", path=str(path), line=lines[0][0], hint=_EXPECTED)
+    speeds: dict[tuple[str, str], tuple[float, float, float]] = {}
+    for line, cells in lines[1:]:
+        if len(cells) != len(header):
+            raise InputError(
+                f"has {len(cells)} cells, the header has {len(header)}", path=str(path), line=line, hint=_EXPECTED
+            )
+        row = dict(zip(header, cells, strict=True))
+        pair = row["job_class"], row["gpu_type"]
+        if pair in speeds:
+            raise InputError(
+                f"{_class(pair[0])} on {_type(pair[1])} has a second line", path=str(path), line=line,
+                hint="keep one of them",
+            )  # fmt: skip
+        one = _speed(row, "speed", None, path, line)
+        several = _speed(row, "speed_in_rack", one, path, line)
+        speeds[pair] = one, several, _speed(row, "speed_across_racks", several, path, line)
+    if not speeds:
+        raise InputError("has a header but no speeds", path=str(path), hint=_EXPECTED)
+    return SpeedTable(path.name, str(path), speeds)
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_whole(path, hint=_EXPECTED).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"is not UTF-8 text: byte {error.object[error.start]:#04x}", path=str(path), hint=_EXPECTED
+        ) from error
+
+
+def _speed(row: dict[str, str], column: str, otherwise: float | None, path: Path, line: int) -> float:
+    text = row.get(column, "")
+    if not text and otherwise is not None:
+        return otherwise
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = math.nan
+    if not LEAST <= speed <= MOST:
+        raise InputError(
+            f"{column} is {text[:60]!r}, expected a number from {LEAST:g} to {MOST:g}", path=str(path), line=line,
+            hint="1 is the speed at which run times are told; keep jobs off a GPU type with their column gpu_type",
+        )  # fmt: skip
+    return speed

@@ -1,0 +1,31 @@
+"""Compiled: what GPU types make of a job's speed, and the speed at which a job is seen to come forward."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.replay.state import RUNNING, SUSPENDING
+from gpuctl.trace.jit import inner
+
+
+@inner
+def type_speed(s, j):  # type: ignore[no-untyped-def]
+    """Speed of a job on the types of GPUs that it holds, as it is placed: that on the slowest of them."""
+    job = s.jobs[j]
+    row = s.attempts[job.row]
+    slowest = np.inf
+    for k in range(row.first, row.first + row.pieces):
+        slowest = min(slowest, s.by_type[job.row_of_speeds, s.servers[s.pieces[k].server].type, job.level])
+    return slowest
+
+
+@inner
+def rate_now(s, j):  # type: ignore[no-untyped-def]
+    """Reference seconds a second that a job comes forward by now: 0 without GPUs, and while a checkpoint is moved."""
+    job = s.jobs[j]
+    now = s.g[0].now
+    if job.last > now or (job.state != RUNNING and job.state != SUSPENDING):
+        return 0.0
+    if job.state == SUSPENDING and s.node_at[j] >= 0 and now >= s.heap_t[s.node_at[j]] - job.stopping:
+        return 0.0
+    return job.rate

@@ -1,0 +1,43 @@
+"""Random cases with GPU types and classes of jobs, made from other ones: for `gpuctl.replay.conformance`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.replay.rates import rates
+from gpuctl.replay.speeds import SpeedTable
+
+if TYPE_CHECKING:
+    from gpuctl.replay.build import Settings
+    from gpuctl.replay.model import Cluster, Workload
+
+FACTORS = (0.125, 0.5, 1.0, 1.0, 2.0, 3.0)
+"""Speeds that are drawn: no type is the fastest for all classes."""
+
+
+def with_types(
+    seed: int, case: tuple[Workload, Cluster, Settings]
+) -> tuple[Workload, Cluster, Settings]:
+    """The same case on servers of up to three GPU types, one of them not known, with classes of jobs and their speeds.
+
+    Args:
+        seed: the same seed gives the same case, on any machine.
+        case: workload, cluster and settings.
+    """
+    workload, cluster, settings = case
+    draw = np.random.Generator(np.random.PCG64([seed, 1]))
+    types, classes = ("old", "new"), ("lm", "vision", "other")
+    speeds = {}
+    for name in (*classes[:-1], ""):
+        for kind in (*types, ""):
+            fast = float(draw.choice(FACTORS))
+            near = fast * float(draw.choice([0.25, 1.0]))
+            speeds[name, kind] = fast, near, near * float(draw.choice([0.5, 1.0]))
+    workload = replace(
+        workload, gpu_types=types, job_classes=classes, job_class=draw.integers(-1, len(classes), workload.size)
+    )
+    cluster = replace(cluster, gpu_type=draw.integers(-1, len(types), len(cluster.servers)))
+    return workload, cluster, replace(settings, rates=rates(SpeedTable("random", "", speeds), workload, cluster))

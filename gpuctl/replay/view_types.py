@@ -1,0 +1,97 @@
+"""What a policy written in Python sees of GPU types, classes of jobs and their speeds; a part of `View`."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl.core.errors import InputError
+from gpuctl.replay import type_view_kernel as tk
+from gpuctl.replay.speeds import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuctl.replay.model import Cluster, Workload
+    from gpuctl.replay.policy import PythonPolicy
+    from gpuctl.replay.rates import Rates
+    from gpuctl.replay.state import State
+
+
+class TypesView:
+    """GPU types, classes of jobs, and how fast these are there.
+
+    Attributes:
+        types: names of the GPU types, by number.
+    """
+
+    types: tuple[str, ...]
+    _state: State
+    _address: int
+    _policy: PythonPolicy
+    _servers: int
+    _seen: Callable[[int], None]
+
+    def _know_types(self, workload: Workload, cluster: Cluster, rates: Rates) -> None:
+        self.types = cluster.gpu_types or workload.gpu_types
+        self._type_of: list[int] = cluster.gpu_type.tolist()
+        # the speeds of servers whose type is not known come last
+        self._speeds = None if rates.types is None else rates.types.speed
+        self._class_of = rates.row
+
+    def gpu_type(self, server: int) -> int:
+        """Number of the type of a server's GPUs in `types`; -1: not known."""
+        return self._type_of[self._is_server(server)]
+
+    def suits(self, job: int, server: int) -> bool:
+        """Whether the job may use the server: by its queue, and by the GPU type that it needs."""
+        self._seen(job)
+        mask = int(self._state.jobs.mask[index(job)])
+        return bool(mask >> int(self._state.servers.cls[self._is_server(server)]) & 1)
+
+    def speed(self, job: int, gpu_type: int, level: str = "server") -> float:
+        """Speed that the user's table gives the job on GPUs of a type (-1: not known), by their number in `types`.
+
+        Args:
+            job: its number.
+            gpu_type: of all of its GPUs; on several types it is as fast as on the slowest one.
+            level: ``server``: on one, ``rack``: on several of one rack, ``racks``: on several racks.
+
+        Returns:
+            multiples of the speed at which run times are told; 1 without a table.
+        """
+        self._seen(job)
+        if level not in LEVELS or not -1 <= index(gpu_type) < len(self.types):
+            raise InputError(
+                f"{self._policy.name}: speed on GPU type {gpu_type!r}, {level!r}: expected a number from -1 to "
+                f"{len(self.types) - 1} and {', '.join(LEVELS[:-1])} or {LEVELS[-1]}"
+            )
+        if self._speeds is None or self._class_of is None:
+            return 1.0
+        return float(self._speeds[self._class_of[index(job)], index(gpu_type), LEVELS.index(level)])
+
+    def rate(self, job: int) -> float:
+        """Reference seconds a second that the job comes forward by at this instant, as a count of its steps shows.
+
+        Whoever measures need not be told a table: where, on how many GPUs and beside whom it runs is all in it. 0
+        while it waits, and while its checkpoint is loaded or written; of jobs that take turns on GPUs, the mean.
+        """
+        self._seen(job)
+        found: float = tk.rate(self._address, index(job))
+        return found
+
+    def _is_server(self, server: int) -> int:
+        if not 0 <= index(server) < self._servers:
+            raise InputError(f"{self._policy.name}: server {server}: expected 0 to {self._servers - 1}")
+        return index(server)
+
+
+def classes_as_they_come(workload: Workload, order: Any) -> Any:
+    """Number of each job's class, in an order of jobs, as the classes first come; -1: not known."""
+    from gpuctl.replay.arrivals import as_they_come
+
+    if workload.job_class is None:
+        return np.full(workload.size, -1)
+    return as_they_come(workload.job_class[order])[0]
