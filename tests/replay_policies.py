@@ -195,7 +195,7 @@ class Measures(PythonPolicy):
             if rate < 0:
                 raise AssertionError(f"{job} comes forward by {rate}")
             if rate > 0 and len(types) == 1:
-                self.seen[view.job_class[job], *types] = rate
+                self.seen[view.job_class[job], min(types)] = rate
             self.improve(view, job, rate)
 
     def improve(self, view: View, job: int, rate: float) -> None:

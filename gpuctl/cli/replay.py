@@ -202,8 +202,8 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="CSV with columns job_class,gpu_type,speed (and speed_in_rack,speed_across_racks): speeds of classes of "
-            "jobs on types of GPUs, in place of --locality.",
+            help="CSV with columns job_class,gpu_type,speed (and speed_in_rack,speed_across_racks): speeds of classes "
+            "of jobs on types of GPUs, in place of --locality.",
         ),
     ] = None,
     resources: Annotated[

@@ -102,7 +102,9 @@ def list_program(order: Order, workload: Workload, state: State) -> ListProgram:
     p.quantum, p.tick, p.promote = order.quantum, order.tick, order.promote
     jobs = state.jobs
     # running jobs all come nearer to their ends at one second a second: then their order never changes
-    alike = state.g[0].typed == 0 and bool((jobs.speed0 == 1).all() and (jobs.speed1 == 1).all() and (jobs.speed2 == 1).all())
+    alike = state.g[0].typed == 0 and bool(
+        (jobs.speed0 == 1).all() and (jobs.speed1 == 1).all() and (jobs.speed2 == 1).all()
+    )
     p.fixed = (
         order.rule == ok.BY_REMAINING
         and order.weight is None

@@ -244,7 +244,7 @@ class State(Bundle):
         need: of each piece in `choice`.
         needs: of each piece in `pieces`.
         share_need: what the jobs of each queue or user hold.
-        by_type: speeds by class of jobs, GPU type and placement [classes, types, 3]; where types do not matter [1, 1, 1].
+        by_type: speeds by class of jobs, GPU type and placement [classes, types, 3]; [1, 1, 1] where types are alike.
     """
 
     g: Any

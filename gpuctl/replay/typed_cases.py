@@ -18,9 +18,7 @@ FACTORS = (0.125, 0.5, 1.0, 1.0, 2.0, 3.0)
 """Speeds that are drawn: no type is the fastest for all classes."""
 
 
-def with_types(
-    seed: int, case: tuple[Workload, Cluster, Settings]
-) -> tuple[Workload, Cluster, Settings]:
+def with_types(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Workload, Cluster, Settings]:
     """The same case on servers of up to three GPU types, one of them not known, with classes of jobs and their speeds.
 
     Args:

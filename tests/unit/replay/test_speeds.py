@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from gpuctl.replay.model import Cluster, Outcome, Workload
     from gpuctl.replay.view import View
 
-SPEEDS = "job_class,gpu_type,speed,speed_in_rack,speed_across_racks\n,V100,1,,\n,K80,.25,,\nlm,V100,1,.5,.2\nlm,K80,.5,,\n"
+SPEEDS = (
+    "job_class,gpu_type,speed,speed_in_rack,speed_across_racks\n,V100,1,,\n,K80,.25,,\nlm,V100,1,.5,.2\nlm,K80,.5,,\n"
+)
 SERVERS = """
 servers = [{name = "v", gpus = 2, gpu_type = "V100", rack = "a"}, {name = "k", gpus = 4, gpu_type = "K80", rack = "a"},
            {name = "w", gpus = 2, gpu_type = "V100", rack = "b"}]
@@ -117,9 +119,14 @@ def test_what_a_policy_sees_of_types_and_classes(case: Callable[..., Case]) -> N
     assert [view.gpu_type(k) for k in (V, K, W)] == [1, 0, 1]
     # classes as they come; a job without one has none
     assert [view.job_class[job] for job in range(3)] == [0, 1, -1]
-    assert [view.speed(0, 1), view.speed(0, 1, "rack"), view.speed(0, 1, "racks"), view.speed(2, 0)] == [1, 0.5, 0.2, 0.25]
+    assert [view.speed(0, 1), view.speed(0, 1, "rack"), view.speed(0, 1, "racks"), view.speed(2, 0)] == [
+        1,
+        0.5,
+        0.2,
+        0.25,
+    ]
     for wrong in (lambda: view.speed(0, 2), lambda: view.speed(0, 0, "far"), lambda: view.gpu_type(3)):
-        with pytest.raises(InputError, match="^puts: .*expected"):
+        with pytest.raises(InputError, match=r"^puts: .*expected"):
             wrong()
 
 
@@ -154,7 +161,11 @@ def test_where_run_times_were_recorded_a_replay_there_takes_as_long_as_recorded(
         ("job_class,gpu_type,speed,speed_in_rack\nlm,V100,1,-1\n", 2, "speed_in_rack is '-1'"),
         ("job_class,gpu_type,speed\nlm,V100,1\n\nlm,V100,2\n", 4, "class 'lm' on 'V100' has a second line"),
         ("job_class,gpu_type,speed\nlm,V100\n", 2, "has 2 cells, the header has 3"),
-        ("job_class,gpu_type,speed\nlm,V100,1\n", None, "has no speed of class 'lm' on 'K80', class 'other' on 'K80', c"),
+        (
+            "job_class,gpu_type,speed\nlm,V100,1\n",
+            None,
+            "has no speed of class 'lm' on 'K80', class 'other' on 'K80', c",
+        ),
     ],
 )
 def test_a_wrong_table_is_an_error_that_says_where(
@@ -168,7 +179,9 @@ def test_a_wrong_table_is_an_error_that_says_where(
 def test_srtf_goes_by_the_time_left_on_the_gpus_that_jobs_have(case: Callable[..., Case]) -> None:
     """Its order of running jobs is no longer fixed once they come forward at different speeds."""
     text = "job_id,submit_time,duration,num_gpus,job_class\n"
-    made = case(text + "".join(f"j{k},{k % 7},{20 + 13 * k % 50},{1 + k % 2},{'lm' if k % 3 else ''}\n" for k in range(40)))
+    made = case(
+        text + "".join(f"j{k},{k % 7},{20 + 13 * k % 50},{1 + k % 2},{'lm' if k % 3 else ''}\n" for k in range(40))
+    )
     for name in ("srtf", "fifo-skip", "tiresias", "pickyman"):
         outcome = run(find(name)(), *made)
         assert violations(outcome, *made) == []

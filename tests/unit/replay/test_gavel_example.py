@@ -1,0 +1,50 @@
+"""The documentation's max-min fairness: its linear program, its rounds, and what Gavel's simulator printed."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpuctl.replay.conformance import foresight, random_case, run, violations
+from gpuctl.replay.policies import find
+from gpuctl.replay.typed_cases import with_types
+
+EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "gavel.py"
+NAME = f"{EXAMPLE}:MaxMinFairness"
+
+
+def shares(*given: Any) -> Any:
+    scope: dict[str, Any] = {}
+    exec(compile(EXAMPLE.read_text(), str(EXAMPLE), "exec"), scope)  # noqa: S102 - the project's own file
+    return scope["fair_shares"](*given)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_division_of_time_leaves_the_worst_off_better_off(seed: int) -> None:
+    """All divisions in quarters of the time are tried: none beats the program by more than their grain."""
+    draw = np.random.Generator(np.random.PCG64(seed))
+    speeds, gpus, room = draw.choice([0.25, 1.0, 2.0], (2, 2)), draw.integers(1, 3, 2), draw.integers(1, 4, 2)
+    found, least = shares(speeds, gpus, room)
+    assert (found.sum(axis=1) <= 1 + 1e-9).all()
+    assert (gpus @ found <= room + 1e-9).all()
+    worth = gpus[:, None] * speeds / (speeds @ room / room.sum())[:, None]
+    assert (worth * found).sum(axis=1).min() == pytest.approx(least)
+    grid = np.array(list(itertools.product(np.arange(13) / 12, repeat=4))).reshape(-1, 2, 2)
+    fit = grid[(grid.sum(axis=2) <= 1 + 1e-9).all(axis=1) & (np.einsum("j,njt->nt", gpus, grid) <= room + 1e-9).all(axis=1)]
+    best = (worth * fit).sum(axis=2).min(axis=1).max()
+    assert best - 1e-9 <= least + 1e-9
+    assert least <= best + worth.max() * 4 / 12
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_it_keeps_what_no_replay_may_break(seed: int) -> None:
+    case = with_types(seed, random_case(seed))
+    params = {"round": "20", "shares_every": "40"}
+    outcome = run(find(NAME)(params), *case)
+    assert violations(outcome, *case) == []
+    assert foresight(lambda: find(NAME)(params), case, outcome, seed) == []
