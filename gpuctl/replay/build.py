@@ -93,6 +93,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     n, count = workload.size, len(cluster.servers)
     classes, masks = _classes(workload, cluster)
     kinds = int(classes.max()) + 1 if count else 1
+    masks &= _running(settings.rates, classes)
     jobs = _jobs(workload, settings, masks)
     servers = records(count, SERVER)
     servers.cap = servers.free = cluster.gpus
@@ -245,6 +246,17 @@ def _classes(workload: Workload, cluster: Cluster) -> tuple[Ints, NDArray[np.uin
                 np.where(fits, np.uint64(1) << np.arange(len(kinds), dtype=np.uint64), np.uint64(0))
             )
     return classes.reshape(-1).astype(np.int64), table[workload.queue, workload.gpu_type]
+
+
+def _running(rates: Rates, classes: Ints) -> NDArray[np.uint64]:
+    """The kinds of servers on whose GPUs each job runs at all; shape (jobs,), or (1,) where types do not matter."""
+    if rates.types is None or rates.row is None:
+        return np.full(1, ~np.uint64(0))
+    runs = rates.types.speed[:, rates.types.server, 0] > 0
+    masks = np.zeros(runs.shape[0], np.uint64)
+    for server in range(runs.shape[1]):
+        masks |= np.where(runs[:, server], np.uint64(1) << np.uint64(classes[server]), np.uint64(0))
+    return np.asarray(masks[rates.row])
 
 
 def _machine_events(cluster: Cluster) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:

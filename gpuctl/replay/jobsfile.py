@@ -81,9 +81,9 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     least 1); optional ``vc`` (queue), ``requested_time`` (s of run time asked for), ``user``, ``gpu_type`` (the one
     needed), ``app`` (jobs of one name belong together), ``depends_on`` (job ids with ``;`` between them, which must
     have ended first), ``eligible_time`` (s, not before ``submit_time``: it is held until then), ``predicted_time`` (s,
-    above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``, ``job_class`` (jobs of one name are equally
-    fast on equal GPUs); and what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole). An
-    empty optional cell is as if the file did not have the column. Times are taken as they are. Jobs are ordered by
+    above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``,
+    ``job_class`` (jobs of one name are equally fast on equal GPUs); and what Slurm goes by: ``account``, ``qos``,
+    ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole). An empty optional cell is as if the file did not have the column. Times are taken as they are. Jobs are ordered by
     submission; of jobs submitted at one instant, the earlier line is the earlier job. Where CPUs or memory count, the
     columns ``num_cpus`` and ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
 

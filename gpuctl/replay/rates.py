@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.core.errors import UsageError
+from gpuctl.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +89,7 @@ def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster) -> Rate
 
     Raises:
         UsageError: no such model.
-        InputError: the table has no speed of a class on a type.
+        InputError: the table has no speed of a class on a type, or 0 where a job of it ran.
     """
     if not isinstance(model, str):
         return _by_type(model, workload, cluster)
@@ -122,6 +122,11 @@ def _by_type(table: SpeedTable, workload: Workload, cluster: Cluster) -> Rates:
     at, end = workload.piece_start[first], workload.piece_start[first + 1]
     for job in np.flatnonzero(end > at).tolist():
         own[job] = speed[row[job], server[workload.piece_server[at[job] : end[job]]], level[job]].min()
+    if not own.all():
+        job = workload.ids[int(np.argmin(own))]
+        raise InputError(
+            f"job {job!r} ran on GPUs on which its class has speed 0", path=table.path, hint="expected a speed above 0"
+        )
     text = (
         f"by class of jobs and GPU type as in {table.name}, a gang as fast as on the slowest of its types; run times "
         "are those on the recorded servers, or at speed 1 where these are not known"

@@ -38,7 +38,7 @@ class SpeedTable:
         name: the file's.
         path: where it is, for messages.
         speeds: by names of class and type, "" for all others: speed on one server, on several of one rack, across
-            racks; 1: that at which run times are told.
+            racks; 1: that at which run times are told; 0: it does not run there at all.
     """
 
     name: str
@@ -77,6 +77,13 @@ class SpeedTable:
                 hint="expected a line for each class of jobs on each GPU type of the servers; one with an empty "
                 "job_class holds for all classes without a line of their own, one with an empty gpu_type for servers "
                 "whose type is not known",
+            )
+        nowhere = [k for k in np.unique(row).tolist() if not table[k, np.unique(column), 0].any()]
+        if nowhere:
+            raise InputError(
+                f"{_class(classes[nowhere[0]])} has speed 0 on all GPU types of {cluster.name}",
+                path=self.path,
+                hint="expected a speed above 0 on one of them; 0: the class does not run there",
             )
         return table, row.astype(np.int64), column
 
@@ -123,7 +130,10 @@ def read_speeds(path: Path) -> SpeedTable:
                 f"{_class(pair[0])} on {_type(pair[1])} has a second line", path=str(path), line=line,
                 hint="keep one of them",
             )  # fmt: skip
-        one = _speed(row, "speed", None, path, line)
+        one = 0.0 if row["speed"] == "0" else _speed(row, "speed", None, path, line)
+        if one == 0:
+            speeds[pair] = 0.0, 0.0, 0.0
+            continue
         several = _speed(row, "speed_in_rack", one, path, line)
         speeds[pair] = one, several, _speed(row, "speed_across_racks", several, path, line)
     if not speeds:
@@ -151,6 +161,6 @@ def _speed(row: dict[str, str], column: str, otherwise: float | None, path: Path
     if not LEAST <= speed <= MOST:
         raise InputError(
             f"{column} is {text[:60]!r}, expected a number from {LEAST:g} to {MOST:g}", path=str(path), line=line,
-            hint="1 is the speed at which run times are told; keep jobs off a GPU type with their column gpu_type",
+            hint="1 is the speed at which run times are told; 0 as speed: the class does not run on the type",
         )  # fmt: skip
     return speed

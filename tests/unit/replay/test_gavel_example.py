@@ -35,7 +35,9 @@ def test_no_division_of_time_leaves_the_worst_off_better_off(seed: int) -> None:
     worth = gpus[:, None] * speeds / (speeds @ room / room.sum())[:, None]
     assert (worth * found).sum(axis=1).min() == pytest.approx(least)
     grid = np.array(list(itertools.product(np.arange(13) / 12, repeat=4))).reshape(-1, 2, 2)
-    fit = grid[(grid.sum(axis=2) <= 1 + 1e-9).all(axis=1) & (np.einsum("j,njt->nt", gpus, grid) <= room + 1e-9).all(axis=1)]
+    fit = grid[
+        (grid.sum(axis=2) <= 1 + 1e-9).all(axis=1) & (np.einsum("j,njt->nt", gpus, grid) <= room + 1e-9).all(axis=1)
+    ]
     best = (worth * fit).sum(axis=2).min(axis=1).max()
     assert best - 1e-9 <= least + 1e-9
     assert least <= best + worth.max() * 4 / 12

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from gpuctl.core.errors import InputError
@@ -155,7 +156,7 @@ def test_where_run_times_were_recorded_a_replay_there_takes_as_long_as_recorded(
         ("job_class,gpu_type,speed,colour\n", 1, "the header is"),
         ("job_class,gpu_type,speed\n", None, "has a header but no speeds"),
         ("job_class,gpu_type,speed\n,V100,1\nlm,V100,fast\n", 3, "speed is 'fast', expected a number from 1e-06 to 1e"),
-        ("job_class,gpu_type,speed\nlm,V100,0\n", 2, "speed is '0'"),
+        ("job_class,gpu_type,speed\nlm,V100,-0.1\n", 2, "speed is '-0.1'"),
         ("job_class,gpu_type,speed\nlm,V100,nan\n", 2, "speed is 'nan'"),
         ("job_class,gpu_type,speed\nlm,V100,\n", 2, "speed is ''"),
         ("job_class,gpu_type,speed,speed_in_rack\nlm,V100,1,-1\n", 2, "speed_in_rack is '-1'"),
@@ -164,7 +165,7 @@ def test_where_run_times_were_recorded_a_replay_there_takes_as_long_as_recorded(
         (
             "job_class,gpu_type,speed\nlm,V100,1\n",
             None,
-            "has no speed of class 'lm' on 'K80', class 'other' on 'K80', c",
+            "has no speed of class 'lm' on 'K80', class",
         ),
     ],
 )
@@ -185,3 +186,14 @@ def test_srtf_goes_by_the_time_left_on_the_gpus_that_jobs_have(case: Callable[..
     for name in ("srtf", "fifo-skip", "tiresias", "pickyman"):
         outcome = run(find(name)(), *made)
         assert violations(outcome, *made) == []
+
+
+def test_a_class_with_speed_0_on_a_type_is_not_put_there(case: Callable[..., Case]) -> None:
+    made = case(JOBS, SPEEDS.replace("lm,K80,.5", "lm,K80,0"))
+    policy = put(({K: 2}, {K: 1}, {V: 1, K: 1}))
+    made[0].time_limit[:] = np.nan
+    outcome = run(find("fifo-skip")(), *made)
+    assert ends(outcome)[0] == 100.0
+    with pytest.raises(InputError, match="class 'lm' has speed 0 on all GPU types"):
+        case(JOBS, SPEEDS.replace("lm,K80,.5", "lm,K80,0").replace("lm,V100,1,.5,.2", "lm,V100,0,,"))
+    assert not run(policy, *made).attempts.filter(pl.col("job") == 0).height
