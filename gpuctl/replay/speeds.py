@@ -130,7 +130,7 @@ def read_speeds(path: Path) -> SpeedTable:
                 f"{_class(pair[0])} on {_type(pair[1])} has a second line", path=str(path), line=line,
                 hint="keep one of them",
             )  # fmt: skip
-        one = 0.0 if row["speed"] == "0" else _speed(row, "speed", None, path, line)
+        one = _speed(row, "speed", None, path, line)
         if one == 0:
             speeds[pair] = 0.0, 0.0, 0.0
             continue
@@ -158,7 +158,7 @@ def _speed(row: dict[str, str], column: str, otherwise: float | None, path: Path
         speed = float(text)
     except ValueError:
         speed = math.nan
-    if not LEAST <= speed <= MOST:
+    if not LEAST <= speed <= MOST and not (speed == 0 and column == "speed"):
         raise InputError(
             f"{column} is {text[:60]!r}, expected a number from {LEAST:g} to {MOST:g}", path=str(path), line=line,
             hint="1 is the speed at which run times are told; 0 as speed: the class does not run on the type",
