@@ -51,7 +51,7 @@ class MaxMinFairness(PythonPolicy):
 
     def begin(self, view):
         self.next = self.reset = -np.inf
-        self.new = True
+        self.new, self.turn = True, 0
         self.share, self.got, self.plan, self.ran, self.left = {}, {}, {}, {}, {}
         # -1: the type is not known
         self.types = sorted({view.gpu_type(server) for server in range(len(view.servers))})
@@ -97,7 +97,11 @@ class MaxMinFairness(PythonPolicy):
 
     def chosen(self, view, jobs):
         plan = {}
-        for k, kind in enumerate(self.types):
+        # the fastest type chooses first; where all are alike, each in turn
+        order = sorted(range(len(self.types)), key=lambda k: -sum(self.speed(view, job, self.types[k]) for job in jobs))
+        self.turn = self.turn + 1 if self.params["by"] == "time" else 0
+        for k in order[self.turn % len(order) :] + order[: self.turn % len(order)]:
+            kind = self.types[k]
             all_time = sum(self.got[job, kind] for job in self.share if (job, kind) in self.got)
             room = sum(gpus for s, gpus in enumerate(view.servers) if view.gpu_type(s) == kind)
             urgent = {job: self.share[job][k] / (self.got[job, kind] / all_time) for job in jobs}
