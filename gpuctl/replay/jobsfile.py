@@ -77,27 +77,28 @@ class _Faults:
 def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY) -> Workload:
     """Read a CSV with one job a line.
 
-    Columns, in any order: ``job_id`` (unique), ``submit_time`` (s), ``duration`` (s, above 0), ``num_gpus`` (whole, at
-    least 1); optional ``vc`` (queue), ``requested_time`` (s of run time asked for), ``user``, ``gpu_type`` (the one
-    needed), ``app`` (jobs of one name belong together), ``depends_on`` (job ids with ``;`` between them, which must
-    have ended first), ``eligible_time`` (s, not before ``submit_time``: it is held until then), ``predicted_time`` (s,
-    above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``,
-    ``job_class`` (jobs of one name are equally fast on equal GPUs); and what Slurm goes by: ``account``, ``qos``,
-    ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole). An empty optional cell is as if the file did not have the column. Times are taken as they are. Jobs are ordered by
-    submission; of jobs submitted at one instant, the earlier line is the earlier job. Where CPUs or memory count, the
-    columns ``num_cpus`` and ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
+        Columns, in any order: ``job_id`` (unique), ``submit_time`` (s), ``duration`` (s, above 0), ``num_gpus`` (whole, at
+        least 1); optional ``vc`` (queue), ``requested_time`` (s of run time asked for), ``user``, ``gpu_type`` (the one
+        needed), ``app`` (jobs of one name belong together), ``depends_on`` (job ids with ``;`` between them, which must
+        have ended first), ``eligible_time`` (s, not before ``submit_time``: it is held until then), ``predicted_time`` (s,
+        above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``,
+        ``job_class`` (jobs of one name are equally fast on equal GPUs); and what Slurm goes by: ``account``, ``qos``,
+    ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole). An empty optional cell is as if the file did
+        not have the column. Times are taken as they are. Jobs are ordered by
+        submission; of jobs submitted at one instant, the earlier line is the earlier job. Where CPUs or memory count, the
+        columns ``num_cpus`` and ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
 
-    Args:
-        path: the file; gzip and zstd are unpacked.
-        resources: what counts, see `gpuctl.replay.resources`.
+        Args:
+            path: the file; gzip and zstd are unpacked.
+            resources: what counts, see `gpuctl.replay.resources`.
 
-    Returns:
-        one segment a job, without recorded starts, placements or calendar; columns that it does not know are in
-        ``notes``.
+        Returns:
+            one segment a job, without recorded starts, placements or calendar; columns that it does not know are in
+            ``notes``.
 
-    Raises:
-        InputError: the file cannot be read as such a table, or values are wrong: all of them are told at once, with the
-            first lines and jobs of each kind and how many there are.
+        Raises:
+            InputError: the file cannot be read as such a table, or values are wrong: all of them are told at once, with the
+                first lines and jobs of each kind and how many there are.
     """
     file = Path(path)
     more = resources != GPUS_ONLY

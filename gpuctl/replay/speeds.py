@@ -99,7 +99,8 @@ def _type(name: str) -> str:
 def read_speeds(path: Path) -> SpeedTable:
     """Read a CSV of speeds by class of jobs and GPU type.
 
-    The columns are ``job_class,gpu_type,speed`` and, where wanted, ``speed_in_rack`` and ``speed_across_racks``. A gang on several servers runs as fast as on one where the further columns are empty; across racks as in one rack
+    The columns are ``job_class,gpu_type,speed`` and, where wanted, ``speed_in_rack`` and ``speed_across_racks``. A
+    gang on several servers runs as fast as on one where the further columns are empty; across racks as in one rack
     where only the last one is.
 
     Raises:

@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpuctl.replay.build import Settings
+from gpuctl.replay.clusters import parse_cluster
 from gpuctl.replay.conformance import foresight, random_case, run, violations
+from gpuctl.replay.jobsfile import read_jobs
+from gpuctl.replay.overhead import overhead
 from gpuctl.replay.policies import find
+from gpuctl.replay.rates import rates
 from gpuctl.replay.typed_cases import with_types
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "gavel.py"
@@ -50,3 +55,19 @@ def test_it_keeps_what_no_replay_may_break(seed: int) -> None:
     outcome = run(find(NAME)(params), *case)
     assert violations(outcome, *case) == []
     assert foresight(lambda: find(NAME)(params), case, outcome, seed) == []
+
+
+ORACLES = Path(__file__).parents[4] / "shared" / "oracles"
+
+
+@pytest.mark.skipif(not ORACLES.is_dir(), reason="the recordings of other simulators are not here")
+def test_gavels_simulator_on_one_gpu_type_comes_to_the_same_within_its_tolerance() -> None:
+    workload = read_jobs(ORACLES / "fifo_strict" / "philly_1k_g128_input.csv")
+    cluster = parse_cluster("16x8", workload)
+    shared = Settings(rates("recorded", workload, cluster), overhead("none", workload, cluster))
+    outcome = run(find(NAME)({"by": "time"}), workload, cluster, shared)
+    file = ORACLES / "gavel_rounds_TOLERANCE" / "gavel_philly1k_max_min_fairness_expected.csv"
+    with file.open() as lines:
+        times = np.array([(float(row["submit"]), float(row["finish"])) for row in csv.DictReader(lines)])
+    assert outcome.jobs["jct_s"].to_numpy().mean() == pytest.approx((times[:, 1] - times[:, 0]).mean(), rel=0.05)
+    assert outcome.end_s == pytest.approx(times[:, 1].max(), rel=0.05)
