@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.files import resolved
+from gpuctl.core.paths import resolved
 from gpuctl.reports import flat
 from gpuctl.reports.choose import choose_tables
 from gpuctl.reports.document import described, document

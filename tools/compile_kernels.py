@@ -16,8 +16,9 @@ from pathlib import Path
 from gpuctl.core.errors import GpuctlError
 from gpuctl.replay.clusters import parse_cluster
 from gpuctl.replay.jobsfile import read_jobs
-from gpuctl.replay.policies import BUILT_IN
-from gpuctl.replay.run import replay
+from gpuctl.replay.policies import BUILT_IN, find
+from gpuctl.replay.run import Models
+from gpuctl.replay.simulation import Simulation
 
 ROOT = Path(__file__).resolve().parents[1]
 NEEDS_MORE = {"recorded"}
@@ -27,9 +28,12 @@ NEEDS_MORE = {"recorded"}
 def main() -> int:
     """Compile; returns the exit code."""
     jobs = read_jobs(ROOT / "sample_data" / "jobs.csv")
-    names: list[tuple[str, dict[str, str]]] = [(name, {}) for name in BUILT_IN if name not in NEEDS_MORE]
+    servers = parse_cluster("4x8", jobs)
     try:
-        replay(jobs, parse_cluster("4x8", jobs), names, processes=1)
+        for name in BUILT_IN:
+            if name not in NEEDS_MORE:
+                # `gpuctl replay` would not compile anything for so few jobs
+                Simulation(jobs, servers, find(name)(), Models().settings(jobs, servers)).run()
     except GpuctlError as error:
         print(f"compile_kernels: {error}", file=sys.stderr)
         return 1

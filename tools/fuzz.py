@@ -3,7 +3,8 @@
 python tools/fuzz.py [MINUTES] [PYTEST OPTION ...]
 
 A round that fails prints what reproduces it and ends the search; examples that Hypothesis found are also kept in
-.hypothesis and tried first the next time.
+.hypothesis and tried first the next time. The first round of a search of two hours and more
+goes through every file of the project, too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,30 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = "12"
-WHERE = ("tests/property", "tests/integration/test_hostile.py")
+TORN = "2"
+TRACES = "50"
+EVERY_FILE_MINUTES = 120.0
+"""Going through every file takes more than an hour: shorter searches do without."""
+WHERE = (
+    "tests/property",
+    "tests/integration/test_hostile.py",
+    "tests/integration/test_rules.py",
+    "tests/integration/test_every_output.py",
+)
+
+
+def searched(seed: int, every_file: bool) -> dict[str, str]:
+    """What makes the tests of one round search: seeds, and how much is tried."""
+    names = {
+        "GPUCTL_FUZZ_SEED": str(seed),
+        "GPUCTL_FUZZ_CASES": CASES,
+        "GPUCTL_TORN": TORN,
+        "GPUCTL_TORN_SEED": str(seed),
+        "GPUCTL_TRACES": TRACES,
+        "GPUCTL_TRACES_SEED": str(seed),
+    }
+    # its inputs are the same in each round
+    return names | ({"GPUCTL_EVERY_FILE": "1"} if every_file else {})
 
 
 def main() -> int:
@@ -26,13 +50,14 @@ def main() -> int:
     seed = int(os.environ.get("GPUCTL_FUZZ_SEED") or time.time())
     rounds = 0
     while time.monotonic() < until or rounds == 0:
-        environment = {**os.environ, "GPUCTL_FUZZ_SEED": str(seed), "GPUCTL_FUZZ_CASES": CASES}
+        names = searched(seed, every_file=rounds == 0 and minutes >= EVERY_FILE_MINUTES)
+        print(f"fuzz: round {rounds + 1}, {' '.join(f'{name}={value}' for name, value in names.items())}", flush=True)
         options = [f"--hypothesis-seed={seed}", "-q", "-x", *sys.argv[2:]]
         command = [sys.executable, "-m", "pytest", *WHERE, *options]
-        code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        code = subprocess.run(command, cwd=ROOT, env={**os.environ, **names}, check=False).returncode
         rounds += 1
         if code != 0:
-            again = f"GPUCTL_FUZZ_SEED={seed} GPUCTL_FUZZ_CASES={CASES} {' '.join(command)}"
+            again = " ".join([*(f"{name}={value}" for name, value in names.items()), *command])
             print(f"fuzz: round {rounds} failed. Again: {again}", file=sys.stderr)
             return code
         seed += 1

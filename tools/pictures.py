@@ -34,10 +34,7 @@ COLUMNS = 112
 LINES = 46
 """A picture with more lines than this is cut; it ends in a line that says so."""
 
-DEMO = (
-    "gpuctl analyze sample_data/philly --quotas sample_data/philly/truth/quotas.csv"
-    " --racks sample_data/philly/truth/racks.csv --borrow-below 0.8"
-)
+DEMO = "gpuctl analyze sample_data/philly"
 DARK = ("282c34", "e06c75", "98c379", "e5c07b", "61afef", "c678dd", "56b6c2", "c8ccd4")
 BRIGHT = ("5c6370", "f0828a", "acd78f", "f5d48f", "7fc3fa", "d692eb", "70cad6", "f0f2f6")
 FRAME = """<!doctype html><meta charset="utf-8"><style>

@@ -93,7 +93,7 @@ class MaxMinFairness(PythonPolicy):
     def speed(self, view, job, kind):
         if not any(view.gpu_type(s) == kind and view.suits(job, s) for s in range(len(view.servers))):
             return 0.0
-        return view.speed(job, kind) if self.params["by"] == "speed" else 1.0
+        return view.type_speed(job, kind) if self.params["by"] == "speed" else 1.0
 
     def chosen(self, view, jobs):
         plan = {}

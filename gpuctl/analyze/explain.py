@@ -24,6 +24,7 @@ from gpuctl.core.explained import (
     Use,
     Wait,
 )
+from gpuctl.core.paths import is_file, is_folder, within
 from gpuctl.joblogs.classify import SCHEDULER
 from gpuctl.joblogs.table import load as load_signatures
 
@@ -244,8 +245,9 @@ def _decisions(
     [log] = logs
     folders = [given] if given is not None else [store.path.parent, store.path.parent / "decisions"]
     for folder in folders:
-        path = folder / log["path"] if folder.is_dir() else folder
-        if path.is_file():
+        # the store may be a stranger's: what it calls the log leads nowhere else
+        path = within(folder, log["path"]) if is_folder(folder) else folder
+        if path is not None and is_file(path):
             made, digest = _read_decisions(path, job)
             if digest == log["sha256"]:
                 return made, str(path), None

@@ -145,24 +145,13 @@ def compiled_code(given: Given) -> Iterable[Finding]:
     from gpuctl.ingest.yarn import scan_kernel
     from gpuctl.predictors import history_kernel
     from gpuctl.replay.policies import BUILT_IN, find
-    from gpuctl.replay.run import entries, is_current
+    from gpuctl.replay.run import entries
+    from gpuctl.trace.jit import is_compiled
 
     replay = {function for name in BUILT_IN for function in entries(find(name))}
     others = {telemetry_kernel.scan, ctld_kernel.scan, scan_kernel.scan, delays_kernel.free_and_fitting}
     others.add(history_kernel.sweep)
-    yield cached({f: is_current(f) for f in replay} | {f: is_newer(f) for f in others})
-
-
-def is_newer(function: Any) -> bool:
-    """Whether compiled code of a function lies in its cache that is no older than its own file."""
-    from gpuctl.trace.jit import is_compiled
-
-    folder = getattr(getattr(function, "stats", None), "cache_path", None)
-    if folder is None or not is_compiled(function):
-        return False
-    source = Path(function.__code__.co_filename)
-    indexes = Path(folder).glob(f"{source.stem}.{function.__name__}-*.nbi")
-    return max(file.stat().st_mtime for file in indexes) >= source.stat().st_mtime
+    yield cached({function: is_compiled(function) for function in replay | others})
 
 
 def cached(current: Mapping[Any, bool]) -> Finding:

@@ -2,25 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.common import print_json, print_table, settings
+from gpuctl.cli.common import message, print_json, print_table, settings, visible
+from gpuctl.core.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from gpuctl.ingest.base import Format
+
+_KEYS = ("name", "title", "file_names", "fills", "timezone", "clock", "order", "parser_version")
 
 
 def formats(
     context: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="One format, or FILE.py:NAME: only that one; else all of them."),
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Read this file of the format, whole and damaged, and say what no format may do with it.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the log formats that gpuctl reads, and how their files are usually called."""
-    from gpuctl.ingest.registry import all_formats
-
+    """List the log formats that gpuctl reads, where each is from, and how their files are usually called."""
     options = settings(context)
-    known = all_formats()
-    if as_json or options.json:
-        keys = ("name", "title", "file_names", "fills", "timezone", "clock", "order", "parser_version")
-        print_json([{key: getattr(f, key) for key in keys} for f in known])
+    as_json = as_json or options.json
+    if check is not None:
+        if name is None:
+            raise UsageError("--check checks one format", hint="gpuctl formats NAME --check FILE")
+        _check(_chosen(name)[0], check, as_json=as_json)
         return
-    rows = [(f.name, f.title, ", ".join(f.file_names), ", ".join(f.fills), f.timezone) for f in known]
-    print_table(("format", "what", "usual file names", "fills", "time zone"), rows, color=options.color)
+    known = _all() if name is None else [_chosen(name)]
+    if as_json:
+        print_json([{key: getattr(f, key) for key in _KEYS} | {"from": whence} for f, whence in known])
+        return
+    rows = [(f.name, f.title, ", ".join(f.file_names), ", ".join(f.fills), f.timezone, whence) for f, whence in known]
+    print_table(("format", "what", "usual file names", "fills", "time zone", "from"), rows, color=options.color)
+
+
+def _all() -> list[tuple[Format, str]]:
+    from gpuctl.ingest.registry import all_formats, origin
+
+    return [(fmt, origin(fmt.name)) for fmt in all_formats()]
+
+
+def _chosen(name: str) -> tuple[Format, str]:
+    from gpuctl.core.plugins import split_file
+    from gpuctl.ingest.registry import all_formats, named, origin, with_named
+
+    file = split_file(name)
+    known, own = with_named(name, all_formats())
+    return named(own or name, known), origin(name) if file is None else f"file {file[0]}"
+
+
+def _check(fmt: Format, fixture: Path, *, as_json: bool) -> None:
+    from gpuctl.ingest import conformance
+
+    found = conformance.check(fmt, fixture)
+    if as_json:
+        print_json({"format": fmt.name, "cases": conformance.CASES, "violations": found})
+    elif found:
+        print_table(("violation",), [(visible(line),) for line in found], color=False)
+    message(f"{fmt.name}: {visible(fixture.name)} and {conformance.CASES} damaged copies, {len(found)} violations")
+    if found:
+        raise typer.Exit(ExitCode.CHECK_FAILED)

@@ -35,7 +35,7 @@ SignaturesOption = Annotated[
 ]
 _LOG_FORMAT_HELP = (
     "What the files are that are named one by one, whatever they look like (gpuctl formats lists the names); in "
-    "directories, where several formats would fit."
+    "directories, where several formats would fit. FILE.py:NAME is a format of your own."
 )
 LogFormatOption = Annotated[str | None, typer.Option("--log-format", metavar="NAME", help=_LOG_FORMAT_HELP)]
 DEFAULT_DB = Path("gpuctl.duckdb")
@@ -110,15 +110,14 @@ def ingest(
     folder beside the store.
     """
     from gpuctl.cli.progress import Bar
-    from gpuctl.ingest.registry import formats_for, named
+    from gpuctl.ingest.registry import formats_for, with_named
     from gpuctl.ingest.walltime import check_timezone
 
     options = settings(context)
     as_json = as_json or options.json
     check_timezone(timezone)
     known = formats_for(columns, cumulative=cumulative, job_logs=job_logs or (), signatures=signatures or ())
-    if log_format is not None:
-        named(log_format, known)
+    known, log_format = with_named(log_format, known)
     store = db or DEFAULT_DB
     if source is None:
         _check(paths, db, since or until or clusters or sacct or url or timeout is not None)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.reading import is_store
 from gpuctl.core.errors import UsageError
-from gpuctl.core.files import read_head, resolved
+from gpuctl.core.files import read_head
+from gpuctl.core.paths import resolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

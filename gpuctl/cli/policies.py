@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings, visible
-from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.core.errors import ExitCode, GpuctlError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpuctl.replay.policy import Parameter, Policy
 
 
@@ -30,7 +32,7 @@ def policies(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the policies that a replay can run; of one, show its parameters, source and what it is told."""
-    from gpuctl.replay.policies import BUILT_IN, find
+    from gpuctl.replay.policies import find, origin
 
     options = settings(context)
     as_json = as_json or options.json
@@ -40,14 +42,28 @@ def policies(
         _check(find(name), check, as_json=as_json)
         return
     if name is not None:
-        _show(find(name), as_json=as_json, color=options.color)
+        _show(find(name), origin(name), as_json=as_json, color=options.color)
         return
-    kinds = [find(each) for each in BUILT_IN]
+    kinds = list(_all())
     if as_json:
-        print_json([_facts(kind) for kind in kinds])
+        print_json([_facts(kind, whence) for kind, whence in kinds])
         return
-    rows = [(kind.name, _yes(kind.preempts), _yes(kind.oracle), kind.title) for kind in kinds]
-    print_table(("name", "preempts", "true run times", "title"), rows, color=options.color)
+    rows = [(kind.name, _yes(kind.preempts), _yes(kind.oracle), whence, kind.title) for kind, whence in kinds]
+    print_table(("name", "preempts", "true run times", "from", "title"), rows, color=options.color)
+
+
+def _all() -> Iterator[tuple[type[Policy], str]]:
+    """Every policy and where it is from; of one that cannot be used, why not is told instead."""
+    from gpuctl.core.plugins import BUILT_IN as OURS
+    from gpuctl.replay.policies import BUILT_IN, built_in_policy, find, installed
+
+    for name in BUILT_IN:
+        yield built_in_policy(name), OURS
+    for plugin in {each.name: each for each in installed()}.values():
+        try:
+            yield find(plugin.name), plugin.origin
+        except GpuctlError as error:
+            message(f"Warning: {error.message}")
 
 
 def _check(kind: type[Policy], cases: int, *, as_json: bool) -> None:
@@ -63,12 +79,13 @@ def _check(kind: type[Policy], cases: int, *, as_json: bool) -> None:
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
-def _show(kind: type[Policy], *, as_json: bool, color: bool) -> None:
+def _show(kind: type[Policy], whence: str, *, as_json: bool, color: bool) -> None:
     if as_json:
-        print_json(_facts(kind))
+        print_json(_facts(kind, whence))
         return
     rows = [
         ("name", kind.name),
+        ("from", visible(whence)),
         ("title", visible(kind.title)),
         ("source", visible(kind.source)),
         ("preempts", _yes(kind.preempts)),
@@ -98,9 +115,10 @@ def _yes(flag: bool) -> str:
     return "yes" if flag else "no"
 
 
-def _facts(kind: type[Policy]) -> dict[str, object]:
+def _facts(kind: type[Policy], whence: str) -> dict[str, object]:
     return {
         "name": kind.name,
+        "from": whence,
         "title": kind.title,
         "source": kind.source,
         "preempts": kind.preempts,

@@ -78,14 +78,6 @@ def read_head(path: Path, size: int) -> bytes:
         return file.read(size) if stat.S_ISREG(os.fstat(number).st_mode) else b""
 
 
-def resolved(path: Path) -> Path:
-    """Return where a path leads to; where links lead in a circle, the path itself, made absolute."""
-    try:
-        return path.resolve()
-    except (RuntimeError, OSError):
-        return path.absolute()
-
-
 def parse_toml(data: bytes, place: str, hint: str | None = None) -> dict[str, Any]:
     """Read a TOML file's text.
 

@@ -1,4 +1,7 @@
-"""Whether a text that a user gave names a file: texts that no path can be name none."""
+"""What a path names: whether it is there, where it leads to, whether it stays within a folder.
+
+A text that no path can be names nothing.
+"""
 
 from __future__ import annotations
 
@@ -27,3 +30,21 @@ def exists(path: str | Path) -> bool:
         return Path(path).exists()
     except (OSError, ValueError):
         return False
+
+
+def resolved(path: Path) -> Path:
+    """Return where a path leads to; where links lead in a circle, the path itself, made absolute."""
+    try:
+        return path.resolve()
+    except (RuntimeError, OSError):
+        return path.absolute()
+
+
+def within(folder: Path, name: str) -> Path | None:
+    """Return the place of that name in a folder; None: it is outside of it, perhaps by a link, or no path."""
+    try:
+        place = folder / name
+        inside = place.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):
+        return None
+    return place if inside else None

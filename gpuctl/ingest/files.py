@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import resolved
+from gpuctl.core.paths import resolved
 from gpuctl.ingest.archives import Archive, archive_kind, open_archive
 from gpuctl.ingest.base import Place
 from gpuctl.ingest.codecs import SUFFIXES, Limits

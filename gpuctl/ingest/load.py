@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import resolved
+from gpuctl.core.paths import resolved
 from gpuctl.ingest import ledger
 from gpuctl.ingest.belong import ApartError, Times, check_schedulers
 from gpuctl.ingest.codecs import Limits
 from gpuctl.ingest.detect import HEAD, LOG_FORMAT, Finding, detect, survey
 from gpuctl.ingest.files import NotRead, Opener, clean, reason
 from gpuctl.ingest.ledger import Entry
-from gpuctl.ingest.registry import all_formats, named
+from gpuctl.ingest.registry import all_formats, named, with_named
 from gpuctl.ingest.report import IngestInterrupted, IngestReport, SourceReport
 from gpuctl.ingest.shared import groups
 from gpuctl.ingest.walltime import check_timezone, has_local_times
@@ -77,7 +77,8 @@ def ingest(
         limits: when compressed input is refused.
         formats: to choose from; all unless given.
         log_format: the name of the format that every file is of that is one of the paths itself, and that files in
-            directories and archives are of where several formats claim them, this one among them.
+            directories and archives are of where several formats claim them, this one among them; or ``FILE.py:NAME``,
+            a format of the user's own.
 
     Returns:
         what was found and what became of it; sources that failed are in it and do not stop the others.
@@ -91,7 +92,7 @@ def ingest(
     from gpuctl.trace.store import Store
 
     check_timezone(timezone)
-    known = all_formats() if formats is None else formats
+    known, log_format = with_named(log_format, all_formats() if formats is None else formats)
     run = _Run(
         cluster=cluster_name(paths, cluster),
         timezone=timezone,

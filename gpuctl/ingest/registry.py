@@ -1,25 +1,35 @@
-"""Finds the source formats: every module of ``gpuctl.ingest.formats`` brings one."""
+"""Finds the source formats: those of `gpuctl.ingest.formats`, of installed packages, and of files.
+
+Every module of `gpuctl.ingest.formats` brings one; so does every entry point of the group ``gpuctl.formats``, whose
+name is the format's.
+"""
 
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
-from functools import cache
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any
 
-from gpuctl.core.errors import UsageError
+from gpuctl.core import plugins
+from gpuctl.core.errors import GpuctlError, InputError, UsageError
 from gpuctl.ingest import formats
+from gpuctl.ingest.base import Format
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from gpuctl.ingest.base import Format
+GROUP = "gpuctl.formats"
+_FILE = "--log-format FILE.py:NAME, where NAME is a gpuctl.ingest.base.Format in it"
+_log = logging.getLogger(__name__)
 
 
 @cache
-def all_formats() -> tuple[Format, ...]:
-    """Import and return every format, in the order they are loaded in (`Format.order`, then name).
+def built_in() -> tuple[Format, ...]:
+    """Import and return every format that gpuctl brings, in the order they are loaded in (`Format.order`, then name).
 
     A module whose name begins with an underscore is none. A module that cannot be imported, or has no
     ``FORMAT``, is a fault of this program and is raised as such, never passed over.
@@ -28,18 +38,142 @@ def all_formats() -> tuple[Format, ...]:
     found: list[Format] = [importlib.import_module(f"{formats.__name__}.{name}").FORMAT for name in names]
     if len({f.name for f in found}) < len(found):
         raise ValueError(f"two formats of one name among {sorted(f.name for f in found)}")
+    return _in_order(found)
+
+
+@cache
+def all_formats() -> tuple[Format, ...]:
+    """Import and return every format, those of installed packages among them, in the order they are loaded in.
+
+    A package whose format cannot be used is named in a warning, once, and the others are returned.
+    """
+    found = list(built_in())
+    for plugin in installed():
+        try:
+            found.append(of_package(plugin))
+        except GpuctlError as error:
+            _log.warning("%s", error.message)
+    return _in_order(found)
+
+
+def _in_order(found: Sequence[Format]) -> tuple[Format, ...]:
     return tuple(sorted(found, key=lambda f: (f.order, f.name)))
+
+
+def installed() -> tuple[plugins.Plugin, ...]:
+    """The formats of installed packages; nothing of them is imported."""
+    return plugins.installed("format", GROUP, {fmt.name for fmt in built_in()})
+
+
+def of_package(plugin: plugins.Plugin) -> Format:
+    """The format that an installed package adds.
+
+    Raises:
+        UsageError: others have the same name.
+        InputError: it cannot be loaded, or is no format of that name.
+    """
+    found = plugin.load()
+    if not isinstance(found, Format):
+        raise plugin.broken("it is no gpuctl.ingest.base.Format")
+    if found.name != plugin.name:
+        raise plugin.broken(f"it calls itself {found.name!r}")
+    return _guarded(found, plugin.origin)
+
+
+def of_file(path: Path, name: str) -> Format:
+    """The format that a file has under a name.
+
+    Raises:
+        UsageError: there is no such file, or nothing of that name in it is a format.
+        InputError: the file cannot be loaded.
+    """
+    module = plugins.of_file(path, "format", _FILE)
+    found = module.__dict__.get(name)
+    if not isinstance(found, Format):
+        there = [key for key, value in vars(module).items() if isinstance(value, Format)]
+        hint = f"its formats are: {', '.join(there)}" if there else _FILE
+        raise UsageError(f"{path}: has no format {name!r}", hint=hint)
+    return _guarded(found, f"file {path}")
+
+
+def _guarded(fmt: Format, whence: str) -> Format:
+    """The same format; what goes wrong in it is told as its fault, and keeps no other format from its files."""
+    what = f"format {fmt.name!r} of {whence}"
+
+    def asked(name: str, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        told: set[str] = set()
+
+        def ask(*given: Any) -> Any:
+            try:
+                return function(*given) if function is not None else None
+            except Exception as error:
+                text = f"{what}: {name}() failed: {type(error).__name__}: {error}"
+                if text not in told:
+                    told.add(text)
+                    _log.warning("%s", text)
+                return None
+
+        return None if function is None else wraps(function)(ask)
+
+    def done(name: str, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        def do(*given: Any) -> Any:
+            try:
+                return function(*given) if function is not None else None
+            except GpuctlError:
+                raise
+            except Exception as error:
+                code = getattr(function, "__code__", None)
+                fault = plugins.own_fault(error, code.co_filename if code else "", f"{name}() failed", "format")
+                raise InputError(f"{what}: {fault.message}", hint=fault.hint) from error
+
+        return None if function is None else wraps(function)(do)
+
+    changed: dict[str, Any] = {name: asked(name, getattr(fmt, name)) for name in ("sniff", "claims", "passes_over")}
+    changed |= {name: done(name, getattr(fmt, name)) for name in ("load", "settle", "conclude", "whose", "version")}
+    return replace(fmt, **changed)
+
+
+def origin(name: str) -> str:
+    """Where the format of that name is from: built in, or a package and its version."""
+    return next((each.origin for each in installed() if each.name == name), plugins.BUILT_IN)
+
+
+def with_named(name: str | None, known: Sequence[Format]) -> tuple[tuple[Format, ...], str | None]:
+    """The formats there are, with that of ``FILE.py:NAME`` among them where one is named so, and its own name.
+
+    Raises:
+        UsageError: there is no format of that name, or there are several.
+        InputError: the file cannot be loaded.
+    """
+    if name is None:
+        return tuple(known), None
+    file = plugins.split_file(name)
+    if file is not None:
+        own = of_file(*file)
+        clash = next((fmt for fmt in known if fmt.name == own.name), None)
+        if clash is not None:
+            raise UsageError(
+                f"format {own.name!r} is there more than once: {origin(own.name)}; file {file[0]}",
+                hint="call the one in the file otherwise",
+            )
+        return _in_order([*known, own]), own.name
+    return tuple(known), named(name, known).name
 
 
 def named(name: str, formats: Sequence[Format]) -> Format:
     """Return the format of a name.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or several packages have one.
+        InputError: that of a package cannot be loaded.
     """
     from difflib import get_close_matches
 
     known = {fmt.name: fmt for fmt in formats}
+    for plugin in installed():
+        if plugin.name == name:
+            # why it cannot be used, where that is so
+            of_package(plugin)
     if name not in known:
         near = get_close_matches(name, known, n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "gpuctl formats lists them"

@@ -8,51 +8,20 @@ references.
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import os
+import operator
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.typing.templates import AttributeTemplate
-from numba.extending import (
-    NativeValue,
-    infer_getattr,
-    intrinsic,
-    lower_getattr_generic,
-    models,
-    register_model,
-    typeof_impl,
-    unbox,
-)
-from numba.np import arrayobj
 
-from gpuctl.trace.jit import compiled
+from gpuctl.trace.jit import stands_for, when_compiling
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-def _digest() -> str:
-    # Compiled code is cached by the source of its own file only. What it calls and how bundles are laid out goes into
-    # the name of the type, so that code of other sources is never loaded.
-    text = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        if file.name.endswith(("_kernel.py", "state.py")) or file.name == "arrays.py":
-            text.update(file.read_bytes())
-    return text.hexdigest()[:16]
-
-
-_DIGEST = _digest()
-
-
-def entry(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that Python calls with an address: its arguments do not tell what it depends on."""
-    return compiled(function, version=_DIGEST)
+_HERE = hashlib.sha256()
+for _file in ("arrays.py", "compiled_arrays.py"):
+    _HERE.update(Path(__file__).with_name(_file).read_bytes())
 
 
 def _check_names(dtype: np.dtype[Any], what: str) -> None:
@@ -66,11 +35,42 @@ def _check_names(dtype: np.dtype[Any], what: str) -> None:
         raise TypeError(f"{what}: fields may not be called {', '.join(taken)}: NumPy's own attributes hide them")
 
 
+class _Records(np.recarray[Any, Any]):
+    """Records of whose elements fields are read and written as attributes, four times as fast as NumPy's own."""
+
+    __getitem__ = np.ndarray.__getitem__
+
+    def __array_finalize__(self, _of: Any) -> None:
+        """Leave the type of its elements as it is."""
+
+
+@functools.cache
+def _row(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    def setter(name: str) -> Any:
+        def put(row: Any, value: Any) -> None:
+            row[name] = value
+
+        return put
+
+    names = dtype.names or ()
+    fields = {name: property(operator.itemgetter(name), setter(name)) for name in names}
+    return np.dtype((type("Row", (np.void,), {"__slots__": (), **fields}), dtype))
+
+
+def as_records(array: np.ndarray[Any, Any]) -> Any:
+    """The same memory as records whose fields are attributes."""
+    return array.view(np.ndarray).view(_row(np.dtype((np.void, array.dtype)))).view(_Records)
+
+
 class Bundle:
-    """Arrays by name; subclasses say which in ``fields``: name -> (dtype, dimensions)."""
+    """Arrays by name; subclasses say which in ``fields``: name -> (dtype, dimensions).
+
+    Attributes:
+        code_key: a name of how compiled code finds the arrays.
+    """
 
     fields: ClassVar[dict[str, tuple[Any, int]]] = {}
-    numba_type: ClassVar[Any] = None
+    code_key: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -78,14 +78,21 @@ class Bundle:
             if hasattr(Bundle, name) or name == "address":
                 raise TypeError(f"{cls.__name__}: a field may not be called {name}: that is something of every bundle")
             _check_names(np.dtype(dtype), f"{cls.__name__}.{name}")
-        cls.numba_type = _BundleType(f"{cls.__name__}-{_DIGEST}", cls)
-        typeof_impl.register(cls)(lambda value, _context: type(value).numba_type)
+        cls.code_key = hashlib.sha256(f"{_HERE.hexdigest()} {cls.fields!r}".encode()).hexdigest()[:16]
 
     def __init__(self, **arrays: np.ndarray[Any, Any]) -> None:
         self._slots = np.zeros(sum(1 + dimensions for _, dimensions in self.fields.values()), np.int64)
         self.address = int(self._slots.ctypes.data)
         self.put(**{name: arrays[name] for name in self.fields})
         _LIVE[self.address] = self
+
+    @property
+    def _numba_type_(self) -> Any:
+        # by this Numba knows what a bundle is that Python hands to a compiled function
+        from gpuctl.replay.compiled_arrays import bundle_type
+
+        kind: Any = type(self)
+        return bundle_type(kind)
 
     def put(self, **arrays: np.ndarray[Any, Any]) -> None:
         """Let other arrays take the place of some; the bundle, and its address, stay."""
@@ -96,7 +103,7 @@ class Bundle:
                 if array.ndim != dimensions:
                     raise ValueError(f"{name}: {array.ndim} dimensions, expected {dimensions}")
                 if array.dtype.names is not None:
-                    array = array.view(np.recarray)
+                    array = as_records(array)
                 setattr(self, name, array)
                 self._slots[at : at + 1 + dimensions] = array.ctypes.data, *array.shape
             at += 1 + dimensions
@@ -118,147 +125,56 @@ def opener(cls: type[Bundle]) -> Any:
 
     Calls from Python that pass the address, a plain number, take a tenth of the time of those that pass the bundle.
     """
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
-        return _LIVE.__getitem__
 
-    @intrinsic
-    def opened(_context: Any, address: Any) -> Any:
-        def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            return builder.inttoptr(args[0], cgutils.intp_t.as_pointer())
+    def opened(address: int) -> Bundle:
+        return _LIVE[address]
 
-        return cls.numba_type(types.int64), generate
+    def known() -> None:
+        from gpuctl.replay import compiled_arrays
 
+        stands_for(opened, compiled_arrays.opener(cls))
+
+    when_compiling(known)
     return opened
 
 
-def _mover() -> Any:
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
+def move(array: Any, to: int, start: int, count: int) -> None:
+    """Copy numbers of an array to another place in it, which may overlap the old one.
 
-        def plain(array: Any, to: int, start: int, count: int) -> None:
-            array[to : to + count] = array[start : start + count].copy()
+    A loop would take ten times as long compiled: Numba lets each index of it be negative. All of them must be places of
+    the array.
+    """
+    array[to : to + count] = array[start : start + count].copy()
 
-        return plain
-
-    @intrinsic
-    def compiled_move(_context: Any, array: Any, to: Any, start: Any, count: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            data = arrayobj.make_array(array)(context, builder, args[0]).data
-            size = context.get_abi_sizeof(context.get_data_type(array.dtype))
-            into, source = (cgutils.gep_inbounds(builder, data, place) for place in args[1:3])
-            cgutils.raw_memmove(builder, into, source, args[3], cgutils.intp_t(size))
-            return context.get_dummy_value()
-
-        return types.void(array, to, start, count), generate
-
-    return compiled_move
-
-
-move = _mover()
-"""``move(array, to, start, count)``: numbers of an array to another place in it, which may overlap the old one.
-
-A loop would take ten times as long: Numba lets each index of it be negative. All of them must be places of the array.
-"""
 
 AT_ONCE = 32
 """Numbers that `first_in` and `last_in` look at."""
 
 
-def _looker(*, last: bool) -> Any:
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
+def first_in(array: Any, at: int, low: Any, high: Any) -> int:
+    """Which of the 32 numbers from a place on is the first from `low` to `high`; 32: none.
 
-        def plain(array: Any, at: int, low: int, high: int) -> int:
-            some = array[at : at + AT_ONCE]
-            found = np.flatnonzero((some >= low) & (some <= high))
-            return int(found[-1 if last else 0]) if found.size else -1 if last else AT_ONCE
-
-        return plain
-
-    @intrinsic
-    def compiled_look(_context: Any, array: Any, at: Any, low: Any, high: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            short, long = cgutils.int32_t, cgutils.intp_t
-            several = ir.VectorType(long, AT_ONCE)
-            all_first = ir.Constant(ir.VectorType(short, AT_ONCE), [0] * AT_ONCE)
-
-            def each(value: Any) -> Any:
-                one = builder.insert_element(ir.Constant(several, ir.Undefined), value, short(0))
-                return builder.shuffle_vector(one, one, all_first)
-
-            data = arrayobj.make_array(array)(context, builder, args[0]).data
-            place = builder.bitcast(cgutils.gep_inbounds(builder, data, args[1]), several.as_pointer())
-            values = builder.load(place, align=8)
-            low = builder.icmp_signed(">=", values, each(args[2]))
-            found = builder.and_(low, builder.icmp_signed("<=", values, each(args[3])))
-            bits = builder.zext(builder.bitcast(found, ir.IntType(AT_ONCE)), long)
-            if last:
-                return builder.sub(long(63), builder.ctlz(bits, cgutils.false_bit))
-            return builder.cttz(builder.or_(bits, long(1 << AT_ONCE)), cgutils.false_bit)
-
-        return types.int64(array, types.int64, types.int64, types.int64), generate
-
-    return compiled_look
+    Compiled, they are compared at once, which Numba does not do with loops that end early. The array is of int64, and
+    all 32 must be places of it.
+    """
+    some = array[at : at + AT_ONCE]
+    found = np.flatnonzero((some >= low) & (some <= high))
+    return int(found[0]) if found.size else AT_ONCE
 
 
-first_in, last_in = _looker(last=False), _looker(last=True)
-"""``first_in(array, at, low, high)``: which of the 32 numbers from a place on is the first that is no less than `low`
-and no more than `high`; 32: none. ``last_in``: which is the last; -1: none.
-
-They are compared at once, which Numba does not do with loops that end early. The array is of int64, and all 32 must be
-places of it.
-"""
+def last_in(array: Any, at: int, low: Any, high: Any) -> int:
+    """Which of them is the last, see `first_in`; -1: none."""
+    some = array[at : at + AT_ONCE]
+    found = np.flatnonzero((some >= low) & (some <= high))
+    return int(found[-1]) if found.size else -1
 
 
-class _BundleType(types.Type):
-    def __init__(self, name: str, cls: type[Bundle]) -> None:
-        super().__init__(name=name)
-        self.layout = tuple(
-            (n, np.dtype(d).descr if np.dtype(d).names else np.dtype(d).str, k) for n, (d, k) in cls.fields.items()
-        )
-        self.slot: dict[str, int] = {}
-        self.array: dict[str, Any] = {}
-        at = 0
-        for field, (dtype, dimensions) in cls.fields.items():
-            self.slot[field] = at
-            self.array[field] = types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C")
-            at += 1 + dimensions
+def _known() -> None:
+    from gpuctl.replay import compiled_arrays
+
+    stands_for(move, compiled_arrays.move)
+    stands_for(first_in, compiled_arrays.looker(last=False, width=AT_ONCE))
+    stands_for(last_in, compiled_arrays.looker(last=True, width=AT_ONCE))
 
 
-@register_model(_BundleType)
-class _BundleModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, fe_type: Any) -> None:
-        super().__init__(manager, fe_type, cgutils.intp_t.as_pointer())
-
-
-@unbox(_BundleType)
-def _unbox(_kind: Any, value: Any, c: Any) -> Any:
-    number = c.pyapi.object_getattr_string(value, "address")
-    address = c.pyapi.long_as_voidptr(number)
-    c.pyapi.decref(number)
-    return NativeValue(c.builder.bitcast(address, cgutils.intp_t.as_pointer()), is_error=c.pyapi.c_api_error())
-
-
-@infer_getattr
-class _BundleAttributes(AttributeTemplate):
-    key = _BundleType
-
-    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
-        return kind.array.get(name)
-
-
-@lower_getattr_generic(_BundleType)
-def _get(context: Any, builder: Any, kind: Any, value: Any, name: str) -> Any:
-    array_type = kind.array[name]
-    slot = kind.slot[name]
-
-    def read(k: int) -> Any:
-        return builder.load(cgutils.gep_inbounds(builder, value, k))
-
-    array = arrayobj.make_array(array_type)(context, builder)
-    itemsize = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(array_type.dtype)))
-    shape = [read(slot + 1 + k) for k in range(array_type.ndim)]
-    strides = [itemsize]
-    for size in reversed(shape[1:]):
-        strides.insert(0, builder.mul(strides[0], size))
-    data = builder.inttoptr(read(slot), array.data.type)
-    arrayobj.populate_array(array, data=data, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
-    return array._getvalue()
+when_compiling(_known)

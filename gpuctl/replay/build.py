@@ -127,7 +127,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     order = np.lexsort((np.arange(n), workload.eligible))
     # one more of each: jobs whose queue or user is not known are a party of their own
     queues, users = len(workload.queues) + 1, len(workload.users) + 1
-    nodes = 3 * n + NAMED_TIMERS + 1
+    nodes = 3 * n + NAMED_TIMERS + 2
     machine = _machine_events(cluster)
     g.at_once = int(np.unique(machine[0], return_counts=True)[1].max(initial=0))
     first, children = _children(workload)
@@ -179,6 +179,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
         needs=records(held if more else 1, NEED),
         share_need=records(max(queues, users) if more else 1, NEED),
         by_type=np.ones((1, 1, 1)) if types is None else types.speed.astype(np.float64),
+        curves=np.concatenate([np.ones(1), *workload.curves]),
     )
 
 
@@ -189,7 +190,11 @@ def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> 
     jobs.segment = first
     jobs.last_segment = workload.segment_start[1:] - 1
     jobs.work = workload.segment_s[first]
-    jobs.gpus = workload.gpus
+    jobs.gpus = jobs.least = jobs.most = workload.gpus
+    if workload.min_gpus is not None:
+        jobs.least = workload.min_gpus
+    if workload.max_gpus is not None:
+        jobs.most = workload.max_gpus
     jobs.queue = np.where(workload.queue < 0, len(workload.queues), workload.queue)
     jobs.share = jobs.queue
     jobs.limit = np.where(np.isnan(workload.time_limit), np.inf, workload.time_limit)
@@ -205,6 +210,10 @@ def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> 
     if settings.rates.row is not None:
         jobs.row_of_speeds = settings.rates.row
     jobs.alpha, jobs.pack = settings.rates.alpha, settings.rates.pack
+    if workload.curve is not None:
+        sizes = np.array([0, *(curve.size for curve in workload.curves)])
+        jobs.points = sizes[workload.curve + 1]
+        jobs.curve = np.cumsum(sizes)[workload.curve] + 1
     cost = settings.overhead
     jobs.suspend, jobs.resume, jobs.move, jobs.charge = cost.suspend, cost.resume, cost.move, cost.charge
     jobs.epoch = cost.epoch

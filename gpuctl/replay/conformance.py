@@ -204,13 +204,14 @@ def foresight(
 def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings: Settings) -> list[str]:
     """What a replay did that none may do; one line each, empty where all is well.
 
-    The invariants: no server gives more GPUs than it has (nor more CPUs and memory, where they count), or any while it
-    is down; a GPU counts once, however many jobs are on it; a gang runs whole or not at all, once at a time, and not
-    before it is eligible; GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed;
-    every job ends.
+    The invariants: no server gives more GPUs than it has (nor more CPUs and memory, where they count), or any while
+    it is down; a GPU counts once, however many jobs are on it; a job runs on its gang, or on from its least to its
+    most GPUs, once at a time, and not before it is eligible; what it did on each number of GPUs adds up to its work;
+    GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed; every job ends.
     """
     found = _capacity(outcome, cluster) + _attempts(outcome, workload, cluster) + _times(outcome, settings)
     found += _needs(outcome, workload, settings) + _counted_once(outcome, cluster)
+    found += _elastic(outcome, workload, settings)
     for job, state in (
         outcome.jobs.filter(~pl.col("state").is_in(["finished", "rejected"])).select("job", "state").rows()
     ):
@@ -286,17 +287,14 @@ def _attempts(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[st
     attempts = outcome.attempts.with_columns(pl.col("end_s").fill_null(np.inf))
     sums = outcome.pieces.group_by("row").agg(pl.col("gpus").sum()).sort("row")["gpus"].to_list()
     last: dict[int, float] = {}
-    resized: set[int] = set()
-    for row, (job, start, end, how, gpus) in enumerate(
-        attempts.select("job", "start_s", "end_s", "end", "gpus").iter_rows()
-    ):
+    least = workload.gpus if workload.min_gpus is None else workload.min_gpus
+    most = workload.gpus if workload.max_gpus is None else workload.max_gpus
+    for row, (job, start, end, gpus) in enumerate(attempts.select("job", "start_s", "end_s", "gpus").iter_rows()):
         name = workload.ids[job]
         if sums[row] != gpus:
             found.append(f"{name} holds {gpus} GPUs, its places have {sums[row]}")
-        if gpus != workload.gpus[job] and job not in resized:
-            found.append(f"{name} runs on {gpus} GPUs, it asks for {workload.gpus[job]}")
-        if how == "resized":
-            resized.add(job)
+        if not least[job] <= gpus <= most[job]:
+            found.append(f"{name} runs on {gpus} GPUs, it can run on {least[job]} to {most[job]}")
         if start < last.get(job, -np.inf):
             found.append(f"{name} starts at {start:g}, while it still holds GPUs to {last[job]:g}")
         if start < workload.eligible[job]:
@@ -329,13 +327,47 @@ def _needs(outcome: Outcome, workload: Workload, settings: Settings) -> list[str
     return found
 
 
+def _elastic(outcome: Outcome, workload: Workload, settings: Settings) -> list[str]:
+    """Jobs whose work is not what their GPUs did, by the curve of each; of those without overhead, loss or company."""
+    attempts = outcome.attempts.with_columns(pl.col("end_s").fill_null(outcome.end_s))
+    job, gpus = attempts["job"].to_numpy(), attempts["gpus"].to_numpy()
+    if outcome.decisions["decision"].is_in(["share", "gather"]).any() or not (gpus != workload.gpus[job]).any():
+        return []
+    speed = [_scale(workload, settings, *pair) for pair in zip(job.tolist(), gpus.tolist(), strict=True)]
+    seconds = (attempts["end_s"] - attempts["start_s"]).to_numpy()
+    done = np.bincount(job, weights=seconds * np.array(speed), minlength=workload.size)
+    rates, rows = settings.rates, outcome.jobs
+    plain = ((rows["overhead_gpu_s"] == 0) & (rows["lost_gpu_s"] == 0) & (rows["state"] == "finished")).to_numpy()
+    plain &= (rates.speed == 1).all(axis=1) & (settings.overhead.charge == 0)
+    wrong = plain & ~np.isclose(done, workload.true_run_time, rtol=SLACK, atol=SLACK)
+    return [
+        f"{workload.ids[k]}: its GPUs did {done[k]:g} s of work, it has {workload.true_run_time[k]:g} s"
+        for k in np.flatnonzero(wrong).tolist()
+    ]
+
+
+def _scale(workload: Workload, settings: Settings, job: int, gpus: int) -> float:
+    """Speed of a job on so many GPUs, for that of its gang."""
+    if gpus == workload.gpus[job]:
+        return 1.0
+    number = -1 if workload.curve is None else int(workload.curve[job])
+    if number >= 0:
+        curve = workload.curves[number]
+        on, full = (curve[min(n, curve.size) - 1] for n in (gpus, int(workload.gpus[job])))
+        return float(on / full)
+    alpha = settings.rates.alpha[job]
+    on, full = (n / (1 + alpha * (n - 1)) for n in (gpus, int(workload.gpus[job])))
+    return float(on / full)
+
+
 def _times(outcome: Outcome, settings: Settings) -> list[str]:
     """Jobs whose GPU-seconds are not work, overhead and loss, or that were faster than can be."""
     found = []
     best, alike = settings.rates.best, settings.rates.alike
     groups = outcome.attempts.filter(pl.col("shared"))["group"]
     shared = set(outcome.attempts.filter(pl.col("group").is_in(groups.to_list()))["job"].to_list())
-    resized = set(outcome.attempts.filter(pl.col("end") == "resized")["job"].to_list())
+    gang = outcome.jobs["gpus"].to_numpy()[outcome.attempts["job"].to_numpy()]
+    resized = set(outcome.attempts.filter(pl.Series(gang) != pl.col("gpus"))["job"].to_list())
     for k, row in enumerate(outcome.jobs.iter_rows(named=True)):
         if row["state"] != "finished":
             continue

@@ -13,8 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.replay.compress_kernel import compress_counts
-from gpuctl.replay.engine_kernel import named_timer, next_instant
+from gpuctl.replay.engine_kernel import named_timer
 from gpuctl.replay.job_kernel import launch, note
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.order_kernel import R_FIRST, REASONS
 from gpuctl.replay.placement_kernel import choose, set_free
 from gpuctl.replay.profile_kernel import earliest, forget, step_at
@@ -36,7 +37,6 @@ from gpuctl.replay.state import (
     E_QUEUED,
     E_SERVER_DOWN,
     E_SERVER_UP,
-    STEPPED,
     WAITING,
 )
 from gpuctl.trace.jit import compiled, inner
@@ -329,10 +329,4 @@ def decide(s, f, c, r):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, f, c, r, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        decide(s, f, c, r)
-        s.g[0].asked = 0
-    return STEPPED
+    return loop(s, decide, (f, c, r), until, steps)

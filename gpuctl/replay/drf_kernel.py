@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuctl.replay.arrays import Bundle
-from gpuctl.replay.engine_kernel import next_instant
 from gpuctl.replay.job_kernel import launch
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.order_kernel import REASONS
 from gpuctl.replay.queue_kernel import insert, pop, sooner
 from gpuctl.replay.resource_kernel import dominant_share, find_for
-from gpuctl.replay.state import E_FINISHED, E_QUEUED, E_SERVER_UP, STEPPED, WAITING
+from gpuctl.replay.state import E_FINISHED, E_QUEUED, E_SERVER_UP, WAITING
 from gpuctl.trace.jit import compiled, inner
 
 R_LEAST = len(REASONS)
@@ -158,20 +158,19 @@ def _pass(s, q, f):  # type: ignore[no-untyped-def]
         _sink(q, f, size)
 
 
+@inner
+def decide(s, q, f):  # type: ignore[no-untyped-def]
+    """All that happens at this instant."""
+    for k in range(s.g[0].events):
+        if gives_back(s, k):
+            f.p[0].freed += 1
+        if s.events[k].kind == E_QUEUED and s.jobs[s.events[k].who].state == WAITING:
+            insert(q, s.events[k].who)
+    if s.g[0].waiting > 0:
+        _pass(s, q, f)
+
+
 @compiled
 def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        g = s.g[0]
-        for k in range(g.events):
-            if gives_back(s, k):
-                f.p[0].freed += 1
-            if s.events[k].kind == E_QUEUED and s.jobs[s.events[k].who].state == WAITING:
-                insert(q, s.events[k].who)
-        if g.waiting > 0:
-            _pass(s, q, f)
-        g.asked = 0
-    return STEPPED
+    return loop(s, decide, (q, f), until, steps)

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuctl.replay.arrays import Bundle
-from gpuctl.replay.engine_kernel import next_instant
 from gpuctl.replay.job_kernel import launch, note
 from gpuctl.replay.line_kernel import mark, next_in_line, next_of
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.order_kernel import R_FIRST, REASONS
 from gpuctl.replay.placement_kernel import choose, hide, set_free
 from gpuctl.replay.resource_kernel import find_for
 from gpuctl.replay.running_kernel import back_to_now, give, remember, runs, runs_no_more
-from gpuctl.replay.state import D_RESERVE, E_FINISHED, E_QUEUED, NEED, RUNNING, STEPPED, WAITING
+from gpuctl.replay.state import D_RESERVE, E_FINISHED, E_QUEUED, NEED, RUNNING, WAITING
 from gpuctl.trace.jit import compiled, inner
 
 R_HEAD = len(REASONS)
@@ -441,10 +441,4 @@ def decide(s, q, b, f, r):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, q, b, f, r, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        decide(s, q, b, f, r)
-        s.g[0].asked = 0
-    return STEPPED
+    return loop(s, decide, (q, b, f, r), until, steps)

@@ -176,7 +176,7 @@ def step(s, until):  # type: ignore[no-untyped-def]
                 else:
                     tell(s, E_TIMER, node - 3 * n)
             elif c == C_ROUND:
-                tell(s, E_ROUND, 0)
+                tell(s, E_ROUND, node - 3 * n - NAMED_TIMERS)
     return STEPPED
 
 

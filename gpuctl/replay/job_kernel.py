@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuctl.replay.curve_kernel import scale
 from gpuctl.replay.heap_kernel import cancel, schedule
 from gpuctl.replay.placement_kernel import set_free
 from gpuctl.replay.resource_kernel import hold, let_go
@@ -87,8 +88,7 @@ def rate_of(s, j):  # type: ignore[no-untyped-def]
     elif job.level == 2:
         rate = job.speed2
     if job.held != job.gpus:
-        n, full = job.held, job.gpus
-        rate *= (n / (1.0 + job.alpha * (n - 1))) / (full / (1.0 + job.alpha * (full - 1)))
+        rate *= scale(s, j, job.held) / scale(s, j, job.gpus)
     if s.g[0].typed == 1:
         rate *= type_speed(s, j)
     host = j if job.host < 0 else job.host

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 NEEDED = ("job_id", "submit_time", "duration", "num_gpus")
 OPTIONAL = (
     "vc", "requested_time", "user", "gpu_type", "app", "depends_on", "eligible_time", "predicted_time", "epochs",
-    "checkpoint_bytes", "account", "qos", "nodes", "nice", "job_class",
+    "checkpoint_bytes", "account", "qos", "nodes", "nice", "min_gpus", "max_gpus", "job_class",
 )  # fmt: skip
 MORE = ("num_cpus", "mem_mb")
 """Columns that are read where CPUs and memory count."""
@@ -45,7 +45,7 @@ MOST_SECONDS = 1e12
 """Some 30 000 years: anything above it is a mistake of units, and would cost all precision below a second."""
 
 _NUMBERS = ("submit_time", "duration", "num_gpus", "requested_time", "eligible_time", "predicted_time", "epochs",
-            "checkpoint_bytes", "nodes", "nice", *MORE)  # fmt: skip
+            "checkpoint_bytes", "nodes", "nice", "min_gpus", "max_gpus", *MORE)  # fmt: skip
 _EXPECTED = f"a header line with the columns {', '.join(NEEDED)} and, where wanted, {', '.join(OPTIONAL)}"
 
 
@@ -77,28 +77,29 @@ class _Faults:
 def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY) -> Workload:
     """Read a CSV with one job a line.
 
-        Columns, in any order: ``job_id`` (unique), ``submit_time`` (s), ``duration`` (s, above 0), ``num_gpus`` (whole, at
-        least 1); optional ``vc`` (queue), ``requested_time`` (s of run time asked for), ``user``, ``gpu_type`` (the one
-        needed), ``app`` (jobs of one name belong together), ``depends_on`` (job ids with ``;`` between them, which must
-        have ended first), ``eligible_time`` (s, not before ``submit_time``: it is held until then), ``predicted_time`` (s,
-        above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``,
-        ``job_class`` (jobs of one name are equally fast on equal GPUs); and what Slurm goes by: ``account``, ``qos``,
-    ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole). An empty optional cell is as if the file did
-        not have the column. Times are taken as they are. Jobs are ordered by
-        submission; of jobs submitted at one instant, the earlier line is the earlier job. Where CPUs or memory count, the
-        columns ``num_cpus`` and ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
+    Columns, in any order: ``job_id`` (unique), ``submit_time`` (s), ``duration`` (s, above 0), ``num_gpus`` (whole, at
+    least 1); optional ``vc`` (queue), ``requested_time`` (s of run time asked for), ``user``, ``gpu_type`` (the one
+    needed), ``app`` (jobs of one name belong together), ``depends_on`` (job ids with ``;`` between them, which must
+    have ended first), ``eligible_time`` (s, not before ``submit_time``: it is held until then), ``predicted_time`` (s,
+    above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``; and
+    what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole); for
+    policies that resize jobs ``min_gpus`` and ``max_gpus``, the fewest and the most GPUs that a job can run on; and
+    ``job_class`` (jobs of one name are equally fast on equal GPUs). An empty optional cell is as if the file did not
+    have the column. Times are taken as they are. Jobs are ordered by submission; of jobs submitted at one instant, the
+    earlier line is the earlier job. Where CPUs or memory count, the columns ``num_cpus`` and ``mem_mb``, of the whole
+    job, are read, too, and ``num_gpus`` may be 0.
 
-        Args:
-            path: the file; gzip and zstd are unpacked.
-            resources: what counts, see `gpuctl.replay.resources`.
+    Args:
+        path: the file; gzip and zstd are unpacked.
+        resources: what counts, see `gpuctl.replay.resources`.
 
-        Returns:
-            one segment a job, without recorded starts, placements or calendar; columns that it does not know are in
-            ``notes``.
+    Returns:
+        one segment a job, without recorded starts, placements or calendar; columns that it does not know are in
+        ``notes``.
 
-        Raises:
-            InputError: the file cannot be read as such a table, or values are wrong: all of them are told at once, with the
-                first lines and jobs of each kind and how many there are.
+    Raises:
+        InputError: the file cannot be read as such a table, or values are wrong: all of them are told at once, with the
+            first lines and jobs of each kind and how many there are.
     """
     file = Path(path)
     more = resources != GPUS_ONLY
@@ -223,6 +224,16 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
             value = pl.col(f"{column} number")
             bad = value.is_finite() & ((value < smallest) | (value != value.floor()))
             faults.tell(bad, f"{column} is not a whole number, at least {smallest}, in {{n}}", column)
+    for column, wrong in (
+        ("min_gpus", pl.col("min_gpus number") > gpus),
+        ("max_gpus", pl.col("max_gpus number") < gpus),
+    ):
+        if column in present:
+            value = pl.col(f"{column} number")
+            bad = value.is_finite() & ((value < least) | (value != value.floor()) | (value > MOST_GPUS))
+            faults.tell(bad, f"{column} is not a whole number of GPUs, at least {least}, in {{n}}", column)
+            side = "above" if column == "min_gpus" else "below"
+            faults.tell(value.is_finite() & gpus.is_finite() & wrong, f"{column} is {side} num_gpus in {{n}}", column)
     faults.rows = texts
     return numbers
 
@@ -303,6 +314,8 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         nice=_whole(numbers, "nice"),
         job_class=job_class if job_classes else None,
         job_classes=job_classes,
+        min_gpus=_bound(numbers, "min_gpus"),
+        max_gpus=_bound(numbers, "max_gpus"),
     )
 
 
@@ -312,6 +325,13 @@ def _optional(numbers: pl.DataFrame, column: str, otherwise: Floats) -> Floats:
         return otherwise.copy()
     values = numbers[column].fill_null(np.nan).to_numpy().astype(np.float64)
     return np.where(np.isnan(values), otherwise, values)
+
+
+def _bound(numbers: pl.DataFrame, column: str) -> Ints | None:
+    """A column's numbers of GPUs, the gang's where a job has none; None where it is not there."""
+    if column not in numbers.columns:
+        return None
+    return numbers[column].fill_null(numbers["num_gpus"]).to_numpy().astype(np.int64)
 
 
 def _whole(numbers: pl.DataFrame, column: str) -> Ints | None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.replay.claim_kernel import claim_for
-from gpuctl.replay.engine_kernel import named_timer, next_instant, next_round
+from gpuctl.replay.engine_kernel import named_timer, next_round
 from gpuctl.replay.heap_kernel import cancel
 from gpuctl.replay.job_kernel import (
     launch,
 )
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.order_kernel import (
     BY_GITTINS,
     BY_LEVEL,
@@ -41,7 +42,7 @@ from gpuctl.replay.placement_kernel import choose, find, hide
 from gpuctl.replay.preemption_kernel import goal_at, must_go_on, preempt
 from gpuctl.replay.queue_kernel import first, insert, pop, remove, sooner
 from gpuctl.replay.resource_kernel import find_for
-from gpuctl.replay.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_ROUND, RUNNING, STEPPED, SUSPENDING, WAITING
+from gpuctl.replay.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_ROUND, RUNNING, SUSPENDING, WAITING
 from gpuctl.trace.jit import compiled, inner
 
 # ---- the pass without preemption
@@ -364,10 +365,4 @@ def _pass(s, q, r, turn):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, q, r, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        decide(s, q, r)
-        s.g[0].asked = 0
-    return STEPPED
+    return loop(s, decide, (q, r), until, steps)

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from gpuctl.replay.arrays import Bundle
 from gpuctl.replay.drf_kernel import gives_back
-from gpuctl.replay.engine_kernel import named_timer, next_instant
+from gpuctl.replay.engine_kernel import named_timer
 from gpuctl.replay.job_kernel import launch
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.order_kernel import REASONS
 from gpuctl.replay.placement_kernel import hide
 from gpuctl.replay.queue_kernel import insert, pop
 from gpuctl.replay.resource_kernel import dominant_share, find_for
-from gpuctl.replay.state import E_QUEUED, E_TIMER, STEPPED, WAITING
+from gpuctl.replay.state import E_QUEUED, E_TIMER, WAITING
 from gpuctl.trace.jit import compiled, inner
 
 R_ACCEPTED = len(REASONS)
@@ -370,19 +371,19 @@ def _listen(s, q, f):  # type: ignore[no-untyped-def]
         _all_due(f, now)
 
 
+@inner
+def decide(s, q, f):  # type: ignore[no-untyped-def]
+    """All that happens at this instant."""
+    g = s.g[0]
+    _listen(s, q, f)
+    if g.waiting > 0:
+        if np.floor(g.now / f.p[0].cycle + 1e-9) * f.p[0].cycle == g.now:
+            _cycle(s, q, f)
+        if g.waiting > 0:
+            _next_cycle(s, f)
+
+
 @compiled
 def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        g = s.g[0]
-        _listen(s, q, f)
-        if g.waiting > 0:
-            if np.floor(g.now / f.p[0].cycle + 1e-9) * f.p[0].cycle == g.now:
-                _cycle(s, q, f)
-            if g.waiting > 0:
-                _next_cycle(s, f)
-        g.asked = 0
-    return STEPPED
+    return loop(s, decide, (q, f), until, steps)

@@ -72,6 +72,10 @@ class Workload:
         job_class: number of its class in ``job_classes``: jobs of one class are equally fast on equal GPUs (a model,
             say); -1 unknown; None: of none of them.
         job_classes: names.
+        min_gpus: the fewest GPUs that each job can run on, at most ``gpus``; None: no job runs on fewer.
+        max_gpus: the most, at least ``gpus``; None: no job runs on more.
+        curve: number of its speed curve in ``curves``; -1: as the speed model has it; None: all of them.
+        curves: of each, its speed on 1, 2, 3 … GPUs, in any unit; on more GPUs than it names it gets no faster.
     """
 
     name: str
@@ -112,6 +116,10 @@ class Workload:
     nice: Ints | None = None
     job_class: Ints | None = None
     job_classes: tuple[str, ...] = ()
+    min_gpus: Ints | None = None
+    max_gpus: Ints | None = None
+    curve: Ints | None = None
+    curves: tuple[Floats, ...] = ()
 
     @property
     def size(self) -> int:

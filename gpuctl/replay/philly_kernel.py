@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuctl.replay.arrays import Bundle
-from gpuctl.replay.engine_kernel import job_timer, next_instant
+from gpuctl.replay.engine_kernel import job_timer
 from gpuctl.replay.heap_kernel import cancel
 from gpuctl.replay.job_kernel import (
     launch,
     note,
 )
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.order_kernel import R_BONUS, R_GATHER, R_GATHERED, R_GIVE_UP, R_QUOTA, R_RECLAIM
 from gpuctl.replay.placement_kernel import choose, find, largest, set_free, suits
 from gpuctl.replay.preemption_kernel import preempt
@@ -28,7 +29,6 @@ from gpuctl.replay.state import (
     FEWEST,
     RACK,
     RUNNING,
-    STEPPED,
     SUSPENDING,
     WAITING,
 )
@@ -394,10 +394,4 @@ def decide(s, q, f):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants. Returns as `step` does."""
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        decide(s, q, f)
-        s.g[0].asked = 0
-    return STEPPED
+    return loop(s, decide, (q, f), until, steps)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.engine_kernel import named_timer, next_instant
+from gpuctl.replay.engine_kernel import named_timer
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.order_kernel import R_FIRST, R_GIVES_WAY, R_NEAR_EPOCH_END, R_PREEMPTING, R_SKIPPED
 from gpuctl.replay.pickyman_ahead_kernel import begin_queue, predicted_of, refresh, start_on_choice, turn_of
 from gpuctl.replay.placement_kernel import choose, find, hide, largest, suits
 from gpuctl.replay.preemption_kernel import must_go_on, preempt
-from gpuctl.replay.state import ANY, EPOCH, FILL, RUNNING, SPREAD, STEPPED, SUSPENDING, WAITING
+from gpuctl.replay.state import ANY, EPOCH, FILL, RUNNING, SPREAD, SUSPENDING, WAITING
 from gpuctl.trace.jit import compiled, inner
 
 MOST_LOOKS = 1000.0
@@ -360,10 +361,4 @@ def decide(s, f):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants. Returns as `step` does."""
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        decide(s, f)
-        s.g[0].asked = 0
-    return STEPPED
+    return loop(s, decide, (f,), until, steps)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
+from gpuctl.core.plugins import own_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -115,17 +116,9 @@ PATIENCE = Parameter(
 """Of policies that preempt: jobs that take turns come forward whatever a switch costs."""
 
 
-def own_fault(error: Exception, path: str, what: str) -> InputError:
-    """An error that a user's own policy raised, with the line of their file that it came from."""
-    line = None
-    at = error.__traceback__
-    while at is not None:
-        if at.tb_frame.f_code.co_filename == path:
-            line = at.tb_lineno
-        at = at.tb_next
-    return InputError(
-        f"{what}: {type(error).__name__}: {error}", path=path, line=line, hint="a fault of the policy, not of gpuctl"
-    )
+def patience_of(scheduler: str) -> Parameter:
+    """The same for a policy that does what a real scheduler does, which has no such rule."""
+    return replace(PATIENCE, text=f"{PATIENCE.text}; ours: {scheduler} would go on")
 
 
 @contextmanager
@@ -252,25 +245,60 @@ class RankPolicy(Policy):
 
 
 class PythonPolicy(Policy):
-    """A policy written in Python that is asked at every instant at which something has happened and jobs wait.
+    """A policy written in Python: it defines `decide`, or hooks that are told what has happened, or both.
+
+    Only what a class defines is called. At one instant the hooks come in the order in which it happened (ends and
+    requeues, servers, submissions, leases, timers, the round), then `decide`; docs/write-a-policy.md has it all.
 
     Attributes:
-        always: ask it also while no job waits.
+        always: call `decide` also while no job waits.
+        every: seconds from one round to the next; rounds are at its whole multiples, while jobs wait or run. 0: none.
         placement: where `View.start` puts gangs unless told otherwise.
     """
 
     always: ClassVar[bool] = False
+    every: float = 0.0
     placement: ClassVar[str] = "any"
 
     def begin(self, view: View) -> None:
         """Called once, before the first instant; for what the policy remembers."""
 
     def decide(self, view: View) -> None:
-        """Look at the simulation and start, preempt or move jobs."""
-        raise NotImplementedError
+        """Look at the simulation and act: last at each instant at which jobs wait, and at each round."""
+
+    def on_submit(self, view: View, job: int) -> None:
+        """A job has come into the queue for the first time."""
+
+    def on_requeue(self, view: View, job: int) -> None:
+        """A job is in the queue again: it failed, lost a server or its lease, or its suspension has ended."""
+
+    def on_finish(self, view: View, job: int) -> None:
+        """A job has ended for good; its GPUs are free."""
+
+    def on_server_down(self, view: View, server: int) -> None:
+        """A server has gone down; the jobs that were on it have been queued."""
+
+    def on_server_up(self, view: View, server: int) -> None:
+        """A server is there again."""
+
+    def on_lease_end(self, view: View, job: int) -> None:
+        """A lease runs out now; unless `View.lease` grants more at this instant, the job loses its GPUs after it."""
+
+    def on_reclaim(self, view: View, server: int) -> None:
+        """A server that was lent is wanted back."""
+
+    def on_wake(self, view: View, job: int) -> None:
+        """The timer of a job rings, see `View.wake`."""
+
+    def on_timer(self, view: View, number: int) -> None:
+        """A timer rings, see `View.timer`."""
+
+    def on_round(self, view: View, number: int) -> None:
+        """A round: `number` times `every` seconds have passed."""
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
+        from gpuctl.replay.hooks import Hooks
         from gpuctl.replay.view import PLACEMENTS, PythonProgram, View
 
         view = View(self, workload, cluster, state)
@@ -278,4 +306,5 @@ class PythonPolicy(Policy):
         view._know_types(workload, cluster, settings.rates)
         with faults_of(type(self).begin, f"{self.name} failed in begin()"):
             self.begin(view)
+        state.g.span = Hooks(self).every
         return PythonProgram(self, view)

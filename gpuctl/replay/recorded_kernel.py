@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.engine_kernel import job_timer, next_instant, reject, room
+from gpuctl.replay.engine_kernel import job_timer, reject, room
 from gpuctl.replay.job_kernel import launch
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.order_kernel import R_RECORDED, R_UNRECORDED
 from gpuctl.replay.placement_kernel import choose, find
-from gpuctl.replay.state import ANY, E_JOB_TIMER, E_QUEUED, GROW, STEPPED, WAITING
+from gpuctl.replay.state import ANY, E_JOB_TIMER, E_QUEUED, WAITING
 from gpuctl.trace.jit import compiled, inner
 
 
@@ -40,31 +41,32 @@ def _put(s, j, piece_start, piece_server, piece_gpus):  # type: ignore[no-untype
         choose(s, best, left)
 
 
+@inner
+def decide(s, starts, piece_start, piece_server, piece_gpus):  # type: ignore[no-untyped-def]
+    """Start what starts at this instant; true where there is no room for it yet."""
+    g = s.g[0]
+    for k in range(g.events):
+        j = s.events[k].who
+        if s.events[k].kind == E_QUEUED and s.jobs[j].state == WAITING:
+            at = starts[s.jobs[j].segment]
+            if np.isnan(at):
+                reject(s, j, R_UNRECORDED)
+                continue
+            if at > g.now:
+                job_timer(s, j, at)
+                continue
+        elif s.events[k].kind != E_JOB_TIMER:
+            continue
+        if s.jobs[j].state == WAITING:
+            if not room(s):
+                # a log may put more on GPUs than there are; whoever has started does not wait when this goes on
+                return True
+            _put(s, j, piece_start, piece_server, piece_gpus)
+            launch(s, j, R_RECORDED)
+    return False
+
+
 @compiled
 def run(s, starts, piece_start, piece_server, piece_gpus, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants. Returns as `step` does."""
-    g = s.g[0]
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        for k in range(g.events):
-            j = s.events[k].who
-            if s.events[k].kind == E_QUEUED and s.jobs[j].state == WAITING:
-                at = starts[s.jobs[j].segment]
-                if np.isnan(at):
-                    reject(s, j, R_UNRECORDED)
-                    continue
-                if at > g.now:
-                    job_timer(s, j, at)
-                    continue
-            elif s.events[k].kind != E_JOB_TIMER:
-                continue
-            if s.jobs[j].state == WAITING:
-                if not room(s):
-                    # a log may put more on GPUs than there are; whoever has started does not wait when this goes on
-                    return GROW
-                _put(s, j, piece_start, piece_server, piece_gpus)
-                launch(s, j, R_RECORDED)
-        g.asked = 0
-    return STEPPED
+    return loop(s, decide, (starts, piece_start, piece_server, piece_gpus), until, steps)

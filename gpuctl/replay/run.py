@@ -7,18 +7,18 @@ import gc
 import os
 import signal
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import wait
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
-from gpuctl.replay import list_kernel, view_kernel
+from gpuctl.replay import list_kernel, pace, view_kernel
 from gpuctl.replay.build import Settings
 from gpuctl.replay.check import check, unplaceable
 from gpuctl.replay.limits import own
@@ -29,7 +29,7 @@ from gpuctl.replay.rates import rates
 from gpuctl.replay.resources import GPUS_ONLY
 from gpuctl.replay.simulation import Simulation
 from gpuctl.replay.whatif import take
-from gpuctl.trace.jit import is_compiled
+from gpuctl.trace.jit import UNCOMPILED, is_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -147,11 +147,29 @@ class _Task:
     models: Models
     policies: tuple[tuple[str, dict[str, str]], ...]
 
-    def simulation(self, number: int) -> Simulation:
+    def simulation(self, number: int, *, interpreted: bool = False) -> Simulation:
         """The replay of one of the policies, before its first instant."""
         name, params = self.policies[number]
         models = self.models.settings(self.workload, self.cluster)
-        return Simulation(self.workload, self.cluster, find(name)(params), models, label(name))
+        policy = find(name)(params)
+        return Simulation(self.workload, self.cluster, policy, models, label(name), interpreted=interpreted)
+
+    def run(self, number: int, progress: Callable[[int, int, float], None]) -> Simulation:
+        """Replay one of the policies to its end: as Python where that is done sooner, see `gpuctl.replay.pace`."""
+        kind, jobs = find(self.policies[number][0]), self.workload.size
+        simulation = self.simulation(number, interpreted=_interpreted(kind, jobs))
+        begin = time.process_time()
+
+        def at(ended: int, size: int, second: float) -> None:
+            # the estimate was wrong: it goes on compiled from here
+            spent = time.process_time() - begin
+            if simulation.interpreted and spent > pace.LOADING_S and not UNCOMPILED:
+                most = pace.LOADING_S if all(map(is_compiled, entries(kind))) else pace.compiling_s(kind)
+                simulation.interpreted = spent <= most
+            progress(ended, size, second)
+
+        simulation.run(at)
+        return simulation
 
 
 def replay(
@@ -210,13 +228,13 @@ def replay(
     one = _one_job(task)
     for number, (name, params) in enumerate(task.policies):
         if not isinstance(find(name)(params), PythonPolicy):
-            one.simulation(number)
+            one.simulation(number, interpreted=True)
     count = min(len(task.policies), processes or (_processors() if run.size >= FEW_JOBS else 1))
     say = tell or (lambda _text: None)
     done: dict[int, Outcome] = {}
     with _CtrlC() as ctrl_c:
         try:
-            _compile(one, say)
+            _compile(one, run.size, say)
             for number, outcome in _here(task, progress) if count <= 1 else _apart(task, count, progress, ctrl_c):
                 whole = outcome if kept is None else _whole(outcome, workload, kept)
                 done[number] = dataclasses.replace(whole, notes=(*whole.notes, *unlimited[number]))
@@ -273,15 +291,28 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _compile(task: _Task, tell: Callable[[str], None]) -> None:
+def _interpreted(kind: type[Policy], jobs: int) -> bool:
+    """Whether to begin the replay of so many jobs as Python; looks for compiled code only where that matters."""
+    if pace.may_interpret(kind, jobs, compiled=None):
+        return True
+    there = UNCOMPILED or all(map(is_compiled, entries(kind)))
+    return pace.may_interpret(kind, jobs, compiled=there)
+
+
+def _compile(task: _Task, jobs: int, tell: Callable[[str], None]) -> None:
     """Compile before the processes start, so that it is done once, where an earlier run has not left compiled code.
 
     Args:
         task: one job.
+        jobs: how many there will be: few are replayed as Python.
         tell: called where it is necessary.
     """
     kinds = [find(name) for name, _ in task.policies]
-    new = [number for number, kind in enumerate(kinds) if not all(map(is_current, entries(kind)))]
+    new = [
+        number
+        for number, kind in enumerate(kinds)
+        if not _interpreted(kind, jobs) and not all(map(is_compiled, entries(kind)))
+    ]
     if not new:
         return
     tell("compiling the simulator (once; takes up to a minute for each policy)")
@@ -301,19 +332,6 @@ def entries(kind: type[Policy]) -> list[Any]:
     return [view_kernel.next_decision if issubclass(kind, PythonPolicy) else (kind.kernel or list_kernel).run]
 
 
-def is_current(function: Any) -> bool:
-    """Whether code compiled from today's sources lies in the cache: what is older than any of them is not loaded."""
-    if not hasattr(function, "stats") or function.stats.cache_path is None:
-        return True
-    if not is_compiled(function):
-        return False
-    folder = Path(__file__).parent
-    sources = [*folder.rglob("*_kernel.py"), *folder.rglob("*state.py"), folder / "arrays.py"]
-    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}-*.nbi"
-    indexes = Path(function.stats.cache_path).glob(name)
-    return max(file.stat().st_mtime for file in indexes) >= max(file.stat().st_mtime for file in sources)
-
-
 def _here(task: _Task, progress: Progress | None) -> Iterator[tuple[int, Outcome]]:
     """One policy after the other, in this process."""
     ended, seconds = [0] * len(task.policies), [0.0] * len(task.policies)
@@ -324,8 +342,7 @@ def _here(task: _Task, progress: Progress | None) -> Iterator[tuple[int, Outcome
             if progress is not None:
                 progress(ended, size, seconds)
 
-        simulation = task.simulation(number)
-        simulation.run(at)
+        simulation = task.run(number, at)
         at(task.workload.size, task.workload.size, simulation.now)
         yield number, simulation.outcome()
 
@@ -398,8 +415,7 @@ def _work(connection: Connection, task: _Task, number: int) -> None:
     """What a process does: one replay. Sends ``progress``, and at the end ``outcome`` or ``error``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        simulation = task.simulation(number)
-        simulation.run(lambda ended, _size, second: connection.send(("progress", (ended, second))))
+        simulation = task.run(number, lambda ended, _size, second: connection.send(("progress", (ended, second))))
         connection.send(("outcome", simulation.outcome()))
     except BrokenPipeError:
         # whoever asked is gone

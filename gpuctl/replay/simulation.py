@@ -27,6 +27,7 @@ from gpuctl.replay.state import (
     SUSPENDING,
     WAITING,
 )
+from gpuctl.trace import jit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +50,10 @@ STEPS = 20_000
 """Instants between two looks at the clock, the progress bar and Ctrl-C."""
 
 
+SLOW_STEPS = 200
+"""The same of loops that run as Python."""
+
+
 class Simulation:
     """One policy at work on one workload and one cluster.
 
@@ -58,14 +63,16 @@ class Simulation:
         policy: the policy.
         settings: what holds for every policy of a comparison.
         label: what the policy is called in its outcome; None: its name.
+        interpreted: run its loops as Python, to begin with; what comes out is the same.
 
     Raises:
         UsageError: CPUs or memory count, and the policy cannot go by them.
     """
 
     def __init__(
-        self, workload: Workload, cluster: Cluster, policy: Policy, settings: Settings, label: str | None = None
-    ) -> None:
+        self, workload: Workload, cluster: Cluster, policy: Policy, settings: Settings, label: str | None = None, *,
+        interpreted: bool = False,
+    ) -> None:  # fmt: skip
         self.label = label or policy.name
         told = len(workload.notes)
         self.workload = workload = own(workload, policy.params)
@@ -79,7 +86,9 @@ class Simulation:
                 hint="gpuctl policies says which policies can",
             )
         self.state: State = build(workload, cluster, settings)
-        self.program: Program = policy.program(workload, cluster, settings, self.state)
+        self.interpreted = interpreted
+        with jit.interpreted(interpreted):
+            self.program: Program = policy.program(workload, cluster, settings, self.state)
         self.wall_s = 0.0
 
     @property
@@ -95,7 +104,10 @@ class Simulation:
     def advance(self, until: float = np.inf, steps: int = STEPS) -> bool:
         """Go on for so many instants, none of them after `until`; false once there are no more."""
         begin = time.perf_counter()
-        status = self.program.advance(self.state, float(until), steps)
+        with jit.interpreted(self.interpreted):
+            status = self.program.advance(
+                self.state, float(until), min(steps, SLOW_STEPS) if self.interpreted else steps
+            )
         if status == GROW:
             grow(self.state)
         self.wall_s += time.perf_counter() - begin
@@ -154,7 +166,7 @@ class Simulation:
         twin = object.__new__(Simulation)
         twin.workload, twin.cluster = self.workload, self.cluster
         twin.policy, twin.settings = self.policy, self.settings
-        twin.label, twin.notes = self.label, self.notes
+        twin.label, twin.notes, twin.interpreted = self.label, self.notes, self.interpreted
         twin.state = self.state.copy()
         twin.program = self.program.copy()
         twin.wall_s = 0.0

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.replay.arrays import Bundle, opener
+from gpuctl.replay.arrays import Bundle, as_records, opener
 
 # ---- states of a job
 HELD, WAITING, RUNNING, SUSPENDING, FINISHED, REJECTED = range(6)
@@ -20,7 +20,7 @@ HELD, WAITING, RUNNING, SUSPENDING, FINISHED, REJECTED = range(6)
 C_END, C_SUSPENDED, C_MACHINE, C_ARRIVE, C_LEASE, C_TIMER, C_ROUND = range(7)
 
 # ---- what a policy is told of an instant: (kind, job or server or timer)
-E_QUEUED, E_FINISHED, E_SERVER_DOWN, E_SERVER_UP, E_LEASE, E_JOB_TIMER, E_TIMER, E_ROUND = range(8)
+E_QUEUED, E_FINISHED, E_SERVER_DOWN, E_SERVER_UP, E_LEASE, E_JOB_TIMER, E_TIMER, E_ROUND, E_RECLAIM = range(9)
 
 # ---- decisions and occurrences, as the log has them
 D_START, D_FINISH, D_FAIL, D_PREEMPT, D_SUSPENDED, D_DOWN, D_RESIZE, D_MIGRATE, D_SHARE, D_LEASE = range(10)
@@ -88,6 +88,10 @@ JOB = np.dtype(
         ("counted", "f8"),  # GPUs that count for it: each one that it is on by the number of jobs there
         ("mask", "u8"),  # classes of servers that suit it
         ("gpus", "i8"),
+        ("least", "i8"),  # GPUs that it may run on, its gang's number among them …
+        ("most", "i8"),  # … to
+        ("curve", "i8"),  # first of its speeds in `curves` …
+        ("points", "i8"),  # … and how many they are; 0: as `alpha` says
         ("held", "i8"),
         ("queue", "i8"),
         ("share", "i8"),  # whose share of the GPUs its own count in: a queue or a user
@@ -186,7 +190,7 @@ GLOBAL = np.dtype(
         ("limits", "i8"),  # whether time limits are enforced
         ("slice", "f8"),  # seconds of a time slice …
         ("switch", "f8"),  # … and of the switch between two
-        ("span", "f8"),  # a round's seconds; 0: no rounds
+        ("span", "f8"),  # seconds from one round to the next; 0: no rounds
         ("asked", "i8"),  # 0: the policy has seen this instant
         ("mode", "i8"),  # how jobs are preempted: NOW, EPOCH, ABORT
         ("patience", "i8"),  # turns that jobs are given to get further than these cost; 0: any number
@@ -212,8 +216,9 @@ class State(Bundle):
         servers: [servers].
         heap_t: times of coming events, a binary heap; at most one event a node.
         heap_c: class and number that order events of one instant.
-        heap_node: whose event it is: job, then the job's timer, its lease, then named timers and the round.
-        node_at: place of each node in the heap; -1 none [3 jobs + named timers + 1].
+        heap_node: whose event it is: job, then the job's timer, its lease, then named timers, the round of a compiled
+            policy (and the second look at an instant), and that of a policy written in Python.
+        node_at: place of each node in the heap; -1 none [3 jobs + named timers + 2].
         arrivals: jobs by the second from which they are eligible [jobs].
         arrive_t: that second.
         machine_t: seconds at which servers go down or come up.
@@ -245,6 +250,7 @@ class State(Bundle):
         needs: of each piece in `pieces`.
         share_need: what the jobs of each queue or user hold.
         by_type: speeds by class of jobs, GPU type and placement [classes, types, 3]; [1, 1, 1] where types are alike.
+        curves: speeds on 1, 2, 3 … GPUs, one curve after the other.
     """
 
     g: Any
@@ -285,6 +291,7 @@ class State(Bundle):
     needs: Any
     share_need: Any
     by_type: NDArray[np.float64]
+    curves: NDArray[np.float64]
 
     fields: ClassVar[dict[str, tuple[Any, int]]] = {
         "g": (GLOBAL, 1),
@@ -325,6 +332,7 @@ class State(Bundle):
         "needs": (NEED, 1),
         "share_need": (NEED, 1),
         "by_type": ("f8", 3),
+        "curves": ("f8", 1),
     }
 
 
@@ -346,4 +354,4 @@ state_at = opener(State)
 
 def records(size: int, dtype: np.dtype[Any]) -> Any:
     """An array of zeroed records whose fields are attributes, compiled or not."""
-    return np.zeros(size, dtype).view(np.recarray)
+    return as_records(np.zeros(size, dtype))

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuctl.replay.arrays import Bundle
-from gpuctl.replay.engine_kernel import next_instant
 from gpuctl.replay.job_kernel import launch
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.order_kernel import REASONS, remaining
 from gpuctl.replay.placement_kernel import free_for
 from gpuctl.replay.queue_kernel import insert, pop
 from gpuctl.replay.resource_kernel import choose_for, dominant_share, room_for, room_in, units_of
-from gpuctl.replay.state import E_QUEUED, STEPPED, UNBOUND, WAITING
+from gpuctl.replay.state import E_QUEUED, UNBOUND, WAITING
 from gpuctl.trace.jit import compiled, inner
 
 R_ALIGNED = len(REASONS)
@@ -300,24 +300,24 @@ def _pass(s, q, f):  # type: ignore[no-untyped-def]
         launch(s, j, R_ALIGNED)
 
 
+@inner
+def decide(s, q, f):  # type: ignore[no-untyped-def]
+    """All that happens at this instant."""
+    g = s.g[0]
+    for k in range(g.events):
+        j = s.events[k].who
+        if s.events[k].kind == E_QUEUED and s.jobs[j].state == WAITING:
+            group = f.groups[q.group[j]]
+            q.key[j] = f.shapes[group.kind].demand * min(remaining(s, f, j), LONGEST_S)
+            insert(q, j)
+            group.waiting += 1
+            group.work += q.key[j]
+            f.waiting[s.jobs[j].share] += 1
+    if g.waiting > 0 and (g.free > 0 or g.resources == 1):
+        _pass(s, q, f)
+
+
 @compiled
 def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        g = s.g[0]
-        for k in range(g.events):
-            j = s.events[k].who
-            if s.events[k].kind == E_QUEUED and s.jobs[j].state == WAITING:
-                group = f.groups[q.group[j]]
-                q.key[j] = f.shapes[group.kind].demand * min(remaining(s, f, j), LONGEST_S)
-                insert(q, j)
-                group.waiting += 1
-                group.work += q.key[j]
-                f.waiting[s.jobs[j].share] += 1
-        if g.waiting > 0 and (g.free > 0 or g.resources == 1):
-            _pass(s, q, f)
-        g.asked = 0
-    return STEPPED
+    return loop(s, decide, (q, f), until, steps)

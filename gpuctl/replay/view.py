@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gpuctl.core.errors import GpuctlError, InputError
+from gpuctl.core.plugins import own_fault
 from gpuctl.replay import view_kernel as vk
 from gpuctl.replay.arrivals import as_they_come
 from gpuctl.replay.build import grow
+from gpuctl.replay.hooks import Hooks
 from gpuctl.replay.order_kernel import REASONS
-from gpuctl.replay.policy import own_fault
 from gpuctl.replay.state import (
     ANY,
     CONSOLIDATE,
@@ -27,6 +28,7 @@ from gpuctl.replay.state import (
     E_JOB_TIMER,
     E_LEASE,
     E_QUEUED,
+    E_RECLAIM,
     E_ROUND,
     E_SERVER_DOWN,
     E_SERVER_UP,
@@ -62,6 +64,7 @@ EVENTS = {
     E_JOB_TIMER: "wake",
     E_TIMER: "timer",
     E_ROUND: "again",
+    E_RECLAIM: "reclaim",
 }
 
 Told = TypeVar("Told", int, float)
@@ -89,22 +92,26 @@ class View(TypesView):
 
     Attributes:
         now: seconds.
+        round: number of the round that this instant is; None: it is none.
         free: free GPUs of all servers.
         waiting: jobs in the queue, the one that was queued first ahead.
-        gpus, submit, limit, queue, user, job_class: of each job that has been submitted, by its number: gang size,
-            seconds, seconds asked for (inf: none), numbers; users and classes are numbered as they first submit, -1:
-            not known.
+        gpus, least, most, submit, limit, queue, user, job_class: of each job that has been submitted, by its number:
+            gang size, the fewest and the most GPUs that it can run on, seconds, seconds asked for (inf: none), numbers;
+            users and classes are numbered as they first submit, -1: not known.
         servers: GPUs of each server.
         quota: GPUs of the quota of each queue (inf: none).
     """
 
     def __init__(self, policy: PythonPolicy, workload: Workload, cluster: Cluster, state: State) -> None:
         self.now = 0.0
+        self.round: int | None = None
         self.free = int(state.g.free[0])
         self.waiting = Waiting(workload.size)
         self.gpus: OfArrived[int] = OfArrived(self)
         self.submit: OfArrived[float] = OfArrived(self)
         self.limit: OfArrived[float] = OfArrived(self)
+        self.least: OfArrived[int] = OfArrived(self)
+        self.most: OfArrived[int] = OfArrived(self)
         self.queue: OfArrived[int] = OfArrived(self)
         self.user: OfArrived[int] = OfArrived(self)
         self.job_class: OfArrived[int] = OfArrived(self)
@@ -126,12 +133,13 @@ class View(TypesView):
     def events(self) -> list[tuple[str, int]]:
         """What has happened at this instant: (what, number of the job, server or timer).
 
-        What is queued, finished, server_down, server_up, lease (it has run out), wake (the job's timer), timer, or
-        again (jobs have lost their leases, and their GPUs are free).
+        What is queued, finished, server_down, server_up, lease (it has run out), wake (the job's timer), timer,
+        reclaim, round, or again (jobs have lost their leases, and their GPUs are free).
         """
         count = int(self._state.g.events[0])
         kinds, whos = self._state.events.kind[:count].tolist(), self._state.events.who[:count].tolist()
-        return [(EVENTS[kind], who) for kind, who in zip(kinds, whos, strict=True)]
+        pairs = zip(kinds, whos, strict=True)
+        return [("round" if kind == E_ROUND and who else EVENTS[kind], who) for kind, who in pairs]
 
     @property
     def running(self) -> list[int]:
@@ -168,6 +176,16 @@ class View(TypesView):
         pieces = s.pieces[row.first : row.first + row.pieces]
         return dict(zip(pieces.server.tolist(), pieces.gpus.tolist(), strict=True))
 
+    def speed(self, job: int, gpus: int | None = None) -> float:
+        """Speed of a job on so many GPUs (None: those that it is on), for that of its gang; 0 on none.
+
+        It is that of the job alone, placed as well as its gang: what its placement, the GPUs' type, and jobs beside it
+        do to it comes on top.
+        """
+        self._seen(job)
+        count = self.held(job) if gpus is None else index(gpus)
+        return float(vk.speed_on(self._address, index(job), min(count, self._most))) if count > 0 else 0.0
+
     def free_on(self, server: int) -> int:
         """Free GPUs of a server; 0 where it is down."""
         place = self._state.servers[server]
@@ -202,19 +220,38 @@ class View(TypesView):
     # ---- deciding
 
     def start(
-        self, job: int, reason: str = "", *, placement: str | None = None, servers: Mapping[int, int] | None = None
+        self,
+        job: int,
+        reason: str = "",
+        *,
+        gpus: int | None = None,
+        placement: str | None = None,
+        servers: Mapping[int, int] | None = None,
     ) -> bool:
-        """Start a waiting job: where it fits, or on so many GPUs of the servers named. False where that cannot be."""
+        """Start a waiting job: where it fits, or on so many GPUs of the servers named. False where that cannot be.
+
+        Args:
+            job: its number.
+            reason: for the decision log.
+            gpus: from `least` to `most`; None: its gang, or as many as `servers` say.
+            placement: see `PLACEMENTS`; None: the policy's own.
+            servers: GPUs by server.
+        """
         self._decide()
         code = self._code(reason)
         if not self._is_job(job):
             return False
         job = index(job)
+        wanted = 0 if gpus is None else index(gpus)
+        if gpus is not None and not 0 < wanted <= self._most:
+            return False
         if servers is not None:
-            done = self._choose(job, servers) and self._do(vk.start_chosen, job, code) >= 0
+            if gpus is None:
+                wanted = min(max(sum(map(index, servers.values())), 0), self._most)
+            done = self._choose(job, servers) and self._do(vk.start_chosen, job, wanted, code) >= 0
             self.free = int(self._g_free[0])
         else:
-            free = self._do(vk.start, job, self._how(placement), code)
+            free = self._do(vk.start, job, wanted, self._how(placement), code)
             done = free >= 0
             if done:
                 self.free = free
@@ -239,7 +276,11 @@ class View(TypesView):
     def resize(
         self, job: int, gpus: int | Mapping[int, int], reason: str = "", *, placement: str | None = None
     ) -> bool:
-        """Let a running job go on with more or fewer GPUs."""
+        """Let a running job go on with more or fewer GPUs, from `least` to `most`; it costs what a migration costs.
+
+        What it has done is kept. Named servers are all that it has from then on: to grow where it is, name those of
+        `placement` with more GPUs.
+        """
         return self._move(job, gpus, reason, placement, other_size=True)
 
     def migrate(self, job: int, servers: Mapping[int, int] | None = None, reason: str = "", *,
@@ -350,8 +391,9 @@ class View(TypesView):
     def _let_arrive(self) -> None:
         coming = self._coming
         while self._come < len(coming) and coming[self._come][0] <= self.now:
-            submit, job, gpus, limit, queue, user, job_class = coming[self._come]
+            submit, job, gpus, least, most, limit, queue, user, job_class = coming[self._come]
             self.submit[job], self.gpus[job], self.limit[job] = submit, gpus, limit
+            self.least[job], self.most[job] = least, most
             self.queue[job], self.user[job], self.job_class[job] = queue, user, job_class
             self._come += 1
         self._due = coming[self._come][0] if self._come < len(coming) else math.inf
@@ -428,13 +470,15 @@ class View(TypesView):
         self._seen(job)
 
 
-def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, int, float, int, int, int]]:
-    """Second of submission, number, gang, time limit, queue, user and class of each job, in order of submission."""
+def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, int, int, int, float, int, int, int]]:
+    """Submission, number, gang, least and most GPUs, limit, queue, user and class of each job, by submission."""
     order = np.argsort(workload.submit, kind="stable")
     columns = (
         workload.submit[order],
         order,
         workload.gpus[order],
+        np.asarray(state.jobs.least)[order],
+        np.asarray(state.jobs.most)[order],
         np.asarray(state.jobs.limit)[order],
         workload.queue[order],
         as_they_come(workload.user[order])[0],
@@ -460,21 +504,22 @@ class PythonProgram:
         view, policy = self._view, self._policy
         if view._state is not state:
             view._bind(state)
-        address, always = state.address, policy.always
-        ask, decided, begin, decide = vk.next_decision, vk.decided, view._begin, policy.decide
+        hooks = Hooks(policy)
+        address, when, kinds = state.address, hooks.ask, hooks.kinds
+        ask, decided, begin = vk.next_decision, vk.decided, view._begin
+        act = hooks.tell if kinds or hooks.decide is None else hooks.decide
         for _ in range(steps):
-            status, now, fresh, free, jobs = ask(address, until, 1000, always)
+            status, now, fresh, free, jobs = ask(address, until, 1000, when, kinds)
             if status != STEPPED:
                 return int(status)
             if fresh >= 0:
                 begin(now, fresh, free, jobs)
                 try:
-                    decide(view)
+                    act(view)
                 except GpuctlError:
                     raise
                 except Exception as error:
-                    path = type(policy).decide.__code__.co_filename
-                    raise own_fault(error, path, f"{policy.name} failed at second {now:g}") from error
+                    raise own_fault(error, hooks.path, f"{policy.name} failed at second {now:g}") from error
                 view._do(decided)
         return STEPPED
 
@@ -485,7 +530,7 @@ class PythonProgram:
         for name in ("reasons", "_codes", "waiting"):
             setattr(twin, name, copy.deepcopy(getattr(view, name)))
         same: dict[int, Any] = {id(view): twin, id(view.waiting): twin.waiting}
-        for name in ("gpus", "submit", "limit", "queue", "user", "job_class"):
+        for name in ("gpus", "least", "most", "submit", "limit", "queue", "user", "job_class"):
             known = getattr(view, name)
             same[id(known)] = twins = OfArrived(twin)
             twins.update(known)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.arrays import entry
+from gpuctl.replay.curve_kernel import scale
 from gpuctl.replay.engine_kernel import (
     end_leases,
     grant,
@@ -28,6 +28,7 @@ from gpuctl.replay.job_kernel import (
 )
 from gpuctl.replay.placement_kernel import choose, find, hide, set_free, suits
 from gpuctl.replay.preemption_kernel import preempt
+from gpuctl.replay.rounds_kernel import rounds
 from gpuctl.replay.state import (
     D_LOAN,
     D_RESERVE,
@@ -38,7 +39,7 @@ from gpuctl.replay.state import (
     WAITING,
     state_at,
 )
-from gpuctl.trace.jit import inner
+from gpuctl.trace.jit import compiled, inner
 
 
 @inner
@@ -53,9 +54,25 @@ def _news(s):  # type: ignore[no-untyped-def]
     return count
 
 
-@entry
-def next_decision(address, until, steps, always):  # type: ignore[no-untyped-def]
-    """Go to the next instant at which the policy is to be asked: where jobs wait, or `always` at each.
+@inner
+def _hears(s, kinds):  # type: ignore[no-untyped-def]
+    """Whether one of the kinds of events that a policy wants to hear of has happened at this instant."""
+    for k in range(s.g[0].events):
+        if kinds >> s.events[k].kind & 1:
+            return True
+    return False
+
+
+@compiled
+def next_decision(address, until, steps, ask, kinds):  # type: ignore[no-untyped-def]
+    """Go to the next instant at which the policy is to be asked.
+
+    Args:
+        address: of the simulation.
+        until: the last instant.
+        steps: the most instants to go through.
+        ask: 1: where jobs wait; 2: always; 0: not for that alone.
+        kinds: a bit for each kind of event at which it is to be asked, too.
 
     Returns:
         How it ended, the time, how many jobs are fresh (-1: not to be asked), free GPUs, jobs that wait or hold GPUs.
@@ -66,14 +83,16 @@ def next_decision(address, until, steps, always):  # type: ignore[no-untyped-def
         status = next_instant(s, until)
         if status != STEPPED:
             return status, g.now, 0, g.free, 0
-        if always or g.waiting > 0:
+        if g.span > 0:
+            rounds(s)
+        if ask == 2 or (ask == 1 and g.waiting > 0) or (kinds != 0 and _hears(s, kinds)):
             return STEPPED, g.now, _news(s), g.free, g.waiting + g.running
         end_leases(s)
         g.asked = 0
     return STEPPED, g.now, -1, g.free, 0
 
 
-@entry
+@compiled
 def decided(address):  # type: ignore[no-untyped-def]
     """The policy has been asked: end the leases that it has not renewed; where there are any, it is asked once more."""
     s = state_at(address)
@@ -118,19 +137,29 @@ def _drop_reservation(s, j):  # type: ignore[no-untyped-def]
             g.kept -= 1
 
 
-@entry
-def start(address, j, how, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job where it fits. Returns the GPUs still free; -1 where it does not fit, or does not wait."""
+@inner
+def _may_run_on(s, j, gpus):  # type: ignore[no-untyped-def]
+    job = s.jobs[j]
+    return job.least <= gpus <= job.most
+
+
+@compiled
+def start(address, j, wanted, how, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job where it fits, on so many GPUs (0: its gang).
+
+    Returns the GPUs still free; -1 where it does not fit, does not wait, or does not run on so many.
+    """
     s = state_at(address)
     g = s.g[0]
     job = s.jobs[j]
-    if job.state != WAITING or g.free < job.gpus or not _within_limit(s, j, job.gpus):
+    gpus = wanted if wanted != 0 else job.gpus
+    if job.state != WAITING or g.free < gpus or not _may_run_on(s, j, gpus) or not _within_limit(s, j, gpus):
         return -1
     if not room(s):
         return NO_ROOM
     if g.kept > 0:
         _reserved(s, j)
-    found = find(s, job.mask, job.gpus, how)
+    found = find(s, job.mask, gpus, how)
     if g.kept > 0:
         _unreserved(s)
         if found:
@@ -141,7 +170,7 @@ def start(address, j, how, reason):  # type: ignore[no-untyped-def]
     return g.free
 
 
-@entry
+@compiled
 def clear(address):  # type: ignore[no-untyped-def]
     """Begin a choice of one's own."""
     state_at(address).g[0].chosen = 0
@@ -154,7 +183,7 @@ def _keeps(s, j, server):  # type: ignore[no-untyped-def]
     return place.kept_for >= 0 and place.kept_for != j and s.g[0].now + s.jobs[j].limit > place.kept_from
 
 
-@entry
+@compiled
 def add(address, j, server, gpus):  # type: ignore[no-untyped-def]
     """Choose GPUs of a server for a job; false where it has not so many free, or does not suit the job.
 
@@ -188,12 +217,13 @@ def _chosen(s):  # type: ignore[no-untyped-def]
     return total
 
 
-@entry
-def start_chosen(address, j, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job on its choice; -1 unless that is the whole gang."""
+@compiled
+def start_chosen(address, j, wanted, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on its choice; -1 unless that is the whole gang, or `wanted` GPUs."""
     s = state_at(address)
     job = s.jobs[j]
-    if job.state != WAITING or _chosen(s) != job.gpus or not _within_limit(s, j, job.gpus):
+    gpus = wanted if wanted != 0 else job.gpus
+    if job.state != WAITING or _chosen(s) != gpus or not _may_run_on(s, j, gpus) or not _within_limit(s, j, gpus):
         return -1
     if not room(s):
         return NO_ROOM
@@ -203,7 +233,7 @@ def start_chosen(address, j, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
-@entry
+@compiled
 def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
     """Let a running job go on with its choice: as many GPUs as it has, or `other_size` more or fewer."""
     s = state_at(address)
@@ -212,7 +242,7 @@ def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
     sharing = job.state == RUNNING and (job.host >= 0 or job.guest >= 0)
     if job.state != RUNNING or sharing or total == 0 or (total != job.held) != other_size:
         return -1
-    if not _within_limit(s, j, total - job.held):
+    if (other_size and not _may_run_on(s, j, total)) or not _within_limit(s, j, total - job.held):
         return -1
     if not room(s):
         return NO_ROOM
@@ -223,7 +253,7 @@ def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
-@entry
+@compiled
 def find_for(address, j, gpus, how):  # type: ignore[no-untyped-def]
     """Choose places for a running job of so many GPUs, its own counted as free; false where it shares them."""
     s = state_at(address)
@@ -239,7 +269,7 @@ def find_for(address, j, gpus, how):  # type: ignore[no-untyped-def]
     return found
 
 
-@entry
+@compiled
 def stop_job(address, j, mode, reason):  # type: ignore[no-untyped-def]
     """Preempt a running job. Returns -1 it does not run, 0 its GPUs come later, 1 they are free now."""
     s = state_at(address)
@@ -250,7 +280,7 @@ def stop_job(address, j, mode, reason):  # type: ignore[no-untyped-def]
     return 1 if preempt(s, j, mode, reason) else 0
 
 
-@entry
+@compiled
 def share_with(address, j, host, sliced, reason):  # type: ignore[no-untyped-def]
     """Start a waiting job on the GPUs of a running one; -1 where that cannot be."""
     s = state_at(address)
@@ -276,7 +306,7 @@ def share_with(address, j, host, sliced, reason):  # type: ignore[no-untyped-def
     return 1
 
 
-@entry
+@compiled
 def lease(address, j, until, reason):  # type: ignore[no-untyped-def]
     """Give a running job its GPUs until then."""
     s = state_at(address)
@@ -288,7 +318,7 @@ def lease(address, j, until, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
-@entry
+@compiled
 def wake(address, j, t):  # type: ignore[no-untyped-def]
     """Ask the policy again at `t` because of this job."""
     s = state_at(address)
@@ -298,7 +328,7 @@ def wake(address, j, t):  # type: ignore[no-untyped-def]
     return True
 
 
-@entry
+@compiled
 def timer(address, number, t):  # type: ignore[no-untyped-def]
     """Ask the policy again at `t`."""
     s = state_at(address)
@@ -308,7 +338,7 @@ def timer(address, number, t):  # type: ignore[no-untyped-def]
     return True
 
 
-@entry
+@compiled
 def refuse(address, j, reason):  # type: ignore[no-untyped-def]
     """Take a waiting job out of the queue for good."""
     s = state_at(address)
@@ -322,7 +352,7 @@ def refuse(address, j, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
-@entry
+@compiled
 def loan(address, server, cls, reason):  # type: ignore[no-untyped-def]
     """Let a server that nobody uses belong to another class of servers from now on."""
     s = state_at(address)
@@ -345,7 +375,7 @@ def loan(address, server, cls, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
-@entry
+@compiled
 def may_keep(address, j, server, gpus):  # type: ignore[no-untyped-def]
     """Choose GPUs of a server to be kept for a waiting job; false where another job has reserved there."""
     s = state_at(address)
@@ -356,7 +386,7 @@ def may_keep(address, j, server, gpus):  # type: ignore[no-untyped-def]
     return True
 
 
-@entry
+@compiled
 def reserve(address, j, t, reason):  # type: ignore[no-untyped-def]
     """Keep the choice for a waiting job from `t` on: jobs that could run longer do not start on those GPUs."""
     s = state_at(address)
@@ -373,7 +403,14 @@ def reserve(address, j, t, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
-@entry
+@compiled
+def speed_on(address, j, gpus):  # type: ignore[no-untyped-def]
+    """Speed of a job on so many GPUs, for that of its gang."""
+    s = state_at(address)
+    return scale(s, j, gpus) / scale(s, j, s.jobs[j].gpus)
+
+
+@compiled
 def up_to_now(address, j):  # type: ignore[no-untyped-def]
     """The job's progress, service and run time now: done and total work of the segment, GPU-seconds, seconds."""
     s = state_at(address)

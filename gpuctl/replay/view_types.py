@@ -51,7 +51,7 @@ class TypesView:
         mask = int(self._state.jobs.mask[index(job)])
         return bool(mask >> int(self._state.servers.cls[self._is_server(server)]) & 1)
 
-    def speed(self, job: int, gpu_type: int, level: str = "server") -> float:
+    def type_speed(self, job: int, gpu_type: int, level: str = "server") -> float:
         """Speed that the user's table gives the job on GPUs of a type (-1: not known), by their number in `types`.
 
         Args:
@@ -65,7 +65,7 @@ class TypesView:
         self._seen(job)
         if level not in LEVELS or not -1 <= index(gpu_type) < len(self.types):
             raise InputError(
-                f"{self._policy.name}: speed on GPU type {gpu_type!r}, {level!r}: expected a number from -1 to "
+                f"{self._policy.name}: type_speed on GPU type {gpu_type!r}, {level!r}: expected a number from -1 to "
                 f"{len(self.types) - 1} and {', '.join(LEVELS[:-1])} or {LEVELS[-1]}"
             )
         if self._speeds is None or self._class_of is None:

@@ -29,6 +29,8 @@ DEFAULT_MEMORY_LIMIT = "900MB"
 _ANEW = "do not trust this file: make a store of your own from the logs, with gpuctl ingest LOGDIR --db FILE"
 _NO_ROOM = ("No space left", "Disk quota", "File too large")
 """What the system calls a full disk; DuckDB hands it on as text."""
+_REFUSED = ("Permission denied", "Read-only file system", "Is a directory", "Input/output error")
+"""What else the system says of a file that it does not open."""
 _YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """Of Python's dates, in microseconds since 1970."""
 _OF_THE_FILE = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.PermissionException)
@@ -333,7 +335,21 @@ def _explain(error: duckdb.Error, path: Path) -> StoreError:
     reason = text.splitlines()[0]
     if any(words in reason for words in _NO_ROOM):
         return _unusable(error, path, write=True)
-    return StoreError(f"{path}: cannot be opened: {reason}", hint="check the path, its owner and its disk")
+    if damage := _damage(reason):
+        return _damaged(path, damage)
+    if "storage version" in reason:
+        return StoreError(
+            f"{path}: in a newer form of DuckDB's than this gpuctl writes", hint="name another file with --db"
+        )
+    said = next((words for words in _REFUSED if words in reason), reason)
+    return StoreError(f"{path}: cannot be opened: {said}", hint="check the path, its owner and its disk")
+
+
+def _damage(reason: str) -> str:
+    """What DuckDB says of a file whose blocks are not as they were written, in our words; empty where it says none."""
+    if "Could not read enough bytes" in reason:
+        return "it is cut off"
+    return "its bytes are not those that were written (checksum)" if "checksum" in reason else ""
 
 
 def _unusable(error: duckdb.Error, path: Path, *, write: bool) -> StoreError:
@@ -352,7 +368,7 @@ def _unusable(error: duckdb.Error, path: Path, *, write: bool) -> StoreError:
     if write:
         hint = "look at its disk; if that is sound, take another copy of the store, or make it anew"
         return StoreError(f"{path}: cannot be read or written: {reason}", hint=hint)
-    return _damaged(path, reason)
+    return _damaged(path, _damage(reason) or reason)
 
 
 def _damaged(path: Path, reason: str) -> StoreError:

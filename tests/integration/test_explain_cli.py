@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 
 from tests.unit.analyze.failure_store import SIGNATURES, example
@@ -90,3 +92,23 @@ def test_decisions_of_another_replay_are_not_shown(
     made = json.loads(gpuctl(*command, "--json", "-q").stdout)
     assert (made["decisions"], made["decisions_from"]) == ([], None)
     assert any("fifo.jsonl, as this replay wrote it, is not at" in note for note in made["notes"])
+
+
+@pytest.mark.parametrize("name", ["../secret.jsonl", "/ABSOLUTE/secret.jsonl"])
+def test_a_strangers_store_names_no_file_outside_the_folder(
+    gpuctl: Callable[..., subprocess.CompletedProcess[str]], replayed: Path, tmp_path: Path, name: str
+) -> None:
+    """Its digest fits, so that only the path tells."""
+    data = (replayed / "decisions" / "fifo.jsonl").read_bytes()
+    (tmp_path / "secret.jsonl").write_bytes(data)
+    (tmp_path / "given").mkdir()
+    store = tmp_path / "given" / "r.duckdb"
+    shutil.copy(replayed / "r.duckdb", store)
+    path = name.replace("/ABSOLUTE", str(tmp_path))
+    with duckdb.connect() as con:
+        con.execute(f"ATTACH '{store}' AS s (STORAGE_VERSION 'v1.5.0')")
+        con.execute("UPDATE s.sources SET path = ? WHERE cluster = 'jobs.csv@fifo'", [path])
+    command = ("explain", "second", store, "--cluster", "jobs.csv@fifo", "--json", "-q")
+    for more in ((), ("--decisions", store.parent)):
+        made = json.loads(gpuctl(*command, *more).stdout)
+        assert (made["decisions"], made["decisions_from"]) == ([], None)

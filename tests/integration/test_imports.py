@@ -136,6 +136,7 @@ def test_the_import_contracts_fire(victim: str, line: str, contract: str, root: 
 
 
 def test_no_file_outgrows_its_purpose(root: Path) -> None:
+    """500 lines are the habit; what belongs together may have some more rather than a second file without a name."""
     files = [*sources(root), *(root / "tests").rglob("*.py"), *(root / "tools").rglob("*.py")]
-    long = {str(path.relative_to(root)): lines for path in files if (lines := path.read_text().count("\n")) > 500}
+    long = {str(path.relative_to(root)): lines for path in files if (lines := path.read_text().count("\n")) > 600}
     assert long == {}

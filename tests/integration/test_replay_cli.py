@@ -417,7 +417,7 @@ def test_the_list_of_policies(gpuctl: Gpuctl) -> None:
     from gpuctl.replay.policies import BUILT_IN
 
     header, *rows = gpuctl("policies").stdout.splitlines()
-    assert header == "name\tpreempts\ttrue run times\ttitle"
+    assert header == "name\tpreempts\ttrue run times\tfrom\ttitle"
     assert [row.split("\t")[0] for row in rows] == list(BUILT_IN)
     found: list[dict[str, Any]] = json.loads(gpuctl("policies", "--json").stdout)
     assert {each["name"]: each["oracle"] for each in found}["srtf"] is True

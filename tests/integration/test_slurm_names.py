@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.ingest.load import ingest
-from gpuctl.ingest.slurm.renamed import UNJOINED
+from gpuctl.ingest.slurm.renamed import DOUBTFUL, UNJOINED
 from gpuctl.trace.store import Store
 from tests.slurm_forms import SHARED
 
@@ -93,6 +93,31 @@ def test_an_array_that_only_one_file_has_stays_whole(tmp_path: Path) -> None:
     apart = loaded(tmp_path / "y", text(NAMED, array))[0] + loaded(tmp_path / "z", text(RAW, other))[0]
     assert rows == sorted(apart, key=lambda row: str(row[0]))
     assert UNJOINED not in reasons
+
+
+@pytest.mark.parametrize("dateless_first", [False, True])
+def test_tasks_without_dates_that_may_be_there_twice_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, dateless_first: bool
+) -> None:
+    """The same text is right for two clusters: tasks that are the numbered jobs, and tasks that are others."""
+    tasks = "JobID|User|AllocTRES\n70_1|ann|gres/gpu=1\n70_2|ann|gres/gpu=1\n"
+    numbers = (
+        "JobIDRaw|User|State|Submit|Start|End|AllocTRES\n"
+        "71|ann|COMPLETED|2026-11-20T10:00:00|2026-11-20T10:01:00|2026-11-20T10:02:00|gres/gpu=1\n"
+        "72|ann|COMPLETED|2026-11-20T10:00:00|2026-11-20T10:01:00|2026-11-20T10:03:00|gres/gpu=1\n"
+    )
+    rows, _, reasons = loaded(tmp_path / "x", *((tasks, numbers) if dateless_first else (numbers, tasks)))
+    assert ([row[0] for row in rows], reasons) == (["70_1", "70_2", "71", "72"], [])
+    (said,) = [record for record in caplog.records if record.msg == DOUBTFUL]
+    assert said.getMessage().startswith("2 array tasks")
+    assert "JobIDRaw" in said.getMessage()
+    assert "0.txt" in said.getMessage()
+    assert "this file" in said.getMessage()
+    caplog.clear()
+    others = (numbers.replace("|ann|", "|bob|"), numbers.replace("\n7", "\n6"))
+    for number, other in enumerate(others):
+        loaded(tmp_path / str(number), tasks, other)
+    assert not [record for record in caplog.records if record.msg == DOUBTFUL]
 
 
 def test_the_labs_exports_without_raw_ids_add_no_jobs(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpuctl.predictors.epochs import autocorrelation, find_epochs
+from gpuctl.predictors.epochs import BURST_AT, TOLD, autocorrelation, find_epochs
 from gpuctl.predictors.series import series
 from tests.profiles import traffic
 
@@ -15,12 +15,14 @@ SEED = st.integers(0, 2**32 - 1)
 
 
 @settings(max_examples=60)
+@example(30, 2.75, 0.0, 0.25, 0)
 @given(EPOCH, st.floats(2.6, 6.0), st.floats(0.0, 0.3), st.floats(0.08, 0.3), SEED)
 def test_noise(epoch_s: int, epochs: float, noise: float, gap: float, seed: int) -> None:
     found = find_epochs(series(*traffic(epoch_s, epochs, noise=noise, gap=gap, seed=seed)))
     if found.method == "none":
         assert "period" in found.reason
-        assert noise > 0.1
+        # each burst is known to `BURST_AT` samples, here of a second: two lengths may be too short to tell within 6 %
+        assert noise > 0.1 or (epochs < 2.8 and 2 * epoch_s * TOLD < 2**0.5 * BURST_AT)
     else:
         assert abs(found.epoch_s / epoch_s - 1) < 0.06
 

@@ -21,11 +21,12 @@ NOT_A_ROW = "no row of values: the rest of this INSERT statement is not read"
 NO_STATEMENT = "no statement: its beginning is lost, or bytes stand before it"
 CUT_OFF = "cut off: the file ends inside this row"
 NO_COLUMNS = "INSERT into a table whose columns were not named before"
+TORN_TEXT = "a line ends inside a text: dumps write such an end as \\n"
 WRONG_WIDTH = "not as many values as the table has columns"
 
 _CHUNK = 2**20
 _STATEMENT = 2**17  # names and columns of a statement are within this many bytes
-_BLANK = re.compile(rb"\s++|--[^\n]*+\n?|#[^\n]*+\n?|;|/\*.*?\*/", re.DOTALL)
+_BLANK = re.compile(rb"\s++|--(?=\s|\Z)[^\n]*+\n?|#[^\n]*+\n?|;|/\*.*?\*/", re.DOTALL)
 _INSERT = re.compile(
     rb"(?:INSERT(?:\s+IGNORE)?|REPLACE)\s+INTO\s+(?:`?[\w$]+`?\.)?`?([\w$]+)`?\s*(?:\(([^()]{0,65536})\)\s*)?VALUES?\s*",
     re.IGNORECASE,
@@ -36,6 +37,13 @@ _KEYWORD = re.compile(
     re.IGNORECASE,
 )
 """What statements begin with."""
+_ROWS = re.compile(rb"(?:INSERT|REPLACE)\b", re.IGNORECASE)
+_INTO = re.compile(
+    rb"(?:INSERT|REPLACE)(?:\s+(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE))*+(?:\s+INTO)?\s+"
+    rb"(?:(?:`?[\w$]+`?\.)?`([^`\n]+)`|(?:[\w$]+\.)?([\w$]+)[ \t]*+(?:\(|(?:VALUES?|SELECT|SET)\b))",
+    re.IGNORECASE,
+)
+"""An INSERT of any form whose table's name is whole."""
 _CREATE = re.compile(rb"CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:`?[\w$]+`?\.)?`?([\w$]+)`?\s*\(", re.IGNORECASE)
 _COLUMN = re.compile(rb"^\s*`([^`\n]+)`\s", re.MULTILINE)
 _STRING = rb"'(?:[^'\\]++|\\.|'')*+'"
@@ -43,16 +51,22 @@ _STRING = rb"'(?:[^'\\]++|\\.|'')*+'"
 _ROW = re.compile(rb"\(((?:[^'()\\]++|" + _STRING + rb")*+)\)\s*", re.DOTALL)
 _VALUE = re.compile(rb"(\s*+(?:(?:_\w++\s*+)?(" + _STRING + rb")|([^',]*+))\s*+,)", re.DOTALL)
 _NAMED = re.compile(rb"(?:CREATE TABLE|INSERT INTO|DROP TABLE IF EXISTS|Table structure for table) `(\w+_table)`")
-_STOP = re.compile(rb"['\"`;]|--|#|/\*")
+_LONE = re.compile(rb"\s*\n[ \t]*+;")
+_BEGINS = rb"(?:INSERT INTO|INSERT IGNORE INTO|REPLACE INTO|CREATE TABLE) "
+_NEXT = re.compile(rb"\n(?=" + _BEGINS + rb")")
+"""Before a line that begins a statement, as dumps have them: a line's end inside of a string is escaped there."""
+_AT_ONCE = re.compile(_BEGINS)
+_STOP = re.compile(rb"['\"`;]|--|#|/\*|" + _NEXT.pattern)
 _END = {
     b"'": re.compile(rb"\\.|''|'", re.DOTALL),
     b'"': re.compile(rb'\\.|""|"', re.DOTALL),
-    b"`": re.compile(rb"`"),
+    b"`": re.compile(rb"`|" + _NEXT.pattern),
     b"--": re.compile(rb"\n"),
     b"#": re.compile(rb"\n"),
     b"/*": re.compile(rb"\*/"),
 }
 _ESCAPE = re.compile(rb"\\(.)|''", re.DOTALL)
+_MARK = 32  # bytes that the longest mark of the above is shorter than
 _ESCAPED = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a"}
 
 
@@ -90,8 +104,12 @@ def rows(stream: BinaryIO, wanted: Mapping[str, frozenset[str]]) -> Iterator[Row
     columns: dict[str, list[str]] = {}
     while True:
         window.hold(_STATEMENT)
+        lone = _LONE.match(window.data, window.pos) if columns else None
         if blank := _BLANK.match(window.data, window.pos):
             window.advance(blank.end())
+            if lone:
+                yield Row(window.line, "", {}, NO_STATEMENT, b";")
+                window.advance(window.pos + 1)
             continue
         if window.at_end():
             return
@@ -122,7 +140,13 @@ def _is_damage(data: bytes, at: int, wanted: Mapping[str, frozenset[str]]) -> bo
         return True
     end = data.find(b"\n", at)
     found = _INSERT.search(data, at, end if end >= 0 else len(data))
-    return found is not None and _text(found[1]).endswith(tuple(wanted))
+    if found is not None:
+        return _text(found[1]).endswith(tuple(wanted))
+    if not _ROWS.match(data, at):
+        return False
+    named = _INTO.match(data, at)
+    # one whose table cannot be told may be of any
+    return named is None or _text(named[1] or named[2]).endswith(tuple(wanted))
 
 
 class _Window:
@@ -165,20 +189,34 @@ def _values(window: _Window, table: str, columns: list[str] | None, kept: frozen
         match = _row(window)
         line, raw = window.line, window.data[window.pos : window.pos + RAW_LIMIT]
         if match is None:
-            cut = window.ended and window.held() <= ROW_LIMIT
-            yield Row(line, table, {}, CUT_OFF if cut else NOT_A_ROW, raw)
-            _pass_damage(window)
+            yield _broken(window, table)
             return
         cells = _cells(match[1], at, len(columns or ()))
         fault = NO_COLUMNS if not columns else WRONG_WIDTH if cells is None else None
+        if cells and any(text and "\n" in text for text in cells.values()) and _torn(match[1], at):
+            fault, cells = TORN_TEXT, None
         yield Row(line, table, cells or {}, fault, raw[: len(match[0])])
         after = match.end()
         mark = window.data[after : after + 1]
         window.advance(after)
+        if mark in {b";", b""}:
+            return
         if mark != b",":
+            # its end is lost, and with it maybe more rows
+            yield _broken(window, table)
             return
         window.advance(after + 1)
         _pass_blanks(window)
+
+
+def _broken(window: _Window, table: str) -> Row:
+    """What stands where a row or the end of its statement should be; goes on at the next statement with rows."""
+    cut = window.ended and window.held() <= ROW_LIMIT
+    raw = window.data[window.pos : window.pos + RAW_LIMIT]
+    row = Row(window.line, table, {}, CUT_OFF if cut else NOT_A_ROW, raw)
+    if not _AT_ONCE.match(window.data, window.pos):
+        _pass_damage(window)
+    return row
 
 
 def _row(window: _Window) -> re.Match[bytes] | None:
@@ -207,6 +245,12 @@ def _cells(inner: bytes, at: list[tuple[int, str]], width: int) -> dict[str, str
     return cells
 
 
+def _torn(inner: bytes, at: list[tuple[int, str]]) -> bool:
+    """Whether a wanted text goes on in another line: that of another record then, or one that was cut."""
+    found: list[tuple[bytes, bytes, bytes]] = _VALUE.findall(inner + b",")
+    return any(b"\n" in found[i][1] for i, _ in at)
+
+
 def _unescape(string: bytes) -> str:
     if b"\\" in string or b"''" in string:
         string = _ESCAPE.sub(lambda m: b"'" if m[1] is None else _ESCAPED.get(m[1], m[1]), string)
@@ -228,30 +272,35 @@ def _pass_blanks(window: _Window) -> None:
 def _pass_damage(window: _Window) -> None:
     """Go on at the next line that begins a statement with rows; inside of damage no string can be told from its end."""
     while True:
-        found = re.compile(rb"\n(?=INSERT INTO )").search(window.data, window.pos)
+        found = _NEXT.search(window.data, window.pos)
         if found:
             window.advance(found.end())
             return
-        window.advance(max(window.pos, len(window.data) - 16))
+        window.advance(max(window.pos, len(window.data) - _MARK))
         if not window.grow():
             window.advance(len(window.data))
             return
 
 
 def _pass_statement(window: _Window) -> None:
-    """Go past the next semicolon that is in no string and no comment, holding only one read of it."""
+    """Go past the next semicolon that is in no string and no comment, holding only one read of it.
+
+    A line that begins a statement with rows ends one before it that has lost its end, where it is in no string.
+    """
     inside: bytes | None = None
     while True:
         found = (_STOP if inside is None else _END[inside]).search(window.data, window.pos)
-        # a mark of two bytes may be cut in the middle
+        # a mark may be cut in the middle
         if found is None or (found.end() == len(window.data) and not window.ended):
-            left = found.start() if found else len(window.data) - (0 if window.ended else 1)
+            left = found.start() if found else len(window.data) - (0 if window.ended else _MARK)
             window.advance(max(window.pos, left))
             if window.at_end():
                 return
             window.grow()
             continue
         window.advance(found.end())
+        if found[0] == b"\n" and inside in {None, b"`"}:
+            return
         if inside is not None:
             if len(found[0]) == 1 or inside == b"/*":
                 inside = None

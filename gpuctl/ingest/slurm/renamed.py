@@ -4,11 +4,13 @@ A source with JobIDRaw names every job by it. One without has only JobID, whose 
 heterogeneous jobs are other names for jobs with numbers of their own. Where some source has both, the name is replaced
 by the number. Where none has, and the source with numbers knows the array or heterogeneous job (its own number is that
 of one of its tasks) or jobs of the very same times, the same jobs would be there twice: those named by JobID are
-rejected.
+rejected. Where a source has no dates either, nothing else can join them: user, queue and size are those of many jobs.
+Both are kept then, and a warning says how many and of which files.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 UNJOINED = (
     "an array task or het component named by JobID alone, of a job that another file names by JobIDRaw: which one it "
     "is cannot be told; export JobID and JobIDRaw together"
+)
+DOUBTFUL = (
+    "%d array tasks or het components that %s names by JobID alone may be jobs that %s names by number, counted twice: "
+    "without dates nothing tells; export again with `sacct -o JobID,JobIDRaw,Submit,Start,End,...`, or leave one out"
 )
 
 _NAMED = "coalesce(job = array_job || '_' || array_task, job = het_job || '+' || het_offset, false)"
@@ -95,6 +101,25 @@ _DROP = tuple(
     "WHERE t.cluster = $cluster AND t.job = u.job AND t.source = u.source"
     for table in ("attempts", "placements", "jobs")
 )
+# named tasks left, and jobs with a later number that may be them: one of both has no dates, and nothing contradicts
+_DOUBTFUL = f"""
+    WITH named AS (FROM jobs WHERE cluster = $cluster AND {_NAMED}),
+    numbered AS (
+        FROM jobs WHERE cluster = $cluster AND array_job IS NULL AND het_job IS NULL
+            AND job NOT IN (SELECT job FROM jobs SEMI JOIN slurm_naming USING (source) WHERE cluster = $cluster)
+    ),
+    paths AS (SELECT source, coalesce(path, 'another source') AS path FROM sources)
+    SELECT coalesce(p.path, 'this file') AS named, coalesce(q.path, 'this file') AS numbered,
+           count(DISTINCT n.job) AS jobs
+    FROM named AS n JOIN numbered AS r
+        ON r.source <> n.source AND $source IN (r.source, n.source)
+        AND TRY_CAST(r.job AS BIGINT) > TRY_CAST(coalesce(n.array_job, n.het_job) AS BIGINT)
+        AND (coalesce(n.submit_ts, n.start_ts, n.end_ts) IS NULL OR coalesce(r.submit_ts, r.start_ts, r.end_ts) IS NULL)
+        AND coalesce(r."user" = n."user", true) AND coalesce(r.queue = n.queue, true)
+        AND coalesce(r.account = n.account, true) AND coalesce(r.gpus = n.gpus, true)
+    LEFT JOIN paths AS p ON p.source = n.source LEFT JOIN paths AS q ON q.source = r.source
+    GROUP BY ALL ORDER BY ALL
+"""  # noqa: S608
 
 
 def join_names(sink: Sink, seen: Seen) -> tuple[int, dict[str, str]]:
@@ -121,6 +146,8 @@ def join_names(sink: Sink, seen: Seen) -> tuple[int, dict[str, str]]:
     rejected = _reject(sink, seen)
     for statement in _DROP:
         sink.execute(statement, cluster)
+    for named, numbered, jobs in sink.query(_DOUBTFUL, {**cluster, "source": sink.source}).iter_rows():
+        logging.getLogger(__name__).warning(DOUBTFUL, jobs, named, numbered)
     sink.execute("DROP TABLE slurm_unjoined")
     sink.execute("DROP TABLE slurm_naming")
     return rejected, names

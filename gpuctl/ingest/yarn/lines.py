@@ -24,7 +24,7 @@ NO_END = "no line end: the file stops inside this line, or right after it"
 _CHUNK = 16 << 20
 _LONGEST = 32 << 20
 _MOST_OF_MORE = 4096
-_DATED = re.compile(rb"\n\d{4}-\d\d-\d\d ")
+_DATED = re.compile(rb"\n(?:\d{4}-\d\d-\d\d[ T]|\d\d/\d\d/\d\d )")
 _BOM = b"\xef\xbb\xbf"
 
 

@@ -14,6 +14,9 @@ _EXTRA = re.compile(r", ([\w./-]+): ?(\d{1,15})", re.ASCII)
 _SECONDS = re.compile(r"(\d{1,18}) ([\w./-]+)-seconds", re.ASCII)
 
 
+_MOST = 2**30 - 1
+
+
 class Resource(NamedTuple):
     """An amount of resources: memory in MiB, virtual cores, GPUs."""
 
@@ -40,7 +43,8 @@ def read_resource(text: str, start: int = 0) -> tuple[Resource, int] | None:
     found = _TEXT.match(text, start)
     if found is None:
         return None
-    return Resource(int(found[1]), int(found[2]), gpus_of_extras(found[3] + found[4])), found.end()
+    resource = Resource(int(found[1]), int(found[2]), gpus_of_extras(found[3] + found[4]))
+    return (resource, found.end()) if _can_be(resource) else None
 
 
 def gpus_of_extras(text: str) -> float:
@@ -96,7 +100,13 @@ def resource_of_json(value: object) -> Resource | None:
     if memory is None or cores is None:
         return None
     gpus = sum(amount or 0.0 for name, amount in amounts.items() if is_gpu(name))
-    return Resource(int(memory), int(cores), gpus or number_of(value.get("GPUs")) or 0.0)
+    resource = Resource(int(memory), int(cores), gpus or number_of(value.get("GPUs")) or 0.0)
+    return resource if _can_be(resource) else None
+
+
+def _can_be(resource: Resource) -> bool:
+    """Whether the store can hold an amount; more than a thousand million cores or GPUs are damage."""
+    return abs(resource.cpus) <= _MOST and abs(resource.gpus) <= _MOST
 
 
 def as_list(value: object) -> list[Any]:

@@ -134,8 +134,32 @@ def _kind(buf, at, end, marks, ends):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _named_level(buf, at, n):  # type: ignore[no-untyped-def]
+    """Whether one of log4j's levels stands at `at`, and a blank after it: a zone (``UTC``) is none."""
+    end = at
+    while end < n and end < at + 6 and 65 <= buf[end] <= 90:
+        end += 1
+    if end >= n or buf[end] != _SPACE:
+        return False
+    first, second, length = buf[at], buf[at + 1], end - at
+    if length == 4:
+        return (first == 73 and second == 78) or (first == 87 and second == 65)  # INFO, WARN
+    # ERROR, DEBUG, FATAL, TRACE
+    return length == 5 and (
+        (first == 69 and second == 82)
+        or (first == 68 and second == 69)
+        or (first == 70 and second == 65)
+        or (first == 84 and second == 82)
+    )
+
+
+@compiled
 def _follows(buf, at, n, marks, ends):  # type: ignore[no-untyped-def]
-    """Whether a record begins at `at`, within a line: a date, a level, and, after a blank, a message that is wanted."""
+    """Whether a record begins at `at`, within a line: a date, a level, and, after a blank, a message that is wanted.
+
+    A date of the console's form has no milliseconds, so it takes a level by name; ``2018/08/22`` is like one after a
+    blank.
+    """
     before = buf[at - 1]
     if before == 34 or before == 39 or before == 40 or before == 60 or before == 61 or before == 91:
         return False  # a quotation
@@ -144,7 +168,11 @@ def _follows(buf, at, n, marks, ends):  # type: ignore[no-untyped-def]
         return False
     if not (65 <= buf[after + 1] <= 90 and 65 <= buf[after + 2] <= 90):
         return False
-    if before != _SPACE:
+    console = buf[at + 2] == 47
+    if console and not _named_level(buf, after + 1, n):
+        return False
+    long_year = console and at > 2 and buf[at - 3] == _SPACE and buf[at - 2] == 50 and before == 48
+    if before != _SPACE and not long_year:
         return True
     end = after
     while end < n and buf[end] != _LF:
@@ -194,6 +222,12 @@ def scan(buf, marks, ends):  # type: ignore[no-untyped-def]
             dash = buf[end] == 45 and end > at + 4 and end + 20 < n and buf[end + 3] == 45 and buf[end + 9] == _COLON
             if dash and _follows(buf, end - 4, n, marks, ends):
                 end -= 4
+                torn = True
+                break
+            # the first slash of one of the console's form
+            slash = buf[end] == 47 and end > at + 2 and end + 15 < n and buf[end + 3] == 47 and buf[end + 9] == _COLON
+            if slash and _follows(buf, end - 2, n, marks, ends):
+                end -= 2
                 torn = True
                 break
             end += 1

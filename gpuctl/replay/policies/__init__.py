@@ -1,44 +1,59 @@
-"""The policies, by name. A new one is one module here and one line below."""
+"""The policies, by name: those of the modules here, of installed packages, and of files.
+
+A new one is one module here, or an entry point of the group ``gpuctl.policies`` whose name is the policy's.
+"""
 
 from __future__ import annotations
 
 import re
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
-from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import read_whole
-from gpuctl.core.paths import is_file
-from gpuctl.replay.policy import Policy, own_fault
+from gpuctl.core import plugins
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.policy import Policy
 
-BUILT_IN = {
-    "fifo": "fifo:Fifo",
-    "fifo-skip": "fifo:FifoSkip",
-    "sjf": "sjf:Sjf",
-    "srtf": "srtf:Srtf",
-    "srsf": "srtf:Srsf",
-    "las": "las:Las",
-    "fair": "fair:Fair",
-    "drf": "drf:Drf",
-    "tetris": "tetris:Tetris",
-    "mesos": "mesos:Mesos",
-    "random": "lottery:Random",
-    "tiresias": "tiresias:Tiresias",
-    "philly": "philly:Philly",
-    "easy": "easy:Easy",
-    "conservative": "conservative:Conservative",
-    "slurm": "slurm:SlurmPolicy",
-    "yarn-cs": "yarn_cs:YarnCs",
-    "yarn-capacity": "yarn_capacity:YarnCapacity",
-    "yarn-fair": "yarn_fair:YarnFair",
-    "pickyman": "pickyman:PickyMan",
-    "recorded": "recorded:Recorded",
-}
-"""Name, module and class."""
-
-
+GROUP = "gpuctl.policies"
+_CLASS = re.compile(r'^class (\w+)\(.*\n(?:(?!class ).*\n)*?    name(?:: [\w\[\]]+)? = "([^"\n]+)"$', re.MULTILINE)
 _LABELLED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.ASCII)
+
+
+def built_in() -> dict[str, str]:
+    """Module and class of each policy by its name, in the order of names; nothing is imported: the modules are heavy.
+
+    A policy's class says what it is called in a line of its own: ``name = "..."``.
+
+    Raises:
+        ValueError: two of them have one name, a fault of ours.
+    """
+    found: dict[str, str] = {}
+    for folder in map(Path, __path__):
+        for path in sorted(folder.rglob("*.py")):
+            module = ".".join(path.relative_to(folder).with_suffix("").parts)
+            if module == "__init__" or module.endswith("_kernel"):
+                continue
+            for cls, name in _CLASS.findall(path.read_text("utf-8")):
+                if name in found:
+                    raise ValueError(f"two policies are called {name}: {found[name]} and {module}:{cls}")
+                found[name] = f"{module.removesuffix('.__init__')}:{cls}"
+    return dict(sorted(found.items()))
+
+
+BUILT_IN = built_in()
+"""Module and class of each policy that gpuctl brings, by its name."""
+
+
+def installed() -> tuple[plugins.Plugin, ...]:
+    """The policies of installed packages; nothing of them is imported."""
+    return plugins.installed("policy", GROUP, BUILT_IN)
+
+
+def origin(name: str) -> str:
+    """Where the policy of that name is from: built in, a package and its version, or a file."""
+    file = plugins.split_file(name)
+    if file is not None:
+        return f"file {file[0]}"
+    return next((each.origin for each in installed() if each.name == name), plugins.BUILT_IN)
 
 
 def label(name: str) -> str:
@@ -55,39 +70,45 @@ def find(name: str) -> type[Policy]:
     """The policy of that name, or ``path/to/file.py:ClassName``; ``LABEL=`` may stand before either.
 
     Raises:
-        UsageError: there is none, or the file has no such class.
+        UsageError: there is none, the file has no such class, or an installed package has a policy of the same name.
+        InputError: the file or the package that has it cannot be loaded.
     """
     if labelled := _LABELLED.fullmatch(name):
         name = labelled[2]
-    path, colon, cls = name.rpartition(":")
-    if colon and path.endswith(".py"):
-        return _from_file(Path(path), cls)
+    file = plugins.split_file(name)
+    if file is not None:
+        return _from_file(*file)
+    packaged = [each for each in installed() if each.name == name]
+    if packaged:
+        return _from_package(packaged[0])
     if name not in BUILT_IN:
         from difflib import get_close_matches
 
-        near = get_close_matches(name, BUILT_IN, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(BUILT_IN)}"
+        known = sorted({*BUILT_IN, *(each.name for each in installed())})
+        near = get_close_matches(name, known, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
         raise UsageError(f"there is no policy {name!r}", hint=hint + "; or give FILE.py:CLASS")
+    return built_in_policy(name)
+
+
+def built_in_policy(name: str) -> type[Policy]:
+    """The policy of that name that gpuctl brings, whatever packages have."""
     module, _, cls = BUILT_IN[name].partition(":")
-    found: type[Policy] = getattr(import_module(f"gpuctl.replay.policies.{module}"), cls)
+    found: type[Policy] = getattr(import_module(f"{__name__}.{module}"), cls)
+    return found
+
+
+def _from_package(plugin: plugins.Plugin) -> type[Policy]:
+    found = plugin.load()
+    if not (isinstance(found, type) and issubclass(found, Policy)):
+        raise plugin.broken("it is no subclass of gpuctl.replay.policy.Policy")
+    if found.name != plugin.name:
+        raise plugin.broken(f"its class calls itself {found.name!r}")
     return found
 
 
 def _from_file(path: Path, cls: str) -> type[Policy]:
-    if not is_file(path):
-        raise UsageError(f"{str(path)[:200]}: there is no such file", hint="--policy FILE.py:CLASS")
-    module = ModuleType(path.stem)
-    module.__file__ = str(path)
-    try:
-        code = compile(read_whole(path), str(path), "exec")
-        # the user's own file, named on the command line: running it is what was asked for
-        exec(code, module.__dict__)  # noqa: S102
-    except InputError:
-        raise
-    except SyntaxError as error:
-        raise InputError(f"not Python: {error.msg}", path=str(path), line=error.lineno) from error
-    except Exception as error:
-        raise own_fault(error, str(path), "it cannot be loaded") from error
+    module = plugins.of_file(path, "policy", "--policy FILE.py:CLASS")
     found = module.__dict__.get(cls)
     if not (isinstance(found, type) and issubclass(found, Policy)):
         there = [n for n, v in vars(module).items() if isinstance(v, type) and issubclass(v, Policy) and v.name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from gpuctl.replay.planning import LIMITS_FROM, UNLIMITED
-from gpuctl.replay.policy import Parameter, Policy
+from gpuctl.replay.policy import Parameter, Policy, patience_of
 from gpuctl.replay.slurm import slurm_kernel
 from gpuctl.replay.slurm.program import slurm_program
 from gpuctl.replay.slurm.setup import REQUEUE_DELAY_S, setup_of
@@ -97,6 +97,7 @@ class SlurmPolicy(Policy):
         ),
         LIMITS_FROM,
         UNLIMITED,
+        patience_of("Slurm"),
     )
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
@@ -106,4 +107,5 @@ class SlurmPolicy(Policy):
             UsageError: a parameter makes no sense, or the configuration is not there.
             InputError: the configuration cannot be read.
         """
+        state.g.patience = int(self.params["patience"])
         return slurm_program(setup_of(self.params, workload), workload, cluster, settings, state)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.listprogram import placements
-from gpuctl.replay.policy import Parameter, Policy
+from gpuctl.replay.policy import Parameter, Policy, patience_of
 from gpuctl.replay.state import ABORT, MODES
 from gpuctl.replay.yarn import capacity_run_kernel
 from gpuctl.replay.yarn.capacity_apps_kernel import CAPACITY_REASONS
@@ -130,6 +130,7 @@ class YarnCapacity(Policy):
         Parameter("total_preemption_per_round", 0.1, "part of the cluster that a round may take; also by conf"),
         Parameter("max_ignored_over_capacity", 0.1, "part beyond its guarantee that a queue is left; also by conf"),
         Parameter("natural_termination_factor", 0.2, "part of what is to be taken that a round takes; also by conf"),
+        patience_of("Hadoop"),
     )  # fmt: skip
 
     def __init__(self, params: Mapping[str, str] | None = None) -> None:
@@ -171,6 +172,7 @@ class YarnCapacity(Policy):
             queues = changed(from_quotas(params, workload, cluster), params, everything | self.given)
         how = placements(workload, "any", settings.placement)
         tree = build_tree(queues, params, workload, cluster, state, how)
+        state.g.patience = int(params["patience"])
         tree.p.mode = ABORT if settings.mode is None else MODES[settings.mode]
         unknown = tuple(
             f"{name} of some servers is not known: shares and limits of queues leave it out"

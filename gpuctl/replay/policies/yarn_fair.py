@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from gpuctl.replay.parties import WEIGHTED, WEIGHTS
-from gpuctl.replay.policy import Parameter, Policy
+from gpuctl.replay.policy import Parameter, Policy, patience_of
 from gpuctl.replay.yarn import fair_kernel
 
 if TYPE_CHECKING:
@@ -152,6 +152,7 @@ class YarnFair(Policy):
         ),
         Parameter("am_heartbeat", 1.0, "seconds between two heartbeats of a master; 0: it asks and ends at once"),
         Parameter("am_preemption", True, f"masters may be preempted{_of('am.preemption')}"),
+        patience_of("Hadoop"),
     )
 
     def __init__(self, params: Mapping[str, str] | None = None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.preemption_kernel import preempt
+from gpuctl.replay.preemption_kernel import goal_at, must_go_on, preempt
 from gpuctl.replay.slurm.node_kernel import THEN, as_now, chosen, has, place, release
 from gpuctl.replay.slurm.table_kernel import (
     M_CANCEL,
@@ -27,6 +27,13 @@ _LAST = 99_999
 
 
 @inner
+def how_it_goes(f, j):  # type: ignore[no-untyped-def]
+    """The mode in which a job is preempted."""
+    own = f.p[0].mode
+    return own if own >= 0 else NOW if f.x[j].mode == M_SUSPEND else ABORT
+
+
+@inner
 def preempts(s, f, j, victim):  # type: ignore[no-untyped-def]
     """Whether a waiting job may take the nodes of a running one."""
     p, one, other = f.p[0], f.x[j], f.x[victim]
@@ -35,10 +42,18 @@ def preempts(s, f, j, victim):  # type: ignore[no-untyped-def]
     if s.g[0].now < s.jobs[victim].start + other.exempt:
         return False
     if p.preempt == P_PARTITION:
-        return other.tier < one.tier
-    if one.qos < 0 or other.qos < 0 or f.qos_preempts[one.qos, other.qos] == 0:
+        may = other.tier < one.tier
+    elif one.qos < 0 or other.qos < 0 or f.qos_preempts[one.qos, other.qos] == 0:
+        may = False
+    else:
+        may = one.qos != other.qos or one.prio > other.prio
+    if not may:
         return False
-    return one.qos != other.qos or one.prio > other.prio
+    how = how_it_goes(f, victim)
+    if must_go_on(s, victim, how):
+        p.again = min(p.again, goal_at(s, victim, how))
+        return False
+    return True
 
 
 @inner
@@ -104,11 +119,10 @@ def _sort_again(s, f, taken, count):  # type: ignore[no-untyped-def]
 @inner
 def _give_way(s, f, i, j):  # type: ignore[no-untyped-def]
     """Preempt one job for another: both remember it until the nodes are free."""
-    x, own = f.x[i], f.p[0].mode
+    x = f.x[i]
     x.gives_way = j
     f.x[j].victims += 1
-    how = own if own >= 0 else NOW if x.mode == M_SUSPEND else ABORT
-    preempt(s, i, how, R_CANCELLED if x.mode == M_CANCEL else R_PREEMPTED)
+    preempt(s, i, how_it_goes(f, i), R_CANCELLED if x.mode == M_CANCEL else R_PREEMPTED)
 
 
 @inner

@@ -156,7 +156,7 @@ def _settings(setup: Setup, settings: Settings, cluster: Cluster, state: State) 
     p.coarse, p.counts = setup.groups, cluster.pool
     p.mode = MODES[settings.mode] if settings.mode else -1
     p.told, p.stale = -1, 1
-    p.main_at = np.inf
+    p.main_at = p.again = np.inf
     p.main_last = p.full_last = p.bf_last = -np.inf
     begin = float(state.g[0].now)
     p.tick_last = np.floor(begin / m.calc_period_s) * m.calc_period_s

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.engine_kernel import named_timer, next_instant
+from gpuctl.replay.engine_kernel import named_timer
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.slurm.backfill_kernel import backfill_pass
 from gpuctl.replay.slurm.life_kernel import take_in
 from gpuctl.replay.slurm.main_kernel import main_pass
 from gpuctl.replay.slurm.node_kernel import refresh
 from gpuctl.replay.slurm.order_kernel import calculate
 from gpuctl.replay.slurm.table_kernel import F_NONE, P_NONE, S_BACKFILL, S_FULL, S_PRIORITY
-from gpuctl.replay.state import STEPPED
 from gpuctl.trace.jit import compiled, inner
 
 
@@ -78,7 +78,7 @@ def _passes(s, f, r):  # type: ignore[no-untyped-def]
 def _wake(s, f, r):  # type: ignore[no-untyped-def]
     """Say when to look again."""
     g, p = s.g[0], f.p[0]
-    t = p.main_at
+    t = min(p.main_at, p.again)
     if p.full_due == 1:
         t = min(t, p.full_at)
     if p.bf_due == 1:
@@ -99,6 +99,9 @@ def _wake(s, f, r):  # type: ignore[no-untyped-def]
 @inner
 def _spared(s, f, r):  # type: ignore[no-untyped-def]
     """Whether a running job can be preempted from now on."""
+    if f.p[0].again <= s.g[0].now:
+        f.p[0].again = np.inf
+        return True
     if f.p[0].preempt != P_NONE:
         for k in range(r.n[0]):
             j = r.job[k]
@@ -156,10 +159,4 @@ def decide(s, f, r):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, f, r, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        decide(s, f, r)
-        s.g[0].asked = 0
-    return STEPPED
+    return loop(s, decide, (f, r), until, steps)

@@ -94,6 +94,7 @@ SLURM = np.dtype(
         ("held", "i8"),  # preempted jobs that are held back
         ("full_due", "i8"),
         ("bf_due", "i8"),
+        ("again", "f8"),  # when a job may be preempted that has to go on until then; inf none
         ("main_at", "f8"),
         ("main_last", "f8"),
         ("full_last", "f8"),

@@ -214,7 +214,7 @@ def build_tree(  # noqa: PLR0917
     p.monitor = params["monitoring_interval"] if params["preemption"] else 0.0
     p.share, p.ignored = params["total_preemption_per_round"], params["max_ignored_over_capacity"]
     p.natural, p.wait = params["natural_termination_factor"], params["max_wait_before_kill"]
-    p.next_round = np.inf
+    p.next_round = p.again = np.inf
     ask = _asks(workload, state)
     sizes = _sizes(params, ask, state, cluster)
     tree = Tree(

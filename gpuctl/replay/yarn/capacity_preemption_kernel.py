@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.preemption_kernel import preempt
+from gpuctl.replay.preemption_kernel import goal_at, must_go_on, preempt
 from gpuctl.replay.state import RUNNING, SUSPENDING
 from gpuctl.replay.yarn.amounts_kernel import (
     MILLI,
@@ -278,6 +278,18 @@ def _kill(s, f, j):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _may_go(s, f, j, stamp):  # type: ignore[no-untyped-def]
+    """Whether a job may be chosen in this round; the monitor looks again when one may that must go on yet."""
+    p = f.p[0]
+    if s.jobs[j].state != RUNNING or f.jobs[j].chosen == stamp:
+        return False
+    if must_go_on(s, j, p.mode):
+        p.again = min(p.again, goal_at(s, j, p.mode))
+        return False
+    return True
+
+
+@inner
 def _take_from(s, f, q, allowed, stamp):  # type: ignore[no-untyped-def]
     """Choose containers of a leaf: of the last application first, the newest first, masters last of all."""
     cap = cluster(f)
@@ -294,7 +306,7 @@ def _take_from(s, f, q, allowed, stamp):  # type: ignore[no-untyped-def]
             if s.jobs[j].state == SUSPENDING and _helps(f, rest, amount, allowed):
                 # it is on its way out: what it has comes back without another one being taken
                 rest = _no_zero(minus(rest, amount))
-            elif s.jobs[j].state == RUNNING and f.jobs[j].chosen != stamp:
+            elif _may_go(s, f, j, stamp):
                 if j == f.apps[a].master:
                     skipped = plus(skipped, amount)
                 elif _helps(f, rest, amount, allowed):
@@ -310,7 +322,7 @@ def _take_from(s, f, q, allowed, stamp):  # type: ignore[no-untyped-def]
         while a >= 0 and compare(cap, rest, (0, 0, 0)) > 0 and compare(cap, skipped, keep) > 0:
             j = f.apps[a].master
             a = f.apps[a].before
-            if j < 0 or s.jobs[j].state != RUNNING or f.jobs[j].chosen == stamp:
+            if j < 0 or not _may_go(s, f, j, stamp):
                 continue
             amount = at(f.ask, j)
             if _helps(f, rest, amount, allowed):
@@ -342,7 +354,7 @@ def monitor_round(s, f):  # type: ignore[no-untyped-def]
     p = f.p[0]
     allowed = times(cluster(f), p.share)
     p.sequence += 1
-    p.looked = s.g[0].now
+    p.looked, p.again = s.g[0].now, np.inf
     stamp = p.sequence
     _forget(f, -np.inf)
     if reckon(f, allowed):

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.engine_kernel import named_timer, next_instant, room
+from gpuctl.replay.engine_kernel import named_timer, room
 from gpuctl.replay.heap_kernel import cancel
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.resource_kernel import room_in, units_of
-from gpuctl.replay.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, STEPPED, UNBOUND, WAITING
+from gpuctl.replay.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, UNBOUND, WAITING
 from gpuctl.replay.yarn.amounts_kernel import at, minus, ratio
 from gpuctl.replay.yarn.capacity_apps_kernel import arrives, gone, returns, rings
 from gpuctl.replay.yarn.capacity_kernel import heartbeat
@@ -23,7 +24,7 @@ from gpuctl.replay.yarn.capacity_tree_kernel import CAP, GIVEN, LARGEST, LEAST
 from gpuctl.replay.yarn.heartbeat_kernel import NEAR, beat_from, beat_time
 from gpuctl.trace.jit import compiled, inner
 
-T_BEAT, T_ROUND = range(2)
+T_BEAT, T_ROUND, T_AGAIN = range(3)
 """Named timers."""
 
 
@@ -101,10 +102,13 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
             _count_servers(s, f)
     # where no round was due, for nothing had changed, what has just ended may have made this instant one
     now_due = p.next_round == np.inf and p.version != p.changed and _is_round(p, g.now)
-    if p.next_round <= g.now + NEAR or now_due:
+    if min(p.next_round, p.again) <= g.now + NEAR or now_due:
         p.next_round = np.inf
         p.changed = p.version
         monitor_round(s, f)
+        if p.again < np.inf:
+            p.again = max(np.ceil(p.again / p.monitor - 1e-9), np.floor(g.now / p.monitor + 1e-9) + 1) * p.monitor
+            named_timer(s, T_AGAIN, p.again)
     k = 0
     while k < g.events:
         event = s.events[k]
@@ -220,19 +224,19 @@ def _beats(s, f, until):  # type: ignore[no-untyped-def]
         _next_round(s, f)
 
 
+@inner
+def decide(s, f, until):  # type: ignore[no-untyped-def]
+    """All that happens at this instant, and heartbeats up to the next one."""
+    if f.p[0].asleep == 1:
+        _sleep_on(s, f)
+    _listen(s, f)
+    _next_round(s, f)
+    _beats(s, f, until)
+
+
 @compiled
 def run(s, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
     if f.p[0].version == 0:
         _begin(s, f)
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        if f.p[0].asleep == 1:
-            _sleep_on(s, f)
-        _listen(s, f)
-        _next_round(s, f)
-        _beats(s, f, until)
-        s.g[0].asked = 0
-    return STEPPED
+    return loop(s, decide, (f, until), until, steps)

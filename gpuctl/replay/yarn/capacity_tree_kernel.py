@@ -55,6 +55,7 @@ SITE = np.dtype(
         ("wait", "f8"),  # max_wait_before_kill
         ("mode", "i8"),
         ("next_round", "f8"),  # when the next round of the monitor is due; inf none
+        ("again", "f8"),  # when a job may be preempted that had to go on at the last round; inf none
         ("looked", "f8"),  # when the last one was
         ("marked", "i8"),  # jobs that are marked
         ("listed", "i8"),  # how many `marks` there are

@@ -107,6 +107,7 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
     if settings.mode is None:
         # YARN kills: what is not in a checkpoint is lost
         state.g.mode = ABORT
+    state.g.patience = int(params["patience"])
     places = placed(case, allocations)
     found = tree(places.allocations, whole, parts)
     own = _arrays(case, found, places)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.replay.engine_kernel import named_timer, next_instant
+from gpuctl.replay.engine_kernel import named_timer
+from gpuctl.replay.loop_kernel import loop
 from gpuctl.replay.preemption_kernel import preempt
 from gpuctl.replay.resource_kernel import find_for
 from gpuctl.replay.state import (
@@ -18,7 +19,6 @@ from gpuctl.replay.state import (
     E_SERVER_DOWN,
     E_SERVER_UP,
     RUNNING,
-    STEPPED,
     UNBOUND,
     WAITING,
 )
@@ -289,19 +289,19 @@ def _beats(s, f):  # type: ignore[no-untyped-def]
     return t
 
 
+@inner
+def decide(s, f):  # type: ignore[no-untyped-def]
+    """All that happens at this instant."""
+    g = s.g[0]
+    _listen(s, f)
+    if g.heap == 0 or s.heap_t[0] > g.now:
+        # what this very instant still has in store (a kill without a wait) comes before heartbeats
+        t = min(_beats(s, f), f.p[0].due)
+        if t < np.inf and g.left > 0:
+            named_timer(s, 0, t)
+
+
 @compiled
 def run(s, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    for _ in range(steps):
-        status = next_instant(s, until)
-        if status != STEPPED:
-            return status
-        g = s.g[0]
-        _listen(s, f)
-        if g.heap == 0 or s.heap_t[0] > g.now:
-            # what this very instant still has in store (a kill without a wait) comes before heartbeats
-            t = min(_beats(s, f), f.p[0].due)
-            if t < np.inf and g.left > 0:
-                named_timer(s, 0, t)
-        g.asked = 0
-    return STEPPED
+    return loop(s, decide, (f,), until, steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.replay.engine_kernel import job_timer
+from gpuctl.replay.preemption_kernel import must_go_on
 from gpuctl.replay.yarn.fair_line_kernel import forget_dead
 from gpuctl.replay.yarn.fair_order_kernel import below
 from gpuctl.replay.yarn.fair_share_kernel import share_of
@@ -75,6 +76,8 @@ def _may_go(s, f, j, taken):  # type: ignore[no-untyped-def]
     if queue.victims == 0 or f.tasks[j].marked == s.jobs[j].row + 1:
         return False
     if f.apps[a].master == j and f.p[0].spare_masters == 1:
+        return False
+    if must_go_on(s, j, s.g[0].mode):
         return False
     share_of(f, a)
     for r in range(3):

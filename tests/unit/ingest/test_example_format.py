@@ -16,7 +16,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.ingest import formats
 from gpuctl.ingest.jobrows import DUPLICATE_JOB
 from gpuctl.ingest.load import ingest
-from gpuctl.ingest.registry import all_formats
+from gpuctl.ingest.registry import all_formats, built_in
 from gpuctl.trace.store import Store
 from tests.philly_log import Kept, load_into
 
@@ -51,13 +51,18 @@ def kept(text: str | bytes) -> Kept:
     return sink
 
 
+def _forget() -> None:
+    built_in.cache_clear()
+    all_formats.cache_clear()
+
+
 @pytest.fixture
 def added(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The module lies in the package of formats, as if it had been copied there."""
     monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(EXAMPLE)])
-    all_formats.cache_clear()
+    _forget()
     yield
-    all_formats.cache_clear()
+    _forget()
     sys.modules.pop(f"{formats.__name__}.turnstile_jobs", None)
 
 

@@ -22,6 +22,9 @@ from gpuctl.replay.simulation import Simulation
 from gpuctl.replay.whatif import gather
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuctl.replay.model import Cluster
     from gpuctl.replay.view import View
 
 HOSTILE = (
@@ -62,6 +65,75 @@ def test_turns_that_cost_more_than_they_bring_grow(
         outcome = run(find(name)(params), workload, cluster, settings)
         assert outcome.decisions.height < 1000 * workload.size
         assert violations(outcome, workload, cluster, settings) == []
+
+
+GREEDY = {
+    "preemption": "true",
+    "max_wait_before_kill": "0",
+    "monitoring_interval": "1",
+    "natural_termination_factor": "1",
+    "total_preemption_per_round": "1",
+    "max_ignored_over_capacity": "0",
+}
+RING = "Name|Priority|Preempt|PreemptMode|Flags|UsageFactor|\na|1|b|cluster||1|\nb|1|a|cluster||1|\n"
+"""Two QOS that preempt each other."""
+
+
+def ring_of_qos(folder: Path, cluster: Cluster) -> dict[str, str]:
+    """A site whose jobs preempt each other as soon as they are eligible again."""
+    nodes = "".join(
+        f"NodeName={name} CPUs=8 Gres=gpu:{gpus}\n"
+        for name, gpus in zip(cluster.servers, cluster.gpus.tolist(), strict=True)
+    )
+    (folder / "slurm.conf").write_text(
+        "ClusterName=x\nPreemptType=preempt/qos\nPreemptMode=REQUEUE\nPriorityType=priority/multifactor\n"
+        f"PriorityWeightAge=10\n{nodes}PartitionName=all Nodes={','.join(cluster.servers)}\n"
+    )
+    (folder / "qos.txt").write_text(RING)
+    return {"conf": str(folder), "requeue_delay": "1", "exempt": "0", "batch_sched_delay": "0", "bf_interval": "1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "seed", "factor", "mode"),
+    [
+        ("yarn-capacity", 10, 1, "abort"),
+        ("yarn-capacity", 11, 10, "abort"),
+        ("yarn-capacity", 12, 100, "now"),
+        ("slurm", 9, 10, "now"),
+        ("slurm", 10, 1, "abort"),
+    ],
+)
+def test_preemption_as_of_a_real_scheduler_comes_to_an_end(
+    name: str, seed: int, factor: int, mode: str, tmp_path: Path
+) -> None:
+    workload, cluster, shared = random_case(seed)
+    workload = replace(workload, segment_s=workload.segment_s * factor)
+    params = GREEDY
+    if name == "slurm":
+        alternate = np.arange(workload.size) % 2
+        zero = np.zeros(workload.size, np.int64)
+        workload = replace(workload, queue=zero, queues=("all",), qos=alternate, qos_names=("a", "b"))
+        params = ring_of_qos(tmp_path, cluster)
+    settings = replace(shared, overhead=overhead("const:30", workload, cluster), mode=mode)
+    one = Simulation(workload, cluster, find(name)(params), settings)
+    # without patience these go on preempting the same jobs, and pass 200 decisions a job
+    while one.advance(steps=100):
+        assert int(one.state.g[0].log) < 100 * workload.size
+    assert one.left == 0
+    assert 30 <= int(one.state.jobs.preempts.max()) < 200
+    assert violations(one.outcome(), workload, cluster, settings) == []
+
+
+def test_what_waits_for_patience_is_not_looked_at_in_vain() -> None:
+    """The monitor looks again when a job that went on may be preempted, as if it looked each time."""
+    workload, cluster, shared = random_case(11)
+    workload = replace(workload, segment_s=workload.segment_s * 10)
+    settings = replace(shared, overhead=overhead("const:30", workload, cluster), mode="abort")
+    one, two = (Simulation(workload, cluster, find("yarn-capacity")(GREEDY), settings) for _ in range(2))
+    two.program.tree.p.plain = 1  # type: ignore[attr-defined]
+    for each in (one, two):
+        each.run()
+    assert one.outcome().decisions.equals(two.outcome().decisions)
 
 
 def test_fifty_jobs_of_thirty_years_end_under_pickyman() -> None:

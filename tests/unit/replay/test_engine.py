@@ -143,17 +143,19 @@ class Grow(Eager):
         super().decide(view)
         for job in view.running:
             if view.free:
-                view.resize(job, view.held(job) + view.free, "idle GPUs")
+                view.resize(job, min(view.most[job], view.held(job) + view.free), "idle GPUs")
 
 
 def test_a_job_grows_into_idle_gpus(tmp_path: Path) -> None:
     # 2 of 4 GPUs to 4 at once: scale(4)/scale(2) with alpha .08
     faster = (4 / 1.24) / (2 / 1.08)
-    outcome = replay(Grow, jobs(tmp_path, "a,0,100,2"), "1x4")
+    elastic = jobs(tmp_path, "a,0,100,2,4", header="job_id,submit_time,duration,num_gpus,max_gpus")
+    outcome = replay(Grow, elastic, "1x4")
     assert times(outcome) == [(0, pytest.approx(100 / faster))]
     assert outcome.attempts["gpus"].to_list() == [2, 4]
     # with a cost of 30 s it is paid before it goes on
-    assert times(replay(Grow, jobs(tmp_path, "a,0,100,2"), "1x4", "const:30"))[0][1] == pytest.approx(30 + 100 / faster)
+    assert times(replay(Grow, elastic, "1x4", "const:30"))[0][1] == pytest.approx(30 + 100 / faster)
+    assert times(replay(Grow, jobs(tmp_path, "a,0,100,2"), "1x4")) == [(0, 100)], "none that is not elastic"
 
 
 class Move(Eager):

@@ -10,7 +10,9 @@ import pytest
 
 from gpuctl.replay import profile_kernel
 from gpuctl.replay.profile_kernel import NO_LIMIT, Profile, profile
+from gpuctl.trace.jit import load_compiler
 
+load_compiler()
 STEPS, FIRST = 150, 41
 
 

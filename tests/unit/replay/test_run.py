@@ -216,6 +216,7 @@ def test_compiling_is_announced_once(workload: Workload, cluster: Cluster, monke
     replay(workload, cluster, POLICIES[:1], tell=lines.append)
     assert not any("compiling" in line for line in lines)
     monkeypatch.setattr(runs, "is_compiled", lambda _function: False)
+    monkeypatch.setattr(runs, "_interpreted", lambda _kind, _jobs: False)
     replay(workload, cluster, POLICIES[:2], tell=lines.append)
     assert sum("compiling" in line for line in lines) == 1
 

@@ -120,13 +120,18 @@ def test_what_a_policy_sees_of_types_and_classes(case: Callable[..., Case]) -> N
     assert [view.gpu_type(k) for k in (V, K, W)] == [1, 0, 1]
     # classes as they come; a job without one has none
     assert [view.job_class[job] for job in range(3)] == [0, 1, -1]
-    assert [view.speed(0, 1), view.speed(0, 1, "rack"), view.speed(0, 1, "racks"), view.speed(2, 0)] == [
+    assert [
+        view.type_speed(0, 1),
+        view.type_speed(0, 1, "rack"),
+        view.type_speed(0, 1, "racks"),
+        view.type_speed(2, 0),
+    ] == [
         1,
         0.5,
         0.2,
         0.25,
     ]
-    for wrong in (lambda: view.speed(0, 2), lambda: view.speed(0, 0, "far"), lambda: view.gpu_type(3)):
+    for wrong in (lambda: view.type_speed(0, 2), lambda: view.type_speed(0, 0, "far"), lambda: view.gpu_type(3)):
         with pytest.raises(InputError, match=r"^puts: .*expected"):
             wrong()
 

@@ -23,6 +23,30 @@ def store(tmp_path: Path) -> Path:
     return path
 
 
+def test_what_is_no_sound_store_is_told_in_our_words(store: Path, tmp_path: Path) -> None:
+    whole = store.read_bytes()
+    newer = tmp_path / "newer"
+    duckdb.connect(str(newer)).close()
+    files = {
+        "not a DuckDB database": b"junk",
+        "damaged, cannot be read: it is cut off": whole[:20_000],
+        "its bytes are not those that were written": whole[:5000] + b"x" * 12 + whole[5012:],
+        "in a newer form": newer.read_bytes(),
+    }
+    for number, (told, data) in enumerate(files.items()):
+        path = tmp_path / f"{number}.duckdb"
+        path.write_bytes(data)
+        for write in (False, True):
+            if not write and told == "in a newer form":  # may be read, were it a trace store
+                continue
+            with pytest.raises(StoreError) as error:
+                Store(path, write=write)
+            assert told in error.value.message
+            # DuckDB's own text would begin with the class of its error, and tell where in the file it was
+            assert "Error" not in error.value.message
+            assert "location" not in error.value.message
+
+
 CRAFTED = {
     "a view in a table's place": (
         "DROP TABLE clusters; CREATE VIEW clusters AS SELECT * FROM read_csv('SECRET')",

@@ -46,7 +46,7 @@ def values(text: str) -> list[tuple[str | None, ...] | str]:
         (r"(1,'\%\_\"\x',' x ')", ("1", '%_"x', " x ")),
         (r"(1,'trailing \\','x')", ("1", "trailing \\", "x")),
         ("(1,'),(2,','(')", ("1", "),(2,", "(")),
-        ("(1,';\n-- no comment','/* none */')", ("1", ";\n-- no comment", "/* none */")),
+        ("(1,';\\n-- no comment','/* none */')", ("1", ";\n-- no comment", "/* none */")),
         ("(1,_binary 'x',_utf8mb4'ü')", ("1", "x", "ü")),
         ("(0x1F,'übung-训练-🚀','x')", ("0x1F", "übung-训练-🚀", "x")),
         ("(1,'__import__(\\'os\\').system(1)','x')", ("1", "__import__('os').system(1)", "x")),
@@ -88,10 +88,64 @@ def test_statements_of_every_form(text: str) -> None:
             [dbd_sql.CUT_OFF, ("2", "r", "s")],
         ),
         ("INSERT INTO `y_job_table` VALUES (1,'p','q');", [dbd_sql.NO_COLUMNS]),
+        ("INSERT INTO `x_job_table` VALUES (1,'p\n','q'),(2,'r','s');", [dbd_sql.TORN_TEXT, ("2", "r", "s")]),
     ],
 )
 def test_rows_that_cannot_be_read_say_so(text: str, found: list[Any]) -> None:
     assert values(text) == found
+
+
+FIRST_LINE = "INSERT INTO `x_job_table` VALUES (1,'p','q');\n"
+LATER = (
+    "INSERT INTO `x_job_table` VALUES (5,'r','s');\nINSERT INTO `x_job_table` VALUES (6,'r','s');\n"
+    + CREATE.replace("x_job", "y_job")
+    + "INSERT INTO `y_job_table` VALUES (7,'r','s');\n"
+)
+INSERTS = (
+    "INSERT INTO `x_job_table` VALUES (2,'sbatch --gres=gpu:1 -p; a','q'),(3,'r','s');\n",
+    "INSERT IGNORE INTO `x_job_table` (`a`,`b`,`c`) VALUES (2,'p','q'),(3,'r','s');\n",
+    "REPLACE INTO db.x_job_table VALUES (2,'p','q'),(3,'r','s');\n",
+)
+
+
+@pytest.mark.parametrize("line", INSERTS)
+def test_a_line_torn_anywhere_costs_no_row_in_silence(line: str) -> None:
+    whole = FIRST_LINE + line + LATER
+    assert [row[0] for row in values(whole)] == ["1", "2", "3", "5", "6", "7"]
+    for cut in range(1, len(line) - 1):
+        for torn in (line[:cut], line[:cut] + "\n", line[:cut] + "\n" + line[cut:], line[cut:]):
+            rows = sql(CREATE + FIRST_LINE + torn + LATER)
+            kept = {row.cells["a"] for row in rows if row.fault is None}
+            faults = [row for row in rows if row.fault]
+            assert kept >= {"1", "6", "7"}, (torn, rows)
+            assert kept >= {"2", "3", "5"} or faults, (torn, rows)
+            if torn.endswith("\n"):
+                assert "5" in kept, (torn, rows)
+
+
+@pytest.mark.parametrize(
+    ("line", "faults"),
+    [
+        ("INSERT INTO `", 1),
+        ("INSERT INTO ", 1),
+        ("INSERT", 1),
+        ("INSERT INTO `x_job", 1),
+        ("INSERT INTO `x_job_table`", 1),
+        ("INSERT INTO `x_job_table` (`a`,", 1),
+        ("INSERT INTO `x_job_table` VALUES", 1),
+        ("INSERT INTO `x_job_table` SELECT * FROM `y`;", 1),
+        ("INSERT INTO `othINSERT INTO `x_job_table` VALUES (9,'p','q');", 1),
+        ("INSERT INTO `other`", 0),
+        ("INSERT INTO `other` (`a`,", 0),
+        ("INSERT INTO `other` VALUES (1,2),", 0),
+        ("INSERT DELAYED INTO other SET a=1;", 0),
+        ("REPLACE INTO `db`.`other` SELECT * FROM `x`;", 0),
+    ],
+)
+def test_an_insert_that_is_none_is_counted_where_its_table_may_be_wanted(line: str, faults: int) -> None:
+    rows = sql(CREATE + FIRST_LINE + line + "\n" + LATER)
+    assert [row.cells["a"] for row in rows if row.fault is None] == ["1", "5", "6", "7"]
+    assert len([row for row in rows if row.fault]) == faults
 
 
 def test_lines_and_tables_are_told() -> None:

@@ -158,3 +158,40 @@ def test_a_record_that_a_message_quotes_is_no_record(before: str) -> None:
     text = f"{DATE.decode()} INFO org.apache.x.Y: USER=eve said {before}{quoted}\n"
     hits, sink = read(text.encode())
     assert (len(hits), sink.rows_in, sink.rejects) == (1, 1, [])
+
+
+CONSOLE = b"18/08/22 10:11:12"
+
+
+@pytest.mark.parametrize("cut", [3, 18, 25, 38, 45, 56, 60, 69, 75, 99])
+def test_a_console_record_that_a_torn_line_runs_into_is_read_and_the_torn_one_is_rejected(cut: int) -> None:
+    torn = CONSOLE + b" INFO org.apache.x.Y: USER=eve OPERATION=Submit APPID=app_20"
+    for level in (b"INFO", b"WARN", b"ERROR", b"DEBUG"):
+        whole = b"18/08/22 10:11:13 " + level + b" org.apache.x.Z: app_1 State change from NEW to OLD"
+        hits, sink = read(torn[:cut] + whole + b"\n" + torn + b"\n")
+        assert [(hit.text, hit.millis % 60_000) for hit in hits if hit.kind == 0] == [
+            ("app_1 State change from NEW to OLD", 13_000)
+        ]
+        seen = cut > len(CONSOLE) + 21 + len("USER=")
+        reason = NO_DATE if cut < len(CONSOLE) else module.GLUED
+        assert sink.rejects == ([(1, reason)] if seen or reason == NO_DATE else [])
+        assert [hit.text for hit in hits if hit.kind == 1] == [torn.split(b": ")[1].decode()]
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        *(f"{before}18/08/22 10:11:12 WARN x.Y: what it said" for before in (" ", '"', "(", "[", " 20")),
+        "=18/08/22 10:11:12 INFO x.Y: USER=bob",
+        ":18/08/22 10:11:12 UTC USER=bob",
+        " at 2018/08/22 10:11:12 PDT, path /18/08/22 10:11:12 INFORMATION",
+    ],
+)
+def test_a_console_stamp_that_a_message_quotes_is_no_record(quoted: str) -> None:
+    hits, sink = read(f"{CONSOLE.decode()} INFO org.apache.x.Y: USER=eve said {quoted}\n".encode())
+    assert (len(hits), sink.rows_in, sink.rejects) == (1, 1, [])
+
+
+def test_the_lines_after_a_record_end_before_the_next_dated_one() -> None:
+    for stamp in (b"2018-08-22 10:11:12,123", b"2018-08-22T10:11:12,123", CONSOLE):
+        assert module._more(b"x\n at y\n" + stamp + b" INFO a.B: z\n", 1) == "\n at y"

@@ -1,0 +1,171 @@
+"""What others add to gpuctl: by entry points of installed packages, or in a file that the user names.
+
+Nothing of a package is imported before it is used. What is installed is trusted by that; a file is run only where the
+user names it.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from gpuctl.core.errors import GpuctlError, InputError, UsageError
+from gpuctl.core.files import read_whole
+from gpuctl.core.paths import is_file
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from importlib.metadata import EntryPoint
+
+BUILT_IN = "built in"
+"""Where something is from that gpuctl itself brings."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """An entry point of an installed package; nothing of it is imported yet.
+
+    Attributes:
+        word: what it is, in the singular: ``policy``, ``format`` …
+        name: what it is called.
+        origin: where it is from: ``package NAME VERSION``.
+        rivals: where others of the same name are from; with any, none of them can be used by that name.
+        point: the entry point.
+    """
+
+    word: str
+    name: str
+    origin: str
+    rivals: tuple[str, ...]
+    point: EntryPoint
+
+    def load(self) -> object:
+        """Import what the entry point names.
+
+        Raises:
+            UsageError: others have the same name.
+            InputError: it cannot be imported.
+        """
+        self.refuse_rivals()
+        try:
+            return self.point.load()
+        except (Exception, SystemExit) as error:
+            raise self.broken(f"it cannot be loaded: {type(error).__name__}: {error}") from error
+
+    def refuse_rivals(self) -> None:
+        """Raise where others have the same name.
+
+        Raises:
+            UsageError: some have.
+        """
+        if self.rivals:
+            several = "; ".join((*self.rivals, self.origin))
+            raise UsageError(
+                f"{self.word} {self.name!r} is there more than once: {several}", hint="uninstall one of the packages"
+            )
+
+    def broken(self, what: str) -> InputError:
+        """The error that says what is wrong with it."""
+        return InputError(
+            f"{self.word} {self.name!r} of {self.origin}: {what}",
+            hint="a fault of that package, not of gpuctl: update it, or uninstall it",
+        )
+
+
+def installed(word: str, group: str, built_in: Collection[str] = ()) -> tuple[Plugin, ...]:
+    """What packages add to a group of entry points, by name; nothing is imported.
+
+    Args:
+        word: what one of them is, for messages.
+        group: ``gpuctl.policies`` …
+        built_in: names that gpuctl itself has taken.
+    """
+    found = _points(group)
+    origins: dict[str, list[str]] = {name: [BUILT_IN] for name in built_in}
+    for point, origin in found:
+        origins.setdefault(point.name, []).append(origin)
+    return tuple(
+        Plugin(word, point.name, origin, _without(origins[point.name], origin), point) for point, origin in found
+    )
+
+
+@cache
+def _points(group: str) -> tuple[tuple[EntryPoint, str], ...]:
+    from importlib.metadata import entry_points
+
+    found = {(point.name, _origin(point), point.value): point for point in entry_points(group=group)}
+    return tuple((found[key], key[1]) for key in sorted(found))
+
+
+def _origin(point: EntryPoint) -> str:
+    if point.dist is None:
+        return "a package without a name"
+    return f"package {point.dist.metadata['Name']} {point.dist.version}"
+
+
+def _without(origins: Sequence[str], own: str) -> tuple[str, ...]:
+    others = list(origins)
+    others.remove(own)
+    return tuple(others)
+
+
+# ---- files
+
+
+def split_file(text: str, ending: str = ".py") -> tuple[Path, str] | None:
+    """The parts of ``FILE.py:NAME``; None where a text is no such thing."""
+    path, colon, name = text.rpartition(":")
+    return (Path(path), name) if colon and path.endswith(ending) else None
+
+
+def of_file(path: Path, word: str, usage: str) -> ModuleType:
+    """Run a file that the user has named, once; it is the same module however often it is asked for.
+
+    Args:
+        path: of the file.
+        word: what is looked for in it, for messages.
+        usage: how it is named on the command line.
+
+    Raises:
+        UsageError: there is no such file.
+        InputError: it cannot be read, is not Python, or fails.
+    """
+    if not is_file(path):
+        raise UsageError(f"{str(path)[:200]}: there is no such file", hint=usage)
+    return _module(path, word, read_whole(path))
+
+
+@cache
+def _module(path: Path, word: str, code: bytes) -> ModuleType:
+    module = ModuleType(f"{path.stem}_{sha256(code).hexdigest()[:12]}")
+    module.__file__ = str(path)
+    # where dataclasses look for what their annotations mean
+    sys.modules[module.__name__] = module
+    try:
+        # the user's own file, named on the command line: running it is what was asked for
+        exec(compile(code, str(path), "exec"), module.__dict__)  # noqa: S102
+    except SyntaxError as error:
+        raise InputError(f"not Python: {error.msg}", path=str(path), line=error.lineno) from error
+    except GpuctlError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise own_fault(error, str(path), "it cannot be loaded", word) from error
+    return module
+
+
+def own_fault(error: BaseException, path: str, what: str, word: str = "policy") -> InputError:
+    """An error that a user's own code raised, with the line of their file that it came from."""
+    line = None
+    at = error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_code.co_filename == path:
+            line = at.tb_lineno
+        at = at.tb_next
+    return InputError(
+        f"{what}: {type(error).__name__}: {error}", path=path, line=line, hint=f"a fault of the {word}, not of gpuctl"
+    )
