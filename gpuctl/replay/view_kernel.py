@@ -39,6 +39,7 @@ from gpuctl.replay.state import (
     WAITING,
     state_at,
 )
+from gpuctl.replay.type_kernel import rate_now
 from gpuctl.trace.jit import compiled, inner
 
 
@@ -422,3 +423,9 @@ def up_to_now(address, j):  # type: ignore[no-untyped-def]
         attained += (now - job.seen) * job.counted
         ran += now - job.seen
     return done, job.work, attained, ran
+
+
+@compiled
+def rate(address, j):  # type: ignore[no-untyped-def]
+    """Reference seconds a second that a job comes forward by now."""
+    return rate_now(state_at(address), j)

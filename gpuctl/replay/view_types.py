@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.replay import type_view_kernel as tk
+from gpuctl.replay import view_kernel as vk
 from gpuctl.replay.speeds import LEVELS
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class TypesView:
         while it waits, and while its checkpoint is loaded or written; of jobs that take turns on GPUs, the mean.
         """
         self._seen(job)
-        found: float = tk.rate(self._address, index(job))
+        found: float = vk.rate(self._address, index(job))
         return found
 
     def _is_server(self, server: int) -> int:
