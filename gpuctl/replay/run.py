@@ -218,9 +218,10 @@ def replay(
         ReplayInterrupted: Ctrl-C.
     """
     models = Models(rates, overhead, placement, limits, seed, mode, resources)
-    kept = _kept(workload, cluster, resources) if skip_unplaceable else None
+    speeds = None if isinstance(rates, str) else rates
+    kept = _kept(workload, cluster, resources, speeds) if skip_unplaceable else None
     run = workload if kept is None else take(workload, kept)
-    check(run, cluster, resources)
+    check(run, cluster, resources, speeds)
     task = _Task(run, cluster, models, tuple((name, dict(params)) for name, params in names))
     # what is wrong with names and parameters, and with jobs for a policy, is found before the first one runs
     models.settings(run, cluster)
@@ -277,9 +278,9 @@ def _one_job(task: _Task) -> _Task:
     )
 
 
-def _kept(workload: Workload, cluster: Cluster, resources: tuple[str, ...]) -> Ints | None:
+def _kept(workload: Workload, cluster: Cluster, resources: tuple[str, ...], speeds: SpeedTable | None) -> Ints | None:
     """The jobs that can be placed; None where all can."""
-    large = unplaceable(workload, cluster, resources)
+    large = unplaceable(workload, cluster, resources, speeds)
     if not large.size:
         return None
     if large.size == workload.size:

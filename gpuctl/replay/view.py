@@ -321,10 +321,14 @@ class View(TypesView):
         return self._do(vk.reserve, index(job), at, code) >= 0
 
     def loan(self, server: int, to_class: int, reason: str = "") -> bool:
-        """Lend a server that nobody uses to another class of servers (and so back)."""
+        """Lend a server that nobody uses to another class of servers (and so back).
+
+        False, too, where some class of jobs that runs there has speed 0 on the server's GPUs.
+        """
         self._decide()
         code = self._code(reason)
-        there = 0 <= index(server) < self._servers and 0 <= index(to_class) < self._servers
+        there = 0 <= index(server) < self._servers and index(to_class) in self._type_of_class
+        there = there and self._runs_as_there(index(server), index(to_class))
         done = there and self._do(vk.loan, index(server), index(to_class), code) >= 0
         self.free = int(self._g_free[0])
         return done

@@ -364,13 +364,16 @@ def loan(address, server, cls, reason):  # type: ignore[no-untyped-def]
         return NO_ROOM
     set_free(s, server, 0)
     # out of the index of its old class, into that of the new one
-    word, bit = server >> 6, np.uint64(1) << np.uint64(server & 63)
-    s.bits[place.cls, 0, word] &= ~bit
-    s.count[place.cls, 0] -= 1
+    word, bit, old = server >> 6, np.uint64(1) << np.uint64(server & 63), place.cls
+    s.bits[old, 0, word] &= ~bit
+    s.count[old, 0] -= 1
     place.cls = cls
     s.bits[cls, 0, word] |= bit
     s.count[cls, 0] += 1
-    s.class_cap[cls] = max(s.class_cap[cls], place.cap)
+    s.class_cap[old] = s.class_cap[cls] = 0
+    for number in range(s.servers.size):
+        other = s.servers[number]
+        s.class_cap[other.cls] = max(s.class_cap[other.cls], other.cap)
     set_free(s, server, place.cap)
     note(s, D_LOAN, -1, place.cap, server, reason)
     return 1

@@ -40,6 +40,7 @@ class TypesView:
         # the speeds of servers whose type is not known come last
         self._speeds = None if rates.types is None else rates.types.speed
         self._class_of = rates.row
+        self._type_of_class = dict(zip(self._state.servers.cls.tolist(), self._type_of, strict=True))
 
     def gpu_type(self, server: int) -> int:
         """Number of the type of a server's GPUs in `types`; -1: not known."""
@@ -81,6 +82,13 @@ class TypesView:
         self._seen(job)
         found: float = vk.rate(self._address, index(job))
         return found
+
+    def _runs_as_there(self, server: int, to_class: int) -> bool:
+        """Whether all jobs that run on servers of a class run on this one's GPUs, too: none has speed 0 there."""
+        if self._speeds is None:
+            return True
+        here, there = (self._speeds[:, t, 0] > 0 for t in (self._type_of[server], self._type_of_class[to_class]))
+        return not (there & ~here).any()
 
     def _is_server(self, server: int) -> int:
         if not 0 <= index(server) < self._servers:

@@ -272,6 +272,28 @@ def test_a_server_is_lent_and_reclaimed(tmp_path: Path) -> None:
     assert outcome.decisions["decision"].to_list().count("loan") == 2
 
 
+def test_a_gang_as_large_as_a_server_that_was_lent_and_given_back_is_put_on_several(tmp_path: Path) -> None:
+    class Back(PythonPolicy):
+        name = "back"
+        placement = "consolidate"
+
+        def decide(self, view: View) -> None:
+            if view.now == 0:
+                own = view.server_class(2)
+                assert view.loan(2, view.server_class(0))
+                assert view.loan(2, own)
+            for job in view.waiting:
+                view.start(job)
+
+    workload = jobs(tmp_path, "a,0,20,4,train", header="job_id,submit_time,duration,num_gpus,gpu_type")
+    cluster = replace(parse_cluster("3x2", workload), gpus=np.array([2, 2, 4]))
+    cluster = replace(cluster, gpu_type=np.array([0, 0, 1]), gpu_types=("train", "infer"))
+    settings = Settings(rates("recorded", workload, cluster), overhead("none", workload, cluster))
+    simulation = Simulation(workload, cluster, Back(), settings)
+    simulation.run()
+    assert simulation.outcome().jobs["end_s"].to_list() == [20]
+
+
 def test_dependencies_are_waited_for(tmp_path: Path) -> None:
     header = "job_id,submit_time,duration,num_gpus,depends_on"
     outcome = replay(find("fifo"), jobs(tmp_path, "a,0,30,1,", "b,0,10,1,a", "c,0,5,1,a;b", header=header), "pool:4")

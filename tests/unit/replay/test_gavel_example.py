@@ -31,7 +31,7 @@ def shares(*given: Any) -> Any:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_division_of_time_leaves_the_worst_off_better_off(seed: int) -> None:
-    """All divisions in twelfths of the time are tried: none beats the program, which is no more than their grain off."""
+    """All divisions in twelfths of the time are tried: none beats the program by more than their grain."""
     draw = np.random.Generator(np.random.PCG64(seed))
     speeds, gpus, room = draw.choice([0.25, 1.0, 2.0], (2, 2)), draw.integers(1, 3, 2), draw.integers(1, 4, 2)
     found, level = shares(speeds, gpus, room)

@@ -11,6 +11,7 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.replay.build import Settings
+from gpuctl.replay.check import check, unplaceable
 from gpuctl.replay.clusters import parse_cluster
 from gpuctl.replay.conformance import run, violations
 from gpuctl.replay.jobsfile import read_jobs
@@ -18,6 +19,7 @@ from gpuctl.replay.overhead import overhead
 from gpuctl.replay.policies import find
 from gpuctl.replay.policy import PythonPolicy
 from gpuctl.replay.rates import rates
+from gpuctl.replay.simulation import Simulation
 from gpuctl.replay.speeds import SpeedTable, read_speeds
 
 if TYPE_CHECKING:
@@ -202,3 +204,36 @@ def test_a_class_with_speed_0_on_a_type_is_not_put_there(case: Callable[..., Cas
     with pytest.raises(InputError, match="class 'lm' has speed 0 on all GPU types"):
         case(JOBS, SPEEDS.replace("lm,K80,.5", "lm,K80,0").replace("lm,V100,1,.5,.2", "lm,V100,0,,"))
     assert not run(policy, *made).attempts.filter(pl.col("job") == 0).height
+
+
+def test_a_gang_larger_than_the_gpus_on_which_it_runs_is_found_before_the_replay(case: Callable[..., Case]) -> None:
+    speeds = SPEEDS.replace("lm,K80,.5", "lm,K80,0")
+    workload, cluster, _ = case("job_id,submit_time,duration,num_gpus,job_class\na,0,9,5,lm\nb,0,9,5,\n", speeds)
+    table = SpeedTable("t", "t", {**TABLE, ("lm", "K80"): (0.0,) * 3})
+    assert unplaceable(workload, cluster).tolist() == []
+    assert unplaceable(workload, cluster, speeds=table).tolist() == [0]
+    with pytest.raises(InputError, match=r"1 jobs ask for more GPUs .* and speed there allow: 'a' \(5 of 4, queue"):
+        check(workload, cluster, speeds=table)
+
+
+class Lends(Puts):
+    """Tries to lend the K80 server to those of V100, and says whether it could."""
+
+    def begin(self, view: View) -> None:
+        super().begin(view)
+        type(self).lent = []
+
+    def decide(self, view: View) -> None:
+        type(self).lent.append(view.loan(K, view.server_class(V)))
+
+    lent: Any
+
+
+def test_a_server_is_not_lent_to_a_class_of_which_some_jobs_do_not_run_on_it(case: Callable[..., Case]) -> None:
+    jobs = "job_id,submit_time,duration,num_gpus,job_class,gpu_type\na,0,9,1,lm,V100\n"
+    for speeds, expected in ((SPEEDS, True), (SPEEDS.replace("lm,K80,.5", "lm,K80,0"), False)):
+        policy = type("LendsIt", (Lends,), {})()
+        workload, cluster, shared = case(jobs, speeds)
+        simulation = Simulation(workload, cluster, policy, shared)
+        simulation.advance(0.0)
+        assert policy.lent == [expected]
