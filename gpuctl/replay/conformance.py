@@ -20,7 +20,7 @@ from gpuctl.replay.rates import rates
 from gpuctl.replay.sharing import portions
 from gpuctl.replay.simulation import Simulation
 from gpuctl.replay.timelines import levels
-from gpuctl.replay.typed_cases import with_types
+from gpuctl.replay.typed_cases import with_bounds, with_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,7 +164,11 @@ def check(make: Callable[[], Policy], cases: int, seed: int = 0) -> list[str]:
     found = []
     for number in range(seed, seed + cases):
         case = random_case(number, resources=make().resources and number % 2 == 1)
-        workload, cluster, settings = with_types(number, case) if number % 3 == 2 else case
+        if number % 3 == 2:
+            case = with_types(number, case)
+        if number % 4 == 3:
+            case = with_bounds(number, case)
+        workload, cluster, settings = case
         outcome = run(make(), workload, cluster, settings)
         found += [f"case {number}: {line}" for line in violations(outcome, workload, cluster, settings)]
         again = run(make(), workload, cluster, settings)

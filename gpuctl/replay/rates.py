@@ -125,7 +125,9 @@ def _by_type(table: SpeedTable, workload: Workload, cluster: Cluster) -> Rates:
     if not own.all():
         first_one = workload.ids[int(np.argmin(own))]
         raise InputError(
-            f"job {first_one!r} ran on GPUs on which its class has speed 0", path=table.path, hint="expected a speed above 0"
+            f"job {first_one!r} ran on GPUs on which its class has speed 0",
+            path=table.path,
+            hint="expected a speed above 0",
         )
     text = (
         f"by class of jobs and GPU type as in {table.name}, a gang as fast as on the slowest of its types; run times "

@@ -1,4 +1,4 @@
-"""Random cases with GPU types and classes of jobs, made from other ones: for `gpuctl.replay.conformance`."""
+"""Random cases with GPU types, or with elastic jobs, made from other ones: for `gpuctl.replay.conformance`."""
 
 from __future__ import annotations
 
@@ -39,3 +39,21 @@ def with_types(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Wor
     )
     cluster = replace(cluster, gpu_type=draw.integers(-1, len(types), len(cluster.servers)))
     return workload, cluster, replace(settings, rates=rates(SpeedTable("random", "", speeds), workload, cluster))
+
+
+def with_bounds(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Workload, Cluster, Settings]:
+    """The same case with jobs that run on fewer and on more GPUs than their gang, some by a speed curve of their own.
+
+    Args:
+        seed: the same seed gives the same case, on any machine.
+        case: workload, cluster and settings.
+    """
+    workload, cluster, settings = case
+    draw = np.random.Generator(np.random.PCG64([seed, 2]))
+    n = workload.size
+    least = np.minimum(np.maximum(workload.gpus // draw.integers(1, 5, n), 1), workload.gpus)
+    # one is no faster on more GPUs, one slower on many
+    curves = (np.array([1.0, 1.9, 2.7, 3.4]), np.array([2.0]), np.array([1.0, 1.8, 2.0, 1.5]))
+    curve = draw.integers(-1, len(curves), n)
+    most = workload.gpus * draw.integers(1, 4, n)
+    return replace(workload, min_gpus=least, max_gpus=most, curve=curve, curves=curves), cluster, settings
