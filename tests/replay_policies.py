@@ -207,3 +207,53 @@ class Measures(PythonPolicy):
                 if view.migrate(job, {server: view.gpus[job]}, "faster there"):
                     self.moved.add(job)
                 return
+
+
+class Restless(PythonPolicy):
+    """Puts jobs on each other's GPUs, packed and by turns, and moves and resizes hosts and guests as it draws."""
+
+    name = "restless"
+    always = True
+    every = 4.0
+    preempts = True
+
+    def begin(self, view: View) -> None:
+        """See `PythonPolicy.begin`."""
+        self.draw = np.random.Generator(np.random.PCG64(7))
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        if view.round is not None and view.round < 40:
+            for job in view.running:
+                self.stir(view, job)
+        for job in list(view.waiting):
+            gpus = int(self.draw.integers(view.least[job], view.most[job] + 1))
+            if not (view.start(job, gpus=gpus) or view.start(job)):
+                self.put(view, job, gpus)
+
+    def put(self, view: View, job: int, gpus: int) -> None:
+        """On some running job's GPUs."""
+        hosts = [host for host in view.running if len(view.beside(host)) < 3]
+        sliced = bool(self.draw.integers(2))
+        for host in self.draw.permutation(hosts).tolist():
+            if view.share(job, host, "", gpus=gpus, sliced=sliced) or view.share(job, host, "", sliced=sliced):
+                if view.host(job) != host or job not in view.beside(host):
+                    raise AssertionError(f"{job} is not beside {host}")
+                return
+
+    def stir(self, view: View, job: int) -> None:
+        """Move, resize or stop one."""
+        what, gpus = int(self.draw.integers(8)), int(self.draw.integers(view.least[job], view.most[job] + 1))
+        before = view.beside(job)
+        if what < 2 and view.migrate(job, placement="spread" if what else None) and view.beside(job):
+            raise AssertionError(f"{job} moved, and has company")
+        if what in {2, 3}:
+            guest = view.host(job) is not None
+            if view.resize(job, gpus) and view.beside(job) != ([] if guest else before):
+                raise AssertionError(f"{job} was resized, and its company is another")
+        if what == 4 and view.held(job) < view.most[job]:
+            more = {s: n + (view.free_on(s) > 0) for s, n in view.placement(job).items()}
+            if sum(more.values()) <= view.most[job]:
+                view.resize(job, more)
+        if what == 5 and self.draw.integers(3) == 0:
+            view.preempt(job)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gpuctl.cli.jobs import Source
     from gpuctl.core.results import Analysis
     from gpuctl.replay.model import Outcome
-    from gpuctl.replay.speeds import SpeedTable
+    from gpuctl.replay.speeds import PairTable, SpeedTable
 
 SECTIONS = ("replay", "replay_compared", "replay_over_time", "replay_jobs")
 TABLES = (
@@ -206,6 +206,21 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
             "of jobs on types of GPUs, in place of --locality.",
         ),
     ] = None,
+    pair_speeds: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV with columns job_class,beside,speed: speed of a class of jobs packed beside another on the same "
+            "GPUs, for policies of your own.",
+        ),
+    ] = None,
+    time_slice: Annotated[
+        str,
+        typer.Option(
+            metavar="S[:SWITCH]",
+            help="Seconds of a turn of jobs that take turns on GPUs, and of the switch between two.",
+        ),
+    ] = "60:1",
     resources: Annotated[
         str,
         typer.Option(
@@ -285,9 +300,11 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     kept = keeping_place(keep_as, paths or [], db)
     from gpuctl.cli.jobs import Wishes, read
     from gpuctl.replay.resources import parse_resources
+    from gpuctl.replay.speeds import parse_time_slice, read_pairs
     from gpuctl.replay.tables import policy_notes
 
-    counts = parse_resources(resources)
+    counts, turns = parse_resources(resources), parse_time_slice(time_slice)
+    pairs = None if pair_speeds is None else read_pairs(pair_speeds)
     logs_in = traces_db(paths or [], db, keep_as)
     source = read(
         Wishes(paths or [], logs_in, trace_cluster, timezone, columns, log_format, cluster, add_servers, quotas,
@@ -298,8 +315,9 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     for note in (*source.workload.notes, *source.cluster.notes):
         message(f"note: {note}", quiet=given.quiet)
     models = _Models(
-        source.rates, overhead, placement, seed, mode, counts, limits=limits, skip_unplaceable=skip_unplaceable
-    )
+        source.rates, overhead, placement, seed, mode, counts, pairs, turns,
+        limits=limits, skip_unplaceable=skip_unplaceable,
+    )  # fmt: skip
     outcomes, missing = _run(source, names, models, jobs, given)
     if missing:
         message(f"gpuctl: interrupted; not done: {', '.join(missing)}" + ("" if outcomes else "; nothing is done"))
@@ -382,6 +400,8 @@ class _Models:
     seed: int
     mode: Mode | None
     resources: tuple[str, ...]
+    pairs: PairTable | None
+    time_slice: tuple[float, float]
     limits: bool
     skip_unplaceable: bool
 
@@ -434,6 +454,8 @@ def _run(
                 seed=models.seed,
                 mode=models.mode and models.mode.value,
                 resources=models.resources,
+                pairs=models.pairs,
+                time_slice=models.time_slice,
                 processes=jobs,
                 progress=at,
                 skip_unplaceable=models.skip_unplaceable,

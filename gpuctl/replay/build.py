@@ -60,6 +60,8 @@ class Settings:
         seed: of policies that draw lots.
         mode: how every policy preempts, see `MODES`; None: each policy's own way.
         resources: what jobs ask for and servers have, see `gpuctl.replay.resources`.
+        slice_s: seconds of a turn of jobs that share GPUs by turns.
+        switch_s: and of the switch between two turns, in which none of them comes forward.
     """
 
     rates: Rates
@@ -69,10 +71,16 @@ class Settings:
     seed: int = 0
     mode: str | None = None
     resources: tuple[str, ...] = GPUS_ONLY
+    slice_s: float = SLICE_S
+    switch_s: float = SWITCH_S
 
     def text(self) -> dict[str, str]:
         """The settings as a report shows them."""
         told = {} if self.resources == GPUS_ONLY else {"resources": RESOURCE_TEXT.format(", ".join(self.resources))}
+        if self.rates.pairs is not None:
+            told["packed jobs"] = self.rates.pairs_text
+        if (self.slice_s, self.switch_s) != (SLICE_S, SWITCH_S):
+            told["time slices"] = f"{self.slice_s:g} s, and {self.switch_s:g} s to switch"
         return {
             **told,
             "speed": self.rates.text,
@@ -117,12 +125,14 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     g.total = g.free = cluster.total_gpus
     g.left = n
     g.limits = int(settings.limits)
-    g.slice, g.switch = SLICE_S, SWITCH_S
+    g.slice, g.switch = settings.slice_s, settings.switch_s
     g.mode = MODES[settings.mode or "now"]
     g.storage = settings.overhead.storage
     types = settings.rates.types
     if types is not None:
         g.typed, servers.type = 1, types.server
+    pairs = settings.rates.pairs
+    g.paired = int(pairs is not None)
     g.now = min(0.0, float(workload.submit.min())) if n else 0.0
     order = np.lexsort((np.arange(n), workload.eligible))
     # one more of each: jobs whose queue or user is not known are a party of their own
@@ -179,6 +189,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
         needs=records(held if more else 1, NEED),
         share_need=records(max(queues, users) if more else 1, NEED),
         by_type=np.ones((1, 1, 1)) if types is None else types.speed.astype(np.float64),
+        by_pair=np.ones((1, 1)) if pairs is None else pairs.astype(np.float64),
         curves=np.concatenate([np.ones(1), *workload.curves]),
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.replay.build import Settings
+from gpuctl.replay.company import in_company
 from gpuctl.replay.foresight import differs, other_future, some_instant, unfinished_at
 from gpuctl.replay.model import Cluster, Workload
 from gpuctl.replay.overhead import overhead
@@ -20,7 +21,7 @@ from gpuctl.replay.rates import rates
 from gpuctl.replay.sharing import portions
 from gpuctl.replay.simulation import Simulation
 from gpuctl.replay.timelines import levels
-from gpuctl.replay.typed_cases import with_bounds, with_types
+from gpuctl.replay.typed_cases import with_bounds, with_pairs, with_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,6 +169,8 @@ def check(make: Callable[[], Policy], cases: int, seed: int = 0) -> list[str]:
             case = with_types(number, case)
         if number % 4 == 3:
             case = with_bounds(number, case)
+        if number % 5 == 4 and case[2].rates.types is None:
+            case = with_pairs(number, case)
         workload, cluster, settings = case
         outcome = run(make(), workload, cluster, settings)
         found += [f"case {number}: {line}" for line in violations(outcome, workload, cluster, settings)]
@@ -210,12 +213,14 @@ def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings:
 
     The invariants: no server gives more GPUs than it has (nor more CPUs and memory, where they count), or any while
     it is down; a GPU counts once, however many jobs are on it; a job runs on its gang, or on from its least to its
-    most GPUs, once at a time, and not before it is eligible; what it did on each number of GPUs adds up to its work;
+    most GPUs, once at a time, and not before it is eligible; what it did on each number of GPUs, alone and beside
+    others, adds up to its work;
     GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed; every job ends.
     """
     found = _capacity(outcome, cluster) + _attempts(outcome, workload, cluster) + _times(outcome, settings)
     found += _needs(outcome, workload, settings) + _counted_once(outcome, cluster)
     found += _elastic(outcome, workload, settings)
+    found += in_company(outcome, workload, settings, lambda job, gpus: _scale(workload, settings, job, gpus))
     for job, state in (
         outcome.jobs.filter(~pl.col("state").is_in(["finished", "rejected"])).select("job", "state").rows()
     ):

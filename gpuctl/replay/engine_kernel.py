@@ -9,11 +9,8 @@ from gpuctl.replay.job_kernel import (
     begin,
     enqueue,
     give_back,
-    join,
-    new_rates,
     note,
     plan_end,
-    resume_cost,
     segment_ends,
     settle,
     stop,
@@ -21,7 +18,7 @@ from gpuctl.replay.job_kernel import (
     tell,
     unspent,
 )
-from gpuctl.replay.placement_kernel import choose, set_free
+from gpuctl.replay.placement_kernel import set_free
 from gpuctl.replay.preemption_kernel import drop_progress, suspended
 from gpuctl.replay.resource_kernel import server_counts
 from gpuctl.replay.state import (
@@ -41,7 +38,6 @@ from gpuctl.replay.state import (
     D_RESIZE,
     D_SERVER_DOWN,
     D_SERVER_UP,
-    D_SHARE,
     E_JOB_TIMER,
     E_LEASE,
     E_ROUND,
@@ -287,31 +283,6 @@ def migrate(s, j, reason):  # type: ignore[no-untyped-def]
 def resize(s, j, reason):  # type: ignore[no-untyped-def]
     """Let a running job go on with the GPUs in `choice`."""
     move(s, j, A_RESIZED, D_RESIZE, reason)
-
-
-@inner
-def share(s, j, host, sliced, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job on the first GPUs of a running one."""
-    g = s.g[0]
-    job = s.jobs[j]
-    owner = s.jobs[host]
-    source = s.attempts[owner.row]
-    left = job.gpus
-    g.chosen = 0
-    while left > 0:
-        piece = s.pieces[source.first + g.chosen]
-        some = min(left, piece.gpus)
-        choose(s, piece.server, some)
-        left -= some
-    g.waiting -= 1
-    job.host = host
-    take(s, j, 1)
-    job.level = owner.level if g.chosen > 1 else 0
-    join(s, j, host)
-    owner.sliced = sliced
-    note(s, D_SHARE, j, job.gpus, job.row, reason)
-    begin(s, j, resume_cost(s, j))
-    new_rates(s, host)
 
 
 @inner

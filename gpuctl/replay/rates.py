@@ -7,7 +7,7 @@ takes as long as recorded. See ``docs/replay.md`` for where the factors come fro
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.replay.model import Cluster, Floats, Ints, Workload
-    from gpuctl.replay.speeds import SpeedTable
+    from gpuctl.replay.speeds import PairTable, SpeedTable
 
 SENSITIVE_PCT = 40
 """Share of jobs that are taken to be slowed down by a spread placement; which ones is a hash of the job's name."""
@@ -59,7 +59,9 @@ class Rates:
         alpha: (jobs) how badly it scales with GPUs.
         pack: (jobs) beside another job on the same GPUs.
         types: factors by class of jobs and GPU type, that of the slowest type of a gang's; None: types do not matter.
-        row: (jobs) the class of each there.
+        row: (jobs) the class of each there, and in `pairs`.
+        pairs: (classes, classes) speed of a job packed beside another one, for that alone; None: `pack`.
+        pairs_text: what holds of them, for headings.
     """
 
     text: str
@@ -68,6 +70,8 @@ class Rates:
     pack: Floats
     types: TypeSpeeds | None = None
     row: Ints | None = None
+    pairs: Floats | None = None
+    pairs_text: str = ""
 
     @property
     def best(self) -> Floats:
@@ -84,16 +88,28 @@ class Rates:
         return np.asarray((self.speed == 1).all(axis=1) & (self.types is None))
 
 
-def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster) -> Rates:
+def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster, pairs: PairTable | None = None) -> Rates:
     """The speed model: ``recorded`` (placement does not matter), ``locality``, or a table by class and GPU type.
+
+    Args:
+        model: its name, or the table.
+        workload: the jobs.
+        cluster: the servers.
+        pairs: speeds of packed jobs by the classes of both; None: `PACK_SPEED`.
 
     Raises:
         UsageError: no such model.
-        InputError: the table has no speed of a class on a type, or 0 where a job of it ran.
+        InputError: a table has no speed of a class on a type, or beside another one, or 0 where a job of it ran.
     """
-    if not isinstance(model, str):
-        return _by_type(model, workload, cluster)
-    name = model
+    found = _named(model, workload, cluster) if isinstance(model, str) else _by_type(model, workload, cluster)
+    if pairs is None:
+        return found
+    speed, row = pairs.rows(workload)
+    text = f"by class of both as in {pairs.name}; beside several jobs these are multiplied"
+    return replace(found, pairs=speed, row=row, pairs_text=text)
+
+
+def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
     n = workload.size
     alpha, pack = np.full(n, ALPHA), np.full(n, PACK_SPEED)
     if name == "recorded" or cluster.pool:

@@ -19,7 +19,7 @@ import polars as pl
 
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
 from gpuctl.replay import list_kernel, pace, view_kernel
-from gpuctl.replay.build import Settings
+from gpuctl.replay.build import SLICE_S, SWITCH_S, Settings
 from gpuctl.replay.check import check, unplaceable
 from gpuctl.replay.limits import own
 from gpuctl.replay.overhead import overhead
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from gpuctl.replay.model import Cluster, Ints, Outcome, Workload
     from gpuctl.replay.policy import Policy
-    from gpuctl.replay.speeds import SpeedTable
+    from gpuctl.replay.speeds import PairTable, SpeedTable
 
     Progress = Callable[[Sequence[int], int, Sequence[float]], None]
     """Told how many jobs have ended under each policy, in the order asked for, of how many, and to which second each
@@ -124,17 +124,21 @@ class Models:
     seed: int = 0
     mode: str | None = None
     resources: tuple[str, ...] = GPUS_ONLY
+    pairs: PairTable | None = None
+    time_slice: tuple[float, float] = (SLICE_S, SWITCH_S)
 
     def settings(self, workload: Workload, cluster: Cluster) -> Settings:
         """The models with the numbers of each job."""
         return Settings(
-            rates=rates(self.rates, workload, cluster),
+            rates=rates(self.rates, workload, cluster, self.pairs),
             overhead=overhead(self.overhead, workload, cluster),
             placement=self.placement,
             limits=self.limits,
             seed=self.seed,
             mode=self.mode,
             resources=self.resources,
+            slice_s=self.time_slice[0],
+            switch_s=self.time_slice[1],
         )
 
 
@@ -184,6 +188,8 @@ def replay(
     seed: int = 0,
     mode: str | None = None,
     resources: tuple[str, ...] = GPUS_ONLY,
+    pairs: PairTable | None = None,
+    time_slice: tuple[float, float] = (SLICE_S, SWITCH_S),
     processes: int | None = None,
     progress: Progress | None = None,
     skip_unplaceable: bool = False,
@@ -202,6 +208,8 @@ def replay(
         seed: of policies that draw lots.
         mode: how every policy preempts: now | epoch | abort; None: each policy's own way.
         resources: what jobs ask for and servers have, see `gpuctl.replay.resources`.
+        pairs: speeds of packed jobs by the classes of both; None: one speed for all, see `gpuctl.replay.rates`.
+        time_slice: seconds of a turn of jobs that share GPUs by turns, and of the switch between two.
         processes: at most so many at a time; None: one for each policy, up to the processors there are, and a single
             one for fewer than `FEW_JOBS` jobs. With one everything runs in this process.
         progress: called from time to time.
@@ -217,7 +225,7 @@ def replay(
         UsageError: no such policy, parameter or model; nothing was run.
         ReplayInterrupted: Ctrl-C.
     """
-    models = Models(rates, overhead, placement, limits, seed, mode, resources)
+    models = Models(rates, overhead, placement, limits, seed, mode, resources, pairs, time_slice)
     speeds = None if isinstance(rates, str) else rates
     kept = _kept(workload, cluster, resources, speeds) if skip_unplaceable else None
     run = workload if kept is None else take(workload, kept)

@@ -246,7 +246,7 @@ class Simulation:
                 "end_s": np.where(rows.how == A_RUNNING, np.nan, rows.end),
                 "end": _words(ENDS, rows.how),
                 "gpus": rows.gpus.astype(np.int64),
-                "shared": rows.group != np.arange(rows.size),
+                "shared": rows.own != rows.start,
                 "own_s": np.where(np.isinf(rows.own), np.nan, rows.own),
                 "group": rows.group.astype(np.int64),
             }

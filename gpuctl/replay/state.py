@@ -111,7 +111,7 @@ JOB = np.dtype(
         ("sliced", "i8"),  # as a host: time slices rather than packed
         ("level", "i8"),  # of its placement: one server, one rack, several
         ("eligible", "i8"),  # its time has come, but for its parents
-        ("row_of_speeds", "i8"),  # its class in `by_type`
+        ("row_of_speeds", "i8"),  # its class in `by_type` and `by_pair`
     ],
     align=True,
 )
@@ -202,6 +202,7 @@ GLOBAL = np.dtype(
         ("cpu", "f8"),  # CPUs, in thousandths, and MB of the servers that are up, as far as they are known
         ("mem", "f8"),
         ("typed", "i8"),  # 1: speeds go by GPU types
+        ("paired", "i8"),  # 1: speeds of packed jobs go by the pairs of their classes
     ],
     align=True,
 )
@@ -250,6 +251,7 @@ class State(Bundle):
         needs: of each piece in `pieces`.
         share_need: what the jobs of each queue or user hold.
         by_type: speeds by class of jobs, GPU type and placement [classes, types, 3]; [1, 1, 1] where types are alike.
+        by_pair: speeds by class of a job and of the one packed beside it [classes, classes]; [1, 1] without a table.
         curves: speeds on 1, 2, 3 … GPUs, one curve after the other.
     """
 
@@ -291,6 +293,7 @@ class State(Bundle):
     needs: Any
     share_need: Any
     by_type: NDArray[np.float64]
+    by_pair: NDArray[np.float64]
     curves: NDArray[np.float64]
 
     fields: ClassVar[dict[str, tuple[Any, int]]] = {
@@ -332,6 +335,7 @@ class State(Bundle):
         "needs": (NEED, 1),
         "share_need": (NEED, 1),
         "by_type": ("f8", 3),
+        "by_pair": ("f8", 2),
         "curves": ("f8", 1),
     }
 

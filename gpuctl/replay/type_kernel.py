@@ -20,6 +20,34 @@ def type_speed(s, j):  # type: ignore[no-untyped-def]
 
 
 @inner
+def beside(s, j, host):  # type: ignore[no-untyped-def]
+    """Speed of a job packed beside the others on a host's GPUs, for that alone: those beside each, multiplied."""
+    row = s.jobs[j].row_of_speeds
+    speed = 1.0
+    if host != j:
+        speed *= s.by_pair[row, s.jobs[host].row_of_speeds]
+    at = s.jobs[host].guest
+    while at >= 0:
+        if at != j:
+            speed *= s.by_pair[row, s.jobs[at].row_of_speeds]
+        at = s.jobs[at].next_guest
+    return speed
+
+
+@inner
+def may_pack(s, j, host):  # type: ignore[no-untyped-def]
+    """Whether a job can be packed beside the jobs on a host's GPUs: neither has speed 0 beside the other."""
+    row, other = s.jobs[j].row_of_speeds, s.jobs[host].row_of_speeds
+    fits = s.by_pair[row, other] > 0 and s.by_pair[other, row] > 0
+    at = s.jobs[host].guest
+    while at >= 0:
+        other = s.jobs[at].row_of_speeds
+        fits = fits and s.by_pair[row, other] > 0 and s.by_pair[other, row] > 0
+        at = s.jobs[at].next_guest
+    return fits
+
+
+@inner
 def rate_now(s, j):  # type: ignore[no-untyped-def]
     """Reference seconds a second that a job comes forward by now: 0 without GPUs, and while a checkpoint is moved."""
     job = s.jobs[j]

@@ -1,4 +1,4 @@
-"""Random cases with GPU types, or with elastic jobs, made from other ones: for `gpuctl.replay.conformance`."""
+"""Random cases with GPU types, pairs of jobs or elastic jobs, made from other ones: for `gpuctl.replay.conformance`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.replay.rates import rates
-from gpuctl.replay.speeds import SpeedTable
+from gpuctl.replay.speeds import PairTable, SpeedTable
 
 if TYPE_CHECKING:
     from gpuctl.replay.build import Settings
@@ -39,6 +39,23 @@ def with_types(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Wor
     )
     cluster = replace(cluster, gpu_type=draw.integers(-1, len(types), len(cluster.servers)))
     return workload, cluster, replace(settings, rates=rates(SpeedTable("random", "", speeds), workload, cluster))
+
+
+def with_pairs(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Workload, Cluster, Settings]:
+    """The same case with classes of jobs, speeds of pairs of them, and other turns.
+
+    Args:
+        seed: the same seed gives the same case, on any machine.
+        case: workload, cluster and settings.
+    """
+    workload, cluster, settings = case
+    draw = np.random.Generator(np.random.PCG64([seed, 3]))
+    classes = ("lm", "vision")
+    speeds = {(a, b): float(draw.choice([0.0, 0.25, 0.5, 0.875, 1.0])) for a in (*classes, "") for b in (*classes, "")}
+    workload = replace(workload, job_classes=classes, job_class=draw.integers(-1, len(classes), workload.size))
+    found = rates("recorded", workload, cluster, PairTable("random", "", speeds))
+    turn, switch = float(draw.choice([1.0, 10.0])), float(draw.choice([0.0, 0.5]))
+    return workload, cluster, replace(settings, rates=found, slice_s=turn, switch_s=switch)
 
 
 def with_bounds(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Workload, Cluster, Settings]:

@@ -186,6 +186,22 @@ class View(TypesView):
         count = self.held(job) if gpus is None else index(gpus)
         return float(vk.speed_on(self._address, index(job), min(count, self._most))) if count > 0 else 0.0
 
+    def host(self, job: int) -> int | None:
+        """The job on whose GPUs a job is; None where they are its own, and while it has none."""
+        self._seen(job)
+        found = int(self._state.jobs.host[job])
+        return found if found >= 0 else None
+
+    def beside(self, job: int) -> list[int]:
+        """The other jobs on the GPUs of a job's group: the one whose they are first, then the smallest one; [] none."""
+        self._seen(job)
+        jobs, found = self._state.jobs, []
+        at = owner = job if jobs.host[job] < 0 else int(jobs.host[job])
+        while at >= 0:
+            found.append(at)
+            at = int(jobs.guest[at] if at == owner else jobs.next_guest[at])
+        return [other for other in found if other != job]
+
     def free_on(self, server: int) -> int:
         """Free GPUs of a server; 0 where it is down."""
         place = self._state.servers[server]
@@ -279,26 +295,38 @@ class View(TypesView):
         """Let a running job go on with more or fewer GPUs, from `least` to `most`; it costs what a migration costs.
 
         What it has done is kept. Named servers are all that it has from then on: to grow where it is, name those of
-        `placement` with more GPUs.
+        `placement` with more GPUs. Jobs on its GPUs stay beside it: it keeps the GPUs that they are on. One that is on
+        another job's GPUs goes to GPUs of its own.
         """
         return self._move(job, gpus, reason, placement, other_size=True)
 
     def migrate(self, job: int, servers: Mapping[int, int] | None = None, reason: str = "", *,
                 placement: str | None = None) -> bool:  # fmt: skip
-        """Let a running job go on elsewhere: on the servers named, or where it would be put now."""
+        """Let a running job go on elsewhere: on the servers named, or where it would be put now.
+
+        It goes alone: jobs on its GPUs stay, and the largest of them has them from then on.
+        """
         to = servers if servers is not None else self.held(job) if self._is_job(job) else 0
         return self._move(job, to, reason, placement, other_size=False)
 
-    def share(self, job: int, host: int, reason: str = "", *, sliced: bool = False) -> bool:
+    def share(self, job: int, host: int, reason: str = "", *, gpus: int | None = None, sliced: bool = False) -> bool:
         """Start a waiting job on GPUs of a running one: packed beside it, or taking turns (``sliced``).
 
         The host is one that shares nobody else's GPUs. They stay its own, and when it goes those of its largest guest;
         they count for the owner's queue. The GPU-seconds of each count in equal parts for the jobs on it.
+
+        Args:
+            job: its number.
+            host: whose GPUs they are.
+            reason: for the decision log.
+            gpus: from `least` to `most`, at most the host's; None: its gang.
+            sliced: all jobs on a host's GPUs take turns, or none does.
         """
         self._decide()
         code = self._code(reason)
-        both = self._is_job(job) and self._is_job(host)
-        done = both and self._do(vk.share_with, index(job), index(host), int(bool(sliced)), code) >= 0
+        wanted = 0 if gpus is None else index(gpus)
+        both = self._is_job(job) and self._is_job(host) and (gpus is None or 0 < wanted <= self._most)
+        done = both and self._do(vk.share_with, index(job), index(host), wanted, int(bool(sliced)), code) >= 0
         if done:
             self.waiting.remove(index(job))
         return done
@@ -460,7 +488,8 @@ class View(TypesView):
         if isinstance(to, Mapping):
             ready = self._choose(job, to)
         else:
-            ready = 0 < index(to) <= self._most and vk.find_for(self._address, job, index(to), self._how(placement))
+            how = self._how(placement)
+            ready = 0 < index(to) <= self._most and vk.find_for(self._address, job, index(to), how, other_size)
         done = bool(ready) and self._do(vk.move_chosen, job, other_size, code) >= 0
         self.free = int(self._g_free[0])
         return done

@@ -20,7 +20,6 @@ from gpuctl.replay.engine_kernel import (
     reject,
     resize,
     room,
-    share,
 )
 from gpuctl.replay.job_kernel import (
     launch,
@@ -29,6 +28,15 @@ from gpuctl.replay.job_kernel import (
 from gpuctl.replay.placement_kernel import choose, find, hide, set_free, suits
 from gpuctl.replay.preemption_kernel import preempt
 from gpuctl.replay.rounds_kernel import rounds
+from gpuctl.replay.share_kernel import (
+    covers_guests,
+    extend,
+    guests_on,
+    lay_out,
+    own_on,
+    regrow,
+    share,
+)
 from gpuctl.replay.state import (
     D_LOAN,
     D_RESERVE,
@@ -39,7 +47,7 @@ from gpuctl.replay.state import (
     WAITING,
     state_at,
 )
-from gpuctl.replay.type_kernel import rate_now
+from gpuctl.replay.type_kernel import may_pack, rate_now
 from gpuctl.trace.jit import compiled, inner
 
 
@@ -188,17 +196,14 @@ def _keeps(s, j, server):  # type: ignore[no-untyped-def]
 def add(address, j, server, gpus):  # type: ignore[no-untyped-def]
     """Choose GPUs of a server for a job; false where it has not so many free, or does not suit the job.
 
-    GPUs that the job itself holds there count as free.
+    GPUs that the job itself holds there count as free, but for those of a guest, which are its host's.
     """
     s = state_at(address)
     place = s.servers[server]
     job = s.jobs[j]
     free = place.free
     if job.state == RUNNING:
-        row = s.attempts[job.row]
-        for k in range(row.first, row.first + row.pieces):
-            if s.pieces[k].server == server:
-                free += s.pieces[k].gpus
+        free += own_on(s, j, server) + guests_on(s, j, server)
     for k in range(s.g[0].chosen):
         if s.choice[k].server == server:
             return False
@@ -234,20 +239,38 @@ def start_chosen(address, j, wanted, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
+@inner
+def _leaves_guests(s, j):  # type: ignore[no-untyped-def]
+    """Whether a host's choice has none of the GPUs on which its guests stay."""
+    for k in range(s.g[0].chosen):
+        piece = s.choice[k]
+        if piece.gpus > s.servers[piece.server].free + own_on(s, j, piece.server):
+            return False
+    return True
+
+
 @compiled
 def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
-    """Let a running job go on with its choice: as many GPUs as it has, or `other_size` more or fewer."""
+    """Let a running job go on with its choice: as many GPUs as it has, or `other_size` more or fewer.
+
+    A guest leaves its host. A host takes its guests along where it is resized, and leaves them where it moves.
+    """
     s = state_at(address)
     job = s.jobs[j]
     total = _chosen(s)
-    sharing = job.state == RUNNING and (job.host >= 0 or job.guest >= 0)
-    if job.state != RUNNING or sharing or total == 0 or (total != job.held) != other_size:
+    if job.state != RUNNING or total == 0 or (total != job.held) != other_size:
         return -1
-    if (other_size and not _may_run_on(s, j, total)) or not _within_limit(s, j, total - job.held):
+    more = total if job.host >= 0 else total - job.held
+    if (other_size and not _may_run_on(s, j, total)) or not _within_limit(s, j, more):
+        return -1
+    keeps = job.guest >= 0 and other_size
+    if job.guest >= 0 and not (covers_guests(s, j) if keeps else _leaves_guests(s, j)):
         return -1
     if not room(s):
         return NO_ROOM
-    if other_size:
+    if keeps:
+        regrow(s, j, reason)
+    elif other_size:
         resize(s, j, reason)
     else:
         migrate(s, j, reason)
@@ -255,18 +278,22 @@ def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def find_for(address, j, gpus, how):  # type: ignore[no-untyped-def]
-    """Choose places for a running job of so many GPUs, its own counted as free; false where it shares them."""
+def find_for(address, j, gpus, how, other_size):  # type: ignore[no-untyped-def]
+    """Choose places for a running job of so many GPUs: what it would leave counts as free."""
     s = state_at(address)
     job = s.jobs[j]
-    if job.state != RUNNING or job.host >= 0 or job.guest >= 0 or gpus < 1:
+    if job.state != RUNNING or gpus < 1:
         return False
+    if job.guest >= 0 and other_size:
+        return extend(s, j, gpus, how)
     row = s.attempts[job.row]
     for k in range(row.first, row.first + row.pieces):
-        set_free(s, s.pieces[k].server, s.servers[s.pieces[k].server].free + s.pieces[k].gpus)
+        number = s.pieces[k].server
+        set_free(s, number, s.servers[number].free + own_on(s, j, number))
     found = find(s, job.mask, gpus, how)
     for k in range(row.first, row.first + row.pieces):
-        set_free(s, s.pieces[k].server, s.servers[s.pieces[k].server].free - s.pieces[k].gpus)
+        number = s.pieces[k].server
+        set_free(s, number, s.servers[number].free - own_on(s, j, number))
     return found
 
 
@@ -282,23 +309,24 @@ def stop_job(address, j, mode, reason):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def share_with(address, j, host, sliced, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job on the GPUs of a running one; -1 where that cannot be."""
+def share_with(address, j, host, wanted, sliced, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on so many GPUs (0: its gang) of a running one; -1 where that cannot be."""
     s = state_at(address)
     job, owner = s.jobs[j], s.jobs[host]
-    if job.state != WAITING or owner.state != RUNNING or owner.host >= 0 or owner.held < job.gpus:
+    gpus = wanted if wanted != 0 else job.gpus
+    if job.state != WAITING or owner.state != RUNNING or owner.host >= 0 or owner.held < gpus or gpus < 1:
         return -1
-    if not _within_limit(s, j, job.gpus):
+    if not _may_run_on(s, j, gpus) or not _within_limit(s, j, gpus):
         return -1
     if owner.sharers > 0 and owner.sliced != sliced:
         return -1
-    left = job.gpus
-    at = s.attempts[owner.row].first
-    while left > 0:
-        if not suits(s, s.pieces[at].server, job.mask) or _keeps(s, j, s.pieces[at].server):
+    if sliced == 0 and s.g[0].paired == 1 and not may_pack(s, j, host):
+        return -1
+    lay_out(s, host, gpus)
+    for k in range(s.g[0].chosen):
+        number = s.choice[k].server
+        if not suits(s, number, job.mask) or _keeps(s, j, number):
             return -1
-        left -= s.pieces[at].gpus
-        at += 1
     if not room(s):
         return NO_ROOM
     if s.g[0].kept > 0:

@@ -25,9 +25,11 @@ class TypesView:
 
     Attributes:
         types: names of the GPU types, by number.
+        time_slice: seconds of a turn of jobs that share GPUs by turns, and of the switch between two.
     """
 
     types: tuple[str, ...]
+    time_slice: tuple[float, float]
     _state: State
     _address: int
     _policy: PythonPolicy
@@ -39,7 +41,8 @@ class TypesView:
         self._type_of: list[int] = cluster.gpu_type.tolist()
         # the speeds of servers whose type is not known come last
         self._speeds = None if rates.types is None else rates.types.speed
-        self._class_of = rates.row
+        self._class_of, self._pairs = rates.row, rates.pairs
+        self.time_slice = float(self._state.g.slice[0]), float(self._state.g.switch[0])
         self._type_of_class = dict(zip(self._state.servers.cls.tolist(), self._type_of, strict=True))
 
     def gpu_type(self, server: int) -> int:
@@ -72,6 +75,18 @@ class TypesView:
         if self._speeds is None or self._class_of is None:
             return 1.0
         return float(self._speeds[self._class_of[index(job)], index(gpu_type), LEVELS.index(level)])
+
+    def pair_speed(self, job: int, other: int) -> float:
+        """Speed of a job packed beside another one on the same GPUs, for that alone; 0: they cannot be packed.
+
+        What the user's table of pairs says; without one 0.69 for all. Beside several jobs these are multiplied, but
+        without a table it is 0.69 beside any number.
+        """
+        self._seen(job)
+        self._seen(other)
+        if self._pairs is None or self._class_of is None:
+            return float(self._state.jobs.pack[index(job)])
+        return float(self._pairs[self._class_of[index(job)], self._class_of[index(other)]])
 
     def rate(self, job: int) -> float:
         """Reference seconds a second that the job comes forward by at this instant, as a count of its steps shows.

@@ -14,8 +14,8 @@ from gpuctl.core.errors import InputError
 from gpuctl.replay.conformance import foresight, random_case, run, violations
 from gpuctl.replay.policies import BUILT_IN, find
 from gpuctl.replay.policy import PythonPolicy, RankPolicy
-from gpuctl.replay.typed_cases import with_types
-from tests.replay_policies import Crowd, Measures, Packer, Slicer
+from gpuctl.replay.typed_cases import with_bounds, with_pairs, with_types
+from tests.replay_policies import Crowd, Measures, Packer, Restless, Slicer
 
 if TYPE_CHECKING:
     from gpuctl.replay.arrivals import Arrivals
@@ -44,6 +44,16 @@ def test_nor_where_speeds_go_by_gpu_types(name: str, seed: int) -> None:
     outcome = run(find(name)(), *case)
     assert violations(outcome, *case) == []
     assert foresight(find(name), case, outcome, seed) == []
+
+
+@pytest.mark.parametrize("kind", [Restless, Packer, find(f"{OWN.parent / 'timeslice.py'}:PackOrTurn")])
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_nor_one_whose_hosts_and_guests_move_and_grow(kind: type[PythonPolicy], seed: int) -> None:
+    case = with_pairs(seed, with_bounds(seed, random_case(seed)))
+    outcome = run(kind(), *case)
+    assert violations(outcome, *case) == []
+    assert foresight(kind, case, outcome, seed) == []
 
 
 @pytest.mark.parametrize("kind", [Packer, Slicer, Crowd, Measures])
