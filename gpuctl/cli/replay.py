@@ -172,7 +172,9 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     overhead: Annotated[
         str,
         typer.Option(
-            metavar="MODEL", help="Cost of a preemption: none, const[:S], charge[:S], helios, lucid or pickyman."
+            metavar="MODEL",
+            help="Cost of a preemption: none, const[:S], resume:S, charge[:S], helios, lucid or pickyman; and of a "
+            "resize, if another: MODEL+resize:S.",
         ),
     ] = "none",
     mode: Annotated[

@@ -33,7 +33,8 @@ def in_company(
     """
     rows = outcome.jobs
     plain = ((rows["overhead_gpu_s"] == 0) & (rows["lost_gpu_s"] == 0) & (rows["state"] == "finished")).to_numpy()
-    plain &= (settings.rates.speed == 1).all(axis=1) & (settings.overhead.charge == 0)
+    # what a job without GPUs loses is no GPU-seconds
+    plain &= (settings.rates.speed == 1).all(axis=1) & (settings.overhead.charge == 0) & (workload.gpus > 0)
     if settings.rates.types is not None or "gather" in outcome.decisions["decision"]:
         return []
     low, high = np.zeros(workload.size), np.zeros(workload.size)

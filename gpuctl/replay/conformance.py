@@ -327,7 +327,10 @@ def _needs(outcome: Outcome, workload: Workload, settings: Settings) -> list[str
         if name not in settings.resources or asked is None:
             continue
         sums = outcome.pieces.group_by("row").agg(pl.col(what).sum(), pl.len()).sort("row")
-        wanted = np.nan_to_num(asked)[outcome.attempts["job"].to_numpy()]
+        owner = outcome.attempts["job"].to_numpy()
+        # on another number of GPUs than its gang a job asks for as much for each of them
+        part = outcome.attempts["gpus"].to_numpy() / np.maximum(workload.gpus[owner], 1)
+        wanted = np.nan_to_num(asked)[owner] * np.where(workload.gpus[owner] > 0, part, 1.0)
         over = sums[what].to_numpy() - wanted
         bad = (over < -unit) | (over > unit * (sums["len"].to_numpy() + 1))
         for row in np.flatnonzero(bad).tolist():
@@ -347,7 +350,7 @@ def _elastic(outcome: Outcome, workload: Workload, settings: Settings) -> list[s
     done = np.bincount(job, weights=seconds * np.array(speed), minlength=workload.size)
     rates, rows = settings.rates, outcome.jobs
     plain = ((rows["overhead_gpu_s"] == 0) & (rows["lost_gpu_s"] == 0) & (rows["state"] == "finished")).to_numpy()
-    plain &= (rates.speed == 1).all(axis=1) & (settings.overhead.charge == 0)
+    plain &= (rates.speed == 1).all(axis=1) & (settings.overhead.charge == 0) & (workload.gpus > 0)
     wrong = plain & ~np.isclose(done, workload.true_run_time, rtol=SLACK, atol=SLACK)
     return [
         f"{workload.ids[k]}: its GPUs did {done[k]:g} s of work, it has {workload.true_run_time[k]:g} s"

@@ -25,8 +25,9 @@ from gpuctl.replay.job_kernel import (
     launch,
     note,
 )
-from gpuctl.replay.placement_kernel import choose, find, hide, set_free, suits
+from gpuctl.replay.placement_kernel import choose, hide, set_free, suits
 from gpuctl.replay.preemption_kernel import preempt
+from gpuctl.replay.resource_kernel import find_units, lend_own, needs_met
 from gpuctl.replay.rounds_kernel import rounds
 from gpuctl.replay.share_kernel import (
     covers_guests,
@@ -168,7 +169,7 @@ def start(address, j, wanted, how, reason):  # type: ignore[no-untyped-def]
         return NO_ROOM
     if g.kept > 0:
         _reserved(s, j)
-    found = find(s, job.mask, gpus, how)
+    found = find_units(s, j, gpus, how)
     if g.kept > 0:
         _unreserved(s)
         if found:
@@ -231,6 +232,8 @@ def start_chosen(address, j, wanted, reason):  # type: ignore[no-untyped-def]
     gpus = wanted if wanted != 0 else job.gpus
     if job.state != WAITING or _chosen(s) != gpus or not _may_run_on(s, j, gpus) or not _within_limit(s, j, gpus):
         return -1
+    if not needs_met(s, j) or s.g[0].chosen == 0:
+        return -1
     if not room(s):
         return NO_ROOM
     if s.g[0].kept > 0:
@@ -266,6 +269,11 @@ def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
     keeps = job.guest >= 0 and other_size
     if job.guest >= 0 and not (covers_guests(s, j) if keeps else _leaves_guests(s, j)):
         return -1
+    lend_own(s, j, 1)
+    met = needs_met(s, j)
+    lend_own(s, j, -1)
+    if not met:
+        return -1
     if not room(s):
         return NO_ROOM
     if keeps:
@@ -290,7 +298,9 @@ def find_for(address, j, gpus, how, other_size):  # type: ignore[no-untyped-def]
     for k in range(row.first, row.first + row.pieces):
         number = s.pieces[k].server
         set_free(s, number, s.servers[number].free + own_on(s, j, number))
-    found = find(s, job.mask, gpus, how)
+    lend_own(s, j, 1)
+    found = find_units(s, j, gpus, how)
+    lend_own(s, j, -1)
     for k in range(row.first, row.first + row.pieces):
         number = s.pieces[k].server
         set_free(s, number, s.servers[number].free - own_on(s, j, number))
@@ -327,6 +337,8 @@ def share_with(address, j, host, wanted, sliced, reason):  # type: ignore[no-unt
         number = s.choice[k].server
         if not suits(s, number, job.mask) or _keeps(s, j, number):
             return -1
+    if not needs_met(s, j):
+        return -1
     if not room(s):
         return NO_ROOM
     if s.g[0].kept > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from gpuctl.core.errors import InputError
 from gpuctl.replay import view_kernel as vk
 from gpuctl.replay.speeds import LEVELS
+from gpuctl.replay.state import UNBOUND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,6 +89,24 @@ class TypesView:
         if self._pairs is None or self._class_of is None:
             return float(self._state.jobs.pack[index(job)])
         return float(self._pairs[self._class_of[index(job)], self._class_of[index(other)]])
+
+    def asks(self, job: int) -> tuple[float, float]:
+        """CPUs and MB that a job asks for on its gang, and in proportion on other GPUs; 0 where they do not count."""
+        self._seen(job)
+        if not self._state.g.resources[0]:
+            return 0.0, 0.0
+        ask = self._state.asks[index(job)]
+        return float(ask.cpu) / 1000, float(ask.mem)
+
+    def stock(self, server: int) -> tuple[float, float]:
+        """CPUs and MB of a server that are free; inf where they are not known, or do not count."""
+        number = self._is_server(server)
+        if not self._state.g.resources[0]:
+            return math.inf, math.inf
+        stock = self._state.stock[number]
+        free = ((int(stock.cpu), float(stock.cpu_free) / 1000), (int(stock.mem), float(stock.mem_free)))
+        cpus, mem_mb = (math.inf if there >= UNBOUND else amount for there, amount in free)
+        return cpus, mem_mb
 
     def rate(self, job: int) -> float:
         """Reference seconds a second that the job comes forward by at this instant, as a count of its steps shows.

@@ -56,6 +56,24 @@ def test_nor_one_whose_hosts_and_guests_move_and_grow(kind: type[PythonPolicy], 
     assert foresight(kind, case, outcome, seed) == []
 
 
+class _RestlessWithCpus(Restless):
+    resources = True
+
+
+class _PackerWithCpus(Packer):
+    resources = True
+
+
+@pytest.mark.parametrize("kind", [_RestlessWithCpus, _PackerWithCpus])
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_nor_one_where_cpus_and_memory_count(kind: type[PythonPolicy], seed: int) -> None:
+    case = random_case(seed, resources=True)
+    case = with_bounds(seed, case) if seed % 2 else with_pairs(seed, case)
+    outcome = run(kind(), *case)
+    assert violations(outcome, *case) == []
+
+
 @pytest.mark.parametrize("kind", [Packer, Slicer, Crowd, Measures])
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1))
