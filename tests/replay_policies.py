@@ -257,3 +257,43 @@ class Restless(PythonPolicy):
                 view.resize(job, more)
         if what == 5 and self.draw.integers(3) == 0:
             view.preempt(job)
+
+
+class Borrows(PythonPolicy):
+    """Lends idle servers to the class of some waiting job, for a while; of those wanted back it clears some."""
+
+    name = "borrows"
+    always = True
+    preempts = True
+
+    def begin(self, view: View) -> None:
+        """See `PythonPolicy.begin`."""
+        self.draw = np.random.Generator(np.random.PCG64(3))
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        for job in list(view.waiting):
+            _ = view.start(job) or (view.now < 2000 and self.borrow(view, job) and view.start(job))
+        for number in range(len(view.servers)):
+            if view.lent_until(number) == float("inf"):
+                view.loan(number, view.home_class(number), "given back")
+
+    def borrow(self, view: View, job: int) -> bool:
+        """Lend what is idle to a class that suits the job."""
+        classes = {view.server_class(k) for k in range(len(view.servers)) if view.suits(job, k)}
+        for number in range(len(view.servers)):
+            until = view.now + float(self.draw.integers(5, 40)) if self.draw.integers(5) else float("inf")
+            notice = float(self.draw.choice([0, 3, 100]))
+            to = int(self.draw.choice(sorted(classes))) if classes else 0
+            at_home = view.home_class(number) == view.server_class(number) != to
+            if at_home and view.loan(number, to, "somebody waits", until=until, notice=notice):
+                assert view.lent_until(number) == until
+        return True
+
+    def on_reclaim(self, view: View, server: int) -> None:
+        """See `PythonPolicy.on_reclaim`."""
+        until = view.lent_until(server)
+        assert until is None or until > view.now
+        for job in view.running:
+            if until is not None and server in view.placement(job) and self.draw.integers(2):
+                view.preempt(job, "its server is wanted back")

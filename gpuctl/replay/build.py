@@ -105,7 +105,8 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     jobs = _jobs(workload, settings, masks)
     servers = records(count, SERVER)
     servers.cap = servers.free = cluster.gpus
-    servers.cls = classes
+    servers.cls = servers.home = classes
+    servers.back = np.inf
     servers.rack = np.maximum(cluster.rack, 0)
     servers.up = 1
     servers.kept_for = -1
@@ -128,16 +129,14 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     g.slice, g.switch = settings.slice_s, settings.switch_s
     g.mode = MODES[settings.mode or "now"]
     g.storage = settings.overhead.storage
-    types = settings.rates.types
-    if types is not None:
-        g.typed, servers.type = 1, types.server
-    pairs = settings.rates.pairs
-    g.paired = int(pairs is not None)
+    types, pairs = settings.rates.types, settings.rates.pairs
+    g.typed, g.paired = int(types is not None), int(pairs is not None)
+    servers.type = 0 if types is None else types.server
     g.now = min(0.0, float(workload.submit.min())) if n else 0.0
     order = np.lexsort((np.arange(n), workload.eligible))
     # one more of each: jobs whose queue or user is not known are a party of their own
     queues, users = len(workload.queues) + 1, len(workload.users) + 1
-    nodes = 3 * n + NAMED_TIMERS + 2
+    nodes = 3 * n + NAMED_TIMERS + 2 + count
     machine = _machine_events(cluster)
     g.at_once = int(np.unique(machine[0], return_counts=True)[1].max(initial=0))
     first, children = _children(workload)

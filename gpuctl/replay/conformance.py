@@ -215,11 +215,12 @@ def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings:
     it is down; a GPU counts once, however many jobs are on it; a job runs on its gang, or on from its least to its
     most GPUs, once at a time, and not before it is eligible; what it did on each number of GPUs, alone and beside
     others, adds up to its work;
+    no job is on a server that it may not use, unless that is lent to those which it may;
     GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed; every job ends.
     """
     found = _capacity(outcome, cluster) + _attempts(outcome, workload, cluster) + _times(outcome, settings)
     found += _needs(outcome, workload, settings) + _counted_once(outcome, cluster)
-    found += _elastic(outcome, workload, settings)
+    found += _elastic(outcome, workload, settings) + _places(outcome, workload, cluster)
     found += in_company(outcome, workload, settings, lambda job, gpus: _scale(workload, settings, job, gpus))
     for job, state in (
         outcome.jobs.filter(~pl.col("state").is_in(["finished", "rejected"])).select("job", "state").rows()
@@ -261,6 +262,33 @@ def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
             )
             if on.height:
                 found.append(f"{cluster.servers[int(server)]} has jobs while it is down from {begin:g} to {until:g}")
+    return found
+
+
+def _places(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[str]:
+    """Jobs on servers that their queue or the GPU type that they need does not allow, and that were not lent then."""
+    lent = {
+        name: changes.select("t_s", "decision").rows()
+        for (name,), changes in outcome.decisions.filter(pl.col("decision").is_in(["loan", "return"])).group_by(
+            "server", maintain_order=True
+        )
+    }
+    found = []
+    rows = outcome.attempts.select("job", "start_s", pl.col("end_s").fill_null(outcome.end_s)).rows()
+    for row, server in outcome.pieces.select("row", "server").rows():
+        job, start, end = rows[row]
+        own = cluster.queue_servers[workload.queue[job]] if cluster.queue_servers else None
+        there, needed = int(cluster.gpu_type[server]), int(workload.gpu_type[job])
+        if (own is None or server in own) and (needed < 0 or there in {needed, -1}):
+            continue
+        # from its first loan to its return; a server that the policy gives back of itself counts as lent
+        away, since = False, -np.inf
+        for t, what in [*lent.get(cluster.servers[server], []), (np.inf, "return")]:
+            if not away and max(since, start) < min(t, end):
+                found.append(
+                    f"{workload.ids[job]} is on {cluster.servers[server]} at {max(since, start):g}, not its own"
+                )
+            away, since = what == "loan", t
     return found
 
 

@@ -18,8 +18,9 @@ from gpuctl.replay.job_kernel import (
     tell,
     unspent,
 )
+from gpuctl.replay.loan_kernel import wanted_back
 from gpuctl.replay.placement_kernel import set_free
-from gpuctl.replay.preemption_kernel import drop_progress, suspended
+from gpuctl.replay.preemption_kernel import suspended, throw_out
 from gpuctl.replay.resource_kernel import server_counts
 from gpuctl.replay.state import (
     A_DOWN,
@@ -84,7 +85,7 @@ def _server_goes(s, k):  # type: ignore[no-untyped-def]
             row = s.attempts[job.row]
             for p in range(row.first, row.first + row.pieces):
                 if s.pieces[p].server == number:
-                    _thrown_out(s, j)
+                    throw_out(s, j, D_DOWN, A_DOWN)
                     break
     free = server.free
     set_free(s, number, 0)
@@ -93,16 +94,6 @@ def _server_goes(s, k):  # type: ignore[no-untyped-def]
     g.total -= server.cap
     server_counts(s, number, -1)
     tell(s, E_SERVER_DOWN, number)
-
-
-@inner
-def _thrown_out(s, j):  # type: ignore[no-untyped-def]
-    job = s.jobs[j]
-    settle(s, j)
-    unspent(s, j)
-    drop_progress(s, j)
-    note(s, D_DOWN, j, job.held, job.row, 0)
-    stop(s, j, A_DOWN)
 
 
 # ---- one instant
@@ -164,7 +155,9 @@ def step(s, until):  # type: ignore[no-untyped-def]
                 done = False
                 break
             cancel(s, node)
-            if c == C_LEASE:
+            if c == C_LEASE and node >= 3 * n:
+                wanted_back(s, node - 3 * n - NAMED_TIMERS - 2)
+            elif c == C_LEASE:
                 tell(s, E_LEASE, node - 2 * n)
             elif c == C_TIMER:
                 if node < 2 * n:

@@ -208,9 +208,9 @@ class Outcome:
             times that never came are null.
         attempts: one row each time a gang held GPUs: ``job`` (number), ``attempt`` (0-based), ``start_s``, ``end_s``
             (null: still held them at the end), ``end``: finished | failed | preempted | machine_down | migrated |
-            resized | lease | time_limit | running, ``gpus``, ``shared`` (it began on GPUs of another job), ``own_s``
-            (second from which its GPUs are its own: the start, or for a guest when it took over from its host; null:
-            never), ``group`` (row of the attempt whose GPUs they were first).
+            resized | lease | time_limit | reclaimed | running, ``gpus``, ``shared`` (it began on GPUs of another job),
+            ``own_s`` (from when on its GPUs are its own: the start, or for a guest when it took over from its host;
+            null: never), ``group`` (row of the attempt whose GPUs they were first).
         pieces: ``row`` (row of ``attempts``), ``server`` (number), ``gpus``; where CPUs and memory count, ``cpus`` and
             ``mem_mb``, too.
         decisions: the decision log in order: ``t_s``, ``decision``, ``job`` (name), ``gpus``, ``servers``, ``reason``.

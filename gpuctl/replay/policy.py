@@ -285,7 +285,7 @@ class PythonPolicy(Policy):
         """A lease runs out now; unless `View.lease` grants more at this instant, the job loses its GPUs after it."""
 
     def on_reclaim(self, view: View, server: int) -> None:
-        """A server that was lent is wanted back."""
+        """A server that was lent is wanted back: `View.lent_until` says when; None: it is back already."""
 
     def on_wake(self, view: View, job: int) -> None:
         """The timer of a job rings, see `View.wake`."""

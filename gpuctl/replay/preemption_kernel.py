@@ -172,3 +172,14 @@ def suspended(s, j):  # type: ignore[no-untyped-def]
     job.work += job.charge
     note(s, D_SUSPENDED, j, job.held, job.row, 0)
     stop(s, j, A_PREEMPTED)
+
+
+@inner
+def throw_out(s, j, what, how):  # type: ignore[no-untyped-def]
+    """Take a job's GPUs at once, for no decision of the policy: what was done since the last checkpoint is lost."""
+    job = s.jobs[j]
+    settle(s, j)
+    unspent(s, j)
+    drop_progress(s, j)
+    note(s, what, j, job.held, job.row, 0)
+    stop(s, j, how)

@@ -25,15 +25,18 @@ E_QUEUED, E_FINISHED, E_SERVER_DOWN, E_SERVER_UP, E_LEASE, E_JOB_TIMER, E_TIMER,
 # ---- decisions and occurrences, as the log has them
 D_START, D_FINISH, D_FAIL, D_PREEMPT, D_SUSPENDED, D_DOWN, D_RESIZE, D_MIGRATE, D_SHARE, D_LEASE = range(10)
 D_LEASE_END, D_LOAN, D_REJECT, D_RESERVE, D_GATHER, D_GIVE_UP, D_TIMEOUT, D_SERVER_DOWN, D_SERVER_UP = range(10, 19)
+D_RECLAIM, D_RETURN = range(19, 21)
 DECISIONS = (
     "start", "finish", "fail", "preempt", "suspended", "machine_down", "resize", "migrate", "share", "lease",
     "lease_end", "loan", "reject", "reserve", "gather", "give_up", "time_limit", "server_down", "server_up",
+    "reclaim", "return",
 )  # fmt: skip
 
 # ---- how an attempt ended
-A_RUNNING, A_FINISHED, A_FAILED, A_PREEMPTED, A_DOWN, A_MIGRATED, A_RESIZED, A_LEASE, A_TIMEOUT = range(9)
+A_RUNNING, A_FINISHED, A_FAILED, A_PREEMPTED, A_DOWN, A_MIGRATED, A_RESIZED, A_LEASE, A_TIMEOUT, A_RECLAIMED = range(10)
 ENDS = (
     "running", "finished", "failed", "preempted", "machine_down", "migrated", "resized", "lease", "time_limit",
+    "reclaimed",
 )  # fmt: skip
 
 # ---- ways to preempt
@@ -122,6 +125,8 @@ SERVER = np.dtype(
         ("free", "i8"),
         ("hidden", "i8"),  # free, but kept from placement for now
         ("cls", "i8"),
+        ("home", "i8"),  # the class that it belongs to while it is not lent
+        ("back", "f8"),  # when it is to be back there; inf
         ("rack", "i8"),
         ("up", "i8"),
         ("kept_for", "i8"),  # the job that has reserved …
@@ -218,8 +223,8 @@ class State(Bundle):
         heap_t: times of coming events, a binary heap; at most one event a node.
         heap_c: class and number that order events of one instant.
         heap_node: whose event it is: job, then the job's timer, its lease, then named timers, the round of a compiled
-            policy (and the second look at an instant), and that of a policy written in Python.
-        node_at: place of each node in the heap; -1 none [3 jobs + named timers + 2].
+            policy (and the second look at an instant), that of a policy written in Python, then servers that are lent.
+        node_at: place of each node in the heap; -1 none [3 jobs + named timers + 2 + servers].
         arrivals: jobs by the second from which they are eligible [jobs].
         arrive_t: that second.
         machine_t: seconds at which servers go down or come up.
@@ -345,10 +350,10 @@ def wanted(g: Any, servers: int) -> tuple[int, int, int, int]:
 
     That is the engine's step, one pass of a compiled policy, or one action of a policy written in Python; before each
     of them somebody looks. None writes more than four lines, attempts or events for each job that waits or runs, and
-    one for each server (which a job reserves, or which goes down); the pieces of jobs that hold GPUs at one time are no
-    more than the GPUs, and a pass places a job at most twice.
+    two for each server (which a job reserves, which goes down, or is wanted back); the pieces of jobs that hold GPUs at
+    one time are no more than the GPUs, and a pass places a job at most twice.
     """
-    some = 4 * (g.waiting + g.running) + servers + g.at_once + 64
+    some = 4 * (g.waiting + g.running) + 2 * servers + g.at_once + 64
     return g.log + some, g.attempts + some, g.pieces + 2 * g.total + g.splits + some, g.events + some
 
 

@@ -45,6 +45,7 @@ _ENDS = {
     "migrated": State.PREEMPTED,
     "resized": State.PREEMPTED,
     "lease": State.PREEMPTED,
+    "reclaimed": State.PREEMPTED,
     "time_limit": State.TIMEOUT,
 }
 """How an attempt ended; a finished one has the state of its job."""

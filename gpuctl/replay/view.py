@@ -348,18 +348,42 @@ class View(TypesView):
             return False
         return self._do(vk.reserve, index(job), at, code) >= 0
 
-    def loan(self, server: int, to_class: int, reason: str = "") -> bool:
-        """Lend a server that nobody uses to another class of servers (and so back).
+    def loan(
+        self, server: int, to_class: int, reason: str = "", *, until: float = math.inf, notice: float = 0.0
+    ) -> bool:
+        """Lend a server that nobody uses to another class of servers, or give it back.
 
-        False, too, where some class of jobs that runs there has speed 0 on the server's GPUs.
+        With a time it comes back by itself: `notice` seconds before it the policy hears ``on_reclaim``, and no more
+        jobs start on it but those that may use it in its own class; at that time the others that are still on it lose
+        their GPUs, and what they did since their last checkpoint, and ``on_reclaim`` is called again.
+
+        Args:
+            server: its number.
+            to_class: of `server_class`; that of `home_class` gives it back.
+            reason: for the decision log.
+            until: second at which it is to be back; inf: until it is given back.
+            notice: seconds.
+
+        Returns:
+            false, too, where some class of jobs that runs there has speed 0 on the server's GPUs.
         """
         self._decide()
         code = self._code(reason)
         there = 0 <= index(server) < self._servers and index(to_class) in self._type_of_class
         there = there and self._runs_as_there(index(server), index(to_class))
-        done = there and self._do(vk.loan, index(server), index(to_class), code) >= 0
+        done = there and self._do(vk.loan, index(server), index(to_class), float(until), float(notice), code) >= 0
         self.free = int(self._g_free[0])
         return done
+
+    def home_class(self, server: int) -> int:
+        """Number of the class that a server belongs to while it is not lent."""
+        return int(self._state.servers.home[self._is_server(server)])
+
+    def lent_until(self, server: int) -> float | None:
+        """Second at which a lent server is to be free of others' jobs, inf where none is set; None: it is not lent."""
+        place = self._state.servers[self._is_server(server)]
+        back = float(place.back)
+        return None if place.cls == place.home and back == math.inf else back
 
     def server_class(self, server: int) -> int:
         """Number of the class that a server belongs to: servers of one class suit the same jobs."""

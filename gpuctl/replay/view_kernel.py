@@ -7,8 +7,6 @@ NO_ROOM where it can, but there is no room for all that it might write; in both 
 
 from __future__ import annotations
 
-import numpy as np
-
 from gpuctl.replay.curve_kernel import scale
 from gpuctl.replay.engine_kernel import (
     end_leases,
@@ -25,6 +23,7 @@ from gpuctl.replay.job_kernel import (
     launch,
     note,
 )
+from gpuctl.replay.loan_kernel import lend
 from gpuctl.replay.placement_kernel import choose, hide, set_free, suits
 from gpuctl.replay.preemption_kernel import preempt
 from gpuctl.replay.resource_kernel import find_units, lend_own, needs_met
@@ -39,7 +38,6 @@ from gpuctl.replay.share_kernel import (
     share,
 )
 from gpuctl.replay.state import (
-    D_LOAN,
     D_RESERVE,
     E_QUEUED,
     NO_ROOM,
@@ -394,28 +392,17 @@ def refuse(address, j, reason):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def loan(address, server, cls, reason):  # type: ignore[no-untyped-def]
-    """Let a server that nobody uses belong to another class of servers from now on."""
+def loan(address, server, cls, until, notice, reason):  # type: ignore[no-untyped-def]
+    """Let a server that nobody uses belong to another class of servers, until then."""
     s = state_at(address)
     place = s.servers[server]
     if place.up == 0 or place.free != place.cap or cls < 0 or cls >= s.class_free.size:
         return -1
+    if not until > s.g[0].now or not notice >= 0:
+        return -1
     if not room(s):
         return NO_ROOM
-    set_free(s, server, 0)
-    # out of the index of its old class, into that of the new one
-    word, bit, old = server >> 6, np.uint64(1) << np.uint64(server & 63), place.cls
-    s.bits[old, 0, word] &= ~bit
-    s.count[old, 0] -= 1
-    place.cls = cls
-    s.bits[cls, 0, word] |= bit
-    s.count[cls, 0] += 1
-    s.class_cap[old] = s.class_cap[cls] = 0
-    for number in range(s.servers.size):
-        other = s.servers[number]
-        s.class_cap[other.cls] = max(s.class_cap[other.cls], other.cap)
-    set_free(s, server, place.cap)
-    note(s, D_LOAN, -1, place.cap, server, reason)
+    lend(s, server, cls, until, notice, reason)
     return 1
 
 

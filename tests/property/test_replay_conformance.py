@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
+from gpuctl.replay.check import unplaceable
 from gpuctl.replay.conformance import foresight, random_case, run, violations
 from gpuctl.replay.policies import BUILT_IN, find
 from gpuctl.replay.policy import PythonPolicy, RankPolicy
 from gpuctl.replay.typed_cases import with_bounds, with_pairs, with_types
-from tests.replay_policies import Crowd, Measures, Packer, Restless, Slicer
+from tests.replay_policies import Borrows, Crowd, Measures, Packer, Restless, Slicer
 
 if TYPE_CHECKING:
     from gpuctl.replay.arrivals import Arrivals
@@ -54,6 +56,22 @@ def test_nor_one_whose_hosts_and_guests_move_and_grow(kind: type[PythonPolicy], 
     outcome = run(kind(), *case)
     assert violations(outcome, *case) == []
     assert foresight(kind, case, outcome, seed) == []
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_nor_one_that_lends_servers(seed: int) -> None:
+    case = with_types(seed, random_case(seed))
+    draw = np.random.Generator(np.random.PCG64(seed))
+    workload, cluster, shared = case
+    # some jobs need a type of GPU, where there is enough of it
+    need = draw.integers(-1, 2, workload.size)
+    typed = replace(workload, gpu_type=need)
+    need[unplaceable(typed, cluster)] = -1
+    case = replace(workload, gpu_type=need), cluster, shared
+    outcome = run(Borrows(), *case)
+    assert violations(outcome, *case) == []
+    assert foresight(Borrows, case, outcome, seed) == []
 
 
 class _RestlessWithCpus(Restless):
