@@ -4,7 +4,7 @@ from gpuctl.replay.policy import Parameter, PythonPolicy
 
 
 class GrowAndShrink(PythonPolicy):
-    """In order of submission; whom no GPUs are free for gets some of the jobs that lose least by giving them."""
+    """In order of submission, who does not fit is skipped; GPUs that are missing come from jobs that lose least by it."""
 
     name = "grow-and-shrink"
     title = "elastic jobs shrink so that waiting ones start, and grow into idle GPUs"
@@ -16,8 +16,7 @@ class GrowAndShrink(PythonPolicy):
 
     def decide(self, view):
         for job in view.waiting:
-            if not (view.start(job, "its gang") or self.start_small(view, job) or self.make_room(view, job)):
-                break
+            _ = view.start(job, "its gang") or self.start_small(view, job) or self.make_room(view, job)
         if view.round is not None and not view.waiting:
             self.grow(view)
 
