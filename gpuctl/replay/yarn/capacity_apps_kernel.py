@@ -173,9 +173,9 @@ def arrives(s, f, j):  # type: ignore[no-untyped-def]
     job = f.jobs[j]
     a = job.app
     app = f.apps[a]
-    again = job.state == GIVEN
-    if again:
+    if job.state == GIVEN:
         returns(f, j)
+    again = job.state == GONE
     if app.state == NEW:
         _submit(s, f, a)
     if app.state == REFUSED or job.never == 1:

@@ -97,6 +97,9 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
             if f.jobs[event.who].state == GIVEN:
                 returns(f, event.who)
             gone(s, f, event.who)
+        elif event.kind == E_QUEUED and f.jobs[event.who].state == GIVEN:
+            # what it had is free: a round at this instant must not count it as used
+            returns(f, event.who)
         elif (event.kind == E_SERVER_DOWN or event.kind == E_SERVER_UP) and not counted:
             counted = True
             _count_servers(s, f)
