@@ -20,8 +20,8 @@ from gpuctl.replay.model import Cluster, Workload
 from gpuctl.replay.overhead import overhead
 from gpuctl.replay.policies import find
 from gpuctl.replay.rates import rates
-from gpuctl.replay.typed_cases import with_types
-from tests.replay_policies import Crowd, Hostile, Keeper, Measures
+from gpuctl.replay.typed_cases import with_bounds, with_pairs, with_types
+from tests.replay_policies import Borrows, Crowd, Hostile, Keeper, Measures, Restless
 
 CASES = 24
 WIDE = 160
@@ -84,6 +84,8 @@ def tried(cases: int = CASES) -> list[str]:
     runs = [(Hostile, random_case(seed), seed) for seed in range(cases)]
     runs += [(Hostile, wide(seed), seed) for seed in range(2)]
     runs += [(Measures, with_types(seed, random_case(seed)), seed) for seed in range(6)]
+    runs += [(Restless, with_pairs(seed, with_bounds(seed, random_case(seed))), seed) for seed in range(4)]
+    runs += [(Borrows, with_types(seed, random_case(seed)), seed) for seed in range(4)]
     runs += [(Keeper, wide(2), 2), (Crowd, crowd(), 0), (find("fifo-skip"), wide(4, blinking=True), 0)]
     found, broken = [], []
     for kind, case, seed in runs:

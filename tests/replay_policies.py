@@ -129,10 +129,15 @@ class Hostile(PythonPolicy):
             lambda: view.resize(self.job(view), gpus, placement=way),
             lambda: view.resize(self.job(view), self.places(view)),
             lambda: view.migrate(self.job(view), placement=way),
-            lambda: view.share(self.job(view), self.job(view), sliced=bool(draw.integers(2))),
+            lambda: view.share(self.job(view), self.job(view), gpus=gpus or None, sliced=bool(draw.integers(2))),
             lambda: view.lease(self.job(view), self.at(view)),
             lambda: view.reserve(self.job(view), self.at(view), self.places(view)),
-            lambda: view.loan(int(draw.integers(-2, len(view.servers) + 2)), int(draw.integers(-2, 3))),
+            lambda: view.loan(
+                int(draw.integers(-2, len(view.servers) + 2)),
+                int(draw.integers(-2, 3)),
+                until=self.at(view),
+                notice=float(draw.integers(-1, 9)),
+            ),
             lambda: (view.wake(self.job(view), self.at(view)), view.timer(self.at(view), int(draw.integers(64)))),
             lambda: view.reject(self.job(view), "no") if draw.random() < 0.1 else view.events,
         )
