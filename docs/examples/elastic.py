@@ -1,6 +1,6 @@
 """A policy for elastic jobs: they shrink for those that wait, and grow into GPUs that are idle."""
 
-from gpuctl.replay.policy import Parameter, PythonPolicy
+from gpuctl.replay.contract.policy import Parameter, PythonPolicy
 
 
 class GrowAndShrink(PythonPolicy):

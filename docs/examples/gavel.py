@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from gpuctl.replay.policy import Parameter, PythonPolicy
+from gpuctl.replay.contract.policy import Parameter, PythonPolicy
 
 
 def fair_shares(speeds, gpus, room):

@@ -1,6 +1,6 @@
 """A packer: waiting jobs go beside running ones, at the same time where that pays, else by turns."""
 
-from gpuctl.replay.policy import Parameter, PythonPolicy
+from gpuctl.replay.contract.policy import Parameter, PythonPolicy
 
 
 class PackOrTurn(PythonPolicy):

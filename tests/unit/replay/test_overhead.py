@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from gpuctl.core.errors import UsageError
-from gpuctl.replay.clusters import parse_cluster
-from gpuctl.replay.overhead import overhead
-from gpuctl.replay.policy import PythonPolicy
-from tests.unit.replay.test_engine import jobs, replay
+from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.models.preemption_cost import overhead
+from tests.unit.replay.engine.test_engine import jobs, replay
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuctl.replay.view import View
+    from gpuctl.replay.contract.view import View
 
 HEADER = "job_id,submit_time,duration,num_gpus,min_gpus,max_gpus,speed_curve"
 

@@ -1,0 +1,179 @@
+"""How fast a job runs where it is put: the same for every policy of one comparison.
+
+The work of a job is its recorded run time times its speed on the recorded placement, so that a replay on that placement
+takes as long as recorded. See ``docs/replay.md`` for where the factors come from.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
+    from gpuctl.replay.models.speed_table import PairTable, SpeedTable
+
+SENSITIVE_PCT = 40
+"""Share of jobs that are taken to be slowed down by a spread placement; which ones is a hash of the job's name."""
+
+SPREAD_SPEED = 0.5
+"""Speed over several servers of one rack, for one on a single server: median of Gavel's table for V100, 2 GPUs."""
+
+RACK_EXPONENT = 1.3
+"""Across racks the speed is that to this power."""
+
+ALPHA = 0.08
+"""n GPUs are n / (1 + ALPHA (n - 1)) times as fast as one: Gavel's table, medium class."""
+
+PACK_SPEED = 0.69
+"""Speed of a job beside another one on the same GPU: Gavel's table for V100, median."""
+
+
+@dataclass(frozen=True)
+class TypeSpeeds:
+    """What the GPUs' types make of the speed of each class of jobs.
+
+    Attributes:
+        speed: (classes, types, 3) by placement as in `Rates.speed`.
+        server: (servers) the type of each there.
+    """
+
+    speed: Floats
+    server: Ints
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Speeds of every job, for its speed on the recorded placement.
+
+    Attributes:
+        text: what holds, for headings.
+        speed: (jobs, 3) on one server, on several of one rack, across racks.
+        alpha: (jobs) how badly it scales with GPUs.
+        pack: (jobs) beside another job on the same GPUs.
+        types: factors by class of jobs and GPU type, that of the slowest type of a gang's; None: types do not matter.
+        row: (jobs) the class of each there, and in `pairs`.
+        pairs: (classes, classes) speed of a job packed beside another one, for that alone; None: `pack`.
+        pairs_text: what holds of them, for headings.
+    """
+
+    text: str
+    speed: Floats
+    alpha: Floats
+    pack: Floats
+    types: TypeSpeeds | None = None
+    row: Ints | None = None
+    pairs: Floats | None = None
+    pairs_text: str = ""
+
+    @property
+    def best(self) -> Floats:
+        """The highest speed of each job, shape (jobs,)."""
+        best = self.speed.max(axis=1)
+        if self.types is None or self.row is None:
+            return np.asarray(best)
+        there = self.types.speed[:, np.unique(self.types.server)]
+        return np.asarray((self.speed[:, None, :] * there[self.row]).max(axis=(1, 2)))
+
+    @property
+    def alike(self) -> NDArray[np.bool_]:
+        """Whether each job runs at speed 1 wherever it is put, shape (jobs,)."""
+        return np.asarray((self.speed == 1).all(axis=1) & (self.types is None))
+
+
+def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster, pairs: PairTable | None = None) -> Rates:
+    """The speed model: ``recorded`` (placement does not matter), ``locality``, or a table by class and GPU type.
+
+    Args:
+        model: its name, or the table.
+        workload: the jobs.
+        cluster: the servers.
+        pairs: speeds of packed jobs by the classes of both; None: `PACK_SPEED`.
+
+    Raises:
+        UsageError: no such model.
+        InputError: a table has no speed of a class on a type, or beside another one, or 0 where a job of it ran.
+    """
+    found = _named(model, workload, cluster) if isinstance(model, str) else _by_type(model, workload, cluster)
+    if pairs is None:
+        return found
+    speed, row = pairs.rows(workload)
+    text = f"by class of both as in {pairs.name}; beside several jobs these are multiplied"
+    return replace(found, pairs=speed, row=row, pairs_text=text)
+
+
+def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
+    n = workload.size
+    alpha, pack = np.full(n, ALPHA), np.full(n, PACK_SPEED)
+    if name == "recorded" or cluster.pool:
+        text = "recorded run times, wherever a job is put"
+        return Rates(text, np.ones((n, 3)), alpha, pack)
+    if name != "locality":
+        raise UsageError(f"there is no speed model {name!r}", hint="there are: recorded, locality")
+    sensitive = np.fromiter((zlib.crc32(i.encode()) % 100 < SENSITIVE_PCT for i in workload.ids), bool, n)
+    at = np.array([1.0, SPREAD_SPEED, SPREAD_SPEED**RACK_EXPONENT])
+    speed = np.where(sensitive[:, None], at[None, :], 1.0)
+    level = recorded_level(workload, cluster)
+    speed = speed / speed[np.arange(n), level][:, None]
+    text = (
+        f"{SENSITIVE_PCT} % of the jobs (by a hash of their names) run at {SPREAD_SPEED:g} of their speed over several "
+        f"servers and at {SPREAD_SPEED**RACK_EXPONENT:.2g} over several racks; assumed, not measured"
+    )
+    return Rates(text, speed, alpha, pack)
+
+
+def _by_type(table: SpeedTable, workload: Workload, cluster: Cluster) -> Rates:
+    speed, row, server = table.rows(workload, cluster)
+    n = workload.size
+    level = recorded_level(workload, cluster)
+    own = np.ones(n)
+    first = workload.segment_start[:-1]
+    at, end = workload.piece_start[first], workload.piece_start[first + 1]
+    for job in np.flatnonzero(end > at).tolist():
+        own[job] = speed[row[job], server[workload.piece_server[at[job] : end[job]]], level[job]].min()
+    if not own.all():
+        first_one = workload.ids[int(np.argmin(own))]
+        raise InputError(
+            f"job {first_one!r} ran on GPUs on which its class has speed 0",
+            path=table.path,
+            hint="expected a speed above 0",
+        )
+    text = (
+        f"by class of jobs and GPU type as in {table.name}, a gang as fast as on the slowest of its types; run times "
+        "are those on the recorded servers, or at speed 1 where these are not known"
+    )
+    types = TypeSpeeds(speed, server)
+    return Rates(text, np.ones((n, 3)) / own[:, None], np.full(n, ALPHA), np.full(n, PACK_SPEED), types, row)
+
+
+def recorded_level(workload: Workload, cluster: Cluster) -> Ints:
+    """Where each job ran in the trace: 0 one server, 1 several of one rack, 2 several racks.
+
+    Of a job with several segments the first one counts. A job without a recorded placement is taken to have run
+    consolidated: on one server where one can hold it, else in one rack.
+    """
+    biggest = int(cluster.gpus.max()) if cluster.gpus.size else 0
+    level = np.where(workload.gpus <= biggest, 0, 1)
+    first = workload.segment_start[:-1]
+    at, end = workload.piece_start[first], workload.piece_start[first + 1]
+    known = (end > at) & (workload.piece_server.size > 0)
+    if not known.any():
+        return level.astype(np.int64)
+    rack = cluster.rack[workload.piece_server]
+    starts = at[known]
+    # pieces of first segments: compare the smallest and the largest rack of each
+    owner = np.repeat(np.flatnonzero(known), (end - at)[known])
+    index = np.concatenate([np.arange(a, b) for a, b in zip(starts, end[known], strict=True)]) if owner.size else owner
+    low, high = np.full(workload.size, np.iinfo(np.int64).max), np.full(workload.size, -1)
+    np.minimum.at(low, owner, rack[index])
+    np.maximum.at(high, owner, rack[index])
+    several = (end - at) > 1
+    level = np.where(known, np.where(several, np.where(low == high, 1, 2), 0), level)
+    return level.astype(np.int64)
