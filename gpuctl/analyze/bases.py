@@ -1,18 +1,16 @@
 """Makes the temporary tables that analyses share, each of them once, when something first asks for it.
 
 What a table needs is read from its SQL: it names ``base_X`` for a shared table and ``result_X`` for another result.
-Five steps are no SQL; `_STEPS` says which tables each of them makes and what it needs.
+Five steps are no SQL; `_STEPS` says which tables each of them makes and what it needs. Each imports what it is made
+with when it runs: the libraries behind it take longer to load than a small table to compute.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from gpuctl.analyze import badmachines, delaytable, failuretable, query
+from gpuctl.analyze import query
 from gpuctl.core.spelling import check_queues
-from gpuctl.joblogs.table import load as load_signatures
 from gpuctl.trace.sources import LAST_SAMPLES, SOURCE_ENDS
 
 if TYPE_CHECKING:
@@ -86,11 +84,15 @@ class Bases:
             self._store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS {sql}", {"cluster": self._cluster})
 
     def _reasons(self) -> None:
+        import polars as pl
+
         self._store.view("reason_rows", pl.read_csv(query.reasons()))
         self._store.execute("CREATE OR REPLACE TEMP TABLE base_reasons AS SELECT * FROM reason_rows")
         self._store.drop_view("reason_rows")
 
     def _delays(self) -> None:
+        from gpuctl.analyze import delaytable
+
         self._tell("explaining waits")
         options = self._options
         if options.quotas:
@@ -101,10 +103,15 @@ class Bases:
         )
 
     def _failures(self) -> None:
+        from gpuctl.analyze import failuretable
+        from gpuctl.joblogs.table import load as load_signatures
+
         self._tell("classifying failures")
         failuretable.build(self._store, self._cluster, load_signatures(self._options.signatures))
 
     def _machines(self) -> None:
+        from gpuctl.analyze import badmachines
+
         self._tell("testing machines")
         badmachines.build(self._store)
 

@@ -159,7 +159,8 @@ def _ask(store: Store, asked: query.Query, bases: Bases, cluster: str, options: 
     notes: tuple[str, ...] = ()
     if asked.needs:
         [there] = bases.ask(query.scalars("counts", {asked.needs.replace(" ", "_")}))
-        notes = () if any(there.values()) else (f"no rows: this source has no {asked.needs}",)
+        what = asked.needs.replace("_", " ")
+        notes = () if any(there.values()) else (f"no rows: this source has no {what}",)
     return ResultTable(
         name=asked.name,
         section=asked.section,

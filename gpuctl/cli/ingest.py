@@ -247,8 +247,12 @@ def tell(
     *,
     quiet: bool,
     hide: Callable[[str, Mapping[str, str]], str] | None = None,
+    brief: bool = False,
 ) -> None:
-    """Say on stderr what the table leaves out: faults always, the rest unless `quiet`; without names where `hide`."""
+    """Say on stderr what the table leaves out: faults always, the rest unless `quiet`; without names where `hide`.
+
+    Where `brief`, what is no fault is counted, not listed.
+    """
     names = {report.cluster: "cluster", str(store): "path"}
     names |= {path: "path" for path in (*(s.path for s in report.sources), *(n.shown for n in report.not_read))}
 
@@ -264,6 +268,8 @@ def tell(
         if source.path in rowless and (source.rows_in or nothing_loaded):
             what = f"all {source.rows_in} rows were rejected" if source.rows_in else "no rows in it"
             say(f"gpuctl: {source.path}: {what}; nothing of it was loaded")
+        if brief:
+            continue
         reasons = [(reason, count) for reason, count in source.reasons if reason != source.message]
         if source.message:
             say(f"{source.path}: {source.message}", quiet=quiet)
@@ -273,6 +279,10 @@ def tell(
         if found.failed:
             say(f"gpuctl: {found.shown}: {found.why}")
     others = [n for n in report.not_read if not n.failed]
+    if brief:
+        if others:
+            say(f"{len(others)} of {len(others) + len(report.sources)} files not read: gpuctl ingest says why", quiet=quiet)
+        others = []
     for found in others[:_NOT_READ_SHOWN]:
         say(f"not read: {found.shown}: {found.why}", quiet=quiet)
     if len(others) > _NOT_READ_SHOWN:
