@@ -51,6 +51,7 @@ def findings(analysis: Analysis) -> tuple[Finding, ...]:
         and set(columns.split()) <= set(table.frame.columns)
         for finding in rule(table)
     ]
+    found += _policies(analysis)
     return tuple(sorted(found, key=lambda one: -one.weight))
 
 
@@ -220,24 +221,75 @@ def _converged(table: ResultTable) -> Iterator[Finding]:
             yield Finding(text, "at least 10 % of the GPU-hours of trainings", table.name, share / 10)
 
 
-def _policy(table: ResultTable) -> Iterator[Finding]:
-    rows = [row for row in _rows(table, measure="wait", size_bucket="all") if row["diff_low_s"] is not None]
-    sure = [row for row in rows if row["diff_low_s"] > 0 or row["diff_high_s"] < 0]
-    order = sorted(sure, key=lambda row: float(row["diff_mean_s"]))
-    for row in order[:1] + order[1:][-1:]:
-        better = row["diff_mean_s"] < 0
-        ends = sorted(abs(row[name]) for name in ("diff_low_s", "diff_high_s"))
-        mean, least, most, unit = _together(abs(row["diff_mean_s"]), *ends)
-        mine, theirs, whole = _together(row["mean_s"], row["baseline_mean_s"])
+def _policies(analysis: Analysis) -> Iterator[Finding]:
+    """How the policies of a replay compare with its baseline: every better one, the best that can be used first."""
+    table = analysis.table("replay_vs_baseline")
+    if table is None or not set(_COMPARED.split()) <= set(table.frame.columns):
+        return
+    every = [row for row in _rows(table, measure="wait", size_bucket="all") if row["diff_low_s"] is not None]
+    if not every:
+        return
+    needs = _needs(analysis.table("replay_summary"))
+    baseline = visible(str(every[0]["baseline"]))
+    order = sorted(every, key=lambda row: float(row["diff_mean_s"]))
+    better = [row for row in order if row["diff_high_s"] < 0]
+    worse = [row for row in order if row["diff_low_s"] > 0]
+    best = next((row for row in better if needs.get(row["policy"]) == ""), None)
+    rule = "the 95 % interval of the difference excludes 0"
+    if best is not None:
+        mine, theirs, whole = _together(best["mean_s"], best["baseline_mean_s"])
         text = (
-            f"Under {visible(str(row['policy']))} the same jobs wait {mean}\u00a0{unit} "
-            f"{'shorter' if better else 'longer'} on average than under {visible(str(row['baseline']))} "
-            f"(95\u00a0% interval {least} to {most}\u00a0{unit}): {mine} against {theirs}\u00a0{whole}."
+            f"{visible(str(best['policy']))} cuts the mean wait by {_difference(best)}, from {theirs} under {baseline} "
+            f"to {mine}\u00a0{whole}; it needs no oracle and preempted no job."
         )
-        yield Finding(text, "the interval of the difference holds no 0", table.name, 4.0 if better else 3.5)
-    if rows and not sure:
-        text = f"No policy's mean wait differs from {visible(str(rows[0]['baseline']))}'s by more than chance."
-        yield Finding(text, "every interval of the difference holds 0", table.name, 3.0)
+        yield Finding(text, f"{rule}; the best policy without oracle and preemption", table.name, 4.0)
+    others = [row for row in better if row is not best]
+    if others:
+        told = "; ".join(_told_of(row, needs.get(row["policy"]) or "") for row in others)
+        also = "Also better than" if best is not None else "Better than"
+        yield Finding(f"{also} {baseline} by mean wait: {told}.", rule, table.name, 3.9)
+    if worse:
+        last = worse[-1]
+        mine, theirs, whole = _together(last["mean_s"], last["baseline_mean_s"])
+        of = f", the most of {len(worse)} policies that are worse" if len(worse) > 1 else ""
+        text = (
+            f"{visible(str(last['policy']))} lengthens the mean wait by {_difference(last)}, from {theirs} under "
+            f"{baseline} to {mine}\u00a0{whole}{of}."
+        )
+        yield Finding(text, rule, table.name, 3.5)
+    if not better and not worse:
+        text = f"No policy's mean wait differs from {baseline}'s by more than chance."
+        yield Finding(text, "every 95 % interval of the difference includes 0", table.name, 3.0)
+
+
+def _needs(table: ResultTable | None) -> dict[str, str]:
+    """What each policy needs that a real scheduler may not have, in words; empty where it needs nothing."""
+    if table is None or not {"policy", "oracle", "preemptions"} <= set(table.frame.columns):
+        return {}
+    return {
+        row["policy"]: ", ".join(
+            [*(["oracle"] if row["oracle"] else []), *([_preempted(row["preemptions"])] if row["preemptions"] else [])]
+        )
+        for row in _rows(table)
+    }
+
+
+def _preempted(number: int) -> str:
+    return f"{shown(number)} preemption{'' if number == 1 else 's'}"
+
+
+def _difference(row: Row) -> str:
+    """How far apart two mean waits are, with the interval."""
+    ends = sorted(abs(row[name]) for name in ("diff_low_s", "diff_high_s"))
+    mean, least, most, unit = _together(abs(row["diff_mean_s"]), *ends)
+    return f"{mean}\u00a0{unit} (95\u00a0% interval {least} to {most}\u00a0{unit})"
+
+
+def _told_of(row: Row, needs: str) -> str:
+    ends = sorted(abs(row[name]) for name in ("diff_low_s", "diff_high_s"))
+    mean, least, most, unit = _together(abs(row["diff_mean_s"]), *ends)
+    more = f", {needs}" if needs else ""
+    return f"{visible(str(row['policy']))} by {mean}\u00a0{unit} ({least} to {most}\u00a0{unit}{more})"
 
 
 def _oracle(table: ResultTable) -> Iterator[Finding]:
@@ -279,7 +331,6 @@ _RULES: tuple[tuple[str, str, Rule], ...] = (
     ("failure_machines", "machine bad attempts failures expected adjusted_p", _machines),
     ("failure_savings", "lesson gpu_hours gpu_hours_pct", _savings),
     ("training_convergence", "state jobs_timed after_gpu_hours_pct", _converged),
-    ("replay_vs_baseline", _COMPARED, _policy),
     ("replay_summary", "policy oracle", _oracle),
     ("replay_summary", "policy jobs jobs_finished", _unfinished),
     ("sources", "rows_in rows_rejected", _rejected),

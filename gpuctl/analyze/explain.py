@@ -69,9 +69,7 @@ def explain(
     chosen = {"cluster": cluster, "job": name}
     tell("reading jobs", 0, 3)
     bases = Bases(store, cluster, options, lambda text: tell(text, 1, 3))
-    bases.need(
-        ("jobs", "attempts", "placements", "machines", "never_started", "queue_samples", "reasons", "delays")
-    )
+    bases.need(("jobs", "attempts", "placements", "machines", "never_started", "queue_samples", "reasons", "delays"))
     signatures = load_signatures(options.signatures)
     failuretable.build(store, cluster, signatures, job=name)
     tell("reading logs", 2, 3)

@@ -237,4 +237,3 @@ def _no_job(store: Store, cluster: str) -> str:
         "SELECT DISTINCT format FROM sources WHERE cluster = $cluster ORDER BY format", {"cluster": cluster}
     )["format"].to_list()
     return f"there is no job of cluster {cluster} in the store, only what {', '.join(formats) or 'no file'} told"
-

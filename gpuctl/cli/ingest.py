@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings
 from gpuctl.cli.live import Asked, Brought, Scheduler, fetch, plan
+from gpuctl.cli.writing import print_screen
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from gpuctl.cli.progress import Bar
     from gpuctl.ingest.base import Format
     from gpuctl.ingest.report import IngestReport, SourceReport
+    from gpuctl.reports.screens.model import Screen
 
 JobLogsOption = Annotated[
     list[str] | None,
@@ -101,6 +104,9 @@ def ingest(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be loaded, write nothing.")] = False,
+    notes: Annotated[
+        bool, typer.Option("--notes", help="On a terminal, list every file, what was rejected and what was not read.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Read cluster logs into a trace store. Files that are in it already are left alone.
@@ -134,10 +140,14 @@ def ingest(
         todo = fetch(asked, store, cluster, bar, quiet=options.quiet) if asked else files
         how = _How(timezone, known, log_format, dry_run=dry_run, as_json=as_json)
         reports = [_load(one, store, bar, options, how) for one in todo]
-    if todo[0].files:
+    brief = sys.stdout.isatty() and not (as_json or notes)
+    if todo[0].files and brief:
+        for report in reports:
+            print_screen(_screen(report, store), None, options)
+    elif todo[0].files:
         _print(reports, as_json=as_json, color=options.color)
     for report in reports:
-        tell(report, store, quiet=options.quiet)
+        tell(report, store, quiet=options.quiet or brief, brief=brief)
     if any(report.failed or (report.nothing_loaded and not _idle(report, asked)) for report in reports):
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -181,6 +191,17 @@ def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> 
         _print([stop.report], as_json=how.as_json, color=options.color)
         tell_stopped(stop.report, store)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _screen(report: IngestReport, store: Path) -> Screen:
+    from gpuctl.reports.screens.ingest import Source, screen
+
+    sources = [
+        Source(s.path, s.format, s.status, 1, s.rows_loaded if s.status in _LOADED else None, s.rows_rejected)
+        for s in report.sources
+    ]
+    others = sum(not one.failed for one in report.not_read)
+    return screen(str(store), report.cluster, sources, others, dry_run=report.dry_run)
 
 
 def _print(reports: list[IngestReport], *, as_json: bool, color: bool) -> None:
@@ -281,7 +302,10 @@ def tell(
     others = [n for n in report.not_read if not n.failed]
     if brief:
         if others:
-            say(f"{len(others)} of {len(others) + len(report.sources)} files not read: gpuctl ingest says why", quiet=quiet)
+            say(
+                f"{len(others)} of {len(others) + len(report.sources)} files not read: gpuctl ingest says why",
+                quiet=quiet,
+            )
         others = []
     for found in others[:_NOT_READ_SHOWN]:
         say(f"not read: {found.shown}: {found.why}", quiet=quiet)

@@ -15,11 +15,14 @@ import typer
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.places import check_outputs
 from gpuctl.cli.writing import (
+    AllOption,
     FormatOption,
     JsonOption,
+    NotesOption,
     OutputOption,
     TableOption,
     chosen_format,
+    for_people,
     print_result,
     tell_written,
 )
@@ -100,6 +103,8 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         bool, typer.Option("--anonymise-queues", help="Pseudonyms for queues, too; needs one of the other two.")
     ] = False,
     table: TableOption = None,
+    every: AllOption = False,
+    notes: NotesOption = False,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
@@ -147,13 +152,17 @@ def report(  # noqa: PLR0917 - Typer passes options by name
             hidden = hide(results, conditions, old, pseudonyms, _prose())
             parts, conditions, before, command = hidden.parts, list(hidden.conditions), hidden.baseline, short(command)
         summary = summarize(parts, conditions, before, command)
-        for warning in summary.warnings:
+        brief = for_people(shape, output) and not (table or every)
+        for warning in () if brief else summary.warnings:
             message(f"Warning: {warning}", quiet=given.quiet)
         _write(parts, summary, html, markdown, junit)
         from gpuctl.reports.pictures import of_results
+        from gpuctl.reports.screens.report import screen as screen_of
 
         with suppress(BrokenPipeError):  # whoever reads less has the verdict all the same
-            print_result(summary, shape, output, table, given, painter=partial(of_results, parts))
+            screen = screen_of(parts, summary) if brief else None
+            painter = partial(of_results, parts)
+            print_result(summary, shape, output, table, given, painter=painter, screen=screen, notes=notes, paged=every)
             sys.stdout.flush()
     places = (html, markdown, junit, output)
     # where they lie may name a user or a project

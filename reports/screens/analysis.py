@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.reports.screens.model import Figures, Grid, Head, Line, Screen, Sentences, Strip, Strips
 from gpuctl.reports.screens.words import (
+    briefly,
     clipped,
     count,
     day,
@@ -69,7 +70,7 @@ def screen(analysis: Analysis) -> Screen:
         _queues(analysis, unit),
         _users(analysis),
         _machines(analysis),
-        _caveats(analysis),
+        briefly(analysis.warnings),
         _next(analysis, found),
     ]
     return Screen(
@@ -234,18 +235,6 @@ def _machines(analysis: Analysis) -> Line | None:
     more = f"; and {len(bad) - len(told)} more" if len(bad) > len(told) else ""
     text = "; ".join(told) + more if told else f"none of {len(every)} fails more often than chance explains"
     return Line("Suspect machines", text, lines=2)
-
-
-def _caveats(analysis: Analysis) -> Line | None:
-    if not analysis.warnings:
-        return None
-    return Line(f"Caveats ({len(analysis.warnings)}, --notes)", "; ".join(map(brief, analysis.warnings)))
-
-
-def brief(warning: str) -> str:
-    """What a warning says first, as far as it makes sense by itself."""
-    ends = [at for sign in (". ", ", which", " (", "; ", ", so ", " from what") if (at := warning.find(sign)) > 0]
-    return clipped(warning[: min(ends, default=len(warning))].removeprefix("the "), 48)
 
 
 def _next(analysis: Analysis, found: Sequence[Finding]) -> Line:

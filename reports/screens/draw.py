@@ -168,7 +168,9 @@ def _grid(block: Grid, width: int) -> list[Text]:
         return []
     heads = block.heads
     titles = [f"{head.text} ({head.unit})" if head.unit else head.text for head in heads]
-    sizes = [max(map(cell_len, (title, *cells))) for title, cells in zip(titles, zip(*block.rows, strict=True), strict=True)]
+    sizes = [
+        max(map(cell_len, (title, *cells))) for title, cells in zip(titles, zip(*block.rows, strict=True), strict=True)
+    ]
     while len(sizes) > 1 and sum(sizes) + GAP * (len(sizes) - 1) > width:
         sizes.pop()
     sizes[0] = min(sizes[0], width)

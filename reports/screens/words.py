@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
 
+from gpuctl.reports.screens.model import Line
 from gpuctl.reports.text import MISSING, shown, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gpuctl.core.results import Analysis
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 NAME = 24
 """A name from a log takes no more characters; ``--table`` has it in full."""
+_CAVEATS = 54
+"""The first words of caveats take no more characters: with the label, a line of 80."""
 _UNITS = ((1.0, "s", 600.0), (60.0, "min", 1000 * 60.0), (3600.0, "h", 1000 * 3600.0), (86400.0, "d", math.inf))
 
 
@@ -73,7 +76,15 @@ def timed(seconds: float | None, unit: tuple[float, str]) -> str:
     if seconds is None or not math.isfinite(seconds):
         return MISSING
     value = seconds / unit[0]
-    return "0" if value == 0 else "<0.1" if 0 < value < 0.05 else f"{value:,.1f}" if abs(value) < 99.95 else f"{value:,.0f}"
+    return (
+        "0"
+        if value == 0
+        else "<0.1"
+        if 0 < value < 0.05
+        else f"{value:,.1f}"
+        if abs(value) < 99.95
+        else f"{value:,.0f}"
+    )
 
 
 def day(time: object) -> str:
@@ -85,4 +96,24 @@ def lasting(days: float | None) -> str:
     """``6.9 days``, ``5.2 hours``."""
     if days is None or not math.isfinite(days):
         return MISSING
-    return f"{days:,.1f} days" if days >= 2 else f"{days * 24:,.1f} hours" if days * 24 >= 2 else f"{days * 1440:,.0f} min"
+    return (
+        f"{days:,.1f} days" if days >= 2 else f"{days * 24:,.1f} hours" if days * 24 >= 2 else f"{days * 1440:,.0f} min"
+    )
+
+
+def briefly(warnings: Sequence[str]) -> Line | None:
+    """The line of caveats: how many there are, and what each says first; None where there is none."""
+    if not warnings:
+        return None
+    told: list[str] = []
+    for words in map(_first_words, warnings):
+        if told and len("; ".join((*told, words))) > _CAVEATS:
+            break
+        told.append(words)
+    more = " ..." if len(told) < len(warnings) else ""
+    return Line(f"Caveats ({len(warnings)}, --notes)", "; ".join(told) + more)
+
+
+def _first_words(warning: str) -> str:
+    ends = [at for sign in (". ", ", which", " (", "; ", ", so ", " from what", ": ") if (at := warning.find(sign)) > 0]
+    return clipped(warning[: min(ends, default=len(warning))].removeprefix("the "), 48)
