@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.analyze.registry import REFERENCES, SECTIONS, check_names
+from gpuctl.analyze.registry import REFERENCES, SECTIONS, TABLES, check_names
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.ingest import JobLogsOption, LogFormatOption, SignaturesOption
 from gpuctl.cli.keeping import KeepOption, keep, keeping_place
@@ -144,7 +144,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         borrow_below=borrow_below,
         reference=reference,
         sections=tuple(section or ()),
-        tables=_wanted(table or (), first=first, whole=whole and not section),
+        tables=_wanted(table or (), first=first, whole=whole and not section, drawing=people and shape is None),
         signatures=tuple(signatures or ()),
         command="gpuctl " + shlex.join(sys.argv[1:]),
     )
@@ -188,7 +188,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-def _wanted(tables: Sequence[str], *, first: bool, whole: bool) -> tuple[str, ...]:
+def _wanted(tables: Sequence[str], *, first: bool, whole: bool, drawing: bool) -> tuple[str, ...]:
     """The tables to compute beside those of --section; none for all."""
     if whole:
         return ()
@@ -196,6 +196,10 @@ def _wanted(tables: Sequence[str], *, first: bool, whole: bool) -> tuple[str, ..
         from gpuctl.reports.screens.analysis import TABLES as SHOWN
 
         return SHOWN
+    if drawing:
+        from gpuctl.reports.pictures import drawn_from
+
+        return (*tables, *(name for name in drawn_from(tables) if name in TABLES))
     return tuple(tables)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -147,7 +147,9 @@ def ingest(
     elif todo[0].files:
         _print(reports, as_json=as_json, color=options.color)
     for report in reports:
-        tell(report, store, quiet=options.quiet or brief, brief=brief)
+        # the screen has the count of files that were not read
+        faults = replace(report, not_read=tuple(n for n in report.not_read if n.failed))
+        tell(faults if brief else report, store, quiet=options.quiet, brief=brief)
     if any(report.failed or (report.nothing_loaded and not _idle(report, asked)) for report in reports):
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -232,8 +234,6 @@ def _rows(report: IngestReport) -> list[tuple[str | int, ...]]:
 
 
 def _sum(sources: list[SourceReport]) -> SourceReport:
-    from dataclasses import replace
-
     return replace(
         sources[0],
         path=f"{sources[0].path} and {len(sources) - 1} more (--json lists all)",
@@ -289,9 +289,7 @@ def tell(
         if source.path in rowless and (source.rows_in or nothing_loaded):
             what = f"all {source.rows_in} rows were rejected" if source.rows_in else "no rows in it"
             say(f"gpuctl: {source.path}: {what}; nothing of it was loaded")
-        if brief:
-            continue
-        reasons = [(reason, count) for reason, count in source.reasons if reason != source.message]
+        reasons = [] if brief else [(reason, count) for reason, count in source.reasons if reason != source.message]
         if source.message:
             say(f"{source.path}: {source.message}", quiet=quiet)
         for reason, count in reasons:
@@ -299,21 +297,23 @@ def tell(
     for found in report.not_read:
         if found.failed:
             say(f"gpuctl: {found.shown}: {found.why}")
-    others = [n for n in report.not_read if not n.failed]
-    if brief:
-        if others:
-            say(
-                f"{len(others)} of {len(others) + len(report.sources)} files not read: gpuctl ingest says why",
-                quiet=quiet,
-            )
-        others = []
-    for found in others[:_NOT_READ_SHOWN]:
-        say(f"not read: {found.shown}: {found.why}", quiet=quiet)
-    if len(others) > _NOT_READ_SHOWN:
-        say(f"not read: and {len(others) - _NOT_READ_SHOWN} more (--json lists all)", quiet=quiet)
+    _tell_others(report, say, quiet=quiet, brief=brief)
     for warning in report.warnings:
         say(f"Warning: {warning}", quiet=quiet)
     if report.dry_run:
         say("nothing was written (--dry-run)", quiet=quiet)
     elif not report.sources:
         say(f"{store} is up to date", quiet=quiet)
+
+
+def _tell_others(report: IngestReport, say: Callable[..., None], *, quiet: bool, brief: bool) -> None:
+    """Say which files were not read, for no fault; only how many where `brief`."""
+    others = [n for n in report.not_read if not n.failed]
+    if brief:
+        count = f"{len(others)} of {len(others) + len(report.sources)} files"
+        say(f"{count} not read: gpuctl ingest --notes says why", quiet=quiet or not others)
+        return
+    for found in others[:_NOT_READ_SHOWN]:
+        say(f"not read: {found.shown}: {found.why}", quiet=quiet)
+    if len(others) > _NOT_READ_SHOWN:
+        say(f"not read: and {len(others) - _NOT_READ_SHOWN} more (--json lists all)", quiet=quiet)

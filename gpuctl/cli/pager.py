@@ -37,7 +37,7 @@ def page(show: Show) -> None:
     text = io.StringIO()
     show(text, color=wants_color(sys.stdout, os.environ))
     environ = {"LESS": "FRX", **os.environ}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environ) as reader:  # noqa: S603 - the user's own pager
-        # whoever has read enough leaves: no error of ours
-        with suppress(BrokenPipeError):
-            reader.communicate(text.getvalue().encode(sys.stdout.encoding or "utf-8", "replace"))
+    reader = subprocess.Popen(command, stdin=subprocess.PIPE, env=environ)  # noqa: S603 - the user's own pager
+    # whoever has read enough leaves: no error of ours
+    with reader, suppress(BrokenPipeError):
+        reader.communicate(text.getvalue().encode(sys.stdout.encoding or "utf-8", "replace"))

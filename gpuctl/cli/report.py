@@ -115,6 +115,7 @@ def report(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.reports.conditions import parse
     from gpuctl.reports.document import read_document
     from gpuctl.reports.report import earlier, failed, known_metrics, labelled, summarize
+    from gpuctl.reports.screens.report import screen as screen_of
 
     command = "gpuctl " + shlex.join(sys.argv[1:])
     written = {"--html": html, "--output": output, "--markdown": markdown, "--junit": junit}
@@ -152,15 +153,13 @@ def report(  # noqa: PLR0917 - Typer passes options by name
             hidden = hide(results, conditions, old, pseudonyms, _prose())
             parts, conditions, before, command = hidden.parts, list(hidden.conditions), hidden.baseline, short(command)
         summary = summarize(parts, conditions, before, command)
-        brief = for_people(shape, output) and not (table or every)
-        for warning in () if brief else summary.warnings:
+        screen = screen_of(parts, summary) if for_people(shape, output) and not (table or every) else None
+        for warning in () if screen else summary.warnings:
             message(f"Warning: {warning}", quiet=given.quiet)
         _write(parts, summary, html, markdown, junit)
         from gpuctl.reports.pictures import of_results
-        from gpuctl.reports.screens.report import screen as screen_of
 
         with suppress(BrokenPipeError):  # whoever reads less has the verdict all the same
-            screen = screen_of(parts, summary) if brief else None
             painter = partial(of_results, parts)
             print_result(summary, shape, output, table, given, painter=painter, screen=screen, notes=notes, paged=every)
             sys.stdout.flush()

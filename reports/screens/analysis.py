@@ -1,4 +1,4 @@
-"""The screen of ``gpuctl analyze``: what this cluster is, how busy it was, who waited and why, what was lost to whom."""
+"""The screen of ``gpuctl analyze``: what this cluster is, how busy it was, who waited and why, who lost what."""
 
 from __future__ import annotations
 
@@ -121,15 +121,15 @@ def _figures(analysis: Analysis, about: Row, unit: tuple[float, str]) -> Figures
     wait = ", ".join(timed(value and 60 * value, unit) for value in waits) + f" {unit[1]}"
     return Figures(
         (
-            ("GPUs allocated", percent(allocated) if known(allocated) else "– (GPUs not known)"),
-            ("GPU utilization", percent(used["mean_pct"]) if known(used.get("mean_pct")) else "– (no telemetry)"),
+            ("GPUs allocated", percent(allocated) if known(allocated) else "n/a (GPUs not known)"),
+            ("GPU utilization", percent(used["mean_pct"]) if known(used.get("mean_pct")) else "n/a (no telemetry)"),
             (
                 "GPU-hours lost",
                 f"{percent(lost['lost_pct'])} of {shown(round(lost['gpu_hours']))}"
                 if known(lost.get("lost_pct"))
-                else "– (GPUs not known)",
+                else "n/a (GPUs not known)",
             ),
-            ("Wait p50, p95", wait if known(waits[0]) else "– (no start times)"),
+            ("Wait p50, p95", wait if known(waits[0]) else "n/a (no start times)"),
             ("Still waiting", f"{count(waiting, 'job')}{asked}"),
             ("Completed", f"{percent(passed['jobs_pct']) if passed else '0 %'} of jobs"),
         )

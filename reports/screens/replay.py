@@ -1,4 +1,4 @@
-"""The screen of ``gpuctl replay``: the policies side by side, what changed against the baseline, and how sure that is."""
+"""The screen of ``gpuctl replay``: the policies side by side, what each changes, and how sure that is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences, Strip, Strips
-from gpuctl.reports.screens.words import briefly, clipped, known, percent, rows, timed, unit_of, whole
+from gpuctl.reports.screens.words import briefly, clipped, known, rows, timed, unit_of, whole
 from gpuctl.reports.standout import findings
 from gpuctl.reports.text import MISSING, shown
 

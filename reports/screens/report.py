@@ -60,8 +60,8 @@ def _checks(summary: Analysis) -> Grid | None:
     )  # fmt: skip
     cells = tuple(
         (
-            clipped(row["condition"], 38), "failed" if row["failed"] else "passed", _with_unit(row["value"], row["unit"]),
-            shown(row["limit"]), clipped(row["result"] or "", 20),
+            clipped(row["condition"], 38), "failed" if row["failed"] else "passed",
+            _with_unit(row["value"], row["unit"]), shown(row["limit"]), clipped(row["result"] or "", 20),
         )
         for row in checks[:_CHECKS]
     )  # fmt: skip
@@ -103,8 +103,10 @@ def _figures(part: Part) -> Line | None:
 
 def _notes(summary: Analysis) -> tuple[tuple[str, str], ...]:
     notes = [("Caveat", text) for text in summary.warnings]
-    for table in summary.tables:
-        if table.frame.height:
-            notes.append((f"{table.title} (table {table.name})", " ".join((table.population, *table.notes))))
+    notes += [
+        (f"{table.title} (table {table.name})", " ".join((table.population, *table.notes)))
+        for table in summary.tables
+        if table.frame.height
+    ]
     notes += [(f"Why this stands out (table {row['table']})", str(row["rule"])) for row in rows(summary, "standout")]
     return tuple(notes)
