@@ -97,7 +97,7 @@ def _subtitle(about: Row) -> str:
     among = f" in {count(queues, 'queue')}" if queues else ""
     gpus, machines = about.get("gpus"), about.get("machines")
     size = f"{count(gpus, 'GPU')} on {count(machines, 'machine')}" if gpus else "GPUs of the cluster not known"
-    return f"{jobs}{of}{among}; {size}" if jobs else ""
+    return f"{jobs}{of}{among}; {size}" if about.get("jobs") else size
 
 
 def _unit(analysis: Analysis) -> tuple[float, str]:
@@ -117,7 +117,6 @@ def _figures(analysis: Analysis, about: Row, unit: tuple[float, str]) -> Figures
     lost, never = only(analysis, "gpu_hours_lost", "size_bucket"), only(analysis, "never_started", "size_bucket")
     waiting = never.get("waiting") or 0
     asked = f" for {whole(never['waiting_gpus'])} GPUs" if waiting and never.get("waiting_gpus") else ""
-    passed = next((row for row in rows(analysis, "status") if row["state"] == "completed"), None)
     wait = ", ".join(timed(value and 60 * value, unit) for value in waits) + f" {unit[1]}"
     return Figures(
         (
@@ -125,15 +124,22 @@ def _figures(analysis: Analysis, about: Row, unit: tuple[float, str]) -> Figures
             ("GPU utilization", percent(used["mean_pct"]) if known(used.get("mean_pct")) else "n/a (no telemetry)"),
             (
                 "GPU-hours lost",
-                f"{percent(lost['lost_pct'])} of {shown(round(lost['gpu_hours']))}"
+                f"{percent(lost['lost_pct'])} of {whole(lost['gpu_hours'])}"
                 if known(lost.get("lost_pct"))
                 else "n/a (GPUs not known)",
             ),
             ("Wait p50, p95", wait if known(waits[0]) else "n/a (no start times)"),
             ("Still waiting", f"{count(waiting, 'job')}{asked}"),
-            ("Completed", f"{percent(passed['jobs_pct']) if passed else '0 %'} of jobs"),
+            ("Completed", _completed(analysis)),
         )
     )
+
+
+def _completed(analysis: Analysis) -> str:
+    shares = {row["state"]: row["jobs_pct"] for row in rows(analysis, "status")}
+    if set(shares) <= {"unknown", "all"}:
+        return "n/a (end states not known)"
+    return f"{percent(shares.get('completed', 0.0))} of jobs"
 
 
 def _strips(analysis: Analysis) -> Strips | None:
@@ -183,22 +189,19 @@ def _queues(analysis: Analysis, unit: tuple[float, str]) -> Grid | None:
     every = rows(analysis, "queues")
     top = every[:_TOP]
     title = f"Top {len(top)} of {len(every)} queues" if len(every) > len(top) else "Queues"
-    heads = (
-        Head(title, right=False), Head("jobs"), Head("GPU-hours"), Head("of all", "%"), Head("wait p50"),
-        Head("p95", unit[1]), Head("quota"),
-    )  # fmt: skip
     quotas = any(known(row["quota_gpus"]) for row in top)
-    cells = tuple(
-        (
-            clipped(row["queue"]), shown(row["jobs"]), whole(row["gpu_hours"]), shown(row["gpu_hours_pct"], "%"),
-            timed(row["wait_p50_min"] and 60 * row["wait_p50_min"], unit),
-            timed(row["wait_p95_min"] and 60 * row["wait_p95_min"], unit), whole(row["quota_gpus"]),
-        )
-        for row in top
-    )  # fmt: skip
-    if not quotas:
-        heads, cells = heads[:-1], tuple(row[:-1] for row in cells)
-    return Grid(heads, cells) if cells else None
+    heads = [
+        Head(title, right=False), Head("jobs"), Head("GPU-hours"), Head("of all", "%"), Head("wait p50"),
+        Head("p95", unit[1]),
+    ]  # fmt: skip
+    heads += [Head("quota")] if quotas else []
+    cells = []
+    for row in top:
+        own = [clipped(row["queue"]), shown(row["jobs"]), whole(row["gpu_hours"]), shown(row["gpu_hours_pct"], "%")]
+        own += [timed(row[name] and 60 * row[name], unit) for name in ("wait_p50_min", "wait_p95_min")]
+        own += [whole(row["quota_gpus"])] if quotas else []
+        cells.append(tuple(own))
+    return Grid(tuple(heads), tuple(cells)) if cells else None
 
 
 def _users(analysis: Analysis) -> Grid | None:
@@ -238,6 +241,8 @@ def _machines(analysis: Analysis) -> Line | None:
 
 
 def _next(analysis: Analysis, found: Sequence[Finding]) -> Line:
+    if not only(analysis, "overview").get("jobs"):
+        return Line("Next", "load the job log into the same store too: docs/sources.md lists what is read")
     sections = [table.section for one in found if (table := analysis.table(one.table)) is not None]
     ways = [f"--section {section}" for section in dict.fromkeys([*sections, "queueing"])][:1]
     ways += ["--table users", "--all", "--html FILE", "gpuctl explain JOB"]

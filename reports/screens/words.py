@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rich.cells import cell_len, set_cell_size
 
@@ -37,7 +37,7 @@ def only(analysis: Analysis, name: str, column: str = "", value: str = "all") ->
     return next((row for row in found if not column or row.get(column) == value), {})
 
 
-def known(value: object) -> bool:
+def known(value: object) -> TypeGuard[float]:
     """Whether there is a number to show."""
     return isinstance(value, int | float) and math.isfinite(value)
 
