@@ -174,7 +174,7 @@ def _caveats(analysis: Analysis, policies: Sequence[Row], told: Sequence[str]) -
 
 
 def _known_once(analysis: Analysis, told: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys((*told, *analysis.warnings)))
+    return list(dict.fromkeys((*analysis.warnings, *told)))
 
 
 def _next(policies: Sequence[Row]) -> Line:
