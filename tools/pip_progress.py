@@ -27,7 +27,8 @@ def stage_of(line: str, found: int) -> tuple[str, str, int]:
     if line.startswith(("Building wheels", "  Building wheel")):
         return "building", "building gpuctl", found
     if line.startswith("Installing collected packages"):
-        return "installing", f"installing {rest.count(',') + 1} packages", found
+        count = line.count(",") + 1
+        return "installing", f"installing {count} package{'s' if count > 1 else ''}", found
     return "", "", found
 
 

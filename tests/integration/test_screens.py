@@ -1,4 +1,4 @@
-"""The screens of the sample data: golden at 80 and 120 columns, never longer than promised, and with the tables' numbers.
+"""The screens of the sample data: golden at 80 and 120 columns, no longer than promised, with the tables' numbers.
 
 GPUCTL_UPDATE_GOLDEN=1 writes the golden files anew: read the diff.
 """
@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 from rich.cells import cell_len
 
@@ -22,9 +23,10 @@ from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.screens import analysis, clusters, predict, replay, report
 from gpuctl.reports.screens.draw import print_screen
 from gpuctl.trace.store import Store
+from tests.unit.reports.fakes import HOSTILE
 
 if TYPE_CHECKING:
-    from gpuctl.core.results import Analysis
+    from gpuctl.core.results import Analysis, ResultTable
     from gpuctl.reports.screens.model import Screen
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "screens"
@@ -192,6 +194,26 @@ def test_a_table_without_rows_leaves_its_part_out(whole: dict[str, Analysis], le
         return  # a result without this table is of an older gpuctl: then delay_by_size tells the main cause
     without = tuple(table for table in full.tables if table.name != left_out)
     assert drawn(analysis.screen(replace(full, tables=without)), 80).splitlines() == lines
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_names_from_logs_are_cut_and_made_harmless(whole: dict[str, Analysis], width: int) -> None:
+    names = [*HOSTILE, "q" * 300, "\u7ebf" * 90, "a b " * 60, ""]
+    full = whole["failures"]
+
+    def renamed(found: ResultTable, column: str) -> ResultTable:
+        count = found.frame.height
+        values = pl.Series(column, (names * (count // len(names) + 1))[:count], dtype=pl.String)
+        return replace(found, frame=found.frame.with_columns(values))
+
+    for table, column in (("users", "user"), ("queues", "queue"), ("failure_machines", "machine")):
+        changed = tuple(renamed(one, column) if one.name == table else one for one in full.tables)
+        found = replace(full, cluster="c" * 500, tables=changed, warnings=("w" * 900, "\x1b[31m red " * 40))
+        text = drawn(analysis.screen(found), width)
+        lines = text.splitlines()
+        assert len(lines) <= MOST["analyze"]
+        assert max(map(cell_len, lines)) <= width
+        assert not {"\x1b", "\x00", "\u202e", "\u200b"} & set(text)
 
 
 def test_a_store_of_several_clusters_is_listed(whole: dict[str, Analysis]) -> None:

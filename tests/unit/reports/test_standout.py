@@ -143,8 +143,8 @@ def test_every_better_policy_is_named_and_the_best_that_can_be_used_comes_first(
     tables = (table("replay_vs_baseline", "s", pl.DataFrame(rows)), table("replay_summary", "s", pl.DataFrame(summary)))
     first, others, *_ = findings(replace(make_analysis(points=5), tables=tables))
     assert first.text == (
-        "easy cuts the mean wait by 60\xa0min (95\xa0% interval 30 to 90\xa0min), from 2 under fifo to 1\xa0h; it needs "
-        "no oracle and preempted no job."
+        "easy cuts the mean wait by 60\xa0min (95\xa0% interval 30 to 90\xa0min), from 2 under fifo to 1\xa0h; it "
+        "needs no oracle and preempted no job."
     )
     assert others.text == (
         "Also better than fifo by mean wait: srtf by 75\xa0min (60 to 90\xa0min, oracle, 128 preemptions); "
