@@ -78,10 +78,10 @@ def _together(*seconds: float) -> list[str]:
 
 
 _CAUSES = {
-    "fair_share": "their queue or owner had used up its share",
+    "fair_share": "the queue or the owner had used up its share",
     "capacity": "the cluster had too few free GPUs",
     "fragmentation": "GPUs were free, but not together",
-    "ineligible": "they were held back: by a user, a dependency, a begin time or a limit",
+    "ineligible": "jobs were held back: by a user, a dependency, a begin time or a limit",
 }
 
 
@@ -95,7 +95,7 @@ def _causes(table: ResultTable) -> Iterator[Finding]:
         if row["cause"] in _CAUSES and row["low_pct"] >= 40 and waits >= FEW and apart:
             hours = f"{shown(row['hours'])} of {shown(total)}\u00a0h"
             share = between(row["low_pct"], row["high_pct"])
-            text = f"{share} of the time in queue ({hours}) jobs waited because {_CAUSES[row['cause']]}."
+            text = f"{share} of the queueing time ({hours}) passed because {_CAUSES[row['cause']]}."
             rule = "one cause has at least 40 % of the time in queue, and more than any other, within what is known"
             yield Finding(text, rule, table.name, row["low_pct"] / 40)
 
@@ -107,8 +107,8 @@ def _cause(table: ResultTable) -> Iterator[Finding]:
         for cause, share in shares.items():
             if share >= 40 and row["waits"] >= FEW:
                 hours = f"{shown(row[f'{cause}_h'])} of {shown(total)}\u00a0h"
-                time = f"{_pct(share)} of the time in queue ({hours})"
-                text = f"{time} jobs waited because {_CAUSES[cause]}."
+                time = f"{_pct(share)} of the queueing time ({hours})"
+                text = f"{time} passed because {_CAUSES[cause]}."
                 yield Finding(text, "one cause has at least 40 % of the time in queue", table.name, share / 40)
 
 
@@ -120,9 +120,8 @@ def _queue(table: ResultTable) -> Iterator[Finding]:
     middle = sorted(row["p95_min"] for row in rows)[len(rows) // 2]
     if worst["p95_min"] >= 30 and worst["p95_min"] >= 2 * middle:
         text = (
-            f"Queue {visible(str(worst['queue']))} waits longest: one attempt in twenty waited "
-            f"{_hours(worst['p95_min'] / 60)} or more; in the middle one of {len(rows)} queues it is "
-            f"{_hours(middle / 60)}."
+            f"Queue {visible(str(worst['queue']))} waits longest: 95\u00a0% of its attempts start within "
+            f"{_hours(worst['p95_min'] / 60)}, against {_hours(middle / 60)} in the median of {len(rows)} queues."
         )
         rule = f"95th percentile at least 30 min and twice the median of the queues with {FEW} waits or more"
         yield Finding(text, rule, table.name, worst["p95_min"] / (2 * middle) if middle else 2.0)
@@ -134,12 +133,16 @@ def _gangs(table: ResultTable) -> Iterator[Finding]:
     if small is None or large is None or large["mean_min"] < 30 or large["mean_min"] < 5 * small["mean_min"]:
         return
     text = (
-        f"Large gangs wait: those of {large['size_bucket']} GPUs {_hours(large['mean_min'] / 60)} on average "
-        f"({shown(large['waits'])} waits), those of one GPU {_hours(small['mean_min'] / 60)} "
+        f"Large gangs wait longest: {_hours(large['mean_min'] / 60)} on average for {_gpus(large['size_bucket'])} "
+        f"({shown(large['waits'])} waits), {_hours(small['mean_min'] / 60)} for one GPU "
         f"({shown(small['waits'])} waits)."
     )
     rule = "mean wait of the largest gangs at least 30 min and five times that of one GPU"
     yield Finding(text, rule, table.name, min(large["mean_min"] / max(5 * small["mean_min"], 1.0), 5.0))
+
+
+def _gpus(bucket: str) -> str:
+    return f"more than {bucket[1:]} GPUs" if bucket.startswith(">") else f"{bucket} GPUs"
 
 
 def _scattered(table: ResultTable) -> Iterator[Finding]:
@@ -154,8 +157,8 @@ def _scattered(table: ResultTable) -> Iterator[Finding]:
         drop = base["mean_pct"] - row["mean_pct"]
         if row["servers"] > base["servers"] and drop >= 5:
             text = (
-                f"Jobs of {row['gpus']} GPUs use them to {_pct(row['mean_pct'])} on {row['servers']} servers, to "
-                f"{_pct(base['mean_pct'])} on {base['servers']}."
+                f"Jobs of {row['gpus']} GPUs reach {_pct(row['mean_pct'])} GPU utilization on {row['servers']} "
+                f"servers, but {_pct(base['mean_pct'])} on {base['servers']}."
             )
             rule = "utilization at least 5 points lower on more servers, 1,000 GPU-minutes or more of each"
             best = max((best, Finding(text, rule, table.name, drop / 5)), key=lambda one: one.weight if one else 0.0)
@@ -167,7 +170,7 @@ def _lost(table: ResultTable) -> Iterator[Finding]:
     for row in _rows(table, size_bucket="all"):
         share, hours = row["lost_pct"], row["gpu_hours"]
         if share is not None and share >= 20:
-            parts = (("killed_h", "killed"), ("failed_h", "failed"), ("retried_h", "tried again"))
+            parts = (("killed_h", "killed"), ("failed_h", "failed"), ("retried_h", "retried"))
             told = ", ".join(f"{_pct(100 * row[column] / hours)} {word}" for column, word in parts if row[column])
             text = f"{_pct(share)} of {shown(hours)} GPU-hours went into attempts that did not end in success: {told}."
             yield Finding(text, "at least 20 % of the GPU-hours", table.name, share / 20)

@@ -29,8 +29,7 @@ def causes(**hours: float) -> Rows:
 def test_the_main_cause_of_waits_is_told() -> None:
     [one] = found("delay_by_size", causes(fragmentation=60.0, capacity=30.0, scheduler=10.0))
     assert (
-        one.text
-        == "60.0\xa0% of the time in queue (60 of 100\xa0h) jobs waited because GPUs were free, but not together."
+        one.text == "60.0\xa0% of the queueing time (60 of 100\xa0h) passed because GPUs were free, but not together."
     )
     assert one.table == "delay_by_size"
     assert found("delay_by_size", causes(fragmentation=39.0, capacity=31.0, scheduler=30.0)) == []
@@ -50,9 +49,9 @@ def ranged(**shares: tuple[float, float, float]) -> Rows:
 
 def test_the_main_cause_is_told_as_the_range_that_it_is_known_to() -> None:
     [one] = found("delay_causes", ranged(fair_share=(41.2, 45.0, 47.6), capacity=(30.0, 33.0, 40.0)))
-    assert one.text.startswith("41 to 48\xa0% of the time in queue (45 of 100\xa0h) jobs waited because their queue")
+    assert one.text.startswith("41 to 48\xa0% of the queueing time (45 of 100\xa0h) passed because the queue")
     [one] = found("delay_causes", ranged(capacity=(60.1, 60.2, 60.3), fair_share=(39.0, 39.5, 39.9)))
-    assert one.text.startswith("60.2\xa0% of the time in queue")
+    assert one.text.startswith("60.2\xa0% of the queueing time")
 
 
 def test_no_cause_is_told_where_the_ranges_overlap() -> None:
@@ -70,8 +69,8 @@ def queues(*p95: float | None, waits: int = 30) -> Rows:
 
 def test_the_queue_that_waits_longest_is_told() -> None:
     [one] = found("wait_by_queue", queues(10.0, 30.0, 200.0))
-    assert "Queue q2 waits longest: one attempt in twenty waited 3.33\xa0h or more" in one.text
-    assert "in the middle one of 3 queues it is 30\xa0min" in one.text
+    assert "Queue q2 waits longest: 95\xa0% of its attempts start within 3.33\xa0h" in one.text
+    assert "against 30\xa0min in the median of 3 queues." in one.text
     assert found("wait_by_queue", queues(10.0, 30.0, 59.0)) == []
     assert found("wait_by_queue", queues(1.0, 2.0, 29.0)) == []
     assert found("wait_by_queue", queues(10.0, 200.0)) == []
@@ -90,7 +89,7 @@ def test_scattered_jobs_that_use_their_gpus_less_are_told_once() -> None:
         ]
     ]
     [one] = found("gpu_util_by_servers", rows)
-    assert one.text == "Jobs of 8 GPUs use them to 45.0\xa0% on 4 servers, to 60.0\xa0% on 1."
+    assert one.text == "Jobs of 8 GPUs reach 45.0\xa0% GPU utilization on 4 servers, but 60.0\xa0% on 1."
     assert found("gpu_util_by_servers", rows[1:2]) == []
 
 
