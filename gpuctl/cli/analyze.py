@@ -22,6 +22,7 @@ from gpuctl.cli.writing import (
     HtmlOption,
     JsonOption,
     NotesOption,
+    OutputFormat,
     OutputOption,
     TableOption,
     chosen_format,
@@ -180,7 +181,8 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         from gpuctl.reports.html import write_html
 
         write_html(result, html)
-    names = [*_shown(result, section), *table] if section and table else table
+    details = shape is OutputFormat.JSON
+    names = [*_of_sections(result, section, details=details), *table] if section and table else table
     print_result(result, shape, output, names, given, screen=screen, notes=notes, paged=every)
     keep(result, keep_as, place, context, given)
     tell_written((csv, parquet, html, output), given)
@@ -203,9 +205,9 @@ def _wanted(tables: Sequence[str], *, first: bool, whole: bool, drawing: bool) -
     return tuple(tables)
 
 
-def _shown(result: Analysis, sections: Sequence[str]) -> list[str]:
-    """The tables of sections that are printed without being named."""
-    return [table.name for table in result.tables if table.section in sections and not table.detail]
+def _of_sections(result: Analysis, sections: Sequence[str], *, details: bool) -> list[str]:
+    """The tables of sections that are written without being named; JSON has detail tables, too."""
+    return [each.name for each in result.tables if each.section in sections and (details or not each.detail)]
 
 
 def _clusters(store_path: Path, options: Options, given: Settings) -> Screen | None:
