@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.analyze import query
 from gpuctl.core.spelling import check_queues
-from gpuctl.trace.sources import LAST_SAMPLES, SOURCE_ENDS
+from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gpuctl.analyze.delaytable import Site
+    from gpuctl.analyze.delay_table import Site
     from gpuctl.analyze.run import Options
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 DELAYS = ("delays", "quotas", "cause_ranges", "delay_settings", "sampled_causes")
 """What the split of delays makes."""
@@ -91,29 +91,29 @@ class Bases:
         self._store.drop_view("reason_rows")
 
     def _delays(self) -> None:
-        from gpuctl.analyze import delaytable
+        from gpuctl.analyze import delay_table
 
         self._tell("explaining waits")
         options = self._options
         if options.quotas:
             queues = self._store.frame("SELECT queue FROM base_queues UNION SELECT queue FROM base_jobs")
             check_queues(options.quotas, queues["queue"].to_list())
-        self.site = delaytable.build(
+        self.site = delay_table.build(
             self._store, quotas=options.quotas, racks=options.racks, borrow_below=options.borrow_below
         )
 
     def _failures(self) -> None:
-        from gpuctl.analyze import failuretable
+        from gpuctl.analyze import failure_table
         from gpuctl.joblogs.table import load as load_signatures
 
         self._tell("classifying failures")
-        failuretable.build(self._store, self._cluster, load_signatures(self._options.signatures))
+        failure_table.build(self._store, self._cluster, load_signatures(self._options.signatures))
 
     def _machines(self) -> None:
-        from gpuctl.analyze import badmachines
+        from gpuctl.analyze import bad_machines
 
         self._tell("testing machines")
-        badmachines.build(self._store)
+        bad_machines.build(self._store)
 
 
 _STEPS: tuple[tuple[tuple[str, ...], tuple[str, ...], Callable[[Bases], None]], ...] = (

@@ -12,13 +12,13 @@ import gpuctl
 from gpuctl.analyze import query, registry
 from gpuctl.analyze.bases import DELAYS, Bases
 from gpuctl.core.results import Analysis, ResultTable
-from gpuctl.trace.sources import read_sources
+from gpuctl.store.sources import read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def page(show: Show) -> None:
 
     ``less`` ends by itself if everything fits on one screen, and shows colours.
     """
-    from gpuctl.reports.terminal import wants_color
+    from gpuctl.reports.terminal.printer import wants_color
 
     given = shlex.split(os.environ.get("PAGER", ""))
     command = given or ["less"]

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from gpuctl.cli.common import settings
-from gpuctl.cli.keeping import KeepOption, keep, keeping_place
-from gpuctl.cli.places import check_outputs
-from gpuctl.cli.writing import (
+from gpuctl.cli.keep import KeepOption, keep, keeping_place
+from gpuctl.cli.output import (
     FormatOption,
     JsonOption,
     NotesOption,
@@ -22,6 +21,7 @@ from gpuctl.cli.writing import (
     chosen_format,
     print_result,
 )
+from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -194,13 +194,13 @@ def _write(
         print_result(result, shape, output, None, given, screen=screen_of(result), notes=notes)
         return
     from gpuctl.cli.profiles import promised
-    from gpuctl.reports.document import document
+    from gpuctl.reports.export.document import document
 
     text = "".join(document(result, result.tables, (), promised(result)))
     if output is None:
         sys.stdout.write(text)
         return
-    from gpuctl.reports.export import write_atomically
+    from gpuctl.reports.export.files import write_atomically
 
     def write(file: BinaryIO) -> None:
         file.write(text.encode())

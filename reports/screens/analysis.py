@@ -20,9 +20,9 @@ from gpuctl.reports.screens.words import (
     unit_of,
     whole,
 )
+from gpuctl.reports.stacked_columns import CAUSES
 from gpuctl.reports.standout import findings
 from gpuctl.reports.text import MISSING, shown
-from gpuctl.reports.wholes import CAUSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, TextIO
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from gpuctl.reports.layout import GAP
 from gpuctl.reports.screens.model import Figures, Grid, Head, Line, Screen, Sentences, Strips
-from gpuctl.reports.strokes import axis, bars, resampled, signs_of, time_ticks
-from gpuctl.reports.terminal import encodable, line_width, make_console, wants_color
+from gpuctl.reports.terminal.printer import encodable, line_width, make_console, wants_color
+from gpuctl.reports.terminal.table_layout import GAP
+from gpuctl.reports.terminal.text_graphics import axis, bars, resampled, signs_of, time_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gpuctl.reports.screens.model import Block
-    from gpuctl.reports.strokes import Signs
+    from gpuctl.reports.terminal.text_graphics import Signs
 
 WIDEST = 120
 """Lines grow no longer: beyond that the eye loses them."""

@@ -16,13 +16,13 @@ import pytest
 from rich.cells import cell_len
 
 from gpuctl.analyze.run import Options, analyze
-from gpuctl.cli.gathering import read_result
 from gpuctl.cli.main import app
-from gpuctl.ingest.load import ingest
+from gpuctl.cli.report_inputs import read_result
+from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.screens import analysis, clusters, predict, replay, report
 from gpuctl.reports.screens.draw import print_screen
-from gpuctl.trace.store import Store
+from gpuctl.store.database import Store
 from tests.unit.reports.fakes import HOSTILE
 
 if TYPE_CHECKING:
