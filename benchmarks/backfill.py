@@ -5,7 +5,7 @@
 The jobs are those of ../shared/data/philly/sia_philly.csv, as benchmarks/replay.py reads them; the 10,000 those of
 ../shared/oracles/fifo_strict (submissions from 2017-10-09 on, 512 GPUs). No trace tells their time limits: ``true``
 plans with run times, ``factor:3`` with three times those, ``steps`` with limits as users round them (see
-`gpuctl.replay.limits`). Ours is `Simulation.wall_s`, the smallest of REPEATS (3) after one run that warms the compiled
+`gpuctl.replay.inputs.time_limits`). Ours is `Simulation.wall_s`, the smallest of REPEATS (3) after one run that warms the compiled
 code.
 
 AccaSim 1.1.3 (PyPI; it needs Python 3.9 or older) runs once, where ``ACCASIM_PYTHON`` is the Python of an environment
@@ -38,12 +38,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import replay as common
 
-from gpuctl.replay.jobsfile import read_jobs
-from gpuctl.replay.limits import plan, steps
+from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.inputs.time_limits import plan, steps
 
 if TYPE_CHECKING:
-    from gpuctl.replay.model import Workload
-    from gpuctl.replay.simulation import Simulation
+    from gpuctl.replay.engine.simulation import Simulation
+    from gpuctl.replay.models.records import Workload
 
 TEN_THOUSAND = common.HERE.parent.parent / "shared" / "oracles" / "fifo_strict" / "philly_10k_g512_input.csv"
 CLUSTERS = ("pool:512", "64x8", "83x2+469x8")

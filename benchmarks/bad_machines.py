@@ -3,7 +3,7 @@
 python benchmarks/bad_machines.py [CLUSTERS]
 
 Each cluster has 60 machines of 8 GPUs, 20 users with habits of their own, 30 days, sweeps packed onto machines, sweeps
-with a mistake in them, gangs of up to 4 machines, up to two retries (tests/unit/analyze/test_badmachines.py); three
+with a mistake in them, gangs of up to 4 machines, up to two retries (tests/unit/analyze/test_bad_machines.py); three
 machines make a share of the attempts on them fail besides.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.unit.analyze.test_badmachines import blamed
+from tests.unit.analyze.test_bad_machines import blamed
 
 BAD = (3, 17, 40)
 SHARES = (0.1, 0.2, 0.3, 0.5)

@@ -1,4 +1,4 @@
-"""CPU seconds of a replay as Python, by policy: the table of `gpuctl.replay.pace`.
+"""CPU seconds of a replay as Python, by policy: the table of `gpuctl.replay.compile_cost`.
 
 python benchmarks/first_run.py
 """
@@ -11,12 +11,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from gpuctl.replay.clusters import parse_cluster
-from gpuctl.replay.jobsfile import read_jobs
-from gpuctl.replay.pace import INTERPRETED_S
+from gpuctl.replay.compile_cost import INTERPRETED_S
+from gpuctl.replay.engine.simulation import Simulation
+from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.policies import find
 from gpuctl.replay.run import Models
-from gpuctl.replay.simulation import Simulation
 
 ROOT = Path(__file__).resolve().parent.parent
 

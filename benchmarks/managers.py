@@ -31,12 +31,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import replay as common
 
-from gpuctl.replay.jobsfile import read_jobs
-from gpuctl.replay.limits import plan
+from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.inputs.time_limits import plan
 
 if TYPE_CHECKING:
-    from gpuctl.replay.model import Workload
-    from gpuctl.replay.simulation import Simulation
+    from gpuctl.replay.engine.simulation import Simulation
+    from gpuctl.replay.models.records import Workload
 
 CLUSTERS = ("64x8", "83x2+469x8")
 POLICIES = ("easy", "conservative", "slurm", "yarn-capacity", "yarn-fair")

@@ -31,14 +31,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from gpuctl.replay.clusters import parse_cluster
-from gpuctl.replay.expected import tell
-from gpuctl.replay.jobsfile import read_jobs
+from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.inputs.run_time_estimates import tell
+from gpuctl.replay.inputs.transforms import offered_gpus, scale_load
 from gpuctl.replay.run import replay
-from gpuctl.replay.whatif import offered_gpus, scale_load
 
 if TYPE_CHECKING:
-    from gpuctl.replay.model import Cluster, Workload
+    from gpuctl.replay.models.records import Cluster, Workload
 
 PHILLY = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "philly" / "sia_philly.csv"
 POLICIES = ("pickyman", "fifo", "sjf", "srtf", "tiresias")

@@ -32,16 +32,16 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from gpuctl.core.errors import UsageError
-from gpuctl.replay.build import Settings
-from gpuctl.replay.clusters import parse_cluster
-from gpuctl.replay.jobsfile import read_jobs
-from gpuctl.replay.overhead import overhead
+from gpuctl.replay.engine.setup import Settings
+from gpuctl.replay.engine.simulation import Simulation
+from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.models.preemption_cost import overhead
+from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import BUILT_IN, find
-from gpuctl.replay.rates import rates
-from gpuctl.replay.simulation import Simulation
 
 if TYPE_CHECKING:
-    from gpuctl.replay.model import Workload
+    from gpuctl.replay.models.records import Workload
 
 HERE = Path(__file__).resolve().parent
 PHILLY = HERE.parent.parent / "shared" / "data" / "philly" / "sia_philly.csv"

@@ -44,7 +44,7 @@ store.execute("CHECKPOINT").fetchall()
     "gpuctl": """
 import os, time, polars, duckdb
 from pathlib import Path
-from gpuctl.ingest.load import ingest
+from gpuctl.ingest.pipeline.load import ingest
 before, began = sum(os.times()[:2]), time.perf_counter()
 report = ingest([Path(path)], Path(out), cluster="c")
 assert not report.failed and not report.sources[0].rows_rejected, report

@@ -57,7 +57,7 @@ store.execute("CHECKPOINT").fetchall()
     "gpuctl": """
 import time
 from pathlib import Path
-from gpuctl.ingest.load import ingest
+from gpuctl.ingest.pipeline.load import ingest
 warm = Path(out + ".warm")
 warm.mkdir()
 (warm / "cluster_gpu_util").write_text(open(path).readline() + "2017-10-03 00:08:00 PDT,m1,1,\\n")

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 if TYPE_CHECKING:
-    from gpuctl.predictors.jobtable import JobTable
+    from gpuctl.predictors.job_table import JobTable
 
 DATA = ROOT.parent / "shared" / "data"
 LOGS = (DATA / "philly" / "sia_philly.csv", DATA / "slurm" / "ls6-a100.log")
@@ -38,7 +38,7 @@ PREDICTIONS = 200
 
 def made_up(jobs: int) -> JobTable:
     """A log of so many jobs."""
-    from gpuctl.predictors.jobtable import table
+    from gpuctl.predictors.job_table import table
 
     random = np.random.default_rng(1)
     user = random.zipf(1.3, jobs) % USERS
@@ -73,7 +73,7 @@ def peak_mib() -> float:
 
 def measure(table: JobTable, read_s: float) -> dict[str, Any]:
     """Train, save, load and predict."""
-    from gpuctl.predictors import history, historyfolder, historytables
+    from gpuctl.predictors import history, history_folder, history_tables
 
     started, busy = time.perf_counter(), time.process_time()
     trained = history.train(table)
@@ -84,7 +84,7 @@ def measure(table: JobTable, read_s: float) -> dict[str, Any]:
     last = table.rows[-1:].with_columns(gpus="size", nodes="size").drop("size", "hour", "weekday", "run_s", "end_s")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        historyfolder.save(path, trained.model, historytables.about(trained, ()))
+        history_folder.save(path, trained.model, history_tables.about(trained, ()))
         found["folder_mib"] = sum(file.stat().st_size for file in path.iterdir()) / 2**20
         last.write_ipc(Path(folder) / "job.arrow")
         fresh = [sys.executable, __file__, "--one", str(path), f"{folder}/job.arrow"]
@@ -94,12 +94,12 @@ def measure(table: JobTable, read_s: float) -> dict[str, Any]:
 
 def one(path: Path, job: Path) -> dict[str, float]:
     """Load a model in a new process and predict one job, several times."""
-    from gpuctl.predictors import history, history_kernel, historyfolder
+    from gpuctl.predictors import history, history_folder, history_kernel
 
     del history_kernel
     row = pl.read_ipc(job)
     started = time.perf_counter()
-    model = historyfolder.load(path)
+    model = history_folder.load(path)
     load_ms = 1000 * (time.perf_counter() - started)
     took = []
     for _ in range(PREDICTIONS):
@@ -111,9 +111,9 @@ def one(path: Path, job: Path) -> dict[str, float]:
 
 def read(log: Path) -> JobTable:
     """The jobs of a real log, through a store as `gpuctl train runtime` does."""
-    from gpuctl.ingest.load import ingest
-    from gpuctl.predictors.jobtable import from_store
-    from gpuctl.trace.store import Store
+    from gpuctl.ingest.pipeline.load import ingest
+    from gpuctl.predictors.job_table import from_store
+    from gpuctl.store.database import Store
 
     with tempfile.TemporaryDirectory() as folder:
         ingest([log], Path(folder) / "trace.duckdb")

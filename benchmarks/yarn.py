@@ -75,8 +75,8 @@ with open(path, "rb") as file:
 """,
     "gpuctl": """
 from pathlib import Path
-from gpuctl.ingest.load import ingest
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.store.database import Store
 small = Path(out + ".small.log")
 with open(path, "rb") as file:
     small.write_bytes(file.read(100_000).rpartition(b"\\n")[0] + b"\\n")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.predictors.features import ALL
-from gpuctl.predictors.jobtable import SHORTEST_S
+from gpuctl.predictors.job_table import SHORTEST_S
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,7 +36,7 @@ def baselines(rows: pl.DataFrame, features: Features, median_s: float) -> dict[s
     """Run times that the rules of `BASELINES` predict, s, each of shape (jobs,); NaN where a rule has no answer.
 
     Args:
-        rows: of a `gpuctl.predictors.jobtable.JobTable`.
+        rows: of a `gpuctl.predictors.job_table.JobTable`.
         features: of the same jobs.
         median_s: run time of the jobs that the model was fitted on.
     """

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.predictors.jobtable import SHORTEST_S
+from gpuctl.predictors.job_table import SHORTEST_S
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,7 +17,7 @@ import polars as pl
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuctl.predictors.jobtable import JobTable
+    from gpuctl.predictors.job_table import JobTable
 
     Floats = NDArray[np.float64]
     Singles = NDArray[np.float32]
@@ -144,7 +144,7 @@ def of_new(rows: pl.DataFrame, state: State) -> Features:
     """Features of jobs that are not in the log that the state is of.
 
     Args:
-        rows: as `gpuctl.predictors.jobtable.describe` gives them.
+        rows: as `gpuctl.predictors.job_table.describe` gives them.
         state: of the log.
     """
     parts = []

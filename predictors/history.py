@@ -20,10 +20,10 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import UsageError
-from gpuctl.predictors import evaluate, features, jobtable, trees
+from gpuctl.predictors import evaluate, features, job_table, trees
 from gpuctl.predictors.baselines import baselines, last_two
 from gpuctl.predictors.evaluate import Guess
-from gpuctl.predictors.timesplit import split
+from gpuctl.predictors.time_split import split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.predictors.features import Features, State
-    from gpuctl.predictors.jobtable import JobTable
-    from gpuctl.predictors.timesplit import Parts
+    from gpuctl.predictors.job_table import JobTable
+    from gpuctl.predictors.time_split import Parts
 
     Floats = NDArray[np.float64]
     Singles = NDArray[np.float32]
@@ -148,7 +148,7 @@ def train(
     say("reading history", 0, steps)
     known, state = features.of_log(table)
     parts = split(table, test_share)
-    run = np.maximum(table.rows["run_s"].to_numpy(), jobtable.SHORTEST_S)
+    run = np.maximum(table.rows["run_s"].to_numpy(), job_table.SHORTEST_S)
     typical = float(np.median(run[parts.fit]))
     told = features.told(table.rows)
     names = [*told, *_relative(told)]
@@ -207,7 +207,7 @@ def predict(model: Model, jobs: pl.DataFrame) -> pl.DataFrame:
         shown = pl.col("submit_ts").dt.convert_time_zone(model.clock).dt.replace_time_zone(None)
         jobs = jobs.with_columns(submit_s=shown.dt.epoch("us") / 1e6)
     size = "gpus" if model.size == "GPUs" else "nodes"
-    rows = jobtable.describe(jobs, size=size, zone=model.zone, clock=model.clock)
+    rows = job_table.describe(jobs, size=size, zone=model.zone, clock=model.clock)
     return _predicted(rows, features.of_new(rows, model.state), model)
 
 
@@ -262,7 +262,7 @@ def interval(answers: Floats, widen: tuple[float, float]) -> tuple[Floats, Float
     low, middle, high = answers
     low, high = np.minimum(low - widen[0], middle), np.maximum(high + widen[1], middle)
     # no run time is shorter than the shortest, and none takes more than 1e12 s
-    shortest, longest = np.log(jobtable.SHORTEST_S), np.log(1e12)
+    shortest, longest = np.log(job_table.SHORTEST_S), np.log(1e12)
     low, middle, high = (np.exp(np.clip(each, shortest, longest)) for each in (low, middle, high))
     return low, middle, high
 

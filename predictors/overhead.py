@@ -1,10 +1,10 @@
 """What suspending and resuming a job will cost, learnt from measured suspensions, with what is known at the request.
 
-The parts are those of `gpuctl.core.suspension`: the rest of the epoch, which the job still uses; writing the
+The parts are those of `gpuctl.core.suspension_cost`: the rest of the epoch, which the job still uses; writing the
 checkpoint and stopping; starting, reading the checkpoint and the first data. How long the last two take is fitted on
 ``1, M, D, g`` (checkpoint bytes, data set bytes, GPUs), coefficients not below 0, errors relative to the whole; a
 model with measurements of its own gets a constant of its own. The rest of an epoch is not known at the request: it is
-what epochs usually take (`gpuctl.predictors.rest`), less the time since this one began.
+what epochs usually take (`gpuctl.predictors.epoch_left`), less the time since this one began.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.suspension import STOP_S, Costs
-from gpuctl.predictors.rest import Lengths, Rest, learn_lengths, rest_of
+from gpuctl.core.suspension_cost import STOP_S, Costs
+from gpuctl.predictors.epoch_left import Lengths, Rest, learn_lengths, rest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from gpuctl.core.suspension import Mode
+    from gpuctl.core.suspension_cost import Mode
 
     Floats = NDArray[np.float64]
 
@@ -128,7 +128,7 @@ class OverheadModel:
         self, *, checkpoint_bytes: float, dataset_bytes: float, gpus: float, epoch_s: float, phase_s: float, mode: Mode,
         model: str = "", left: Rest | None = None,
     ) -> Predicted:  # fmt: skip
-        """What one suspension of a job costs; see `gpuctl.core.suspension.costs`.
+        """What one suspension of a job costs; see `gpuctl.core.suspension_cost.costs`.
 
         Args:
             checkpoint_bytes: of its checkpoint.

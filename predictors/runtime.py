@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.predictors.epoch_left import rest_by_bytes
 from gpuctl.predictors.epochs import OVERHEAD, Epochs, by_volume, find_epochs
-from gpuctl.predictors.rest import rest_by_bytes
 from gpuctl.predictors.transfer import ENOUGH, Profiled, Shape, Transferred, transfer
 
 if TYPE_CHECKING:

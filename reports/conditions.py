@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.texts import storable
+from gpuctl.core.text import storable
 from gpuctl.reports.metrics import METRICS, written
 
 if TYPE_CHECKING:

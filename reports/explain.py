@@ -12,17 +12,17 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from gpuctl.reports.flat import json_value
+from gpuctl.reports.export.values import json_value
 from gpuctl.reports.html import render_page
-from gpuctl.reports.painting import attempts
-from gpuctl.reports.strokes import signs_of
-from gpuctl.reports.terminal import MIN_WIDTH, encodable, make_console, print_picture, wants_color
+from gpuctl.reports.terminal.picture import attempts
+from gpuctl.reports.terminal.printer import MIN_WIDTH, encodable, make_console, print_picture, wants_color
+from gpuctl.reports.terminal.text_graphics import signs_of
 from gpuctl.reports.text import plural, shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gpuctl.core.explained import Cause, Explanation, Place, Training, Tried, Wait
+    from gpuctl.core.job_explanation import Cause, Explanation, Place, Training, Tried, Wait
 
 SCHEMA = 1
 LINES = 12

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl import __version__
 from gpuctl.core.results import Column, ResultTable
-from gpuctl.reports.charts import draw_all
-from gpuctl.reports.export import write_atomically
-from gpuctl.reports.flat import json_value
+from gpuctl.reports.charts.registry import draw_all
+from gpuctl.reports.export.files import write_atomically
+from gpuctl.reports.export.values import json_value
 from gpuctl.reports.report import against_baseline, compared, failed, labelled, summarize, verdict
 from gpuctl.reports.summary import headlines
 from gpuctl.reports.text import plural, shown, shown_columns, visible
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from gpuctl.core.results import Analysis, SourceInfo
-    from gpuctl.reports.charts import Drawing
+    from gpuctl.reports.charts.registry import Drawing
     from gpuctl.reports.report import Part
     from gpuctl.reports.text import ShownColumn
 

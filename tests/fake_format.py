@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.core.format import Format, Sink
 
 if TYPE_CHECKING:
     from pathlib import Path

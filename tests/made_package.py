@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpuctl.core import plugins
-from gpuctl.ingest import registry
+from gpuctl.ingest.pipeline import registry
 
 if TYPE_CHECKING:
     from pathlib import Path

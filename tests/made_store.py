@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl.ingest.registry import all_formats
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.registry import all_formats
+from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
     from pathlib import Path

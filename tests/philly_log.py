@@ -7,15 +7,15 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.ingest.base import RAW_LIMIT
-from gpuctl.trace.store import Store
+from gpuctl.ingest.core.format import RAW_LIMIT
+from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import polars as pl
 
-    from gpuctl.ingest.base import Format
+    from gpuctl.ingest.core.format import Format
 
 CLUSTER = "philly"
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import GpuctlError
-from gpuctl.replay.conformance import random_case, run, violations
+from gpuctl.replay.contract.conformance import random_case, run, violations
 from gpuctl.replay.policies import BUILT_IN, find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuctl.replay.build import Settings
-    from gpuctl.replay.model import Cluster, Workload
-    from gpuctl.replay.policy import Parameter
+    from gpuctl.replay.contract.policy import Parameter
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.models.records import Cluster, Workload
 
 OWN = str(Path(__file__).resolve().parents[1] / "docs" / "examples" / "my_policies.py") + ":MakeRoom"
 POLICIES = [*(n for n in BUILT_IN if n != "recorded"), OWN]

@@ -14,12 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuctl.replay.build import Settings
-from gpuctl.replay.conformance import random_case, run, violations
-from gpuctl.replay.model import Cluster, Workload
-from gpuctl.replay.overhead import overhead
+from gpuctl.replay.contract.conformance import random_case, run, violations
+from gpuctl.replay.engine.setup import Settings
+from gpuctl.replay.models.preemption_cost import overhead
+from gpuctl.replay.models.records import Cluster, Workload
+from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import find
-from gpuctl.replay.rates import rates
 from tests.replay_policies import Crowd, Hostile, Keeper
 
 CASES = 24

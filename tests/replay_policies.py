@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gpuctl.replay.policy import PythonPolicy
+from gpuctl.replay.contract.policy import PythonPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuctl.replay.view import View
+    from gpuctl.replay.contract.view import View
 
 
 class Packer(PythonPolicy):

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from gpuctl.replay.build import Settings
-from gpuctl.replay.clusters import parse_cluster
-from gpuctl.replay.model import Workload
-from gpuctl.replay.overhead import overhead
+from gpuctl.replay.engine.setup import Settings
+from gpuctl.replay.engine.simulation import Simulation
+from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.models.preemption_cost import overhead
+from gpuctl.replay.models.records import Workload
+from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import find
-from gpuctl.replay.rates import rates
-from gpuctl.replay.simulation import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gpuctl.replay.model import Cluster
+    from gpuctl.replay.models.records import Cluster
 
 MOST_INSTANTS = 200
 """For each job: more than any workload needs, unless jobs take turns for ever without progress."""

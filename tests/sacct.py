@@ -8,7 +8,7 @@ from gpuctl.ingest.formats.slurm_sacct import FORMAT
 from tests.slurm_forms import OneSource, load, rows
 
 if TYPE_CHECKING:
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 DEFAULTS = {
     "JobIDRaw": "100",

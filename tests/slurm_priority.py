@@ -10,9 +10,10 @@ from typing import BinaryIO
 
 import numpy as np
 
-from gpuctl.replay.slurm import accounts, config, fairshare, priority
-from gpuctl.replay.slurm.units import minutes, tres_amounts
-from gpuctl.replay.slurm.usage import Usage, billable
+from gpuctl.replay.policies.slurm import fairshare, priority
+from gpuctl.replay.policies.slurm.usage import Usage, billable
+from gpuctl.slurm import accounts, config
+from gpuctl.slurm.units import minutes, tres_amounts
 
 FIXTURES = Path(__file__).parent / "fixtures" / "slurm" / "priority"
 VARIANTS = ("classic", "fair_tree", "relative", "upward")

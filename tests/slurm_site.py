@@ -14,8 +14,8 @@ from tests.philly_log import Kept
 if TYPE_CHECKING:
     import polars as pl
 
-    from gpuctl.ingest.base import Format
-    from gpuctl.trace.store import Store
+    from gpuctl.ingest.core.format import Format
+    from gpuctl.store.database import Store
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "slurm"
 NAMES = (

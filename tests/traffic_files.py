@@ -6,11 +6,11 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.ingest.sink import StoreSink
+from gpuctl.ingest.core.sink import StoreSink
 
 if TYPE_CHECKING:
-    from gpuctl.ingest.base import Format
-    from gpuctl.trace.store import Store
+    from gpuctl.ingest.core.format import Format
+    from gpuctl.store.database import Store
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures" / "traffic"
 CLUSTER = "site"

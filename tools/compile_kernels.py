@@ -3,7 +3,7 @@
 python tools/compile_kernels.py
 
 Tests run in several processes, and whichever came first would compile while its time-outs run; two would do the same
-work twice. What is compiled is kept (`gpuctl.trace.jit.compiled`): a second run takes the time of its imports.
+work twice. What is compiled is kept (`gpuctl.compiled.jit.compiled`): a second run takes the time of its imports.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import tempfile
 from pathlib import Path
 
 from gpuctl.core.errors import GpuctlError
-from gpuctl.replay.clusters import parse_cluster
-from gpuctl.replay.jobsfile import read_jobs
+from gpuctl.replay.engine.simulation import Simulation
+from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.policies import BUILT_IN, find
 from gpuctl.replay.run import Models
-from gpuctl.replay.simulation import Simulation
 
 ROOT = Path(__file__).resolve().parents[1]
 NEEDS_MORE = {"recorded"}

@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from gpuctl.replay.contract.policy import Parameter, Policy
 from gpuctl.replay.policies import BUILT_IN, find
-from gpuctl.replay.policy import Parameter, Policy
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "policies"

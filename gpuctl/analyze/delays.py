@@ -3,7 +3,7 @@
 While an attempt waits, its cause is at every instant one of
 
 * fair share: its queue holds so much that this gang would take it over its quota (and it may not borrow), or its
-  account, user or QOS so much that the gang would take that over its limit (`gpuctl.analyze.caps`);
+  account, user or QOS so much that the gang would take that over its limit (`gpuctl.analyze.gpu_limits`);
 * capacity: within quota, but fewer GPUs are free in the whole cluster than the gang asks for;
 * fragmentation: enough GPUs are free, but not on the fewest servers of one rack that can hold the gang;
 * scheduler: even such servers are free, as far as the logs show, and still it did not start (scheduling latency,
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.analyze import occupancy
-from gpuctl.analyze.caps import Caps
+from gpuctl.analyze.gpu_limits import Caps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

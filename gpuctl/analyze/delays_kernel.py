@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.trace.jit import compiled
+from gpuctl.compiled.jit import compiled
 
 
 @compiled

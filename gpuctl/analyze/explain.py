@@ -7,10 +7,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import gpuctl
-from gpuctl.analyze import delays, failuretable, query
+from gpuctl.analyze import delays, failure_table, query
 from gpuctl.analyze.run import prepare
 from gpuctl.core.errors import UsageError
-from gpuctl.core.explained import (
+from gpuctl.core.job_explanation import (
     Cause,
     Decision,
     Explanation,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from gpuctl.analyze.run import Options
     from gpuctl.joblogs.table import Table
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 _MANY = 5
 _REPLAY = "replay"
@@ -70,7 +70,7 @@ def explain(
     tell("reading jobs", 0, 3)
     prepared = prepare(store, cluster, options, set(), lambda text, _done, _all: tell(text, 1, 3))
     signatures = load_signatures(options.signatures)
-    failuretable.build(store, cluster, signatures, job=name)
+    failure_table.build(store, cluster, signatures, job=name)
     tell("reading logs", 2, 3)
     [facts] = _rows(store, "explain_job", chosen)
     found = _Found(store, chosen, signatures)

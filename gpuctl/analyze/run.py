@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 import gpuctl
-from gpuctl.analyze import badmachines, delaytable, failuretable, query, registry
+from gpuctl.analyze import bad_machines, delay_table, failure_table, query, registry
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.core.spelling import check_queues
 from gpuctl.joblogs.table import load as load_signatures
-from gpuctl.trace.sources import LAST_SAMPLES, SOURCE_ENDS, read_sources
+from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS, read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from gpuctl.joblogs.table import Table
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def prepare(
             options.quotas,
             store.frame("SELECT queue FROM base_queues UNION SELECT queue FROM base_jobs")["queue"].to_list(),
         )
-    site = delaytable.build(store, quotas=options.quotas, racks=options.racks, borrow_below=options.borrow_below)
+    site = delay_table.build(store, quotas=options.quotas, racks=options.racks, borrow_below=options.borrow_below)
     tell("reading telemetry", 1, len(registry.TABLES))
     [rows] = _rows(store, "counts", chosen)
     everything = {**chosen, "whole_minutes": notebook}
@@ -174,8 +174,8 @@ def prepare(
         signatures: Table | None = load_signatures(options.signatures)
     else:
         signatures = None
-    failuretable.build(store, cluster, signatures)
-    badmachines.build(store)
+    failure_table.build(store, cluster, signatures)
+    bad_machines.build(store)
     [population] = _rows(store, "population", chosen)
     numbers = {key: _plain(value) for key, value in population.items()} | {
         "cluster": cluster,

@@ -13,10 +13,9 @@ import typer
 from gpuctl.analyze.registry import REFERENCES, SECTIONS, check_names
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.ingest import JobLogsOption, LogFormatOption, SignaturesOption
-from gpuctl.cli.keeping import KeepOption, keep, keeping_place
-from gpuctl.cli.places import check_outputs
-from gpuctl.cli.reading import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
-from gpuctl.cli.writing import (
+from gpuctl.cli.inputs import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
+from gpuctl.cli.keep import KeepOption, keep, keeping_place
+from gpuctl.cli.output import (
     FormatOption,
     HtmlOption,
     JsonOption,
@@ -27,6 +26,7 @@ from gpuctl.cli.writing import (
     tell_written,
     write_directory,
 )
+from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     check_names(sections=section or (), tables=table or (), reference=reference)
     from gpuctl.analyze.run import Options
-    from gpuctl.analyze.sitefiles import read_quotas, read_racks
+    from gpuctl.analyze.site_files import read_quotas, read_racks
 
     check_outputs(context, {"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
     place = keeping_place(keep_as, paths or [], db)
@@ -164,7 +164,7 @@ def _run(store_path: Path, options: Options, cluster: str | None, given: Setting
 
     from gpuctl.analyze.run import analyze as run
     from gpuctl.cli.progress import Bar
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
     with Store(store_path) as store, Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         return run(store, replace(options, cluster=cluster), bar.at)

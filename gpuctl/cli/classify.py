@@ -11,7 +11,7 @@ from gpuctl.cli.common import message, print_json, print_table, settings
 from gpuctl.core.errors import InputError
 
 if TYPE_CHECKING:
-    from gpuctl.ingest.verdicts import Judged
+    from gpuctl.ingest.joboutput.verdicts import Judged
 
 
 def classify(
@@ -37,8 +37,8 @@ def classify(
     Without an exit code, a log whose errors the program survived is not called a failure; where its last error may have
     been survived, too, failed is "perhaps" (null in JSON).
     """
-    from gpuctl.ingest.files import NotRead
-    from gpuctl.ingest.verdicts import judge, templates
+    from gpuctl.ingest.joboutput.verdicts import judge, templates
+    from gpuctl.ingest.read.files import NotRead
     from gpuctl.joblogs.evidence import Facts
     from gpuctl.joblogs.table import load
 

@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.places import check_outputs
-from gpuctl.cli.writing import (
+from gpuctl.cli.output import (
     FormatOption,
     JsonOption,
     OutputFormat,
@@ -21,6 +20,7 @@ from gpuctl.cli.writing import (
     print_result,
     tell_written,
 )
+from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
 TABLES = ("checks", "ledger")
@@ -52,8 +52,8 @@ def doctor(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError(f"--table {unknown}: there is no such table", hint=f"there are: {', '.join(TABLES)}")
     if "ledger" in (table or ()) and db is None:
         raise UsageError("--table ledger: that of a store, and none is named", hint="add --db FILE")
-    from gpuctl.cli.checks import Given, Status
-    from gpuctl.cli.checkup import analysis, run
+    from gpuctl.doctor.check import Given, Status
+    from gpuctl.doctor.run import analysis, run
 
     given = Given(db, tuple(model or ()), reports)
     found, rows = run(given)

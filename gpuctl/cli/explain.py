@@ -11,15 +11,15 @@ import typer
 
 from gpuctl.cli.common import message, print_json, settings
 from gpuctl.cli.ingest import JobLogsOption, LogFormatOption, SignaturesOption
-from gpuctl.cli.places import check_outputs
-from gpuctl.cli.reading import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
-from gpuctl.cli.writing import HtmlOption, JsonOption, tell_written
+from gpuctl.cli.inputs import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
+from gpuctl.cli.output import HtmlOption, JsonOption, tell_written
+from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
 
 if TYPE_CHECKING:
     from gpuctl.analyze.run import Options
     from gpuctl.cli.common import Settings
-    from gpuctl.core.explained import Explanation
+    from gpuctl.core.job_explanation import Explanation
 
 
 def explain(  # noqa: PLR0917 - Typer passes options by name
@@ -65,8 +65,8 @@ def explain(  # noqa: PLR0917 - Typer passes options by name
     from dataclasses import replace
 
     from gpuctl.analyze.run import Options
-    from gpuctl.analyze.sitefiles import read_quotas, read_racks
-    from gpuctl.reports.export import write_atomically
+    from gpuctl.analyze.site_files import read_quotas, read_racks
+    from gpuctl.reports.export.files import write_atomically
 
     check_outputs(context, {"--html": html})
     options = Options(
@@ -111,7 +111,7 @@ def _put(file: BinaryIO, page: bytes) -> None:
 def _run(store_path: Path, job: str, options: Options, decisions: Path | None, given: Settings) -> Explanation:
     from gpuctl.analyze.explain import explain as run
     from gpuctl.cli.progress import Bar
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
     with Store(store_path) as store, Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         return run(store, job, options, decisions, bar.at)

@@ -11,7 +11,7 @@ from gpuctl.cli.common import message, print_json, print_table, settings, visibl
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from gpuctl.ingest.base import Format
+    from gpuctl.ingest.core.format import Format
 
 _KEYS = ("name", "title", "file_names", "fills", "timezone", "clock", "order", "parser_version")
 
@@ -48,14 +48,14 @@ def formats(
 
 
 def _all() -> list[tuple[Format, str]]:
-    from gpuctl.ingest.registry import all_formats, origin
+    from gpuctl.ingest.pipeline.registry import all_formats, origin
 
     return [(fmt, origin(fmt.name)) for fmt in all_formats()]
 
 
 def _chosen(name: str) -> tuple[Format, str]:
     from gpuctl.core.plugins import split_file
-    from gpuctl.ingest.registry import all_formats, named, origin, with_named
+    from gpuctl.ingest.pipeline.registry import all_formats, named, origin, with_named
 
     file = split_file(name)
     known, own = with_named(name, all_formats())
@@ -63,7 +63,7 @@ def _chosen(name: str) -> tuple[Format, str]:
 
 
 def _check(fmt: Format, fixture: Path, *, as_json: bool) -> None:
-    from gpuctl.ingest import conformance
+    from gpuctl.ingest.pipeline import conformance
 
     found = conformance.check(fmt, fixture)
     if as_json:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from gpuctl.cli.common import Settings
     from gpuctl.cli.progress import Bar
-    from gpuctl.ingest.base import Format
-    from gpuctl.ingest.report import IngestReport, SourceReport
+    from gpuctl.ingest.core.format import Format
+    from gpuctl.ingest.core.report import IngestReport, SourceReport
 
 JobLogsOption = Annotated[
     list[str] | None,
@@ -110,8 +110,8 @@ def ingest(
     folder beside the store.
     """
     from gpuctl.cli.progress import Bar
-    from gpuctl.ingest.registry import formats_for, with_named
-    from gpuctl.ingest.walltime import check_timezone
+    from gpuctl.core.local_time import check_timezone
+    from gpuctl.ingest.pipeline.registry import formats_for, with_named
 
     options = settings(context)
     as_json = as_json or options.json
@@ -163,8 +163,8 @@ class _How:
 
 
 def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> IngestReport:
-    from gpuctl.ingest.load import ingest as load
-    from gpuctl.ingest.report import IngestInterrupted
+    from gpuctl.ingest.core.report import IngestInterrupted
+    from gpuctl.ingest.pipeline.load import ingest as load
 
     try:
         return load(
@@ -194,7 +194,7 @@ def _print(reports: list[IngestReport], *, as_json: bool, color: bool) -> None:
 
 def _rows(report: IngestReport) -> list[tuple[str | int, ...]]:
     """One row a file; where a format may have thousands, those of which the same was done are one row."""
-    from gpuctl.ingest.registry import all_formats
+    from gpuctl.ingest.pipeline.registry import all_formats
 
     several = {fmt.name for fmt in all_formats() if fmt.many}
     alike: dict[tuple[str, str], list[SourceReport]] = {}

@@ -12,7 +12,7 @@ from gpuctl.core.errors import ExitCode, GpuctlError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuctl.replay.policy import Parameter, Policy
+    from gpuctl.replay.contract.policy import Parameter, Policy
 
 
 def policies(
@@ -67,7 +67,7 @@ def _all() -> Iterator[tuple[type[Policy], str]]:
 
 
 def _check(kind: type[Policy], cases: int, *, as_json: bool) -> None:
-    from gpuctl.replay.conformance import check
+    from gpuctl.replay.contract.conformance import check
 
     found = check(kind, cases)
     if as_json:

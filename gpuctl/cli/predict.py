@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from gpuctl.cli.common import settings
-from gpuctl.cli.keeping import KeepOption, keep, keeping_place
-from gpuctl.cli.places import check_outputs
-from gpuctl.cli.writing import FormatOption, JsonOption, OutputFormat, OutputOption, chosen_format, print_result
+from gpuctl.cli.keep import KeepOption, keep, keeping_place
+from gpuctl.cli.output import FormatOption, JsonOption, OutputFormat, OutputOption, chosen_format, print_result
+from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -176,13 +176,13 @@ def _write(result: Analysis, shape: OutputFormat | None, output: Path | None, gi
         print_result(result, shape, output, None, given)
         return
     from gpuctl.cli.profiles import promised
-    from gpuctl.reports.document import document
+    from gpuctl.reports.export.document import document
 
     text = "".join(document(result, result.tables, (), promised(result)))
     if output is None:
         sys.stdout.write(text)
         return
-    from gpuctl.reports.export import write_atomically
+    from gpuctl.reports.export.files import write_atomically
 
     def write(file: BinaryIO) -> None:
         file.write(text.encode())

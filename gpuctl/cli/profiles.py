@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.cli.common import message
-from gpuctl.cli.reading import is_store, opened
+from gpuctl.cli.inputs import is_store, opened
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
-from gpuctl.core.texts import storable
+from gpuctl.core.text import storable
 from gpuctl.reports.text import plural
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     import polars as pl
 
     from gpuctl.cli.common import Settings
-    from gpuctl.core.suspension import Mode
-    from gpuctl.ingest.report import IngestReport
-    from gpuctl.ingest.traffic.named import Kind
+    from gpuctl.core.suspension_cost import Mode
+    from gpuctl.ingest.core.report import IngestReport
+    from gpuctl.ingest.pipeline.given_files import Kind
     from gpuctl.predictors.overhead import Suspended, Tried
     from gpuctl.predictors.runtime import Described, Prediction
     from gpuctl.predictors.series import Series
     from gpuctl.predictors.transfer import Shape
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 RECONSTRUCTED = (
     "Reconstructed from the published abstract of PickyMan (IPCCC 2022); the estimators and constants are ours."
@@ -120,11 +120,11 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
         UsageError: nothing to predict is named.
         InputError: a model cannot be read.
     """
-    from gpuctl.cli.queued import read_listed, with_history
-    from gpuctl.ingest.traffic import named
+    from gpuctl.cli.queued_jobs import read_listed, with_history
+    from gpuctl.ingest.pipeline import given_files
     from gpuctl.predictors.runtime import Described, predict
-    from gpuctl.trace.sources import read_sources
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
+    from gpuctl.store.sources import read_sources
 
     listed, sources = None, tuple[SourceInfo, ...]()
     paths = asked.paths
@@ -132,10 +132,10 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
         if asked.model is not None:
             listed, source = read_listed(asked.jobs)
             sources = (source,)
-        if asked.model is None or named.describes_training(asked.jobs):
-            named.check_training(asked.jobs, epochs=asked.epochs is None and asked.model is None)
+        if asked.model is None or given_files.describes_training(asked.jobs):
+            given_files.check_training(asked.jobs, epochs=asked.epochs is None and asked.model is None)
             paths = [*paths, asked.jobs]
-    check_named(paths, [named.TRAFFIC, named.TRAINING], cumulative=asked.cumulative)
+    check_named(paths, [given_files.TRAFFIC, given_files.TRAINING], cumulative=asked.cumulative)
     described: list[Described] = []
     profiles: dict[str, Series] = {}
     cluster, failed = "", False
@@ -191,29 +191,29 @@ def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Ana
     """
     import polars as pl
 
-    from gpuctl.core import suspension
+    from gpuctl.core import suspension_cost
 
     size = asked.checkpoint_bytes
     if size is None:
-        size = min(suspension.CHECKPOINT_BYTES_PER_GPU * asked.gpus, suspension.MOST_CHECKPOINT_BYTES)
+        size = min(suspension_cost.CHECKPOINT_BYTES_PER_GPU * asked.gpus, suspension_cost.MOST_CHECKPOINT_BYTES)
     epoch_s = math.inf if asked.epoch_s is None else asked.epoch_s
     mode: Mode = asked.mode  # type: ignore[assignment]
     error: float | None = None
     bounds: tuple[float | None, ...] = (None,) * 6
     if model is None:
-        rate = asked.bandwidth or suspension.SERVER_RATE
-        resume = suspension.resume_seconds(size, asked.first_bytes, rate)
-        stop = suspension.stop_seconds(size, rate)
+        rate = asked.bandwidth or suspension_cost.SERVER_RATE
+        resume = suspension_cost.resume_seconds(size, asked.first_bytes, rate)
+        stop = suspension_cost.stop_seconds(size, rate)
         left_s = asked.left[0] if asked.left else epoch_s - asked.phase_s
         phase_s = epoch_s - left_s if math.isfinite(epoch_s) and mode != "abort" else asked.phase_s
-        costs = suspension.costs(stop, resume, epoch_s=epoch_s, phase_s=phase_s, mode=mode)
+        costs = suspension_cost.costs(stop, resume, epoch_s=epoch_s, phase_s=phase_s, mode=mode)
         method = "defaults"
     else:
         if asked.bandwidth is not None:
             raise UsageError("--bandwidth and --model: a fitted model has its own rates", hint="give one of them")
         from gpuctl.predictors.card import load_folder
+        from gpuctl.predictors.epoch_left import Rest
         from gpuctl.predictors.overhead import from_json
-        from gpuctl.predictors.rest import Rest
 
         fitted = from_json(load_folder(model, "overhead").json("overhead.json"), str(model / "overhead.json"))
         left = Rest(*asked.left) if asked.left else None
@@ -250,13 +250,13 @@ def train_overhead(
     Raises:
         InputError: too few suspensions were measured.
     """
-    from gpuctl.ingest.traffic import named
+    from gpuctl.ingest.pipeline import given_files
     from gpuctl.predictors import overhead
     from gpuctl.predictors.card import save_folder
-    from gpuctl.trace.sources import read_sources
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
+    from gpuctl.store.sources import read_sources
 
-    check_named(paths, [named.SUSPENSIONS])
+    check_named(paths, [given_files.SUSPENSIONS])
     with opened(paths, db, cluster, given, timezone=None, columns=None, doing="learn from") as (
         path, name, report,
     ), Store(path) as store:  # fmt: skip
@@ -335,15 +335,15 @@ def check_named(
     Raises:
         InputError: one is empty, junk, or lacks a column that it needs.
     """
-    from gpuctl.ingest.registry import formats_for
-    from gpuctl.ingest.traffic.named import check_known
+    from gpuctl.ingest.pipeline.given_files import check_known
+    from gpuctl.ingest.pipeline.registry import formats_for
 
     check_known([p for p in paths if not is_store(p)], formats_for(columns, cumulative=cumulative), kinds)
 
 
 def fell_short(report: IngestReport | None, paths: Sequence[Path]) -> bool:
     """Whether something that was named gave no row, or could not be read; what was not told yet is told."""
-    from gpuctl.ingest.files import clean
+    from gpuctl.ingest.read.files import clean
 
     if report is None:
         return False
@@ -356,10 +356,10 @@ def fell_short(report: IngestReport | None, paths: Sequence[Path]) -> bool:
 
 def promised(result: Analysis) -> dict[str, Any]:
     """The rows of a prediction under the keys that other programs go by: numbers that are not finite are null."""
-    from gpuctl.reports import flat
+    from gpuctl.reports.export import values
 
     table = result.tables[0]
-    rows = list(flat.objects(table))
+    rows = list(values.objects(table))
     key = PROMISED[table.name]
     return {key: rows} if key else rows[0]
 

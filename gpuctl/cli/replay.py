@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.chosen import checked_baseline, policies
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.ingest import LogFormatOption
-from gpuctl.cli.keeping import KeepOption, keep, keeping_place, traces_db
-from gpuctl.cli.places import check_outputs
-from gpuctl.cli.writing import (
+from gpuctl.cli.keep import KeepOption, keep, keeping_place, traces_db
+from gpuctl.cli.output import (
     FormatOption,
     HtmlOption,
     JsonOption,
@@ -28,15 +26,17 @@ from gpuctl.cli.writing import (
     tell_written,
     write_directory,
 )
+from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.policy_choice import checked_baseline, policies
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.cli.common import Settings
-    from gpuctl.cli.jobs import Source
+    from gpuctl.cli.replay_inputs import Source
     from gpuctl.core.results import Analysis
-    from gpuctl.replay.model import Outcome
+    from gpuctl.replay.models.records import Outcome
 
 SECTIONS = ("replay", "replay_compared", "replay_over_time", "replay_jobs")
 TABLES = (
@@ -274,9 +274,9 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     _check_wishes(section or (), table or (), warmup, compared=len(names) > 1, against=against is not None)
     places.check(context)
     kept = keeping_place(keep_as, paths or [], db)
-    from gpuctl.cli.jobs import Wishes, read
-    from gpuctl.replay.resources import parse_resources
-    from gpuctl.replay.tables import policy_notes
+    from gpuctl.cli.replay_inputs import Wishes, read
+    from gpuctl.replay.models.resources import parse_resources
+    from gpuctl.replay.results.tables import policy_notes
 
     counts = parse_resources(resources)
     logs_in = traces_db(paths or [], db, keep_as)
@@ -338,7 +338,7 @@ class _Places:
             {"--csv": self.csv, "--parquet": self.parquet, "--decisions": self.decisions},
         )
         if self.store is not None:
-            from gpuctl.replay.store import refuse
+            from gpuctl.replay.results.store import refuse
 
             refuse(self.store)
 
@@ -354,11 +354,11 @@ class _Places:
 
             write_html(result, self.html)
         if self.decisions is not None:
-            from gpuctl.replay.store import write_decisions
+            from gpuctl.replay.results.store import write_decisions
 
             write_decisions(self.decisions, outcomes)
         if self.store is not None:
-            from gpuctl.replay.store import write_store
+            from gpuctl.replay.results.store import write_store
 
             write_store(self.store, outcomes, source.workload, source.cluster)
 
@@ -440,7 +440,7 @@ def _result(
     against: bool,
 ) -> Analysis:  # fmt: skip
     from gpuctl import __version__
-    from gpuctl.replay.tables import result
+    from gpuctl.replay.results.tables import result
 
     found = result(
         outcomes,

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.places import check_outputs
-from gpuctl.cli.writing import (
+from gpuctl.cli.output import (
     FormatOption,
     JsonOption,
     OutputOption,
@@ -23,13 +22,14 @@ from gpuctl.cli.writing import (
     print_result,
     tell_written,
 )
+from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpuctl.core.results import Analysis
-    from gpuctl.reports.anonymise import Pseudonyms
+    from gpuctl.reports.privacy.anonymise import Pseudonyms
     from gpuctl.reports.report import Part
 
 
@@ -108,7 +108,7 @@ def report(  # noqa: PLR0917 - Typer passes options by name
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     from gpuctl.reports.conditions import parse
-    from gpuctl.reports.document import read_document
+    from gpuctl.reports.export.document import read_document
     from gpuctl.reports.report import earlier, failed, known_metrics, labelled, summarize
 
     command = "gpuctl " + shlex.join(sys.argv[1:])
@@ -121,7 +121,7 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         return
     if not paths:
         raise UsageError("nothing to report", hint="name results written with --json, a trace store, or logs")
-    from gpuctl.cli.gathering import Wanted, gather, listing, strangers
+    from gpuctl.cli.report_inputs import Wanted, gather, listing, strangers
 
     pseudonyms = _pseudonyms(anonymise_key, anonymise=anonymise, queues=anonymise_queues)
     if list_kept and pseudonyms is not None:
@@ -140,8 +140,8 @@ def report(  # noqa: PLR0917 - Typer passes options by name
             parts = labelled([one.analysis for one in found], [one.name for one in found])
             before = None if old is None else earlier(old)
         else:
-            from gpuctl.reports.anonymise import command as short
-            from gpuctl.reports.anonymise import hide
+            from gpuctl.reports.privacy.anonymise import command as short
+            from gpuctl.reports.privacy.anonymise import hide
 
             results = [(one.name, one.analysis) for one in found]
             hidden = hide(results, conditions, old, pseudonyms, _prose())
@@ -150,7 +150,7 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         for warning in summary.warnings:
             message(f"Warning: {warning}", quiet=given.quiet)
         _write(parts, summary, html, markdown, junit)
-        from gpuctl.reports.pictures import of_results
+        from gpuctl.reports.terminal.pictures import of_results
 
         with suppress(BrokenPipeError):  # whoever reads less has the verdict all the same
             print_result(summary, shape, output, table, given, painter=partial(of_results, parts))
@@ -194,14 +194,14 @@ def _pseudonyms(key: Path | None, *, anonymise: bool, queues: bool) -> Pseudonym
         raise UsageError("--anonymise-queues goes with --anonymise or --anonymise-key", hint="add one of them")
     if not anonymise and key is None:
         return None
-    from gpuctl.reports.anonymise import Pseudonyms, random_key, read_key
+    from gpuctl.reports.privacy.anonymise import Pseudonyms, random_key, read_key
 
     return Pseudonyms(random_key() if key is None else read_key(key), queues=queues)
 
 
 def _told(pseudonyms: Pseudonyms, text: str, names: Mapping[str, str]) -> str:
     """What is said on stderr of logs that were read, without names."""
-    from gpuctl.reports.anonymise import told
+    from gpuctl.reports.privacy.anonymise import told
 
     return told(text, names, pseudonyms, _prose())
 
@@ -209,6 +209,6 @@ def _told(pseudonyms: Pseudonyms, text: str, names: Mapping[str, str]) -> str:
 def _prose() -> set[str]:
     """The words that the analyses' own texts are made of."""
     from gpuctl.analyze import query, registry
-    from gpuctl.reports.anonymise import words
+    from gpuctl.reports.privacy.anonymise import words
 
     return words(query.load(name).population for name in (*registry.TABLES, *registry.REFERENCE_TABLES))

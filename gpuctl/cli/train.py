@@ -11,10 +11,9 @@ import typer
 
 from gpuctl.cli.common import settings
 from gpuctl.cli.ingest import LogFormatOption
-from gpuctl.cli.keeping import KeepOption, keep, keeping_place, traces_db
-from gpuctl.cli.places import check_outputs
-from gpuctl.cli.reading import is_jobs_csv, opened
-from gpuctl.cli.writing import (
+from gpuctl.cli.inputs import is_jobs_csv, opened
+from gpuctl.cli.keep import KeepOption, keep, keeping_place, traces_db
+from gpuctl.cli.output import (
     FormatOption,
     JsonOption,
     OutputOption,
@@ -23,6 +22,7 @@ from gpuctl.cli.writing import (
     print_result,
     tell_written,
 )
+from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 from gpuctl.core.files import MOST_TABLE, read_whole
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import SourceInfo
-    from gpuctl.predictors.jobtable import JobTable
+    from gpuctl.predictors.job_table import JobTable
 
 train = typer.Typer(
     name="train",
@@ -85,9 +85,9 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     shares = _numbers(quantiles)
-    from gpuctl.predictors import card, history, historyfolder, historytables
+    from gpuctl.predictors import card, history, history_folder, history_tables
 
-    check_tables(table or (), historytables.TABLES)
+    check_tables(table or (), history_tables.TABLES)
     card.check_place(model)
     kept = keeping_place(keep_as, paths or [], db)
     check_outputs(context, {"--output": output})
@@ -99,8 +99,8 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
 
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         trained = history.train(jobs, test_share=test_share, quantiles=shares, tell=bar.at)
-    historyfolder.save(model, trained.model, historytables.about(trained, sources))
-    result = historytables.result(trained, sources, "gpuctl " + shlex.join(sys.argv[1:]))
+    history_folder.save(model, trained.model, history_tables.about(trained, sources))
+    result = history_tables.result(trained, sources, "gpuctl " + shlex.join(sys.argv[1:]))
     print_result(result, shape, output, table, given)
     tell_written((output, model), given)
     keep(result, keep_as, kept, context, given)
@@ -181,10 +181,10 @@ def _read(
             raise UsageError(f"{tables[0]} is a CSV of jobs; it comes alone", hint="name it, and nothing else")
         return _from_csv(tables[0])
     from gpuctl.cli.profiles import check_named, fell_short
-    from gpuctl.ingest.traffic.named import QUEUED
-    from gpuctl.predictors.jobtable import from_store
-    from gpuctl.trace.sources import read_sources
-    from gpuctl.trace.store import Store
+    from gpuctl.ingest.pipeline.given_files import QUEUED
+    from gpuctl.predictors.job_table import from_store
+    from gpuctl.store.database import Store
+    from gpuctl.store.sources import read_sources
 
     check_named(paths, [QUEUED], columns=columns)
     with opened(
@@ -197,9 +197,9 @@ def _read(
 def _from_csv(path: Path) -> tuple[JobTable, tuple[SourceInfo, ...], bool]:
     import polars as pl
 
-    from gpuctl.predictors.jobtable import table
-    from gpuctl.replay.jobsfile import read_jobs
-    from gpuctl.trace.sources import jobs_csv
+    from gpuctl.predictors.job_table import table
+    from gpuctl.replay.inputs.job_csv import read_jobs
+    from gpuctl.store.sources import jobs_csv
 
     jobs = read_jobs(path)
     rows = pl.DataFrame(

@@ -17,7 +17,7 @@ import hyperscan
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.joblogs import compiled, progress
+from gpuctl.joblogs import pattern_database, progress
 from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step
 from gpuctl.joblogs.prefix import Prefix, prefix
 from gpuctl.joblogs.table import CAUSES, Signature, Table, Tier
@@ -99,7 +99,7 @@ class Scanner:
         self.success = [isinstance(entry, Signature) and entry.tier == Tier.SUCCESS for entry in self.entries]
         self.kinds = np.array([_kind(entry) for entry in self.entries], np.int8)
         try:
-            self.database = compiled.database(patterns, flags)
+            self.database = pattern_database.database(patterns, flags)
         except hyperscan.error as error:
             self._blame(error)
             raise

@@ -17,19 +17,21 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import polars as pl
 
+from gpuctl.compiled.jit import UNCOMPILED, is_compiled
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
-from gpuctl.replay import list_kernel, pace, view_kernel
-from gpuctl.replay.build import Settings
-from gpuctl.replay.check import check, unplaceable
-from gpuctl.replay.limits import own
-from gpuctl.replay.overhead import overhead
+from gpuctl.replay import compile_cost
+from gpuctl.replay.contract import view_kernel
+from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.engine.setup import Settings
+from gpuctl.replay.engine.simulation import Simulation
+from gpuctl.replay.inputs.check import check, unplaceable
+from gpuctl.replay.inputs.time_limits import own
+from gpuctl.replay.inputs.transforms import take
+from gpuctl.replay.models.preemption_cost import overhead
+from gpuctl.replay.models.resources import GPUS_ONLY
+from gpuctl.replay.models.speed import rates
+from gpuctl.replay.order import list_kernel
 from gpuctl.replay.policies import find, label
-from gpuctl.replay.policy import PythonPolicy
-from gpuctl.replay.rates import rates
-from gpuctl.replay.resources import GPUS_ONLY
-from gpuctl.replay.simulation import Simulation
-from gpuctl.replay.whatif import take
-from gpuctl.trace.jit import UNCOMPILED, is_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
     from types import FrameType, TracebackType
 
-    from gpuctl.replay.model import Cluster, Ints, Outcome, Workload
-    from gpuctl.replay.policy import Policy
+    from gpuctl.replay.contract.policy import Policy
+    from gpuctl.replay.models.records import Cluster, Ints, Outcome, Workload
 
     Progress = Callable[[Sequence[int], int, Sequence[float]], None]
     """Told how many jobs have ended under each policy, in the order asked for, of how many, and to which second each
@@ -114,7 +116,7 @@ class _CtrlC:
 
 @dataclass(frozen=True)
 class Models:
-    """What holds for every policy of a comparison, as names: see `gpuctl.replay.build.Settings`."""
+    """What holds for every policy of a comparison, as names: see `gpuctl.replay.engine.setup.Settings`."""
 
     rates: str = "recorded"
     overhead: str = "none"
@@ -154,7 +156,7 @@ class _Task:
         return Simulation(self.workload, self.cluster, policy, models, label(name), interpreted=interpreted)
 
     def run(self, number: int, progress: Callable[[int, int, float], None]) -> Simulation:
-        """Replay one of the policies to its end: as Python where that is done sooner, see `gpuctl.replay.pace`."""
+        """Replay one of the policies to its end: as Python where that is done sooner, see `gpuctl.replay.compile_cost`."""
         kind, jobs = find(self.policies[number][0]), self.workload.size
         simulation = self.simulation(number, interpreted=_interpreted(kind, jobs))
         begin = time.process_time()
@@ -162,8 +164,10 @@ class _Task:
         def at(ended: int, size: int, second: float) -> None:
             # the estimate was wrong: it goes on compiled from here
             spent = time.process_time() - begin
-            if simulation.interpreted and spent > pace.LOADING_S and not UNCOMPILED:
-                most = pace.LOADING_S if all(map(is_compiled, entries(kind))) else pace.compiling_s(kind)
+            if simulation.interpreted and spent > compile_cost.LOADING_S and not UNCOMPILED:
+                most = (
+                    compile_cost.LOADING_S if all(map(is_compiled, entries(kind))) else compile_cost.compiling_s(kind)
+                )
                 simulation.interpreted = spent <= most
             progress(ended, size, second)
 
@@ -194,13 +198,13 @@ def replay(
         workload: the jobs.
         cluster: the servers.
         names: policies, each with its parameters as texts; ``LABEL=POLICY`` is called LABEL in its outcome.
-        rates: speed model, see `gpuctl.replay.rates`.
-        overhead: overhead model, see `gpuctl.replay.overhead`.
+        rates: speed model, see `gpuctl.replay.models.speed`.
+        overhead: overhead model, see `gpuctl.replay.models.preemption_cost`.
         placement: any | consolidate | spread for every policy; None: each policy's own.
         limits: end jobs at their time limits.
         seed: of policies that draw lots.
         mode: how every policy preempts: now | epoch | abort; None: each policy's own way.
-        resources: what jobs ask for and servers have, see `gpuctl.replay.resources`.
+        resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
         processes: at most so many at a time; None: one for each policy, up to the processors there are, and a single
             one for fewer than `FEW_JOBS` jobs. With one everything runs in this process.
         progress: called from time to time.
@@ -292,10 +296,10 @@ def _processors() -> int:
 
 def _interpreted(kind: type[Policy], jobs: int) -> bool:
     """Whether to begin the replay of so many jobs as Python; looks for compiled code only where that matters."""
-    if pace.may_interpret(kind, jobs, compiled=None):
+    if compile_cost.may_interpret(kind, jobs, compiled=None):
         return True
     there = UNCOMPILED or all(map(is_compiled, entries(kind)))
-    return pace.may_interpret(kind, jobs, compiled=there)
+    return compile_cost.may_interpret(kind, jobs, compiled=there)
 
 
 def _compile(task: _Task, jobs: int, tell: Callable[[str], None]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.replay.tables import result
+from gpuctl.replay.results.tables import result
 from gpuctl.reports.conditions import parse
 from gpuctl.reports.html import render_report, write_html, write_page
 from gpuctl.reports.report import labelled, summarize

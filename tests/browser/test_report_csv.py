@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.reports.charts import CHARTS, REPLAY_CHARTS
-from gpuctl.reports.export import write_dir
+from gpuctl.reports.charts.registry import CHARTS, REPLAY_CHARTS
+from gpuctl.reports.export.files import write_dir
 from tests.browser.conftest import several
 from tests.unit.reports.fakes import HOSTILE, make_analysis
 

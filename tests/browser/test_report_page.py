@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.reports.charts import CHARTS, REPLAY_CHARTS
+from gpuctl.reports.charts.registry import CHARTS, REPLAY_CHARTS
 from gpuctl.reports.html import write_html
 from tests.unit.reports.fakes import HOSTILE, make_analysis
 

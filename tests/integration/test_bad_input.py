@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.codecs import Limits
-from gpuctl.ingest.load import ingest
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.read.codecs import Limits
 
 if TYPE_CHECKING:
     import subprocess

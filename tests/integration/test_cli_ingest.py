@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.trace.store import Store
+from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ def test_faults_end_with_their_code_and_plain_words(
 
 def test_a_bug_is_one_line_and_a_traceback_only_on_request(logs: Path, tmp_path: Path, root: Path) -> None:
     code = (
-        "import sys, gpuctl.ingest.load as load\n"
+        "import sys, gpuctl.ingest.pipeline.load as load\n"
         "def broken(*a, **k): raise ZeroDivisionError('oops [/x]')\n"
         "load.ingest = broken\n"
         "from gpuctl.cli.main import main\n"

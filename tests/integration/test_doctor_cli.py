@@ -87,7 +87,7 @@ def test_a_store_that_is_cut_off(gpuctl: Gpuctl, store: Path, tmp_path: Path) ->
 def test_a_store_that_is_being_written_to(gpuctl: Gpuctl, store: Path, root: Path, tmp_path: Path) -> None:
     db = Path(shutil.copy(store, tmp_path / "held.duckdb"))
     hold = (
-        "import sys; from pathlib import Path; from gpuctl.trace.store import Store\n"
+        "import sys; from pathlib import Path; from gpuctl.store.database import Store\n"
         "with Store(Path(sys.argv[1]), write=True):\n    print('open', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from gpuctl.cli import main
-from gpuctl.cli.gathering import read_result
+from gpuctl.cli.report_inputs import read_result
 from gpuctl.core.errors import ExitCode
-from gpuctl.ingest.codecs import Limits
-from gpuctl.ingest.detect import Finding, survey
-from gpuctl.ingest.files import Opener
-from gpuctl.ingest.registry import all_formats
-from gpuctl.reports.export import Format, write_tables
-from gpuctl.reports.pictures import of_analysis
-from gpuctl.reports.terminal import print_analysis
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.detect import Finding, survey
+from gpuctl.ingest.pipeline.registry import all_formats
+from gpuctl.ingest.read.codecs import Limits
+from gpuctl.ingest.read.files import Opener
+from gpuctl.reports.export.files import Format, write_tables
+from gpuctl.reports.terminal.pictures import of_analysis
+from gpuctl.reports.terminal.printer import print_analysis
+from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -110,9 +110,13 @@ def test_no_module_is_imported_under_its_bare_name(root: Path) -> None:
 @pytest.mark.parametrize(
     ("victim", "line", "contract"),
     [
-        ("gpuctl/trace/planted.py", "import gpuctl.ingest.base", "Rooms import only the rooms below them"),
-        ("reports/planted.py", "import gpuctl.trace.store", "Reports know results"),
-        ("predictors/planted.py", "import gpuctl.ingest.base", "Nothing downstream of the store knows a log format"),
+        ("gpuctl/store/planted.py", "import gpuctl.ingest.core.format", "Rooms import only the rooms below them"),
+        ("reports/planted.py", "import gpuctl.store.database", "Reports know results"),
+        (
+            "predictors/planted.py",
+            "import gpuctl.ingest.core.format",
+            "Nothing downstream of the store knows a log format",
+        ),
         ("gpuctl/newroom/__init__.py", "", "Rooms import only the rooms below them"),
     ],
 )

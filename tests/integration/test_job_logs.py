@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.ingest.load import ingest
-from gpuctl.ingest.registry import formats_for
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.pipeline.registry import formats_for
+from gpuctl.store.database import Store
 from tests.fake_format import contents
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ RECORDED = ("2.10.2-gz", "3.5.0-gz", "3.5.0-none")
 _KILLED = """
 import os, sys
 from pathlib import Path
-from gpuctl.ingest import load, shared
-from gpuctl.ingest.registry import formats_for
+from gpuctl.ingest.pipeline import load; from gpuctl.ingest.pipeline import small_files as shared
+from gpuctl.ingest.pipeline.registry import formats_for
 shared.FILES = 10
 real, seen = shared.Group.take, []
 def take(self, *given, **how):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.ingest.load import ingest
+from gpuctl.ingest.pipeline.load import ingest
 from tests.fake_format import contents
 
 if TYPE_CHECKING:

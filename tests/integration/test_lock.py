@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HOLD = (
-    "import sys; from pathlib import Path; from gpuctl.trace.store import Store\n"
+    "import sys; from pathlib import Path; from gpuctl.store.database import Store\n"
     "with Store(Path(sys.argv[1]), write=True):\n    print('open', flush=True); sys.stdin.read()"
 )
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.detect import HEAD, detect, survey
-from gpuctl.ingest.files import NotRead, Opener, walk
-from gpuctl.ingest.load import ingest
-from gpuctl.ingest.registry import all_formats
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.detect import HEAD, detect, survey
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.pipeline.registry import all_formats
+from gpuctl.ingest.read.files import NotRead, Opener, walk
+from gpuctl.store.database import Store
 from tests.conftest import ROOT
 from tests.damage import command
 

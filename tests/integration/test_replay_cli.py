@@ -29,7 +29,7 @@ c,102,5,4
 """
 MINE = """
 import time
-from gpuctl.replay.policy import Parameter, PythonPolicy
+from gpuctl.replay.contract.policy import Parameter, PythonPolicy
 
 
 class Slow(PythonPolicy):
@@ -86,7 +86,7 @@ def test_help_imports_nothing_heavy(root: Path) -> None:
 
 def test_names_offered_are_those_there_are() -> None:
     from gpuctl.cli.replay import SECTIONS, TABLES
-    from gpuctl.replay import columns, tables
+    from gpuctl.replay.results import columns, tables
 
     assert tuple(key for key, _ in tables.SECTIONS) == SECTIONS
     assert set(TABLES) == set(columns._TABLES)

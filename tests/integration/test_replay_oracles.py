@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from gpuctl.replay.clusters import parse_cluster
-from gpuctl.replay.jobsfile import read_jobs
-from gpuctl.replay.order_kernel import gittins
+from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.order.order_kernel import gittins
 from tests.backfill_reference import Easy, Site
 from tests.replay_reference import (
     Attempts,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from gpuctl.replay.model import Workload
+    from gpuctl.replay.models.records import Workload
 
 LATE = 1.0
 """Helios and Lucid end every job a second late (their READMEs): its work is a second longer here."""

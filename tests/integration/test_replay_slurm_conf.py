@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Gpuctl = Callable[..., subprocess.CompletedProcess[str]]
 
 READER = """
-from gpuctl.replay.policy import Parameter, RankPolicy
+from gpuctl.replay.contract.policy import Parameter, RankPolicy
 
 
 class First(RankPolicy):

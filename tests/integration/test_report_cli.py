@@ -227,7 +227,7 @@ def test_a_report_is_no_result(gpuctl: Run, folder: Path, tmp_path: Path) -> Non
 
 
 def test_a_damaged_kept_result_is_told(gpuctl: Run, folder: Path, tmp_path: Path) -> None:
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
     shutil.copy(folder / "s.duckdb", tmp_path / "d.duckdb")
     with Store(tmp_path / "d.duckdb", write=True) as store:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from gpuctl.analyze import delays, rules
+from gpuctl.analyze import delays, scheduler_rules
 from gpuctl.analyze.racks import guess_layouts
 from tests.made_up_waits import NEVER, Made, Site, make
 
@@ -62,8 +62,8 @@ class Answer:
 def answer(made: Made) -> Answer:
     """The causes of a trace of which nothing is told but its log."""
     unknown = replace(made.servers, rack=np.full(made.servers.gpus.size, -1))
-    known = rules.Known(np.full(int(made.holdings.queue.max()) + 1, np.nan), None)
-    found = rules.find(made.waits, made.holdings, guess_layouts(unknown, made.gangs), known)
+    known = scheduler_rules.Known(np.full(int(made.holdings.queue.max()) + 1, np.nan), None)
+    found = scheduler_rules.find(made.waits, made.holdings, guess_layouts(unknown, made.gangs), known)
     cluster = delays.Cluster(made.holdings, (found.layout.servers,), found.limits, found.borrow_below)
     said = delays.split(made.waits, cluster).seconds.sum(axis=0)
     shares = [100 * seconds / found.waited for seconds in (said, found.low[:3], found.high[:3], made.truth.sum(axis=0))]

@@ -15,8 +15,8 @@ import pytest
 
 from gpuctl.core.errors import ExitCode, InputError
 from gpuctl.ingest.slurm import sampler
-from gpuctl.ingest.slurmsite.samples import SINFO, SQUEUE
-from gpuctl.trace.store import Store
+from gpuctl.ingest.slurm.site.samples import SINFO, SQUEUE
+from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

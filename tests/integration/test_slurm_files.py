@@ -13,12 +13,12 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats import slurm_sacct
 from gpuctl.ingest.formats.slurm_sacct import FORMAT, with_columns
-from gpuctl.ingest.load import ingest
-from gpuctl.ingest.registry import all_formats
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.ingest.slurm.attempts import AGAIN
 from gpuctl.ingest.slurm.layout import FIELDS
-from gpuctl.ingest.slurm.states import state_of
-from gpuctl.trace.store import Store
+from gpuctl.slurm.states import state_of
+from gpuctl.store.database import Store
 from tests.philly_log import new_store
 from tests.slurm_forms import SHARED, OneSource, load, rows
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import zstandard
 
-from gpuctl.trace.store import Store
+from gpuctl.store.database import Store
 from tests.labs.slurm import lab as slurm
 from tests.labs.slurm import workload
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.ingest.load import ingest
-from gpuctl.ingest.slurm.renamed import DOUBTFUL, UNJOINED
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.slurm.job_id_forms import DOUBTFUL, UNJOINED
+from gpuctl.store.database import Store
 from tests.slurm_forms import SHARED
 
 if TYPE_CHECKING:

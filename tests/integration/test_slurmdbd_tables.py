@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.detect import HEAD, detect
-from gpuctl.ingest.load import ingest
-from gpuctl.ingest.registry import all_formats
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.detect import HEAD, detect
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.pipeline.registry import all_formats
+from gpuctl.store.database import Store
 
 TABLES: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).resolve().parents[1] / "fixtures" / "slurm" / "other" / "slurmdbd_tables.json").read_text()

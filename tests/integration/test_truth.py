@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from gpuctl.analyze.run import Options, analyze
-from gpuctl.analyze.sitefiles import read_quotas, read_racks
-from gpuctl.ingest.load import ingest
-from gpuctl.trace.store import Store
+from gpuctl.analyze.site_files import read_quotas, read_racks
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.store.database import Store
 from tests.philly_truth import CAUSES, compare, truth_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.analyze.run import Options, analyze
-from gpuctl.ingest.load import ingest
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.analyze.run import Options, analyze
-from gpuctl.ingest.load import ingest
+from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.yarn.live import fetch
-from gpuctl.trace.store import Store
+from gpuctl.store.database import Store
 from tests.labs.yarn import check, jars, manifest, workload
 from tests.labs.yarn.lab import Lab
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from gpuctl.ingest.report import IngestReport
+    from gpuctl.ingest.core.report import IngestReport
 
 TABLES = {
     "jobs": "cluster, job",

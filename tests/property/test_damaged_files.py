@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.ingest.base import Place
-from gpuctl.ingest.damage import damaged
-from gpuctl.ingest.detect import detect
-from gpuctl.ingest.registry import all_formats
-from gpuctl.trace.store import Store
+from gpuctl.ingest.core.format import Place
+from gpuctl.ingest.pipeline.damage import damaged
+from gpuctl.ingest.pipeline.detect import detect
+from gpuctl.ingest.pipeline.registry import all_formats
+from gpuctl.store.database import Store
 from tests.damage import Ended, command
 from tests.example_files import example_files
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
-from gpuctl.predictors import features, history, historyfolder, jobtable
+from gpuctl.predictors import features, history, history_folder, job_table
 from gpuctl.predictors.baselines import baselines
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def known_at_submission(rows: list[dict[str, object]]) -> dict[str, tuple[bytes,
     }
     frame = pl.DataFrame([*rows, dict.fromkeys(SCHEMA) | anchor | {"name": ""}], schema=SCHEMA)
     # "nodes" would take the place of GPUs where no job has any
-    table = jobtable.table("log", frame.with_columns(pl.col("gpus").fill_null(4.0)))
+    table = job_table.table("log", frame.with_columns(pl.col("gpus").fill_null(4.0)))
     found, _ = features.of_log(table)
     rules = baselines(table.rows, found, 7.0)
     own = table.rows.drop("run_s", "end_s", "known").rows()
@@ -110,7 +110,7 @@ def test_nothing_is_known_of_the_future(
 def test_history_is_that_of_a_slow_and_simple_program(rows: list[dict[str, object]]) -> None:
     table = None
     try:
-        table = jobtable.table("log", pl.DataFrame(rows, schema=SCHEMA))
+        table = job_table.table("log", pl.DataFrame(rows, schema=SCHEMA))
     except InputError:
         return
     found, state = features.of_log(table)
@@ -144,9 +144,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = {"job": [f"{k:03}" for k in range(count)], "user": [f"u{k % 5}" for k in range(count)],
             "submit_s": np.arange(count) * 600.0, "run_s": np.exp(random.normal(5, 1, count)),
             "gpus": random.choice([1.0, 2.0], count)}  # fmt: skip
-    trained = history.train(jobtable.table("log", pl.DataFrame(rows)))
+    trained = history.train(job_table.table("log", pl.DataFrame(rows)))
     path = tmp_path_factory.mktemp("history") / "model"
-    historyfolder.save(path, trained.model, {"title": "t", "what": "w"})
+    history_folder.save(path, trained.model, {"title": "t", "what": "w"})
     return path
 
 
@@ -182,7 +182,7 @@ def test_a_hostile_folder_gives_an_error_or_a_prediction(
     card["files"][name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     (folder / "card.json").write_text(json.dumps(card))
     try:
-        loaded = historyfolder.load(folder)
+        loaded = history_folder.load(folder)
     except InputError as error:
         assert str(folder) in str(error)  # noqa: PT017
         assert error.hint  # noqa: PT017
@@ -217,5 +217,5 @@ def test_a_setting_that_is_wrong_is_named(model: Path, tmp_path: Path, key: str,
     card["files"]["settings.json"] = {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
     (folder / "card.json").write_text(json.dumps(card))
     with pytest.raises(InputError, match=f"settings.json: {key}: found") as error:
-        historyfolder.load(folder)
+        history_folder.load(folder)
     assert "expected" in error.value.message

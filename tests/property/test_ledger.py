@@ -15,15 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.load import ingest
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.store.database import Store
 from tests.example_files import PHILLY
 from tests.fake_format import FAKE, lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuctl.ingest.report import IngestReport
+    from gpuctl.ingest.core.report import IngestReport
 
 VALID = {name: data for name, data in PHILLY.items() if name != "cluster_cpu_util"}
 PACK: tuple[Callable[[bytes], bytes], ...] = (

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.local_time import Stamp, WallClock
 from gpuctl.ingest.formats import philly_jobs, philly_jobs_csv, philly_machines
-from gpuctl.ingest.philly_attempts import Timeline, timeline
-from gpuctl.ingest.walltime import Stamp, WallClock
+from gpuctl.ingest.philly.attempts import Timeline, timeline
 from tests.philly_log import Kept, attempt, job, load_into, log
 
 DATE = "%Y-%m-%d %H:%M:%S"

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gpuctl.replay.build import Settings
-from gpuctl.replay.overhead import overhead
+from gpuctl.replay.engine.setup import Settings
+from gpuctl.replay.engine.simulation import Simulation
+from gpuctl.replay.models.preemption_cost import overhead
+from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import find
-from gpuctl.replay.rates import rates
-from gpuctl.replay.simulation import Simulation
 from tests.backfill_reference import Backfill, Conservative, Easy, Site, promises_are_kept
 from tests.replay_reference import Job, attempts, cluster, simulate, workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuctl.replay.model import Cluster, Workload
+    from gpuctl.replay.models.records import Cluster, Workload
 
 MANY = settings(max_examples=150)
 WRONG = (0.3, 0.5, 1, 1, 1.5, 3, 10)

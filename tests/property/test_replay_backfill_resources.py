@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuctl.replay.build import Settings
-from gpuctl.replay.clusters import parse_cluster
-from gpuctl.replay.overhead import overhead
+from gpuctl.replay.engine.setup import Settings
+from gpuctl.replay.engine.simulation import Simulation
+from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.models.preemption_cost import overhead
+from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import find
-from gpuctl.replay.rates import rates
-from gpuctl.replay.simulation import Simulation
 from tests.backfill_reference import promises_are_kept
 from tests.replay_reference import Job, workload
 

@@ -11,15 +11,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
-from gpuctl.replay.conformance import foresight, random_case, run, violations
+from gpuctl.replay.contract.conformance import foresight, random_case, run, violations
+from gpuctl.replay.contract.policy import PythonPolicy, RankPolicy
 from gpuctl.replay.policies import BUILT_IN, find
-from gpuctl.replay.policy import PythonPolicy, RankPolicy
 from tests.replay_policies import Crowd, Packer, Slicer
 
 if TYPE_CHECKING:
-    from gpuctl.replay.arrivals import Arrivals
-    from gpuctl.replay.model import Workload
-    from gpuctl.replay.view import View
+    from gpuctl.replay.contract.arrivals import Arrivals
+    from gpuctl.replay.contract.view import View
+    from gpuctl.replay.models.records import Workload
 
 NAMES = [name for name in BUILT_IN if name != "recorded"]  # a random case records nothing
 OWN = Path(__file__).parents[2] / "docs" / "examples" / "my_policies.py"
@@ -178,7 +178,7 @@ class Forked(PythonPolicy):
 
 
 def test_a_fork_gets_to_know_jobs_for_itself() -> None:
-    from gpuctl.replay.simulation import Simulation
+    from gpuctl.replay.engine.simulation import Simulation
 
     workload, cluster, shared = random_case(1)
     one = Simulation(workload, cluster, Forked(), shared)

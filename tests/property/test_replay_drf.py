@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuctl.replay.build import Settings
-from gpuctl.replay.clusters import parse_cluster
-from gpuctl.replay.conformance import random_case, run
-from gpuctl.replay.model import Cluster
-from gpuctl.replay.overhead import overhead
+from gpuctl.replay.contract.conformance import random_case, run
+from gpuctl.replay.engine.setup import Settings
+from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.models.preemption_cost import overhead
+from gpuctl.replay.models.records import Cluster
+from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import find
-from gpuctl.replay.rates import rates
 from tests.replay_reference import Job, workload
 
 if TYPE_CHECKING:
-    from gpuctl.replay.model import Workload
+    from gpuctl.replay.models.records import Workload
 
 Ask = tuple[int, int, int]
 """GPUs, CPUs, MB."""

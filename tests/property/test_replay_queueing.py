@@ -18,7 +18,7 @@ import simpy
 from numpy.typing import NDArray
 from scipy import integrate, stats
 
-from gpuctl.replay.model import Workload
+from gpuctl.replay.models.records import Workload
 from tests.replay_reference import Job, cluster, simulate, workload
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuctl.replay.check import check, unplaceable
-from gpuctl.replay.conformance import random_case, run, violations
+from gpuctl.replay.contract.conformance import random_case, run, violations
+from gpuctl.replay.inputs.check import check, unplaceable
 from gpuctl.replay.policies import BUILT_IN, find
 
 NAMES = [name for name in BUILT_IN if find(name).resources]

@@ -11,11 +11,11 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuctl.replay.conformance import check, random_case, run, violations
+from gpuctl.replay.contract.conformance import check, random_case, run, violations
 from gpuctl.replay.policies import find
 
 if TYPE_CHECKING:
-    from gpuctl.replay.model import Cluster, Workload
+    from gpuctl.replay.models.records import Cluster, Workload
 
 LONG = 100_000
 SEEDS = st.integers(0, 2**32 - 1)

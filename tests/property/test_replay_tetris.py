@@ -11,12 +11,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuctl.replay.conformance import random_case, run
+from gpuctl.replay.contract.conformance import random_case, run
+from gpuctl.replay.models.resources import GPUS_ONLY, asks, stocks
 from gpuctl.replay.policies import find
-from gpuctl.replay.resources import GPUS_ONLY, asks, stocks
 
 if TYPE_CHECKING:
-    from gpuctl.replay.model import Cluster, Workload
+    from gpuctl.replay.models.records import Cluster, Workload
 
 Pieces = list[tuple[int, int]]
 """Server, units."""

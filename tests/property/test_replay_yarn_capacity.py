@@ -11,15 +11,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpuctl.replay.conformance import random_case, violations
+from gpuctl.replay.contract.conformance import random_case, violations
+from gpuctl.replay.engine.simulation import Simulation
+from gpuctl.replay.engine.state import DECISIONS
 from gpuctl.replay.policies import find
-from gpuctl.replay.simulation import Simulation
-from gpuctl.replay.state import DECISIONS
-from gpuctl.replay.yarn.capacity_tree_kernel import ASKING, GIVEN
+from gpuctl.replay.policies.yarn.capacity_tree_kernel import ASKING, GIVEN
 
 if TYPE_CHECKING:
-    from gpuctl.replay.build import Settings
-    from gpuctl.replay.model import Cluster, Workload
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.models.records import Cluster, Workload
 
 LONG = 5_000
 SEEDS = st.integers(0, 2**32 - 1)

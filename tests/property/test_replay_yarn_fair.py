@@ -10,16 +10,16 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpuctl.replay.conformance import random_case, violations
+from gpuctl.replay.contract.conformance import random_case, violations
+from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.policies import find
-from gpuctl.replay.simulation import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpuctl.replay.build import Settings
-    from gpuctl.replay.model import Cluster, Workload
-    from gpuctl.replay.yarn.fair import FairProgram
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.models.records import Cluster, Workload
+    from gpuctl.replay.policies.yarn.fair_build import FairProgram
 
 WAYS: tuple[dict[str, str], ...] = (
     {},

@@ -12,15 +12,15 @@ import polars as pl
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpuctl.replay.conformance import random_case, violations
+from gpuctl.replay.contract.conformance import random_case, violations
+from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.policies import find
-from gpuctl.replay.simulation import Simulation
 
 if TYPE_CHECKING:
-    from gpuctl.replay.build import Settings
-    from gpuctl.replay.model import Cluster, Workload
-    from gpuctl.replay.yarn.fair import FairProgram
-    from gpuctl.replay.yarn.fair_state import Fair
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.models.records import Cluster, Workload
+    from gpuctl.replay.policies.yarn.fair_build import FairProgram
+    from gpuctl.replay.policies.yarn.fair_state import Fair
 
 SEEDS = st.integers(0, 2**32 - 1)
 WAYS: tuple[dict[str, str], ...] = (

@@ -16,14 +16,14 @@ from gpuctl.ingest.slurm import dbd_sql
 from gpuctl.ingest.slurm.jobcomp_fields import fields as jobcomp_fields
 from gpuctl.ingest.slurm.json_fields import clock, number
 from gpuctl.ingest.slurm.json_walk import jobs
-from gpuctl.trace.store import Store
+from gpuctl.store.database import Store
 from tests.slurm_forms import FIXTURES, OneSource
 from tests.slurm_forms import load as load_one
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuctl.ingest.base import Format
+    from gpuctl.ingest.core.format import Format
 
 TACC = b"1\nJobID JobName UID Start Submit End Priority TimelimitR ExitCode NNodes\n" + b"".join(
     b"%d\tname %d\t00001\t2022-11-01T15:34:14\t2022-10-05T11:52:48\t2022-11-03T15:34:15\t1\t28\t0:0\t2\n" % (n, n)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.slurm_sacct import FORMAT
-from gpuctl.ingest.slurm import text as text_module
+from gpuctl.ingest.slurm import sacct_text as text_module
 from tests.philly_log import new_store
 from tests.sacct import DEFAULTS, text
 from tests.slurm_forms import load, rows
@@ -20,7 +20,7 @@ from tests.slurm_forms import load, rows
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuctl.ingest import telemetry_kernel as kernel
+from gpuctl.ingest.philly import telemetry_kernel as kernel
 
 ZONES = {"PDT": timezone(timedelta(hours=-7)), "PST": timezone(timedelta(hours=-8)), "UTC": UTC}
 VALUES = st.one_of(

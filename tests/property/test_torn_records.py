@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.registry import all_formats
+from gpuctl.ingest.pipeline.registry import all_formats
 from tests.philly_log import new_store
 from tests.sacct import text
 from tests.slurm_forms import load, rows
@@ -26,8 +26,8 @@ from tests.slurm_forms import load, rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpuctl.ingest.base import Format
-    from gpuctl.trace.store import Store
+    from gpuctl.ingest.core.format import Format
+    from gpuctl.store.database import Store
 
     Facts = dict[str, list[dict[str, object]]]
 

@@ -23,13 +23,13 @@ from gpuctl.ingest.formats import (
     traffic_prometheus,
 )
 from gpuctl.ingest.traffic.series import WRAP_MOST, Deltas, increase
-from gpuctl.trace.store import Store
+from gpuctl.store.database import Store
 from tests.traffic_files import FIXTURES, Loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuctl.ingest.base import Format
+    from gpuctl.ingest.core.format import Format
 
 Samples = list[tuple[str, int, float]]
 STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 10**7), st.integers(0, 10**9)), max_size=60)

@@ -13,16 +13,16 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.sink import StoreSink
 from gpuctl.ingest.formats import yarn_rm_log
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.sink import StoreSink
 from gpuctl.ingest.yarn import facts as f
 from gpuctl.ingest.yarn.audit import read_audit
 from gpuctl.ingest.yarn.dumps import items
 from gpuctl.ingest.yarn.resources import gpu_seconds_of_entries, read_resource, resource_of_json
 from gpuctl.ingest.yarn.sniffing import daemon_of
 from gpuctl.ingest.yarn.summary import read_summary
-from gpuctl.trace.store import Store
+from gpuctl.store.database import Store
 from tests.unit.ingest.yarn import cluster as y
 from tests.unit.ingest.yarn.test_dumps import capacity_scheduler
 from tests.unit.ingest.yarn.test_events import ailing, restarted
@@ -75,7 +75,7 @@ def damaged(data: bytes, seed: int) -> bytes:
 @given(st.sampled_from(sorted(SOURCES)), st.integers(0, 2**32))
 @example("rm.log", 0)
 def test_damaged_sources(name: str, seed: int) -> None:
-    from gpuctl.ingest.registry import all_formats
+    from gpuctl.ingest.pipeline.registry import all_formats
 
     data = SOURCES[name]
     fmt = next(fmt for fmt in all_formats() if fmt.sniff(name, data[:65536]))

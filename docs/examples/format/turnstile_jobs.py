@@ -11,10 +11,10 @@ import re
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.lines import Line, RowError, numbered_lines
 from gpuctl.core.states import State
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.jobrows import ATTEMPTS, DUPLICATE_JOB, JOBS, PLACEMENTS, add_queues, known_jobs
-from gpuctl.ingest.lines import Line, RowError, numbered_lines
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.core.job_rows import ATTEMPTS, DUPLICATE_JOB, JOBS, PLACEMENTS, add_queues, known_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

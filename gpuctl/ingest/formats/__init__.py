@@ -1,1 +1,1 @@
-"""One module a source format. `gpuctl.ingest.registry` finds them; nothing lists them by hand."""
+"""One module a source format. `gpuctl.ingest.pipeline.registry` finds them; nothing lists them by hand."""

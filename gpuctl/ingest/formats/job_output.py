@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.base import Format, Place, Sink
+from gpuctl.ingest.core.format import Format, Place, Sink
 from gpuctl.ingest.joboutput import containertext, tfile
 from gpuctl.ingest.joboutput.owners import conclude
 from gpuctl.ingest.joboutput.reader import Reader, default_reader, place_of

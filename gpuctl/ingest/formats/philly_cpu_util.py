@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.csvhead import first_line, looks_like_row, read_header
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.read.csv_header import first_line, looks_like_row, read_header
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Load into ``host_util.cpu_pct``."""
-    from gpuctl.ingest import telemetry
+    from gpuctl.ingest.philly import telemetry
 
     body, _, at = read_header(stream, _HEADER)
     telemetry.load(body, sink, telemetry.Layout("host_util", 1, 1, 0.0, 100.0, _columns), first_line=at)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.csvhead import first_line, looks_like_row, read_header
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.read.csv_header import first_line, looks_like_row, read_header
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +33,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Load into ``gpu_samples``; one element of ``util`` for each field of the row, NULL for NA."""
-    from gpuctl.ingest import telemetry
+    from gpuctl.ingest.philly import telemetry
 
     body, header, at = read_header(stream, _HEADER)
     gpus = header.lower().count(b"_util") if header else DEFAULT_GPUS

@@ -11,13 +11,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple
 
+from gpuctl.core.lines import RowError
+from gpuctl.core.local_time import MISSING, Stamp, WallClock
 from gpuctl.core.states import State
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.jobrows import ATTEMPTS, DUPLICATE_JOB, JOBS, PLACEMENTS, add_queues, known_jobs
-from gpuctl.ingest.jsonstream import elements
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.philly_attempts import Span, Timeline, timeline
-from gpuctl.ingest.walltime import MISSING, Stamp, WallClock
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.core.job_rows import ATTEMPTS, DUPLICATE_JOB, JOBS, PLACEMENTS, add_queues, known_jobs
+from gpuctl.ingest.philly.attempts import Span, Timeline, timeline
+from gpuctl.ingest.read.json_stream import elements
 
 STATES = {"Pass": State.COMPLETED, "Killed": State.KILLED, "Failed": State.FAILED}
 """Philly's words; any other word is kept as ``source_state`` of a job whose state is unknown."""
@@ -196,7 +196,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     attempt's start, ``end_ts`` the last attempt's end. ``quirks`` are those of `Timeline`, and ``gpus_changed``
     where attempts took different numbers of GPUs. Of the attempts, the last one has the state of the job, or
     ``running`` where it has a start and no end; those before it ``failed``, for they were tried again (the log
-    gives no reason). All times and durations: `gpuctl.ingest.philly_attempts` and `gpuctl.ingest.walltime`.
+    gives no reason). All times and durations: `gpuctl.ingest.philly.attempts` and `gpuctl.core.local_time`.
 
     Args:
         stream: the decompressed file.

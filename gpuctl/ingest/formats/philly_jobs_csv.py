@@ -15,11 +15,11 @@ import re
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.lines import Line, RowError, numbered_lines
+from gpuctl.core.local_time import Stamp, WallClock
 from gpuctl.core.states import State
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.jobrows import DUPLICATE_JOB, JOBS, add_queues, known_jobs
-from gpuctl.ingest.lines import Line, RowError, numbered_lines
-from gpuctl.ingest.walltime import Stamp, WallClock
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, JOBS, add_queues, known_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

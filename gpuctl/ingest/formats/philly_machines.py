@@ -11,8 +11,8 @@ import re
 from typing import BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError, numbered_lines
+from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.ingest.core.format import Format, Sink
 
 HEADER = ("machineId", "number of GPUs", "single GPU mem")
 _MEGABYTES = {"MB": 1, "GB": 1024, "TB": 1024**2}

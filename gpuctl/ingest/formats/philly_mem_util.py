@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.csvhead import first_line, looks_like_row, read_header
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.read.csv_header import first_line, looks_like_row, read_header
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Load into ``host_util.mem_total_kb`` and ``host_util.mem_free_kb``."""
-    from gpuctl.ingest import telemetry
+    from gpuctl.ingest.philly import telemetry
 
     body, _, at = read_header(stream, _HEADER)
     telemetry.load(body, sink, telemetry.Layout("host_util", 2, 2, 0.0, _MOST_KB, _columns), first_line=at)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.formats import suspensions
-from gpuctl.ingest.traffic.jobrows import Column, header_with, load_jobs, seconds
+from gpuctl.ingest.traffic.profile_tables import Column, header_with, load_jobs, seconds
 
 NEEDED = ("job_id", "model", "batch", "samples", "gpus")
 COLUMNS = (

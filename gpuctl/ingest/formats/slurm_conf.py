@@ -9,13 +9,13 @@ import re
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.slurmsite.conf import INCLUDED, hosts, statements, words
-from gpuctl.ingest.slurmsite.gres import read_gres
-from gpuctl.ingest.slurmsite.machines import Machine, put_machines, put_members, put_partitions
-from gpuctl.ingest.slurmsite.scontrol import name_of, whole
-from gpuctl.ingest.slurmsite.settings import kept, settings_rows
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.machines import Machine, put_machines, put_members, put_partitions
+from gpuctl.ingest.slurm.site.settings import kept, settings_rows
+from gpuctl.slurm.conf import INCLUDED, hosts, statements, words
+from gpuctl.slurm.gres import read_gres
+from gpuctl.slurm.scontrol import name_of, whole
 
 _DEFAULT = "DEFAULT"
 _MOST_MACHINES = 1_000_000

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
+from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.formats.slurm_conf import without_secret
-from gpuctl.ingest.lines import RowError, numbered_lines
-from gpuctl.ingest.slurmsite.settings import kept, settings_rows
+from gpuctl.ingest.slurm.site.settings import kept, settings_rows
 
 _FIRST = b"Configuration data as of"
 _SETTING = re.compile(r"([A-Za-z][\w.\[\]]*)\s*=\s?(.*)")

@@ -16,12 +16,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, BinaryIO
 from zoneinfo import ZoneInfo
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG, RowError
-from gpuctl.ingest.slurmsite.conf import hosts
-from gpuctl.ingest.slurmsite.machines import BATCH_ROWS, Rows
-from gpuctl.ingest.slurmsite.reconcile import reconcile
-from gpuctl.ingest.slurmsite.stamps import LocalClock
+from gpuctl.core.lines import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG, RowError
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.machines import BATCH_ROWS, Rows
+from gpuctl.ingest.slurm.site.reconcile import reconcile
+from gpuctl.slurm.conf import hosts
+from gpuctl.slurm.timestamps import LocalClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -271,8 +271,8 @@ def _scanned(stream: BinaryIO) -> Iterator[tuple[int, bytes, str | None, tuple[n
     """Yield pieces of the log with what the scanner found in them; the next one is read and scanned meanwhile."""
     import numpy as np
 
+    from gpuctl.compiled.jit import is_compiled
     from gpuctl.ingest.slurm import ctld_kernel as kernel
-    from gpuctl.trace.jit import is_compiled
 
     if not is_compiled(kernel.scan):
         logging.getLogger(__name__).warning("compiling the log reader; only the first run on a machine does")

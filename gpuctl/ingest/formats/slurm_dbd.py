@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm import dbd_delimited, dbd_sql
 from gpuctl.ingest.slurm.dbd_fields import COLUMNS, JOB_COLUMNS, fields
 from gpuctl.ingest.slurm.dbd_tables import EVENT_COLUMNS, NAME_TABLES, Names, only_names, read_event
-from gpuctl.ingest.slurm.form_batches import Batches, HeadAgain, Spool
+from gpuctl.ingest.slurm.record_batches import Batches, HeadAgain, Spool
 from gpuctl.ingest.slurm.records import Records
-from gpuctl.ingest.slurmsite.machines import Rows
+from gpuctl.ingest.slurm.site.machines import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,12 +12,12 @@ import re
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError, numbered_lines
+from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm import dbd_delimited, dbd_sql
 from gpuctl.ingest.slurm.dbd_sql import Row
 from gpuctl.ingest.slurm.dbd_tables import NAME_TABLES, Names, only_names
-from gpuctl.ingest.slurm.form_batches import HeadAgain
+from gpuctl.ingest.slurm.record_batches import HeadAgain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

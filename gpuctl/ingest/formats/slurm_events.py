@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError, numbered_lines
-from gpuctl.ingest.slurmsite.conf import hosts
-from gpuctl.ingest.slurmsite.delimited import cells_of, header_line, sacctmgr_header
-from gpuctl.ingest.slurmsite.machines import Rows
-from gpuctl.ingest.slurmsite.stamps import LocalClock
+from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.machines import Rows
+from gpuctl.slurm.conf import hosts
+from gpuctl.slurm.delimited import cells_of, header_line, sacctmgr_header
+from gpuctl.slurm.timestamps import LocalClock
 
 _NEEDED = ("nodename", "timestart", "timeend", "state")
 _KINDS = {"machine": "text", "from_ts": "s", "to_ts": "s", "state": "text", "reason": "text"}

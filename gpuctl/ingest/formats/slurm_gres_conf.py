@@ -10,12 +10,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.slurmsite.conf import INCLUDED, hosts, statements, words
-from gpuctl.ingest.slurmsite.gres import MOST_GPUS
-from gpuctl.ingest.slurmsite.machines import Machine, put_machines
-from gpuctl.ingest.slurmsite.scontrol import name_of, whole
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.machines import Machine, put_machines
+from gpuctl.slurm.conf import INCLUDED, hosts, statements, words
+from gpuctl.slurm.gres import MOST_GPUS
+from gpuctl.slurm.scontrol import name_of, whole
 
 _MOST_NODES = 1_000_000
 _LINE = re.compile(

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from typing import BinaryIO, NamedTuple
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.slurmsite.conf import hosts
-from gpuctl.ingest.slurmsite.gres import Gpus, read_gres
-from gpuctl.ingest.slurmsite.machines import Rows
-from gpuctl.ingest.slurmsite.reconcile import reconcile
-from gpuctl.ingest.slurmsite.scontrol import fields, name_of, records
-from gpuctl.ingest.slurmsite.stamps import LocalClock
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.machines import Rows
+from gpuctl.ingest.slurm.site.reconcile import reconcile
+from gpuctl.slurm.conf import hosts
+from gpuctl.slurm.gres import Gpus, read_gres
+from gpuctl.slurm.scontrol import fields, name_of, records
+from gpuctl.slurm.timestamps import LocalClock
 
 _START = b"JobId="
 _SHAPE = re.compile(rb"^JobId=\d+ (?:ArrayJobId=.*? |HetJobId=.*? )?\s*JobName=.*?\sUserId=", re.DOTALL)
@@ -28,7 +28,7 @@ KINDS = {
     **{"job": "text", "submit_ts": "s", "start_ts": "s"},
     **{"machine": "text", "gpus": "real", "gpu_indices": "wholes"},
 }
-"""The columns of ``exact_placements`` that are filled, and their kinds (`gpuctl.ingest.slurmsite.machines.Rows`)."""
+"""The columns of ``exact_placements`` that are filled, and their kinds (`gpuctl.ingest.slurm.site.machines.Rows`)."""
 
 
 class Detail(NamedTuple):

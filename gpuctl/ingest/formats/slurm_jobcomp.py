@@ -15,13 +15,13 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.slurm.form_batches import Batches
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, ENDS, FIRST_KEY, fields
+from gpuctl.ingest.slurm.record_batches import Batches
 from gpuctl.ingest.slurm.records import Records
-from gpuctl.ingest.slurm.times import instants
-from gpuctl.ingest.slurmsite.scontrol import records
+from gpuctl.slurm.scontrol import records
+from gpuctl.slurm.times import instants
 
 _SIGN = re.compile(rb"^JobId=\d+ UserId=.{1,200} (?:Job)?Name=.* JobState=[A-Z_]+ Partition=", re.MULTILINE)
 

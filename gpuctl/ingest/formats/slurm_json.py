@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.slurm.form_batches import Batches
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.json_fields import COLUMNS, fields, hides_exit_codes
 from gpuctl.ingest.slurm.json_walk import jobs
+from gpuctl.ingest.slurm.record_batches import Batches
 from gpuctl.ingest.slurm.records import Records
 
 _KEYS = (b'"association"', b'"allocation_nodes"', b'"job_id"')

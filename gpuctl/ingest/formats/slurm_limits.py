@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError, numbered_lines
-from gpuctl.ingest.slurmsite.delimited import cells_of, header_line, sacctmgr_header
-from gpuctl.ingest.slurmsite.limits import KINDS, Holder, LimitRows, checked
-from gpuctl.ingest.slurmsite.machines import put_quotas
+from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.limits import KINDS, Holder, LimitRows, checked
+from gpuctl.ingest.slurm.site.machines import put_quotas
+from gpuctl.slurm.delimited import cells_of, header_line, sacctmgr_header
 
 _ASSOC = frozenset({"account", "user"})
 _QOS = frozenset({"name", "grptres"})

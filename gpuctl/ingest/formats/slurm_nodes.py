@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.jobrows import add_queues
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.slurmsite.gres import read_gres, read_tres
-from gpuctl.ingest.slurmsite.machines import Machine, put_machines, put_members
-from gpuctl.ingest.slurmsite.scontrol import fields, name_of, records, whole
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.core.job_rows import add_queues
+from gpuctl.ingest.slurm.site.machines import Machine, put_machines, put_members
+from gpuctl.slurm.gres import read_gres, read_tres
+from gpuctl.slurm.scontrol import fields, name_of, records, whole
 
 _START = b"NodeName="
 _SHAPE = re.compile(rb"\sCPUAlloc=\d+\s.*?\sCPUTot=\d+", re.DOTALL)

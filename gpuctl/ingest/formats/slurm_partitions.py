@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.slurmsite.conf import hosts
-from gpuctl.ingest.slurmsite.machines import put_members, put_partitions
-from gpuctl.ingest.slurmsite.scontrol import fields, name_of, records
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.machines import put_members, put_partitions
+from gpuctl.slurm.conf import hosts
+from gpuctl.slurm.scontrol import fields, name_of, records
 
 _START = b"PartitionName="
 _SHAPE = re.compile(rb"PartitionName=\S+\s+AllowGroups=")

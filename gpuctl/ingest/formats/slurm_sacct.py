@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.layout import (
     RECIPE,
     SINCE_26_05,
@@ -29,8 +29,8 @@ from gpuctl.ingest.slurm.layout import (
     named_fields,
 )
 from gpuctl.ingest.slurm.records import Records
-from gpuctl.ingest.slurm.text import Parsed, Text
-from gpuctl.ingest.slurm.times import instants
+from gpuctl.ingest.slurm.sacct_text import Parsed, Text
+from gpuctl.slurm.times import instants
 
 if TYPE_CHECKING:
     import polars as pl

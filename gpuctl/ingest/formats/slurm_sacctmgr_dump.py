@@ -1,7 +1,7 @@
 """``sacctmgr dump``: accounts and users with their limits, as the file that ``sacctmgr load`` reads.
 
 A row of the ledger is one line that is neither blank nor a comment. What is taken:
-`gpuctl.ingest.slurmsite.limits.KINDS`.
+`gpuctl.ingest.slurm.site.limits.KINDS`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError, numbered_lines
-from gpuctl.ingest.slurmsite.limits import Holder, LimitRows, checked
+from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.limits import Holder, LimitRows, checked
 
 _LINE = re.compile(r"(Cluster|Parent|Account|User)\s*-\s*'([^']*)'(?::(.*))?", re.IGNORECASE)
 _OPTION = re.compile(r"(\w+)=(?:'([^']*)'|([^:]*))(?::|$)")

@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.slurmsite.delimited import Layout, header_in
-from gpuctl.ingest.slurmsite.gres import read_gres
-from gpuctl.ingest.slurmsite.machines import Rows
-from gpuctl.ingest.slurmsite.samples import ALIASES, EPOCH_NAMES, Table
-from gpuctl.ingest.slurmsite.scontrol import name_of
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.machines import Rows
+from gpuctl.ingest.slurm.site.samples import ALIASES, EPOCH_NAMES, Table
+from gpuctl.slurm.delimited import Layout, header_in
+from gpuctl.slurm.gres import read_gres
+from gpuctl.slurm.scontrol import name_of
 
 KINDS = {"ts": "ms", "machine": "text", "gpus_used": "real", "state": "text"}
-"""The columns of ``machine_samples`` that are filled, and their kinds (`gpuctl.ingest.slurmsite.machines.Rows`)."""
+"""The columns of ``machine_samples`` that are filled, and their kinds (`gpuctl.ingest.slurm.site.machines.Rows`)."""
 _DEFAULT = Layout("|", ("node", "state", "gres", "gresused", "cpusstate", "allocmem", "reason"))
 _ROW = re.compile(
     rb"\d{9,10}(?:\.\d+)?\|[^|\s]+\|[a-z_+-]+[*~#!%$@^]*\|[^|]*\|"

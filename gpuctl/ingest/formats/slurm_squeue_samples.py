@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.slurmsite.delimited import header_in
-from gpuctl.ingest.slurmsite.machines import Rows
-from gpuctl.ingest.slurmsite.reconcile import reconcile
-from gpuctl.ingest.slurmsite.samples import ALIASES, EPOCH_NAMES, Table, jobs_of, reason_of
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.machines import Rows
+from gpuctl.ingest.slurm.site.reconcile import reconcile
+from gpuctl.ingest.slurm.site.samples import ALIASES, EPOCH_NAMES, Table, jobs_of, reason_of
+from gpuctl.slurm.delimited import header_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ KINDS = {
     **{"ts": "ms", "job": "text", "reason": "text"},
     **dict.fromkeys(("state", "detail", "array_job", "array_task"), "text"),
 }
-"""The columns of ``queue_samples`` that are filled, and their kinds (`gpuctl.ingest.slurmsite.machines.Rows`)."""
+"""The columns of ``queue_samples`` that are filled, and their kinds (`gpuctl.ingest.slurm.site.machines.Rows`)."""
 _STARTED = frozenset({"RUNNING", "R"})
 _WORDS = {"PD": "PENDING", "CF": "CONFIGURING", "CG": "COMPLETING", "S": "SUSPENDED", "SE": "SPECIAL_EXIT"}
 _NEEDED = frozenset({"jobid", "state", "reason"})
@@ -31,7 +31,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``queue_samples``: a row a job that was in the queue and not simply running.
 
     Headers and lines of running jobs are counted as loaded: they tell of no reason. Tasks of an array that have no
-    id of their own yet get it once the store knows their jobs (`gpuctl.ingest.slurmsite.reconcile`).
+    id of their own yet get it once the store knows their jobs (`gpuctl.ingest.slurm.site.reconcile`).
     """
     table, rows = Table(None, read_jobs), Rows(sink, "queue_samples", KINDS)
     for ts, sample in table.samples(stream, sink):

@@ -12,19 +12,19 @@ import re
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.base import Format, Sink
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.core.job_rows import add_queues
 from gpuctl.ingest.formats import slurm_job_detail, slurm_nodes, slurm_partitions, slurm_sinfo_samples
 from gpuctl.ingest.formats import slurm_squeue_samples as squeue
-from gpuctl.ingest.jobrows import add_queues
-from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.slurm.json_fields import number
 from gpuctl.ingest.slurm.json_walk import array_at, members
-from gpuctl.ingest.slurmsite import state_json
-from gpuctl.ingest.slurmsite.machines import Machine, Rows, put_machines, put_members, put_partitions
-from gpuctl.ingest.slurmsite.reconcile import reconcile
+from gpuctl.ingest.slurm.site import state_json
+from gpuctl.ingest.slurm.site.machines import Machine, Rows, put_machines, put_members, put_partitions
+from gpuctl.ingest.slurm.site.reconcile import reconcile
 
 if TYPE_CHECKING:
-    from gpuctl.ingest.slurmsite.state_json import Json
+    from gpuctl.ingest.slurm.site.state_json import Json
 
 _KINDS = {
     b'"jobs"': (b'"job_state"', b'"submit_time"'),

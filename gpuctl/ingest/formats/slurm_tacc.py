@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError, numbered_lines
-from gpuctl.ingest.slurm.form_batches import Batches
+from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.record_batches import Batches
 from gpuctl.ingest.slurm.records import Records
 from gpuctl.ingest.slurm.tacc_fields import COLUMNS, NAMES, fields
 

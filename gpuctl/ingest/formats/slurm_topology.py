@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.slurmsite.conf import INCLUDED, hosts, statements, words
-from gpuctl.ingest.slurmsite.machines import Machine, put_machines
-from gpuctl.ingest.slurmsite.scontrol import name_of
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.machines import Machine, put_machines
+from gpuctl.slurm.conf import INCLUDED, hosts, statements, words
+from gpuctl.slurm.scontrol import name_of
 
 _MOST_NODES = 1_000_000
 _LINE = re.compile(rb"^[ \t]*(?:SwitchName|BlockName)[ \t]*=[ \t]*\S", re.IGNORECASE | re.MULTILINE)

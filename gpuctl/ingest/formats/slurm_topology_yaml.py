@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError, numbered_lines
-from gpuctl.ingest.slurmsite.conf import hosts
-from gpuctl.ingest.slurmsite.machines import Machine, put_machines
-from gpuctl.ingest.slurmsite.scontrol import name_of
+from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.machines import Machine, put_machines
+from gpuctl.slurm.conf import hosts
+from gpuctl.slurm.scontrol import name_of
 
 _MOST_NODES = 1_000_000
 _LINE = re.compile(r"(?P<dash>(?:-\s+)*)(?:(?P<key>[A-Za-z_]\w*)\s*:(?:\s+(?P<value>.*))?|(?P<item>\d+))")

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.traffic.csvtable import CsvTable, header_of
-from gpuctl.ingest.traffic.feed import Feed, job_name, micros, name_of, number, warn_of_counters
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.traffic.csv_table import CsvTable, header_of
+from gpuctl.ingest.traffic.samples import Feed, job_name, micros, name_of, number, warn_of_counters
 
 if TYPE_CHECKING:
-    from gpuctl.ingest.lines import Line
+    from gpuctl.core.lines import Line
 
 NEEDED = ("job_id", "t", "bytes")
 _ALIASES = {"job": "job_id"}

@@ -14,12 +14,12 @@ import re
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.traffic.csvtable import CsvTable, header_of
-from gpuctl.ingest.traffic.feed import job_name, micros, number
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.traffic.csv_table import CsvTable, header_of
 from gpuctl.ingest.traffic.flows import Flows
-from gpuctl.ingest.traffic.stamps import reader
+from gpuctl.ingest.traffic.samples import job_name, micros, number
+from gpuctl.ingest.traffic.timestamps import reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

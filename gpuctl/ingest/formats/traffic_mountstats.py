@@ -12,15 +12,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError, numbered_lines
-from gpuctl.ingest.traffic.feed import Feed, job_name, name_of
+from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.traffic.procfs import mount_of, read_replies_of, server_read_of
-from gpuctl.ingest.traffic.renamed import settle_names
-from gpuctl.ingest.traffic.stamps import reader
+from gpuctl.ingest.traffic.samples import Feed, job_name, name_of
+from gpuctl.ingest.traffic.series_names import settle_names
+from gpuctl.ingest.traffic.timestamps import reader
 
 if TYPE_CHECKING:
-    from gpuctl.ingest.lines import Line
+    from gpuctl.core.lines import Line
 
 NO_TIME = "no time before this sample; expected a line with one, as date +%s.%N prints it"
 _DEVICE = re.compile(rb"^device \S+ mounted on \S+ with fstype nfs4? statvers=", re.MULTILINE)

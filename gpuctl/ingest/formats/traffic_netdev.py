@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError, numbered_lines
-from gpuctl.ingest.traffic.feed import Feed, job_name, name_of
+from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.traffic.procfs import LOOPBACK, interface_of, is_heading
-from gpuctl.ingest.traffic.renamed import settle_names
-from gpuctl.ingest.traffic.stamps import reader
+from gpuctl.ingest.traffic.samples import Feed, job_name, name_of
+from gpuctl.ingest.traffic.series_names import settle_names
+from gpuctl.ingest.traffic.timestamps import reader
 
 NO_TIME = "no time before this sample; expected a line with one, as date +%s.%N prints it"
 _HEAD = re.compile(rb"^Inter-\|\s+Receive\s+\|\s+Transmit\s*\r?$", re.MULTILINE)

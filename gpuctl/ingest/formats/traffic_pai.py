@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
+from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.formats.philly_jobs_csv import split
-from gpuctl.ingest.lines import RowError, numbered_lines
-from gpuctl.ingest.traffic.feed import job_name, number
+from gpuctl.ingest.traffic.samples import job_name, number
 
 if TYPE_CHECKING:
     from typing import Any

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.traffic.feed import Feed, job_name, micros, name_of, number
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.traffic.samples import Feed, job_name, micros, name_of, number
 from gpuctl.ingest.yarn.dumps import items
 
 if TYPE_CHECKING:

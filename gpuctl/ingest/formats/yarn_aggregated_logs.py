@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import BinaryIO, cast
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.codecs import DamageError
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.joboutput import tfile
-from gpuctl.ingest.joboutput.places import of_container
+from gpuctl.ingest.joboutput.locations import of_container
 from gpuctl.ingest.joboutput.reader import Reader, default_reader, place_of
+from gpuctl.ingest.read.codecs import DamageError
 
 _IN_MEMORY = 16 << 20
 _OF_A_NODE = re.compile(r"[\w.-]{1,255}_\d{1,5}", re.ASCII)

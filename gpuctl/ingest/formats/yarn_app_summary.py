@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError, numbered_lines
+from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.yarn.facts import Facts
 from gpuctl.ingest.yarn.merge import refresh
 from gpuctl.ingest.yarn.sniffing import daemon_of
 from gpuctl.ingest.yarn.summary import read_summary
-from gpuctl.ingest.yarn.summaryfacts import take_summary
+from gpuctl.ingest.yarn.summary_facts import take_summary
 
 _BARE = re.compile(rb"\s*appId=application_\d+_\d+,")
 _MESSAGE = re.compile(r"(?:^|: |- )(?=appId=application_)")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.yarn import facts as f
 from gpuctl.ingest.yarn.dumps import take_items
 from gpuctl.ingest.yarn.ids import container_id

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.joboutput import containertext
-from gpuctl.ingest.joboutput.places import of_container
+from gpuctl.ingest.joboutput.locations import of_container
 from gpuctl.ingest.joboutput.reader import Reader, default_reader, place_of
 
 

@@ -10,8 +10,8 @@ import logging
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.yarn import facts as f
 from gpuctl.ingest.yarn.audit import read_audit
 from gpuctl.ingest.yarn.lines import Hit, read_records

@@ -10,8 +10,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO, NamedTuple
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.yarn.dumps import take_items
 from gpuctl.ingest.yarn.facts import epoch_millis, host
 from gpuctl.ingest.yarn.machines import Machine, add_machines

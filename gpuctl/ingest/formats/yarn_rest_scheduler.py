@@ -9,7 +9,7 @@ import re
 from typing import Any, BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.base import Format, Sink
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.yarn.dumps import whole
 from gpuctl.ingest.yarn.merge import refresh
 from gpuctl.ingest.yarn.quotas import note_shares

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.ingest.base import Format, Sink
-from gpuctl.ingest.lines import RowError
+from gpuctl.core.lines import RowError
+from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.yarn import facts as f
 from gpuctl.ingest.yarn.audit import read_audit
 from gpuctl.ingest.yarn.bulk import MARKS, Bulk
@@ -23,7 +23,7 @@ from gpuctl.ingest.yarn.quotas import note_shares
 from gpuctl.ingest.yarn.resources import Resource, read_resource
 from gpuctl.ingest.yarn.sniffing import daemon_of
 from gpuctl.ingest.yarn.summary import read_summary
-from gpuctl.ingest.yarn.summaryfacts import take_summary
+from gpuctl.ingest.yarn.summary_facts import take_summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gpuctl.core.errors import UsageError
-from gpuctl.ingest.codecs import SUFFIXES
+from gpuctl.ingest.read.codecs import SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

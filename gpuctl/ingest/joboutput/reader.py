@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.ingest.base import Place
-from gpuctl.ingest.joboutput.places import by_layout
+from gpuctl.ingest.core.format import Place
+from gpuctl.ingest.joboutput.locations import by_layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

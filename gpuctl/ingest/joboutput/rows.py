@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING, Any, BinaryIO
 from zoneinfo import ZoneInfo
 
-from gpuctl.core.texts import storable
+from gpuctl.core.text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.core.format import Sink
     from gpuctl.ingest.joboutput.patterns import Log
     from gpuctl.joblogs.evidence import Match, Step
     from gpuctl.joblogs.scan import Scanner

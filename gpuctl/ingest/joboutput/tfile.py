@@ -13,8 +13,8 @@ import zlib
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.codecs import DamageError, Limits, decompress
 from gpuctl.ingest.joboutput.containertext import Section
+from gpuctl.ingest.read.codecs import DamageError, Limits, decompress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.slurm.renamed import join_names
-from gpuctl.ingest.slurm.seen import REPEAT
+from gpuctl.ingest.slurm.job_id_forms import join_names
+from gpuctl.ingest.slurm.known_jobs import REPEAT
 
 if TYPE_CHECKING:
-    from gpuctl.ingest.base import Sink
-    from gpuctl.ingest.slurm.seen import Seen
+    from gpuctl.ingest.core.format import Sink
+    from gpuctl.ingest.slurm.known_jobs import Seen
 
 AGAIN = "the same job and attempt was loaded before"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.trace.jit import compiled
+from gpuctl.compiled.jit import compiled
 
 _LF, _SPACE, _COLON, _DASH, _DOT, _OPEN, _CLOSE = 10, 32, 58, 45, 46, 91, 93
 _STAMP = 20  # bytes of [YYYY-MM-DDTHH:MM:SS

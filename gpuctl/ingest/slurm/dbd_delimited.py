@@ -10,8 +10,8 @@ import csv
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.ingest.base import RAW_LIMIT
-from gpuctl.ingest.lines import LINE_LIMIT, Line, RowError, numbered_lines
+from gpuctl.core.lines import LINE_LIMIT, Line, RowError, numbered_lines
+from gpuctl.ingest.core.format import RAW_LIMIT
 from gpuctl.ingest.slurm.dbd_sql import WRONG_WIDTH, Row
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from gpuctl.ingest.base import RAW_LIMIT
+from gpuctl.ingest.core.format import RAW_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuctl.ingest.lines import RowError
+from gpuctl.core.lines import RowError
 from gpuctl.ingest.slurm import dbd_names, dbd_sql
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.core.format import Sink
 
 NAME_TABLES: dict[str, frozenset[str]] = {
     "tres_table": frozenset({"id", "type", "name"}),

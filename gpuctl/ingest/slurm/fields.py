@@ -6,10 +6,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.states import State
-from gpuctl.ingest.slurm.distinct import Distinct
-from gpuctl.ingest.slurm.hostlist import NOBODY
-from gpuctl.ingest.slurm.states import UNFINISHED, exit_of, state_of
-from gpuctl.ingest.slurm.times import seconds
+from gpuctl.ingest.slurm.distinct_values import Distinct
+from gpuctl.slurm.hostlist import NOBODY
+from gpuctl.slurm.states import UNFINISHED, exit_of, state_of
+from gpuctl.slurm.times import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

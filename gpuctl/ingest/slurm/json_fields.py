@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuctl.ingest.lines import RowError
+from gpuctl.core.lines import RowError
 
 COLUMNS = (
     *("Cluster", "JobIDRaw", "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode"),

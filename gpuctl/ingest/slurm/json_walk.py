@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.jsonstream import Element, elements
+from gpuctl.ingest.read.json_stream import Element, elements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ _JOB_START = re.compile(
 def jobs(stream: BinaryIO) -> Iterator[Element]:
     """Yield every element of the array ``jobs`` of an object, or of a bare array or run of objects.
 
-    What follows the array is not looked at. Faults are those of `gpuctl.ingest.jsonstream.elements`.
+    What follows the array is not looked at. Faults are those of `gpuctl.ingest.read.json_stream.elements`.
 
     Args:
         stream: decompressed bytes, UTF-8.
@@ -43,7 +43,7 @@ def members(stream: BinaryIO, names: Sequence[bytes], record_start: re.Pattern[s
     Args:
         stream: decompressed bytes, UTF-8.
         names: the array's name, in its quotes.
-        record_start: what its elements begin with; see `gpuctl.ingest.jsonstream.elements`.
+        record_start: what its elements begin with; see `gpuctl.ingest.read.json_stream.elements`.
 
     Raises:
         InputError: there is no such array.

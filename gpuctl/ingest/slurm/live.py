@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from gpuctl.core.errors import DependencyError, InputError, UsageError
 from gpuctl.core.files import read_whole
-from gpuctl.ingest.programs import MOST_BYTES, stream
+from gpuctl.ingest.read.programs import MOST_BYTES, stream
 from gpuctl.ingest.slurm.daycheck import DayCheck
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.jobrows import add_queues
+from gpuctl.ingest.core.job_rows import add_queues
 from gpuctl.ingest.slurm.attempts import settle
-from gpuctl.ingest.slurm.normal import normal, sort_out
-from gpuctl.ingest.slurm.placed import placements, sizes
-from gpuctl.ingest.slurm.seen import Seen
-from gpuctl.ingest.slurmsite.reconcile import reconcile
+from gpuctl.ingest.slurm.known_jobs import Seen
+from gpuctl.ingest.slurm.placements import placements, sizes
+from gpuctl.ingest.slurm.site.reconcile import reconcile
+from gpuctl.ingest.slurm.typed_columns import normal, sort_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from gpuctl.ingest.base import Sink
-    from gpuctl.ingest.slurm.normal import Bad
+    from gpuctl.ingest.core.format import Sink
+    from gpuctl.ingest.slurm.typed_columns import Bad
 
 BATCH = 122_880
 """Records made into rows at a time: two row groups of the store, which two threads write at once."""
@@ -257,7 +257,7 @@ def _reader(rows: pl.DataFrame) -> pa.RecordBatchReader:
     """Hand rows over so that they can be forgotten: DuckDB keeps a frame that it saw until the transaction ends."""
     import polars as pl
 
-    from gpuctl.trace.store import ROW_GROUP
+    from gpuctl.store.database import ROW_GROUP
 
     # one chunk goes to one thread of DuckDB, which writes a row group at once when it has a whole one;
     # the newest level hands strings over as they are

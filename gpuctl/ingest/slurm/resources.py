@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gpuctl.ingest.slurm.distinct import Distinct
-from gpuctl.ingest.slurm.tres import Tres, gres, req_mem, tres
+from gpuctl.ingest.slurm.distinct_values import Distinct
+from gpuctl.slurm.tres import Tres, gres, req_mem, tres
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import DependencyError, InputError
-from gpuctl.ingest.programs import output
-from gpuctl.ingest.slurmsite.samples import DELIMITER, SINFO, SQUEUE
+from gpuctl.ingest.read.programs import output
+from gpuctl.ingest.slurm.site.samples import DELIMITER, SINFO, SQUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

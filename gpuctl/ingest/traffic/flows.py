@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.core.format import Sink
 
 BATCH_ROWS = 100_000
 LEAST_US = 1000

@@ -15,7 +15,7 @@ from gpuctl.ingest.yarn.resources import gpus_of_extras, read_resource
 if TYPE_CHECKING:
     import polars as pl
 
-    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.core.format import Sink
 
 MARKS = (
     *(b" Container Transitioned from ", b" State change from ", b"Assigned container ", b"USER="),

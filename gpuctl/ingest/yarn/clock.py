@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.core.format import Sink
 
 _STEP_S = 900
 _SLACK_S = 120

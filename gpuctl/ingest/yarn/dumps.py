@@ -13,12 +13,12 @@ import re
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.lines import NOT_UTF8, RowError
+from gpuctl.core.lines import NOT_UTF8, RowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.core.format import Sink
 
 OBJECT_LIMIT = 8 * 2**20
 """An object of more characters than this is not read."""

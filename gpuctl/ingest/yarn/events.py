@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.core.format import Sink
 
 MANAGER = "ResourceManager"
 """What stands for the ResourceManager itself where else an application's id stands."""

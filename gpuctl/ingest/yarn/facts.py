@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.ingest.lines import RowError
+from gpuctl.core.lines import RowError
 from gpuctl.ingest.yarn.ids import attempt_id, container_id, is_application
 
 if TYPE_CHECKING:
-    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.core.format import Sink
 
 FIELDS = {
     "name": "text",

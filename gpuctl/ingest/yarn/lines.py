@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from gpuctl.ingest.lines import LINE_TOO_LONG, NOT_UTF8, RowError
+from gpuctl.core.lines import LINE_TOO_LONG, NOT_UTF8, RowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import polars as pl
 
-    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.core.format import Sink
 
 NO_DATE = "no date: lines before the first dated one (the record they belong to is in another file)"
 GLUED = "no line end: another record follows on the same line"
@@ -70,8 +70,8 @@ def read_records(
         many: how many of the marks, from the first on, are for `take_many`.
         with_more: marks of records whose further lines are wanted too; they lack where a chunk of the log ends there.
     """
+    from gpuctl.compiled.jit import is_compiled
     from gpuctl.ingest.yarn import scan_kernel as kernel
-    from gpuctl.trace.jit import is_compiled
 
     if not is_compiled(kernel.scan):
         logging.getLogger(__name__).warning("compiling the log reader; only the first run on a machine does")

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.ingest.yarn.timed import Deadline, LateError, TimedHTTP, TimedHTTPS
+from gpuctl.ingest.yarn.timed_http import Deadline, LateError, TimedHTTP, TimedHTTPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from gpuctl.ingest.jobrows import add_queues
+from gpuctl.ingest.core.job_rows import add_queues
 from gpuctl.ingest.yarn import merge_sql as sql
 from gpuctl.ingest.yarn.clock import find_clock
 from gpuctl.ingest.yarn.events import Change, machine_events
@@ -18,7 +18,7 @@ from gpuctl.ingest.yarn.quotas import fill_quotas
 from gpuctl.ingest.yarn.rows import ATTEMPT_COLUMNS, JOB_COLUMNS, attempt_rows, job_rows
 
 if TYPE_CHECKING:
-    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.core.format import Sink
     from gpuctl.ingest.yarn.clock import Clock
 
 _TEMPORARY = (

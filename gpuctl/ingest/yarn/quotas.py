@@ -9,7 +9,7 @@ from gpuctl.ingest.yarn.events import MANAGER
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpuctl.ingest.base import Sink
+    from gpuctl.ingest.core.format import Sink
 
 _FILL = """
     UPDATE queues SET quota_gpus = share * offered, quota_source = 'configured'

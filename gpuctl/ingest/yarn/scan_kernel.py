@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.trace.jit import compiled
+from gpuctl.compiled.jit import compiled
 
 _LF, _CR, _SPACE, _TAB, _COLON = 10, 13, 32, 9, 58
 NO_DATE = np.int64(-1) << 62

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpuctl.core import plugins
 from gpuctl.core.errors import UsageError
-from gpuctl.replay.policy import Policy
+from gpuctl.replay.contract.policy import Policy
 
 GROUP = "gpuctl.policies"
 _CLASS = re.compile(r'^class (\w+)\(.*\n(?:(?!class ).*\n)*?    name(?:: [\w\[\]]+)? = "([^"\n]+)"$', re.MULTILINE)
@@ -101,7 +101,7 @@ def built_in_policy(name: str) -> type[Policy]:
 def _from_package(plugin: plugins.Plugin) -> type[Policy]:
     found = plugin.load()
     if not (isinstance(found, type) and issubclass(found, Policy)):
-        raise plugin.broken("it is no subclass of gpuctl.replay.policy.Policy")
+        raise plugin.broken("it is no subclass of gpuctl.replay.contract.policy.Policy")
     if found.name != plugin.name:
         raise plugin.broken(f"its class calls itself {found.name!r}")
     return found

@@ -2,7 +2,7 @@
 
     python -m tests.labs.slurm.priority VARIANT FOLDER    # as root, with Debian's Slurm; see README.md; 5 minutes
 
-Nothing here is judged: the tests read the recording and compare it with `gpuctl.replay.slurm`.
+Nothing here is judged: the tests read the recording and compare it with `gpuctl.replay.policies.slurm`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from gpuctl.ingest.slurm.hostlist import expand
+from gpuctl.slurm.hostlist import expand
 from tests.labs.slurm import scheduling_tables as tables
 from tests.labs.slurm.lab import Lab
 from tests.labs.slurm.scheduling_scenarios import COMMON, FIRST_S, SCENARIOS, Job

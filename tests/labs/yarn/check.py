@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 Row = dict[str, Any]
 SLACK_MS = 1500

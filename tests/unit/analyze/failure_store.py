@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.trace.store import Store
+from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
     from pathlib import Path

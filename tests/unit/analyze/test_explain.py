@@ -14,13 +14,13 @@ from gpuctl.analyze.explain import explain
 from gpuctl.analyze.run import Options
 from gpuctl.core.errors import UsageError
 from gpuctl.reports.explain import as_json, blocks, duration, print_explanation, ranges, render_explanation
-from gpuctl.trace.store import Store
+from gpuctl.store.database import Store
 from tests.unit.analyze.failure_store import SIGNATURES, Site, at, example
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuctl.core.explained import Explanation
+    from gpuctl.core.job_explanation import Explanation
 
 HOSTILE = "<script>alert(1)</script>\x1b[2J\u202e"
 

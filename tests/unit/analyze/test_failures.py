@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuctl.analyze import failuretable
+from gpuctl.analyze import failure_table
 from gpuctl.analyze.run import Options, analyze
-from gpuctl.ingest.load import ingest
+from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.joblogs.evidence import Facts
 from gpuctl.joblogs.table import load
-from gpuctl.trace.store import Store
+from gpuctl.store.database import Store
 from tests.sacct import text
 from tests.unit.analyze.failure_store import SIGNATURES, Site, example
 
@@ -225,7 +225,7 @@ def test_why_a_machine_was_drained_is_told_by_a_real_slurm_database(tmp_path: Pa
 
 def test_a_verdict_that_sees_no_failure_is_overruled_by_the_scheduler() -> None:
     table = load()
-    verdict = failuretable.judge([], Facts("failed", 1), None, table, failuretable.Words(table))
+    verdict = failure_table.judge([], Facts("failed", 1), None, table, failure_table.Words(table))
     assert (verdict.failed, verdict.reason, verdict.confidence) == (True, "no_signature", 0)
 
 

@@ -11,7 +11,7 @@ from gpuctl.analyze import registry
 from gpuctl.analyze.run import Options, analyze
 from gpuctl.core.errors import UsageError
 from gpuctl.core.results import Analysis
-from gpuctl.trace.store import Store
+from gpuctl.store.database import Store
 
 NAMES = (*registry.TABLES, *registry.REFERENCE_TABLES)
 

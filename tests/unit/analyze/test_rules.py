@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.analyze import delays, rules
+from gpuctl.analyze import delays, scheduler_rules
 from gpuctl.analyze.occupancy import Holdings, Servers
 from gpuctl.analyze.racks import Gangs, Layout, guess_layouts
 
@@ -23,7 +23,7 @@ def one_server(*rows: tuple[float, float, float, int, int]) -> tuple[delays.Wait
 def test_a_quota_lies_between_what_was_started_and_what_had_to_wait() -> None:
     # queue 0 holds 4 and may not start 2 more for nine hours although 4 GPUs are free
     waits, held, layout = one_server((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
-    found = rules.find(waits, held, [layout], rules.Known(np.array([np.nan]), 0.0))
+    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([np.nan]), 0.0))
     assert found.limits.tolist() in ([4.0], [5.0])
     assert found.lost == 0
     assert (found.low[0], found.high[0]) == (9 * HOUR, 9 * HOUR)
@@ -33,14 +33,14 @@ def test_a_quota_lies_between_what_was_started_and_what_had_to_wait() -> None:
 def test_where_nothing_binds_fair_share_is_not_known() -> None:
     # the server is full while the gang waits: it may have been over its quota or not
     waits, held, layout = one_server((0, 0, 10 * HOUR, 8, 1), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
-    found = rules.find(waits, held, [layout], rules.Known(np.array([np.nan, np.nan]), None))
+    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([np.nan, np.nan]), None))
     assert (found.low[0], found.high[0]) == (0, 9 * HOUR)
     assert (found.low[1], found.high[1]) == (0, 9 * HOUR)
 
 
 def test_what_is_given_is_obeyed_and_what_it_leaves_is_told() -> None:
     waits, held, layout = one_server((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
-    found = rules.find(waits, held, [layout], rules.Known(np.array([8.0]), 0.0))
+    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([8.0]), 0.0))
     assert found.limits.tolist() == [8.0]
     assert found.low.tolist() == found.high.tolist() == [0, 0, 0, 9 * HOUR]
     assert found.lost > 0.98

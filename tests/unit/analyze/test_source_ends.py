@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.analyze.run import Options, analyze
-from gpuctl.ingest.load import ingest
-from gpuctl.replay.tracerows import holdings, read_rows
-from gpuctl.trace.sources import SOURCE_ENDS
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.replay.inputs.trace_rows import holdings, read_rows
+from gpuctl.store.database import Store
+from gpuctl.store.sources import SOURCE_ENDS
 from tests.sacct import PENDING, text
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.analyze.run import Options, analyze
-from gpuctl.trace.store import Store
+from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
     from pathlib import Path

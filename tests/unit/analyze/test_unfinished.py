@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from gpuctl.analyze.query import base_sql
 from gpuctl.analyze.run import Options, analyze
-from gpuctl.ingest.load import ingest
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
     from pathlib import Path

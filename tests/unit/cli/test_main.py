@@ -14,7 +14,7 @@ import pytest
 
 from gpuctl.cli import main
 from gpuctl.core.errors import ExitCode, StoreError
-from gpuctl.trace.store import Store
+from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.ingest import registry
+from gpuctl.ingest.pipeline import registry
 from gpuctl.replay import policies
-from gpuctl.replay.policy import Policy
+from gpuctl.replay.contract.policy import Policy
 from tests.damage import command
 from tests.made_package import forget, install, on_path
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 FORMAT = (ROOT / "docs" / "examples" / "format" / "turnstile_jobs.py").read_text("utf-8")
 POLICY = """
-from gpuctl.replay.policy import RankPolicy
+from gpuctl.replay.contract.policy import RankPolicy
 
 class Last(RankPolicy):
     name = "last-first"

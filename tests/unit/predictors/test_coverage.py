@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import binom
 
+from gpuctl.predictors.epoch_left import rest_by_bytes
 from gpuctl.predictors.epochs import find_epochs
-from gpuctl.predictors.rest import rest_by_bytes
 from gpuctl.predictors.runtime import Described, predict
 from gpuctl.predictors.series import series
 from gpuctl.predictors.transfer import Profiled, Shape, transfer

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.predictors import features, history, historyfolder, historytables, timesplit
+from gpuctl.predictors import features, history, history_folder, history_tables, time_split
 from gpuctl.predictors.baselines import baselines
-from gpuctl.predictors.jobtable import JobTable, table
+from gpuctl.predictors.job_table import JobTable, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,7 +137,7 @@ def test_a_new_job_is_told_what_the_log_would_have_told_it() -> None:
 
 
 def test_it_learns_and_beats_the_rules(trained: history.Trained) -> None:
-    scores = historytables.wide(trained)
+    scores = history_tables.wide(trained)
     by_name = {row["predictor"]: row for row in scores.to_dicts()}
     assert list(by_name) == ["history", "last_two", "mean", "median", "limit", "qssf"]
     model = by_name.pop("history")
@@ -155,7 +155,7 @@ def test_it_learns_and_beats_the_rules(trained: history.Trained) -> None:
 
 def test_parts_do_not_overlap_and_learn_from_the_past_only() -> None:
     found = log()
-    parts = timesplit.split(found, 0.2)
+    parts = time_split.split(found, 0.2)
     submit, end = (found.rows[name].to_numpy() for name in ("submit_s", "end_s"))
     assert not (parts.fit & parts.calibration | parts.calibration & parts.test).any()
     assert sum(parts.counts.values()) == found.counts["known"]
@@ -168,11 +168,11 @@ def test_long_jobs_stand_for_those_that_had_not_ended() -> None:
     submit = np.arange(10.0)
     end = submit + np.array([1, 5, 1, 1, 1, 1, 1, 1, 1, 4.5])
     cut = 10.0
-    weight = timesplit.weights(submit, end, end < cut, np.ones(10, bool), cut)
+    weight = time_split.weights(submit, end, end < cut, np.ones(10, bool), cut)
     # of ten jobs nine were submitted before 9, and five before 5
     assert weight == pytest.approx([10 / 9, 10 / 5, *[10 / 9] * 7])
-    long = timesplit.weights(submit, submit + 9.9, np.ones(10, bool), np.ones(10, bool), cut)
-    assert long.tolist() == [timesplit.MOST_WEIGHT] * 10
+    long = time_split.weights(submit, submit + 9.9, np.ones(10, bool), np.ones(10, bool), cut)
+    assert long.tolist() == [time_split.MOST_WEIGHT] * 10
 
 
 def test_intervals_hold_their_share_where_jobs_stay_as_they_are() -> None:
@@ -224,8 +224,8 @@ def test_times_of_submission_may_be_dates(trained: history.Trained) -> None:
 
 
 def test_a_folder_gives_the_same_predictions(trained: history.Trained, tmp_path: Path) -> None:
-    historyfolder.save(tmp_path / "m", trained.model, historytables.about(trained, ()))
-    loaded = historyfolder.load(tmp_path / "m")
+    history_folder.save(tmp_path / "m", trained.model, history_tables.about(trained, ()))
+    loaded = history_folder.load(tmp_path / "m")
     jobs = asked(trained.table)
     assert history.predict(loaded, jobs).equals(history.predict(trained.model, jobs))
     assert loaded.features == trained.model.features
@@ -234,7 +234,7 @@ def test_a_folder_gives_the_same_predictions(trained: history.Trained, tmp_path:
 
 def test_no_name_is_in_a_folder(tmp_path: Path) -> None:
     secret = history.train(log(user=[f"secret{k % 8}" for k in range(JOBS)], queue=["hidden"] * JOBS))
-    historyfolder.save(tmp_path / "m", secret.model, historytables.about(secret, ()))
+    history_folder.save(tmp_path / "m", secret.model, history_tables.about(secret, ()))
     for file in (tmp_path / "m").iterdir():
         assert b"secret" not in file.read_bytes()
         assert b"hidden" not in file.read_bytes()
@@ -309,8 +309,8 @@ def test_features_are_described(trained: history.Trained) -> None:
 
 
 def test_tables_are_documented_and_add_up(trained: history.Trained) -> None:
-    result = historytables.result(trained, (), "gpuctl train runtime")
-    assert tuple(each.name for each in result.tables) == historytables.TABLES
+    result = history_tables.result(trained, (), "gpuctl train runtime")
+    assert tuple(each.name for each in result.tables) == history_tables.TABLES
     for each in result.tables:
         assert [column.name for column in each.columns] == each.frame.columns
         assert all(column.description for column in each.columns)
@@ -323,7 +323,7 @@ def test_tables_are_documented_and_add_up(trained: history.Trained) -> None:
 
 
 def test_the_card_is_plain_json(trained: history.Trained) -> None:
-    about = historytables.about(trained, ())
+    about = history_tables.about(trained, ())
     assert json.loads(json.dumps(about, allow_nan=False)) == json.loads(json.dumps(about))
     assert about["population"]["jobs"] == JOBS
     assert about["scores"][0]["predictor"] == "history"

@@ -10,7 +10,8 @@ import pytest
 from scipy.stats import binom
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.suspension import costs, resume_seconds, stop_seconds
+from gpuctl.core.suspension_cost import costs, resume_seconds, stop_seconds
+from gpuctl.predictors.epoch_left import Lengths, rest_of
 from gpuctl.predictors.overhead import (
     Apart,
     OverheadModel,
@@ -22,7 +23,6 @@ from gpuctl.predictors.overhead import (
     to_json,
     usable,
 )
-from gpuctl.predictors.rest import Lengths, rest_of
 
 
 def test_the_costs_of_an_epochs_end() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl.replay.model import Cluster, Outcome, Workload
+from gpuctl.replay.models.records import Cluster, Outcome, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

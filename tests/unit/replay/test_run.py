@@ -14,17 +14,17 @@ import pytest
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay import run as runs
-from gpuctl.replay.clusters import parse_cluster
-from gpuctl.replay.jobsfile import read_jobs
+from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.policies import BUILT_IN, find
 from gpuctl.replay.run import TOO_LARGE, ReplayInterrupted, replay
 
 if TYPE_CHECKING:
-    from gpuctl.replay.model import Cluster, Outcome, Workload
+    from gpuctl.replay.models.records import Cluster, Outcome, Workload
 
 SLOW = """
 import time
-from gpuctl.replay.policy import PythonPolicy
+from gpuctl.replay.contract.policy import PythonPolicy
 
 
 class Slow(PythonPolicy):
@@ -154,7 +154,7 @@ def test_jobs_that_cannot_be_placed_are_named_or_left_out(workload: Workload) ->
 
 
 def test_no_job_that_fits_is_an_error(workload: Workload) -> None:
-    from gpuctl.replay.whatif import take
+    from gpuctl.replay.inputs.transforms import take
 
     sixteen = take(workload, np.flatnonzero(workload.gpus == 16))
     with pytest.raises(InputError, match="no job fits"):
@@ -226,4 +226,4 @@ def test_every_policy_tells_by_which_code_it_is_entered(name: str) -> None:
     """Else its compilation is not announced, and each process does it."""
     [entry] = runs.entries(find(name))
     orders = {"fifo", "fifo-skip", "sjf", "srtf", "srsf", "las", "fair", "random", "tiresias", "yarn-cs"}
-    assert (entry.__module__ == "gpuctl.replay.list_kernel") == (name in orders)
+    assert (entry.__module__ == "gpuctl.replay.order.list_kernel") == (name in orders)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuctl.reports.export import Format, write_tables
-from gpuctl.reports.terminal import print_analysis
+from gpuctl.reports.export.files import Format, write_tables
+from gpuctl.reports.terminal.printer import print_analysis
 from tests.unit.reports.fakes import make_analysis
 
 FOLDER = Path(__file__).resolve().parents[2] / "golden" / "reports"

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from gpuctl.ingest.formats import job_output, yarn_aggregated_logs, yarn_container_logs
 from gpuctl.ingest.joboutput.patterns import Pattern
 from gpuctl.ingest.joboutput.reader import Reader
-from gpuctl.ingest.load import ingest
-from gpuctl.ingest.registry import all_formats
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.pipeline.registry import all_formats
+from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuctl.ingest.base import Format
-    from gpuctl.ingest.report import IngestReport
+    from gpuctl.ingest.core.format import Format
+    from gpuctl.ingest.core.report import IngestReport
 
 OOM = "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB"
 FAILED = f'Traceback (most recent call last):\n  File "train.py", line 3, in step\n{OOM}\n'.encode()

@@ -11,18 +11,18 @@ import pytest
 import zstandard
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest import shared
-from gpuctl.ingest.load import ingest
-from gpuctl.ingest.registry import formats_for
-from gpuctl.ingest.report import IngestInterrupted
+from gpuctl.ingest.core.report import IngestInterrupted
+from gpuctl.ingest.pipeline import small_files
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.pipeline.registry import formats_for
 from tests.fake_format import contents
 from tests.unit.ingest.joboutput.logs import FAILED, OOM, formats, kept, load, outputs, rows, statuses
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuctl.ingest.detect import Finding
-    from gpuctl.ingest.sink import StoreSink
+    from gpuctl.ingest.core.sink import StoreSink
+    from gpuctl.ingest.pipeline.detect import Finding
 
 PATTERN = "{job}/{attempt}/{stream}"
 
@@ -326,7 +326,7 @@ def test_the_ids_of_other_clusters_are_not_taken(logs: Path, db: Path) -> None:
 
 
 def add_job(db: Path, job: str, cluster: str = "c", **more: object) -> None:
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
     with Store(db, write=True) as store:
         values = {"cluster": cluster, "job": job, "state": "failed", "attempts": 1, "quirks": [], "source": 0, **more}
@@ -353,25 +353,25 @@ def test_stamps_in_logs_do_not_move_the_span_of_the_cluster(logs: Path, db: Path
 
 
 def test_groups_are_whole_or_not_at_all(logs: Path, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "FILES", 3)
+    monkeypatch.setattr(small_files, "FILES", 3)
     for job in range(10):
         put(logs, f"{job}/0/stderr")
-    real = shared.Group.take
+    real = small_files.Group.take
     seen: list[str] = []
 
-    def stopped(self: shared.Group, finding: Finding, read: object, *, dry_run: bool) -> object:
+    def stopped(self: small_files.Group, finding: Finding, read: object, *, dry_run: bool) -> object:
         seen.append(finding.candidate.inside)
         if len(seen) == 8:
             raise KeyboardInterrupt
         return real(self, finding, read, dry_run=dry_run)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(shared.Group, "take", stopped)
+    monkeypatch.setattr(small_files.Group, "take", stopped)
     with pytest.raises(IngestInterrupted) as stop:
         load(logs, db, PATTERN)
     assert [s.status for s in stop.value.report.sources] == ["loaded"] * 6 + ["interrupted"] * 3
     assert len(outputs(db)) == 6
     assert rows(db, "SELECT count(*) FROM sources") == [(6,)]
-    monkeypatch.setattr(shared.Group, "take", real)
+    monkeypatch.setattr(small_files.Group, "take", real)
     assert sorted(statuses_of(load(logs, db, PATTERN))) == ["loaded"] * 4 + ["unchanged"] * 6
     assert len(outputs(db)) == 10
 
@@ -385,7 +385,7 @@ def test_a_log_that_cannot_be_read_leaves_the_others_alone(
 ) -> None:
     for job in range(4):
         put(logs, f"{job}/0/stderr", b"epoch %d loss 0.5\n" % job)
-    from gpuctl.ingest.load import _Run
+    from gpuctl.ingest.pipeline.load import _Run
 
     real = _Run._read
 
@@ -409,7 +409,7 @@ def test_a_log_that_cannot_be_read_leaves_the_others_alone(
 def test_rows_are_inserted_in_parts(logs: Path, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from gpuctl.ingest.joboutput import rows as of_rows
 
-    monkeypatch.setattr(shared, "HELD", 10)
+    monkeypatch.setattr(small_files, "HELD", 10)
     monkeypatch.setattr(of_rows, "BATCH", 7)
     put(logs, "7/0/stdout", b"".join(b"epoch %d loss 0.5\n" % n for n in range(1, 101)))
     put(logs, "8/0/stdout", b"".join(b"epoch %d loss 0.5\n" % n for n in range(1, 31)))

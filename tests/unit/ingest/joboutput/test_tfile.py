@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.codecs import DamageError, Limits
 from gpuctl.ingest.joboutput import tfile
+from gpuctl.ingest.read.codecs import DamageError, Limits
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "joboutput"
 C1 = "container_1528800000000_0001_01_000001"

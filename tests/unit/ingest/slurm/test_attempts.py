@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest import ledger
+from gpuctl.ingest.core import ledger
+from gpuctl.ingest.slurm import known_jobs as seen_module
 from gpuctl.ingest.slurm import records
-from gpuctl.ingest.slurm import seen as seen_module
 from gpuctl.ingest.slurm.attempts import AGAIN
+from gpuctl.ingest.slurm.known_jobs import REPEAT, Seen
 from gpuctl.ingest.slurm.records import Records
-from gpuctl.ingest.slurm.seen import REPEAT, Seen
 from tests.philly_log import new_store
 from tests.sacct import FIRST, PENDING, SECOND, ingest
 from tests.slurm_forms import OneSource, rows
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 
 @pytest.fixture

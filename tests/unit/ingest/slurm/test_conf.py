@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.ingest.slurmsite.settings import kept
+from gpuctl.ingest.slurm.site.settings import kept
 from tests.philly_log import load, load_into, new_store
 from tests.slurm_site import (
     ASSOC,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 FIELDS = ("gpus_labelled", "gpu_type", "cpus", "mem_mb", "partition")
 

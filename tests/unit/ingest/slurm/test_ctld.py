@@ -174,7 +174,7 @@ def test_beside_the_attempts_of_accounting(jobs_first: bool, tmp_path: Path) -> 
             store.execute(insert)
         sink = load(FORMAT, CTLD, store, **PLACE)
         if not jobs_first:
-            from gpuctl.ingest.slurmsite.reconcile import reconcile
+            from gpuctl.ingest.slurm.site.reconcile import reconcile
 
             for insert in inserts:
                 store.execute(insert)

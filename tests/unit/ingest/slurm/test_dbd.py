@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.lines import RowError
 from gpuctl.ingest.formats import slurm_dbd, slurm_dbd_names
-from gpuctl.ingest.lines import RowError
-from gpuctl.ingest.slurm import dbd_delimited, dbd_names, dbd_sql, form_batches
+from gpuctl.ingest.slurm import dbd_delimited, dbd_names, dbd_sql, record_batches
 from gpuctl.ingest.slurm.dbd_fields import COLUMNS, DELETED, JOB_COLUMNS, exit_code, fields
 from gpuctl.ingest.slurm.dbd_tables import EVENT_COLUMNS, read_event
 from tests.philly_log import new_store
 from tests.slurm_forms import load, rows
 
 if TYPE_CHECKING:
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "slurm" / "other" / "slurmdbd.sql"
 WANTED = {"_job_table": frozenset({"a", "b", "c"})}
@@ -499,8 +499,8 @@ def test_rows_that_cannot_be_read_are_rejected_with_their_line(tmp_path: Path) -
 
 
 def test_jobs_of_a_big_dump_go_through_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(form_batches, "BATCH", 7)
-    monkeypatch.setattr(form_batches, "_IN_MEMORY", 1000)
+    monkeypatch.setattr(record_batches, "BATCH", 7)
+    monkeypatch.setattr(record_batches, "_IN_MEMORY", 1000)
     data = FIXTURE.read_bytes()
     with new_store(tmp_path) as store:
         load(slurm_dbd.FORMAT, data, store)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.ingest.formats import slurm_dbd, slurm_jobcomp, slurm_json
-from gpuctl.ingest.registry import all_formats
+from gpuctl.ingest.pipeline.registry import all_formats
 from tests.philly_log import new_store
 from tests.slurm_forms import FIXTURES, SHARED, load, rows
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpuctl.ingest.base import Format
-    from gpuctl.trace.store import Store
+    from gpuctl.ingest.core.format import Format
+    from gpuctl.store.database import Store
 
 Table = dict[tuple[Any, ...], dict[str, Any]]
 KEYS = {"jobs": ("job",), "attempts": ("job", "attempt"), "placements": ("job", "attempt", "machine")}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuctl.ingest.slurmsite.reconcile import reconcile
+from gpuctl.ingest.slurm.site.reconcile import reconcile
 from tests.philly_log import load, load_into, new_store
 from tests.slurm_site import CLUSTER, DETAIL, PLACE, Loose, real, site_format
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 FORMAT = site_format("job_detail")
 BLOCK = DETAIL.replace(" UserId=alice", "\n   UserId=alice").replace("   Nodes=", "\n     Nodes=") + "\n"

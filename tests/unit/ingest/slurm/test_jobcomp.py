@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuctl.core.lines import CUT_OFF, RowError
 from gpuctl.ingest.formats import slurm_jobcomp
-from gpuctl.ingest.lines import CUT_OFF, RowError
 from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, FIRST_KEY, TWICE, fields
-from gpuctl.ingest.slurmsite.scontrol import NO_RECORD, TOO_LONG, records
+from gpuctl.slurm.scontrol import NO_RECORD, TOO_LONG, records
 
 FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "slurm" / "other" / "jobcomp.log"
 NEW_LINE = "new\nline"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.lines import RowError
 from gpuctl.ingest.formats import slurm_json
-from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.slurm import json_walk
 from gpuctl.ingest.slurm.json_fields import COLUMNS, fields, number, tres_text
 from gpuctl.ingest.slurm.json_walk import jobs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.ingest.slurmsite.gres import read_gres, read_tres
+from gpuctl.slurm.gres import read_gres, read_tres
 from tests.philly_log import load, load_into, new_store
 from tests.slurm_site import (
     CLUSTER,

@@ -8,9 +8,9 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.states import State
-from gpuctl.ingest.slurm import placed
-from gpuctl.ingest.slurm.normal import BAD_ID, BAD_STATE
-from gpuctl.ingest.slurm.states import exit_of, state_of
+from gpuctl.ingest.slurm import placements
+from gpuctl.ingest.slurm.typed_columns import BAD_ID, BAD_STATE
+from gpuctl.slurm.states import exit_of, state_of
 from tests.philly_log import new_store
 from tests.sacct import FIRST, NEVER, PENDING, SECOND, attempt, ingest, job
 from tests.slurm_forms import rows
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 
 @pytest.fixture
@@ -364,7 +364,7 @@ def test_trap_18_node_lists_that_cannot_be_read(store: Store, text: str) -> None
 
 
 def test_trap_18_many_long_node_lists_are_made_piece_by_piece(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placed, "PIECE", 500)
+    monkeypatch.setattr(placements, "PIECE", 500)
     ingest(store, *({"JobIDRaw": str(i), "NodeList": f"n[{i}-{i + 299}]"} for i in range(100, 110)))
     assert store.value("SELECT count(*) FROM placements") == 3000
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.ingest.slurmsite.samples import SINFO as SINFO_COLUMNS
-from gpuctl.ingest.slurmsite.samples import SQUEUE as SQUEUE_COLUMNS
-from gpuctl.ingest.slurmsite.samples import Job, jobs_of, reason_of
+from gpuctl.ingest.slurm.site.samples import SINFO as SINFO_COLUMNS
+from gpuctl.ingest.slurm.site.samples import SQUEUE as SQUEUE_COLUMNS
+from gpuctl.ingest.slurm.site.samples import Job, jobs_of, reason_of
 from tests.philly_log import load, load_into, new_store
 from tests.slurm_site import CLUSTER, PLACE, SINFO, SQUEUE, Loose, real, site_format
 

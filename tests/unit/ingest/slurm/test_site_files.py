@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.load import ingest
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.store.database import Store
 from tests.philly_log import load_into
 from tests.slurm_site import (
     EXCERPTS,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuctl.ingest.detect import detect
 from gpuctl.ingest.formats import slurm_state_json
-from gpuctl.ingest.load import ingest
-from gpuctl.ingest.registry import all_formats
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.detect import detect
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.pipeline.registry import all_formats
+from gpuctl.store.database import Store
 from tests.slurm_forms import SHARED
 
 if TYPE_CHECKING:

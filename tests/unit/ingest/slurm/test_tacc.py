@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.lines import RowError
 from gpuctl.ingest.formats import slurm_tacc
-from gpuctl.ingest.lines import RowError
 from gpuctl.ingest.slurm.tacc_fields import COLUMNS, fields
 from tests.philly_log import new_store
 from tests.slurm_forms import SHARED, load, rows
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
     from tests.slurm_forms import OneSource
 
 REAL = SHARED / "ls6-a100.log"

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.codecs import Limits
+from gpuctl.core.lines import CUT_OFF, LINE_TOO_LONG
 from gpuctl.ingest.formats import slurm_sacct
 from gpuctl.ingest.formats.slurm_sacct import FORMAT, with_columns
-from gpuctl.ingest.lines import CUT_OFF, LINE_TOO_LONG
-from gpuctl.ingest.registry import all_formats
-from gpuctl.ingest.slurm import layout, mend
-from gpuctl.ingest.slurm import text as text_module
-from gpuctl.ingest.slurm.mend import AMBIGUOUS
-from gpuctl.ingest.slurm.text import NOT_A_RECORD
-from gpuctl.ingest.streams import LogStream
+from gpuctl.ingest.pipeline.registry import all_formats
+from gpuctl.ingest.read.codecs import Limits
+from gpuctl.ingest.read.streams import LogStream
+from gpuctl.ingest.slurm import layout, repair
+from gpuctl.ingest.slurm import sacct_text as text_module
+from gpuctl.ingest.slurm.repair import AMBIGUOUS
+from gpuctl.ingest.slurm.sacct_text import NOT_A_RECORD
 from tests.philly_log import new_store
 from tests.sacct import DEFAULTS, ingest, text
 from tests.slurm_forms import OneSource, load, rows
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpuctl.trace.store import Store
+    from gpuctl.store.database import Store
 
 XDMOD = (
     "163485|163485|phillips|gpu|normal|lab|lab|45789|noror|380693|2016-12-22T07:15:12|2016-12-22T07:15:12|"
@@ -124,7 +124,7 @@ def test_trap_1_lines_that_fit_no_way_are_rejected_and_the_next_record_is_read(s
 
 
 def test_trap_1_damage_past_what_it_is_worth_is_rejected(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mend, "WORK", 100)
+    monkeypatch.setattr(repair, "WORK", 100)
     sink = ingest(store, *({"JobIDRaw": str(i), "JobName": "a|b"} for i in range(5)))
     assert (sink.rows_loaded, len(sink.rejects)) == (2, 3)
 

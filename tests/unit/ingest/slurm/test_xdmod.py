@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.registry import all_formats
-from gpuctl.ingest.slurm.tres import tres
+from gpuctl.ingest.pipeline.registry import all_formats
+from gpuctl.slurm.tres import tres
 from tests.philly_log import new_store
 from tests.slurm_forms import SHARED, load
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpuctl.ingest.base import Format
-    from gpuctl.trace.store import Store
+    from gpuctl.ingest.core.format import Format
+    from gpuctl.store.database import Store
 
 PUBLIC = SHARED / "public"
 pytestmark = pytest.mark.skipif(not PUBLIC.is_dir(), reason="no shared data beside this checkout")

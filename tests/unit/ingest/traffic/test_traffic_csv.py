@@ -9,10 +9,10 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats import profile_jobs, suspensions, traffic_csv, traffic_pai
-from gpuctl.ingest.load import ingest
-from gpuctl.ingest.registry import all_formats, formats_for
-from gpuctl.ingest.traffic.feed import LATE
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.pipeline.registry import all_formats, formats_for
+from gpuctl.ingest.traffic.samples import LATE
+from gpuctl.store.database import Store
 from tests.traffic_files import Loaded
 
 if TYPE_CHECKING:

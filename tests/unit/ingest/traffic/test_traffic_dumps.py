@@ -10,11 +10,11 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats import traffic_mountstats, traffic_netdev, traffic_nfsiostat
-from gpuctl.ingest.registry import all_formats
+from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.ingest.traffic.interval import interval_of
 from gpuctl.ingest.traffic.procfs import interfaces, nfs_mounts
-from gpuctl.ingest.traffic.stamps import reader
-from gpuctl.trace.store import Store
+from gpuctl.ingest.traffic.timestamps import reader
+from gpuctl.store.database import Store
 from tests.traffic_files import FIXTURES, Loaded
 
 if TYPE_CHECKING:

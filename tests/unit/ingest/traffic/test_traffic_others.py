@@ -9,8 +9,8 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats import traffic_flows, traffic_prometheus
-from gpuctl.ingest.registry import all_formats
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.registry import all_formats
+from gpuctl.store.database import Store
 from tests.traffic_files import FIXTURES, Loaded
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.ingest.load import ingest
-from gpuctl.trace.store import Store
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuctl.ingest.load import ingest
+from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.yarn.events import Change, Event, machine_events
 from tests.unit.ingest.yarn import cluster as y
 from tests.unit.ingest.yarn.test_logs import ATTEMPTS, JOB

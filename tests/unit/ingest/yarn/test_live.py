@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.ingest.load import ingest
+from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.yarn.live import WHAT, fetch
 from tests.unit.ingest.yarn import cluster as y
 from tests.unit.ingest.yarn.test_dumps import capacity_scheduler

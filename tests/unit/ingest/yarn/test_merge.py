@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuctl.ingest.load import ingest
+from gpuctl.ingest.pipeline.load import ingest
 from tests.unit.ingest.yarn import cluster as y
 from tests.unit.ingest.yarn.test_dumps import capacity_scheduler
 from tests.unit.ingest.yarn.test_logs import JOB

@@ -1,0 +1,247 @@
+"""Finds machines on which more attempts fail than chance would have it.
+
+The question of the test: had the attempts of the same user, week and size fallen on machines by lot, how often would so
+many of those that failed have met this machine? Given how many of them failed, the number that met it is hypergeometric
+in each such stratum, and the strata are independent: their distributions are convolved, which is exact (the conditional
+test of a common odds ratio of 1 in 2 x 2 tables; Agresti, Categorical Data Analysis, section 7.3), and the chance of as
+many or more is the one-sided p. So a user whose program always crashes, or a queue of large gangs, blames no machine:
+where everything fails, no machine has more failures than expected.
+
+What is compared is chosen so that attempts that fail together count once (`independent`). A gang counts on each of its
+machines; the p of the partners of a bad machine are then low, too, and `find` clears those again. The p of all
+machines, for failures at any time and for early ones, are adjusted together after Benjamini and Hochberg (1995).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.analyze import query
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.store.database import Store
+
+LEVEL = 0.05
+"""Of the machines called bad, this share is expected to be blamed by chance (false discovery rate)."""
+
+STRATUM = ("who", "week", "size_bucket", "retry")
+"""Attempts are compared with those that have these in common; first attempts with no retries, for what fails is tried
+again, and elsewhere."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The 2 x 2 tables of every machine, one row for each stratum that it is in and in which anything failed.
+
+    Attributes:
+        machine: code of the machine.
+        units: attempts in the stratum.
+        failures: how many of them failed.
+        met: how many of them ran on the machine.
+        seen: how many of these failed.
+    """
+
+    machine: np.ndarray
+    units: np.ndarray
+    failures: np.ndarray
+    met: np.ndarray
+    seen: np.ndarray
+
+
+def build(store: Store) -> None:
+    """Create ``base_machine_failures``, ``base_machine_trials``, ``base_machine_units`` and ``base_bad_machines``.
+
+    Args:
+        store: an open store in which base_attempts, base_placements and base_failures exist; it is only read.
+    """
+    for name in ("machine_failures", "machine_trials"):
+        # every part of this text is ours
+        store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS {query.base_sql(name)}")
+    rows = store.frame("FROM base_machine_trials ORDER BY start_c, job, attempt")
+    units = independent(rows)
+    machines = rows["machines"].explode(empty_as_null=False).unique().sort().to_list()
+    for name, frame in (("machine_units", units), ("bad_machines", find(units, machines))):
+        store.view("machine_rows", frame)
+        store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS SELECT * FROM machine_rows")  # noqa: S608
+        store.drop_view("machine_rows")
+
+
+def independent(rows: pl.DataFrame) -> pl.DataFrame:
+    """The attempts that count: those that may fail for one and the same cause count once.
+
+    Of a job, one failure a reason counts, the first: a job that crashes on every retry blames no three machines. Of a
+    user's attempts on the same machines on the same day the first counts, as a sweep with one mistake in it is packed
+    onto few machines. It is the first, whatever became of it: keeping one failure and one success instead would make
+    machines with many attempts look worse.
+
+    Args:
+        rows: attempts that passed, or failed in a way that a machine may be to blame for: ``job``, ``attempt``,
+            ``who`` (the user), ``start_c`` (s), ``size_bucket``, ``machines`` (a sorted list), ``failed``, ``early``,
+            ``reason``.
+
+    Returns:
+        The rows that are left, with ``retry`` (not the first attempt) and ``stratum`` (a number).
+    """
+    day = pl.col("start_c") // 86_400
+    rows = rows.with_columns(retry=pl.col("attempt") > 0, week=day // 7, _day=day).sort("start_c", "job", "attempt")
+    failed = rows.filter("failed").unique(["job", "reason"], keep="first", maintain_order=True)
+    rows = pl.concat([failed, rows.filter(~pl.col("failed"))]).sort("start_c", "job", "attempt")
+    rows = rows.with_columns(_set=pl.col("machines").list.join("\n"))
+    rows = rows.unique(["who", "_day", "_set"], keep="first", maintain_order=True).drop("_set", "_day")
+    return rows.with_columns(stratum=pl.struct(STRATUM).rank("dense").cast(pl.Int64) - 1)
+
+
+def find(rows: pl.DataFrame, machines: Sequence[str]) -> pl.DataFrame:
+    """Test every machine.
+
+    Args:
+        rows: as `independent` returns them.
+        machines: the names to test; those of the rows are among them.
+
+    Returns:
+        A row a machine, in the given order: ``machine``, ``attempts`` (that count), ``failures``, ``expected``, ``p``,
+        ``early_failures``, ``early_expected``, ``early_p``, ``adjusted_p`` (the smaller of both after adjustment),
+        ``bad`` (``yes``, ``no``, or ``beside NAME``: its failures are those of gangs that it shared with that machine).
+    """
+    from scipy.stats import false_discovery_control
+
+    codes = pl.DataFrame({"machine": list(machines)}, schema={"machine": pl.String}).with_row_index("code")
+    met = rows.with_row_index("unit").explode("machines", empty_as_null=False).rename({"machines": "machine"})
+    met = met.join(codes, on="machine", maintain_order="left").select("unit", "code", "stratum", "failed", "early")
+    size = len(machines)
+    attempts = np.bincount(met["code"].to_numpy(), minlength=size)
+    tests = [_test(met, outcome, size) for outcome in ("failed", "early")]
+    chances = np.concatenate([test.p for test in tests])
+    adjusted = false_discovery_control(chances) if size else chances
+    verdict = np.full(size, "no", dtype=object)
+    both = adjusted.reshape(2, size)
+    # the largest p that the adjustment lets pass: what a machine must still reach without the gangs of a worse one
+    limit = float(chances[adjusted <= LEVEL].max(initial=0.0))
+    open_ = np.flatnonzero((both <= LEVEL).any(axis=0)).tolist()
+    left = met
+    p = np.stack([test.p for test in tests])
+    while open_:
+        worst = min(open_, key=lambda code: (p[:, code].min(), code))
+        verdict[worst] = "yes"
+        open_.remove(worst)
+        gone = left.filter(pl.col("code") == worst)["unit"]
+        left = left.filter(~pl.col("unit").is_in(gone.implode()))
+        again = np.stack([_test(left, outcome, size, only=open_).p for outcome in ("failed", "early")])
+        for code in tuple(open_):
+            p[:, code] = again[:, code]
+            if p[:, code].min() > limit:
+                verdict[code] = f"beside {machines[worst]}"
+                open_.remove(code)
+    return pl.DataFrame(
+        {
+            "machine": list(machines),
+            "attempts": attempts,
+            "failures": tests[0].seen,
+            "expected": tests[0].expected,
+            "p": tests[0].p,
+            "early_failures": tests[1].seen,
+            "early_expected": tests[1].expected,
+            "early_p": tests[1].p,
+            "adjusted_p": both.min(axis=0, initial=1.0),
+            "bad": pl.Series(verdict.tolist(), dtype=pl.String),
+        },
+        schema_overrides={"machine": pl.String, "attempts": pl.Int64, "failures": pl.Int64, "early_failures": pl.Int64},
+    )
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """Of every machine: failures seen, expected, and the chance of as many or more."""
+
+    seen: np.ndarray
+    expected: np.ndarray
+    p: np.ndarray
+
+
+def _test(met: pl.DataFrame, outcome: str, size: int, only: Sequence[int] | None = None) -> _Tested:
+    """Test for one kind of failure; attempts that failed otherwise are left out.
+
+    Args:
+        met: a row a (attempt that counts, machine).
+        outcome: ``failed``, or ``early``.
+        size: machines.
+        only: the machines of interest; None for all.
+    """
+    rows = met.filter(pl.col(outcome) | ~pl.col("failed")).with_columns(bad=pl.col(outcome))
+    tables = contingency(rows)
+    seen = np.bincount(tables.machine, weights=tables.seen, minlength=size).astype(np.int64)
+    expected = np.bincount(tables.machine, weights=tables.met * tables.failures / tables.units, minlength=size)
+    return _Tested(seen, expected, tails(tables, seen, size, only))
+
+
+def contingency(met: pl.DataFrame) -> Tables:
+    """Make the tables of the strata in which anything failed.
+
+    Args:
+        met: a row a (``unit``, machine ``code``) with its ``stratum`` and whether it is ``bad``.
+    """
+    units = met.unique("unit").group_by("stratum")
+    strata = units.agg(units=pl.len(), failures=pl.col("bad").sum()).filter(pl.col("failures") > 0)
+    own = met.group_by("code", "stratum").agg(met=pl.len(), seen=pl.col("bad").sum())
+    rows = own.join(strata, on="stratum").sort("code", "stratum")
+    return Tables(*(rows[name].cast(pl.Int64).to_numpy() for name in ("code", "units", "failures", "met", "seen")))
+
+
+def tails(tables: Tables, seen: np.ndarray, size: int, only: Sequence[int] | None = None) -> np.ndarray:
+    """The chance of as many failures as seen, or more, for every machine; 1 where nothing tells.
+
+    Args:
+        tables: of all machines.
+        seen: failures in these tables, a machine.
+        size: machines.
+        only: those to look at; None for all, the others get 1.
+    """
+    p = np.ones(size)
+    kinds, kind = np.unique(
+        np.stack([tables.units, tables.failures, tables.met], axis=1).reshape(-1, 3), axis=0, return_inverse=True
+    )
+    least = np.maximum(0, kinds[:, 2] + kinds[:, 1] - kinds[:, 0])
+    densities = _densities(kinds, least)
+    bounds = np.searchsorted(tables.machine, np.arange(size + 1))
+    for code in range(size) if only is None else only:
+        own = kind.reshape(-1)[bounds[code] : bounds[code + 1]]
+        if not own.size:
+            continue
+        which, counts = np.unique(own, return_counts=True)
+        above = int(seen[code] - (least[which] * counts).sum())
+        sums = np.ones(1)
+        for table, count in zip(which.tolist(), counts.tolist(), strict=True):
+            sums = np.convolve(sums, _power(densities[table], count))
+        p[code] = min(1.0, float(sums[above:].sum())) if above > 0 else 1.0
+    return p
+
+
+def _densities(kinds: np.ndarray, least: np.ndarray) -> list[np.ndarray]:
+    """For every kind of table (units, failures, met): the chances of each number of failures, from `least` on."""
+    from scipy.stats import hypergeom
+
+    most = np.minimum(kinds[:, 1], kinds[:, 2])
+    counts = most - least + 1
+    ends = np.cumsum(counts)
+    row = np.repeat(np.arange(len(kinds)), counts)
+    value = np.arange(row.size) - np.repeat(ends - counts, counts) + least[row]
+    density = hypergeom.pmf(value, kinds[row, 0], kinds[row, 1], kinds[row, 2])
+    return np.split(density, ends[:-1]) if len(kinds) else []
+
+
+def _power(density: np.ndarray, count: int) -> np.ndarray:
+    """The distribution of the sum of `count` draws."""
+    result, square = np.ones(1), density
+    while count:
+        if count & 1:
+            result = np.convolve(result, square)
+        count >>= 1
+        if count:
+            square = np.convolve(square, square)
+    return result

@@ -1,0 +1,98 @@
+"""Makes ``base_cause_ranges`` and ``base_delay_settings``: what the causes may be, and which rules were looked at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.analyze import delays
+from gpuctl.analyze.racks import Gangs
+
+if TYPE_CHECKING:
+    from gpuctl.analyze.scheduler_rules import Found, Rules
+    from gpuctl.store.database import Store
+
+UNEXPLAINED = 0.05
+"""A larger share of the waiting that no setting explains is worth a warning."""
+UNSURE = 0.2
+"""A cause whose range is wider than this share of the waiting is worth a warning."""
+SHOWN = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+"""Rules of borrowing that are shown for every guess at the racks, whether good or not."""
+RANGES = {"cause": pl.String, "low_s": pl.Float64, "high_s": pl.Float64}
+SETTINGS = {
+    "racks_by": pl.String, "racks": pl.Int64, "borrow_pct": pl.Float64, "one_rack_s": pl.Float64,
+    "any_rack_s": pl.Float64, "unexplained_s": pl.Float64, "forbidden_starts": pl.Float64, "lost_pct": pl.Float64,
+    "as_good": pl.Boolean, "used": pl.Boolean, "fair_share_low_s": pl.Float64, "fair_share_high_s": pl.Float64,
+}  # fmt: skip
+
+
+def gangs_of(waited: pl.DataFrame, waits: delays.Waits, placements: pl.DataFrame, machines: pl.DataFrame) -> Gangs:
+    """The gangs on several machines, of attempts with a known wait; servers are numbered as `machines`."""
+    rows = waited.select("job", "attempt", "gpus", "largest").with_columns(
+        pl.Series("waited", waits.start - waits.queued, pl.Float64)
+    )
+    numbers = machines.select("machine").with_row_index("server")
+    held = placements.select("job", "attempt", "machine").join(numbers, on="machine").unique()
+    held = held.group_by("job", "attempt").agg(pl.col("server").cast(pl.Int64).sort())
+    rows = (
+        rows.join(held, on=["job", "attempt"]).filter(pl.col("server").list.len() > 1).sort("waited", "job", "attempt")
+    )
+    spread = rows["server"].list.len() > (rows["gpus"] / rows["largest"]).ceil()
+    servers = tuple(np.array(members, np.int64) for members in rows["server"].to_list())
+    return Gangs(servers, rows["waited"].to_numpy(), spread.to_numpy())
+
+
+def build(store: Store, found: delays.Delays, rules: Rules | None) -> None:
+    """Create ``base_cause_ranges`` and ``base_delay_settings``; without `rules` nothing was guessed by settings."""
+    point = found.seconds.sum(axis=0)
+    low = point if rules is None else np.minimum(rules.low, point)
+    high = point if rules is None else np.maximum(rules.high, point)
+    ranges = [(cause, float(low[k]), float(high[k])) for k, cause in enumerate(delays.CAUSES)]
+    settings = [] if rules is None else [row for one in rules.considered for row in _rows(one, rules)]
+    for name, rows, schema in (("cause_ranges", ranges, RANGES), ("delay_settings", settings, SETTINGS)):
+        store.view("made_rows", pl.DataFrame(rows, schema=schema, orient="row"))
+        # both names are ours
+        store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS SELECT * FROM made_rows")  # noqa: S608
+        store.drop_view("made_rows")
+
+
+def _rows(one: Found, rules: Rules) -> list[tuple[object, ...]]:
+    good = np.flatnonzero(one.lost <= rules.good)
+    ends = [int(good[0]), int(good[-1])] if good.size else []
+    shown = {int(np.abs(one.busy - share * rules.total).argmin()) for share in SHOWN}
+    mine = one.layout is rules.layout
+    used = int(np.abs(one.busy - int(rules.borrow_below * rules.total)).argmin()) if mine else -1
+    picked = sorted({*(shown if mine else ()), int(one.lost.argmin()), *ends, *([used] if mine else [])})
+    racks = one.layout.servers.rack
+    alone = int((racks < 0).sum())
+    return [
+        (
+            one.layout.name, int(np.unique(racks[racks >= 0]).size) + alone, 100 * float(one.busy[k]) / rules.total,
+            *(seconds if np.isfinite(seconds) else None for seconds in one.layout.relax), float(one.waits[k]),
+            float(one.starts[k]), 100 * float(one.lost[k]) / max(1.0, rules.waited), bool(one.lost[k] <= rules.good),
+            k == used, float(one.causes[k, :, 0].min()), float(one.causes[k, :, 0].max()),
+        )
+        for k in picked
+    ]  # fmt: skip
+
+
+def warnings(rules: Rules) -> list[str]:
+    """What a reader must know about how sure the causes are."""
+    told = []
+    share = rules.best / rules.waited if rules.waited else 0.0
+    if share > UNEXPLAINED:
+        told.append(
+            f"no quotas and no rule of borrowing explain {share:.0%} of the waiting time (delay_settings), so other "
+            "rules hold there, which the log does not tell. Give quotas with --quotas; docs/analyses/delays.md says "
+            "how far the causes can be trusted"
+        )
+    width = float((rules.high - rules.low).max()) / rules.waited if rules.waited else 0.0
+    if width > UNSURE:
+        low, high = (100 * ends[0] / rules.waited for ends in (rules.low, rules.high))
+        told.append(
+            f"settings that explain the log about equally well put fair share at {low:.0f} to {high:.0f} % of the "
+            "waiting time (delay_causes). Give what you know with --quotas, --racks and --borrow-below"
+        )
+    return told

@@ -1,0 +1,359 @@
+"""Makes ``base_delays`` and ``base_quotas``: rows into arrays, the split of delays, and back into tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.analyze import cause_table, delays, gpu_limits, occupancy, scheduler_rules
+from gpuctl.analyze.cause_table import gangs_of
+from gpuctl.analyze.racks import guess_layouts, infer_racks, known_layouts
+
+if TYPE_CHECKING:
+    from gpuctl.store.database import Store
+
+
+GUESSED = "inferred from shared gangs"
+A_PASS_S = 60.0
+"""Waits shorter than this on average are a scheduler's way from pass to pass, and no lack of knowledge."""
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where quotas, racks and the rule of borrowing came from, in words, and what a reader must know about them."""
+
+    quota_note: str
+    rack_note: str
+    borrow_note: str
+    warnings: tuple[str, ...]
+
+
+def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borrow_below: float | None) -> Site:
+    """Create ``base_delays``, ``base_quotas`` and the tables of `causetable` from the other base tables.
+
+    Args:
+        store: an open store in which base_jobs, base_attempts, base_placements and base_machines exist.
+        quotas: GPUs by queue, as the user gave them; queues that are not in it have theirs inferred.
+        racks: rack by machine, as the user gave them; with none, racks are those of the logs, else inferred.
+        borrow_below: see `delays.Cluster`; None: inferred, or 0 where quotas are configured.
+    """
+    attempts = store.frame(
+        'SELECT job, attempt, "user", queue, gpus, gpu_type, servers, size_bucket, queued_ts, start_ts, start_c, '
+        "held_from_c, held_until_c, eligible_c, wait_s, priority, source_reason "
+        "FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY job, attempt"
+    )
+    placements = store.frame("SELECT job, attempt, machine, gpus, held_from_c, held_until_c FROM base_placements")
+    machines = store.frame("SELECT * REPLACE (coalesce(gpus, 0) AS gpus) FROM base_machines ORDER BY machine")
+    events = store.frame("FROM base_machine_events")
+    queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()
+    attempts = attempts.join(_numbered("queue", queues), on="queue", maintain_order="left")
+    holdings = occupancy.Holdings(
+        *(attempts[name].to_numpy() for name in ("held_from_c", "held_until_c", "gpus", "code"))
+    )
+    own = store.frame("SELECT queue, machine FROM base_queue_machines")
+    configured = _configured(store)
+    if borrow_below is None and not (own.is_empty() and configured.is_empty()):
+        borrow_below = 0.0
+    machines, rack_source = _known_racks(machines, racks)
+    if not rack_source and not own.is_empty():
+        machines, rack_source = _shared_gangs(machines, placements), GUESSED
+    waited, pools = _pools(
+        attempts.filter(pl.col("wait_s").is_not_null()), machines, _servers(machines, placements, events), own
+    )
+    waits = _waits(waited)
+    limits = gpu_limits.caps(waited, attempts, store.frame("FROM base_gpu_limits"), store.frame("FROM base_owners"))
+    known = _quotas(queues, given=quotas, configured=configured, inferred=None)
+    found_rules = None
+    # queues with machines of their own (partitions) are bounded by those, not by a quota that could be guessed
+    if own.is_empty() and waits.start.size and pools[0].gpus.any():
+        gangs = gangs_of(waited, waits, placements, machines)
+        layouts = (known_layouts if rack_source else guess_layouts)(pools[0], gangs)
+        given = scheduler_rules.Known(known["limit_gpus"].to_numpy(), borrow_below)
+        found_rules = scheduler_rules.find(waits, holdings, layouts, given)
+        pools, borrow_below = (found_rules.layout.servers,), found_rules.borrow_below
+        if not rack_source:
+            machines, rack_source = _named(machines, found_rules.layout.servers.rack), GUESSED
+    guesses = None if found_rules is None else found_rules.limits
+    table = _quotas(queues, given=quotas, configured=configured, inferred=guesses)
+    cluster = delays.Cluster(holdings, pools, _limits(table), borrow_below or 0.0, limits)
+    found = delays.split(waits, cluster)
+    strangers = set(quotas) - set(store.frame("SELECT queue FROM base_queues")["queue"]) - set(queues)
+    warnings = _quota_warnings(table, strangers=sorted(strangers))
+    lost = sorted(set(racks) - set(machines["machine"]))
+    if lost:
+        warnings.append(f"--racks names machines that the trace does not have: {_some(lost)}")
+    inferred = found_rules is not None and bool(known["limit_gpus"].null_count())
+    warnings += cause_table.warnings(found_rules) if found_rules and inferred else _unexplained_warning(found)
+    warnings += _limits_warning(store)
+    warnings += _rack_warnings(machines, rack_source)
+    store.view("quota_rows", table)
+    store.execute("CREATE OR REPLACE TEMP TABLE base_quotas AS SELECT * FROM quota_rows")
+    store.drop_view("quota_rows")
+    cause_table.build(store, found, found_rules)
+    _sampled(store, waited, waits, cluster)
+    store.view("delay_rows", _delay_rows(waited, waits, found, pools, placements, machines))
+    store.execute("CREATE OR REPLACE TEMP TABLE base_delays AS SELECT * FROM delay_rows")
+    store.drop_view("delay_rows")
+    return Site(
+        _quota_note(table), _rack_note(machines, rack_source), _borrow_note(cluster, found_rules), tuple(warnings)
+    )
+
+
+def _sampled(store: Store, waited: pl.DataFrame, waits: delays.Waits, cluster: delays.Cluster) -> None:
+    """Create ``base_sampled_causes``: what the replay finds at each instant at which a reason was sampled."""
+    numbers = waited.select("job", "attempt").with_row_index("wait")
+    samples = store.frame("SELECT job, attempt, at_c, reason FROM base_queue_samples WHERE eligible")
+    samples = samples.join(numbers, on=["job", "attempt"], maintain_order="left")
+    wait = samples["wait"].to_numpy().astype(np.int64)
+    found, behind = delays.causes_at(waits, cluster, wait, samples["at_c"].to_numpy())
+    causes = pl.Series("cause", delays.CAUSES).gather(found.tolist())
+    rows = samples.select("job", "attempt", "at_c", "reason").with_columns(causes, pl.Series("behind", behind))
+    store.view("sampled_rows", rows)
+    store.execute("CREATE OR REPLACE TEMP TABLE base_sampled_causes AS SELECT * FROM sampled_rows")
+    store.drop_view("sampled_rows")
+
+
+def _configured(store: Store) -> pl.DataFrame:
+    return store.frame("SELECT queue, quota_gpus, limit_gpus FROM base_queues WHERE quota_gpus IS NOT NULL")
+
+
+def _quotas(
+    queues: list[str], *, given: dict[str, float], configured: pl.DataFrame, inferred: np.ndarray | None
+) -> pl.DataFrame:
+    """Each queue's quota, where it came from, and the most GPUs that it may hold.
+
+    The latter is the quota, unless the queue may exceed what it is guaranteed, as YARN's may up to their maximum.
+    """
+    known = {queue: (quota, limit) for queue, quota, limit in configured.iter_rows()}
+    rows: list[tuple[str, float | None, str | None, float | None]] = []
+    guesses = [np.inf] * len(queues) if inferred is None else inferred.tolist()
+    for queue, guess in zip(queues, guesses, strict=True):
+        if queue in given:
+            rows.append((queue, given[queue], "given", given[queue]))
+        elif queue in known:
+            quota, limit = known[queue]
+            rows.append((queue, quota, "configured", quota if limit is None else limit))
+        elif 0 < guess < np.inf:
+            rows.append((queue, guess, "inferred", guess))
+        else:
+            rows.append((queue, None, None, None))
+    schema = {"queue": pl.String, "quota_gpus": pl.Float64, "quota_source": pl.String, "limit_gpus": pl.Float64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _limits(table: pl.DataFrame) -> np.ndarray:
+    """The most GPUs that each queue may hold; inf where it has no limit of its own."""
+    return table["limit_gpus"].fill_null(np.inf).to_numpy()
+
+
+def _quota_note(table: pl.DataFrame) -> str:
+    counts = table["quota_source"].drop_nulls().value_counts(sort=True).rows()
+    return ", ".join(f"{source} for {count} queues" for source, count in counts) or "none known"
+
+
+def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[str]:
+    warnings = []
+    inferred = (table["quota_source"] == "inferred").sum()
+    if inferred:
+        warnings.append(
+            f"the quotas of {inferred} queues are inferred from what explains the waits and starts best, "
+            "which is a guess (docs/analyses/delays.md). Give them with --quotas"
+        )
+    if strangers:
+        warnings.append(f"--quotas names queues that the trace does not have: {_some(strangers)}")
+    return warnings
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _unexplained_warning(found: delays.Delays) -> list[str]:
+    """Where no quota is a guess, say how much waiting is left to limits that are not known, or to the scheduler."""
+    left = _unexplained(found)
+    each = float(found.seconds[:, delays.CAUSES.index("scheduler")].mean()) if len(found.seconds) else 0.0
+    if left <= cause_table.UNEXPLAINED or each < A_PASS_S:
+        return []
+    return [
+        f"{left:.0%} of the waiting time is put down to the scheduler, as neither fair share nor GPUs that were not "
+        "there or not together explain it: limits that are not loaded, or its own doing. Give quotas with --quotas; "
+        "docs/sources.md says what else tells limits"
+    ]
+
+
+def _limits_warning(store: Store) -> list[str]:
+    """Where Slurm named limits, and none is loaded, say how to load them."""
+    [(named, known)] = store.frame(
+        "SELECT count(*) FILTER (r.category = 'quota'), (SELECT count(*) FROM base_gpu_limits) FROM base_attempts AS a "
+        "JOIN base_reasons AS r ON r.reason = split_part(a.source_reason, ',', 1) WHERE a.wait_s > 0"
+    ).rows()
+    if not named or known:
+        return []
+    return [
+        f"{named} attempts waited for a limit, as Slurm says, and no limits are loaded: put sacctmgr -P show assoc > "
+        "sacctmgr_assoc.txt and sacctmgr -P show qos > sacctmgr_qos.txt beside the logs"
+    ]
+
+
+def _unexplained(found: delays.Delays) -> float:
+    return float(found.seconds[:, delays.CAUSES.index("scheduler")].sum() / max(1.0, found.seconds.sum()))
+
+
+def _known_racks(machines: pl.DataFrame, given: dict[str, str]) -> tuple[pl.DataFrame, str]:
+    """The machines with the racks that are known, and where from; '' where none is."""
+    if given:
+        racks = pl.Series("rack", [given.get(name) for name in machines["machine"]], pl.String)
+        return machines.with_columns(racks), "given"
+    return machines, "from the logs" if machines["rack"].null_count() < machines.height else ""
+
+
+def _shared_gangs(machines: pl.DataFrame, placements: pl.DataFrame) -> pl.DataFrame:
+    gangs = placements.group_by("job", "attempt").agg("machine").filter(pl.col("machine").list.len() > 1)
+    known = infer_racks(gangs.sort("job", "attempt")["machine"].to_list())
+    return machines.with_columns(pl.Series("rack", [known.get(name) for name in machines["machine"]], pl.String))
+
+
+def _named(machines: pl.DataFrame, racks: np.ndarray) -> pl.DataFrame:
+    """The machines with guessed racks, the largest first; a machine that is in none of them has none."""
+    sizes = np.bincount(racks[racks >= 0])
+    place = np.empty(sizes.size, np.int64)
+    place[np.argsort(-sizes, kind="stable")] = np.arange(1, sizes.size + 1)
+    names = [f"guess-{place[rack]}" if rack >= 0 else None for rack in racks.tolist()]
+    return machines.with_columns(pl.Series("rack", names, pl.String))
+
+
+def _rack_note(machines: pl.DataFrame, source: str) -> str:
+    racks = machines["rack"].drop_nulls()
+    return f"{racks.n_unique()} {source}, for {racks.len()} of {machines.height} machines"
+
+
+def _rack_warnings(machines: pl.DataFrame, source: str) -> list[str]:
+    count = machines["rack"].drop_nulls().n_unique()
+    if source != GUESSED or not count:
+        return []
+    return [
+        f"the {count} racks are guesses (machines that share gangs); fragmentation and locality rest on them. Give "
+        "them with --racks"
+    ]
+
+
+def _borrow_note(cluster: delays.Cluster, found: scheduler_rules.Rules | None) -> str:
+    note = (
+        f"allowed while at most {cluster.borrow_below:.0%} of the GPUs are busy"
+        if cluster.borrow_below
+        else "a queue may never exceed its quota"
+    )
+    return f"{note} (inferred)" if found is not None and found.considered[0].busy.size > 1 else note
+
+
+def _numbered(name: str, values: list[str]) -> pl.DataFrame:
+    return pl.DataFrame({name: values, "code": range(len(values))}, schema={name: pl.String, "code": pl.Int64})
+
+
+def _waits(waited: pl.DataFrame) -> delays.Waits:
+    queued = waited["start_c"].to_numpy() - waited["wait_s"].to_numpy()
+    # with its GPUs, it waits for machines that boot, and no longer for other jobs
+    start = np.maximum(queued, waited["held_from_c"].to_numpy())
+    # a job that is held or depends on another one does not wait for GPUs; some logs say so after its end
+    eligible = np.clip(waited["eligible_c"].fill_null(0).to_numpy(), queued, start)
+    gpus = np.ceil(waited["gpus"].to_numpy()).astype(np.int64)
+    priority = waited["priority"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return delays.Waits(eligible, start, gpus, waited["code"].to_numpy(), waited["pool"].to_numpy(), priority)
+
+
+def _servers(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
+    """The cluster's servers; one that is down or drained counts as held."""
+    numbers = _numbered("machine", machines["machine"].to_list())
+    racks = _numbered("rack", sorted(machines["rack"].drop_nulls().unique().to_list()))
+    held = placements.select("machine", "gpus", "held_from_c", "held_until_c").join(numbers, on="machine")
+    down = events.select("machine", "from_c", "to_c").join(machines.select("machine", "gpus"), on="machine")
+    down = down.select("machine", pl.col("gpus").cast(pl.Float64), held_from_c="from_c", held_until_c="to_c")
+    held = pl.concat([held, down.join(numbers, on="machine")], how="diagonal")
+    return occupancy.Servers(
+        gpus=machines["gpus"].to_numpy().astype(np.int64),
+        rack=machines.join(racks, on="rack", how="left", maintain_order="left")["code"].fill_null(-1).to_numpy(),
+        start=held["held_from_c"].to_numpy(),
+        end=held["held_until_c"].to_numpy(),
+        server=held["code"].to_numpy(),
+        held=np.ceil(held["gpus"].to_numpy()).astype(np.int64),
+    )
+
+
+def _pools(
+    waited: pl.DataFrame, machines: pl.DataFrame, servers: occupancy.Servers, own: pl.DataFrame
+) -> tuple[pl.DataFrame, tuple[occupancy.Servers, ...]]:
+    """Number the pools that attempts may run on: all machines, or those of their queue and GPU type."""
+    if own.is_empty():
+        pool = pl.lit(0, pl.Int64).alias("pool")
+        largest = pl.lit(max(1, int(servers.gpus.max(initial=0)))).alias("largest")
+        return waited.with_columns(pool, largest), (servers,)
+    requests = waited.select("queue", "gpu_type").unique(maintain_order=True).with_row_index("pool")
+    pools = []
+    for _, queue, kind in requests.iter_rows():
+        members = machines["machine"].is_in(own.filter(pl.col("queue") == queue)["machine"].implode())
+        if not members.any():
+            members = pl.Series([True] * machines.height)
+        typed = members & machines["gpu_type"].eq_missing(pl.Series([kind], dtype=pl.String))
+        pools.append(occupancy.subset(servers, (typed if kind is not None and typed.any() else members).to_numpy()))
+    requests = requests.with_columns(
+        pl.col("pool").cast(pl.Int64), largest=pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
+    )
+    joined = waited.join(requests, on=["queue", "gpu_type"], nulls_equal=True, maintain_order="left")
+    return joined, tuple(pools)
+
+
+def _delay_rows(  # noqa: PLR0917
+    waited: pl.DataFrame,
+    waits: delays.Waits,
+    found: delays.Delays,
+    pools: tuple[occupancy.Servers, ...],
+    placements: pl.DataFrame,
+    machines: pl.DataFrame,
+) -> pl.DataFrame:
+    causes = pl.Series(delays.CAUSES)
+    racks = (
+        placements.join(machines.select("machine", "rack"), on="machine")
+        .group_by("job", "attempt")
+        .agg(pl.when(pl.col("rack").null_count() == 0).then(pl.col("rack").n_unique()).alias("racks"))
+    )
+    names = ("job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s")
+    seconds = found.seconds.copy()
+    seconds[:, delays.CAUSES.index("scheduler")] += waited["start_c"].to_numpy() - waits.start
+    # seconds since 1970 have six digits behind the point: what differences of them have more is noise
+    parts = {f"{cause}_s": np.round(seconds[:, k], 6) for k, cause in enumerate(delays.CAUSES)}
+    before = np.round(waits.queued - (waited["start_c"].to_numpy() - waited["wait_s"].to_numpy()), 6)
+    idle = pl.Series(waited["start_c"].to_numpy() <= waits.queued)
+    dominant = causes.gather(seconds.argmax(axis=1).tolist()).set(idle, None)
+    held = pl.Series(before > seconds.max(axis=1, initial=0.0))
+    rows = waited.select(
+        *names, "source_reason", fewest_servers=(pl.col("gpus") / pl.col("largest")).ceil().cast(pl.Int32)
+    )
+    rows = rows.with_columns(
+        pl.Series("ineligible_s", before),
+        *(pl.Series(name, seconds) for name, seconds in parts.items()),
+        pl.Series("fewest_racks", _fewest_racks(waits, pools), nan_to_null=True).cast(pl.Int32),
+        pl.Series("cause_at_arrival", causes.gather(found.at_arrival.tolist())).set(idle, None),
+        pl.Series("dominant_cause", dominant).set(held, "ineligible"),
+        pl.Series("behind_s", np.round(found.behind, 6)),
+        pl.Series("overtook_gpus", found.overtook_gpus),
+        pl.Series("overtook_harmless", found.harmless),
+    )
+    return rows.join(racks, on=["job", "attempt"], how="left")
+
+
+def _fewest_racks(waits: delays.Waits, pools: tuple[occupancy.Servers, ...]) -> np.ndarray:
+    """The fewest racks of its pool that could hold each gang if they were empty; NaN where all together could not."""
+    fewest = np.full(waits.gpus.size, np.nan)
+    for number, pool in enumerate(pools):
+        known = pool.rack >= 0
+        sizes = np.bincount(pool.rack[known], weights=pool.gpus[known])
+        held = np.cumsum(np.sort(sizes)[::-1])
+        ours = np.flatnonzero(waits.pool == number)
+        ours = ours[waits.gpus[ours] <= held[-1]] if held.size else ours[:0]
+        fewest[ours] = np.searchsorted(held, waits.gpus[ours]) + 1
+    return fewest

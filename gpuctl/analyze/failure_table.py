@@ -1,0 +1,159 @@
+"""Makes ``base_failures``: every attempt that ended without success, and why, by its logs and its scheduler's words."""
+
+from __future__ import annotations
+
+import io
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from gpuctl.analyze import query
+from gpuctl.joblogs.classify import SCHEDULER, classify
+from gpuctl.joblogs.evidence import Facts, Match, Verdict
+from gpuctl.joblogs.table import NO_SIGNATURE
+from gpuctl.joblogs.templates import cluster as cluster_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpuctl.joblogs.table import Table
+    from gpuctl.store.database import Store
+
+SLICE = 20_000
+"""So many attempts are classified at a time, so that the lines of no more than these are in memory."""
+_BEHIND = 1_000_000_000
+"""Added to the line numbers of the scheduler's words, which are looked at after what the logs say."""
+
+_NEW: dict[str, pl.DataType] = {
+    "reason": pl.String(),
+    "title": pl.String(),
+    "reason_category": pl.String(),
+    "category": pl.String(),
+    "confidence": pl.Float64(),
+    "signature": pl.String(),
+    "stream": pl.String(),
+    "line_no": pl.Int64(),
+    "evidence": pl.String(),
+    "others": pl.List(pl.String()),
+}
+
+
+def build(store: Store, cluster: str, table: Table | None, *, job: str | None = None) -> None:
+    """Create the temporary tables ``base_failed`` (with what is known before) and ``base_failures``.
+
+    One row an attempt that is over and failed, ran out of memory or time, lost a machine or was preempted: see
+    ``queries/base/failed_attempts.sql``. A log that does not say of which attempt of its job it is counts for the last.
+
+    Args:
+        store: an open store in which base_jobs, base_attempts, base_placements, base_machine_events and base_reasons
+            exist; it is only read.
+        cluster: which cluster of it.
+        table: the signatures, those that the logs were scanned for; None makes the tables without a row.
+        job: only the attempts of this job.
+    """
+    where = " LIMIT 0" if table is None else "" if job is None else " WHERE job = $job"
+    chosen = {"cluster": cluster} | ({} if table is None or job is None else {"job": job})
+    # every part of this text is ours
+    store.execute(
+        "CREATE OR REPLACE TEMP TABLE base_failed AS SELECT row_number() OVER (ORDER BY job, attempt) - 1 AS row, * "  # noqa: S608
+        f"FROM ({query.base_sql('failed_attempts')}){where}",
+        chosen,
+    )
+    rows = store.frame("FROM base_failed ORDER BY row")
+    verdicts = _verdicts(store, cluster, rows, table) if table is not None else []
+    found = pl.DataFrame([_row(verdict, table) for verdict in verdicts], schema=_NEW, orient="row")
+    whole = rows.drop("texts", "end_s").hstack(found)
+    whole = whole.with_columns(_templates(whole))
+    store.view("failure_rows", whole)
+    store.execute("CREATE OR REPLACE TEMP TABLE base_failures AS SELECT * FROM failure_rows")
+    store.drop_view("failure_rows")
+
+
+def _verdicts(store: Store, cluster: str, rows: pl.DataFrame, table: Table) -> list[Verdict]:
+    words = Words(table)
+    alike: dict[tuple[Any, ...], Verdict] = {}
+    verdicts: list[Verdict] = []
+    for first, matches in _matches(store, cluster, rows.height):
+        part = rows.slice(first, len(matches)).select("state", "exit_code", "exit_signal", "texts", "end_s")
+        for own, (state, code, signal, texts, end) in zip(matches, part.iter_rows(), strict=True):
+            facts = Facts(state, code, signal, tuple(texts))
+            if own:
+                verdicts.append(judge(own, facts, end, table, words))
+                continue
+            # without a log, attempts differ only in what the scheduler says
+            if facts not in alike:
+                alike[facts] = judge([], facts, None, table, words)
+            verdicts.append(alike[facts])
+    return verdicts
+
+
+def judge(own: list[Match], facts: Facts, end: float | None, table: Table, words: Words) -> Verdict:
+    """Decide why an attempt failed that its scheduler says did.
+
+    Args:
+        own: kept lines of its logs.
+        facts: what the scheduler says.
+        end: seconds since 1970 at which it ended: its scheduler's words are of then.
+        table: the signatures.
+        words: looks for them in the scheduler's words.
+    """
+    told = [match for text in facts.texts for match in words.matches(text)]
+    verdict = classify([*own, *(match._replace(ts=end) for match in told)], table, facts)
+    if not verdict.failed:
+        # its logs look well; the scheduler knows better, though not why
+        return Verdict(failed=True, reason=NO_SIGNATURE)
+    if verdict.stream == SCHEDULER:
+        return verdict._replace(line_no=None)
+    return verdict
+
+
+class Words:
+    """Finds signatures in what a scheduler says: reasons, diagnostic messages, why a machine was drained."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._scanner: Any = None
+        self._known: dict[str, list[Match]] = {}
+
+    def matches(self, text: str) -> list[Match]:
+        """The lines of one text that a signature is found in."""
+        if text not in self._known:
+            if self._scanner is None:
+                from gpuctl.joblogs.scan import Scanner
+
+                self._scanner = Scanner(self._table)
+            found = self._scanner.scan(io.BytesIO(text.encode("utf-8", "replace"))).matches
+            self._known[text] = [match._replace(stream=SCHEDULER, line_no=match.line_no + _BEHIND) for match in found]
+        return self._known[text]
+
+
+def _matches(store: Store, cluster: str, size: int) -> Iterator[tuple[int, list[list[Match]]]]:
+    """The kept lines of each failed attempt, a slice of them at a time, with the number of the first of these."""
+    sql = query.base_sql("failed_lines")
+    for first in range(0, size, SLICE):
+        last = min(first + SLICE, size) - 1
+        lines = store.frame(sql, {"cluster": cluster, "from_row": first, "to_row": last})
+        bounds = np.searchsorted(lines["row"].to_numpy(), np.arange(first, last + 2)).tolist()
+        every = [Match(*line) for line in lines.select(Match._fields).iter_rows()]
+        yield first, [every[begin:end] for begin, end in pairwise(bounds)]
+
+
+def _row(verdict: Verdict, table: Table | None) -> tuple[Any, ...]:
+    reason = verdict.reason or NO_SIGNATURE
+    known = table.reasons.get(reason) if table is not None else None
+    title, own = (known.title, "+".join(known.categories) or None) if known else (reason, None)
+    parts = (verdict.category, verdict.confidence, verdict.signature, verdict.stream, verdict.line_no, verdict.evidence)
+    return (reason, title, own, *parts, list(verdict.others))
+
+
+def _templates(rows: pl.DataFrame) -> pl.Series:
+    """What the most telling lines of logs in which no signature was found have in common."""
+    unknown = (rows["reason"] == NO_SIGNATURE) & rows["has_log"] & rows["evidence"].is_not_null()
+    places = unknown.arg_true().to_list()
+    templates: list[str | None] = [None] * rows.height
+    for group in cluster_lines(rows["evidence"].gather(places).to_list()):
+        for member in group.members:
+            templates[places[member]] = group.template
+    return pl.Series("template", templates, dtype=pl.String)

@@ -1,0 +1,176 @@
+"""Where the rows that a command works on come from: a trace store, or logs that are read into one first."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.core.errors import ExitCode, InputError, UsageError
+from gpuctl.core.files import read_head
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpuctl.cli.common import Settings
+    from gpuctl.ingest.core.report import IngestReport
+
+TimezoneOption = Annotated[
+    str | None,
+    typer.Option(metavar="ZONE", help="Zone of times that carry none, e.g. Europe/Berlin; else the format's own."),
+]
+QuotasOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus: GPUs of each queue's quota; else inferred."),
+]
+RacksOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="CSV with columns machine,rack; else from the logs, else inferred."),
+]
+BorrowBelowOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="F",
+        min=0.0,
+        max=1.0,
+        help="A queue may exceed its quota while at most this share of all GPUs is in use; 0: never. Else inferred.",
+    ),
+]
+
+
+@contextmanager
+def opened(
+    paths: list[Path],
+    db: Path | None,
+    cluster: str | None,
+    given: Settings,
+    *,
+    timezone: str | None,
+    columns: str | None,
+    doing: str = "analyze",
+    cumulative: bool = False,
+    job_logs: Sequence[str] = (),
+    signatures: Sequence[Path] = (),
+    log_format: str | None = None,
+) -> Iterator[tuple[Path, str | None, IngestReport | None]]:
+    """The store to work on, the cluster that was just read into it, and what that reading found.
+
+    Args:
+        paths: logs, or one store.
+        db: the store that logs are read into; None for a temporary one, which is gone at the end.
+        cluster: which cluster of a store; what to call that of the logs.
+        given: the global options.
+        timezone: of times that carry none.
+        columns: of sacct text without a header.
+        doing: what is to be done with the rows, a verb for messages.
+        cumulative: the bytes of traffic CSVs are counters.
+        job_logs: patterns of the paths of jobs' own output.
+        signatures: the user's own tables of what to look for in it.
+        log_format: the format that the files are of that are named one by one.
+
+    Raises:
+        UsageError: no rows are named, or a store and something else; a format is named that there is not, or for a
+            store; a zone that is none or comes too late.
+        InputError: some of the logs are of another cluster, as far as their times tell.
+    """
+    from gpuctl.cli.ingest import tell, tell_stopped
+    from gpuctl.cli.progress import Bar
+    from gpuctl.core.local_time import check_timezone
+    from gpuctl.ingest.core.report import IngestInterrupted
+    from gpuctl.ingest.pipeline.load import ingest
+    from gpuctl.ingest.pipeline.registry import formats_for
+
+    check_timezone(timezone)
+    stores = [path for path in paths if is_store(path)]
+    if stores and (len(paths) > 1 or db is not None):
+        raise UsageError(f"{stores[0]} is a trace store; it comes alone", hint="name it, and nothing else")
+    if (stores or not paths) and log_format is not None:
+        raise UsageError("--log-format is for files that are read; a trace store has been", hint="leave it out")
+    if stores or not paths:
+        if db is None and not stores:
+            raise UsageError(f"nothing to {doing}", hint="name a directory of logs, a trace store, or --db FILE")
+        if timezone is not None:
+            raise UsageError(
+                f"--timezone {timezone} says how to read logs, and those of {stores[0] if stores else db} were read",
+                hint="leave it out, or load the logs again into another --db",
+            )
+        yield stores[0] if stores else db, cluster, None  # type: ignore[misc]
+        return
+    with ExitStack() as stack:
+        if db is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuctl-"))
+            store_path = Path(folder) / "trace.duckdb"
+        else:
+            store_path = db
+        formats = formats_for(columns, cumulative=cumulative, job_logs=job_logs, signatures=signatures)
+        try:
+            with Bar(wanted=not given.quiet, color=given.color) as bar:
+                report = ingest(
+                    paths,
+                    store_path,
+                    cluster=cluster,
+                    timezone=timezone,
+                    progress=bar,
+                    formats=formats,
+                    log_format=log_format,
+                )
+        except IngestInterrupted as stop:
+            if db is None:
+                raise KeyboardInterrupt from None
+            tell_stopped(stop.report, db)
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        tell(report, store_path, quiet=given.quiet, hide=given.hide)
+        if report.nothing_loaded:
+            raise typer.Exit(ExitCode.BAD_INPUT)
+        apart = sum(source.apart for source in report.sources)
+        if apart:
+            raise InputError(
+                f"nothing to {doing}: {apart} of {len(report.sources)} files are of another time than the rest",
+                hint="name the files of one cluster, or, if they are of one, say so with --cluster NAME",
+            )
+        yield store_path, report.cluster, report
+
+
+def is_store(path: Path) -> bool:
+    """Whether a file is a DuckDB database."""
+    try:
+        return read_head(path, 12)[8:] == b"DUCK"
+    except (OSError, ValueError):
+        return False
+
+
+def is_jobs_csv(path: Path) -> bool:
+    """Whether a file is a CSV of jobs to replay: its header has two columns of those that are needed.
+
+    Logs have ``duration`` and ``num_gpus``, too, so that one of the others must be there.
+    """
+    if not path.is_file():
+        return False
+    header = {name.strip().strip('"') for name in _first_line(path).split(",")}
+    known = header & {"job_id", "submit_time", "duration", "num_gpus"}
+    return len(known) > 1 and bool(known & {"job_id", "submit_time"})
+
+
+def _first_line(path: Path) -> str:
+    import gzip
+    import zlib
+
+    import zstandard
+
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+            file.seek(0)
+            if magic[:2] == b"\x1f\x8b":
+                with gzip.open(file) as inside:
+                    start = inside.read(4096)
+            elif magic == b"\x28\xb5\x2f\xfd":
+                start = zstandard.ZstdDecompressor().stream_reader(file).read(4096)
+            else:
+                start = file.read(4096)
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError):
+        return ""
+    return start.decode("utf-8-sig", "replace").partition("\n")[0].strip()

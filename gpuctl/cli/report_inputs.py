@@ -1,0 +1,203 @@
+"""The results that ``gpuctl report`` works on: documents, what trace stores keep, their clusters, and logs."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.cli.inputs import is_store, opened
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import read_head
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from gpuctl.cli.common import Settings
+    from gpuctl.core.results import Analysis
+    from gpuctl.store.database import Store
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted of the stores that are named.
+
+    Attributes:
+        clusters: names; their analyses.
+        only: names of kept results.
+        command: the command line, for the record of analyses that are made now.
+    """
+
+    clusters: tuple[str, ...]
+    only: tuple[str, ...]
+    command: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """One result.
+
+    Attributes:
+        name: what it was kept as; None: it goes by its cluster's name.
+        analysis: the result.
+        read: it was read as it is, and not made now.
+    """
+
+    name: str | None
+    analysis: Analysis
+    read: bool = True
+
+
+def gather(paths: Sequence[Path], wanted: Wanted, given: Settings) -> list[Found]:
+    """One result a document, those that stores have, and one of all logs together, in the order of the paths.
+
+    Of a store all kept results and every cluster's analysis are taken, or those that are wanted by name.
+
+    Raises:
+        UsageError: a store has not what is wanted of it, or has nothing.
+        InputError: a result or log cannot be read.
+    """
+    stores = [path for path in paths if is_store(path)]
+    documents = [path for path in paths if path not in stores and _is_document(path)]
+    logs = [path for path in paths if path not in stores and path not in documents]
+    if (wanted.only or wanted.clusters) and not stores:
+        option = "--only" if wanted.only else "--cluster"
+        raise UsageError(f"{option} chooses from a trace store, and none is named", hint=f"leave {option} out")
+    found: list[Found] = []
+    for path in paths:
+        if path in stores:
+            found += _of_store(path, wanted, given)
+        elif path in documents:
+            found.append(Found(None, read_result(path)))
+    if logs:
+        with opened(logs, None, None, given, timezone=None, columns=None, doing="report") as (store, name, _):
+            found += _of_store(store, Wanted((name,) if name else (), (), wanted.command), given)
+    return found
+
+
+@contextmanager
+def strangers(*, read: bool) -> Iterator[None]:
+    """Say of results that were read, not made now, that it is they that cannot be shown.
+
+    Args:
+        read: whether there are any.
+
+    Raises:
+        InputError: what is in them is not what gpuctl writes.
+    """
+    import polars as pl
+
+    try:
+        yield
+    except (ArithmeticError, LookupError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        if not read:
+            raise
+        raise InputError(
+            f"a result that was read cannot be reported: {type(error).__name__}: {str(error)[:200]}",
+            hint="expected results as gpuctl wrote them; gpuctl --debug report ... shows which table it is",
+        ) from error
+
+
+def read_result(path: Path) -> Analysis:
+    """A result from a file.
+
+    Raises:
+        InputError: it is none.
+        UsageError: it is a report, which is no result.
+    """
+    from gpuctl.reports.export.document import read_document
+    from gpuctl.reports.report import is_summary
+
+    found = read_document(path)
+    if is_summary(found):
+        raise UsageError(f"{path} is what gpuctl report wrote, not a result", hint="name it with --baseline")
+    return found
+
+
+def _is_document(path: Path) -> bool:
+    """Whether a file is to be read as a result: its name says JSON, and its first key is ours."""
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return False
+    try:
+        return b'"schema"' in read_head(path, 200)
+    except OSError:
+        return False
+
+
+def _of_store(path: Path, wanted: Wanted, given: Settings) -> list[Found]:
+    from gpuctl.analyze.run import Options, analyze
+    from gpuctl.cli.progress import Bar
+    from gpuctl.reports.export.document import parse_document
+    from gpuctl.store import kept_results
+    from gpuctl.store.database import Store
+
+    chosen = bool(wanted.clusters or wanted.only)
+    with Store(path) as store:
+        there = _clusters(store)
+        strange = next((name for name in wanted.clusters if name not in there), None)
+        if strange is not None:
+            raise UsageError(f"{path} has no cluster {strange!r}", hint=f"it has: {', '.join(there) or 'none'}")
+        names = wanted.only if chosen else tuple(one.name for one in kept_results.listed(store))
+        documents = [(name, kept_results.read(store, name)) for name in dict.fromkeys(names)]
+        found = []
+        for name in dict.fromkeys(wanted.clusters if chosen else there):
+            with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+                made = analyze(store, Options(cluster=name, command=wanted.command), bar.at)
+            found.append(Found(None, made, read=False))
+    found += [Found(name, parse_document(text, f"{path}: result {name!r}")) for name, text in documents]
+    if not found:
+        raise UsageError(
+            f"{path} has no jobs to report and keeps no result",
+            hint="gpuctl ingest loads logs into it; --keep NAME keeps the result of a command",
+        )
+    return found
+
+
+def _clusters(store: Store) -> list[str]:
+    return [name for (name,) in store.execute("SELECT DISTINCT cluster FROM jobs ORDER BY cluster").fetchall()]
+
+
+def listing(paths: Sequence[Path], command: str) -> Analysis:
+    """What stores have to report, one row each, as a result table ``kept``.
+
+    Raises:
+        UsageError: a path is no store.
+    """
+    import polars as pl
+
+    from gpuctl import __version__
+    from gpuctl.core.results import Analysis, Column, ResultTable
+    from gpuctl.store import kept_results
+    from gpuctl.store.database import Store
+
+    rows: list[tuple[object, ...]] = []
+    for path in paths:
+        if not is_store(path):
+            raise UsageError(f"--list: {path} is no trace store", hint="name stores that gpuctl ingest made")
+        with Store(path) as store:
+            rows += [(str(path), name, "cluster", None, None, None, None) for name in _clusters(store)]
+            for one in kept_results.listed(store):
+                rows.append((str(path), one.name, one.kind, one.made_at, one.bytes, one.gpuctl, one.command))
+    types: tuple[Any, ...] = (pl.String, pl.String, pl.String, pl.Datetime("us", "UTC"), pl.Int64, pl.String, pl.String)
+    columns = (
+        Column("store", "-", "the trace store"),
+        Column("name", "-", "of the cluster, or that the result was kept as"),
+        Column("kind", "-", "cluster: it is analyzed for the report; else the command whose result was kept"),
+        Column("made_at", "-", "when it was kept (UTC)"),
+        Column("bytes", "bytes", "of the result as JSON; in the store it is compressed"),
+        Column("gpuctl", "-", "version that made it"),
+        Column("command", "-", "the command line"),
+    )
+    schema = {column.name: kind for column, kind in zip(columns, types, strict=True)}
+    table = ResultTable(
+        name="kept",
+        section="report",
+        title="What there is to report",
+        question="Which clusters and kept results does the store have?",
+        population=f"{len(rows)} clusters and kept results.",
+        notes=("--cluster chooses clusters, --only chooses kept results; gpuctl report takes all unless told.",),
+        columns=columns,
+        frame=pl.DataFrame(rows, schema=schema, orient="row"),
+    )
+    return Analysis("kept", (table,), (("report", "Report"),), (), {}, command, __version__)

@@ -1,0 +1,180 @@
+"""Bundles of arrays that compiled code takes as one pointer.
+
+Numba flattens a tuple of forty arrays into three hundred arguments of every call: compiling takes minutes, and a call
+microseconds. Here compiled code gets the address of a table of addresses and sizes, and reads the arrays it needs from
+there; ``bundle.name`` is the array, compiled or not. The bundle keeps the arrays alive; compiled code holds no
+references.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import operator
+import weakref
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from gpuctl.compiled.jit import stands_for, when_compiling
+
+_HERE = hashlib.sha256()
+for _file in ("bundles.py", "bundle_types.py"):
+    _HERE.update(Path(__file__).with_name(_file).read_bytes())
+
+
+def _check_names(dtype: np.dtype[Any], what: str) -> None:
+    """See that uncompiled code reads fields of records by their names, as compiled code does.
+
+    Raises:
+        TypeError: NumPy's arrays or records have a method or attribute of a field's name, which hides the field.
+    """
+    taken = [name for name in dtype.names or () if hasattr(np.recarray, name) or hasattr(np.record, name)]
+    if taken:
+        raise TypeError(f"{what}: fields may not be called {', '.join(taken)}: NumPy's own attributes hide them")
+
+
+class _Records(np.recarray[Any, Any]):
+    """Records of whose elements fields are read and written as attributes, four times as fast as NumPy's own."""
+
+    __getitem__ = np.ndarray.__getitem__
+
+    def __array_finalize__(self, _of: Any) -> None:
+        """Leave the type of its elements as it is."""
+
+
+@functools.cache
+def _row(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    def setter(name: str) -> Any:
+        def put(row: Any, value: Any) -> None:
+            row[name] = value
+
+        return put
+
+    names = dtype.names or ()
+    fields = {name: property(operator.itemgetter(name), setter(name)) for name in names}
+    return np.dtype((type("Row", (np.void,), {"__slots__": (), **fields}), dtype))
+
+
+def as_records(array: np.ndarray[Any, Any]) -> Any:
+    """The same memory as records whose fields are attributes."""
+    return array.view(np.ndarray).view(_row(np.dtype((np.void, array.dtype)))).view(_Records)
+
+
+class Bundle:
+    """Arrays by name; subclasses say which in ``fields``: name -> (dtype, dimensions).
+
+    Attributes:
+        code_key: a name of how compiled code finds the arrays.
+    """
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {}
+    code_key: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, (dtype, _) in cls.fields.items():
+            if hasattr(Bundle, name) or name == "address":
+                raise TypeError(f"{cls.__name__}: a field may not be called {name}: that is something of every bundle")
+            _check_names(np.dtype(dtype), f"{cls.__name__}.{name}")
+        cls.code_key = hashlib.sha256(f"{_HERE.hexdigest()} {cls.fields!r}".encode()).hexdigest()[:16]
+
+    def __init__(self, **arrays: np.ndarray[Any, Any]) -> None:
+        self._slots = np.zeros(sum(1 + dimensions for _, dimensions in self.fields.values()), np.int64)
+        self.address = int(self._slots.ctypes.data)
+        self.put(**{name: arrays[name] for name in self.fields})
+        _LIVE[self.address] = self
+
+    @property
+    def _numba_type_(self) -> Any:
+        # by this Numba knows what a bundle is that Python hands to a compiled function
+        from gpuctl.compiled.bundle_types import bundle_type
+
+        kind: Any = type(self)
+        return bundle_type(kind)
+
+    def put(self, **arrays: np.ndarray[Any, Any]) -> None:
+        """Let other arrays take the place of some; the bundle, and its address, stay."""
+        at = 0
+        for name, (dtype, dimensions) in self.fields.items():
+            if name in arrays:
+                array = np.ascontiguousarray(arrays[name], dtype=dtype)
+                if array.ndim != dimensions:
+                    raise ValueError(f"{name}: {array.ndim} dimensions, expected {dimensions}")
+                if array.dtype.names is not None:
+                    array = as_records(array)
+                setattr(self, name, array)
+                self._slots[at : at + 1 + dimensions] = array.ctypes.data, *array.shape
+            at += 1 + dimensions
+
+    def replace(self, **arrays: np.ndarray[Any, Any]) -> Self:
+        """The same with other arrays in the place of some."""
+        return type(self)(**({name: getattr(self, name) for name in self.fields} | arrays))
+
+    def copy(self) -> Self:
+        """The same with copies of all arrays."""
+        return type(self)(**{name: getattr(self, name).copy() for name in self.fields})
+
+
+_LIVE: weakref.WeakValueDictionary[int, Bundle] = weakref.WeakValueDictionary()
+
+
+def opener(cls: type[Bundle]) -> Any:
+    """A function for compiled code that gives the bundle at an address.
+
+    Calls from Python that pass the address, a plain number, take a tenth of the time of those that pass the bundle.
+    """
+
+    def opened(address: int) -> Bundle:
+        return _LIVE[address]
+
+    def known() -> None:
+        from gpuctl.compiled import bundle_types
+
+        stands_for(opened, bundle_types.opener(cls))
+
+    when_compiling(known)
+    return opened
+
+
+def move(array: Any, to: int, start: int, count: int) -> None:
+    """Copy numbers of an array to another place in it, which may overlap the old one.
+
+    A loop would take ten times as long compiled: Numba lets each index of it be negative. All of them must be places of
+    the array.
+    """
+    array[to : to + count] = array[start : start + count].copy()
+
+
+AT_ONCE = 32
+"""Numbers that `first_in` and `last_in` look at."""
+
+
+def first_in(array: Any, at: int, low: Any, high: Any) -> int:
+    """Which of the 32 numbers from a place on is the first from `low` to `high`; 32: none.
+
+    Compiled, they are compared at once, which Numba does not do with loops that end early. The array is of int64, and
+    all 32 must be places of it.
+    """
+    some = array[at : at + AT_ONCE]
+    found = np.flatnonzero((some >= low) & (some <= high))
+    return int(found[0]) if found.size else AT_ONCE
+
+
+def last_in(array: Any, at: int, low: Any, high: Any) -> int:
+    """Which of them is the last, see `first_in`; -1: none."""
+    some = array[at : at + AT_ONCE]
+    found = np.flatnonzero((some >= low) & (some <= high))
+    return int(found[-1]) if found.size else -1
+
+
+def _known() -> None:
+    from gpuctl.compiled import bundle_types
+
+    stands_for(move, bundle_types.move)
+    stands_for(first_in, bundle_types.looker(last=False, width=AT_ONCE))
+    stands_for(last_in, bundle_types.looker(last=True, width=AT_ONCE))
+
+
+when_compiling(_known)

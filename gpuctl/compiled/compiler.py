@@ -1,0 +1,135 @@
+"""What of Numba compiles the hot loops; imported when the first of them is to run compiled (see `gpuctl.compiled.jit`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numba
+from numba.core import types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.dispatcher import Dispatcher
+from numba.core.imputils import lower_constant
+from numba.core.registry import cpu_target
+from numba.core.typed_passes import NativeLowering
+from numba.extending import models, register_model
+
+from gpuctl.compiled.code_key import code_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def dispatcher(function: Callable[..., Any]) -> Any:
+    """Numba's compiler for a function that Python calls; see `gpuctl.compiled.jit.compiled`."""
+    try:
+        found: Any = numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError:
+        return numba.njit(nogil=True)(function)
+    cache: Any = getattr(found, "_cache", None)
+    if cache is not None:
+        _forgive(cache._cache_file)
+        key = cache._index_key
+        cache._index_key = lambda signature, codegen: (*key(signature, codegen), _version(function))
+    return found
+
+
+def is_kept(compiler: Any, function: Callable[..., Any]) -> bool:
+    """Whether the cache has code of a function, as its sources are now; see `gpuctl.compiled.jit.is_compiled`."""
+    cache = getattr(compiler, "_cache", None)
+    if cache is None or cache.cache_path is None:
+        return True
+    return any(key[-1] == _version(function) for key in cache._cache_file._load_index())
+
+
+def _version(function: Callable[..., Any]) -> str:
+    return code_key(function) + (" checked" if getattr(numba.config, "BOUNDSCHECK", 0) else "")
+
+
+def _forgive(files: Any) -> None:
+    # an index that names something which is no longer there is one of an earlier release: there is nothing to load
+    load = files._load_index
+
+    def index() -> Any:
+        try:
+            return load()
+        except (AttributeError, ImportError):
+            return {}
+
+    files._load_index = index
+
+
+def inside(function: Callable[..., Any]) -> Any:
+    """Numba's compiler for a function that only compiled code calls; see `gpuctl.compiled.jit.inner`."""
+    # Numba's own types do not list the two options about wrappers
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _Inside}
+    found: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    template = found.get_call_template
+    found.get_call_template = lambda args, kws: template(tuple(map(numba.types.unliteral, args)), kws)
+    return found
+
+
+def type_of(compiler: Any) -> Any:
+    """The type of such a function, or of one of Numba's intrinsics, where compiled code calls it."""
+    if isinstance(compiler, Dispatcher):
+        return _Function(compiler)
+    context: Any = cpu_target.typing_context
+    # an intrinsic becomes known with the next look at all that was declared
+    context.refresh()
+    return context.resolve_value_type(compiler)
+
+
+class _Function(types.Dispatcher):
+    """A function that compiled code may be handed to call: which one is known when it is compiled."""
+
+
+register_model(_Function)(models.OpaqueModel)
+
+
+@lower_constant(_Function)
+def _no_address(context: Any, _builder: Any, _kind: Any, _value: Any) -> Any:
+    # Numba would write the address of a Python object there, which nothing reads and which keeps code out of its cache
+    return context.get_dummy_value()
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LoweringInside(NativeLowering):
+    _name = "gpuctl_lowering_inside"
+
+    def run_pass(self, state: Any) -> bool:
+        context = state.targetctx
+        library = state.library = _Part(context.codegen(), state.func_id.func_qualname)
+        insert = context.insert_user_function
+        # Numba keys compiled functions by a built-in function object each; this one is never called
+        context.get_executable = lambda _library, _description, _environment: [].append
+        context.insert_user_function = lambda key, description, _libraries: insert(
+            key, description, [library, *library._linking_libraries]
+        )
+        try:
+            return bool(super().run_pass(state))
+        finally:
+            del context.get_executable, context.insert_user_function
+
+
+class _Part(JITCodeLibrary):
+    """A function that is only linked: what Python calls links it and all that it calls, and optimizes them once."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _Inside(CompilerBase):
+    def define_pipelines(self) -> list[Any]:
+        manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes = [(_LoweringInside if kind is NativeLowering else kind, text) for kind, text in manager.passes]
+        inside = PassManager(manager.pipeline_name)
+        for kind, text in passes:
+            inside.add_pass(kind, text)
+        inside.finalize()
+        return [inside]

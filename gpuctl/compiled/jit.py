@@ -1,0 +1,146 @@
+"""The few hot loops: Python that runs compiled, or as it stands where that is done sooner.
+
+In the lowest room that may import more than the standard library; Numba itself is imported when a loop is to run
+compiled (`gpuctl.compiled.compiler`): that takes as long as all else that a small replay needs.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+UNCOMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
+"""Nothing runs compiled in this process."""
+
+_INTERPRETED: ContextVar[bool] = ContextVar("gpuctl_interpreted", default=UNCOMPILED)
+_WAITING: list[Callable[[], None]] | None = []
+_LOCK = threading.RLock()
+
+
+@contextmanager
+def interpreted(on: bool = True) -> Iterator[None]:
+    """Run loops that are called meanwhile, in this thread, as Python, or compiled. The results are the same."""
+    before = _INTERPRETED.set(on or UNCOMPILED)
+    try:
+        yield
+    finally:
+        _INTERPRETED.reset(before)
+
+
+class Loop:
+    """A loop over arrays that Python calls.
+
+    Attributes:
+        py_func: the function as it is written; called as Numba calls it.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self._fast: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        """Run it: compiled, but within `interpreted`."""
+        return self.py_func(*args) if _INTERPRETED.get() else (self._fast or self.fast)(*args)
+
+    @property
+    def fast(self) -> Any:
+        """The compiled function; it is compiled, or loaded from the cache, when it is called first."""
+        with _LOCK:
+            if self._fast is None and UNCOMPILED:
+                self._fast = self.py_func
+            elif self._fast is None:
+                load_compiler()
+                from gpuctl.compiled.compiler import dispatcher
+
+                self._fast = dispatcher(self.py_func)
+        return self._fast
+
+    @property
+    def stats(self) -> Any:
+        """Numba's account of what it compiled and loaded; None where nothing runs compiled."""
+        return None if UNCOMPILED else self.fast.stats
+
+    @property
+    def _numba_type_(self) -> Any:
+        # by this Numba knows what to call where compiled code calls it
+        from gpuctl.compiled.compiler import type_of
+
+        return type_of(self.fast)
+
+
+def compiled(function: Callable[..., Any]) -> Loop:
+    """Compile a loop over arrays; it runs without the GIL, and uncompiled with ``NUMBA_DISABLE_JIT=1``.
+
+    The compiled code is kept beside the function's file, or in the user's cache where that cannot be written to;
+    where neither can be, each process compiles it anew. It is kept under a name of all that it was made of
+    (`gpuctl.compiled.code_key`): code of other sources is never loaded, and a change of what it does not call does not
+    touch it. With ``NUMBA_BOUNDSCHECK=1`` an index past an array's end is an IndexError; that code is kept apart, which
+    Numba itself does not do.
+    """
+    return Loop(function)
+
+
+def is_compiled(function: Loop) -> bool:
+    """Whether an earlier process left compiled code of this function, as its sources are now, that this one can load.
+
+    True also where there is no place to keep any, and of functions that run uncompiled.
+    """
+    if UNCOMPILED:
+        return True
+    from gpuctl.compiled.compiler import is_kept
+
+    return is_kept(function.fast, function.py_func)
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that only compiled code calls: as a part of its callers, never as code of its own.
+
+    One version serves all numbers that it is called with; Numba would make one for each constant. No machine code is
+    made of it and none is kept: that of the functions which Python calls holds it, and is optimized once. Numba would
+    optimize each function together with all that it calls, again and again: that takes two to three times as long.
+    Where Python calls it, within an interpreted loop, it is the function itself.
+    """
+
+    def known() -> None:
+        from gpuctl.compiled.compiler import inside
+
+        stands_for(function, inside(function))
+
+    when_compiling(known)
+    return function
+
+
+def stands_for(function: Any, compiler: Any) -> None:
+    """Let compiled code that calls a Python function call what Numba makes of something else."""
+    from gpuctl.compiled.compiler import type_of
+
+    function._numba_type_ = type_of(compiler)
+    # the type does not keep it alive
+    function._gpuctl_compiler = compiler
+
+
+def when_compiling(what: Callable[[], None]) -> None:
+    """Call this once Numba is there, before anything is compiled: now, or later, or never."""
+    with _LOCK:
+        if _WAITING is not None:
+            _WAITING.append(what)
+            return
+    what()
+
+
+def load_compiler() -> None:
+    """Import Numba, and tell it what the loops call."""
+    global _WAITING  # once a process
+    with _LOCK:
+        if _WAITING is not None and not UNCOMPILED:
+            waiting, _WAITING = _WAITING, None
+            for what in waiting:
+                what()

@@ -1,0 +1,1 @@
+"""The checks of ``gpuctl doctor``: the installation, the machine, trace stores and saved models."""

@@ -1,0 +1,144 @@
+"""All checks of ``gpuctl doctor`` in their order, and their findings as a result like any other.
+
+A check is one function that yields findings: to add one, write it and name it in `CHECKS`, or in
+`gpuctl.doctor.store.CHECKS` where it needs an open store.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuctl.doctor import installation, machine, models, store
+from gpuctl.doctor import rows as checks_rows
+from gpuctl.doctor.check import Check, Finding, Given, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import polars as pl
+
+    from gpuctl.core.results import Analysis, ResultTable
+
+CHECKS: tuple[Check, ...] = (
+    installation.python,
+    installation.package,
+    installation.dependencies,
+    installation.compiled_code,
+    machine.processors,
+    machine.memory,
+    machine.disk,
+    machine.reports,
+    machine.terminal,
+    models.models,
+)
+"""In the order of their rows; those of a store (`gpuctl.doctor.store.CHECKS`) come last."""
+
+
+def run(given: Given, checks: Iterable[Check] = CHECKS) -> tuple[list[Finding], pl.DataFrame | None]:
+    """Do the checks one after the other.
+
+    Returns:
+        One finding a row, and the store's ledger, None where no store could be read.
+    """
+    found: list[Finding] = []
+    for check in checks:
+        try:
+            found += check(given)
+        except (ImportError, OSError) as error:
+            found.append(_not_done(check.__name__, error))
+    try:
+        more, rows = store.look(given)
+    except ImportError as error:
+        return [*found, _not_done("store", error)], None
+    return found + more, rows
+
+
+def _not_done(name: str, error: ImportError | OSError) -> Finding:
+    """The finding of a check that ended early: a package does not load (llvmlite tells by an OSError), or a path."""
+    evidence = f"could not be done: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    fix = "check the path that the message names; if it is of a package: pip install --upgrade gpuctl"
+    return Finding(name, Status.FAIL, evidence, fix)
+
+
+def analysis(given: Given, found: Sequence[Finding], rows: pl.DataFrame | None, command: str) -> Analysis:
+    """The findings as a result like any other.
+
+    Args:
+        given: what was looked at.
+        found: one a row.
+        rows: the store's ledger (`gpuctl.doctor.rows.ledger`).
+        command: the command line, as the user gave it.
+    """
+    from gpuctl import __version__
+    from gpuctl.core.results import Analysis
+
+    tables = (_checks(given, found, more=rows is not None),) + (() if rows is None else (_ledger(rows),))
+    return Analysis(
+        cluster="",
+        tables=tables,
+        sections=(("doctor", "Checks"), ("store", "Store")),
+        sources=(),
+        settings={},
+        command=command,
+        version=__version__,
+    )
+
+
+def _checks(given: Given, found: Sequence[Finding], *, more: bool) -> ResultTable:
+    import polars as pl
+
+    from gpuctl.core.results import Column, ResultTable
+
+    counts = {status: sum(one.status is status for one in found) for status in Status}
+    left = ["a store (--db FILE)"] if given.db is None else []
+    left += [] if given.models else ["saved models (--model DIR)"]
+    notes = [f"Not named, so not looked into: {' and '.join(left)}."] if left else []
+    if more:
+        notes.append("The store's files, each with its share of rejected rows: --table ledger.")
+    if any(one.status is Status.FAIL and one.check.startswith("store") for one in found):
+        notes.append("The checks of the store behind the one that failed were not done.")
+    cells = {
+        "check": [one.check for one in found],
+        "status": [one.status.value for one in found],
+        "evidence": [one.evidence for one in found],
+        "fix": [one.fix or None for one in found],
+    }
+    return ResultTable(
+        name="checks",
+        section="doctor",
+        title="Checks",
+        question="Is everything in order that gpuctl needs?",
+        population=", ".join(f"{count} {status}" for status, count in counts.items()) + ".",
+        notes=tuple(notes),
+        columns=(
+            Column("check", "-", "what was looked at: an id that stays the same"),
+            Column("status", "-", "ok; warn: commands run, but see the fix; fail: something will not work"),
+            Column("evidence", "-", "what was found"),
+            Column("fix", "-", "what to do; nothing where the status is ok"),
+        ),
+        frame=pl.DataFrame(cells, schema=dict.fromkeys(cells, pl.String)),
+    )
+
+
+def _ledger(rows: pl.DataFrame) -> ResultTable:
+    from gpuctl.core.results import Column, ResultTable
+    from gpuctl.reports.text import plural
+
+    files = plural(rows.height, "file")
+    return ResultTable(
+        name="ledger",
+        section="store",
+        title="Files of the store",
+        question="What was loaded, and how much of it was rejected?",
+        population=f"{files} of the ledger: all, those with the largest share of rejected rows first.",
+        notes=(f"Over {checks_rows.REJECTED_PCT:g} % rejected makes the check ledger a warning.",),
+        columns=(
+            Column("cluster", "-", "the cluster that it was loaded into"),
+            Column("path", "-", "as found; members of archives as archive!member"),
+            Column("format", "-", "a name of gpuctl formats"),
+            Column("rows_in", "rows", "rows that it has"),
+            Column("rows_rejected", "rows", "those of them that could not be read; the store's table rejects has each"),
+            Column("rejected_pct", "%", "rows_rejected of rows_in"),
+        ),
+        frame=rows,
+    )

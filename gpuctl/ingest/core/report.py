@@ -1,0 +1,90 @@
+"""What an ingest did: one record for each file that was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from gpuctl.ingest.read.files import NotRead
+
+Status = Literal["loaded", "replaced", "unchanged", "failed", "interrupted", "new"]
+"""``new`` only with ``dry_run``: it would be loaded."""
+
+
+@dataclass(frozen=True)
+class SourceReport:
+    """What became of one recognised file.
+
+    Attributes:
+        path: as the user's spelling leads to it; ``archive!member`` in archives.
+        format: the format's name.
+        why: what it was recognised by.
+        status: what was done.
+        bytes: its size before decompression.
+        rows_in: rows (lines, objects) it holds; 0 where it was not read.
+        rows_loaded: of these, how many are in the store.
+        rows_rejected: of these, how many are in the table ``rejects``.
+        reasons: (reason, rejects) of the most frequent reasons.
+        message: more about the status, or the error.
+        apart: it failed for it is of another cluster, as far as its times tell.
+    """
+
+    path: str
+    format: str
+    why: str
+    status: Status
+    bytes: int
+    rows_in: int = 0
+    rows_loaded: int = 0
+    rows_rejected: int = 0
+    reasons: tuple[tuple[str, int], ...] = ()
+    message: str = ""
+    apart: bool = False
+
+
+@dataclass(frozen=True)
+class IngestReport:
+    """What became of everything that was found.
+
+    Attributes:
+        cluster: the name in the store.
+        sources: the recognised files, in the order they were loaded in.
+        not_read: everything else that was found, with the reason.
+        dry_run: true where nothing was written.
+        warnings: what the user should know of the whole of it.
+    """
+
+    cluster: str
+    sources: tuple[SourceReport, ...]
+    not_read: tuple[NotRead, ...]
+    dry_run: bool
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """True where something that should have been read was not."""
+        return any(s.status == "failed" for s in self.sources) or any(n.failed for n in self.not_read)
+
+    @property
+    def rowless(self) -> tuple[SourceReport, ...]:
+        """The files that were read now and of which no row could be loaded."""
+        return tuple(s for s in self.sources if s.status in {"loaded", "replaced"} and not s.rows_loaded)
+
+    @property
+    def nothing_loaded(self) -> bool:
+        """True where there were files to load, and none of them, nor any that is in the store already, gave a row."""
+        rowless = len(self.rowless)
+        return bool(self.sources) and rowless + sum(s.status == "failed" for s in self.sources) == len(self.sources)
+
+
+class IngestInterrupted(KeyboardInterrupt):
+    """Ctrl-C; the source at hand was rolled back, those before it stay.
+
+    Args:
+        report: what was done until then.
+    """
+
+    def __init__(self, report: IngestReport) -> None:
+        super().__init__("interrupted")
+        self.report = report

@@ -1,0 +1,158 @@
+"""Takes the rows of one source and puts them into the store; keeps its rejects and its counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.ingest.core.rejects import Rejects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+    import pyarrow as pa
+
+    from gpuctl.store.database import Store
+
+WITH_SOURCE = frozenset(
+    {
+        *(
+            "jobs",
+            "attempts",
+            "placements",
+            "gpu_samples",
+            "host_util",
+            "queue_samples",
+            "job_logs",
+            "job_outputs",
+            "progress",
+            "traffic",
+        ),
+        *("machine_events", "machine_samples", "containers", "field_sources"),
+        *("exact_placements", "job_events", "gpu_limits", "settings"),
+        "yarn_facts",
+        *("profiles", "suspensions", "traffic_averages"),
+    }
+)
+"""Tables whose rows say which source they came from."""
+TABLES = WITH_SOURCE | {"machines", "queues", "queue_machines"}
+"""The only tables a format may insert into."""
+REASONS_KEPT = 1000
+"""Different reject reasons counted one by one; what is past that is counted as one."""
+
+
+class StoreSink:
+    """The `gpuctl.ingest.core.format.Sink` that writes to a trace store, within a transaction that its caller owns.
+
+    Args:
+        store: open for writing.
+        cluster: the value of every row's ``cluster`` column.
+        source: the value of every row's ``source`` column.
+        timezone: of stamps that carry none.
+    """
+
+    def __init__(self, store: Store, cluster: str, source: int, timezone: str) -> None:
+        self.cluster = cluster
+        self.source = source
+        self.timezone = timezone
+        self.rows_in = 0
+        self.rows_loaded = 0
+        self.rows_rejected = 0
+        self.reasons: Counter[str] = Counter()
+        self.last_reason = ""
+        self.first_reject: tuple[int, str] | None = None
+        self.touched: set[str] = set()
+        """Tables that rows were inserted into."""
+        self._store = store
+        self._rejects = Rejects(source, store.path.parent)
+
+    def seen(self, rows: int = 1) -> None:
+        """Count rows of the source as read."""
+        self.rows_in += rows
+
+    def loaded(self, rows: int = 1) -> None:
+        """Count rows of the source as loaded."""
+        self.rows_loaded += rows
+
+    def reject(self, line_no: int, reason: str, raw: bytes | str) -> None:
+        """Count one row as rejected and keep where it stood, why, and how it began."""
+        self.rows_rejected += 1
+        self.last_reason = reason
+        self.first_reject = self.first_reject or (line_no, reason)
+        self.reasons[reason if reason in self.reasons or len(self.reasons) < REASONS_KEPT else "other reasons"] += 1
+        self._rejects.add(line_no, reason, raw)
+
+    def insert(self, table: str, rows: pl.DataFrame | pa.Table | pa.RecordBatchReader) -> None:
+        """Append rows to a table, matching columns by name; ``cluster`` and ``source`` are filled in where absent.
+
+        Raises:
+            KeyError: `table` is none that formats fill.
+        """
+        if table not in TABLES:
+            raise KeyError(f"{table}: no table that a format fills")
+        columns = rows.schema.names() if callable(rows.schema.names) else rows.schema.names
+        values: dict[str, Any] = {}
+        if "cluster" not in columns:
+            values["cluster"] = self.cluster
+        if "source" not in columns and table in WITH_SOURCE:
+            values["source"] = self.source
+        self.touched.add(table)
+        self._append(table, rows, values)
+
+    def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
+        """Look at what the store holds already, rows of this source included."""
+        return self._store.frame(sql, params)
+
+    def execute(self, sql: str, params: dict[str, object] | None = None) -> None:
+        """Change rows of the store within this source's transaction."""
+        self._store.execute(sql, params)
+
+    def finish(self) -> None:
+        """Write the rejects.
+
+        Raises:
+            AssertionError: the format has not counted every row it saw exactly once.
+        """
+        if self.rows_in != self.rows_loaded + self.rows_rejected:
+            raise AssertionError(
+                f"rows do not add up: {self.rows_in} in, {self.rows_loaded} loaded, {self.rows_rejected} rejected"
+            )
+        rejects = self._rejects.reader()
+        if rejects is not None:
+            self._append("rejects", rejects, {})
+
+    def close(self) -> None:
+        """Give up the space that rejects took."""
+        self._rejects.close()
+
+    def _append(self, table: str, rows: Any, values: dict[str, Any]) -> None:
+        casts = {"cluster": "$cluster::VARCHAR AS cluster", "source": "$source::INTEGER AS source"}
+        # the table comes from the list above and the casts from here: no part of this text is input
+        sql = f"INSERT INTO {table} BY NAME SELECT {', '.join(['*', *(casts[c] for c in values)])} FROM incoming"  # noqa: S608
+        faults: list[BaseException] = []
+        if hasattr(rows, "read_next_batch"):
+            rows = _remembering(rows, faults)
+        self._store.view("incoming", rows)
+        try:
+            self._store.execute(sql, values)
+        except Exception as error:
+            # DuckDB turns what a stream of batches raises into text; the format's own error says more
+            if faults:
+                raise faults[0] from error
+            raise
+        # after a fault the transaction is lost, and the view goes with it
+        self._store.drop_view("incoming")
+
+
+def _remembering(reader: pa.RecordBatchReader, faults: list[BaseException]) -> pa.RecordBatchReader:
+    import pyarrow as pa
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except BaseException as fault:
+            faults.append(fault)
+            raise
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())

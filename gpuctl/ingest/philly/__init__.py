@@ -1,0 +1,1 @@
+"""What the formats of Philly's files share."""

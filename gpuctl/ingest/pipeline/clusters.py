@@ -1,0 +1,199 @@
+"""Which sources are of one cluster: those of one scheduler, with times that meet.
+
+What belongs to different clusters would make figures of none: a cluster of 2017 and one of 2026 are no cluster that
+was idle for nine years.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpuctl.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpuctl.ingest.core.format import Format
+    from gpuctl.ingest.core.sink import StoreSink
+    from gpuctl.store.database import Store
+
+A_DAY_S = 86400.0
+GAP_S = 30 * A_DAY_S
+"""A longer time without anything, longer also than all that the sources cover, is no pause of one cluster's logs."""
+FEW = 100
+"""Fewer than one job in so many is a handful with odd times, and no other cluster."""
+NAMES = {"philly": "Philly", "slurm": "Slurm", "yarn": "YARN"}
+_ANYBODYS = frozenset({"gpu_samples", "host_util", "machines", "job_outputs", "job_logs", "progress"})
+"""Telemetry, lists of machines and what jobs print may come with the logs of any scheduler."""
+_SHOWN = 3
+_TIMES = {
+    "jobs": ("submit_ts", "start_ts", "end_ts"),
+    "yarn_facts": tuple(f"timezone('UTC', {c}_ts)" for c in ("submit", "launch", "allocated", "running", "end")),
+    **dict.fromkeys(("gpu_samples", "host_util", "queue_samples", "machine_samples", "job_events"), ("ts",)),
+}
+
+
+class ApartError(InputError):
+    """A source's times do not meet those of the others: it is not loaded."""
+
+
+class Span(NamedTuple):
+    """When a source's rows are from: seconds since 1970, how many jobs it tells of, and what it is called."""
+
+    low: float
+    high: float
+    jobs: int
+    name: str
+
+
+def scheduler_of(fmt: Format) -> str | None:
+    """The scheduler whose logs a format reads, a key of `NAMES`; None where it may be anybody's."""
+    family = fmt.name.partition("-")[0]
+    return family if family in NAMES and not _ANYBODYS.issuperset(fmt.fills) else None
+
+
+def check_schedulers(
+    found: Iterable[tuple[Format, str]], known: Sequence[tuple[str, str]], formats: Sequence[Format], cluster: str
+) -> None:
+    """Refuse what is of several schedulers.
+
+    Args:
+        found: (format, path) of what is to be loaded.
+        known: (format's name, path) of the cluster's sources in the store.
+        formats: all there are.
+        cluster: its name.
+
+    Raises:
+        InputError: there are several; nothing may be loaded.
+    """
+    by_name = {fmt.name: fmt for fmt in formats}
+    groups: dict[str, list[str]] = {}
+    here = [(fmt, path) for fmt, path in found]
+    stored = [(by_name[name], f"{path} (in the store)") for name, path in known if name in by_name]
+    for fmt, path in (*stored, *here):
+        scheduler = scheduler_of(fmt)
+        if scheduler is not None:
+            groups.setdefault(scheduler, []).append(path)
+    if len(groups) < 2:
+        return
+    told = [f"  {NAMES[name]}: {_some(paths)}" for name, paths in sorted(groups.items())]
+    raise InputError(
+        "\n".join([f"logs of {len(groups)} schedulers are not one cluster, {cluster}:", *told]),
+        hint="load each by itself into one store, with a name of its own: gpuctl ingest PATH --db FILE --cluster NAME; "
+        "then gpuctl analyze --db FILE --cluster NAME",
+    )
+
+
+@dataclass(frozen=True)
+class Times:
+    """The times of a cluster's sources, to hold a new one's against.
+
+    Attributes:
+        spans: by source.
+        remarks: what the user should know.
+    """
+
+    spans: dict[int, Span]
+    remarks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, store: Store, cluster: str, but: int) -> Times:
+        """Those of the sources that are in the store, but for one."""
+        found = _spans(store, cluster, None)
+        return cls({source: span for source, span in found.items() if source != but})
+
+    def meet(self, store: Store, sink: StoreSink, replaced: Sequence[int]) -> Times:
+        """These and the times of a source whose rows were just inserted.
+
+        Args:
+            store: within the transaction that inserted them.
+            sink: that they went through.
+            replaced: sources that it takes the place of, which count no more.
+
+        Raises:
+            ApartError: they do not meet.
+        """
+        others = {number: span for number, span in self.spans.items() if number not in replaced}
+        found = _spans(store, sink.cluster, sink.source)
+        remarks = [remark for new in found.values() if (remark := _held_against(new, list(others.values())))]
+        return Times(others | found, (*self.remarks, *remarks))
+
+
+def _held_against(new: Span, others: list[Span]) -> str:
+    gap = distance(new, others)
+    if gap is None:
+        return ""
+    jobs = sum(span.jobs for span in others)
+    if 0 < new.jobs * FEW <= jobs or 0 < jobs * FEW <= new.jobs:
+        return (
+            f"the {new.jobs} jobs of {new.name} are {gap / A_DAY_S:,.0f} days from those of the other files "
+            f"({_days(*_whole(others))}); if they are of another cluster, load them with a --cluster of their own"
+        )
+    raise ApartError(
+        f"its times, {_days(new.low, new.high)}, are {gap / A_DAY_S:,.0f} days from those of the rest of this "
+        f"cluster, {_days(*_whole(others))} ({_some([span.name for span in others])}), so it was not loaded. "
+        "If it is of another cluster, load it by itself with a --cluster of its own; if it is the same one, "
+        "name that with --cluster"
+    )
+
+
+def distance(new: Span, others: Sequence[Span]) -> float | None:
+    """Seconds between a source's times and those of others, where they do not meet; None where they do."""
+    if not others:
+        return None
+    gap = min(max(other.low - new.high, new.low - other.high) for other in others)
+    return gap if gap > GAP_S and gap > _covered([new, *others]) else None
+
+
+def _covered(spans: Sequence[Span]) -> float:
+    total, end = 0.0, -math.inf
+    for span in sorted(spans):
+        total += max(0.0, span.high - max(span.low, end))
+        end = max(end, span.high)
+    return total
+
+
+def _whole(spans: Sequence[Span]) -> tuple[float, float]:
+    return min(span.low for span in spans), max(span.high for span in spans)
+
+
+def _days(low: float, high: float) -> str:
+    first, last = (datetime.fromtimestamp(second, UTC).date().isoformat() for second in (low, high))
+    return f"{first} to {last}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _spans(store: Store, cluster: str, source: int | None) -> dict[int, Span]:
+    """When the rows of sources are from, without the odd one in a hundred jobs; sources without times are left out."""
+    parts = [_part(table, columns, one=source is not None) for table, columns in _TIMES.items()]
+    # every part of this text is ours; the values are bound
+    sql = (
+        f"SELECT s.source, min(epoch(low)), max(epoch(high)), sum(jobs)::BIGINT, any_value(path) "  # noqa: S608
+        f"FROM ({' UNION ALL '.join(parts)}) AS t JOIN sources AS s USING (source) "
+        "WHERE isfinite(low) AND isfinite(high) GROUP BY s.source ORDER BY s.source"
+    )
+    values: Mapping[str, object] = {"cluster": cluster} | ({} if source is None else {"source": source})
+    rows = store.execute(sql, dict(values)).fetchall()
+    return {number: Span(low, high, jobs, _short(path)) for number, low, high, jobs, path in rows}
+
+
+def _part(table: str, columns: tuple[str, ...], *, one: bool) -> str:
+    low, high = f"least({', '.join(columns)})", f"greatest({', '.join(columns)})"
+    ends = (
+        f"quantile_disc({low}, 0.01) AS low, quantile_disc({high}, 0.99) AS high, count(*) AS jobs"
+        if table == "jobs"
+        else f"min({low}) AS low, max({high}) AS high, 0 AS jobs"
+    )
+    which = "cluster = $cluster AND source = $source" if one else "cluster = $cluster"
+    return f"(SELECT source, {ends} FROM {table} WHERE {which} GROUP BY source)"  # noqa: S608
+
+
+def _short(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,139 @@
+"""Asks every format whether a file is its own, by the file's name and its first bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuctl.core.errors import InputError
+from gpuctl.ingest.core.format import Place
+from gpuctl.ingest.read.files import Candidate, NotRead, reason, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from gpuctl.ingest.core.format import Format
+    from gpuctl.ingest.read.files import Opener
+
+HEAD = 64 << 10
+"""Decompressed bytes that formats decide by."""
+LOG_FORMAT = "--log-format"
+"""The option that says whose a file is."""
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A file that one format recognised.
+
+    Attributes:
+        candidate: the file.
+        format: whose it is.
+        why: what it was recognised by.
+        sha256: of its bytes before decompression, where it was worth knowing before loading it.
+        chosen: whether the user said whose it is, so that nothing in it needs to show it.
+    """
+
+    candidate: Candidate
+    format: Format
+    why: str
+    sha256: str | None = None
+    chosen: bool = False
+
+
+def detect(
+    name: str, head: bytes, formats: Sequence[Format], place: Place | None = None, chosen: Format | None = None
+) -> tuple[Format | None, str, bool]:
+    """Decide what a file is.
+
+    Args:
+        name: its name without directories and compression suffix.
+        head: its first `HEAD` bytes, decompressed.
+        formats: to choose from.
+        place: where it lies, where that is known; a format that claims it by its place alone has it.
+        chosen: the format that the user named: where several claim the file and it is one of them, it has it.
+
+    Returns:
+        (format or None, what it was recognised by or why not, true where several formats claim it).
+    """
+    if place is not None:
+        for fmt in formats:
+            if fmt.claims is not None and (why := fmt.claims(place, head)) is not None:
+                return fmt, why, False
+    claims = [(f, why) for f in formats if (why := f.sniff(name, head)) is not None]
+    if len(claims) > 1 and chosen is not None:
+        claims = [claim for claim in claims if claim[0].name == chosen.name] or claims
+    if len(claims) == 1:
+        return *claims[0], False
+    if claims:
+        names = [f.name for f, _ in claims]
+        return None, f"ambiguous: could be {' or '.join(names)}; {LOG_FORMAT} NAME says which", True
+    passed = (f.passes_over(name, head) for f in formats if f.passes_over is not None)
+    return None, next((why for why in passed if why is not None), None) or _stranger(head), False
+
+
+def survey(
+    paths: Sequence[Path],
+    formats: Sequence[Format],
+    opener: Opener,
+    *,
+    sizes: set[int],
+    exclude: Sequence[Path] = (),
+    chosen: Format | None = None,
+) -> Iterator[Finding | NotRead]:
+    """Look through some paths and say of everything there what it is.
+
+    Args:
+        paths: files and directories.
+        formats: to choose from.
+        opener: opens what is found.
+        sizes: sizes in bytes of the files that are in the store; a recognised file of such a size, or as big
+            as one before it, is hashed here, while it is open anyway.
+        exclude: files that are not logs.
+        chosen: the format that the user named: what every file is that is one of the paths itself, and in
+            directories and archives whose a file is that several formats claim.
+
+    Raises:
+        InputError: one of the paths does not exist.
+    """
+    sizes = set(sizes)
+    for found in walk(paths, opener, exclude=exclude):
+        if isinstance(found, NotRead):
+            yield found
+            continue
+        result = _look(found, formats, opener, chosen, hash_it=found.size in sizes)
+        if isinstance(result, Finding):
+            sizes.add(found.size)
+        yield result
+
+
+def _look(
+    found: Candidate, formats: Sequence[Format], opener: Opener, chosen: Format | None, *, hash_it: bool
+) -> Finding | NotRead:
+    try:
+        with opener.open(found) as stream:
+            if chosen is not None and found.named:
+                sha256 = stream.digest()[0] if hash_it else None
+                return Finding(found, chosen, f"{LOG_FORMAT} {chosen.name}", sha256, chosen=True)
+            head = stream.read(HEAD)
+            fmt, why, failed = detect(found.name, head, formats, stream.place, chosen)
+            if fmt is None:
+                if stream.damage:
+                    why = f"{why} ({stream.damage[1]})" if head else stream.damage[1]
+                return NotRead(found.shown, why, failed)
+            return Finding(found, fmt, why, stream.digest()[0] if hash_it else None)
+    except InputError as error:
+        return NotRead(found.shown, reason(error), failed=True)
+
+
+def _stranger(head: bytes) -> str:
+    if not head:
+        return "empty"
+    if head.startswith(_UTF16):
+        return "UTF-16 text; make it UTF-8 first: iconv -f UTF-16 -t UTF-8"
+    if head[257:262] == b"ustar" or head[:4] == b"PK\3\4":
+        return "an archive inside an archive: unpack it and name the directory"
+    if head.lstrip().startswith(b'{\n"schema": ') and b'"gpuctl": ' in head[:200]:
+        return "a result that gpuctl wrote: gpuctl report reads it"
+    return "binary" if b"\0" in head else "no known format"

@@ -1,0 +1,487 @@
+"""Ingest: from paths to a trace store, one transaction a source file, or a group of small ones."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.local_time import check_timezone, has_local_times
+from gpuctl.core.paths import resolved
+from gpuctl.ingest.core import ledger
+from gpuctl.ingest.core.ledger import Entry
+from gpuctl.ingest.core.report import IngestInterrupted, IngestReport, SourceReport
+from gpuctl.ingest.pipeline.clusters import ApartError, Times, check_schedulers
+from gpuctl.ingest.pipeline.detect import HEAD, LOG_FORMAT, Finding, detect, survey
+from gpuctl.ingest.pipeline.registry import all_formats, named, with_named
+from gpuctl.ingest.pipeline.small_files import groups
+from gpuctl.ingest.read.codecs import Limits
+from gpuctl.ingest.read.files import NotRead, Opener, clean, reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from gpuctl.ingest.core.format import Format
+    from gpuctl.ingest.core.report import Status
+    from gpuctl.ingest.core.sink import StoreSink
+    from gpuctl.ingest.pipeline.small_files import Known
+    from gpuctl.store.database import Store
+
+TOP_REASONS = 5
+MEMORY_LIMIT = "600MB"
+"""What DuckDB may hold: with what the loaders hold themselves, an ingest stays under 1 GB."""
+_SHOWN_WHEN_NOTHING_FITS = 12
+_SHOWN = 3
+_START = 60
+"""Bytes of a file's first line that are shown where it is not what the user said it is."""
+_STAMPED = frozenset(
+    {"jobs", "queue_samples", "machine_samples", "job_events", "exact_placements", "gpu_samples", "host_util"}
+)
+_OF_THE_END = re.compile(r"cut off|truncated|not closed")
+_ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tzst|zip)(\.(gz|zst|bz2|xz))?$", re.IGNORECASE)
+
+
+class Progress(Protocol):
+    """Is told how far an ingest has come."""
+
+    def start(self, what: str, total: int) -> None:
+        """Begin with a file of `total` bytes (0 where that is not known)."""
+
+    def advance(self, size: int) -> None:
+        """Note that `size` more bytes of it were read."""
+
+
+def ingest(
+    paths: Sequence[Path],
+    db_path: Path,
+    *,
+    cluster: str | None = None,
+    timezone: str | None = None,
+    progress: Progress | None = None,
+    dry_run: bool = False,
+    limits: Limits | None = None,
+    formats: Sequence[Format] | None = None,
+    log_format: str | None = None,
+) -> IngestReport:
+    """Load every log file under some paths into a trace store, which is made where there is none.
+
+    Args:
+        paths: files, directories and archives; with none, the store is only brought up to its newest version.
+        db_path: the trace store.
+        cluster: what the cluster is called in it; made from the first path unless given.
+        timezone: IANA zone of stamps that carry none; the format's own unless given.
+        progress: is told what is being read.
+        dry_run: look only; nothing is written.
+        limits: when compressed input is refused.
+        formats: to choose from; all unless given.
+        log_format: the name of the format that every file is of that is one of the paths itself, and that files in
+            directories and archives are of where several formats claim them, this one among them; or ``FILE.py:NAME``,
+            a format of the user's own.
+
+    Returns:
+        what was found and what became of it; sources that failed are in it and do not stop the others.
+
+    Raises:
+        InputError: a path does not exist, or nothing under the paths is a known log.
+        UsageError: no such time zone, or the cluster was read with another one before; no such format.
+        StoreError: the store is locked, is none, or is of a newer version, or its disk is full.
+        IngestInterrupted: Ctrl-C.
+    """
+    from gpuctl.store.database import Store
+
+    check_timezone(timezone)
+    known, log_format = with_named(log_format, all_formats() if formats is None else formats)
+    run = _Run(
+        cluster=cluster_name(paths, cluster),
+        timezone=timezone,
+        formats=known,
+        chosen=None if log_format is None else named(log_format, known),
+        db_path=db_path,
+        opener=Opener(limits or Limits()),
+        progress=progress,
+        dry_run=dry_run,
+        named=cluster is not None,
+        several=() if cluster else tuple(dict.fromkeys(cluster_name([path]) for path in paths)),
+    )
+    try:
+        if db_path.exists() and paths:
+            with Store(db_path, write=not dry_run, memory_limit=MEMORY_LIMIT) as store:
+                run.look(paths, store)
+                return run.load(store)
+        if paths:
+            # no store is made until there is something to put into it
+            run.look(paths, None)
+        if dry_run:
+            return run.load(None)
+        with Store(db_path, write=True, memory_limit=MEMORY_LIMIT) as store:
+            return run.load(store)
+    finally:
+        run.opener.close()
+
+
+def cluster_name(paths: Sequence[Path], given: str | None = None) -> str:
+    """Name a cluster: as given, else after the first path's directory or archive, in plain letters.
+
+    Raises:
+        UsageError: the name given is empty, over 100 characters, or has characters that cannot be printed.
+    """
+    if given is not None:
+        if not given.strip() or len(given) > 100 or not given.isprintable():
+            raise UsageError(f"--cluster {given!r}: a name has 1 to 100 printable characters")
+        return given
+    if not paths:
+        return ""
+    first = resolved(paths[0])
+    name = first.name
+    if not first.is_dir():
+        name = _ARCHIVE.sub("", name) if _ARCHIVE.search(name) else first.parent.name
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", clean(name)).strip("-.")[:64] or "cluster"
+
+
+def plural(count: int, word: str) -> str:
+    """Return ``1 file``, ``2 files``."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def _family(format_name: str) -> str:
+    """The software whose logs a format reads; all of its logs have the clock of one site."""
+    return format_name.partition("-")[0]
+
+
+@dataclass
+class _Run:
+    """One ingest under way."""
+
+    cluster: str
+    timezone: str | None
+    formats: Sequence[Format]
+    db_path: Path
+    opener: Opener
+    progress: Progress | None
+    dry_run: bool
+    chosen: Format | None = None
+    """The format that the user named."""
+    findings: list[Finding] = field(default_factory=list)
+    not_read: list[NotRead] = field(default_factory=list)
+    done: list[SourceReport] = field(default_factory=list)
+    named: bool = False
+    """Whether the user said which cluster all of it is of."""
+    several: tuple[str, ...] = ()
+    """Names that the paths would have as clusters of their own, where nobody named one."""
+    elsewhere: dict[str, list[str]] = field(default_factory=dict)
+    """Other clusters of the store, and the files at hand that are in it as theirs too."""
+    derived: int = 0
+    """Jobs whose zone follows from the log, where the user named one that does not fit."""
+    remarks: list[str] = field(default_factory=list)
+    known: dict[str, Known] = field(default_factory=dict)
+    """What the store has of formats with many files, by format."""
+    times: Times | None = None
+    apart: list[tuple[Finding, str]] = field(default_factory=list)
+    """Files whose times do not meet those that are loaded by now, and what to say of it."""
+    local: dict[str, bool] = field(default_factory=dict)
+    """Of files that were read now, whether their beginning has a time without a zone; where a zone was given."""
+
+    def look(self, paths: Sequence[Path], store: Store | None) -> None:
+        """Find out what there is.
+
+        Raises:
+            InputError: nothing is a known log, or what is there is of several schedulers.
+        """
+        sizes = ledger.sizes(store, self.cluster) if store else set()
+        own = [self.db_path, *(self.db_path.with_name(self.db_path.name + end) for end in (".wal", ".tmp"))]
+        if self.progress:
+            self.progress.start("looking through what is there", 0)
+        by_path: dict[str, Finding] = {}
+        for found in survey(paths, self.formats, self.opener, sizes=sizes, exclude=own, chosen=self.chosen):
+            if isinstance(found, NotRead):
+                self.not_read.append(found)
+                continue
+            if self.progress:
+                self.progress.advance(found.candidate.size)
+            earlier = by_path.get(found.candidate.path)
+            if earlier is not None:
+                why = "a later member of the archive has the same name"
+                self.not_read.append(NotRead(earlier.candidate.shown, why))
+            by_path[found.candidate.path] = found
+        if not by_path:
+            raise _nothing(paths, self.not_read)
+        self.findings = sorted(by_path.values(), key=_loading_order)
+        stored = ledger.formats_of(store, self.cluster) if store else []
+        check_schedulers(((f.format, f.candidate.shown) for f in self.findings), stored, self.formats, self.cluster)
+
+    def load(self, store: Store | None) -> IngestReport:
+        """Load all that was found; without a store, only say what would be done."""
+        if store:
+            known = ledger.cluster_of(store, self.cluster)
+            if known and self.timezone not in {None, known.timezone}:
+                raise UsageError(
+                    f"cluster {self.cluster} was read with the time zone {known.timezone}, not {self.timezone}",
+                    hint="give another --cluster or another --db",
+                )
+        for group in groups(self.findings):
+            self._take(group, store)
+        left = len(self.apart) + 1
+        while 0 < len(self.apart) < left:
+            # what lies between them may have come later
+            again, left, self.apart = self.apart, len(self.apart), []
+            for finding, _ in again:
+                self._take([finding], store)
+        self.done += [replace(_report(finding, "failed", message=why), apart=True) for finding, why in self.apart]
+        if store and self.timezone is not None:
+            self.derived = ledger.jobs_of_a_derived_zone(store, self.cluster)
+        self._conclude(store)
+        return self._summary()
+
+    def _take(self, group: list[Finding], store: Store | None) -> None:
+        before = ledger.next_source(store) if store else 0
+        try:
+            if store is not None and group[0].format.many:
+                self._group(group, store)
+            else:
+                self.done += [self._one(finding, store) for finding in group]
+        except ApartError as error:
+            self.apart += [(finding, reason(error)) for finding in group]
+        except InputError as error:
+            self.done += [_report(finding, "failed", message=reason(error)) for finding in group]
+        except KeyboardInterrupt:
+            # a commit cannot be interrupted: the source may be in after all
+            kept = store is not None and ledger.next_source(store) > before
+            self.done += [_report(finding, "loaded" if kept else "interrupted") for finding in group]
+            raise IngestInterrupted(self._summary()) from None
+
+    def _summary(self) -> IngestReport:
+        return IngestReport(self.cluster, tuple(self.done), tuple(self.not_read), self.dry_run, tuple(self._warnings()))
+
+    def _conclude(self, store: Store | None) -> None:
+        """Let formats put right what only all sources together tell."""
+        for fmt in self.formats:
+            if fmt.conclude is None:
+                continue
+            if store is None or self.dry_run:
+                self.remarks += fmt.conclude(None)
+                continue
+            sink = self._sink(fmt, store)
+            store.execute("BEGIN").fetchall()
+            try:
+                self.remarks += fmt.conclude(sink)
+            except BaseException:
+                store.execute("ROLLBACK").fetchall()
+                raise
+            finally:
+                sink.close()
+            store.execute("COMMIT").fetchall()
+
+    def _warnings(self) -> Iterator[str]:
+        yield from self.remarks
+        yield from self.times.remarks if self.times else ()
+        if len(self.several) > 1:
+            yield (
+                f"{', '.join(self.several)} were read as one cluster, {self.cluster}; if they are several, load them "
+                "one by one, each with a --cluster of its own, else name the one with --cluster"
+            )
+        for other, paths in self.elsewhere.items():
+            yield (
+                f"{plural(len(paths), 'file')} of cluster {self.cluster} is in the store as cluster {other} too: "
+                f"{', '.join(paths[:_SHOWN])}{' …' if len(paths) > _SHOWN else ''}; the same jobs are in both"
+            )
+        own = [f.candidate for f in self.findings if f.format.zoned or not self.local.get(f.candidate.path, True)]
+        zoned = [found.shown for found in own]
+        if self.timezone is not None and zoned:
+            yield (
+                f"--timezone {self.timezone} is not used for {plural(len(zoned), 'file')} whose times carry their own "
+                f"zone or count from 1970: {', '.join(zoned[:_SHOWN])}{' …' if len(zoned) > _SHOWN else ''}"
+            )
+        if self.chosen is not None and not any(f.chosen or f.format.name == self.chosen.name for f in self.findings):
+            yield (
+                f"{LOG_FORMAT} {self.chosen.name} decided nothing: it says what files are that are named one by one, "
+                "and in directories and archives decides where several formats would fit"
+            )
+        if self.derived:
+            yield (
+                f"--timezone {self.timezone} does not fit the times of {plural(self.derived, 'job')}, which the log "
+                "has both with and without a zone: the zone that follows from these was used"
+            )
+
+    def _one(self, finding: Finding, store: Store | None) -> SourceReport:
+        if store is None:
+            return _report(finding, "new")
+        found, fmt = finding.candidate, finding.format
+        near = ledger.entries(store, self.cluster, found.path, found.size)
+        sha256 = finding.sha256
+        if sha256 is None and any(e.bytes == found.size for e in near):
+            with self.opener.open(found) as stream:
+                sha256 = stream.digest()[0]
+        old = ledger.superseded(near, fmt, found.path, sha256)
+        same = ledger.same_bytes(near, fmt, sha256)
+        if same is None:
+            if self.dry_run:
+                return _report(finding, "replaced" if old else "new")
+            return self._transaction(finding, store, old)
+        elsewhere = "" if same.path == found.path else f"the same bytes as {same.path}"
+        if not self.dry_run:
+            if old:
+                self._forget(finding, store, old)
+            if elsewhere and ledger.moved(same):
+                ledger.rename(store, same.source, found.path)
+        return _report(finding, "replaced" if old else "unchanged", message=elsewhere)
+
+    def _transaction(self, finding: Finding, store: Store, old: Sequence[Entry]) -> SourceReport:
+        found, fmt = finding.candidate, finding.format
+        sink = self._sink(fmt, store)
+        store.execute("BEGIN").fetchall()
+        try:
+            for entry in old:
+                ledger.remove(store, entry.source)
+            sha256, size, damage = self._read(finding, sink)
+            sink.finish()
+            # a cut-off member counts with the size its archive gives, so that it is known again
+            entry = Entry(sink.source, found.path, sha256, max(size, found.size), fmt.parser_version, fmt.name)
+            ledger.record(store, sink, entry)
+            if sink.rows_loaded:
+                for other in ledger.others(store, self.cluster, sha256):
+                    self.elsewhere.setdefault(other, []).append(found.shown)
+            ledger.note_cluster(store, sink, fmt, replaced=bool(old))
+            times = self._times(store, sink, old)
+        except BaseException:
+            store.execute("ROLLBACK").fetchall()
+            raise
+        finally:
+            sink.close()
+            store.restore_memory_limit()
+        store.execute("COMMIT").fetchall()
+        self.times = times
+        return _report(finding, "replaced" if old else "loaded", sink, damage)
+
+    def _times(self, store: Store, sink: StoreSink, old: Sequence[Entry]) -> Times | None:
+        """The times of the cluster's sources with those of one more.
+
+        Raises:
+            ApartError: it does not belong to them, as far as anybody knows.
+        """
+        if self.named:
+            return None
+        times = self.times
+        if times is None:
+            times = Times.of(store, self.cluster, but=sink.source)
+        return times.meet(store, sink, [entry.source for entry in old])
+
+    def _group(self, findings: Sequence[Finding], store: Store) -> None:
+        """Load many small files in one transaction.
+
+        Raises:
+            InputError: what all of them are read with cannot be used.
+        """
+        from gpuctl.ingest.pipeline.small_files import Group, Known
+
+        fmt = findings[0].format
+        if fmt.name not in self.known:
+            self.known[fmt.name] = Known.of(store, self.cluster, fmt)
+        store.execute("BEGIN").fetchall()
+        group = Group(store, self.cluster, self._timezone(fmt, store), self.known[fmt.name])
+        try:
+            done = [_report(f, *group.take(f, self._read, dry_run=self.dry_run)) for f in findings]
+            group.finish()
+        except BaseException:
+            store.execute("ROLLBACK").fetchall()
+            # what was noted of this group is not so
+            del self.known[fmt.name]
+            raise
+        finally:
+            group.close()
+            store.restore_memory_limit()
+        store.execute("COMMIT").fetchall()
+        self.done += done
+
+    def _sink(self, fmt: Format, store: Store) -> StoreSink:
+        from gpuctl.ingest.core.sink import StoreSink
+
+        return StoreSink(store, self.cluster, ledger.next_source(store), self._timezone(fmt, store))
+
+    def _timezone(self, fmt: Format, store: Store) -> str:
+        known = ledger.cluster_of(store, self.cluster)
+        # what jobs print has the clock of their cluster
+        same = known is not None and (fmt.many or _family(known.source_format) == _family(fmt.name))
+        return self.timezone or (known.timezone if known and same else None) or fmt.timezone
+
+    def _forget(self, finding: Finding, store: Store, old: Sequence[Entry]) -> None:
+        """Remove sources in whose place comes nothing new."""
+        sink = self._sink(finding.format, store)
+        store.execute("BEGIN").fetchall()
+        try:
+            for entry in old:
+                ledger.remove(store, entry.source)
+            if finding.format.settle:
+                finding.format.settle(sink)
+        except BaseException:
+            store.execute("ROLLBACK").fetchall()
+            raise
+        finally:
+            sink.close()
+        store.execute("COMMIT").fetchall()
+
+    def _read(self, finding: Finding, sink: StoreSink) -> tuple[str, int, str]:
+        """Run the format's loader; return digest and size of what was read, and what was damaged."""
+        found = finding.candidate
+        if self.progress:
+            self.progress.start(found.shown, found.size)
+        with self.opener.open(found, self.progress.advance if self.progress else None) as stream:
+            if self.timezone is not None and _STAMPED.intersection(finding.format.fills):
+                self.local[found.path] = has_local_times(stream.peek(HEAD))
+            try:
+                finding.format.load(stream, sink)
+            except RecursionError as error:
+                raise InputError("nested too deep to be read", path=found.shown) from error
+            except InputError as error:
+                raise (self._another(finding, error) if finding.chosen else error) from error
+            if finding.chosen and not sink.rows_loaded:
+                line, why = sink.first_reject or (None, "no row in it")
+                raise self._another(finding, InputError(why, line=line))
+            stream.drain()
+            damage = stream.damage
+            # a loader that ran into the end inside a row has counted that row itself
+            if damage and not _OF_THE_END.search(sink.last_reason):
+                sink.seen()
+                sink.reject(*damage)
+            return *stream.digest(), damage[1] if damage else ""
+
+    def _another(self, finding: Finding, error: InputError) -> InputError:
+        """Say that a file is not of the format that the user named, by what was found in it."""
+        found, fmt = finding.candidate, finding.format
+        with self.opener.open(found) as stream:
+            head = stream.read(HEAD)
+            looks, why, _ = detect(found.name, head, self.formats, stream.place)
+        said = f"{looks.name}: {why}" if looks is not None and looks.name != fmt.name else ""
+        start = head.split(b"\n", 1)[0][:_START].decode("utf-8", "backslashreplace").strip()
+        return InputError(
+            f"not read as {fmt.name} ({fmt.title}): {error.message}; the file begins with {start!r}",
+            line=error.line,
+            hint=f"leave {LOG_FORMAT} out: it looks like {said}" if said else error.hint or "gpuctl formats lists them",
+        )
+
+
+def _loading_order(finding: Finding) -> tuple[int, str, int]:
+    found = finding.candidate
+    return finding.format.order, str(found.file), found.position or 0
+
+
+def _report(finding: Finding, status: Status, sink: StoreSink | None = None, message: str = "") -> SourceReport:
+    found = finding.candidate
+    report = (found.shown, finding.format.name, finding.why, status, found.size)
+    if sink is None:
+        return SourceReport(*report, message=message)
+    counts = (sink.rows_in, sink.rows_loaded, sink.rows_rejected)
+    return SourceReport(*report, *counts, tuple(sink.reasons.most_common(TOP_REASONS)), message)
+
+
+def _nothing(paths: Sequence[Path], not_read: Sequence[NotRead]) -> InputError:
+    where = ", ".join(clean(p) for p in paths)
+    hint = "what gpuctl reads: gpuctl formats"
+    if not not_read:
+        return InputError("no file here", path=where, hint=hint)
+    shown = [f"  {n.shown}: {n.why}" for n in not_read[:_SHOWN_WHEN_NOTHING_FITS]]
+    more = len(not_read) - len(shown)
+    if more:
+        shown.append(f"  and {more} more")
+    return InputError("\n".join(["no known log here, only:", *shown]), path=where, hint=hint)

@@ -1,0 +1,224 @@
+"""Finds the source formats: those of `gpuctl.ingest.formats`, of installed packages, and of files.
+
+Every module of `gpuctl.ingest.formats` brings one; so does every entry point of the group ``gpuctl.formats``, whose
+name is the format's.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import pkgutil
+from dataclasses import replace
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.core import plugins
+from gpuctl.core.errors import GpuctlError, InputError, UsageError
+from gpuctl.ingest import formats
+from gpuctl.ingest.core.format import Format
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+GROUP = "gpuctl.formats"
+_FILE = "--log-format FILE.py:NAME, where NAME is a gpuctl.ingest.core.format.Format in it"
+_log = logging.getLogger(__name__)
+
+
+@cache
+def built_in() -> tuple[Format, ...]:
+    """Import and return every format that gpuctl brings, in the order they are loaded in (`Format.order`, then name).
+
+    A module whose name begins with an underscore is none. A module that cannot be imported, or has no
+    ``FORMAT``, is a fault of this program and is raised as such, never passed over.
+    """
+    names = [m.name for m in pkgutil.iter_modules(formats.__path__) if not m.name.startswith("_")]
+    found: list[Format] = [importlib.import_module(f"{formats.__name__}.{name}").FORMAT for name in names]
+    if len({f.name for f in found}) < len(found):
+        raise ValueError(f"two formats of one name among {sorted(f.name for f in found)}")
+    return _in_order(found)
+
+
+@cache
+def all_formats() -> tuple[Format, ...]:
+    """Import and return every format, those of installed packages among them, in the order they are loaded in.
+
+    A package whose format cannot be used is named in a warning, once, and the others are returned.
+    """
+    found = list(built_in())
+    for plugin in installed():
+        try:
+            found.append(of_package(plugin))
+        except GpuctlError as error:
+            _log.warning("%s", error.message)
+    return _in_order(found)
+
+
+def _in_order(found: Sequence[Format]) -> tuple[Format, ...]:
+    return tuple(sorted(found, key=lambda f: (f.order, f.name)))
+
+
+def installed() -> tuple[plugins.Plugin, ...]:
+    """The formats of installed packages; nothing of them is imported."""
+    return plugins.installed("format", GROUP, {fmt.name for fmt in built_in()})
+
+
+def of_package(plugin: plugins.Plugin) -> Format:
+    """The format that an installed package adds.
+
+    Raises:
+        UsageError: others have the same name.
+        InputError: it cannot be loaded, or is no format of that name.
+    """
+    found = plugin.load()
+    if not isinstance(found, Format):
+        raise plugin.broken("it is no gpuctl.ingest.core.format.Format")
+    if found.name != plugin.name:
+        raise plugin.broken(f"it calls itself {found.name!r}")
+    return _guarded(found, plugin.origin)
+
+
+def of_file(path: Path, name: str) -> Format:
+    """The format that a file has under a name.
+
+    Raises:
+        UsageError: there is no such file, or nothing of that name in it is a format.
+        InputError: the file cannot be loaded.
+    """
+    module = plugins.of_file(path, "format", _FILE)
+    found = module.__dict__.get(name)
+    if not isinstance(found, Format):
+        there = [key for key, value in vars(module).items() if isinstance(value, Format)]
+        hint = f"its formats are: {', '.join(there)}" if there else _FILE
+        raise UsageError(f"{path}: has no format {name!r}", hint=hint)
+    return _guarded(found, f"file {path}")
+
+
+def _guarded(fmt: Format, whence: str) -> Format:
+    """The same format; what goes wrong in it is told as its fault, and keeps no other format from its files."""
+    what = f"format {fmt.name!r} of {whence}"
+
+    def asked(name: str, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        told: set[str] = set()
+
+        def ask(*given: Any) -> Any:
+            try:
+                return function(*given) if function is not None else None
+            except Exception as error:
+                text = f"{what}: {name}() failed: {type(error).__name__}: {error}"
+                if text not in told:
+                    told.add(text)
+                    _log.warning("%s", text)
+                return None
+
+        return None if function is None else wraps(function)(ask)
+
+    def done(name: str, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        def do(*given: Any) -> Any:
+            try:
+                return function(*given) if function is not None else None
+            except GpuctlError:
+                raise
+            except Exception as error:
+                code = getattr(function, "__code__", None)
+                fault = plugins.own_fault(error, code.co_filename if code else "", f"{name}() failed", "format")
+                raise InputError(f"{what}: {fault.message}", hint=fault.hint) from error
+
+        return None if function is None else wraps(function)(do)
+
+    changed: dict[str, Any] = {name: asked(name, getattr(fmt, name)) for name in ("sniff", "claims", "passes_over")}
+    changed |= {name: done(name, getattr(fmt, name)) for name in ("load", "settle", "conclude", "whose", "version")}
+    return replace(fmt, **changed)
+
+
+def origin(name: str) -> str:
+    """Where the format of that name is from: built in, or a package and its version."""
+    return next((each.origin for each in installed() if each.name == name), plugins.BUILT_IN)
+
+
+def with_named(name: str | None, known: Sequence[Format]) -> tuple[tuple[Format, ...], str | None]:
+    """The formats there are, with that of ``FILE.py:NAME`` among them where one is named so, and its own name.
+
+    Raises:
+        UsageError: there is no format of that name, or there are several.
+        InputError: the file cannot be loaded.
+    """
+    if name is None:
+        return tuple(known), None
+    file = plugins.split_file(name)
+    if file is not None:
+        own = of_file(*file)
+        clash = next((fmt for fmt in known if fmt.name == own.name), None)
+        if clash is not None:
+            raise UsageError(
+                f"format {own.name!r} is there more than once: {origin(own.name)}; file {file[0]}",
+                hint="call the one in the file otherwise",
+            )
+        return _in_order([*known, own]), own.name
+    return tuple(known), named(name, known).name
+
+
+def named(name: str, formats: Sequence[Format]) -> Format:
+    """Return the format of a name.
+
+    Raises:
+        UsageError: there is none, or several packages have one.
+        InputError: that of a package cannot be loaded.
+    """
+    from difflib import get_close_matches
+
+    known = {fmt.name: fmt for fmt in formats}
+    for plugin in installed():
+        if plugin.name == name:
+            # why it cannot be used, where that is so
+            of_package(plugin)
+    if name not in known:
+        near = get_close_matches(name, known, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "gpuctl formats lists them"
+        raise UsageError(f"--log-format {name!r}: there is no such format", hint=hint)
+    return known[name]
+
+
+def formats_for(
+    columns: str | None,
+    *,
+    cumulative: bool = False,
+    job_logs: Sequence[str] = (),
+    signatures: Sequence[Path] = (),
+) -> tuple[Format, ...]:
+    """Return every format, some of them as the user's options have it.
+
+    Args:
+        columns: the columns of sacct's text without a header, in their order.
+        cumulative: the bytes of traffic CSVs are counters.
+        job_logs: patterns of the paths of jobs' own output (`gpuctl.ingest.joboutput.patterns`).
+        signatures: the user's own tables of what to look for in it.
+
+    Raises:
+        InputError: a column is no field of sacct, or the job id is not among them; a table cannot be read.
+        UsageError: a pattern names no job.
+    """
+    from gpuctl.ingest.formats import slurm_sacct, traffic_csv
+
+    own: dict[str, Format] = {}
+    if columns is not None:
+        own[slurm_sacct.FORMAT.name] = slurm_sacct.with_columns(columns)
+    if cumulative:
+        own[traffic_csv.FORMAT.name] = traffic_csv.with_counters()
+    if job_logs or signatures:
+        own |= {found.name: found for found in _of_output(job_logs, signatures)}
+    return tuple(own.get(found.name, found) for found in all_formats())
+
+
+def _of_output(job_logs: Sequence[str], signatures: Sequence[Path]) -> tuple[Format, ...]:
+    from gpuctl.ingest.formats import job_output, yarn_aggregated_logs, yarn_container_logs
+    from gpuctl.ingest.joboutput.patterns import Pattern
+    from gpuctl.ingest.joboutput.reader import Reader
+
+    reader = Reader(tuple(Pattern(text) for text in job_logs), tuple(signatures))
+    if signatures:
+        # what is wrong with them is said before anything is read
+        _ = reader.scanner
+    return tuple(module.with_reader(reader) for module in (job_output, yarn_container_logs, yarn_aggregated_logs))

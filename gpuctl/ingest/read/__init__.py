@@ -1,0 +1,1 @@
+"""Streams of bytes, whatever they are packed in."""

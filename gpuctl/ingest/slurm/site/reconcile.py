@@ -1,0 +1,116 @@
+"""Puts together what accounting and the sources beside it say of the same attempts, whichever was loaded first.
+
+Every loader that brings jobs, exact placements, job events or samples of Slurm calls `reconcile` at its end, within its
+own transaction; a call with nothing to do costs a few look-ups.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuctl.ingest.core.format import Sink
+
+# What a scheduler told of a gang, put beside the attempt with the same start or submission. It is taken only where it
+# adds up to the attempt's GPUs: a record of another attempt, or of a job that was resized later, does not.
+_FITTING = """
+    WITH one AS (
+        SELECT a.job, a.attempt, a.gpus AS total, a.source AS jobs_source, e.machine, e.gpus, e.gpu_indices, e.source
+        FROM exact_placements AS e
+        JOIN attempts AS a ON a.cluster = e.cluster AND a.job = e.job
+                              AND (a.start_ts = e.start_ts OR a.queued_ts = e.submit_ts)
+        WHERE e.cluster = $cluster
+        QUALIFY e.source = max(e.source) OVER (PARTITION BY a.job, a.attempt)
+    ),
+    sums AS (
+        SELECT job, attempt FROM one GROUP BY job, attempt
+        HAVING sum(gpus) = any_value(total) AND count(*) = count(DISTINCT machine)
+    ),
+    placed AS (
+        SELECT p.job, p.attempt, list_sort(list(p.machine)) AS machines, bool_or(p.estimated) AS estimated
+        FROM placements AS p SEMI JOIN sums USING (job, attempt)
+        WHERE p.cluster = $cluster
+        GROUP BY p.job, p.attempt
+    ),
+    told AS (
+        SELECT job, attempt, list_sort(list(machine)) AS machines FROM one SEMI JOIN sums USING (job, attempt)
+        GROUP BY job, attempt
+    )
+"""
+_REPLACE = f"""
+    UPDATE placements SET gpus = fit.gpus, gpu_indices = fit.gpu_indices, estimated = false
+    FROM (
+        {_FITTING}
+        SELECT one.* FROM one JOIN told USING (job, attempt) JOIN placed USING (job, attempt)
+        WHERE told.machines = placed.machines
+    ) AS fit
+    WHERE placements.cluster = $cluster AND placements.job = fit.job AND placements.attempt = fit.attempt
+          AND placements.machine = fit.machine
+          AND (placements.estimated IS DISTINCT FROM false OR placements.gpu_indices IS NULL)
+"""  # noqa: S608 (made of the texts above)
+_ADD = f"""
+    INSERT INTO placements BY NAME
+    {_FITTING}
+    SELECT $cluster AS cluster, job, attempt, machine, gpus, gpu_indices, jobs_source AS source, false AS estimated
+    FROM one SEMI JOIN sums USING (job, attempt) ANTI JOIN placed USING (job, attempt)
+    WHERE gpus > 0
+"""  # noqa: S608
+_NOTE = """
+    INSERT INTO field_sources BY NAME
+    SELECT DISTINCT e.cluster, e.job, 'placements' AS field, e.source
+    FROM exact_placements AS e
+    SEMI JOIN (
+        SELECT DISTINCT cluster, job FROM placements WHERE cluster = $cluster AND estimated = false
+    ) AS p ON p.cluster = e.cluster AND p.job = e.job
+    ANTI JOIN field_sources AS f
+        ON f.cluster = e.cluster AND f.job = e.job AND f.field = 'placements' AND f.source = e.source
+    WHERE e.cluster = $cluster
+"""
+_ALLOCATED = """
+    UPDATE attempts SET allocated_ts = e.since_ts
+    FROM job_events AS e
+    WHERE attempts.cluster = $cluster AND e.cluster = $cluster AND e.job = attempts.job AND e.event = 'configured'
+          AND e.since_ts < attempts.start_ts AND abs(epoch(e.ts) - epoch(attempts.start_ts)) < 2
+          AND attempts.allocated_ts IS DISTINCT FROM e.since_ts
+"""
+_PREEMPTED = """
+    UPDATE attempts SET preempted_by = e.other_job
+    FROM job_events AS e
+    WHERE attempts.cluster = $cluster AND e.cluster = $cluster AND e.job = attempts.job AND e.event = 'preempted'
+          AND e.other_job IS NOT NULL AND attempts.start_ts <= e.ts
+          AND (attempts.end_ts IS NULL OR attempts.end_ts >= e.ts - INTERVAL 2 SECOND)
+          AND attempts.preempted_by IS DISTINCT FROM e.other_job
+"""
+# an array's last task keeps the array's own id, so only tasks with an id of their own change
+_TASKS = """
+    UPDATE queue_samples SET job = j.job
+    FROM jobs AS j
+    WHERE queue_samples.cluster = $cluster AND queue_samples.array_task IS NOT NULL
+          AND queue_samples.job = queue_samples.array_job AND j.cluster = $cluster
+          AND j.array_job = queue_samples.array_job AND j.array_task = queue_samples.array_task
+          AND j.job <> queue_samples.job
+"""
+_STATEMENTS = (
+    ("exact_placements", (_REPLACE, _ADD, _NOTE)),
+    ("job_events", (_ALLOCATED, _PREEMPTED)),
+    ("queue_samples", (_TASKS,)),
+)
+
+
+def reconcile(sink: Sink) -> None:
+    """Bring the cluster's attempts, placements and samples up to what all sources loaded so far say together.
+
+    - Placements whose machines and number of GPUs agree with an exact placement of the same attempt (same start,
+      or same submission) take its GPUs and indices and are no estimates any more; attempts without any
+      placement get them.
+    - ``attempts.allocated_ts``: when an attempt whose start was reset after its machines had booted got its GPUs.
+    - ``attempts.preempted_by``: the job named by the scheduler's log.
+    - Samples of array tasks get the id of the task's own job.
+    """
+    parameters: dict[str, object] = {"cluster": sink.cluster}
+    for table, statements in _STATEMENTS:
+        # the name comes from the list above
+        some = sink.query(f"SELECT 1 FROM {table} WHERE cluster = $cluster LIMIT 1", parameters)  # noqa: S608
+        if len(some):
+            for statement in statements:
+                sink.execute(statement, parameters)

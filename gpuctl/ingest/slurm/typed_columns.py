@@ -1,0 +1,135 @@
+"""Canonical frames of accounting text as typed columns of the store; no row depends on another one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpuctl.ingest.slurm.distinct_values import Distinct
+from gpuctl.ingest.slurm.fields import identity, outcome, settled
+from gpuctl.ingest.slurm.resources import resources
+from gpuctl.slurm.times import Instants, instants
+
+if TYPE_CHECKING:
+    import polars as pl
+
+BAD_ID = "no job id: JobIDRaw (or JobID) is no number like 1234, 1234_5, 1234+1 or 1234.batch"
+MIXED_IDS = "JobIDRaw and JobID are two numbers: the record is put together from two"
+BAD_STATE = "State is no word like COMPLETED"
+BAD_TIME = "{} is no time: not YYYY-MM-DDTHH:MM:SS, seconds since the epoch, Unknown or None"
+TIMES = {"Submit": "submit_ts", "Eligible": "eligible_ts", "Start": "start_ts", "End": "end_ts"}
+
+_ID = r"^[0-9]{1,20}(?:_(?:[0-9]{1,20}|\[.*))?(?:\+[0-9]{1,9})?$"
+_STEP = r"^[0-9]{1,20}(?:_(?:[0-9]{1,20}|\[.*))?(?:\+[0-9]{1,9})?\.[^.]+"
+
+Bad = tuple[str, "pl.DataFrame", "pl.Series"]
+"""Why records cannot be loaded, those records, and the lines they start on."""
+
+
+class Sorted(NamedTuple):
+    """A frame of records, told apart.
+
+    Attributes:
+        jobs: the records of jobs, in canonical text.
+        lines: the lines they start on.
+        steps: how many records of steps there were.
+        bad: records that are neither.
+    """
+
+    jobs: pl.DataFrame
+    lines: pl.Series
+    steps: int
+    bad: list[Bad]
+
+
+class Normal(NamedTuple):
+    """Records as the store has them.
+
+    Attributes:
+        records: one row a record, see `gpuctl.ingest.slurm.fields.settled`, and its ``line``.
+        bad: records that cannot be loaded.
+    """
+
+    records: pl.DataFrame
+    bad: list[Bad]
+
+
+def sort_out(frame: pl.DataFrame, lines: pl.Series) -> Sorted:
+    """Tell the records of jobs from those of steps and from what has no job id.
+
+    Args:
+        frame: canonical text, with at least one of JobIDRaw and JobID.
+        lines: the line each record starts on.
+    """
+    import polars as pl
+
+    ids = frame["JobIDRaw" if "JobIDRaw" in frame.columns else "JobID"].fill_null("")
+    plain = ids.cast(pl.UInt64, strict=False).is_not_null() & ~ids.str.starts_with("+")
+    mixed = _contradicting(frame)
+    if mixed is not None:
+        rest = sort_out(frame.filter(~mixed), lines.filter(~mixed))
+        return rest._replace(bad=[*rest.bad, (MIXED_IDS, frame.filter(mixed), lines.filter(mixed))])
+    if plain.all():
+        return Sorted(frame, lines, 0, [])
+    job = plain | ids.str.contains(_ID)
+    step = ~job & ids.str.contains(_STEP)
+    other = ~job & ~step
+    bad = [(BAD_ID, frame.filter(other), lines.filter(other))] if other.any() else []
+    return Sorted(frame.filter(job), lines.filter(job), int(step.sum()), bad)
+
+
+def _contradicting(frame: pl.DataFrame) -> pl.Series | None:
+    """Mark the records whose two ids are plain numbers and not the same; None where there are none."""
+    import polars as pl
+
+    if not {"JobIDRaw", "JobID"} <= set(frame.columns):
+        return None
+    other = frame["JobIDRaw"] != frame["JobID"]
+    if not other.any():
+        return None
+    plain = pl.col("JobIDRaw", "JobID").str.contains(r"^[0-9]+(\.[0-9A-Za-z_]+)?$")
+    mixed = frame.select(pl.all_horizontal(plain)).to_series().fill_null(value=False) & other.fill_null(value=False)
+    return mixed if mixed.any() else None
+
+
+def normal(frame: pl.DataFrame, lines: pl.Series, timezone: str, *, folded: bool) -> Normal:
+    """Make typed columns of records of jobs.
+
+    Args:
+        frame: canonical text, one row a job's record (see `sort_out`).
+        lines: the line each record starts on.
+        timezone: IANA name of the zone of times without an offset.
+        folded: whether exit codes of 128 and more stand there less 128.
+    """
+    import polars as pl
+
+    times = {name: instants(frame[name], timezone) for name in TIMES if name in frame.columns}
+    faults = {BAD_TIME.format(name): read.bad for name, read in times.items()}
+    if "State" in frame.columns:
+        faults[BAD_STATE] = Distinct(frame["State"]).each(lambda text: not _is_word(text), pl.Boolean)
+    bad: list[Bad] = []
+    if any(where.any() for where in faults.values()):
+        first = pl.coalesce([pl.when(where).then(pl.lit(fault)) for fault, where in faults.items()])
+        why = pl.select(first).to_series()
+        bad = [(fault, frame.filter(why == fault), lines.filter(why == fault)) for fault in why.drop_nulls().unique()]
+        good = why.is_null()
+        if not good.any():
+            return Normal(frame.clear(), bad)
+        frame, lines = frame.filter(good), lines.filter(good)
+        times = {name: Instants(*(part.filter(good) for part in read)) for name, read in times.items()}
+    parts = [identity(frame), _clock(times), resources(frame), outcome(frame)]
+    parts.append(frame.select([name for name in frame.columns if name.startswith("_")]))
+    wide = pl.concat([part for part in parts if part.width], how="horizontal")
+    return Normal(settled(wide, set(frame.columns), folded=folded).with_columns(lines.alias("line")), bad)
+
+
+def _clock(times: dict[str, Instants]) -> pl.DataFrame:
+    """The columns ``submit_ts`` … ``end_ts`` and, where some were read two ways, ``later_submit_ts`` …."""
+    import polars as pl
+
+    columns = {TIMES[source]: read.utc for source, read in times.items()}
+    columns |= {f"later_{TIMES[source]}": read.later for source, read in times.items() if read.later.count()}
+    return pl.DataFrame(columns)
+
+
+def _is_word(text: str) -> bool:
+    return text[:2].isalpha() and text[:2].isascii()

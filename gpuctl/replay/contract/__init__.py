@@ -1,0 +1,1 @@
+"""What a policy is, what it sees and may do, and the checks that any policy must pass."""

@@ -1,0 +1,385 @@
+"""Checks that any policy must pass: what no replay may ever do, whatever the policy decides.
+
+`violations` looks at one replay; `random_case` makes small workloads full of the rare: ties, gangs as large as the
+cluster, failures, dependencies, servers that go down, quotas, GPU types. ``gpuctl policies NAME --check`` runs both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.replay.contract.foresight import differs, other_future, some_instant, unfinished_at
+from gpuctl.replay.engine.setup import Settings
+from gpuctl.replay.engine.simulation import Simulation
+from gpuctl.replay.models.preemption_cost import overhead
+from gpuctl.replay.models.records import Cluster, Workload
+from gpuctl.replay.models.speed import rates
+from gpuctl.replay.results.shared_gpus import portions
+from gpuctl.replay.results.timelines import levels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuctl.replay.contract.policy import Policy
+    from gpuctl.replay.models.records import Outcome
+
+SLACK = 1e-6
+"""Seconds by which sums of times may differ."""
+
+OVERHEADS = ("none", "const:3", "charge:2", "pickyman")
+WAYS = (None, None, "now", "epoch", "abort")
+
+
+def random_case(seed: int, *, plain: bool = False, resources: bool = False) -> tuple[Workload, Cluster, Settings]:
+    """A small workload, a cluster that can run all of it, and settings, from a seed.
+
+    Args:
+        seed: the same seed gives the same case, on any machine.
+        plain: one segment a job, no dependencies, no servers that go down, speeds as recorded, free preemption.
+        resources: CPUs and memory count, too, and some jobs and servers have no GPUs.
+    """
+    draw = np.random.Generator(np.random.PCG64(seed))
+    pool = bool(draw.random() < 0.3)
+    servers = 1 if pool else int(draw.integers(1, 6))
+    gpus = np.full(1, int(draw.integers(1, 9))) if pool else draw.choice([2, 4, 8], servers)
+    n = int(draw.integers(1, 25))
+    most = int(gpus.max()) if draw.random() < 0.5 else int(gpus.sum())
+    size = np.minimum(draw.choice([1, 1, 1, 2, 4, 8, 16], n), most)
+    if int(gpus.max()) < most and not pool and len(set(gpus.tolist())) > 1:
+        # whole servers and a rest: on unequal servers a gang may fit nowhere
+        size = np.minimum(size, int(gpus.max()))
+    size = np.where(size > gpus.max(), size // int(gpus.max()) * int(gpus.max()), size)
+    submit = np.sort(draw.integers(0, 40, n)).astype(np.float64)
+    segments = np.ones(n, np.int64) if plain else draw.choice([1, 1, 1, 2, 3], n)
+    first = np.concatenate([[0], np.cumsum(segments)])
+    seconds = draw.integers(1, 30, int(first[-1])).astype(np.float64)
+    fails = np.ones(seconds.size, bool) if not plain else np.zeros(seconds.size, bool)
+    fails[first[1:] - 1] = False
+    pairs = [] if plain else [(j, int(draw.integers(0, j))) for j in range(1, n) if draw.random() < 0.15]
+    queues = int(draw.integers(1, 4))
+    down = None
+    if not plain and not pool and draw.random() < 0.4:
+        begin = draw.integers(0, 60, servers).astype(np.float64)
+        down = np.stack([np.arange(servers), begin, begin + draw.integers(1, 50, servers)], axis=1).astype(np.float64)
+    workload = Workload(
+        name=f"random case {seed}",
+        ids=tuple(f"j{k}" for k in range(n)),
+        submit=submit,
+        eligible=submit.copy(),
+        gpus=size.astype(np.int64),
+        queue=draw.integers(0, queues, n),
+        user=draw.integers(0, 3, n),
+        time_limit=np.where(draw.random(n) < 0.5, 40.0, np.nan),
+        gpu_type=np.full(n, -1),
+        app=np.arange(n),
+        depends=np.array(pairs, np.int64).reshape(-1, 2),
+        segment_start=first,
+        segment_s=seconds,
+        segment_fails=fails,
+        recorded_start=np.full(seconds.size, np.nan),
+        piece_start=np.zeros(seconds.size + 1, np.int64),
+        piece_server=np.zeros(0, np.int64),
+        piece_gpus=np.zeros(0, np.int64),
+        state=("",) * n,
+        queues=tuple(f"q{k}" for k in range(queues)),
+        users=("a", "b", "c"),
+        gpu_types=(),
+    )
+    racks = 1 if pool else int(draw.integers(1, 3))
+    quota = np.full(queues, np.inf)
+    if draw.random() < 0.5:
+        # the largest gang of a queue must fit into its quota, or no policy with hard quotas can run it
+        largest = np.array([size[workload.queue == k].max(initial=1) for k in range(queues)])
+        quota = np.maximum(largest, int(gpus.sum()) // queues).astype(np.float64)
+    cluster = Cluster(
+        name=f"random cluster {seed}",
+        servers=tuple(f"s{k}" for k in range(servers)),
+        gpus=gpus.astype(np.int64),
+        rack=np.arange(servers) % racks,
+        gpu_type=np.full(servers, -1),
+        racks=tuple(f"r{k}" for k in range(racks)),
+        pool=pool,
+        quota=quota,
+        quota_source="configured",
+        down=down,
+    )
+    speed = "recorded" if plain else str(draw.choice(["recorded", "locality"]))
+    cost = "none" if plain else str(draw.choice(OVERHEADS))
+    mode = WAYS[int(draw.integers(len(WAYS)))]
+    if not plain and draw.random() < 0.5:
+        workload = replace(workload, epochs=draw.integers(1, 6, workload.size).astype(np.float64))
+        workload = replace(workload, predicted=workload.true_run_time * draw.uniform(0.3, 3.0, workload.size))
+    settings = Settings(rates(speed, workload, cluster), overhead(cost, workload, cluster), seed=seed, mode=mode)
+    return _with_resources(draw, workload, cluster, settings) if resources else (workload, cluster, settings)
+
+
+def _with_resources(
+    draw: np.random.Generator, workload: Workload, cluster: Cluster, settings: Settings
+) -> tuple[Workload, Cluster, Settings]:
+    """The same case with CPUs and memory that now and then are what is short; each job fits on one server."""
+    n, servers = workload.size, len(cluster.servers)
+    gpus, has = workload.gpus.copy(), cluster.gpus.copy()
+    small = gpus <= int(has.max())
+    gpus[draw.random(n) < 0.3] = 0
+    if servers > 1 and draw.random() < 0.3:
+        # not the largest one, which some gang may need, nor any that a gang over several servers counts on
+        spare = int(np.argmin(has))
+        has[spare] = 0 if small.all() and has[spare] < has.max() else has[spare]
+    per_gpu = draw.choice([0.0, 0.5, 1.0, 2.0], n)
+    cpus = np.where(gpus > 0, gpus * per_gpu, draw.integers(0, 5, n).astype(np.float64))
+    mem = np.where(gpus > 0, gpus * draw.choice([0, 7, 100], n), draw.integers(0, 200, n)).astype(np.float64)
+    there, memory = np.maximum(has * 2.0, 4.0), np.maximum(has * 100.0, 200.0)
+    cpus[draw.random(n) < 0.1] = np.nan
+    counted = (("gpu", "cpu"), ("gpu", "mem"), ("gpu", "cpu", "mem"))[int(draw.integers(3))]
+    return (
+        replace(workload, gpus=gpus, cpus=cpus, mem_mb=mem),
+        replace(cluster, gpus=has, cpus=there, mem_mb=memory),
+        replace(settings, resources=counted),
+    )
+
+
+def run(policy: Policy, workload: Workload, cluster: Cluster, settings: Settings) -> Outcome:
+    """Replay a workload to its end."""
+    simulation = Simulation(workload, cluster, policy, settings)
+    simulation.run()
+    return simulation.outcome()
+
+
+def check(make: Callable[[], Policy], cases: int, seed: int = 0) -> list[str]:
+    """Replay random cases under a policy, each of them twice, and once with another future.
+
+    Args:
+        make: gives a new policy.
+        cases: how many.
+        seed: of the first case; the others follow it.
+
+    Returns:
+        What was violated, with the seed of the case; empty where all is well.
+    """
+    found = []
+    for number in range(seed, seed + cases):
+        workload, cluster, settings = random_case(number, resources=make().resources and number % 2 == 1)
+        outcome = run(make(), workload, cluster, settings)
+        found += [f"case {number}: {line}" for line in violations(outcome, workload, cluster, settings)]
+        again = run(make(), workload, cluster, settings)
+        if not outcome.decisions.equals(again.decisions):
+            found.append(f"case {number}: other decisions the second time")
+        found += [f"case {number}: {line}" for line in foresight(make, (workload, cluster, settings), outcome, number)]
+    return found
+
+
+def foresight(
+    make: Callable[[], Policy], case: tuple[Workload, Cluster, Settings], outcome: Outcome, seed: int
+) -> list[str]:
+    """What a policy decided otherwise once everything after some instant had been changed.
+
+    Other jobs are submitted after it, with other gangs, users, limits and run times; those that had been submitted
+    take longer, unless the policy is told true run times.
+
+    Args:
+        make: gives a new policy.
+        case: workload, cluster and settings.
+        outcome: what the policy did there.
+        seed: of the instant and of what is changed.
+
+    Returns:
+        a line where a decision up to the instant is not the same; else nothing.
+    """
+    draw = np.random.Generator(np.random.PCG64(seed))
+    policy = make()
+    instant = some_instant(draw, outcome)
+    # at the end of its epoch a job loses its GPUs unless it ends before, whatever the policy knows
+    told = policy.oracle or case[2].mode == "epoch"
+    other = other_future(draw, case, instant, None if told else unfinished_at(outcome, instant))
+    found = differs(outcome, run(policy, *other), instant)
+    return [f"knows what comes after second {instant:g}: with another future not the same {found}"] if found else []
+
+
+def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings: Settings) -> list[str]:
+    """What a replay did that none may do; one line each, empty where all is well.
+
+    The invariants: no server gives more GPUs than it has (nor more CPUs and memory, where they count), or any while
+    it is down; a GPU counts once, however many jobs are on it; a job runs on its gang, or on from its least to its
+    most GPUs, once at a time, and not before it is eligible; what it did on each number of GPUs adds up to its work;
+    GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed; every job ends.
+    """
+    found = _capacity(outcome, cluster) + _attempts(outcome, workload, cluster) + _times(outcome, settings)
+    found += _needs(outcome, workload, settings) + _counted_once(outcome, cluster)
+    found += _elastic(outcome, workload, settings)
+    for job, state in (
+        outcome.jobs.filter(~pl.col("state").is_in(["finished", "rejected"])).select("job", "state").rows()
+    ):
+        found.append(f"{job} has not ended: {state}")
+    return found
+
+
+def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
+    """Servers that gave more than they had, or gave while they were down."""
+    found = []
+    held = outcome.pieces.join(
+        outcome.attempts.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64)), on="row"
+    ).filter(pl.col("own_s").is_not_null())
+    held = held.with_columns(pl.col("end_s").fill_null(outcome.end_s))
+    has = {"gpus": (cluster.gpus, "GPUs"), "cpus": (cluster.cpus, "CPUs"), "mem_mb": (cluster.mem_mb, "MB")}
+    for what, (there, word) in has.items():
+        if what not in held.columns or there is None:
+            continue
+        changes = pl.concat(
+            [
+                held.select("server", t=pl.col("own_s"), change=pl.col(what)),
+                held.select("server", t=pl.col("end_s"), change=-pl.col(what)),
+            ]
+        )
+        used = (
+            changes.group_by("server", "t")
+            .agg(pl.col("change").sum())
+            .sort("server", "t")
+            .with_columns(used=pl.col("change").cum_sum().over("server"))
+        )
+        for server, t, amount in used.select("server", "t", "used").rows():
+            if amount > there[server] + SLACK:
+                found.append(f"{cluster.servers[server]} gives {amount:g} {word} at {t:g}, it has {there[server]:g}")
+    if cluster.down is not None:
+        for server, begin, until in cluster.down.tolist():
+            on = held.filter(
+                (pl.col("server") == int(server)) & (pl.col("start_s") < until) & (pl.col("end_s") > begin)
+            )
+            if on.height:
+                found.append(f"{cluster.servers[int(server)]} has jobs while it is down from {begin:g} to {until:g}")
+    return found
+
+
+def _counted_once(outcome: Outcome, cluster: Cluster) -> list[str]:
+    """GPU-seconds that count twice or not at all, worked out from who was where and when."""
+    counted, pieces = portions(outcome), outcome.pieces
+    owner, server = pieces["row"].to_numpy(), pieces["server"].to_numpy()
+    end = outcome.attempts["end_s"].fill_null(outcome.end_s)
+    own = (end - outcome.attempts["own_s"].fill_null(end)).to_numpy()[owner]
+    count = len(cluster.servers)
+    somebodys = np.bincount(server, weights=pieces["gpus"].to_numpy() * own, minlength=count)
+    there = np.bincount(server, weights=counted, minlength=count)
+    found = [
+        f"{cluster.servers[k]}: {somebodys[k]:g} GPU-seconds are somebody's own, {there[k]:g} had jobs on them"
+        for k in np.flatnonzero(~np.isclose(somebodys, there, rtol=SLACK, atol=SLACK)).tolist()
+    ]
+    jobs = outcome.jobs["gpu_s"].to_numpy()
+    got = np.bincount(outcome.attempts["job"].to_numpy()[owner], weights=counted, minlength=jobs.size)
+    found += [
+        f"{outcome.jobs['job'][k]} is charged for {jobs[k]:g} GPU-seconds, its part of its GPUs is {got[k]:g}"
+        for k in np.flatnonzero(~np.isclose(jobs, got, rtol=SLACK, atol=SLACK)).tolist()
+    ]
+    over = levels(outcome, cluster).filter(pl.col("gpus_busy") > pl.col("gpus_available"))
+    for t, busy, up in over.select("t_s", "gpus_busy", "gpus_available").rows():
+        found.append(f"{busy} GPUs are busy at {t:g}, {up} are there")
+    return found
+
+
+def _attempts(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[str]:
+    """Gangs that ran in part, twice at a time, too early, or before what they depend on."""
+    del cluster
+    found = []
+    attempts = outcome.attempts.with_columns(pl.col("end_s").fill_null(np.inf))
+    sums = outcome.pieces.group_by("row").agg(pl.col("gpus").sum()).sort("row")["gpus"].to_list()
+    last: dict[int, float] = {}
+    least = workload.gpus if workload.min_gpus is None else workload.min_gpus
+    most = workload.gpus if workload.max_gpus is None else workload.max_gpus
+    for row, (job, start, end, gpus) in enumerate(attempts.select("job", "start_s", "end_s", "gpus").iter_rows()):
+        name = workload.ids[job]
+        if sums[row] != gpus:
+            found.append(f"{name} holds {gpus} GPUs, its places have {sums[row]}")
+        if not least[job] <= gpus <= most[job]:
+            found.append(f"{name} runs on {gpus} GPUs, it can run on {least[job]} to {most[job]}")
+        if start < last.get(job, -np.inf):
+            found.append(f"{name} starts at {start:g}, while it still holds GPUs to {last[job]:g}")
+        if start < workload.eligible[job]:
+            found.append(f"{name} starts at {start:g}, it is eligible from {workload.eligible[job]:g}")
+        if end < start:
+            found.append(f"{name} ends at {end:g}, it starts at {start:g}")
+        last[job] = end
+    first = dict(zip(outcome.jobs["job"], outcome.jobs["start_s"], strict=True))
+    ends = dict(zip(outcome.jobs["job"], outcome.jobs["end_s"], strict=True))
+    for job, before in workload.depends.tolist():
+        start, end = first[workload.ids[job]], ends[workload.ids[before]]
+        if start is not None and (end is None or start < end):
+            found.append(f"{workload.ids[job]} starts before {workload.ids[before]} has ended")
+    return found
+
+
+def _needs(outcome: Outcome, workload: Workload, settings: Settings) -> list[str]:
+    """Gangs that ran with fewer CPUs or less memory than they ask for, or with more than rounding adds."""
+    found: list[str] = []
+    for what, name, asked, unit in (("cpus", "cpu", workload.cpus, 0.001), ("mem_mb", "mem", workload.mem_mb, 1.0)):
+        if name not in settings.resources or asked is None:
+            continue
+        sums = outcome.pieces.group_by("row").agg(pl.col(what).sum(), pl.len()).sort("row")
+        wanted = np.nan_to_num(asked)[outcome.attempts["job"].to_numpy()]
+        over = sums[what].to_numpy() - wanted
+        bad = (over < -unit) | (over > unit * (sums["len"].to_numpy() + 1))
+        for row in np.flatnonzero(bad).tolist():
+            job = workload.ids[int(outcome.attempts["job"][row])]
+            found.append(f"{job} holds {sums[what][row]:g} {what}, it asks for {wanted[row]:g}")
+    return found
+
+
+def _elastic(outcome: Outcome, workload: Workload, settings: Settings) -> list[str]:
+    """Jobs whose work is not what their GPUs did, by the curve of each; of those without overhead, loss or company."""
+    attempts = outcome.attempts.with_columns(pl.col("end_s").fill_null(outcome.end_s))
+    job, gpus = attempts["job"].to_numpy(), attempts["gpus"].to_numpy()
+    if outcome.decisions["decision"].is_in(["share", "gather"]).any() or not (gpus != workload.gpus[job]).any():
+        return []
+    speed = [_scale(workload, settings, *pair) for pair in zip(job.tolist(), gpus.tolist(), strict=True)]
+    seconds = (attempts["end_s"] - attempts["start_s"]).to_numpy()
+    done = np.bincount(job, weights=seconds * np.array(speed), minlength=workload.size)
+    rates, rows = settings.rates, outcome.jobs
+    plain = ((rows["overhead_gpu_s"] == 0) & (rows["lost_gpu_s"] == 0) & (rows["state"] == "finished")).to_numpy()
+    plain &= (rates.speed == 1).all(axis=1) & (settings.overhead.charge == 0)
+    wrong = plain & ~np.isclose(done, workload.true_run_time, rtol=SLACK, atol=SLACK)
+    return [
+        f"{workload.ids[k]}: its GPUs did {done[k]:g} s of work, it has {workload.true_run_time[k]:g} s"
+        for k in np.flatnonzero(wrong).tolist()
+    ]
+
+
+def _scale(workload: Workload, settings: Settings, job: int, gpus: int) -> float:
+    """Speed of a job on so many GPUs, for that of its gang."""
+    if gpus == workload.gpus[job]:
+        return 1.0
+    number = -1 if workload.curve is None else int(workload.curve[job])
+    if number >= 0:
+        curve = workload.curves[number]
+        on, full = (curve[min(n, curve.size) - 1] for n in (gpus, int(workload.gpus[job])))
+        return float(on / full)
+    alpha = settings.rates.alpha[job]
+    on, full = (n / (1 + alpha * (n - 1)) for n in (gpus, int(workload.gpus[job])))
+    return float(on / full)
+
+
+def _times(outcome: Outcome, settings: Settings) -> list[str]:
+    """Jobs whose GPU-seconds are not work, overhead and loss, or that were faster than can be."""
+    found = []
+    best = settings.rates.speed.max(axis=1)
+    alike = (settings.rates.speed == 1).all(axis=1)
+    groups = outcome.attempts.filter(pl.col("shared"))["group"]
+    shared = set(outcome.attempts.filter(pl.col("group").is_in(groups.to_list()))["job"].to_list())
+    gang = outcome.jobs["gpus"].to_numpy()[outcome.attempts["job"].to_numpy()]
+    resized = set(outcome.attempts.filter(pl.Series(gang) != pl.col("gpus"))["job"].to_list())
+    for k, row in enumerate(outcome.jobs.iter_rows(named=True)):
+        if row["state"] != "finished":
+            continue
+        name = row["job"]
+        if row["jct_s"] < row["work_s"] / best[k] - SLACK and k not in resized:
+            found.append(
+                f"{name} has ended after {row['jct_s']:g} s, its work takes {row['work_s'] / best[k]:g} s at best"
+            )
+        if abs(row["jct_s"] - row["run_s"] - row["wait_s"]) > SLACK:
+            found.append(f"{name}: {row['jct_s']:g} s are not {row['run_s']:g} on GPUs and {row['wait_s']:g} waiting")
+        if alike[k] and k not in resized | shared and row["gpu_s"] > 0 and settings.overhead.charge[k] == 0:
+            useful = row["gpu_s"] - row["overhead_gpu_s"] - row["lost_gpu_s"]
+            gathered = "gather" in outcome.decisions["decision"]
+            if not gathered and abs(useful - row["work_s"] * row["gpus"]) > SLACK * max(1.0, row["gpu_s"]):
+                found.append(f"{name}: {useful:g} useful GPU-seconds, its work is {row['work_s'] * row['gpus']:g}")
+    return found

@@ -1,0 +1,102 @@
+"""Which hooks a policy written in Python defines, and the calls of an instant, in order."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from gpuctl.core.errors import InputError
+from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.engine.state import (
+    E_FINISHED,
+    E_JOB_TIMER,
+    E_LEASE,
+    E_QUEUED,
+    E_RECLAIM,
+    E_ROUND,
+    E_SERVER_DOWN,
+    E_SERVER_UP,
+    E_TIMER,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuctl.replay.contract.view import View
+
+HOOKS = {
+    "on_finish": E_FINISHED,
+    "on_requeue": E_QUEUED,
+    "on_server_down": E_SERVER_DOWN,
+    "on_server_up": E_SERVER_UP,
+    "on_submit": E_QUEUED,
+    "on_lease_end": E_LEASE,
+    "on_reclaim": E_RECLAIM,
+    "on_wake": E_JOB_TIMER,
+    "on_timer": E_TIMER,
+    "on_round": E_ROUND,
+}
+"""What each of them hears of; see docs/write-a-policy.md."""
+
+
+class Hooks:
+    """The hooks of one policy.
+
+    Attributes:
+        ask: when the engine is to ask for `decide` alone: 0 never, 1 where jobs wait, 2 at every instant.
+        kinds: a bit for each kind of event that some hook hears of; 0: there are none, and none cost anything.
+        path: the file that a hook is in, for messages.
+
+    Raises:
+        InputError: the policy has neither hooks nor `decide`, or its rounds are no number of seconds.
+    """
+
+    def __init__(self, policy: PythonPolicy) -> None:
+        own = {name for name in (*HOOKS, "decide") if getattr(type(policy), name) is not getattr(PythonPolicy, name)}
+        self.every = float(policy.every)
+        if not 0 <= self.every < math.inf:
+            raise InputError(f"{policy.name}: every = {policy.every!r}", hint="expected seconds, above 0; 0: no rounds")
+        if not own:
+            raise InputError(
+                f"{policy.name} has neither decide() nor a hook",
+                hint="define decide(self, view), or some of " + ", ".join(sorted(HOOKS)),
+            )
+        if "on_round" in own and not self.every:
+            raise InputError(f"{policy.name} has on_round(), but every = 0", hint="say every how many seconds")
+        self.path = getattr(type(policy), sorted(own)[0]).__code__.co_filename
+        self.decide = policy.decide if "decide" in own else None
+        self.ask = 0 if self.decide is None else 2 if policy.always else 1
+        self._always = policy.always
+        self._call: dict[int, Callable[[View, int], None]] = {
+            kind: getattr(policy, name) for name, kind in HOOKS.items() if name in own and kind != E_QUEUED
+        }
+        self._submit = policy.on_submit if "on_submit" in own else None
+        self._requeue = policy.on_requeue if "on_requeue" in own else None
+        self.kinds = sum(1 << kind for kind in self._call)
+        if self._submit or self._requeue or self.decide is None:
+            # the view's queue is brought up to date whenever a job is queued
+            self.kinds |= 1 << E_QUEUED
+        if self.every:
+            self.kinds |= 1 << E_ROUND
+
+    def tell(self, view: View) -> None:
+        """Call the hooks for what has happened at this instant, in that order, then `decide`."""
+        state, call = view._state, self._call
+        count = int(state.g.events[0])
+        view.round = None
+        calls: list[tuple[Callable[[View, int], None], int]] = []
+        # all of them are found before the first is called: what a hook does is no event of this instant
+        for kind, who in zip(state.events.kind[:count].tolist(), state.events.who[:count].tolist(), strict=True):
+            hook = call.get(kind)
+            if kind == E_QUEUED:
+                hook = self._requeue if state.jobs.attempts[who] else self._submit
+            elif kind == E_ROUND:
+                if not who or state.g.waiting[0] + state.g.running[0] == 0:
+                    continue
+                who = view.round = round(view.now / self.every)  # noqa: PLW2901 - its number
+            if hook is not None:
+                calls.append((hook, who))
+        for hook, who in calls:
+            hook(view, who)
+        if self.decide is not None and (self._always or view.waiting or view.round is not None):
+            self.decide(view)

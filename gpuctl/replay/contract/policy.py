@@ -1,0 +1,309 @@
+"""What a policy is: a name, parameters, a source, and a program that the engine runs."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from gpuctl.core.errors import GpuctlError, InputError, UsageError
+from gpuctl.core.plugins import own_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import ModuleType
+
+    from gpuctl.replay.contract.arrivals import Arrivals
+    from gpuctl.replay.contract.view import View
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Cluster, Workload
+
+MOST_NUMBERS = 100
+"""Of a parameter that is a list of them."""
+
+Value = float | str | bool | tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a policy.
+
+    Attributes:
+        name: as given with ``--param NAME=VALUE``.
+        default: its type is the parameter's type; a tuple is written ``3250,7200``.
+        text: what it does, its unit and its source.
+        choices: the words that it may be, where it is one of a few.
+        least: the least number allowed.
+        most: the greatest one.
+        above: where 0 stands for none, the least number above it.
+    """
+
+    name: str
+    default: Value
+    text: str
+    choices: tuple[str, ...] = ()
+    least: float = 0.0
+    most: float = 1e9
+    above: float = 0.0
+
+    def read(self, text: str, policy: str) -> Value:
+        """The value that a text on the command line stands for.
+
+        Raises:
+            UsageError: it is none of the parameter's type.
+        """
+        expected = self._expected()
+        try:
+            value = self._parse(text)
+        except ValueError:
+            raise UsageError(f"{policy}: {self.name}={text[:60]}: expected {expected}") from None
+        return value
+
+    @property
+    def span(self) -> str:
+        """Which numbers it may be, to follow `text`; "" where the bounds say nothing that a reader would not guess."""
+        if isinstance(self.default, (str, bool)):
+            return ""
+        bounded = self.most != Parameter.most
+        if self.above:
+            return f"; 0, or at least {self.above:g}"
+        if self.least:
+            return f"; from {self.least:g} to {self.most:.10g}" if bounded else f"; at least {self.least:g}"
+        return f"; at most {self.most:.10g}" if bounded else ""
+
+    def _expected(self) -> str:
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if isinstance(self.default, bool):
+            return "true or false"
+        if isinstance(self.default, tuple):
+            span = f"from {self.least:g} to {self.most:.10g}"
+            return f"at most {MOST_NUMBERS} numbers {span} in ascending order, as 3250,7200"
+        return f"{'0, or ' if self.above else ''}a number from {self.above or self.least:g} to {self.most:.10g}"
+
+    def _parse(self, text: str) -> Value:
+        if isinstance(self.default, bool):
+            if text not in {"true", "false"}:
+                raise ValueError
+            return text == "true"
+        if isinstance(self.default, str):
+            if self.choices and text not in self.choices:
+                raise ValueError
+            return text
+        if isinstance(self.default, tuple):
+            numbers = tuple(self._number(part) for part in text.split(",") if part)
+            if list(numbers) != sorted(set(numbers)) or len(numbers) > MOST_NUMBERS:
+                raise ValueError
+            return numbers
+        return self._number(text)
+
+    def _number(self, text: str) -> float:
+        number = float(text)
+        if not self.least <= number <= self.most or 0 < number < self.above:
+            raise ValueError
+        return number
+
+
+PATIENCE = Parameter(
+    "patience",
+    30.0,
+    "preemptions of a job that together may cost it more than the turns between them bring; from then on it keeps its "
+    "GPUs each time until it has come forward by the cost of a preemption and by a tenth of what it had done",
+    least=1.0,
+    most=200.0,
+)
+"""Of policies that preempt: jobs that take turns come forward whatever a switch costs."""
+
+
+def patience_of(scheduler: str) -> Parameter:
+    """The same for a policy that does what a real scheduler does, which has no such rule."""
+    return replace(PATIENCE, text=f"{PATIENCE.text}; ours: {scheduler} would go on")
+
+
+@contextmanager
+def faults_of(method: Callable[..., Any], what: str) -> Iterator[None]:
+    """Raise what goes wrong in a method of a user's own policy as an error of theirs, see `own_fault`."""
+    try:
+        yield
+    except (GpuctlError, NotImplementedError):
+        raise
+    except Exception as error:
+        raise own_fault(error, method.__code__.co_filename, what) from error
+
+
+class Program(Protocol):
+    """A policy at work on one simulation.
+
+    A program may have ``notes``, a tuple of lines for whoever reads the result: what of a site's configuration is not
+    modelled, say.
+    """
+
+    def advance(self, state: State, until: float, steps: int) -> int:
+        """Go on for so many instants; returns STEPPED, ENDED or GROW (see ``gpuctl.replay.engine.state``)."""
+
+    def copy(self) -> Program:
+        """The same, with a memory of its own: for a fork of the simulation."""
+
+
+class Policy:
+    """A scheduling policy: subclasses give a name, what they are, and a program.
+
+    Attributes:
+        name: as given with ``--policy``.
+        title: what it does, one sentence.
+        source: where it is from.
+        oracle: whether it is told true run times; a parameter may make it so of an instance.
+        predicts: whether predicted run times take the place of true ones where a workload has some.
+        preempts: whether it takes GPUs from running jobs.
+        plans: whether it plans ahead with time limits.
+        resources: whether it can be replayed where CPUs and memory count beside GPUs.
+        kernel: the module by whose ``run`` it enters compiled code; None: that of policies which are an order of jobs.
+        reads: whose configuration files its parameter ``conf`` takes, ``yarn`` or ``slurm``; "" none.
+        parameters: what can be set.
+    """
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    source: ClassVar[str] = ""
+    oracle: bool = False
+    predicts: ClassVar[bool] = False
+    preempts: ClassVar[bool] = False
+    plans: ClassVar[bool] = False
+    resources: ClassVar[bool] = False
+    kernel: ClassVar[ModuleType | None] = None
+    reads: ClassVar[str] = ""
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+
+    def __init__(self, params: Mapping[str, str] | None = None) -> None:
+        known = {p.name: p for p in self.parameters}
+        self.params: dict[str, Any] = {p.name: p.default for p in self.parameters}
+        for name, text in (params or {}).items():
+            if name not in known:
+                there = ", ".join(known) or "none"
+                raise UsageError(f"{self.name} has no parameter {name!r}", hint=f"its parameters are: {there}")
+            self.params[name] = known[name].read(text, self.name)
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """What runs this policy on a new simulation."""
+        raise NotImplementedError
+
+
+class RankPolicy(Policy):
+    """A policy that gives every job one number when it is submitted: waiting jobs start in ascending order.
+
+    That is as fast as the built-in policies: the numbers are all that the compiled engine asks for.
+
+    Attributes:
+        strict: the first job that does not fit keeps all others waiting; otherwise it is skipped.
+        placement: ``any`` | ``consolidate`` | ``spread`` | ``fill``.
+    """
+
+    resources: ClassVar[bool] = True
+    strict: ClassVar[bool] = False
+    placement: ClassVar[str] = "any"
+
+    def begin(self) -> None:
+        """Called once, before the first job; for what the policy remembers."""
+
+    def rank(self, jobs: Arrivals) -> Any:
+        """A number for each of the jobs that are submitted at one instant, lower ones start first; ties go by row.
+
+        Called once for each instant at which jobs are submitted, in order of time. What an earlier call has seen may
+        be remembered in attributes of the policy; of later jobs nothing is known.
+        """
+        raise NotImplementedError
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """See `Policy.program`."""
+        import numpy as np
+
+        from gpuctl.replay.contract.arrivals import arrivals
+        from gpuctl.replay.order.order import Order, list_program, placements
+        from gpuctl.replay.order.order_kernel import BY_RANK
+
+        del cluster
+        rank = np.zeros(workload.size)
+        with faults_of(type(self).begin, f"{self.name} failed in begin()"):
+            self.begin()
+        for rows, jobs in arrivals(workload, self.name, oracle=self.oracle):
+            with faults_of(type(self).rank, f"{self.name} failed in rank()"):
+                numbers = np.asarray(self.rank(jobs), np.float64)
+            if numbers.shape != rows.shape:
+                raise InputError(
+                    f"{self.name}: rank() gave an array of shape {numbers.shape} for {rows.size} jobs",
+                    hint="it is called at each instant at which jobs are submitted, with those jobs: expected one "
+                    "number for each, in the order of jobs.ids",
+                )
+            rank[rows] = numbers
+        if np.isnan(rank).any():
+            raise InputError(
+                f"{self.name}: rank() gave NaN for {np.isnan(rank).sum()} of {rank.size} jobs", hint="expected numbers"
+            )
+        how = placements(workload, self.placement, settings.placement)
+        return list_program(Order(BY_RANK, rank, how, strict=self.strict), workload, state)
+
+
+class PythonPolicy(Policy):
+    """A policy written in Python: it defines `decide`, or hooks that are told what has happened, or both.
+
+    Only what a class defines is called. At one instant the hooks come in the order in which it happened (ends and
+    requeues, servers, submissions, leases, timers, the round), then `decide`; docs/write-a-policy.md has it all.
+
+    Attributes:
+        always: call `decide` also while no job waits.
+        every: seconds from one round to the next; rounds are at its whole multiples, while jobs wait or run. 0: none.
+        placement: where `View.start` puts gangs unless told otherwise.
+    """
+
+    always: ClassVar[bool] = False
+    every: float = 0.0
+    placement: ClassVar[str] = "any"
+
+    def begin(self, view: View) -> None:
+        """Called once, before the first instant; for what the policy remembers."""
+
+    def decide(self, view: View) -> None:
+        """Look at the simulation and act: last at each instant at which jobs wait, and at each round."""
+
+    def on_submit(self, view: View, job: int) -> None:
+        """A job has come into the queue for the first time."""
+
+    def on_requeue(self, view: View, job: int) -> None:
+        """A job is in the queue again: it failed, lost a server or its lease, or its suspension has ended."""
+
+    def on_finish(self, view: View, job: int) -> None:
+        """A job has ended for good; its GPUs are free."""
+
+    def on_server_down(self, view: View, server: int) -> None:
+        """A server has gone down; the jobs that were on it have been queued."""
+
+    def on_server_up(self, view: View, server: int) -> None:
+        """A server is there again."""
+
+    def on_lease_end(self, view: View, job: int) -> None:
+        """A lease runs out now; unless `View.lease` grants more at this instant, the job loses its GPUs after it."""
+
+    def on_reclaim(self, view: View, server: int) -> None:
+        """A server that was lent is wanted back."""
+
+    def on_wake(self, view: View, job: int) -> None:
+        """The timer of a job rings, see `View.wake`."""
+
+    def on_timer(self, view: View, number: int) -> None:
+        """A timer rings, see `View.timer`."""
+
+    def on_round(self, view: View, number: int) -> None:
+        """A round: `number` times `every` seconds have passed."""
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """See `Policy.program`."""
+        from gpuctl.replay.contract.hooks import Hooks
+        from gpuctl.replay.contract.view import PLACEMENTS, PythonProgram, View
+
+        view = View(self, workload, cluster, state)
+        view._own = PLACEMENTS[settings.placement or self.placement]
+        with faults_of(type(self).begin, f"{self.name} failed in begin()"):
+            self.begin(view)
+        state.g.span = Hooks(self).every
+        return PythonProgram(self, view)

@@ -1,0 +1,424 @@
+"""The compiled calls behind a policy written in Python: one call a step, one a decision.
+
+Each takes the address of the simulation: numbers are handed over fast. Numbers of jobs and servers must be some of this
+simulation (`gpuctl.replay.contract.view` sees to it). An action comes back with -1 where it cannot be carried out, and with
+NO_ROOM where it can, but there is no room for all that it might write; in both cases it has done nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.engine.instant_kernel import (
+    end_leases,
+    grant,
+    job_timer,
+    migrate,
+    named_timer,
+    next_instant,
+    reject,
+    resize,
+    room,
+    share,
+)
+from gpuctl.replay.engine.job_life_kernel import (
+    launch,
+    note,
+)
+from gpuctl.replay.engine.placement_kernel import choose, find, hide, set_free, suits
+from gpuctl.replay.engine.preemption_kernel import preempt
+from gpuctl.replay.engine.rounds_kernel import rounds
+from gpuctl.replay.engine.speed_curve_kernel import scale
+from gpuctl.replay.engine.state import (
+    D_LOAN,
+    D_RESERVE,
+    E_QUEUED,
+    NO_ROOM,
+    RUNNING,
+    STEPPED,
+    WAITING,
+    state_at,
+)
+
+
+@inner
+def _news(s):  # type: ignore[no-untyped-def]
+    count = 0
+    for k in range(s.g[0].events):
+        if s.events[k].kind == E_QUEUED:
+            if count >= s.fresh.size:
+                raise IndexError("a job is queued twice at one instant")
+            s.fresh[count] = s.events[k].who
+            count += 1
+    return count
+
+
+@inner
+def _hears(s, kinds):  # type: ignore[no-untyped-def]
+    """Whether one of the kinds of events that a policy wants to hear of has happened at this instant."""
+    for k in range(s.g[0].events):
+        if kinds >> s.events[k].kind & 1:
+            return True
+    return False
+
+
+@compiled
+def next_decision(address, until, steps, ask, kinds):  # type: ignore[no-untyped-def]
+    """Go to the next instant at which the policy is to be asked.
+
+    Args:
+        address: of the simulation.
+        until: the last instant.
+        steps: the most instants to go through.
+        ask: 1: where jobs wait; 2: always; 0: not for that alone.
+        kinds: a bit for each kind of event at which it is to be asked, too.
+
+    Returns:
+        How it ended, the time, how many jobs are fresh (-1: not to be asked), free GPUs, jobs that wait or hold GPUs.
+    """
+    s = state_at(address)
+    g = s.g[0]
+    for _ in range(steps):
+        status = next_instant(s, until)
+        if status != STEPPED:
+            return status, g.now, 0, g.free, 0
+        if g.span > 0:
+            rounds(s)
+        if ask == 2 or (ask == 1 and g.waiting > 0) or (kinds != 0 and _hears(s, kinds)):
+            return STEPPED, g.now, _news(s), g.free, g.waiting + g.running
+        end_leases(s)
+        g.asked = 0
+    return STEPPED, g.now, -1, g.free, 0
+
+
+@compiled
+def decided(address):  # type: ignore[no-untyped-def]
+    """The policy has been asked: end the leases that it has not renewed; where there are any, it is asked once more."""
+    s = state_at(address)
+    if not room(s):
+        return NO_ROOM
+    end_leases(s)
+    s.g[0].asked = 0
+    return 1
+
+
+@inner
+def _within_limit(s, j, more):  # type: ignore[no-untyped-def]
+    """Whether the job's queue may hold so many more GPUs."""
+    queue = s.jobs[j].queue
+    return s.queue_used[queue] + more <= s.queue_limit[queue]
+
+
+@inner
+def _reserved(s, j):  # type: ignore[no-untyped-def]
+    """Keep servers' reserved GPUs from a job that would still hold them when they are wanted."""
+    g = s.g[0]
+    job = s.jobs[j]
+    for number in range(s.servers.size):
+        server = s.servers[number]
+        if server.kept_for >= 0 and server.kept_for != j and g.now + job.limit > server.kept_from:
+            hide(s, number, min(server.kept_gpus, server.free))
+
+
+@inner
+def _unreserved(s):  # type: ignore[no-untyped-def]
+    for number in range(s.servers.size):
+        if s.servers[number].hidden > 0:
+            hide(s, number, 0)
+
+
+@inner
+def _drop_reservation(s, j):  # type: ignore[no-untyped-def]
+    g = s.g[0]
+    for number in range(s.servers.size):
+        if s.servers[number].kept_for == j:
+            s.servers[number].kept_for = -1
+            g.kept -= 1
+
+
+@inner
+def _may_run_on(s, j, gpus):  # type: ignore[no-untyped-def]
+    job = s.jobs[j]
+    return job.least <= gpus <= job.most
+
+
+@compiled
+def start(address, j, wanted, how, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job where it fits, on so many GPUs (0: its gang).
+
+    Returns the GPUs still free; -1 where it does not fit, does not wait, or does not run on so many.
+    """
+    s = state_at(address)
+    g = s.g[0]
+    job = s.jobs[j]
+    gpus = wanted if wanted != 0 else job.gpus
+    if job.state != WAITING or g.free < gpus or not _may_run_on(s, j, gpus) or not _within_limit(s, j, gpus):
+        return -1
+    if not room(s):
+        return NO_ROOM
+    if g.kept > 0:
+        _reserved(s, j)
+    found = find(s, job.mask, gpus, how)
+    if g.kept > 0:
+        _unreserved(s)
+        if found:
+            _drop_reservation(s, j)
+    if not found:
+        return -1
+    launch(s, j, reason)
+    return g.free
+
+
+@compiled
+def clear(address):  # type: ignore[no-untyped-def]
+    """Begin a choice of one's own."""
+    state_at(address).g[0].chosen = 0
+
+
+@inner
+def _keeps(s, j, server):  # type: ignore[no-untyped-def]
+    """Whether a server keeps GPUs for another job from before this one must have ended."""
+    place = s.servers[server]
+    return place.kept_for >= 0 and place.kept_for != j and s.g[0].now + s.jobs[j].limit > place.kept_from
+
+
+@compiled
+def add(address, j, server, gpus):  # type: ignore[no-untyped-def]
+    """Choose GPUs of a server for a job; false where it has not so many free, or does not suit the job.
+
+    GPUs that the job itself holds there count as free.
+    """
+    s = state_at(address)
+    place = s.servers[server]
+    job = s.jobs[j]
+    free = place.free
+    if job.state == RUNNING:
+        row = s.attempts[job.row]
+        for k in range(row.first, row.first + row.pieces):
+            if s.pieces[k].server == server:
+                free += s.pieces[k].gpus
+    for k in range(s.g[0].chosen):
+        if s.choice[k].server == server:
+            return False
+    if _keeps(s, j, server):
+        free -= place.kept_gpus
+    if gpus < 1 or free < gpus or not suits(s, server, job.mask):
+        return False
+    choose(s, server, gpus)
+    return True
+
+
+@inner
+def _chosen(s):  # type: ignore[no-untyped-def]
+    total = 0
+    for k in range(s.g[0].chosen):
+        total += s.choice[k].gpus
+    return total
+
+
+@compiled
+def start_chosen(address, j, wanted, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on its choice; -1 unless that is the whole gang, or `wanted` GPUs."""
+    s = state_at(address)
+    job = s.jobs[j]
+    gpus = wanted if wanted != 0 else job.gpus
+    if job.state != WAITING or _chosen(s) != gpus or not _may_run_on(s, j, gpus) or not _within_limit(s, j, gpus):
+        return -1
+    if not room(s):
+        return NO_ROOM
+    if s.g[0].kept > 0:
+        _drop_reservation(s, j)
+    launch(s, j, reason)
+    return 1
+
+
+@compiled
+def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
+    """Let a running job go on with its choice: as many GPUs as it has, or `other_size` more or fewer."""
+    s = state_at(address)
+    job = s.jobs[j]
+    total = _chosen(s)
+    sharing = job.state == RUNNING and (job.host >= 0 or job.guest >= 0)
+    if job.state != RUNNING or sharing or total == 0 or (total != job.held) != other_size:
+        return -1
+    if (other_size and not _may_run_on(s, j, total)) or not _within_limit(s, j, total - job.held):
+        return -1
+    if not room(s):
+        return NO_ROOM
+    if other_size:
+        resize(s, j, reason)
+    else:
+        migrate(s, j, reason)
+    return 1
+
+
+@compiled
+def find_for(address, j, gpus, how):  # type: ignore[no-untyped-def]
+    """Choose places for a running job of so many GPUs, its own counted as free; false where it shares them."""
+    s = state_at(address)
+    job = s.jobs[j]
+    if job.state != RUNNING or job.host >= 0 or job.guest >= 0 or gpus < 1:
+        return False
+    row = s.attempts[job.row]
+    for k in range(row.first, row.first + row.pieces):
+        set_free(s, s.pieces[k].server, s.servers[s.pieces[k].server].free + s.pieces[k].gpus)
+    found = find(s, job.mask, gpus, how)
+    for k in range(row.first, row.first + row.pieces):
+        set_free(s, s.pieces[k].server, s.servers[s.pieces[k].server].free - s.pieces[k].gpus)
+    return found
+
+
+@compiled
+def stop_job(address, j, mode, reason):  # type: ignore[no-untyped-def]
+    """Preempt a running job. Returns -1 it does not run, 0 its GPUs come later, 1 they are free now."""
+    s = state_at(address)
+    if s.jobs[j].state != RUNNING:
+        return -1
+    if not room(s):
+        return NO_ROOM
+    return 1 if preempt(s, j, mode, reason) else 0
+
+
+@compiled
+def share_with(address, j, host, sliced, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on the GPUs of a running one; -1 where that cannot be."""
+    s = state_at(address)
+    job, owner = s.jobs[j], s.jobs[host]
+    if job.state != WAITING or owner.state != RUNNING or owner.host >= 0 or owner.held < job.gpus:
+        return -1
+    if not _within_limit(s, j, job.gpus):
+        return -1
+    if owner.sharers > 0 and owner.sliced != sliced:
+        return -1
+    left = job.gpus
+    at = s.attempts[owner.row].first
+    while left > 0:
+        if not suits(s, s.pieces[at].server, job.mask) or _keeps(s, j, s.pieces[at].server):
+            return -1
+        left -= s.pieces[at].gpus
+        at += 1
+    if not room(s):
+        return NO_ROOM
+    if s.g[0].kept > 0:
+        _drop_reservation(s, j)
+    share(s, j, host, sliced, reason)
+    return 1
+
+
+@compiled
+def lease(address, j, until, reason):  # type: ignore[no-untyped-def]
+    """Give a running job its GPUs until then."""
+    s = state_at(address)
+    if s.jobs[j].state != RUNNING or not until > s.g[0].now:
+        return -1
+    if not room(s):
+        return NO_ROOM
+    grant(s, j, until, reason)
+    return 1
+
+
+@compiled
+def wake(address, j, t):  # type: ignore[no-untyped-def]
+    """Ask the policy again at `t` because of this job."""
+    s = state_at(address)
+    if not t >= s.g[0].now:
+        return False
+    job_timer(s, j, t)
+    return True
+
+
+@compiled
+def timer(address, number, t):  # type: ignore[no-untyped-def]
+    """Ask the policy again at `t`."""
+    s = state_at(address)
+    if not t >= s.g[0].now:
+        return False
+    named_timer(s, number, t)
+    return True
+
+
+@compiled
+def refuse(address, j, reason):  # type: ignore[no-untyped-def]
+    """Take a waiting job out of the queue for good."""
+    s = state_at(address)
+    if s.jobs[j].state != WAITING:
+        return -1
+    if not room(s):
+        return NO_ROOM
+    if s.g[0].kept > 0:
+        _drop_reservation(s, j)
+    reject(s, j, reason)
+    return 1
+
+
+@compiled
+def loan(address, server, cls, reason):  # type: ignore[no-untyped-def]
+    """Let a server that nobody uses belong to another class of servers from now on."""
+    s = state_at(address)
+    place = s.servers[server]
+    if place.up == 0 or place.free != place.cap or cls < 0 or cls >= s.class_free.size:
+        return -1
+    if not room(s):
+        return NO_ROOM
+    set_free(s, server, 0)
+    # out of the index of its old class, into that of the new one
+    word, bit = server >> 6, np.uint64(1) << np.uint64(server & 63)
+    s.bits[place.cls, 0, word] &= ~bit
+    s.count[place.cls, 0] -= 1
+    place.cls = cls
+    s.bits[cls, 0, word] |= bit
+    s.count[cls, 0] += 1
+    s.class_cap[cls] = max(s.class_cap[cls], place.cap)
+    set_free(s, server, place.cap)
+    note(s, D_LOAN, -1, place.cap, server, reason)
+    return 1
+
+
+@compiled
+def may_keep(address, j, server, gpus):  # type: ignore[no-untyped-def]
+    """Choose GPUs of a server to be kept for a waiting job; false where another job has reserved there."""
+    s = state_at(address)
+    place = s.servers[server]
+    if s.jobs[j].state != WAITING or gpus < 1 or gpus > place.cap or (place.kept_for >= 0 and place.kept_for != j):
+        return False
+    choose(s, server, gpus)
+    return True
+
+
+@compiled
+def reserve(address, j, t, reason):  # type: ignore[no-untyped-def]
+    """Keep the choice for a waiting job from `t` on: jobs that could run longer do not start on those GPUs."""
+    s = state_at(address)
+    g = s.g[0]
+    if not room(s):
+        return NO_ROOM
+    for k in range(g.chosen):
+        piece = s.choice[k]
+        place = s.servers[piece.server]
+        if place.kept_for < 0:
+            g.kept += 1
+        place.kept_for, place.kept_gpus, place.kept_from = j, piece.gpus, t
+        note(s, D_RESERVE, j, piece.gpus, -1, reason)
+    return 1
+
+
+@compiled
+def speed_on(address, j, gpus):  # type: ignore[no-untyped-def]
+    """Speed of a job on so many GPUs, for that of its gang."""
+    s = state_at(address)
+    return scale(s, j, gpus) / scale(s, j, s.jobs[j].gpus)
+
+
+@compiled
+def up_to_now(address, j):  # type: ignore[no-untyped-def]
+    """The job's progress, service and run time now: done and total work of the segment, GPU-seconds, seconds."""
+    s = state_at(address)
+    job = s.jobs[j]
+    now = s.g[0].now
+    done, attained, ran = job.done, job.attained, job.ran
+    if job.state == RUNNING:
+        done += max(0.0, now - job.last) * job.rate
+        attained += (now - job.seen) * job.counted
+        ran += now - job.seen
+    return done, job.work, attained, ran

@@ -1,0 +1,325 @@
+"""The compiled core of the simulator: one instant after the other, and what only some policies ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.event_heap_kernel import NUMBERS, cancel, schedule
+from gpuctl.replay.engine.job_life_kernel import (
+    begin,
+    enqueue,
+    give_back,
+    join,
+    new_rates,
+    note,
+    plan_end,
+    resume_cost,
+    segment_ends,
+    settle,
+    stop,
+    take,
+    tell,
+    unspent,
+)
+from gpuctl.replay.engine.placement_kernel import choose, set_free
+from gpuctl.replay.engine.preemption_kernel import drop_progress, suspended
+from gpuctl.replay.engine.resource_kernel import server_counts
+from gpuctl.replay.engine.state import (
+    A_DOWN,
+    A_LEASE,
+    A_MIGRATED,
+    A_RESIZED,
+    C_LEASE,
+    C_MACHINE,
+    C_ROUND,
+    C_TIMER,
+    D_DOWN,
+    D_LEASE,
+    D_LEASE_END,
+    D_MIGRATE,
+    D_REJECT,
+    D_RESIZE,
+    D_SERVER_DOWN,
+    D_SERVER_UP,
+    D_SHARE,
+    E_JOB_TIMER,
+    E_LEASE,
+    E_ROUND,
+    E_SERVER_DOWN,
+    E_SERVER_UP,
+    E_TIMER,
+    ENDED,
+    GROW,
+    HELD,
+    NAMED_TIMERS,
+    REJECTED,
+    RUNNING,
+    STEPPED,
+    SUSPENDING,
+    wanted,
+)
+
+# ---- servers
+
+
+@inner
+def _server_goes(s, k):  # type: ignore[no-untyped-def]
+    g = s.g[0]
+    number = s.machine_server[k]
+    server = s.servers[number]
+    if s.machine_up[k] == 1:
+        if server.up == 0:
+            free = server.free
+            server.up = 1
+            server.free = 0
+            set_free(s, number, free)
+            g.total += server.cap
+            server_counts(s, number, 1)
+            note(s, D_SERVER_UP, -1, server.cap, number, 0)
+            tell(s, E_SERVER_UP, number)
+        return
+    if server.up == 0:
+        return
+    note(s, D_SERVER_DOWN, -1, server.cap, number, 0)
+    for j in range(s.jobs.size):
+        job = s.jobs[j]
+        if job.state == RUNNING or job.state == SUSPENDING:
+            row = s.attempts[job.row]
+            for p in range(row.first, row.first + row.pieces):
+                if s.pieces[p].server == number:
+                    _thrown_out(s, j)
+                    break
+    free = server.free
+    set_free(s, number, 0)
+    server.up = 0
+    server.free = free
+    g.total -= server.cap
+    server_counts(s, number, -1)
+    tell(s, E_SERVER_DOWN, number)
+
+
+@inner
+def _thrown_out(s, j):  # type: ignore[no-untyped-def]
+    job = s.jobs[j]
+    settle(s, j)
+    unspent(s, j)
+    drop_progress(s, j)
+    note(s, D_DOWN, j, job.held, job.row, 0)
+    stop(s, j, A_DOWN)
+
+
+# ---- one instant
+
+_wanted = inner(wanted)
+
+
+@inner
+def room(s):  # type: ignore[no-untyped-def]
+    """Whether there is room for what may come next, see `gpuctl.replay.engine.state.wanted`."""
+    log, attempts, pieces, events = _wanted(s.g[0], s.servers.size)
+    return log <= s.log.size and attempts <= s.attempts.size and pieces <= s.pieces.size and events <= s.events.size
+
+
+@inner
+def step(s, until):  # type: ignore[no-untyped-def]
+    """Go to the next instant at which something happens, let all of it happen, and say what did in `events`.
+
+    Returns:
+        STEPPED; ENDED where nothing comes before `until`; GROW where arrays must grow first.
+    """
+    g = s.g[0]
+    if not room(s):
+        return GROW
+    t = s.heap_t[0] if g.heap > 0 else np.inf
+    if g.arrival < s.arrivals.size:
+        t = min(t, s.arrive_t[g.arrival])
+    if g.machine < s.machine_t.size and (g.left > 0):
+        t = min(t, s.machine_t[g.machine])
+    if t == np.inf or t > until or g.left == 0:
+        return ENDED
+    g.now = t
+    g.events = g.carried
+    g.carried = 0
+    g.instants += 1
+    n = s.jobs.size
+    done = False
+    while not done:
+        done = True
+        while g.heap > 0 and s.heap_t[0] <= t and s.heap_c[0] < C_MACHINE * NUMBERS:
+            node = s.heap_node[0]
+            cancel(s, node)
+            if s.jobs[node].state == SUSPENDING:
+                suspended(s, node)
+            else:
+                segment_ends(s, node)
+        while g.machine < s.machine_t.size and s.machine_t[g.machine] <= t:
+            _server_goes(s, g.machine)
+            g.machine += 1
+        while g.arrival < s.arrivals.size and s.arrive_t[g.arrival] <= t:
+            j = s.arrivals[g.arrival]
+            g.arrival += 1
+            s.jobs[j].eligible = 1
+            if s.jobs[j].parents == 0 and s.jobs[j].state == HELD:
+                enqueue(s, j)
+        while g.heap > 0 and s.heap_t[0] <= t:
+            node, c = s.heap_node[0], s.heap_c[0] // NUMBERS
+            if c < C_MACHINE:
+                done = False
+                break
+            cancel(s, node)
+            if c == C_LEASE:
+                tell(s, E_LEASE, node - 2 * n)
+            elif c == C_TIMER:
+                if node < 2 * n:
+                    tell(s, E_JOB_TIMER, node - n)
+                else:
+                    tell(s, E_TIMER, node - 3 * n)
+            elif c == C_ROUND:
+                tell(s, E_ROUND, node - 3 * n - NAMED_TIMERS)
+    return STEPPED
+
+
+@inner
+def next_instant(s, until):  # type: ignore[no-untyped-def]
+    """Go to the next instant, unless the policy has yet to be asked at this one, and see that there is room for it.
+
+    Returns:
+        As `step` does; GROW also where arrays must grow before the policy is asked.
+    """
+    g = s.g[0]
+    if g.asked == 0:
+        status = step(s, until)
+        if status != STEPPED:
+            return status
+        g.asked = 1
+    return STEPPED if room(s) else GROW
+
+
+@inner
+def end_leases(s):  # type: ignore[no-untyped-def]
+    """Take the GPUs of jobs whose lease has run out and was not renewed; the policy is told at this same instant."""
+    g = s.g[0]
+    known = g.events
+    for k in range(known):
+        event = s.events[k]
+        if event.kind == E_LEASE:
+            job = s.jobs[event.who]
+            if job.state == RUNNING and job.lease <= g.now:
+                settle(s, event.who)
+                unspent(s, event.who)
+                job.preempts += 1
+                note(s, D_LEASE_END, event.who, job.held, job.row, 0)
+                job.work += job.charge
+                stop(s, event.who, A_LEASE)
+    for k in range(known, g.events):
+        # they are told with the next step's events
+        s.events[k - known].kind = s.events[k].kind
+        s.events[k - known].who = s.events[k].who
+    g.carried = g.events - known
+    if g.carried > 0:
+        schedule(s, 3 * s.jobs.size + NAMED_TIMERS, g.now, C_ROUND)
+
+
+# ---- what only some policies do
+
+
+@inner
+def grant(s, j, until, reason):  # type: ignore[no-untyped-def]
+    """Let a running job keep its GPUs until then."""
+    job = s.jobs[j]
+    job.lease = until
+    note(s, D_LEASE, j, job.held, job.row, reason)
+    schedule(s, 2 * s.jobs.size + j, until, C_LEASE)
+
+
+@inner
+def job_timer(s, j, t):  # type: ignore[no-untyped-def]
+    """Wake the policy at `t` because of this job; it has one such timer."""
+    schedule(s, s.jobs.size + j, t, C_TIMER)
+
+
+@inner
+def named_timer(s, number, t):  # type: ignore[no-untyped-def]
+    """Wake the policy at `t`; `number` is below `NAMED_TIMERS`."""
+    schedule(s, 3 * s.jobs.size + number, t, C_TIMER)
+
+
+@inner
+def next_round(s):  # type: ignore[no-untyped-def]
+    """Call the next round at the next whole multiple of its span after now."""
+    g = s.g[0]
+    node = 3 * s.jobs.size + NAMED_TIMERS
+    if s.node_at[node] < 0:
+        t = (np.floor(g.now / g.span) + 1.0) * g.span
+        # a multiple of the span, divided by it, may come out a little less than whole
+        schedule(s, node, t if t > g.now else t + g.span, C_ROUND)
+
+
+@inner
+def move(s, j, how, what, reason):  # type: ignore[no-untyped-def]
+    """Go on with a running job on the GPUs in `choice`, which may be others or more or fewer."""
+    job = s.jobs[j]
+    settle(s, j)
+    unspent(s, j)
+    cancel(s, j)
+    start = job.start
+    lease = job.lease
+    give_back(s, j, how)
+    gpus = take(s, j, 0)
+    note(s, what, j, gpus, job.row, reason)
+    begin(s, j, job.move)
+    job.start = start
+    if s.g[0].limits == 1:
+        plan_end(s, j)
+    job.lease = lease
+    if lease < np.inf:
+        schedule(s, 2 * s.jobs.size + j, lease, C_LEASE)
+
+
+@inner
+def migrate(s, j, reason):  # type: ignore[no-untyped-def]
+    """Move a running job to the GPUs in `choice`."""
+    move(s, j, A_MIGRATED, D_MIGRATE, reason)
+
+
+@inner
+def resize(s, j, reason):  # type: ignore[no-untyped-def]
+    """Let a running job go on with the GPUs in `choice`."""
+    move(s, j, A_RESIZED, D_RESIZE, reason)
+
+
+@inner
+def share(s, j, host, sliced, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on the first GPUs of a running one."""
+    g = s.g[0]
+    job = s.jobs[j]
+    owner = s.jobs[host]
+    source = s.attempts[owner.row]
+    left = job.gpus
+    g.chosen = 0
+    while left > 0:
+        piece = s.pieces[source.first + g.chosen]
+        some = min(left, piece.gpus)
+        choose(s, piece.server, some)
+        left -= some
+    g.waiting -= 1
+    job.host = host
+    take(s, j, 1)
+    job.level = owner.level if g.chosen > 1 else 0
+    join(s, j, host)
+    owner.sliced = sliced
+    note(s, D_SHARE, j, job.gpus, job.row, reason)
+    begin(s, j, resume_cost(s, j))
+    new_rates(s, host)
+
+
+@inner
+def reject(s, j, reason):  # type: ignore[no-untyped-def]
+    """Take a waiting job out of the queue for good; jobs that depend on it never start."""
+    g = s.g[0]
+    job = s.jobs[j]
+    note(s, D_REJECT, j, job.gpus, -1, reason)
+    g.waiting -= 1
+    job.state = REJECTED
+    g.left -= 1

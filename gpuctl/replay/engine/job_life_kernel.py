@@ -1,0 +1,470 @@
+"""The compiled life of a job: progress, the GPUs that it holds, and what starting and stopping it changes.
+
+Whatever asks for more room than `room` has seen to stops here with an error, before it writes past an array's end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.event_heap_kernel import cancel, schedule
+from gpuctl.replay.engine.placement_kernel import set_free
+from gpuctl.replay.engine.resource_kernel import hold, let_go
+from gpuctl.replay.engine.speed_curve_kernel import scale
+from gpuctl.replay.engine.state import (
+    A_FAILED,
+    A_FINISHED,
+    A_PREEMPTED,
+    A_RUNNING,
+    A_TIMEOUT,
+    C_END,
+    C_SUSPENDED,
+    D_FAIL,
+    D_FINISH,
+    D_PREEMPT,
+    D_START,
+    D_TIMEOUT,
+    E_FINISHED,
+    E_QUEUED,
+    FINISHED,
+    HELD,
+    RUNNING,
+    SUSPENDING,
+    WAITING,
+)
+
+# ---- bookkeeping
+
+
+@inner
+def note(s, what, job, gpus, row, reason):  # type: ignore[no-untyped-def]
+    """Write a line of the decision log."""
+    g = s.g[0]
+    if g.log >= s.log.size:
+        raise IndexError("no room in the decision log")
+    line = s.log[g.log]
+    g.log += 1
+    line.t, line.what, line.job, line.gpus, line.row, line.reason = g.now, what, job, gpus, row, reason
+
+
+@inner
+def tell(s, kind, who):  # type: ignore[no-untyped-def]
+    """Let the policy know of an event of this instant."""
+    g = s.g[0]
+    if g.events >= s.events.size:
+        raise IndexError("no room for events")
+    event = s.events[g.events]
+    event.kind, event.who = kind, who
+    g.events += 1
+
+
+@inner
+def settle(s, j):  # type: ignore[no-untyped-def]
+    """Bring a job's progress and service up to now."""
+    now = s.g[0].now
+    job = s.jobs[j]
+    if job.state == RUNNING or job.state == SUSPENDING:
+        until = now
+        if job.state == SUSPENDING and s.node_at[j] >= 0:
+            # no progress while the checkpoint is written
+            until = min(now, s.heap_t[s.node_at[j]] - job.stopping)
+        if until > job.last:
+            job.done += (until - job.last) * job.rate
+            job.last = until
+        job.ran += now - job.seen
+        job.attained += (now - job.seen) * job.counted
+    job.seen = now
+
+
+@inner
+def rate_of(s, j):  # type: ignore[no-untyped-def]
+    """Reference seconds of progress a second, where and beside whom the job runs now."""
+    job = s.jobs[j]
+    rate = job.speed0
+    if job.level == 1:
+        rate = job.speed1
+    elif job.level == 2:
+        rate = job.speed2
+    if job.held != job.gpus:
+        rate *= scale(s, j, job.held) / scale(s, j, job.gpus)
+    host = j if job.host < 0 else job.host
+    others = s.jobs[host].sharers
+    if others > 0:
+        if s.jobs[host].sliced == 1:
+            g = s.g[0]
+            rate *= g.slice / (g.slice + g.switch) / (others + 1)
+        else:
+            rate *= job.pack
+    return rate
+
+
+@inner
+def plan_end(s, j):  # type: ignore[no-untyped-def]
+    """Foresee when the job's segment ends, from its progress and rate; time limits come first where enforced."""
+    job = s.jobs[j]
+    left = job.work - job.done
+    end = np.inf if job.rate <= 0 else job.last + max(left, 0.0) / job.rate
+    if s.g[0].limits == 1:
+        end = min(end, job.start + job.limit)
+    if end < np.inf:
+        schedule(s, j, end, C_END)
+    else:
+        cancel(s, j)
+
+
+@inner
+def change_rate(s, j):  # type: ignore[no-untyped-def]
+    """Count progress up to now and go on with the rate that holds from now on."""
+    settle(s, j)
+    job = s.jobs[j]
+    rate = rate_of(s, j)
+    if job.state == RUNNING:
+        job.rate = rate
+        plan_end(s, j)
+    elif job.rate > 0:
+        # it is to be suspended at the end of its epoch, which comes sooner or later now; else it makes no progress
+        left = (s.heap_t[s.node_at[j]] - job.stopping - job.last) * job.rate
+        if left > 0 and rate > 0:
+            schedule(s, j, job.last + left / rate + job.stopping, C_SUSPENDED)
+            job.rate = rate
+
+
+@inner
+def enqueue(s, j):  # type: ignore[no-untyped-def]
+    """The job waits from now on."""
+    g = s.g[0]
+    job = s.jobs[j]
+    job.state = WAITING
+    job.queued = g.now
+    if np.isnan(job.ready):
+        job.ready = g.now
+    job.seen = g.now
+    g.waiting += 1
+    tell(s, E_QUEUED, j)
+
+
+# ---- holding and giving back GPUs
+
+
+@inner
+def take(s, j, shared):  # type: ignore[no-untyped-def]
+    """Hold the GPUs in `choice`, its host's where they are `shared`; opens an attempt. Returns how many."""
+    g = s.g[0]
+    job = s.jobs[j]
+    if g.attempts >= s.attempts.size or g.pieces + g.chosen > s.pieces.size:
+        raise IndexError("no room for an attempt")
+    row = s.attempts[g.attempts]
+    row.start, row.end, row.job, row.first, row.how = g.now, np.nan, j, g.pieces, A_RUNNING
+    row.own = np.inf if shared == 1 else g.now
+    row.group = s.attempts[s.jobs[job.host].row].group if shared == 1 else g.attempts
+    row.pieces = g.chosen
+    gpus = 0
+    rack = -1
+    level = 0
+    for k in range(g.chosen):
+        piece = s.choice[k]
+        server = s.servers[piece.server]
+        s.pieces[g.pieces + k].server = piece.server
+        s.pieces[g.pieces + k].gpus = piece.gpus
+        gpus += piece.gpus
+        if shared == 0:
+            set_free(s, piece.server, server.free - piece.gpus)
+        if k == 0:
+            rack = server.rack
+        elif server.rack != rack:
+            level = 2
+    if g.chosen > 1 and level == 0:
+        level = 1
+    if g.resources == 1:
+        hold(s, j)
+    row.gpus = gpus
+    job.row = g.attempts
+    job.held = gpus
+    job.counted = gpus
+    job.level = level
+    g.pieces += g.chosen
+    g.attempts += 1
+    job.attempts += 1
+    if shared == 0:
+        s.queue_used[job.queue] += gpus
+        s.share_used[job.share] += gpus
+    g.running += 1
+    return gpus
+
+
+@inner
+def give_back(s, j, how):  # type: ignore[no-untyped-def]
+    """Let go of a job's GPUs, and close its attempt."""
+    g = s.g[0]
+    job = s.jobs[j]
+    row = s.attempts[job.row]
+    row.end = g.now
+    row.how = how
+    if g.resources == 1:
+        let_go(s, j)
+    held = job.held
+    job.held = 0
+    job.counted = 0.0
+    g.running -= 1
+    job.lease = np.inf
+    cancel(s, 2 * s.jobs.size + j)
+    if job.host >= 0:
+        _leave(s, j)
+        return
+    s.queue_used[job.queue] -= held
+    s.share_used[job.share] -= held
+    heir = _heir(s, j) if job.guest >= 0 else -1
+    kept = s.attempts[s.jobs[heir].row].pieces if heir >= 0 else 0
+    first = s.attempts[s.jobs[heir].row].first if heir >= 0 else 0
+    for k in range(row.pieces):
+        piece = s.pieces[row.first + k]
+        stays = s.pieces[first + k].gpus if k < kept else 0
+        server = s.servers[piece.server]
+        set_free(s, piece.server, server.free + piece.gpus - stays)
+
+
+@inner
+def _leave(s, j):  # type: ignore[no-untyped-def]
+    # a guest goes: the others get faster
+    job = s.jobs[j]
+    host = job.host
+    job.host = -1
+    owner = s.jobs[host]
+    owner.sharers -= 1
+    before = -1
+    at = owner.guest
+    while at != j:
+        before = at
+        at = s.jobs[at].next_guest
+    if before < 0:
+        owner.guest = job.next_guest
+    else:
+        s.jobs[before].next_guest = job.next_guest
+    job.next_guest = -1
+    new_rates(s, host)
+
+
+@inner
+def join(s, j, host):  # type: ignore[no-untyped-def]
+    """Put a job among those that share a host's GPUs: the one on fewest ahead, of several the one that came last."""
+    job, owner = s.jobs[j], s.jobs[host]
+    before, at = -1, owner.guest
+    while at >= 0 and s.jobs[at].held < job.held:
+        before, at = at, s.jobs[at].next_guest
+    job.next_guest = at
+    if before < 0:
+        owner.guest = j
+    else:
+        s.jobs[before].next_guest = j
+    owner.sharers += 1
+
+
+@inner
+def new_rates(s, host):  # type: ignore[no-untyped-def]
+    """Let a host and those that share its GPUs go on with the rates that hold from now on.
+
+    Each GPU counts in equal parts for the jobs on it. Guests are on the first GPUs of the host's pieces: the smallest
+    one shares all of its GPUs with all others, the next one the rest of its own with all but that one, and so on.
+    """
+    on = s.jobs[host].sharers + 1
+    counted, gpus = 0.0, 0
+    at = s.jobs[host].guest
+    while at >= 0:
+        job = s.jobs[at]
+        counted += (job.held - gpus) / on
+        gpus = job.held
+        change_rate(s, at)
+        _count(s, at, counted)
+        on -= 1
+        at = job.next_guest
+    change_rate(s, host)
+    _count(s, host, counted + (s.jobs[host].held - gpus))
+
+
+@inner
+def _count(s, j, counted):  # type: ignore[no-untyped-def]
+    # the overhead that is still to come was charged for as many GPUs as counted until now
+    job = s.jobs[j]
+    job.overhead += _to_come(s, j) * (counted - job.counted)
+    job.counted = counted
+
+
+@inner
+def _to_come(s, j):  # type: ignore[no-untyped-def]
+    """Seconds of overhead of a job that have been charged and are still to come."""
+    job = s.jobs[j]
+    now = s.g[0].now
+    seconds = max(job.last - now, 0.0)
+    if job.state == SUSPENDING and s.node_at[j] >= 0:
+        seconds += min(job.stopping, s.heap_t[s.node_at[j]] - now)
+    return seconds
+
+
+@inner
+def _heir(s, j):  # type: ignore[no-untyped-def]
+    # A host goes: its largest guest takes over, of several the one that came first. Guests hold the first GPUs of the
+    # host's pieces, so what the largest one holds covers all others.
+    job = s.jobs[j]
+    before, heir = -1, job.guest
+    while s.jobs[heir].next_guest >= 0:
+        before, heir = heir, s.jobs[heir].next_guest
+    new = s.jobs[heir]
+    if before >= 0:
+        s.jobs[before].next_guest = -1
+        new.guest = job.guest
+    new.sharers = job.sharers - 1
+    new.sliced = job.sliced
+    new.host = -1
+    job.guest = -1
+    job.sharers = 0
+    at = new.guest
+    while at >= 0:
+        s.jobs[at].host = heir
+        at = s.jobs[at].next_guest
+    s.attempts[new.row].own = s.g[0].now
+    s.queue_used[new.queue] += new.held
+    s.share_used[new.share] += new.held
+    new_rates(s, heir)
+    return heir
+
+
+@inner
+def begin(s, j, cost):  # type: ignore[no-untyped-def]
+    """Let a job that holds its GPUs run: `cost` seconds of overhead first."""
+    now = s.g[0].now
+    job = s.jobs[j]
+    job.state = RUNNING
+    job.start = now
+    job.seen = now
+    job.last = now + cost
+    job.overhead += cost * job.counted
+    if np.isnan(job.first_start):
+        job.first_start = now
+    job.rate = rate_of(s, j)
+    plan_end(s, j)
+
+
+@inner
+def transfer(s, j, start):  # type: ignore[no-untyped-def]
+    """Seconds in which the job's checkpoint goes to the storage or comes from there, from `start` on.
+
+    The transfers that are then under way share what the storage gives; a share holds to the transfer's end.
+    """
+    g = s.g[0]
+    job = s.jobs[j]
+    if job.bytes <= 0:
+        return 0.0
+    wanted = job.link
+    size = 0
+    for k in range(g.moving):
+        i = s.moving[k]
+        other = s.jobs[i]
+        if i != j and other.moved > g.now:
+            s.moving[size] = i
+            size += 1
+            if other.moved > start:
+                wanted += other.link
+    s.moving[size] = j
+    g.moving = size + 1
+    seconds = job.bytes / job.link * max(1.0, wanted / g.storage)
+    job.moved = start + seconds
+    return seconds
+
+
+@inner
+def resume_cost(s, j):  # type: ignore[no-untyped-def]
+    """Seconds of overhead with which the job starts: where it was preempted and has a checkpoint to load."""
+    job = s.jobs[j]
+    if job.preempts == 0 or job.done <= 0:
+        return 0.0
+    return job.resume + transfer(s, j, s.g[0].now + job.resume)
+
+
+@inner
+def launch(s, j, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on the GPUs in `choice`."""
+    g = s.g[0]
+    job = s.jobs[j]
+    g.waiting -= 1
+    gpus = take(s, j, 0)
+    note(s, D_START, j, gpus, job.row, reason)
+    begin(s, j, resume_cost(s, j))
+
+
+@inner
+def unspent(s, j):  # type: ignore[no-untyped-def]
+    """Take back the overhead that was charged when it began but has not been used."""
+    job = s.jobs[j]
+    now = s.g[0].now
+    if job.last > now:
+        job.overhead -= (job.last - now) * job.counted
+        job.last = now
+    if job.state == SUSPENDING and s.node_at[j] >= 0:
+        job.overhead -= min(job.stopping, s.heap_t[s.node_at[j]] - now) * job.counted
+
+
+@inner
+def stop(s, j, how):  # type: ignore[no-untyped-def]
+    """Free a job's GPUs and put it back into the queue."""
+    cancel(s, j)
+    s.jobs[j].rate = 0.0
+    give_back(s, j, how)
+    enqueue(s, j)
+
+
+@inner
+def finish(s, j):  # type: ignore[no-untyped-def]
+    """The job has ended for good."""
+    g = s.g[0]
+    job = s.jobs[j]
+    job.state = FINISHED
+    job.end = g.now
+    g.left -= 1
+    cancel(s, s.jobs.size + j)
+    tell(s, E_FINISHED, j)
+    if s.children.size > 0:
+        for k in range(s.child_first[j], s.child_first[j + 1]):
+            child = s.jobs[s.children[k]]
+            child.parents -= 1
+            if child.parents == 0 and child.eligible == 1 and child.state == HELD:
+                enqueue(s, s.children[k])
+
+
+@inner
+def segment_ends(s, j):  # type: ignore[no-untyped-def]
+    """The job has come to the end of a segment: it ends, or queues again where the trace failed there."""
+    g = s.g[0]
+    job = s.jobs[j]
+    settle(s, j)
+    unspent(s, j)
+    timed_out = g.limits == 1 and g.now >= job.start + job.limit and job.done < job.work - 1e-9
+    if not timed_out:
+        job.done = job.work
+    fails = s.segment_fails[job.segment] == 1
+    held = job.held
+    if not timed_out and fails and job.segment < job.last_segment:
+        note(s, D_FAIL, j, held, job.row, 0)
+        job.segment += 1
+        job.work = s.segment_s[job.segment]
+        job.done = 0.0
+        stop(s, j, A_FAILED)
+        return
+    if not timed_out and job.segment < job.last_segment and g.stops == 1:
+        note(s, D_PREEMPT, j, held, job.row, 0)
+        job.preempts += 1
+        job.segment += 1
+        job.work = s.segment_s[job.segment]
+        job.done = 0.0
+        stop(s, j, A_PREEMPTED)
+        return
+    if not timed_out and job.segment < job.last_segment:
+        # what the trace stopped for another reason (a preemption of its own) is one piece of work here
+        job.segment += 1
+        job.work += s.segment_s[job.segment]
+        plan_end(s, j)
+        return
+    how = A_TIMEOUT if timed_out else A_FAILED if fails else A_FINISHED
+    note(s, D_TIMEOUT if timed_out else D_FAIL if fails else D_FINISH, j, held, job.row, 0)
+    give_back(s, j, how)
+    finish(s, j)

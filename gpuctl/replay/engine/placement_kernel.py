@@ -1,0 +1,320 @@
+"""The compiled search for servers: an index of servers by free GPUs, and the ways to place a gang.
+
+A search leaves its pieces in ``choice`` and returns whether there are any; nothing is taken yet.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.state import ANY, CONSOLIDATE, FEWEST, FILL, RACK, SPREAD
+
+_ONE = np.uint64(1)
+
+
+@inner
+def set_free(s, number, free):  # type: ignore[no-untyped-def]
+    """Let so many GPUs of a server be free, and the index know."""
+    server = s.servers[number]
+    if server.up == 0:
+        server.free = free
+        return
+    change = free - server.free
+    seen, sees = max(server.free - server.hidden, 0), max(free - server.hidden, 0)
+    server.free = free
+    g = s.g[0]
+    g.free += change
+    s.class_free[server.cls] += change
+    if server.rack >= 0:
+        s.rack_free[server.cls, server.rack] += change
+    _reindex(s, number, seen, sees)
+
+
+@inner
+def hide(s, number, gpus):  # type: ignore[no-untyped-def]
+    """Keep so many of a server's free GPUs out of the searches (0: none any more)."""
+    server = s.servers[number]
+    seen, sees = max(server.free - server.hidden, 0), max(server.free - gpus, 0)
+    server.hidden = gpus
+    if server.up == 1:
+        _reindex(s, number, seen, sees)
+
+
+@inner
+def _reindex(s, number, seen, sees):  # type: ignore[no-untyped-def]
+    if seen == sees:
+        return
+    cls = s.servers[number].cls
+    word, bit = number >> 6, _ONE << np.uint64(number & 63)
+    s.bits[cls, seen, word] &= ~bit
+    s.bits[cls, sees, word] |= bit
+    s.count[cls, seen] -= 1
+    s.count[cls, sees] += 1
+
+
+@inner
+def _lowest(s, cls, free, start):  # type: ignore[no-untyped-def]
+    """The lowest server from `start` on of a class with so many GPUs free; -1 none."""
+    words = s.bits.shape[2]
+    word = start >> 6
+    if word >= words:
+        return -1
+    bits = s.bits[cls, free, word] >> np.uint64(start & 63) << np.uint64(start & 63)
+    while bits == 0:
+        word += 1
+        if word == words:
+            return -1
+        bits = s.bits[cls, free, word]
+    low = bits & (~bits + _ONE)
+    number = 0
+    if low >= np.uint64(1) << np.uint64(32):
+        number += 32
+        low >>= np.uint64(32)
+    if low >= np.uint64(1) << np.uint64(16):
+        number += 16
+        low >>= np.uint64(16)
+    if low >= np.uint64(1) << np.uint64(8):
+        number += 8
+        low >>= np.uint64(8)
+    if low >= np.uint64(1) << np.uint64(4):
+        number += 4
+        low >>= np.uint64(4)
+    if low >= np.uint64(4):
+        number += 2
+        low >>= np.uint64(2)
+    if low >= np.uint64(2):
+        number += 1
+    return (word << 6) + number
+
+
+@inner
+def lowest_of(s, mask, free, start):  # type: ignore[no-untyped-def]
+    """The lowest server from `start` on that suits and has so many GPUs free; -1 none."""
+    best = -1
+    for cls in range(s.count.shape[0]):
+        if s.count[cls, free] > 0 and mask >> np.uint64(cls) & _ONE:
+            number = _lowest(s, cls, free, start)
+            if number >= 0 and (best < 0 or number < best):
+                best = number
+    return best
+
+
+@inner
+def suits(s, number, mask):  # type: ignore[no-untyped-def]
+    """Whether a server is up and of a class that suits."""
+    server = s.servers[number]
+    return server.up == 1 and mask >> np.uint64(server.cls) & _ONE != 0
+
+
+@inner
+def choose(s, number, gpus):  # type: ignore[no-untyped-def]
+    """Add a piece to the choice."""
+    g = s.g[0]
+    if g.chosen >= s.choice.size:
+        raise IndexError("a server is chosen twice")
+    piece = s.choice[g.chosen]
+    piece.server, piece.gpus = number, gpus
+    g.chosen += 1
+
+
+@inner
+def free_for(s, mask):  # type: ignore[no-untyped-def]
+    """Free GPUs on the servers that suit."""
+    total = 0
+    for cls in range(s.class_free.size):
+        if mask >> np.uint64(cls) & _ONE:
+            total += s.class_free[cls]
+    return total
+
+
+@inner
+def largest(s, mask):  # type: ignore[no-untyped-def]
+    """GPUs of the largest server that suits."""
+    most = 0
+    for cls in range(s.class_cap.size):
+        if mask >> np.uint64(cls) & _ONE:
+            most = max(most, s.class_cap[cls])
+    return most
+
+
+@inner
+def tightest(s, mask, gpus):  # type: ignore[no-untyped-def]
+    """The server with the fewest free GPUs that hold the gang, the lowest of several; -1 none."""
+    most = s.count.shape[1]
+    if s.servers.size == 1:
+        server = s.servers[0]
+        return 0 if suits(s, 0, mask) and server.free - server.hidden >= gpus else -1
+    for free in range(gpus, most):
+        best = lowest_of(s, mask, free, 0)
+        if best >= 0:
+            return best
+    return -1
+
+
+@inner
+def _sorted_by_free(s, mask, descending, rack):  # type: ignore[no-untyped-def]
+    """Put the servers that suit and have GPUs free into `order`; ties by number. Returns how many."""
+    most = s.count.shape[1]
+    size = 0
+    for k in range(1, most):
+        free = most - k if descending else k
+        at = 0
+        while True:
+            best = lowest_of(s, mask, free, at)
+            if best < 0:
+                break
+            if rack < 0 or s.servers[best].rack == rack:
+                s.order[size] = best
+                size += 1
+            at = best + 1
+    return size
+
+
+@inner
+def _in_order(s, gpus, size, most):  # type: ignore[no-untyped-def]
+    """Take what the servers in `order` have free, one after the other; at most so many servers."""
+    g = s.g[0]
+    left = gpus
+    for k in range(size):
+        if left == 0 or k == most:
+            break
+        server = s.servers[s.order[k]]
+        some = min(left, server.free - server.hidden)
+        choose(s, s.order[k], some)
+        left -= some
+    if left > 0:
+        g.chosen = 0
+        return False
+    return True
+
+
+@inner
+def _consolidate(s, mask, gpus):  # type: ignore[no-untyped-def]
+    """A gang that no server holds: whole free servers, lowest first, and the rest on the freest one left."""
+    biggest = largest(s, mask)
+    whole, rest = gpus // biggest, gpus % biggest
+    have = 0
+    for cls in range(s.count.shape[0]):
+        if mask >> np.uint64(cls) & _ONE:
+            have += s.count[cls, biggest]
+    if have < whole:
+        return False
+    at = -1
+    for _ in range(whole):
+        best = lowest_of(s, mask, biggest, at + 1)
+        choose(s, best, biggest)
+        at = best
+    if rest == 0:
+        return True
+    for k in range(biggest + 1 - rest):
+        free = biggest - k
+        best = lowest_of(s, mask, free, at + 1 if free == biggest else 0)
+        if best >= 0:
+            choose(s, best, rest)
+            return True
+    s.g[0].chosen = 0
+    return False
+
+
+@inner
+def _one_rack(s, mask, gpus, fewest):  # type: ignore[no-untyped-def]
+    """Servers of one rack, the freest first, in the rack with the least room that holds the gang."""
+    biggest = largest(s, mask)
+    limit = (gpus + biggest - 1) // biggest if fewest else s.servers.size
+    best, room = -1, 0
+    racks = s.rack_free.shape[1]
+    for _ in range(racks):
+        # the racks by room, ascending; one that holds the gang only on too many servers is passed over
+        found, least = -1, 0
+        for rack in range(racks):
+            free = 0
+            for cls in range(s.count.shape[0]):
+                if mask >> np.uint64(cls) & _ONE:
+                    free += s.rack_free[cls, rack]
+            later = free > room or (free == room and rack > best)
+            if free >= gpus and later and (found < 0 or free < least):
+                found, least = rack, free
+        if found < 0:
+            return False
+        best, room = found, least
+        size = _sorted_by_free(s, mask, True, found)
+        if _in_order(s, gpus, size, limit):
+            return True
+    return False
+
+
+@inner
+def _spread(s, mask, gpus):  # type: ignore[no-untyped-def]
+    """One GPU after the other from the server that then has the most left: on as many servers as can be."""
+    size = _sorted_by_free(s, mask, True, -1)
+    if size == 0:
+        return False
+    g = s.g[0]
+    base = g.chosen
+    level = 0
+    left = gpus
+    for k in range(size):
+        choose(s, s.order[k], 0)
+    top = s.servers[s.order[0]].free - s.servers[s.order[0]].hidden
+    while left > 0 and level < top:
+        # those with the most free give one each, down to the level of the next
+        for k in range(size):
+            piece = s.choice[base + k]
+            server = s.servers[piece.server]
+            if left > 0 and server.free - server.hidden - piece.gpus >= top - level:
+                piece.gpus += 1
+                left -= 1
+        level += 1
+    kept = base
+    for k in range(size):
+        piece = s.choice[base + k]
+        if piece.gpus > 0:
+            s.choice[kept].server, s.choice[kept].gpus = piece.server, piece.gpus
+            kept += 1
+    g.chosen = kept
+    if left > 0:
+        g.chosen = 0
+        return False
+    return True
+
+
+@inner
+def find(s, mask, gpus, how):  # type: ignore[no-untyped-def]
+    """Choose GPUs for a gang.
+
+    Args:
+        s: the state.
+        mask: classes of servers that suit.
+        gpus: the gang's size.
+        how: ANY: never waits for locality: the fullest server that holds it, else the freest servers; CONSOLIDATE: one
+            server where one can hold it, else whole servers and a rest, or not at all; SPREAD: on as many servers as
+            can be; FILL: the fullest servers first; RACK: servers of one rack; FEWEST: the fewest servers of one rack.
+
+    Returns:
+        Whether it fits; the pieces are in `choice`.
+    """
+    g = s.g[0]
+    g.chosen = 0
+    if free_for(s, mask) < gpus:
+        return False
+    if how == SPREAD and s.servers.size > 1:
+        return _spread(s, mask, gpus)
+    if how != FILL:
+        one = tightest(s, mask, gpus)
+        if one >= 0:
+            choose(s, one, gpus)
+            return True
+    if s.servers.size == 1:
+        if tightest(s, mask, gpus) < 0:
+            return False
+        choose(s, 0, gpus)
+        return True
+    if how == CONSOLIDATE:
+        return gpus > largest(s, mask) and _consolidate(s, mask, gpus)
+    if how == FEWEST:
+        return gpus > largest(s, mask) and _one_rack(s, mask, gpus, True)
+    if how == RACK:
+        return _one_rack(s, mask, gpus, False)
+    size = _sorted_by_free(s, mask, how == ANY, -1)
+    return _in_order(s, gpus, size, s.servers.size)

@@ -1,0 +1,178 @@
+"""What a preemption does to a job: what it costs, when it is over, and when it would not pay."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.event_heap_kernel import schedule
+from gpuctl.replay.engine.job_life_kernel import (
+    note,
+    rate_of,
+    settle,
+    stop,
+    transfer,
+    unspent,
+)
+from gpuctl.replay.engine.state import (
+    A_PREEMPTED,
+    ABORT,
+    C_SUSPENDED,
+    D_PREEMPT,
+    D_SUSPENDED,
+    EPOCH,
+    NOW,
+    SUSPENDING,
+)
+
+
+@inner
+def unsaved(s, j):  # type: ignore[no-untyped-def]
+    """Seconds of progress since the last end of an epoch, as settled; 0 for a job without epochs."""
+    job = s.jobs[j]
+    if job.epoch == np.inf:
+        return 0.0
+    begun = job.done - np.floor(job.done / job.epoch + 1e-9) * job.epoch
+    return begun if begun > 1e-9 * job.epoch else 0.0
+
+
+@inner
+def drop_progress(s, j):  # type: ignore[no-untyped-def]
+    """Lose what was done since the last checkpoint."""
+    job = s.jobs[j]
+    kept = 0.0 if job.epoch == np.inf else np.floor(job.done / job.epoch + 1e-9) * job.epoch
+    kept = min(kept, job.done)
+    # one that was writing its checkpoint made no progress any more
+    rate = job.rate if job.rate > 0 else rate_of(s, j)
+    if rate > 0:
+        job.lost += (job.done - kept) / rate * job.counted
+    job.done = kept
+
+
+@inner
+def left_after(s, j, mode):  # type: ignore[no-untyped-def]
+    """Seconds of work that would be left of a running job's segment if it were preempted now."""
+    job = s.jobs[j]
+    done = job.done + max(0.0, s.g[0].now - job.last) * job.rate
+    if mode == ABORT and job.epoch == np.inf:
+        done = 0.0
+    elif mode == ABORT:
+        done = np.floor(done / job.epoch + 1e-9) * job.epoch
+    elif mode == EPOCH and job.epoch < np.inf:
+        done = np.ceil(done / job.epoch - 1e-9) * job.epoch
+    return job.work - done + job.charge
+
+
+@inner
+def must_go_on(s, j, mode):  # type: ignore[no-untyped-def]
+    """Whether a running job keeps its GPUs, since its turns have cost more than they brought, and this one does yet."""
+    job = s.jobs[j]
+    patience = s.g[0].patience
+    if patience == 0 or job.turns < patience or job.goal_of != job.segment:
+        return False
+    return left_after(s, j, mode) > job.goal + 1e-6
+
+
+@inner
+def goal_at(s, j, mode):  # type: ignore[no-untyped-def]
+    """The second from which a job that must go on may be preempted again; inf: not before it ends.
+
+    That is when it has come to its goal; with `ABORT` the end of the epoch in which it does, for only then it is saved;
+    with `EPOCH` the start of that epoch, for a preemption waits for its end.
+    """
+    job = s.jobs[j]
+    done = job.work + job.charge - job.goal
+    if mode != NOW and job.epoch < np.inf:
+        done = (np.ceil(done / job.epoch - 1e-9) - (mode == EPOCH)) * job.epoch
+    if job.rate <= 0 or done >= job.work or (mode == ABORT and job.epoch == np.inf):
+        return np.inf
+    now = s.g[0].now
+    return max(max(job.last, now) + (done - job.done - max(0.0, now - job.last) * job.rate) / job.rate, now + 0.001)
+
+
+@inner
+def count_turn(s, j, mode):  # type: ignore[no-untyped-def]
+    """Count a turn that a preemption ends now; after `patience` of them, see whether they were worth what they cost.
+
+    They were where together they have brought the work left down by more than their switches cost. If not, each later
+    turn of the job goes on until it has done so, and has done a tenth of what the job has done before: such turns grow,
+    so that they come to an end.
+    """
+    job = s.jobs[j]
+    patience = s.g[0].patience
+    cost = max(job.suspend + job.resume + job.charge + 2.0 * job.bytes / job.link, 0.001)
+    left = left_after(s, j, mode)
+    if job.goal_of != job.segment and job.turns < patience:
+        job.turns = 0
+        job.goal = job.work - patience * cost
+    job.goal_of = job.segment
+    if job.turns < patience:
+        job.turns += 1
+        if job.turns < patience:
+            return
+        if left <= job.goal + 1e-6:
+            job.turns = 0
+            job.goal = left - patience * cost
+            return
+    job.goal = left - max(cost, 0.1 * max(job.work - left, 0.0))
+
+
+@inner
+def preempt(s, j, mode, reason):  # type: ignore[no-untyped-def]
+    """Take a running job's GPUs: after its suspension, at the end of its epoch, or at once and with loss.
+
+    Returns:
+        Whether the GPUs are free now. False also where the job goes on: it ends with its epoch, or `must_go_on`.
+    """
+    g = s.g[0]
+    job = s.jobs[j]
+    settle(s, j)
+    if must_go_on(s, j, mode):
+        return False
+    wait = 0.0
+    begun = unsaved(s, j)
+    if mode == EPOCH and job.rate > 0 and begun > 0:
+        if job.done + job.epoch - begun >= job.work - 1e-9:
+            # it will be done by then
+            return False
+        wait = max(job.last - g.now, 0.0) + (job.epoch - begun) / job.rate
+    if wait == 0:
+        unspent(s, j)
+    if g.patience > 0:
+        count_turn(s, j, mode)
+    job.preempts += 1
+    note(s, D_PREEMPT, j, job.held, job.row, reason)
+    if mode == ABORT:
+        drop_progress(s, j)
+        stop(s, j, A_PREEMPTED)
+        return True
+    job.stopping = job.suspend + transfer(s, j, g.now + wait)
+    if wait + job.stopping <= 0:
+        job.work += job.charge
+        stop(s, j, A_PREEMPTED)
+        return True
+    job.state = SUSPENDING
+    if wait <= 0:
+        job.rate = 0.0
+    job.overhead += job.stopping * job.counted
+    schedule(s, j, g.now + wait + job.stopping, C_SUSPENDED)
+    return False
+
+
+@inner
+def suspended(s, j):  # type: ignore[no-untyped-def]
+    """The job has been suspended: its GPUs are free, and it waits."""
+    job = s.jobs[j]
+    if job.rate > 0:
+        # progress went on to the end of the epoch, not through the writing of the checkpoint
+        job.ran += s.g[0].now - job.seen
+        job.attained += (s.g[0].now - job.seen) * job.counted
+        job.done += max(0.0, s.g[0].now - job.stopping - job.last) * job.rate
+        job.done = min(job.done, job.work)
+        job.last = s.g[0].now
+        job.seen = s.g[0].now
+    else:
+        settle(s, j)
+    job.work += job.charge
+    note(s, D_SUSPENDED, j, job.held, job.row, 0)
+    stop(s, j, A_PREEMPTED)

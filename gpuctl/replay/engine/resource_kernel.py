@@ -1,0 +1,286 @@
+"""The compiled search for servers where CPUs and memory count beside GPUs, and what gangs hold of them.
+
+A gang consists of equal units: its GPUs, or, of a job without any, its CPUs. A unit takes an equal part of what the
+gang asks for, so that a piece of ``p`` of ``n`` units takes ``ceil(p / n)`` of it, in thousandths of a CPU and in MB.
+With more of both than jobs can use, every search chooses the same GPUs as that of ``placement_kernel``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.placement_kernel import choose, find, free_for, lowest_of, suits
+from gpuctl.replay.engine.state import CONSOLIDATE, FILL, SPREAD, UNBOUND
+
+# ---- what is held
+
+
+@inner
+def hold(s, j):  # type: ignore[no-untyped-def]
+    """Take the CPUs and the memory of the pieces in `choice`, for the attempt that begins."""
+    g = s.g[0]
+    used = s.share_need[s.jobs[j].share]
+    for k in range(g.chosen):
+        need, held = s.need[k], s.needs[g.pieces + k]
+        stock = s.stock[s.choice[k].server]
+        held.cpu, held.mem = need.cpu, need.mem
+        stock.cpu_free -= need.cpu
+        stock.mem_free -= need.mem
+        used.cpu += need.cpu
+        used.mem += need.mem
+
+
+@inner
+def let_go(s, j):  # type: ignore[no-untyped-def]
+    """Give back the CPUs and the memory of a job's present attempt."""
+    row = s.attempts[s.jobs[j].row]
+    used = s.share_need[s.jobs[j].share]
+    for k in range(row.first, row.first + row.pieces):
+        held = s.needs[k]
+        stock = s.stock[s.pieces[k].server]
+        stock.cpu_free += held.cpu
+        stock.mem_free += held.mem
+        used.cpu -= held.cpu
+        used.mem -= held.mem
+
+
+@inner
+def server_counts(s, number, sign):  # type: ignore[no-untyped-def]
+    """A server's CPUs and memory are there from now on (1), or are not (-1)."""
+    g = s.g[0]
+    if g.resources == 1:
+        stock = s.stock[number]
+        if stock.cpu < UNBOUND:
+            g.cpu += sign * stock.cpu
+        if stock.mem < UNBOUND:
+            g.mem += sign * stock.mem
+
+
+# ---- how much of a gang fits
+
+
+@inner
+def room_on(s, number, j):  # type: ignore[no-untyped-def]
+    """Units of a gang that fit on a server now; more than it has where that is so."""
+    server, job, ask, stock = s.servers[number], s.jobs[j], s.asks[j], s.stock[number]
+    if server.hidden > server.free or not suits(s, number, job.mask):
+        return 0
+    room = server.free - server.hidden if job.gpus > 0 else ask.units
+    if stock.cpu_free < ask.cpu:
+        room = min(room, stock.cpu_free * ask.units // ask.cpu)
+    if stock.mem_free < ask.mem:
+        room = min(room, stock.mem_free * ask.units // ask.mem)
+    return room
+
+
+@inner
+def room_in(s, number, j):  # type: ignore[no-untyped-def]
+    """Units of a gang that a server could hold if it were empty, and up; 0 where it does not suit."""
+    server, job = s.servers[number], s.jobs[j]
+    if job.mask >> np.uint64(server.cls) & np.uint64(1) == 0:
+        return 0
+    if s.g[0].resources == 0:
+        return server.cap
+    ask, stock = s.asks[j], s.stock[number]
+    room = server.cap if job.gpus > 0 else ask.units
+    if stock.cpu < ask.cpu:
+        room = min(room, stock.cpu * ask.units // ask.cpu)
+    if stock.mem < ask.mem:
+        room = min(room, stock.mem * ask.units // ask.mem)
+    return room
+
+
+@inner
+def units_of(s, j):  # type: ignore[no-untyped-def]
+    """Units of a gang: its GPUs, or those of `asks` where CPUs and memory count."""
+    return s.jobs[j].gpus if s.g[0].resources == 0 else s.asks[j].units
+
+
+@inner
+def room_for(s, number, j):  # type: ignore[no-untyped-def]
+    """Units of a gang that fit on a server now, whatever counts; more than it has where that is so."""
+    if s.g[0].resources == 1:
+        return room_on(s, number, j)
+    return s.servers[number].free if suits(s, number, s.jobs[j].mask) else 0
+
+
+@inner
+def choose_for(s, number, j, units):  # type: ignore[no-untyped-def]
+    """Add a piece of so many units to the choice, whatever counts."""
+    if s.g[0].resources == 1:
+        choose_units(s, number, j, units)
+    else:
+        choose(s, number, units)
+
+
+@inner
+def choose_units(s, number, j, units):  # type: ignore[no-untyped-def]
+    """Add a piece of so many units to the choice."""
+    g = s.g[0]
+    ask = s.asks[j]
+    if g.chosen >= s.choice.size:
+        raise IndexError("a server is chosen twice")
+    piece, need = s.choice[g.chosen], s.need[g.chosen]
+    piece.server = number
+    piece.gpus = units if s.jobs[j].gpus > 0 else 0
+    need.cpu = (ask.cpu * units + ask.units - 1) // ask.units
+    need.mem = (ask.mem * units + ask.units - 1) // ask.units
+    g.chosen += 1
+
+
+# ---- searches
+
+
+@inner
+def find_for(s, j, how):  # type: ignore[no-untyped-def]
+    """Choose servers for a waiting job, by all resources that count; see `placement_kernel.find`."""
+    job = s.jobs[j]
+    if s.g[0].resources == 0:
+        return find(s, job.mask, job.gpus, how)
+    s.g[0].chosen = 0
+    if free_for(s, job.mask) < job.gpus:
+        return False
+    if s.servers.size == 1 or (how != SPREAD and how != FILL):
+        one = tightest_for(s, j)
+        if one >= 0:
+            choose_units(s, one, j, s.asks[j].units)
+            return True
+    return s.servers.size > 1 and _several(s, j, how)
+
+
+@inner
+def tightest_for(s, j):  # type: ignore[no-untyped-def]
+    """The server with the fewest free GPUs that holds the gang, the lowest of several; -1 none."""
+    job = s.jobs[j]
+    units = s.asks[j].units
+    if s.servers.size == 1:
+        return 0 if room_on(s, 0, j) >= units else -1
+    for free in range(job.gpus, s.count.shape[1]):
+        at = 0
+        while True:
+            number = lowest_of(s, job.mask, free, at)
+            if number < 0:
+                break
+            if room_on(s, number, j) >= units:
+                return number
+            at = number + 1
+    return -1
+
+
+@inner
+def _several(s, j, how):  # type: ignore[no-untyped-def]
+    """Choose several servers."""
+    units = s.asks[j].units
+    total = 0
+    for number in range(s.servers.size):
+        room = room_on(s, number, j)
+        s.stock[number].room = room
+        total += room
+    if total < units:
+        return False
+    if how == CONSOLIDATE:
+        return _whole_servers(s, j)
+    if how == SPREAD:
+        _spread(s, j)
+        return True
+    left = units
+    while left > 0:
+        number = _emptiest(s) if how != FILL else _fullest(s)
+        some = min(left, s.stock[number].room)
+        s.stock[number].room = 0
+        choose_units(s, number, j, some)
+        left -= some
+    return True
+
+
+@inner
+def _emptiest(s):  # type: ignore[no-untyped-def]
+    """The server with the most room, the lowest of several; -1 none has any."""
+    best, most = -1, 0
+    for number in range(s.servers.size):
+        if s.stock[number].room > most:
+            best, most = number, s.stock[number].room
+    return best
+
+
+@inner
+def _fullest(s):  # type: ignore[no-untyped-def]
+    """The server with the least room above 0, the lowest of several; -1 none has any."""
+    best = -1
+    for number in range(s.servers.size):
+        room = s.stock[number].room
+        if room > 0 and (best < 0 or room < s.stock[best].room):
+            best = number
+    return best
+
+
+@inner
+def _whole_servers(s, j):  # type: ignore[no-untyped-def]
+    """A gang that no server could hold: servers that hold as much of it as any could, and one for the rest."""
+    units = s.asks[j].units
+    biggest = 0
+    for number in range(s.servers.size):
+        biggest = max(biggest, room_in(s, number, j))
+    if biggest >= units:
+        return False
+    whole, rest = units // biggest, units % biggest
+    for number in range(s.servers.size):
+        if whole > 0 and s.stock[number].room >= biggest:
+            choose_units(s, number, j, biggest)
+            s.stock[number].room = 0
+            whole -= 1
+    last = _emptiest(s)
+    if whole > 0 or (rest > 0 and (last < 0 or s.stock[last].room < rest)):
+        s.g[0].chosen = 0
+        return False
+    if rest > 0:
+        choose_units(s, last, j, rest)
+    return True
+
+
+@inner
+def _spread(s, j):  # type: ignore[no-untyped-def]
+    """One unit after the other on the server that then has the most room: on as many servers as can be."""
+    size = 0
+    for number in range(s.servers.size):
+        if s.stock[number].room > 0:
+            # in order of room, descending; those alike by number
+            at = size
+            while at > 0 and s.stock[s.order[at - 1]].room < s.stock[number].room:
+                s.order[at] = s.order[at - 1]
+                at -= 1
+            s.order[at] = number
+            size += 1
+    left = s.asks[j].units
+    top = s.stock[s.order[0]].room
+    for k in range(size):
+        s.choice[k].gpus = 0
+    level = 0
+    while left > 0:
+        for k in range(size):
+            if left > 0 and s.stock[s.order[k]].room - s.choice[k].gpus >= top - level:
+                s.choice[k].gpus += 1
+                left -= 1
+        level += 1
+    for k in range(size):
+        units = s.choice[k].gpus
+        if units > 0:
+            choose_units(s, s.order[k], j, units)
+
+
+@inner
+def dominant_share(s, party, weight):  # type: ignore[no-untyped-def]
+    """The largest share that the jobs of a queue or user hold of any resource of the servers that are up, weighted.
+
+    Ghodsi et al., NSDI 2011, sections 4.1 and 4.3. One division each, so that equal shares are equal numbers.
+    """
+    g = s.g[0]
+    share = s.share_used[party] / (g.total * weight) if g.total > 0 else 0.0
+    if g.resources == 1:
+        used = s.share_need[party]
+        if g.cpu > 0:
+            share = max(share, used.cpu / (g.cpu * weight))
+        if g.mem > 0:
+            share = max(share, used.mem / (g.mem * weight))
+    return share

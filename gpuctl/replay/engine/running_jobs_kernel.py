@@ -1,0 +1,127 @@
+"""The compiled list of running jobs by the second at which they are planned to end, and what would be free then."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.placement_kernel import set_free
+from gpuctl.replay.engine.state import NEED, records
+
+
+class Running(Bundle):
+    """Running jobs by planned end.
+
+    Attributes:
+        n: [1]: how many.
+        job: them, the one that is to end first ahead; of several the lowest number.
+        end: that second: start and planned seconds. One that is past it may end at any moment.
+        until: the same by job; NaN where it does not run [jobs].
+        plan: seconds that each job is planned for [jobs].
+        before: free GPUs of each server, kept while others are tried [servers].
+        before_need: CPUs and memory likewise, records of `NEED` [servers].
+    """
+
+    n: NDArray[np.int64]
+    job: NDArray[np.int64]
+    end: NDArray[np.float64]
+    until: NDArray[np.float64]
+    plan: NDArray[np.float64]
+    before: NDArray[np.int64]
+    before_need: Any
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "n": ("i8", 1),
+        "job": ("i8", 1),
+        "end": ("f8", 1),
+        "until": ("f8", 1),
+        "plan": ("f8", 1),
+        "before": ("i8", 1),
+        "before_need": (NEED, 1),
+    }
+
+
+def nobody(plan: NDArray[np.float64], servers: int, most: int) -> Running:
+    """No running jobs; `most` is how many may run at a time."""
+    return Running(
+        n=np.zeros(1, np.int64),
+        job=np.zeros(most + 1, np.int64),
+        end=np.zeros(most + 1),
+        until=np.full(plan.size, np.nan),
+        plan=plan,
+        before=np.zeros(servers, np.int64),
+        before_need=records(servers, NEED),
+    )
+
+
+@inner
+def _place(r, end, j):  # type: ignore[no-untyped-def]
+    a, b = 0, r.n[0]
+    while a < b:
+        middle = (a + b) >> 1
+        if r.end[middle] < end or (r.end[middle] == end and r.job[middle] < j):
+            a = middle + 1
+        else:
+            b = middle
+    return a
+
+
+@inner
+def runs(s, r, j):  # type: ignore[no-untyped-def]
+    """A job has started now."""
+    end = s.g[0].now + r.plan[j]
+    at = _place(r, end, j)
+    for k in range(r.n[0], at, -1):
+        r.job[k], r.end[k] = r.job[k - 1], r.end[k - 1]
+    r.job[at], r.end[at] = j, end
+    r.until[j] = end
+    r.n[0] += 1
+
+
+@inner
+def runs_no_more(r, j):  # type: ignore[no-untyped-def]
+    """A job has let go of its GPUs. Returns when it was planned to; NaN where it did not run."""
+    end = r.until[j]
+    if np.isnan(end):
+        return end
+    at = _place(r, end, j)
+    r.n[0] -= 1
+    for k in range(at, r.n[0]):
+        r.job[k], r.end[k] = r.job[k + 1], r.end[k + 1]
+    r.until[j] = np.nan
+    return end
+
+
+@inner
+def remember(s, r):  # type: ignore[no-untyped-def]
+    """Keep what is free now, before other numbers are tried."""
+    for number in range(s.servers.size):
+        r.before[number] = s.servers[number].free
+        if s.g[0].resources == 1:
+            r.before_need[number].cpu, r.before_need[number].mem = s.stock[number].cpu_free, s.stock[number].mem_free
+
+
+@inner
+def back_to_now(s, r):  # type: ignore[no-untyped-def]
+    """Let be free what was when it was remembered."""
+    for number in range(s.servers.size):
+        if s.servers[number].free != r.before[number]:
+            set_free(s, number, r.before[number])
+        if s.g[0].resources == 1:
+            s.stock[number].cpu_free, s.stock[number].mem_free = r.before_need[number].cpu, r.before_need[number].mem
+
+
+@inner
+def give(s, j):  # type: ignore[no-untyped-def]
+    """Let be free what a running job holds, to try what could be placed then."""
+    row = s.attempts[s.jobs[j].row]
+    for k in range(row.first, row.first + row.pieces):
+        number = s.pieces[k].server
+        set_free(s, number, s.servers[number].free + s.pieces[k].gpus)
+        if s.g[0].resources == 1:
+            s.stock[number].cpu_free += s.needs[k].cpu
+            s.stock[number].mem_free += s.needs[k].mem

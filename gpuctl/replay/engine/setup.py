@@ -1,0 +1,293 @@
+"""Makes the arrays of a simulation from a workload, a cluster and the models that hold for all policies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.engine.state import (
+    ASK,
+    ATTEMPT,
+    EVENT,
+    GLOBAL,
+    JOB,
+    LOG,
+    MODES,
+    NAMED_TIMERS,
+    NEED,
+    PIECE,
+    SERVER,
+    STOCK,
+    UNBOUND,
+    State,
+    records,
+    wanted,
+)
+from gpuctl.replay.models.resources import GPUS_ONLY, asks, stocks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.replay.models.preemption_cost import Overhead
+    from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
+    from gpuctl.replay.models.speed import Rates
+
+MOST_CLASSES = 64
+RESOURCE_TEXT = "{}; a job starts where all of them are free"
+HOW_TEXT = {
+    "now": "after a checkpoint, at any time",
+    "epoch": "at the end of the epoch",
+    "abort": "at once; what was done since the last epoch's end is lost",
+}
+"""What each way to preempt means, for headings."""
+SLICE_S, SWITCH_S = 60.0, 1.0
+"""A time slice and the switch between two, which jobs that share GPUs by turns lose: slices of a minute are Tiresias'
+authors' for Gandiva (OSDI 2018), which switches in about 0.1 s; a second for it is ours."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for every policy of one comparison.
+
+    Attributes:
+        rates: the speed model.
+        overhead: the overhead model.
+        placement: any | consolidate | spread for every policy; None: each policy's own.
+        limits: end jobs at their time limits.
+        seed: of policies that draw lots.
+        mode: how every policy preempts, see `MODES`; None: each policy's own way.
+        resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
+    """
+
+    rates: Rates
+    overhead: Overhead
+    placement: str | None = None
+    limits: bool = False
+    seed: int = 0
+    mode: str | None = None
+    resources: tuple[str, ...] = GPUS_ONLY
+
+    def text(self) -> dict[str, str]:
+        """The settings as a report shows them."""
+        told = {} if self.resources == GPUS_ONLY else {"resources": RESOURCE_TEXT.format(", ".join(self.resources))}
+        return {
+            **told,
+            "speed": self.rates.text,
+            "preemption overhead": self.overhead.text,
+            "preemption": HOW_TEXT[self.mode] if self.mode else "each policy's own way",
+            "placement": self.placement or "each policy's own",
+            "time limits": "enforced" if self.limits else "not enforced",
+            "seed": str(self.seed),
+        }
+
+
+def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
+    """A simulation before its first instant.
+
+    Raises:
+        UsageError: the cluster has more than 64 kinds of servers.
+    """
+    n, count = workload.size, len(cluster.servers)
+    classes, masks = _classes(workload, cluster)
+    kinds = int(classes.max()) + 1 if count else 1
+    jobs = _jobs(workload, settings, masks)
+    servers = records(count, SERVER)
+    servers.cap = servers.free = cluster.gpus
+    servers.cls = classes
+    servers.rack = np.maximum(cluster.rack, 0)
+    servers.up = 1
+    servers.kept_for = -1
+    biggest = int(cluster.gpus.max()) if count else 0
+    words = (count + 63) // 64
+    bits = np.zeros((kinds, biggest + 1, words), np.uint64)
+    counts = np.zeros((kinds, biggest + 1), np.int64)
+    number = np.arange(count)
+    np.bitwise_or.at(bits, (classes, cluster.gpus, number >> 6), np.uint64(1) << (number & 63).astype(np.uint64))
+    np.add.at(counts, (classes, cluster.gpus), 1)
+    class_free = np.bincount(classes, cluster.gpus, kinds).astype(np.int64)
+    class_cap = np.zeros(kinds, np.int64)
+    np.maximum.at(class_cap, classes, cluster.gpus)
+    rack_free = np.zeros((kinds, max(len(cluster.racks), 1)), np.int64)
+    np.add.at(rack_free, (classes, np.maximum(cluster.rack, 0)), cluster.gpus)
+    g = records(1, GLOBAL)
+    g.total = g.free = cluster.total_gpus
+    g.left = n
+    g.limits = int(settings.limits)
+    g.slice, g.switch = SLICE_S, SWITCH_S
+    g.mode = MODES[settings.mode or "now"]
+    g.storage = settings.overhead.storage
+    g.now = min(0.0, float(workload.submit.min())) if n else 0.0
+    order = np.lexsort((np.arange(n), workload.eligible))
+    # one more of each: jobs whose queue or user is not known are a party of their own
+    queues, users = len(workload.queues) + 1, len(workload.users) + 1
+    nodes = 3 * n + NAMED_TIMERS + 2
+    machine = _machine_events(cluster)
+    g.at_once = int(np.unique(machine[0], return_counts=True)[1].max(initial=0))
+    first, children = _children(workload)
+    more = settings.resources != GPUS_ONLY
+    ask, stock = (asks(workload, settings.resources), stocks(cluster, settings.resources)) if more else (None, None)
+    if ask is not None and stock is not None:
+        g.resources = 1
+        g.cpu, g.mem = (stock[name][stock[name] < UNBOUND].sum() for name in ("cpu", "mem"))
+        # a piece of a job without GPUs holds at least half a CPU; where CPUs bound nothing it is never split
+        g.splits = 2 * (int(g.cpu[0]) // 1000 + 1)
+    held = n + 2 * cluster.total_gpus + int(g.splits[0]) + 1024
+    return State(
+        g=g,
+        jobs=jobs,
+        servers=servers,
+        heap_t=np.zeros(nodes),
+        heap_c=np.zeros(nodes, np.int64),
+        heap_node=np.zeros(nodes, np.int64),
+        node_at=np.full(nodes, -1, np.int64),
+        arrivals=order.astype(np.int64),
+        arrive_t=workload.eligible[order].astype(np.float64),
+        machine_t=machine[0],
+        machine_server=machine[1],
+        machine_up=machine[2],
+        bits=bits,
+        count=counts,
+        class_free=class_free,
+        class_cap=class_cap,
+        rack_free=rack_free,
+        queue_used=np.zeros(queues, np.int64),
+        queue_limit=np.full(queues, np.inf),
+        share_used=np.zeros(max(queues, users), np.int64),
+        segment_s=workload.segment_s.astype(np.float64),
+        segment_fails=workload.segment_fails.astype(np.int64),
+        child_first=first,
+        children=children,
+        choice=records(max(count, 1), PIECE),
+        order=np.zeros(max(count, 1), np.int64),
+        attempts=records(n + 1024, ATTEMPT),
+        pieces=records(held, PIECE),
+        log=records(2 * n + 1024, LOG),
+        # a step tells of each job's queueing, end, lease and timer at most once, and of what lost its lease before
+        events=records(5 * n + int(g.at_once[0]) + NAMED_TIMERS + 16, EVENT),
+        fresh=np.zeros(n, np.int64),
+        moving=np.zeros(n, np.int64),
+        asks=records(1, ASK) if ask is None else ask,
+        stock=records(1, STOCK) if stock is None else stock,
+        need=records(max(count, 1) if more else 1, NEED),
+        needs=records(held if more else 1, NEED),
+        share_need=records(max(queues, users) if more else 1, NEED),
+        curves=np.concatenate([np.ones(1), *workload.curves]),
+    )
+
+
+def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> Any:
+    jobs = records(workload.size, JOB)
+    jobs.submit = workload.submit
+    first = workload.segment_start[:-1]
+    jobs.segment = first
+    jobs.last_segment = workload.segment_start[1:] - 1
+    jobs.work = workload.segment_s[first]
+    jobs.gpus = jobs.least = jobs.most = workload.gpus
+    if workload.min_gpus is not None:
+        jobs.least = workload.min_gpus
+    if workload.max_gpus is not None:
+        jobs.most = workload.max_gpus
+    jobs.queue = np.where(workload.queue < 0, len(workload.queues), workload.queue)
+    jobs.share = jobs.queue
+    jobs.limit = np.where(np.isnan(workload.time_limit), np.inf, workload.time_limit)
+    jobs.mask = masks
+    jobs.ready = np.nan
+    jobs.first_start = np.nan
+    jobs.start = np.nan
+    jobs.end = np.nan
+    jobs.lease = np.inf
+    jobs.host = jobs.guest = jobs.next_guest = -1
+    jobs.row = jobs.goal_of = -1
+    jobs.speed0, jobs.speed1, jobs.speed2 = settings.rates.speed.T
+    jobs.alpha, jobs.pack = settings.rates.alpha, settings.rates.pack
+    if workload.curve is not None:
+        sizes = np.array([0, *(curve.size for curve in workload.curves)])
+        jobs.points = sizes[workload.curve + 1]
+        jobs.curve = np.cumsum(sizes)[workload.curve] + 1
+    cost = settings.overhead
+    jobs.suspend, jobs.resume, jobs.move, jobs.charge = cost.suspend, cost.resume, cost.move, cost.charge
+    jobs.epoch = cost.epoch
+    jobs.bytes, jobs.link = cost.bytes, cost.link
+    if workload.depends.size:
+        jobs.parents = np.bincount(workload.depends[:, 0], minlength=workload.size)
+    return jobs
+
+
+def _classes(workload: Workload, cluster: Cluster) -> tuple[Ints, NDArray[np.uint64]]:
+    """Number the kinds of servers that some job may use and another may not; and the kinds that suit each job."""
+    count = len(cluster.servers)
+    allowed = [s for s in cluster.queue_servers if s is not None]
+    member = np.zeros((count, 1 + len(allowed)), np.int64)
+    member[:, 0] = cluster.gpu_type
+    for k, servers in enumerate(allowed, 1):
+        member[servers, k] = 1
+    kinds, classes = np.unique(member, axis=0, return_inverse=True)
+    if len(kinds) > MOST_CLASSES:
+        raise UsageError(
+            f"{len(kinds)} kinds of servers by GPU type and by the queues that may use them; at most {MOST_CLASSES} "
+            "can be told apart",
+            hint="replay fewer queues at a time, or give a simpler cluster with --cluster",
+        )
+    column = {}
+    k = 0
+    for queue, of_queue in enumerate(cluster.queue_servers):
+        if of_queue is not None:
+            k += 1
+            column[queue] = k
+    types = max(len(workload.gpu_types), 1)
+    table = np.zeros((len(workload.queues) + 1, types + 1), np.uint64)
+    for queue in range(table.shape[0]):
+        for gpu_type in range(-1, types):
+            fits = (kinds[:, 0] == gpu_type) | (kinds[:, 0] < 0) if gpu_type >= 0 else np.ones(len(kinds), bool)
+            if queue in column:
+                fits &= kinds[:, column[queue]] == 1
+            table[queue, gpu_type] = np.bitwise_or.reduce(
+                np.where(fits, np.uint64(1) << np.arange(len(kinds), dtype=np.uint64), np.uint64(0))
+            )
+    return classes.reshape(-1).astype(np.int64), table[workload.queue, workload.gpu_type]
+
+
+def _machine_events(cluster: Cluster) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    down = cluster.down
+    if down is None or not len(down):
+        return np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    t = np.concatenate([down[:, 1], down[:, 2]])
+    server = np.concatenate([down[:, 0], down[:, 0]]).astype(np.int64)
+    up = np.repeat(np.array([0, 1], np.int64), len(down))
+    finite = np.isfinite(t)
+    t, server, up = t[finite], server[finite], up[finite]
+    # at one instant what comes up does so before what goes down
+    order = np.lexsort((server, 1 - up, t))
+    return t[order], server[order], up[order]
+
+
+def _children(workload: Workload) -> tuple[Ints, NDArray[np.int64]]:
+    if not workload.depends.size:
+        return np.zeros(workload.size + 1, np.int64), np.zeros(0, np.int64)
+    order = np.lexsort((workload.depends[:, 0], workload.depends[:, 1]))
+    after, before = workload.depends[order].T
+    first = np.searchsorted(before, np.arange(workload.size + 1))
+    return first.astype(np.int64), after.astype(np.int64)
+
+
+def grow(state: State) -> None:
+    """Give a simulation more room for attempts, pieces, decisions and events; its address stays."""
+    log, attempts, pieces, events = (int(size) for size in wanted(state.g[0], state.servers.size))
+    state.put(
+        attempts=_longer(state.attempts, attempts),
+        pieces=_longer(state.pieces, pieces),
+        needs=_longer(state.needs, pieces) if state.g[0].resources else state.needs,
+        log=_longer(state.log, log),
+        events=_longer(state.events, events),
+    )
+
+
+def _longer(array: Any, needed: int) -> Any:
+    if needed <= array.size:
+        return array
+    longer = records(max(needed, array.size * 2), array.dtype)
+    longer[: array.size] = array
+    return longer

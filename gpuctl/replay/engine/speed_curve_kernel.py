@@ -1,0 +1,14 @@
+"""How fast a job is on how many GPUs."""
+
+from __future__ import annotations
+
+from gpuctl.compiled.jit import inner
+
+
+@inner
+def scale(s, j, gpus):  # type: ignore[no-untyped-def]
+    """Speed on so many GPUs, in a unit of the job's own: by its curve, else n / (1 + alpha (n - 1))."""
+    job = s.jobs[j]
+    if job.points > 0:
+        return s.curves[job.curve + min(gpus, job.points) - 1]
+    return gpus / (1.0 + job.alpha * (gpus - 1))

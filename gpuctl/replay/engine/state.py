@@ -1,0 +1,351 @@
+"""The arrays that hold a running simulation, and the numbers that stand for states, events and decisions.
+
+One record a job, a server, an attempt; what is touched together lies together. All of it is plain NumPy, so that a
+running simulation is copied by copying arrays, and the same loops run compiled and uncompiled.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.compiled.bundles import Bundle, as_records, opener
+
+# ---- states of a job
+HELD, WAITING, RUNNING, SUSPENDING, FINISHED, REJECTED = range(6)
+
+# ---- classes of events: at one instant they are handled in this order
+C_END, C_SUSPENDED, C_MACHINE, C_ARRIVE, C_LEASE, C_TIMER, C_ROUND = range(7)
+
+# ---- what a policy is told of an instant: (kind, job or server or timer)
+E_QUEUED, E_FINISHED, E_SERVER_DOWN, E_SERVER_UP, E_LEASE, E_JOB_TIMER, E_TIMER, E_ROUND, E_RECLAIM = range(9)
+
+# ---- decisions and occurrences, as the log has them
+D_START, D_FINISH, D_FAIL, D_PREEMPT, D_SUSPENDED, D_DOWN, D_RESIZE, D_MIGRATE, D_SHARE, D_LEASE = range(10)
+D_LEASE_END, D_LOAN, D_REJECT, D_RESERVE, D_GATHER, D_GIVE_UP, D_TIMEOUT, D_SERVER_DOWN, D_SERVER_UP = range(10, 19)
+DECISIONS = (
+    "start", "finish", "fail", "preempt", "suspended", "machine_down", "resize", "migrate", "share", "lease",
+    "lease_end", "loan", "reject", "reserve", "gather", "give_up", "time_limit", "server_down", "server_up",
+)  # fmt: skip
+
+# ---- how an attempt ended
+A_RUNNING, A_FINISHED, A_FAILED, A_PREEMPTED, A_DOWN, A_MIGRATED, A_RESIZED, A_LEASE, A_TIMEOUT = range(9)
+ENDS = (
+    "running", "finished", "failed", "preempted", "machine_down", "migrated", "resized", "lease", "time_limit",
+)  # fmt: skip
+
+# ---- ways to preempt
+NOW, EPOCH, ABORT = range(3)
+MODES = {"now": NOW, "epoch": EPOCH, "abort": ABORT}
+
+# ---- where a gang may go
+ANY, CONSOLIDATE, SPREAD, FILL, RACK, FEWEST = range(6)
+
+# ---- what a step came back with
+STEPPED, ENDED, GROW = range(3)
+NO_ROOM = -2
+"""What an action of a policy comes back with that has done nothing yet: arrays must grow first."""
+
+NAMED_TIMERS = 64
+"""Timers that a policy may have beside one a job."""
+
+JOB = np.dtype(
+    [
+        ("submit", "f8"),
+        ("work", "f8"),  # of the segment, seconds at reference speed
+        ("done", "f8"),  # of it, up to `last`
+        ("rate", "f8"),  # reference seconds a second
+        ("last", "f8"),  # progress is counted up to here; later than now: overhead until then
+        ("attained", "f8"),  # GPU-seconds on GPUs, up to `seen`; of a shared GPU an equal part
+        ("seen", "f8"),
+        ("ran", "f8"),  # seconds on GPUs, up to `seen`
+        ("queued", "f8"),  # when it was queued last
+        ("ready", "f8"),  # when it was queued first
+        ("first_start", "f8"),
+        ("start", "f8"),  # of the present or last attempt
+        ("end", "f8"),
+        ("overhead", "f8"),  # GPU-seconds held without progress
+        ("lost", "f8"),  # GPU-seconds whose progress was lost
+        ("limit", "f8"),  # seconds of run time asked for; inf
+        ("epoch", "f8"),  # seconds of progress between checkpoints; inf: none
+        ("suspend", "f8"),  # seconds of overhead …
+        ("resume", "f8"),
+        ("move", "f8"),  # … of a migration or resize
+        ("charge", "f8"),  # seconds of work that a preemption adds
+        ("goal", "f8"),  # work left that its turns must come down to to be worth their cost
+        ("bytes", "f8"),  # of its checkpoint, written when it is suspended and read when it resumes …
+        ("link", "f8"),  # … at so many bytes a second, where the storage gives them
+        ("moved", "f8"),  # when the last such transfer ends
+        ("stopping", "f8"),  # seconds of overhead of the suspension under way
+        ("lease", "f8"),  # until when; inf
+        ("speed0", "f8"),  # speed on one server, in one rack, across racks
+        ("speed1", "f8"),
+        ("speed2", "f8"),
+        ("alpha", "f8"),  # how badly it scales
+        ("pack", "f8"),  # speed beside a job on the same GPUs
+        ("counted", "f8"),  # GPUs that count for it: each one that it is on by the number of jobs there
+        ("mask", "u8"),  # classes of servers that suit it
+        ("gpus", "i8"),
+        ("least", "i8"),  # GPUs that it may run on, its gang's number among them …
+        ("most", "i8"),  # … to
+        ("curve", "i8"),  # first of its speeds in `curves` …
+        ("points", "i8"),  # … and how many they are; 0: as `alpha` says
+        ("held", "i8"),
+        ("queue", "i8"),
+        ("share", "i8"),  # whose share of the GPUs its own count in: a queue or a user
+        ("row", "i8"),  # of its present attempt
+        ("attempts", "i8"),
+        ("preempts", "i8"),
+        ("turns", "i8"),  # ended by preemption, of those that the goal is for
+        ("goal_of", "i8"),  # the segment whose work the goal is in; -1 none yet
+        ("segment", "i8"),
+        ("last_segment", "i8"),
+        ("parents", "i8"),  # jobs that must end before it may start
+        ("host", "i8"),  # the job whose GPUs it shares; -1 none
+        ("guest", "i8"),  # first of the jobs that share its GPUs, the smallest first; -1 none
+        ("next_guest", "i8"),
+        ("sharers", "i8"),  # jobs on its GPUs beside itself, where it is the host
+        ("state", "i8"),
+        ("sliced", "i8"),  # as a host: time slices rather than packed
+        ("level", "i8"),  # of its placement: one server, one rack, several
+        ("eligible", "i8"),  # its time has come, but for its parents
+    ],
+    align=True,
+)
+
+SERVER = np.dtype(
+    [
+        ("cap", "i8"),
+        ("free", "i8"),
+        ("hidden", "i8"),  # free, but kept from placement for now
+        ("cls", "i8"),
+        ("rack", "i8"),
+        ("up", "i8"),
+        ("kept_for", "i8"),  # the job that has reserved …
+        ("kept_gpus", "i8"),  # … so many GPUs …
+        ("kept_from", "f8"),  # … from this second on
+    ],
+    align=True,
+)
+
+ATTEMPT = np.dtype(
+    [
+        ("start", "f8"),
+        ("end", "f8"),
+        ("job", "i8"),
+        ("gpus", "i8"),
+        ("first", "i8"),  # of its pieces
+        ("pieces", "i8"),
+        ("how", "i8"),
+        ("own", "f8"),  # from when on its GPUs are its own, not those of the job that it shares with; inf never
+        ("group", "i8"),  # the attempt whose GPUs they were to begin with: itself, or that of the first host
+    ],
+    align=True,
+)
+
+PIECE = np.dtype([("server", "i8"), ("gpus", "i8")])
+
+ASK = np.dtype([("units", "i8"), ("cpu", "i8"), ("mem", "i8")])
+"""What a gang asks for beside GPUs: equal units that it can be split into, thousandths of a CPU, MB."""
+
+STOCK = np.dtype([("cpu", "i8"), ("mem", "i8"), ("cpu_free", "i8"), ("mem_free", "i8"), ("room", "i8")])
+"""What a server has beside GPUs; ``room`` is scratch of a search: units of a gang that fit there now."""
+
+NEED = np.dtype([("cpu", "i8"), ("mem", "i8")])
+
+UNBOUND = 1 << 60
+"""CPUs or memory of a server of which they are not known: they bound nothing there."""
+
+LOG = np.dtype(
+    [("t", "f8"), ("job", "i4"), ("gpus", "i4"), ("row", "i4"), ("reason", "i4"), ("what", "i4")], align=True
+)
+
+EVENT = np.dtype([("kind", "i8"), ("who", "i8")])
+
+GLOBAL = np.dtype(
+    [
+        ("now", "f8"),
+        ("heap", "i8"),  # events in the heap
+        ("sequence", "i8"),
+        ("arrival", "i8"),  # next of the arrivals
+        ("machine", "i8"),  # next of the machine events
+        ("attempts", "i8"),
+        ("pieces", "i8"),
+        ("log", "i8"),
+        ("events", "i8"),  # of this instant
+        ("carried", "i8"),  # of them, what the next instant tells, too
+        ("free", "i8"),  # GPUs of all servers that are up
+        ("total", "i8"),
+        ("waiting", "i8"),
+        ("running", "i8"),  # jobs that hold GPUs
+        ("left", "i8"),  # jobs that have neither finished nor been rejected
+        ("kept", "i8"),  # servers with a reservation
+        ("instants", "i8"),
+        ("chosen", "i8"),  # pieces in `choice`
+        ("stops", "i8"),  # 1: every segment is an attempt of its own, as recorded
+        ("limits", "i8"),  # whether time limits are enforced
+        ("slice", "f8"),  # seconds of a time slice …
+        ("switch", "f8"),  # … and of the switch between two
+        ("span", "f8"),  # seconds from one round to the next; 0: no rounds
+        ("asked", "i8"),  # 0: the policy has seen this instant
+        ("mode", "i8"),  # how jobs are preempted: NOW, EPOCH, ABORT
+        ("patience", "i8"),  # turns that jobs are given to get further than these cost; 0: any number
+        ("storage", "f8"),  # bytes a second for all transfers of checkpoints together
+        ("moving", "i8"),  # jobs in `moving`
+        ("resources", "i8"),  # 1: CPUs and memory count, too
+        ("splits", "i8"),  # pieces that jobs without GPUs may hold, in all
+        ("at_once", "i8"),  # most servers that go down and come up at one instant
+        ("cpu", "f8"),  # CPUs, in thousandths, and MB of the servers that are up, as far as they are known
+        ("mem", "f8"),
+    ],
+    align=True,
+)
+
+
+class State(Bundle):
+    """A simulation at one instant; every field is an array (lengths in brackets).
+
+    Attributes:
+        g: what there is one of [1].
+        jobs: [jobs].
+        servers: [servers].
+        heap_t: times of coming events, a binary heap; at most one event a node.
+        heap_c: class and number that order events of one instant.
+        heap_node: whose event it is: job, then the job's timer, its lease, then named timers, the round of a compiled
+            policy (and the second look at an instant), and that of a policy written in Python.
+        node_at: place of each node in the heap; -1 none [3 jobs + named timers + 2].
+        arrivals: jobs by the second from which they are eligible [jobs].
+        arrive_t: that second.
+        machine_t: seconds at which servers go down or come up.
+        machine_server: which.
+        machine_up: 1 or 0.
+        bits: [classes, most GPUs + 1, words]: the servers of a class with so many GPUs free, a bit each.
+        count: [classes, most GPUs + 1]: how many those are.
+        class_free: [classes]: GPUs free.
+        class_cap: [classes]: GPUs of the largest server.
+        rack_free: [classes, racks].
+        queue_used: [queues]: GPUs that its jobs hold; shared ones count for the job whose they are.
+        queue_limit: [queues]: the most that they may hold.
+        share_used: [queues or users]: the same for each.
+        segment_s: seconds of each segment of each job.
+        segment_fails: whether it ends in a failure.
+        child_first: [jobs + 1]: jobs that wait for this one: `children[child_first[j]:child_first[j + 1]]`.
+        children: job numbers.
+        choice: pieces that a placement has chosen [servers].
+        order: servers, scratch [servers].
+        attempts: every attempt so far.
+        pieces: their pieces.
+        log: decisions.
+        events: of this instant.
+        fresh: jobs that have come into the queue, for policies written in Python [jobs].
+        moving: jobs whose checkpoints are being written or read [jobs].
+        asks: of each job, where CPUs and memory count [jobs or 1], and so on:
+        stock: of each server.
+        need: of each piece in `choice`.
+        needs: of each piece in `pieces`.
+        share_need: what the jobs of each queue or user hold.
+        curves: speeds on 1, 2, 3 … GPUs, one curve after the other.
+    """
+
+    g: Any
+    jobs: Any
+    servers: Any
+    heap_t: NDArray[np.float64]
+    heap_c: NDArray[np.int64]
+    heap_node: NDArray[np.int64]
+    node_at: NDArray[np.int64]
+    arrivals: NDArray[np.int64]
+    arrive_t: NDArray[np.float64]
+    machine_t: NDArray[np.float64]
+    machine_server: NDArray[np.int64]
+    machine_up: NDArray[np.int64]
+    bits: NDArray[np.uint64]
+    count: NDArray[np.int64]
+    class_free: NDArray[np.int64]
+    class_cap: NDArray[np.int64]
+    rack_free: NDArray[np.int64]
+    queue_used: NDArray[np.int64]
+    queue_limit: NDArray[np.float64]
+    share_used: NDArray[np.int64]
+    segment_s: NDArray[np.float64]
+    segment_fails: NDArray[np.int64]
+    child_first: NDArray[np.int64]
+    children: NDArray[np.int64]
+    choice: Any
+    order: NDArray[np.int64]
+    attempts: Any
+    pieces: Any
+    log: Any
+    events: Any
+    fresh: NDArray[np.int64]
+    moving: NDArray[np.int64]
+    asks: Any
+    stock: Any
+    need: Any
+    needs: Any
+    share_need: Any
+    curves: NDArray[np.float64]
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "g": (GLOBAL, 1),
+        "jobs": (JOB, 1),
+        "servers": (SERVER, 1),
+        "heap_t": ("f8", 1),
+        "heap_c": ("i8", 1),
+        "heap_node": ("i8", 1),
+        "node_at": ("i8", 1),
+        "arrivals": ("i8", 1),
+        "arrive_t": ("f8", 1),
+        "machine_t": ("f8", 1),
+        "machine_server": ("i8", 1),
+        "machine_up": ("i8", 1),
+        "bits": ("u8", 3),
+        "count": ("i8", 2),
+        "class_free": ("i8", 1),
+        "class_cap": ("i8", 1),
+        "rack_free": ("i8", 2),
+        "queue_used": ("i8", 1),
+        "queue_limit": ("f8", 1),
+        "share_used": ("i8", 1),
+        "segment_s": ("f8", 1),
+        "segment_fails": ("i8", 1),
+        "child_first": ("i8", 1),
+        "children": ("i8", 1),
+        "choice": (PIECE, 1),
+        "order": ("i8", 1),
+        "attempts": (ATTEMPT, 1),
+        "pieces": (PIECE, 1),
+        "log": (LOG, 1),
+        "events": (EVENT, 1),
+        "fresh": ("i8", 1),
+        "moving": ("i8", 1),
+        "asks": (ASK, 1),
+        "stock": (STOCK, 1),
+        "need": (NEED, 1),
+        "needs": (NEED, 1),
+        "share_need": (NEED, 1),
+        "curves": ("f8", 1),
+    }
+
+
+def wanted(g: Any, servers: int) -> tuple[int, int, int, int]:
+    """Sizes of log, attempts, pieces and events with which there is room for what may come next.
+
+    That is the engine's step, one pass of a compiled policy, or one action of a policy written in Python; before each
+    of them somebody looks. None writes more than four lines, attempts or events for each job that waits or runs, and
+    one for each server (which a job reserves, or which goes down); the pieces of jobs that hold GPUs at one time are no
+    more than the GPUs, and a pass places a job at most twice.
+    """
+    some = 4 * (g.waiting + g.running) + servers + g.at_once + 64
+    return g.log + some, g.attempts + some, g.pieces + 2 * g.total + g.splits + some, g.events + some
+
+
+state_at = opener(State)
+"""For compiled code: the simulation at an address."""
+
+
+def records(size: int, dtype: np.dtype[Any]) -> Any:
+    """An array of zeroed records whose fields are attributes, compiled or not."""
+    return as_records(np.zeros(size, dtype))

@@ -1,0 +1,241 @@
+"""What must hold of jobs and servers before a replay; everything wrong is found first and told at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import InputError
+from gpuctl.replay.models.resources import GPUS_ONLY, asks, capacity, stocks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
+
+    Bools = NDArray[np.bool_]
+
+SHOWN = 5
+"""Jobs that are named for each thing that is wrong with them."""
+
+MOST_GPUS = 10_000_000
+"""Of all servers together, or of a pool."""
+
+MOST_GPUS_A_SERVER = 10_000
+
+
+def check(workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY) -> None:
+    """Make sure that a replay can run and that every job of it can come to an end.
+
+    Args:
+        workload: the jobs.
+        cluster: the servers.
+        resources: what counts, see `gpuctl.replay.models.resources`.
+
+    Raises:
+        InputError: the cluster has no GPUs, a time is not finite or not above 0, a job's name occurs twice, jobs depend
+            on one another in a circle, or a gang fits on no servers that it may use. All of it is in one message,
+            which names the first jobs of each kind.
+    """
+    wrong = _wrong_jobs(workload, resources) + _wrong_servers(workload, cluster, resources)
+    hint = None
+    if not wrong:
+        wrong = _too_large(workload, cluster) + _too_much(workload, cluster, resources)
+        hint = "leave these jobs out with --skip-unplaceable, or give a larger cluster" if wrong else None
+    wrong += _too_many(cluster)
+    if wrong:
+        lines = "".join(f"\n  {line}" for line in wrong)
+        raise InputError(f"{workload.name}: cannot be replayed on {cluster.name}; nothing was run:{lines}", hint=hint)
+
+
+def _too_many(cluster: Cluster) -> list[str]:
+    most = MOST_GPUS if cluster.pool else MOST_GPUS_A_SERVER
+    large = np.flatnonzero(cluster.gpus > most)
+    if large.size:
+        first = int(large[0])
+        return [f"{cluster.servers[first]} has {cluster.gpus[first]:,} GPUs: expected at most {most:,}"]
+    if cluster.total_gpus > MOST_GPUS:
+        return [f"the servers have {cluster.total_gpus:,} GPUs: expected at most {MOST_GPUS:,}"]
+    return []
+
+
+def unplaceable(workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY) -> Ints:
+    """The numbers of the jobs whose gang is larger than all servers together that it may use, ascending.
+
+    A job may use the servers of its queue (`Cluster.queue_servers`) whose GPU type is the one it needs or is not known.
+    Servers that are down from the first submission on for good are none. Quotas do not count: what a queue may hold
+    beyond its quota is for the policy to say. Where CPUs or memory count, so does what they leave of the gang.
+    """
+    large = workload.gpus > room(workload, cluster)
+    if resources != GPUS_ONLY and workload.size:
+        large |= _units_wanted(workload, resources) > room(workload, cluster, resources)
+    return np.flatnonzero(large).astype(np.int64)
+
+
+def room(workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY) -> Ints:
+    """GPUs of all servers that each job may use, shape (jobs,); where CPUs or memory count, units of its gang."""
+    if not workload.size:
+        return np.zeros(0, np.int64)
+    more = resources != GPUS_ONLY
+    request = workload.queue * (len(workload.gpu_types) + 1) + workload.gpu_type + 1
+    if more:
+        ask, stock = asks(workload, resources), stocks(cluster, resources)
+        for part in (workload.gpus, ask.units, ask.cpu, ask.mem):
+            kinds, kind = np.unique(part, return_inverse=True)
+            request = np.unique(request * kinds.size + kind, return_inverse=True)[1]
+    _, first, which = np.unique(request, return_index=True, return_inverse=True)
+    usable = _usable(workload, cluster)
+    sums = np.zeros(first.size, np.int64)
+    for k, job in enumerate(first.tolist()):
+        queue, gpu_type = int(workload.queue[job]), int(workload.gpu_type[job])
+        servers = np.flatnonzero(usable)
+        own = cluster.queue_servers[queue] if cluster.queue_servers else None
+        if own is not None:
+            servers = servers[np.isin(servers, own)]
+        if gpu_type >= 0:
+            kind = cluster.gpu_type[servers]
+            servers = servers[(kind == gpu_type) | (kind < 0)]
+        units = capacity(int(workload.gpus[job]), ask[job], stock, cluster) if more else cluster.gpus
+        sums[k] = units[servers].sum()
+    return np.asarray(sums[which.reshape(-1)])
+
+
+def _units_wanted(workload: Workload, resources: tuple[str, ...]) -> Ints:
+    return np.asarray(asks(workload, resources).units, np.int64)
+
+
+def circular(depends: Ints, size: int) -> Ints:
+    """The numbers of the jobs that, through others or at once, depend on themselves, ascending.
+
+    Args:
+        depends: as in `Workload`, shape (k, 2).
+        size: how many jobs there are.
+    """
+    if not depends.size:
+        return np.zeros(0, np.int64)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    after, before = depends.T
+    graph = coo_array((np.ones(after.size, np.int8), (after, before)), shape=(size, size))
+    _, group = connected_components(graph, directed=True, connection="strong")
+    inside = np.bincount(group)[group] > 1
+    inside[after[after == before]] = True
+    return np.flatnonzero(inside).astype(np.int64)
+
+
+def named(ids: tuple[str, ...], jobs: Ints, what: Floats | Ints | None = None) -> str:
+    """The names of the first few of some jobs, with a value each where one is given, and how many more there are."""
+    shown = [repr(ids[j]) + ("" if what is None else f" ({what[j]:.12g})") for j in jobs[:SHOWN].tolist()]
+    more = len(jobs) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+
+
+def _usable(workload: Workload, cluster: Cluster) -> Bools:
+    usable = np.ones(len(cluster.servers), bool)
+    if cluster.down is not None and len(cluster.down):
+        never = np.isinf(cluster.down[:, 2]) & (cluster.down[:, 1] <= workload.submit.min())
+        usable[cluster.down[never, 0].astype(np.int64)] = False
+    return usable
+
+
+def _wrong_jobs(workload: Workload, resources: tuple[str, ...]) -> list[str]:
+    w = workload
+    if not w.size:
+        return ["it has no jobs"]
+    wrong = []
+
+    def tell(bad: Bools, text: str, what: Floats | Ints | None = None) -> None:
+        jobs = np.flatnonzero(bad)
+        if jobs.size:
+            wrong.append(f"{jobs.size:,} jobs {text}: {named(w.ids, jobs, what)}")
+
+    owner = np.repeat(np.arange(w.size), np.diff(w.segment_start))
+    none, bad_segment = np.diff(w.segment_start) == 0, np.zeros(w.size, bool)
+    bad_segment[owner[~(np.isfinite(w.segment_s) & (w.segment_s > 0))]] = True
+    tell(~np.isfinite(w.submit), "have a submission time that is not finite", w.submit)
+    tell(~np.isfinite(w.eligible), "have an eligible time that is not finite", w.eligible)
+    tell(w.eligible < w.submit, "are eligible before they are submitted", w.eligible)
+    tell(np.diff(w.submit, prepend=-np.inf) < 0, "come before the job in front of them (not in order)", w.submit)
+    tell(none, "have no run time")
+    tell(bad_segment, "have a run time that is not above 0 or not finite")
+    if resources == GPUS_ONLY:
+        tell(w.gpus < 1, "ask for less than one GPU", w.gpus)
+    else:
+        tell(w.gpus < 0, "ask for less than no GPUs", w.gpus)
+        for values, text in ((w.cpus, "CPUs"), (w.mem_mb, "MB")):
+            if values is not None:
+                tell(~(np.isnan(values) | ((values >= 0) & (values < 1e12))), f"ask for no possible {text}", values)
+    tell(~(np.isnan(w.time_limit) | (w.time_limit > 0)), "have a time limit that is not above 0", w.time_limit)
+    if len(set(w.ids)) < w.size:
+        _, first, count = np.unique(np.asarray(w.ids, dtype=object), return_index=True, return_counts=True)
+        twice = first[count > 1]
+        wrong.append(f"{twice.size:,} names belong to several jobs each: {named(w.ids, np.sort(twice))}")
+    if w.depends.size and (w.depends.min() < 0 or w.depends.max() >= w.size):
+        wrong.append(f"dependencies name jobs {w.depends.min()} to {w.depends.max()}, there are 0 to {w.size - 1}")
+    else:
+        circle = circular(w.depends, w.size)
+        if circle.size:
+            wrong.append(f"{circle.size:,} jobs depend on themselves in a circle: {named(w.ids, circle)}")
+    return wrong
+
+
+def _wrong_servers(workload: Workload, cluster: Cluster, resources: tuple[str, ...]) -> list[str]:
+    if not cluster.total_gpus:
+        return ["the cluster has no GPUs; give one with --cluster, for instance 64x8"]
+    wrong = []
+    if (cluster.gpus < 1).any() and resources == GPUS_ONLY:
+        wrong.append(f"{(cluster.gpus < 1).sum()} servers have no GPUs")
+    queues = len(workload.queues)
+    if len(cluster.quota) != queues or len(cluster.queue_servers) not in {0, queues}:
+        wrong.append(
+            f"the cluster has quotas for {len(cluster.quota)} queues and servers for {len(cluster.queue_servers)}, the "
+            f"jobs have {queues} queues"
+        )
+    if np.isnan(cluster.quota).any() or (cluster.quota < 0).any():
+        wrong.append("a quota is negative or not a number")
+    return wrong
+
+
+def _too_much(workload: Workload, cluster: Cluster, resources: tuple[str, ...]) -> list[str]:
+    """Jobs that their CPUs or memory keep from the servers whose GPUs would do."""
+    if resources == GPUS_ONLY:
+        return []
+    jobs = np.setdiff1d(unplaceable(workload, cluster, resources), unplaceable(workload, cluster))
+    if not jobs.size:
+        return []
+    text = f"{jobs.size:,} jobs ask for more {' and '.join(resources)} than the servers have that they may use"
+    return [f"{text}: {named(workload.ids, jobs)}"]
+
+
+def _too_large(workload: Workload, cluster: Cluster) -> list[str]:
+    jobs = unplaceable(workload, cluster)
+    if not jobs.size:
+        return []
+    w, fits = workload, room(workload, cluster)
+    total = cluster.total_gpus
+    large = w.gpus[jobs] > total
+    typed = ~large & (fits[jobs] == 0) & (w.gpu_type[jobs] >= 0)
+    wrong = []
+    if large.any():
+        wrong.append(
+            f"{large.sum():,} jobs ask for more GPUs than the cluster's {total:,}: {named(w.ids, jobs[large], w.gpus)}"
+        )
+    for kind in np.unique(w.gpu_type[jobs[typed]]).tolist():
+        mine = jobs[typed][w.gpu_type[jobs[typed]] == kind]
+        wrong.append(
+            f"{mine.size:,} jobs ask for GPUs of type {w.gpu_types[kind]!r}, which no server that their queue may use "
+            f"has: {named(w.ids, mine)}"
+        )
+    rest = jobs[~large & ~typed]
+    if rest.size:
+        wrong.append(
+            f"{rest.size:,} jobs ask for more GPUs than the servers have that their queue and GPU type allow: "
+            + ", ".join(
+                f"{w.ids[j]!r} ({w.gpus[j]} of {fits[j]}, queue {w.queues[w.queue[j]]!r})"
+                for j in rest[:SHOWN].tolist()
+            )
+            + (f" and {rest.size - SHOWN:,} more" if rest.size > SHOWN else "")
+        )
+    return wrong

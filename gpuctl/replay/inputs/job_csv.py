@@ -1,0 +1,348 @@
+"""Reads jobs to replay from a plain CSV: ``job_id,submit_time,duration,num_gpus`` and some optional columns.
+
+Times are seconds, whole or fractional, from an instant of the file's own choice. Everything that is wrong with the
+file is found before anything runs and is told in one error.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import zstandard
+
+from gpuctl.core.errors import InputError
+from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.text import storable
+from gpuctl.replay.inputs.check import SHOWN, circular
+from gpuctl.replay.models.records import Workload
+from gpuctl.replay.models.resources import GPUS_ONLY
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from gpuctl.replay.models.records import Floats, Ints
+
+NEEDED = ("job_id", "submit_time", "duration", "num_gpus")
+OPTIONAL = (
+    "vc", "requested_time", "user", "gpu_type", "app", "depends_on", "eligible_time", "predicted_time", "epochs",
+    "checkpoint_bytes", "account", "qos", "nodes", "nice", "min_gpus", "max_gpus",
+)  # fmt: skip
+MORE = ("num_cpus", "mem_mb")
+"""Columns that are read where CPUs and memory count."""
+
+NO_QUEUE = "(none)"
+"""The queue of jobs that name none, as the analyses of a trace call it."""
+
+MOST_GPUS = 2**31 - 1
+MOST_SECONDS = 1e12
+"""Some 30 000 years: anything above it is a mistake of units, and would cost all precision below a second."""
+
+_NUMBERS = ("submit_time", "duration", "num_gpus", "requested_time", "eligible_time", "predicted_time", "epochs",
+            "checkpoint_bytes", "nodes", "nice", "min_gpus", "max_gpus", *MORE)  # fmt: skip
+_EXPECTED = f"a header line with the columns {', '.join(NEEDED)} and, where wanted, {', '.join(OPTIONAL)}"
+
+
+@dataclass
+class _Faults:
+    """What is wrong with a file, by kind."""
+
+    path: str
+    rows: pl.DataFrame
+    lines: bool
+    found: list[str] = field(default_factory=list)
+
+    def tell(self, bad: pl.Expr, text: str, column: str) -> None:
+        """Note the rows for which `bad` holds; ``{n}`` in `text` is how many they are."""
+        rows = self.rows.filter(bad).select("row", pl.col("job_id").alias("id"), pl.col(column).alias("value"))
+        if rows.height:
+            place = "line" if self.lines else "row"
+            shown = ", ".join(f"{place} {row}{_about(column, *cells)}" for row, *cells in rows.head(SHOWN).iter_rows())
+            more = f" and {rows.height - SHOWN:,} more" if rows.height > SHOWN else ""
+            self.found.append(f"{text.format(n=_rows(rows.height))}: {shown}{more}")
+
+    def end(self) -> None:
+        """Raise what was found, if anything was."""
+        if self.found:
+            lines = "".join(f"\n  {line}" for line in self.found)
+            raise InputError(f"these jobs cannot be replayed; nothing was run:{lines}", path=self.path)
+
+
+def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY) -> Workload:
+    """Read a CSV with one job a line.
+
+    Columns, in any order: ``job_id`` (unique), ``submit_time`` (s), ``duration`` (s, above 0), ``num_gpus`` (whole, at
+    least 1); optional ``vc`` (queue), ``requested_time`` (s of run time asked for), ``user``, ``gpu_type`` (the one
+    needed), ``app`` (jobs of one name belong together), ``depends_on`` (job ids with ``;`` between them, which must
+    have ended first), ``eligible_time`` (s, not before ``submit_time``: it is held until then), ``predicted_time`` (s,
+    above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``; and
+    what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole); for
+    policies that resize jobs ``min_gpus`` and ``max_gpus``, the fewest and the most GPUs that a job can run on. An
+    empty optional cell is as if the file did not have the column. Times are taken as they are. Jobs are ordered by
+    submission; of jobs submitted at one instant, the earlier line is the earlier job. Where CPUs or memory count, the
+    columns ``num_cpus`` and ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
+
+    Args:
+        path: the file; gzip and zstd are unpacked.
+        resources: what counts, see `gpuctl.replay.models.resources`.
+
+    Returns:
+        one segment a job, without recorded starts, placements or calendar; columns that it does not know are in
+        ``notes``.
+
+    Raises:
+        InputError: the file cannot be read as such a table, or values are wrong: all of them are told at once, with the
+            first lines and jobs of each kind and how many there are.
+    """
+    file = Path(path)
+    more = resources != GPUS_ONLY
+    table, lines = _table(file, (*NEEDED, *OPTIONAL, *MORE) if more else (*NEEDED, *OPTIONAL))
+    faults = _Faults(str(file), table, lines)
+    numbers = _numbers(faults, 0 if more else 1)
+    faults.tell(_blank("job_id"), "job_id is empty in {n}", "job_id")
+    faults.tell(~_blank("job_id") & pl.col("job_id").is_duplicated(), "job_id is not unique in {n}", "job_id")
+    order = np.argsort(numbers["submit_time"].fill_null(np.inf).to_numpy(), kind="stable")
+    table = table[order]
+    depends = _depends(table, faults)
+    faults.end()
+    if depends.size and (circle := circular(depends, table.height)).size:
+        faults.rows = table[circle].sort("row")
+        faults.tell(pl.lit(value=True), "depends_on leads back to the job itself in {n}", "depends_on")
+        faults.end()
+    return _workload(storable(file.name), table, numbers[order], depends)
+
+
+def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool]:
+    """The known columns as text, blanks stripped, with ``row``; and whether that is the number of the line."""
+    name = str(file)
+    data = read_whole(file, most=MOST_TABLE, hint=f"expected {_EXPECTED}")
+    try:
+        table = pl.read_csv(data, infer_schema=False)
+    except pl.exceptions.NoDataError as error:
+        raise InputError("is empty", path=name, hint=f"expected {_EXPECTED}") from error
+    except (zlib.error, zstandard.ZstdError, EOFError, OSError) as error:
+        raise InputError(f"is damaged, cannot be unpacked: {error}", path=name, hint="take another copy") from error
+    except pl.exceptions.PolarsError as error:
+        raise InputError(*_unreadable(data, str(error)), path=name) from error
+    # Polars renames what comes twice
+    header = [re.sub(r"_duplicated_\d+$", "", column.strip()) for column in table.columns]
+    missing, twice = [c for c in NEEDED if c not in header], sorted({c for c in header if header.count(c) > 1})
+    if missing or set(twice) & set(wanted):
+        what = f"misses the columns {', '.join(missing)}" if missing else f"has several columns {', '.join(twice)}"
+        raise InputError(f"{what}; found: {', '.join(header)}", path=name, line=1, hint=f"expected {_EXPECTED}")
+    # a line is a row plus the header, unless cells hold line ends or lines are blank
+    newlines = data.count(b"\n") + (not data.endswith(b"\n"))
+    table.columns = _distinct(header)
+    known = [column for column in wanted if column in header]
+    exact = newlines == table.height + 1
+    texts = [pl.col(column).str.strip_chars() for column in known]
+    extra = pl.lit(", ".join(column for column in header if column not in known)).alias("extra")
+    rows = pl.int_range(pl.len(), dtype=pl.Int64).alias("row") + (2 if exact else 1)
+    blank = pl.all_horizontal(pl.col(table.columns).is_null())
+    table = table.with_columns(rows).filter(~blank).select("row", *texts, extra)
+    if not table.height:
+        raise InputError("has a header but no jobs", path=name, hint="expected one job a line below it")
+    return table, exact
+
+
+def _unreadable(data: bytes, reason: str) -> tuple[str]:
+    """Say which lines do not have the header's number of cells, where that is why a file cannot be read."""
+    try:
+        reader = csv.reader(data.decode("utf-8-sig").splitlines())
+        width = len(next(reader))
+        bad = [(reader.line_num, len(cells)) for cells in reader if len(cells) > width]
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return (f"is not UTF-8 text: byte {data[error.start]:#04x} on line {line}; expected a CSV",)
+    except (csv.Error, StopIteration):
+        bad = []
+    if not bad:
+        return (f"is no CSV: {reason.splitlines()[0]}",)
+    shown = ", ".join(f"line {line} ({cells})" for line, cells in bad[:SHOWN])
+    more = f" and {len(bad) - SHOWN:,} more" if len(bad) > SHOWN else ""
+    return (f"has more cells than the header's {width} in {_rows(len(bad))}: {shown}{more}",)
+
+
+def _about(column: str, job: str | None, value: str | None) -> str:
+    told = [f"job {job!r}"] if job else []
+    return f" ({', '.join([*told, repr(value)] if value and column != 'job_id' else told)})" if told or value else ""
+
+
+def _distinct(header: list[str]) -> list[str]:
+    """Names of which none occurs twice; only columns that are not read are renamed."""
+    return [name if header.index(name) == k else f"{name} ({k})" for k, name in enumerate(header)]
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"
+
+
+def _blank(column: str) -> pl.Expr:
+    return pl.col(column).is_null() | (pl.col(column) == "")
+
+
+def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
+    """The columns of numbers, and what is wrong with them."""
+    present = [column for column in _NUMBERS if column in faults.rows.columns]
+    numbers = faults.rows.select(pl.col(column).cast(pl.Float64, strict=False) for column in present)
+    texts = faults.rows
+    faults.rows = texts.with_columns(numbers.rename(lambda column: f"{column} number"))
+    for column in present:
+        number = pl.col(f"{column} number")
+        if column in NEEDED:
+            faults.tell(_blank(column), f"{column} is empty in {{n}}", column)
+        faults.tell(~_blank(column) & number.is_null(), f"{column} is not a number in {{n}}", column)
+        faults.tell(number.is_nan() | number.is_infinite(), f"{column} is not finite in {{n}}", column)
+        large = number.is_finite() & (number.abs() > (MOST_GPUS if column == "num_gpus" else MOST_SECONDS))
+        faults.tell(large, f"{column} is too large in {{n}}", column)
+        if column in {"duration", "requested_time", "predicted_time"}:
+            faults.tell(number.is_finite() & (number <= 0), f"{column} is not above 0 s in {{n}}", column)
+    gpus, submit = pl.col("num_gpus number"), pl.col("submit_time number")
+    whole = f"num_gpus is not a whole number of GPUs, at least {least}, in {{n}}"
+    faults.tell(gpus.is_finite() & ((gpus < least) | (gpus != gpus.floor())), whole, "num_gpus")
+    for column in MORE:
+        if column in present:
+            faults.tell(pl.col(f"{column} number") < 0, f"{column} is below 0 in {{n}}", column)
+    if "eligible_time" in present:
+        eligible = pl.col("eligible_time number")
+        before = submit.is_finite() & eligible.is_finite() & (eligible < submit)
+        faults.tell(before, "eligible_time is before submit_time in {n}", "eligible_time")
+    if "epochs" in present:
+        epochs = pl.col("epochs number")
+        faults.tell(epochs.is_finite() & ((epochs < 1) | (epochs != epochs.floor())), _EPOCHS, "epochs")
+    if "checkpoint_bytes" in present:
+        faults.tell(pl.col("checkpoint_bytes number") < 0, "checkpoint_bytes is below 0 in {n}", "checkpoint_bytes")
+    for column, smallest in (("nodes", 1), ("nice", -(2**31))):
+        if column in present:
+            value = pl.col(f"{column} number")
+            bad = value.is_finite() & ((value < smallest) | (value != value.floor()))
+            faults.tell(bad, f"{column} is not a whole number, at least {smallest}, in {{n}}", column)
+    for column, wrong in (
+        ("min_gpus", pl.col("min_gpus number") > gpus),
+        ("max_gpus", pl.col("max_gpus number") < gpus),
+    ):
+        if column in present:
+            value = pl.col(f"{column} number")
+            bad = value.is_finite() & ((value < least) | (value != value.floor()) | (value > MOST_GPUS))
+            faults.tell(bad, f"{column} is not a whole number of GPUs, at least {least}, in {{n}}", column)
+            side = "above" if column == "min_gpus" else "below"
+            faults.tell(value.is_finite() & gpus.is_finite() & wrong, f"{column} is {side} num_gpus in {{n}}", column)
+    faults.rows = texts
+    return numbers
+
+
+_EPOCHS = "epochs is not a whole number, at least 1, in {n}"
+
+
+def _depends(table: pl.DataFrame, faults: _Faults) -> Ints:
+    """Pairs of job numbers (the later one, the one it waits for); ids that no job has are told."""
+    if "depends_on" not in table.columns or table["depends_on"].is_null().all():
+        return np.zeros((0, 2), np.int64)
+    numbered = table.with_row_index("job")
+    wanted = (
+        numbered.filter(~_blank("depends_on"))
+        .select("row", "job_id", "job", on=pl.col("depends_on").str.split(";"))
+        .explode("on")
+        .with_columns(pl.col("on").str.strip_chars())
+        .filter(pl.col("on") != "")
+        .unique(["job", "on"], maintain_order=True)
+    )
+    ids = numbered.select("job_id", before="job").unique("job_id", keep="first")
+    pairs = wanted.join(ids, left_on="on", right_on="job_id", how="left", maintain_order="left")
+    faults.rows = pairs.sort("row", maintain_order=True)
+    faults.tell(pl.col("before").is_null(), "depends_on names jobs that the file does not have in {n}", "on")
+    return pairs.drop_nulls("before").select("job", "before").to_numpy().astype(np.int64).reshape(-1, 2)
+
+
+def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: Ints) -> Workload:
+    size = table.height
+    unknown = np.full(size, np.nan)
+    duration = numbers["duration"].to_numpy().astype(np.float64)
+    submit = numbers["submit_time"].to_numpy().astype(np.float64)
+    queue, queues = _codes(table, "vc", NO_QUEUE)
+    user, users = _codes(table, "user", None)
+    gpu_type, gpu_types = _codes(table, "gpu_type", None)
+    app, apps = _codes(table, "app", None)
+    (account, accounts), (qos, qos_names) = (_codes(table, column, None) for column in ("account", "qos"))
+    alone = app < 0
+    app[alone] = len(apps) + np.arange(alone.sum())
+    extra = table["extra"][0]
+    return Workload(
+        name=name,
+        ids=tuple(table["job_id"].to_list()),
+        submit=submit,
+        eligible=_optional(numbers, "eligible_time", submit),
+        gpus=numbers["num_gpus"].to_numpy().astype(np.int64),
+        queue=queue,
+        user=user,
+        time_limit=_optional(numbers, "requested_time", unknown),
+        gpu_type=gpu_type,
+        app=app,
+        depends=depends,
+        segment_start=np.arange(size + 1, dtype=np.int64),
+        segment_s=duration,
+        segment_fails=np.zeros(size, np.bool_),
+        recorded_start=np.full(size, np.nan),
+        piece_start=np.zeros(size + 1, np.int64),
+        piece_server=np.zeros(0, np.int64),
+        piece_gpus=np.zeros(0, np.int64),
+        state=("",) * size,
+        queues=queues,
+        users=users,
+        gpu_types=gpu_types,
+        notes=(f"{name}: columns that are not read: {extra}",) if extra else (),
+        predicted=_optional(numbers, "predicted_time", duration) if "predicted_time" in numbers.columns else None,
+        epochs=_optional(numbers, "epochs", unknown) if "epochs" in numbers.columns else None,
+        checkpoint_bytes=_optional(numbers, "checkpoint_bytes", unknown)
+        if "checkpoint_bytes" in numbers.columns
+        else None,
+        cpus=_optional(numbers, "num_cpus", unknown) if "num_cpus" in numbers.columns else None,
+        mem_mb=_optional(numbers, "mem_mb", unknown) if "mem_mb" in numbers.columns else None,
+        account=account if accounts else None,
+        accounts=accounts,
+        qos=qos if qos_names else None,
+        qos_names=qos_names,
+        min_nodes=_whole(numbers, "nodes"),
+        nice=_whole(numbers, "nice"),
+        min_gpus=_bound(numbers, "min_gpus"),
+        max_gpus=_bound(numbers, "max_gpus"),
+    )
+
+
+def _optional(numbers: pl.DataFrame, column: str, otherwise: Floats) -> Floats:
+    """A column's numbers, where it has some, else those of `otherwise`."""
+    if column not in numbers.columns:
+        return otherwise.copy()
+    values = numbers[column].fill_null(np.nan).to_numpy().astype(np.float64)
+    return np.where(np.isnan(values), otherwise, values)
+
+
+def _bound(numbers: pl.DataFrame, column: str) -> Ints | None:
+    """A column's numbers of GPUs, the gang's where a job has none; None where it is not there."""
+    if column not in numbers.columns:
+        return None
+    return numbers[column].fill_null(numbers["num_gpus"]).to_numpy().astype(np.int64)
+
+
+def _whole(numbers: pl.DataFrame, column: str) -> Ints | None:
+    """A column's whole numbers, 0 where a job has none; None where it is not there."""
+    if column not in numbers.columns:
+        return None
+    return numbers[column].fill_null(0).to_numpy().astype(np.int64)
+
+
+def _codes(table: pl.DataFrame, column: str, missing: str | None) -> tuple[Ints, tuple[str, ...]]:
+    """Numbers for the texts of a column, in the order of their names; -1 for none, unless that has a name too."""
+    if column not in table.columns:
+        return np.full(table.height, -1 if missing is None else 0, np.int64), () if missing is None else (missing,)
+    texts = table.select(pl.when(_blank(column)).then(pl.lit(missing, pl.String)).otherwise(column).alias("name"))
+    names = texts["name"].drop_nulls().unique().sort()
+    numbers = pl.DataFrame({"name": names}).with_row_index("code")
+    codes = texts.join(numbers, on="name", how="left", maintain_order="left")["code"]
+    return codes.cast(pl.Int64).fill_null(-1).to_numpy().astype(np.int64), tuple(names.to_list())

@@ -1,0 +1,99 @@
+"""What policies that go by run times are told: true ones, predictions, or true ones with errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.paths import is_file
+
+if TYPE_CHECKING:
+    from gpuctl.replay.models.records import Floats, Workload
+
+_HINT = "given, true, error:F with F from 0 to 3, or a CSV with the columns job,run_time_s"
+
+
+def tell(workload: Workload, how: str) -> Workload:
+    """Return the same jobs with what policies are told of their run times.
+
+    Args:
+        workload: the jobs.
+        how: ``given``: what the input predicts, else the true ones; ``true``; ``error:F``: true ones times
+            ``exp(F * z)``, z normal and made from the job's name alone, so that every policy, load and machine sees the
+            same error; or a CSV with the columns ``job`` and ``run_time_s``, which ``gpuctl predict runtime`` writes.
+
+    Raises:
+        UsageError: none of these.
+        InputError: the CSV cannot be read, or has no prediction for any job.
+    """
+    if how == "given":
+        return workload
+    if how == "true":
+        return dataclasses.replace(workload, predicted=None)
+    name, colon, number = how.partition(":")
+    if name == "error" and colon:
+        try:
+            size = float(number)
+        except ValueError:
+            size = math.nan
+        if not 0 <= size <= 3:
+            raise UsageError(f"--run-times {how}: not understood", hint=f"expected {_HINT}")
+        predicted = workload.true_run_time * np.exp(size * normal(workload.ids))
+        return _told(workload, predicted, f"run times that policies are told are wrong by a factor of exp({size:g} z)")
+    if not is_file(how):
+        raise UsageError(f"--run-times {how[:60]}: not understood, and no such file", hint=f"expected {_HINT}")
+    return _from_csv(workload, how)
+
+
+def normal(ids: tuple[str, ...]) -> Floats:
+    """A standard normal number for each name, the same on every machine."""
+    from scipy.special import ndtri
+
+    digest = np.array([int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest()) for name in ids], float)
+    return np.asarray(ndtri((digest + 0.5) / 2.0**56), np.float64)
+
+
+def read_seconds(workload: Workload, path: str, columns: tuple[str, ...]) -> Floats:
+    """Seconds of each job in a CSV, from the first of the columns that it has; NaN where it says nothing of a job.
+
+    Raises:
+        InputError: it is no CSV, has no such columns, or names a job twice.
+    """
+    import polars as pl
+
+    hint = f"expected job,{columns[0]}"
+    try:
+        table = pl.read_csv(read_whole(Path(path), most=MOST_TABLE), infer_schema=False)
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"is no CSV: {str(error).splitlines()[0]}", path=path, hint=hint) from error
+    column = next((name for name in columns if name in table.columns), None)
+    if "job" not in table.columns or column is None:
+        raise InputError(f"misses a column; found: {', '.join(table.columns)}", path=path, line=1, hint=hint)
+    seconds = pl.col(column).cast(pl.Float64, strict=False)
+    table = table.select("job", s=seconds).filter(pl.col("s").is_finite() & (pl.col("s") > 0))
+    if table["job"].is_duplicated().any():
+        raise InputError("predicts a job twice", path=path, hint="expected one line a job")
+    found = pl.DataFrame({"job": workload.ids}).join(table, on="job", how="left", maintain_order="left")["s"]
+    return np.asarray(found.cast(pl.Float64).fill_null(np.nan).to_numpy(), np.float64).copy()
+
+
+def _from_csv(workload: Workload, path: str) -> Workload:
+    predicted = read_seconds(workload, path, ("run_time_s",))
+    missing = np.isnan(predicted)
+    if missing.all():
+        raise InputError("predicts none of the jobs", path=path, hint="its column job must hold their names")
+    predicted[missing] = float(np.median(predicted[~missing]))
+    note = f"run times that policies are told: predictions for {(~missing).sum():,} of {workload.size:,} jobs"
+    more = f", their median for the {missing.sum():,} others" if missing.any() else ""
+    return _told(workload, predicted, note + more)
+
+
+def _told(workload: Workload, predicted: Floats, note: str) -> Workload:
+    return dataclasses.replace(workload, predicted=predicted, notes=(*workload.notes, note))

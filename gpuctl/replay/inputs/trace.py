@@ -1,0 +1,466 @@
+"""Jobs and servers to replay, from a trace store.
+
+Times are taken on the clock that the source counts durations on (``clusters.clock``): where its stamps carry no zone,
+differences of its wall clock, so that waits and run times are those that ``gpuctl analyze`` shows. An hour at which
+that clock is changed is missing or doubled then.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from datetime import UTC, timedelta
+from typing import TYPE_CHECKING, Literal
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.spelling import check_queues
+from gpuctl.core.states import State
+from gpuctl.replay.inputs.check import SHOWN, unplaceable
+from gpuctl.replay.inputs.clusters import ONE_RACK, merged
+from gpuctl.replay.inputs.job_csv import MOST_GPUS, NO_QUEUE
+from gpuctl.replay.inputs.trace_rows import EPOCH, Rows, codes, holdings, peak, read_rows, starts
+from gpuctl.replay.inputs.transforms import take
+from gpuctl.replay.models.records import Cluster, Workload
+from gpuctl.replay.models.resources import GPUS_ONLY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpuctl.replay.models.records import Floats, Ints
+    from gpuctl.store.database import Store
+
+Work = Literal["sum", "last", "span"]
+WORKS: tuple[Work, ...] = ("sum", "last", "span")
+
+UNKNOWN_RACK = "(unknown rack of {})"
+
+_UNFINISHED = (State.PENDING, State.RUNNING, State.SUSPENDED)
+_FAILED = (State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAIL)
+
+
+def read_trace(
+    store: Store,
+    cluster_name: str | None = None,
+    work: Work = "sum",
+    *,
+    quotas: Mapping[str, float] | None = None,
+    racks: Mapping[str, str] | None = None,
+    own_cluster: bool = True,
+    resources: tuple[str, ...] = GPUS_ONLY,
+) -> tuple[Workload, Cluster]:
+    """Read the jobs of one cluster of a store that can be replayed, and the cluster's own servers.
+
+    A job's segments are, by `work`:
+
+    * ``sum``: all its attempts in order of time, each as long as it held its GPUs (where attempts overlap, until the
+      next one started). An attempt but the last one ends in a failure after which the job queues again, unless it was
+      preempted; the last one does if its state says so.
+    * ``last``: its last attempt alone.
+    * ``span``: one, from its first start to its last end, waits between attempts included.
+
+    A job without attempts whose total is known all the same is one segment without a start. What still ran when the
+    log was taken runs as long as it had run by then. Attempts of unknown length or of 0 s are left out. A job is left
+    out where the log has no start, submission or length of it, or where its GPUs are not a whole number of at least 1.
+
+    Args:
+        store: an open store.
+        cluster_name: which cluster of it; may be None where it has only one.
+        work: what a job's run time is.
+        quotas: see `cluster_from_store`.
+        racks: see `cluster_from_store`.
+        own_cluster: leave out jobs whose gang is larger than all servers of the trace that it may use. Say no to keep
+            them where the jobs are to be replayed on other servers.
+        resources: what counts, see `gpuctl.replay.models.resources`; where it is not GPUs alone, jobs and servers without GPUs
+            are there, too.
+
+    Returns:
+        jobs, and servers (none where the log names none). Second 0 is the earliest submission, rounded down to a whole
+        second; ``origin`` has the zone of the source's clock, so ``origin + timedelta(seconds=t)`` is what that clock
+        showed. The jobs' pieces are numbers of these servers. ``notes`` tell what was left out or taken for granted.
+
+    Raises:
+        UsageError: the store has no such cluster, or several and none is named.
+        InputError: no job of it can be replayed; it says why, with counts.
+    """
+    trace = read_rows(store, cluster_name, NO_QUEUE)
+    cpu_too = resources != GPUS_ONLY
+    rows, segments, notes = _jobs(trace, work, cpu_jobs=cpu_too)
+    machines, machine_notes = _machines(trace, cpu_servers=cpu_too)
+    origin_c = math.floor(rows["submit_c"][0])
+    workload, more = _workload(trace, rows, segments, machines, origin_c)
+    workload = dataclasses.replace(workload, notes=(*notes, *more))
+    cluster = _cluster(trace, machines, machine_notes, workload, (quotas or {}, racks or {}))
+    if own_cluster and cluster.total_gpus:
+        large = unplaceable(workload, cluster, resources)
+        if large.size:
+            note = f"left out {large.size:,} jobs larger than all servers of the trace that they may use"
+            workload = take(workload, np.setdiff1d(np.arange(workload.size), large), note)
+            if not workload.size:
+                raise InputError(f"{trace.name}: every job is larger than the servers that the log names")
+    return workload, cluster
+
+
+def cluster_from_store(
+    store: Store,
+    cluster_name: str | None,
+    workload: Workload,
+    *,
+    quotas: Mapping[str, float] | None = None,
+    racks: Mapping[str, str] | None = None,
+) -> Cluster:
+    """Return the servers of one cluster of a store.
+
+    GPUs of a server are the larger of its label and the highest index seen in use + 1; where the log tells neither, the
+    most that jobs held there at once. Racks are those given, else the log's, where servers without one are racks of
+    their own; where nothing is known all servers are in one rack. Quotas are those given, then those configured; where
+    there is neither and no queue has servers of its own, the most GPUs that each queue held at once (``inferred``, a
+    lower bound). Queues may use the servers that the configuration says; of Slurm partitions, where it is not loaded,
+    those that their jobs ran on. A server is down while the log says that it was not to be had.
+
+    Args:
+        store: an open store.
+        cluster_name: which cluster of it; may be None where it has only one.
+        workload: from `read_trace` on the same cluster: its queues, GPU types and second 0 are referred to.
+        quotas: GPUs by queue, as the user gave them.
+        racks: rack by machine, as the user gave them.
+
+    Raises:
+        UsageError: the store has no such cluster, or several and none is named.
+    """
+    trace = read_rows(store, cluster_name, NO_QUEUE)
+    machines, notes = _machines(trace)
+    return _cluster(trace, machines, notes, workload, (quotas or {}, racks or {}))
+
+
+def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
+    """The jobs to replay, numbered in order of submission, their segments, and what was left out."""
+    if work not in WORKS:
+        raise UsageError(f"no run time {work!r}", hint=f"there are: {', '.join(WORKS)}")
+    segments, odd = _segments(trace, work)
+    summed = segments.group_by("job").agg(first_c=pl.col("start_c").min(), cut=pl.col("cut").any())
+    tried = trace.attempts.group_by("job").agg(
+        pl.len().alias("tries"), started=pl.col("start_c").is_not_null().any(), zero=(pl.col("run_s") == 0).any()
+    )
+    rows = trace.jobs.join(summed, on="job", how="left").join(tried, on="job", how="left")
+    gpus, total = pl.col("gpus"), pl.col(f"run_{work}_s")
+    timed, alone = pl.col("cut").is_not_null(), pl.col("tries").is_null() & (total > 0)
+    alone = alone.fill_null(value=False)
+    reasons = (
+        (pl.col("submit_c").is_null(), "have no submission time"),
+        (gpus.is_null() & ~timed & pl.col("tries").is_null(), "have no start in the log"),
+        (gpus.is_null(), "have an unknown number of GPUs"),
+        ((gpus == 0) & (not cpu_jobs), "ask for no GPUs"),
+        (((gpus < 1) & (gpus != 0)) | (gpus != gpus.floor()) | ~gpus.is_finite(), "ask for a fraction of a GPU"),
+        (gpus > MOST_GPUS, "ask for more GPUs than can be"),
+        (timed | alone, None),
+        (pl.col("zero").fill_null(value=False) | (pl.col("tries").is_null() & (total == 0)), "ran for 0 s"),
+        (pl.col("started").fill_null(value=False), "have an unknown start or end"),
+        (pl.col("tries").is_null() & pl.col("run_sum_s").is_not_null(), f"have no run time by --work {work}"),
+        (pl.lit(value=True), "have no start in the log"),
+    )
+    reason = pl.coalesce(*(pl.when(when).then(pl.lit(why or "")) for when, why in reasons))
+    rows = rows.with_columns(reason=reason, alone=alone, total=total)
+    left = (
+        rows.filter(pl.col("reason") != "")["reason"]
+        .value_counts(sort=True)
+        .sort("count", "reason", descending=[True, False])
+    )
+    why = ", ".join(f"{count:,} {text}" for text, count in left.iter_rows())
+    rows = rows.filter(pl.col("reason") == "")
+    if not rows.height:
+        raise InputError(
+            f"{trace.name}: none of its {trace.jobs.height:,} jobs can be replayed: {why or 'there are none'}",
+            hint="load a log with submissions, starts, ends and GPUs of jobs, or choose another --work",
+        )
+    # of jobs submitted at one instant the earlier file's come first, then by name, 9 before 10
+    rows = rows.sort("submit_c", "source", pl.col("name").str.len_chars(), "name").with_row_index("number")
+    rest = trace.jobs.height - rows.height
+    notes = [f"{rows.height:,} of {trace.jobs.height:,} jobs are replayed" + (f"; left out: {why}" if rest else "")]
+    cut, totals = rows["cut"].fill_null(value=False).sum(), rows["alone"].sum()
+    if cut:
+        notes.append(f"jobs that still ran when the log was taken, {cut:,}: their run time is what it was by then")
+    if totals:
+        notes.append(f"{totals:,} jobs have no attempts in the log: each is one run of its total, start unknown")
+    early = (rows["first_c"] < rows["submit_c"]).sum()
+    if early:
+        notes.append(f"{early:,} jobs started before their submission, by the log")
+    return rows, segments.join(rows.select("job", "number"), on="job"), [*notes, *odd]
+
+
+def _segments(trace: Rows, work: Work) -> tuple[pl.DataFrame, list[str]]:
+    """The known runs of all jobs: job, attempt, start_c, seconds, fails, cut (it still ran), held (GPUs)."""
+    c = pl.col
+    cut = c("released_c").is_null() & c("state").is_in(_UNFINISHED) & c("start_c").is_not_null()
+    until = pl.when(cut).then(c("shown_c").fill_null(trace.log_end)).otherwise("released_c")
+    # the source's own difference where nothing cut it short: it is right in the hour of a change of the clock too
+    length = pl.when(c("whole") & c("run_s").is_not_null()).then("run_s").otherwise(until - c("start_c"))
+    rows = trace.attempts.with_columns(cut=cut, until=until, seconds=length).sort("job", "start_c", "attempt")
+    rows = rows.with_columns(last=c("attempt") == c("attempt").max().over("job"), held=c("gpus"))
+    failed, notes = c("state").is_in(_FAILED), []
+    usable = c("start_c").is_not_null() & (c("seconds") > 0).fill_null(value=False)
+    if work == "sum":
+        found = rows.filter(usable)
+        lost = rows.filter(~usable & (usable.any().over("job"))).height
+        unended = found.filter(c("endless") & ~c("cut")).height
+        if lost:
+            notes.append(f"{lost:,} attempts of jobs with others have no known length above 0 s and are left out")
+        if unended:
+            notes.append(
+                f"{unended:,} attempts have no end in the log: they last until the next known time of their job"
+            )
+        final = c("job").ne_missing(c("job").shift(-1))
+        fails = pl.when(final).then(failed).otherwise(c("state") != State.PREEMPTED)
+    elif work == "last":
+        found, fails = rows.filter(usable & c("last")), failed
+    else:
+        end = {name: c(name).filter(c("last")).last() for name in ("state", "cut", "until")}
+        found = (
+            rows.filter(c("start_c").is_not_null() | c("last"))
+            .group_by("job", maintain_order=True)
+            .agg(c("attempt", "held").sort_by("start_c", nulls_last=True).first(), c("start_c").min(), **end)
+            .with_columns(seconds=c("until") - c("start_c"))
+            .filter(usable)
+        )
+        fails = failed
+    return found.with_columns(fails=fails).select("job", "attempt", "start_c", "seconds", "fails", "cut", "held"), notes
+
+
+def _workload(
+    trace: Rows, rows: pl.DataFrame, segments: pl.DataFrame, machines: pl.DataFrame, origin_c: int
+) -> tuple[Workload, list[str]]:
+    """Put jobs, segments and placements into arrays."""
+    c = pl.col
+    totals = rows.filter("alone").select(
+        "job", "number", attempt=pl.lit(None, pl.Int32), start_c=pl.lit(None, pl.Float64), seconds=c("total"),
+        fails=c("state").is_in(_FAILED), cut=pl.lit(value=False), held=c("gpus"),
+    )  # fmt: skip
+    segments = pl.concat([segments, totals.select(segments.columns)], how="vertical_relaxed")
+    segments = segments.join(rows.select("number", "gpus"), on="number").sort("number", "start_c", maintain_order=True)
+    segments = segments.with_row_index("segment")
+    pieces, notes = _pieces(trace, segments, machines)
+    queue, queues = codes(rows["queue"], rows["queue"])
+    user, users = codes(rows["user"], rows["user"])
+    (account, accounts), (qos, qos_names) = (codes(rows[name], rows[name]) for name in ("account", "qos"))
+    asked, known = rows["gpu_type"], machines["gpu_type"]
+    if machines.height and not known.null_count():
+        strange = asked.is_not_null() & ~asked.is_in(known.unique().implode())
+        if strange.any():
+            names = ", ".join(asked.filter(strange).unique().sort().head(SHOWN))
+            notes.append(f"{strange.sum():,} jobs name GPU types that no server has ({names}): any type suits them")
+            asked = asked.set(strange, None)
+    gpu_type, gpu_types = codes(asked, pl.concat([asked, known]))
+    submit = rows["submit_c"].to_numpy() - origin_c
+    # some logs say only after its end that a job was held before
+    first = np.fmax(rows["first_c"].fill_null(math.inf).to_numpy() - origin_c, submit)
+    eligible = np.clip(rows["eligible_c"].fill_null(-math.inf).to_numpy() - origin_c, submit, first)
+    limit = rows["time_limit_s"].cast(pl.Float64)
+    cpus, memory = (rows[name].cast(pl.Float64).fill_null(math.nan).to_numpy() for name in ("cpus", "mem_mb"))
+    origin = EPOCH + timedelta(seconds=origin_c)
+    workload = Workload(
+        name=trace.name,
+        ids=tuple(rows["name"].to_list()),
+        submit=submit,
+        eligible=eligible,
+        gpus=rows["gpus"].to_numpy().astype(np.int64),
+        queue=queue,
+        user=user,
+        time_limit=np.where((limit > 0).fill_null(value=False), limit.fill_null(0), np.nan),
+        gpu_type=gpu_type,
+        app=np.arange(rows.height, dtype=np.int64),
+        depends=np.zeros((0, 2), np.int64),
+        segment_start=starts(segments["number"], rows.height),
+        segment_s=segments["seconds"].to_numpy().astype(np.float64),
+        segment_fails=segments["fails"].to_numpy().astype(np.bool_),
+        recorded_start=segments["start_c"].fill_null(math.nan).to_numpy() - origin_c,
+        piece_start=starts(pieces["segment"], segments.height),
+        piece_server=pieces["server"].to_numpy().astype(np.int64),
+        piece_gpus=pieces["gpus"].to_numpy().astype(np.int64),
+        state=tuple(rows.select(pl.when("cut").then(pl.lit(State.RUNNING.value)).otherwise("state")).to_series()),
+        queues=queues,
+        users=users,
+        gpu_types=gpu_types,
+        origin=origin.replace(tzinfo=UTC if trace.zone == "UTC" else ZoneInfo(trace.zone)),
+        cpus=cpus,
+        mem_mb=memory,
+        account=account if accounts else None,
+        accounts=accounts,
+        qos=qos if qos_names else None,
+        qos_names=qos_names,
+        min_nodes=None if (nodes := rows["nodes"]).is_null().all() else nodes.fill_null(0).to_numpy().astype(np.int64),
+    )
+    return workload, notes
+
+
+def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """The placement of each segment where all of it is known and it is that of the gang: segment, server, gpus."""
+    c = pl.col
+    servers = machines.select("machine").with_row_index("server")
+    runs = segments.filter(c("attempt").is_not_null()).select("job", "attempt", "segment", "held", gang="gpus")
+    found = trace.placements.join(runs, on=["job", "attempt"]).join(servers, on="machine", how="left")
+    found = found.filter(c("gpus").is_null() | (c("gpus") != 0))
+    whole = (c("gpus").floor() == c("gpus")) & c("server").is_not_null()
+    fits = whole.fill_null(value=False).all().over("segment") & (c("gpus").sum().over("segment") == c("gang"))
+    found = found.with_columns(fits=fits)
+    kept, notes = found.filter("fits"), []
+    other, total = runs.filter(c("held") != c("gang")).height, runs.height
+    lost, guessed = (frame["segment"].n_unique() for frame in (found.filter(~c("fits")), kept.filter("estimated")))
+    if other:
+        notes.append(
+            f"{other:,} of {total:,} attempts held another number of GPUs than their job has: the job's counts"
+        )
+    if lost:
+        notes.append(f"the placement of {lost:,} of {total:,} attempts is not used: unknown, shared or of another size")
+    if guessed:
+        notes.append(f"the placement of {guessed:,} of {total:,} attempts is an even split over their servers")
+    return kept.sort("segment", "server"), notes
+
+
+def _machines(trace: Rows, *, cpu_servers: bool = False) -> tuple[pl.DataFrame, list[str]]:
+    """The machines with GPUs, or also those with CPUs alone, by name, and what was inferred of them."""
+    c = pl.col
+    listed = trace.machines
+    held = holdings(trace).join(
+        trace.placements.select("job", "attempt", "machine", c("gpus").alias("part")), on=["job", "attempt"]
+    )
+    unsized = held.join(listed.filter(c("gpus").is_not_null()), on="machine", how="anti")
+    # shares of GPUs are sums of fractions
+    most = peak(unsized, "machine", "part").select("machine", most=(c("most") - 1e-6).ceil().cast(pl.Int64))
+    rows = listed.join(most, on="machine", how="full", coalesce=True).with_columns(size=pl.coalesce("gpus", "most"))
+    kept = (c("size").fill_null(0) >= 1) | ((c("cpus").fill_null(0) > 0) & cpu_servers)
+    inferred, empty = (
+        rows.filter(c("gpus").is_null() & c("size").is_not_null()),
+        rows.filter(~kept),
+    )
+    notes = []
+    if inferred.height:
+        notes.append(
+            f"the GPUs of {inferred.height:,} servers are inferred: the most that jobs held there at once, if not more"
+        )
+    if empty.height:
+        notes.append(f"{empty.height:,} machines without GPUs are left out")
+    if not rows.height:
+        notes.append("the log names no servers")
+    found = rows.filter(kept).select("machine", "rack", "gpu_type", "cpus", "mem_mb", gpus=c("size").fill_null(0))
+    return found.sort("machine"), notes
+
+
+def _cluster(
+    trace: Rows,
+    machines: pl.DataFrame,
+    machine_notes: list[str],
+    workload: Workload,
+    given: tuple[Mapping[str, float], Mapping[str, str]],
+) -> Cluster:
+    """The trace's servers, with the quotas and racks that the user gave, if any."""
+    if workload.origin is None:
+        raise UsageError(f"{workload.name}: these jobs have no calendar, so they are not of the trace {trace.name}")
+    notes = list(machine_notes)
+    names = machines["machine"]
+    servers = pl.DataFrame({"machine": names}).with_row_index("server")
+    origin_c = (workload.origin.replace(tzinfo=None) - EPOCH).total_seconds()
+    types = {name: k for k, name in enumerate(workload.gpu_types)}
+    own, own_servers = _queue_servers(trace, servers, workload, notes)
+    quota, source = _quotas(trace, workload, given[0], infer=not own, notes=notes)
+    rack, rack_names = _racks(machines, given[1], notes)
+    return Cluster(
+        name=trace.name,
+        servers=tuple(names.to_list()),
+        gpus=machines["gpus"].to_numpy().astype(np.int64),
+        rack=rack,
+        gpu_type=np.array([types.get(name, -1) for name in machines["gpu_type"].to_list()], np.int64),
+        racks=rack_names,
+        pool=False,
+        quota=quota,
+        quota_source=source,
+        queue_servers=own_servers,
+        down=_down(trace, servers, origin_c, notes),
+        notes=tuple(notes),
+        cpus=machines["cpus"].cast(pl.Float64).fill_null(math.nan).to_numpy(),
+        mem_mb=machines["mem_mb"].cast(pl.Float64).fill_null(math.nan).to_numpy(),
+        listed=trace.machines.height > 0,
+    )
+
+
+def _racks(machines: pl.DataFrame, given: Mapping[str, str], notes: list[str]) -> tuple[Ints, tuple[str, ...]]:
+    names = machines["machine"].to_list()
+    told = [given.get(name) for name in names] if given else machines["rack"].to_list()
+    unknown = sum(rack is None for rack in told)
+    if unknown == len(names):
+        if names:
+            notes.append("racks are unknown: all servers are taken to be in one")
+        return np.zeros(len(names), np.int64), (ONE_RACK,)
+    if unknown:
+        notes.append(f"the racks of {unknown:,} of {len(names):,} servers are unknown: each is a rack of its own")
+    told = [UNKNOWN_RACK.format(name) if rack is None else rack for name, rack in zip(names, told, strict=True)]
+    return codes(pl.Series(told), pl.Series(told))
+
+
+def _quotas(
+    trace: Rows, workload: Workload, given: Mapping[str, float], *, infer: bool, notes: list[str]
+) -> tuple[Floats, str]:
+    """GPUs of each queue's quota, and where they came from."""
+    known = {**dict(trace.queues.drop_nulls("quota_gpus").iter_rows()), **given}
+    quota = np.array([known.get(queue, math.inf) for queue in workload.queues], np.float64)
+    check_queues(given, workload.queues)
+    strangers = sorted(set(given) - set(workload.queues))
+    if strangers:
+        notes.append(f"quotas of queues that no job is in: {', '.join(strangers[:SHOWN])}")
+    if np.isfinite(quota).any():
+        without = int(np.isinf(quota).sum())
+        if without:
+            notes.append(f"{without:,} of {quota.size:,} queues have no quota")
+        return quota, "configured"
+    if not infer or not trace.attempts.height:
+        return quota, "none"
+    held = holdings(trace).join(trace.jobs.select("job", "queue"), on="job")
+    most = dict(peak(held, "queue", "gpus").filter(pl.col("most") > 0).iter_rows())
+    quota = np.array([most.get(queue, math.inf) for queue in workload.queues], np.float64)
+    notes.append(
+        f"the quotas of {np.isfinite(quota).sum():,} queues are inferred: the most GPUs that each held at once; "
+        "give them with --quotas"
+    )
+    return quota, "inferred"
+
+
+def _queue_servers(
+    trace: Rows, servers: pl.DataFrame, workload: Workload, notes: list[str]
+) -> tuple[bool, tuple[Ints | None, ...]]:
+    """Whether any queue has servers of its own, and which."""
+    pairs = trace.queue_machines
+    if not pairs.height and trace.slurm:
+        ran = trace.placements.join(trace.jobs.select("job", "queue"), on="job")
+        pairs = ran.filter(pl.col("queue") != NO_QUEUE).select("queue", "machine").unique()
+        if pairs.height:
+            notes.append(
+                f"the servers of {pairs['queue'].n_unique():,} queues are inferred: those that their jobs ran on"
+            )
+    lists = pairs.join(servers, on="machine").group_by("queue").agg(pl.col("server").sort())
+    found = {queue: np.array(members, np.int64) for queue, members in lists.iter_rows()}
+    return bool(found), tuple(found.get(queue) for queue in workload.queues)
+
+
+def _down(trace: Rows, servers: pl.DataFrame, origin_c: float, notes: list[str]) -> Floats | None:
+    events = trace.events.join(servers, on="machine")
+    down = np.stack(
+        [
+            events["server"].to_numpy().astype(np.float64),
+            events["from_c"].to_numpy() - origin_c,
+            events["to_c"].fill_null(math.inf).to_numpy() - origin_c,
+        ],
+        axis=1,
+    )
+    # what was over before the first submission meets no job
+    down = merged(down[down[:, 2] > 0])
+    if not len(down):
+        return None
+    states = ", ".join(events["state"].unique().sort().head(SHOWN))
+    ever = int(np.isinf(down[:, 2]).sum())
+    notes.append(
+        f"servers are down {len(down):,} times, as the log says ({states})"
+        + (f"; {ever:,} of them to the end of the log, taken for good" if ever else "")
+    )
+    return down

@@ -1,0 +1,154 @@
+"""What a replay reads from a trace store: the rows of one cluster, with times as seconds on the source's clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
+
+if TYPE_CHECKING:
+    from gpuctl.replay.models.records import Ints
+    from gpuctl.store.database import Store
+
+EPOCH = datetime(1970, 1, 1)
+"""Second 0 of a clock that names no zone."""
+
+_JOBS = """
+    SELECT rowid AS job, job AS name, queue, "user", state, gpus, gpu_type, time_limit_s, source, cpus, mem_mb,
+           account, qos, nodes,
+           run_sum_s, run_last_s, run_span_s,
+           epoch(timezone($zone, submit_ts)) AS submit_c, epoch(timezone($zone, eligible_ts)) AS eligible_c,
+           epoch(timezone($zone, start_ts)) AS start_c, epoch(timezone($zone, end_ts)) AS end_c
+    FROM jobs WHERE cluster = $cluster
+"""
+_ATTEMPTS = """
+    SELECT j.rowid AS job, a.attempt, a.state, a.gpus, a.run_s, a.end_ts IS NULL AS endless,
+           a.released_ts = a.end_ts AS whole, epoch(timezone($zone, a.start_ts)) AS start_c,
+           epoch(timezone($zone, a.end_ts)) AS end_c, epoch(timezone($zone, a.released_ts)) AS released_c,
+           epoch(timezone($zone, least(a.allocated_ts, a.start_ts))) AS held_from_c,
+           epoch(timezone($zone, greatest(e.end_ts, s.seen_ts))) AS shown_c
+    FROM attempts AS a JOIN jobs AS j USING (cluster, job)
+    LEFT JOIN source_ends AS e ON e.source = a.source LEFT JOIN last_samples AS s ON s.job = a.job
+    WHERE cluster = $cluster
+"""
+_SHOWN = f"WITH source_ends AS ({SOURCE_ENDS}), last_samples AS ({LAST_SAMPLES})"
+_PLACEMENTS = """
+    SELECT j.rowid AS job, p.attempt, p.machine, sum(p.gpus) AS gpus,
+           bool_or(coalesce(p.estimated, false)) AS estimated
+    FROM placements AS p JOIN jobs AS j USING (cluster, job) WHERE cluster = $cluster GROUP BY ALL
+"""
+_MACHINES = "SELECT machine, rack, gpu_type, gpus, cpus, mem_mb FROM machines WHERE cluster = $cluster"
+_EVENTS = """
+    SELECT machine, state, epoch(timezone($zone, from_ts)) AS from_c, epoch(timezone($zone, to_ts)) AS to_c
+    FROM machine_events WHERE cluster = $cluster
+"""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one cluster; ``*_c`` are seconds since `EPOCH` on the clock that its source counts durations on.
+
+    Attributes:
+        name: of the cluster.
+        zone: IANA zone of that clock.
+        slurm: whether the source is Slurm.
+        jobs: one a job; here and elsewhere ``job`` is a number, which only joins these rows, and ``name`` its name.
+        attempts: one an attempt; ``endless``: no end is logged, ``whole``: it held its GPUs to its end;
+            ``shown_c``: the last time that its own source tells, or the queue was seen with it.
+        placements: one an attempt and machine.
+        machines: as listed; machines that only placements name are not in it.
+        queues: with their configured quotas, null where there is none.
+        queue_machines: machines that queues are confined to, as configured.
+        events: when machines were not to be had.
+        log_end: latest time of a job or attempt.
+    """
+
+    name: str
+    zone: str
+    slurm: bool
+    jobs: pl.DataFrame
+    attempts: pl.DataFrame
+    placements: pl.DataFrame
+    machines: pl.DataFrame
+    queues: pl.DataFrame
+    queue_machines: pl.DataFrame
+    events: pl.DataFrame
+    log_end: float
+
+
+def read_rows(store: Store, cluster_name: str | None, no_queue: str) -> Rows:
+    """Read what a replay needs of one cluster.
+
+    Args:
+        store: an open store.
+        cluster_name: which cluster; may be None where there is only one.
+        no_queue: what the queue of jobs without one is called.
+
+    Raises:
+        UsageError: the store has no such cluster, or several and none is named.
+    """
+    name = store.cluster(cluster_name, "--trace-cluster")
+    about = store.frame("SELECT * FROM clusters WHERE cluster = $cluster", {"cluster": name}).row(0, named=True)
+    zone = about["timezone"] if about["clock"] == "wall" else "UTC"
+    here = {"cluster": name}
+    timed = {**here, "zone": zone}
+    jobs, attempts = store.frame(_JOBS, timed), store.frame(_SHOWN + _ATTEMPTS, timed)
+    latest = [jobs[c].max() for c in ("submit_c", "start_c", "end_c")] + [
+        attempts[c].max() for c in ("start_c", "end_c")
+    ]
+    return Rows(
+        name=name,
+        zone=zone,
+        slurm=about["source_format"].startswith("slurm"),
+        jobs=jobs.with_columns(pl.col("queue").fill_null(no_queue)),
+        attempts=attempts,
+        placements=store.frame(_PLACEMENTS, here),
+        machines=store.frame(_MACHINES, here),
+        queues=store.frame("SELECT queue, quota_gpus FROM queues WHERE cluster = $cluster", here),
+        queue_machines=store.frame("SELECT DISTINCT queue, machine FROM queue_machines WHERE cluster = $cluster", here),
+        events=store.frame(_EVENTS, timed),
+        log_end=max((float(t) for t in latest if isinstance(t, int | float)), default=0.0),
+    )
+
+
+def holdings(trace: Rows) -> pl.DataFrame:
+    """When each attempt with a known start held GPUs, allocation to release: job, attempt, gpus, start_c, until_c."""
+    until = pl.max_horizontal(pl.coalesce("released_c", "shown_c", pl.lit(trace.log_end)), "start_c")
+    rows = trace.attempts.filter(pl.col("start_c").is_not_null() & pl.col("gpus").is_not_null())
+    return rows.select("job", "attempt", "gpus", start_c="held_from_c", until_c=until)
+
+
+def peak(held: pl.DataFrame, key: str, gpus: str) -> pl.DataFrame:
+    """The most GPUs held at once by each value of `key`: key, most."""
+    some = held.filter(pl.col("until_c") > pl.col("start_c"))
+    code, names = codes(some[key], some[key])
+    start, end, change = (some[name].to_numpy() for name in ("start_c", "until_c", gpus))
+    # stable sorts: by key, then time, and at one instant what ends before what starts
+    at, change, code = np.concatenate([end, start]), np.concatenate([-change, change]), np.concatenate([code, code])
+    order = np.argsort(at, kind="stable")
+    order = order[np.argsort(code[order].astype(np.int32), kind="stable")]
+    level = np.cumsum(change[order])
+    first = np.searchsorted(code[order], np.arange(len(names)))
+    before = np.concatenate([[0.0], level])[first]
+    most = np.maximum.reduceat(level, first) - before if names else np.zeros(0)
+    return pl.DataFrame({key: names, "most": most}, schema={key: pl.String, "most": pl.Float64})
+
+
+def starts(owner: pl.Series, count: int) -> Ints:
+    """Where each owner's elements begin, given the sorted owners of all elements; shape (count + 1,)."""
+    return np.searchsorted(owner.to_numpy(), np.arange(count + 1)).astype(np.int64)
+
+
+def codes(values: pl.Series, among: pl.Series) -> tuple[Ints, tuple[str, ...]]:
+    """Numbers for names, -1 for none, in the order of the names of `among`."""
+    names = among.drop_nulls().unique().sort()
+    table = pl.DataFrame({"name": names}, schema={"name": pl.String}).with_row_index("code")
+    found = pl.DataFrame({"name": values}, schema={"name": pl.String}).join(
+        table, on="name", how="left", maintain_order="left"
+    )
+    return found["code"].cast(pl.Int64).fill_null(-1).to_numpy().astype(np.int64), tuple(names.to_list())

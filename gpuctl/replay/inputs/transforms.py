@@ -1,0 +1,310 @@
+"""Other workloads made from one: parts of it, more load, other draws. Nothing here changes what it is given."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpuctl.replay.models.records import Floats, Ints, Workload
+
+DAY_S = 86_400.0
+ENOUGH_DAYS = 5
+"""With fewer whole days a bootstrap draws from `FEW_DAYS_BLOCKS` equal parts of the time instead."""
+
+FEW_DAYS_BLOCKS = 20
+
+
+def take(workload: Workload, jobs: Ints, *notes: str) -> Workload:
+    """Return a workload of some jobs of another one.
+
+    Args:
+        workload: the others.
+        jobs: job numbers, each at most once, ascending; shape (k,).
+        notes: added to the workload's.
+
+    Returns:
+        those jobs with all that is theirs. Names of queues, users and GPU types keep their numbers. Dependencies on
+        jobs that are not among them are dropped, which a note says.
+    """
+    place = np.full(workload.size, -1, np.int64)
+    place[jobs] = np.arange(jobs.size)
+    depends = place[workload.depends]
+    inside = (depends >= 0).all(axis=1)
+    lost = int(((depends[:, 0] >= 0) & ~inside).sum())
+    more = (f"{lost:,} dependencies on jobs that are not replayed are dropped",) if lost else ()
+    return dataclasses.replace(gather(workload, jobs), depends=depends[inside], notes=(*workload.notes, *notes, *more))
+
+
+def forget_placement(workload: Workload) -> Workload:
+    """Return the same jobs without recorded placements, whose server numbers are those of the trace's own cluster.
+
+    For replays on other servers. Where a job ran is not known then: see `gpuctl.replay.models.speed`.
+    """
+    none = np.zeros(0, np.int64)
+    if not workload.piece_server.size:
+        return workload
+    starts = np.zeros(workload.segment_s.size + 1, np.int64)
+    note = "recorded placements are not used, since the servers are not the trace's own"
+    return dataclasses.replace(
+        workload, piece_start=starts, piece_server=none, piece_gpus=none, notes=(*workload.notes, note)
+    )
+
+
+def offered_gpus(workload: Workload) -> float:
+    """Return the load that jobs offer: mean GPUs that they need from the first submission to the last one.
+
+    GPU-seconds of all segments over the time between these submissions; inf where all are submitted at once.
+    """
+    if not workload.size:
+        return 0.0
+    owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
+    gpu_s = float((workload.segment_s * workload.gpus[owner]).sum())
+    span = float(workload.submit.max() - workload.submit.min())
+    return gpu_s / span if span else math.inf
+
+
+def scale_load(workload: Workload, factor: float) -> Workload:
+    """Return the same jobs submitted `factor` times as fast.
+
+    Load is `offered_gpus`, and it becomes `factor` times as much: all times between submissions are divided by it,
+    and so is how long a job is held after its submission; run times, gangs, limits and the order stay. Second 0 stays
+    where it is (submissions and eligible times are divided by `factor`). Recorded starts no longer fit and are dropped.
+    Nothing is drawn at random.
+
+    Args:
+        workload: the jobs.
+        factor: above 0; 1 gives the workload back as it is.
+
+    Raises:
+        UsageError: the factor is not finite or not above 0.
+    """
+    if not (math.isfinite(factor) and factor > 0):
+        raise UsageError(f"load factor {factor:g}: expected a finite number above 0", hint="1.2 is 20 % more load")
+    if factor == 1:
+        return workload
+    return dataclasses.replace(
+        workload,
+        submit=workload.submit / factor,
+        eligible=np.maximum(workload.eligible / factor, workload.submit / factor),
+        recorded_start=np.full_like(workload.recorded_start, np.nan),
+        notes=(
+            *workload.notes,
+            f"load x {factor:g}: times between submissions are divided by it; the calendar is not real",
+        ),
+    )
+
+
+def window(workload: Workload, start: str | float | None = None, end: str | float | None = None) -> Workload:
+    """Return the jobs submitted from `start` on and before `end`; their times stay as they are.
+
+    The replay begins with an empty cluster, so a note says how many jobs left out ran or waited at `start`, as far as
+    recorded starts tell.
+
+    Args:
+        workload: the jobs.
+        start: seconds, or an ISO date or time (``2017-10-09``, ``2017-10-09T12:00``), in the zone of the workload's
+            ``origin`` where it names none; None: from the first job on.
+        end: the same; None: to the last job.
+
+    Raises:
+        UsageError: it is no time, the workload has no calendar, `end` is not after `start`, or no job is between them.
+    """
+    begin = -math.inf if start is None else instant(workload, start)
+    until = math.inf if end is None else instant(workload, end)
+    if not begin < until:
+        raise UsageError(f"the window ends at {end}, which is not after its start, {start}")
+    jobs = np.flatnonzero((workload.submit >= begin) & (workload.submit < until))
+    if not jobs.size:
+        raise UsageError(
+            f"no job was submitted in the window from {start} to {end}; the first one was at "
+            f"{_told(workload, workload.submit.min())}, the last one at {_told(workload, workload.submit.max())}"
+        )
+    span = f"from {'the first' if start is None else start} to {'the last' if end is None else end}"
+    notes = [f"window: {jobs.size:,} of {workload.size:,} jobs, submitted {span}"]
+    before = workload.submit < begin
+    if before.any() and np.isfinite(workload.recorded_start).any():
+        running, waiting = (int((state & before).sum()) for state in _recorded_at(workload, begin))
+        notes.append(
+            f"the cluster is empty at the window's start; in the trace {running:,} jobs submitted before it ran then "
+            f"and {waiting:,} waited"
+        )
+    return take(workload, jobs, *notes)
+
+
+def instant(workload: Workload, when: str | float) -> float:
+    """Return the second that a number of seconds or an ISO date or time means for a workload.
+
+    Raises:
+        UsageError: it is neither, or the workload has no calendar.
+    """
+    try:
+        second = float(when)
+    except ValueError:
+        pass
+    else:
+        if not math.isfinite(second):
+            raise UsageError(f"{when!r} is not a time", hint=_TIMES)
+        return second
+    try:
+        told = datetime.fromisoformat(str(when))
+    except ValueError as error:
+        raise UsageError(f"{when!r} is not a time", hint=_TIMES) from error
+    origin = workload.origin
+    if origin is None:
+        raise UsageError(f"{when!r}: these jobs have no calendar", hint="give seconds")
+    zone = origin.tzinfo
+    if told.tzinfo is not None and zone is not None:
+        told = told.astimezone(zone)
+    # differences of what the zone's clock shows, as the workload's times are
+    return (told.replace(tzinfo=None) - origin.replace(tzinfo=None)).total_seconds()
+
+
+_TIMES = "expected seconds (86400) or an ISO date or time (2017-10-09, 2017-10-09T12:00)"
+
+
+def bootstrap(workload: Workload, n: int, seed: int) -> Workload:
+    """Return `n` jobs drawn from a workload, at the same load on average.
+
+    Days from the first submission on are drawn with replacement and put one after the other, each with its jobs at
+    their times of day, until there are `n` jobs; what is left of the last day is cut off. The hours after the last
+    whole day are not drawn from. With fewer than `ENOUGH_DAYS` whole days the time from the first submission to the
+    last one is cut into `FEW_DAYS_BLOCKS` equal parts that are drawn instead.
+
+    Args:
+        workload: what to draw from; at least one job.
+        n: how many, at least 1.
+        seed: of numpy's generator; the same one gives the same jobs.
+
+    Returns:
+        jobs called ``NAME~K`` after the K-th time that theirs was drawn (0-based). Recorded starts are dropped,
+        and dependencies too, which a note says. Second 0 is the first day's start; there is no calendar.
+
+    Raises:
+        UsageError: `n` is less than 1, or there is no job to draw from.
+    """
+    if n < 1 or not workload.size:
+        raise UsageError(f"cannot draw {n} jobs from {workload.size}")
+    first = float(workload.submit.min())
+    span = float(workload.submit.max()) - first
+    days = int(span // DAY_S)
+    blocks, length = (days, DAY_S) if days >= ENOUGH_DAYS else (FEW_DAYS_BLOCKS if span else 1, span / FEW_DAYS_BLOCKS)
+    block = np.floor((workload.submit - first) / length).astype(np.int64) if span else np.zeros(workload.size, np.int64)
+    if days < ENOUGH_DAYS:
+        block = np.minimum(block, blocks - 1)
+    source = np.flatnonzero(block < blocks)
+    source = source[np.argsort(block[source], kind="stable")]
+    begin = np.searchsorted(block[source], np.arange(blocks + 1))
+    sizes = np.diff(begin)
+    rng = np.random.default_rng(seed)
+    drawn = np.zeros(0, np.int64)
+    while sizes[drawn].sum() < n:
+        drawn = np.append(drawn, rng.integers(0, blocks, 2 + int((n - sizes[drawn].sum()) / sizes.mean())))
+    counts = sizes[drawn]
+    slot = np.repeat(np.arange(drawn.size), counts)[:n]
+    jobs = source[_ranges(begin[drawn], counts)[:n]]
+    shift = slot * length - (first + block[jobs] * length)
+    order = np.argsort(jobs, kind="stable")
+    times = np.empty(n, np.int64)
+    times[order] = np.arange(n) - np.searchsorted(jobs[order], jobs[order])
+    made = gather(workload, jobs)
+    note = f"{n:,} jobs drawn from {blocks} {'days' if length == DAY_S else 'equal parts of the time'} (seed {seed})"
+    more = (f"{len(workload.depends):,} dependencies are dropped",) if len(workload.depends) else ()
+    # rounding must not swap neighbours across the seam of two days
+    submit = np.maximum.accumulate(made.submit + shift)
+    return dataclasses.replace(
+        made,
+        ids=tuple(f"{name}~{k}" for name, k in zip(made.ids, times.tolist(), strict=True)),
+        submit=submit,
+        eligible=np.maximum(made.eligible + shift, submit),
+        app=np.arange(n, dtype=np.int64),
+        depends=np.zeros((0, 2), np.int64),
+        recorded_start=np.full_like(made.recorded_start, np.nan),
+        origin=None,
+        notes=(*workload.notes, note, *more),
+    )
+
+
+def gather(workload: Workload, jobs: Ints) -> Workload:
+    """The jobs of these numbers, which may repeat, without dependencies."""
+    w = workload
+    segments, segment_start = _ragged(w.segment_start, jobs)
+    pieces, piece_start = _ragged(w.piece_start, segments)
+    ids, state = np.array([*w.ids, ""], object)[jobs], np.array([*w.state, ""], object)[jobs]
+    return dataclasses.replace(
+        w,
+        ids=tuple(ids.tolist()),
+        submit=w.submit[jobs],
+        eligible=w.eligible[jobs],
+        gpus=w.gpus[jobs],
+        queue=w.queue[jobs],
+        user=w.user[jobs],
+        time_limit=w.time_limit[jobs],
+        gpu_type=w.gpu_type[jobs],
+        app=w.app[jobs],
+        depends=np.zeros((0, 2), np.int64),
+        segment_start=segment_start,
+        segment_s=w.segment_s[segments],
+        segment_fails=w.segment_fails[segments],
+        recorded_start=w.recorded_start[segments],
+        piece_start=piece_start,
+        piece_server=w.piece_server[pieces],
+        piece_gpus=w.piece_gpus[pieces],
+        state=tuple(state.tolist()),
+        predicted=_of(w.predicted, jobs),
+        epochs=_of(w.epochs, jobs),
+        checkpoint_bytes=_of(w.checkpoint_bytes, jobs),
+        planned=_of(w.planned, jobs),
+        cpus=_of(w.cpus, jobs),
+        mem_mb=_of(w.mem_mb, jobs),
+        account=None if w.account is None else w.account[jobs],
+        qos=None if w.qos is None else w.qos[jobs],
+        min_nodes=None if w.min_nodes is None else w.min_nodes[jobs],
+        nice=None if w.nice is None else w.nice[jobs],
+        min_gpus=None if w.min_gpus is None else w.min_gpus[jobs],
+        max_gpus=None if w.max_gpus is None else w.max_gpus[jobs],
+        curve=None if w.curve is None else w.curve[jobs],
+        curves=w.curves,
+    )
+
+
+def _of(values: Floats | None, jobs: Ints) -> Floats | None:
+    return None if values is None else values[jobs]
+
+
+def _ragged(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """The elements of some rows, one row after the other, and where each row's begin."""
+    counts = starts[rows + 1] - starts[rows]
+    return _ranges(starts[rows], counts), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _ranges(first: Ints, counts: Ints) -> Ints:
+    """``first[0], first[0] + 1, …`` (`counts[0]` of them), then those of the next, and so on."""
+    before = np.cumsum(counts) - counts
+    return np.asarray(np.repeat(first - before, counts) + np.arange(counts.sum()), np.int64)
+
+
+def _recorded_at(workload: Workload, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """Which jobs ran, and which were submitted but neither ran nor had ended, at a second of the trace."""
+    w = workload
+    owner = np.repeat(np.arange(w.size), np.diff(w.segment_start))
+    start, end = w.recorded_start, w.recorded_start + w.segment_s
+    running, over = np.zeros(w.size, bool), np.ones(w.size, bool)
+    running[owner[(start <= t) & (t < end)]] = True
+    over[owner[end > t]] = False
+    return running, ~running & ~over
+
+
+def _told(workload: Workload, second: Floats | float) -> str:
+    """A second as the workload's calendar shows it, where it has one."""
+    from datetime import timedelta
+
+    if workload.origin is None:
+        return f"{float(second):g}"
+    return f"{workload.origin.replace(tzinfo=None) + timedelta(seconds=float(second)):%Y-%m-%dT%H:%M:%S}"

@@ -1,0 +1,124 @@
+"""What a preemption costs: the same for every policy of one comparison."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import UsageError
+from gpuctl.core.suspension_cost import (
+    CHECKPOINT_BYTES_PER_GPU,
+    MOST_CHECKPOINT_BYTES,
+    SERVER_RATE,
+    START_S,
+    STOP_S,
+    STORAGE_RATE,
+)
+
+if TYPE_CHECKING:
+    from gpuctl.replay.models.records import Cluster, Floats, Workload
+
+DEFAULT_S = 62.0
+"""Mean of the Tiresias paper's testbed, 13 724 s / 221 preemptions, as Lucid's source quotes it."""
+
+EPOCH_S = 600.0
+MOST_EPOCHS = 90
+"""Where a trace tells no epochs: of ten minutes, and at most so many."""
+
+GPUS_A_SERVER = 8
+"""Of a pool, whose servers are not known."""
+
+_HINT = "there are: none, const[:SECONDS], charge[:SECONDS], helios, lucid, pickyman"
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Costs of every job, in seconds.
+
+    Attributes:
+        text: what holds, for headings.
+        suspend: GPUs are held so long without progress before they are free.
+        resume: and so long after a later start.
+        move: of a migration or a resize.
+        charge: of work that a preemption adds to the job; no GPUs are held idle.
+        epoch: progress between two checkpoints.
+        bytes: of each checkpoint; writing it adds to ``suspend``, reading it to ``resume``.
+        link: bytes a second at which a job's servers can do so.
+        storage: bytes a second that the storage gives to all of them together.
+    """
+
+    text: str
+    suspend: Floats
+    resume: Floats
+    move: Floats
+    charge: Floats
+    epoch: Floats
+    bytes: Floats | float = 0.0
+    link: Floats | float = SERVER_RATE
+    storage: float = field(default=math.inf)
+
+
+def overhead(spec: str, workload: Workload, cluster: Cluster) -> Overhead:
+    """The overhead model of that name.
+
+    Args:
+        spec: ``none``; ``const:S``: a third of S seconds to suspend, the rest to resume, GPUs held meanwhile;
+            ``charge:S``: a preemption adds S seconds to the job's work; ``helios`` (7, 30, 60 s for 1, 2 to 8 and more
+            GPUs) and ``lucid`` (40, 60 s for up to 8 and more) charge as those simulators do; ``pickyman``: what
+            `gpuctl.core.suspension_cost` says, with checkpoints that share the storage's rate while they are moved.
+        workload: the jobs.
+        cluster: the servers: a gang moves its checkpoint over the links of as many as it needs.
+
+    Raises:
+        UsageError: no such model, or no number of seconds.
+    """
+    name, colon, number = spec.partition(":")
+    n = workload.size
+    zero = np.zeros(n)
+    seconds = DEFAULT_S
+    if colon:
+        try:
+            seconds = float(number)
+        except ValueError:
+            seconds = math.nan
+        if not (0 <= seconds < math.inf) or name not in {"const", "charge"}:
+            raise UsageError(f"--overhead {spec}: not understood", hint=_HINT)
+    total = workload.true_run_time
+    epochs = np.clip(np.round(total / EPOCH_S), 1, MOST_EPOCHS)
+    if workload.epochs is not None:
+        epochs = np.where(np.isnan(workload.epochs), epochs, workload.epochs)
+    epoch = total / epochs
+    if name == "none":
+        return Overhead("none: preemption is free", zero, zero, zero, zero, epoch)
+    if name == "const":
+        text = f"{seconds:g} s a preemption: {seconds / 3:.3g} s to suspend, {seconds * 2 / 3:.3g} s to resume"
+        suspend, resume = np.full(n, seconds / 3), np.full(n, seconds * 2 / 3)
+        return Overhead(text, suspend, resume, suspend + resume, zero, epoch)
+    if name == "charge":
+        charge = np.full(n, seconds)
+        return Overhead(f"{seconds:g} s of work added by each preemption", zero, zero, charge, charge, epoch)
+    if name == "helios":
+        charge = np.where(workload.gpus == 1, 7.0, np.where(workload.gpus <= 8, 30.0, 60.0))
+        text = "work added by each preemption as in Helios: 7, 30, 60 s for 1, 2 to 8, more GPUs"
+        return Overhead(text, zero, zero, charge, charge, epoch)
+    if name == "lucid":
+        charge = np.where(workload.gpus <= 8, 40.0, 60.0)
+        text = "work added by each preemption as in Lucid: 40, 60 s for up to 8, more GPUs"
+        return Overhead(text, zero, zero, charge, charge, epoch)
+    if name == "pickyman":
+        size = np.minimum(CHECKPOINT_BYTES_PER_GPU * workload.gpus, MOST_CHECKPOINT_BYTES)
+        if workload.checkpoint_bytes is not None:
+            size = np.where(np.isnan(workload.checkpoint_bytes), size, workload.checkpoint_bytes)
+        biggest = int(cluster.gpus.max()) if len(cluster.servers) and not cluster.pool else GPUS_A_SERVER
+        link = SERVER_RATE * np.ceil(workload.gpus / biggest)
+        text = (
+            f"as PickyMan's abstract has it, constants ours: {STOP_S:g} s to stop, {START_S:g} s to start, checkpoints "
+            f"at {SERVER_RATE / 1e9:g} GB/s a server and {STORAGE_RATE / 1e9:g} GB/s in all"
+        )
+        stop, start = np.full(n, STOP_S), np.full(n, START_S)
+        move = stop + start + 2 * size / link
+        return Overhead(text, stop, start, move, zero, epoch, size, link, STORAGE_RATE)
+    raise UsageError(f"there is no overhead model {spec!r}", hint=_HINT)

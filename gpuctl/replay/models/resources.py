@@ -1,0 +1,166 @@
+"""CPUs and memory beside GPUs: which of them count in a replay, what jobs ask for, and what servers have.
+
+Without more ado jobs ask for GPUs alone. Where CPUs or memory count (``gpu,cpu``, ``gpu,mem``, ``gpu,cpu,mem``), a job
+starts only where all of them are free, and jobs without GPUs are replayed, too. What a log does not say of a job it
+asks nothing of, unless the user gives a default for each GPU; what it does not say of a server bounds nothing there.
+Both are counted and told.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.replay.engine.state import ASK, STOCK, UNBOUND, records
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from gpuctl.replay.models.records import Cluster, Floats, Workload
+
+GPUS_ONLY = ("gpu",)
+RESOURCES = ("gpu", "cpu", "mem")
+_MILLI = 1000
+_MOST = float(1 << 50)
+_FIELDS = {"cpu": ("cpus", "CPUs"), "mem": ("mem_mb", "memory")}
+
+
+def parse_resources(text: str) -> tuple[str, ...]:
+    """Read which resources count: ``gpu``, alone or with ``cpu`` and ``mem``, in any order.
+
+    Raises:
+        UsageError: it is none of these.
+    """
+    found = [word.strip() for word in text.lower().split(",")]
+    if "gpu" not in found or len(set(found)) < len(found) or not set(found) <= set(RESOURCES):
+        raise UsageError(f"--resources {text}: not understood", hint="expected gpu; gpu,cpu; gpu,mem; or gpu,cpu,mem")
+    return tuple(word for word in RESOURCES if word in found)
+
+
+def parse_per_gpu(text: str) -> tuple[float, float]:
+    """Read a default for each GPU, ``CPUS,GB``; returns CPUs and MB.
+
+    Raises:
+        UsageError: it is no such pair of numbers, at least 0.
+    """
+    try:
+        cpus, gb = (float(part) for part in text.split(","))
+    except ValueError:
+        cpus = gb = math.nan
+    if not (0 <= cpus <= 1e6 and 0 <= gb <= 1e6):
+        raise UsageError(f"--per-gpu {text}: not understood", hint="expected CPUS,GB: 6,50 is 6 CPUs and 50 GB a GPU")
+    return cpus, gb * 1024
+
+
+def tell(
+    workload: Workload, cluster: Cluster, resources: tuple[str, ...], per_gpu: tuple[float, float] | None
+) -> tuple[Workload, Cluster]:
+    """Fill in what jobs do not say, where the user gave a default, and note what is known and what is not.
+
+    Args:
+        workload: the jobs.
+        cluster: the servers.
+        resources: what counts.
+        per_gpu: CPUs and MB that a job is taken to ask for, for each of its GPUs, where it does not say.
+
+    Raises:
+        UsageError: something counts that is known of no server, or a default is given for what does not count.
+    """
+    if resources == GPUS_ONLY:
+        if per_gpu is not None:
+            raise UsageError("--per-gpu: CPUs and memory do not count", hint="add --resources gpu,cpu,mem")
+        return workload, cluster
+    notes, lacks, given = [], [], dict(zip(("cpu", "mem"), per_gpu or (0.0, 0.0), strict=True))
+    for name in resources[1:]:
+        attribute, word = _FIELDS[name]
+        there = _known(getattr(cluster, attribute), len(cluster.servers))
+        if np.isnan(there).all():
+            raise UsageError(
+                f"--resources {','.join(resources)}: the {word} of no server of {cluster.name} are known",
+                hint="give servers in a TOML file: --cluster FILE.toml, with cpus = 64 and mem_mb = 512000 "
+                "under [[servers]]",
+            )
+        if np.isnan(there).any():
+            lacks.append(f"the {word} of {np.isnan(there).sum():,} servers are not known and bound nothing there")
+        asked = _known(getattr(workload, attribute), workload.size)
+        silent = np.isnan(asked)
+        if per_gpu is not None:
+            filled = silent & (workload.gpus > 0)
+            asked = np.where(filled, workload.gpus * given[name], asked)
+            unit = f"{given[name]:g} CPUs" if name == "cpu" else f"{given[name] / 1024:g} GB"
+            if filled.any():
+                notes.append(f"{filled.sum():,} jobs do not say {word}: assumed, {unit} a GPU (--per-gpu)")
+            silent &= ~filled
+        if silent.any():
+            notes.append(f"{silent.sum():,} of {workload.size:,} jobs do not say {word}: they ask for none")
+        workload = _asking(workload, name, asked)
+    workload = dataclasses.replace(workload, notes=(*workload.notes, *notes))
+    return workload, dataclasses.replace(cluster, notes=(*cluster.notes, *lacks))
+
+
+def asks(workload: Workload, resources: tuple[str, ...]) -> Any:
+    """What each job asks for, records of `gpuctl.replay.engine.state.ASK`; what does not count or is not known is 0.
+
+    Raises:
+        InputError: a job asks for more than can be reckoned with.
+    """
+    found = records(workload.size, ASK)
+    cpu = _asked(workload.cpus, workload.size) if "cpu" in resources else np.zeros(workload.size)
+    mem = _asked(workload.mem_mb, workload.size) if "mem" in resources else np.zeros(workload.size)
+    units = np.where(workload.gpus > 0, workload.gpus, np.maximum(np.ceil(cpu), 1))
+    most = np.maximum(cpu * _MILLI, mem) * units
+    if not (most <= _MOST * 1000).all():
+        job = workload.ids[int(np.argmax(most))]
+        raise InputError(f"{workload.name}: job {job!r} asks for more CPUs or memory than can be")
+    found.units, found.cpu, found.mem = units, np.rint(cpu * _MILLI), np.ceil(mem)
+    return found
+
+
+def stocks(cluster: Cluster, resources: tuple[str, ...]) -> Any:
+    """What each server has beside GPUs, records of `gpuctl.replay.engine.state.STOCK`; what is not known bounds nothing."""
+    count = len(cluster.servers)
+    found = records(count, STOCK)
+    for name in ("cpu", "mem"):
+        attribute, factor = _FIELDS[name][0], _MILLI if name == "cpu" else 1
+        there = _known(getattr(cluster, attribute), count) if name in resources else np.full(count, np.nan)
+        amount = np.where(np.isnan(there), UNBOUND, np.floor(np.nan_to_num(there) * factor + 1e-6)).astype(np.int64)
+        found[name] = found[f"{name}_free"] = amount
+    return found
+
+
+def capacity(gpus: int, ask: Any, stock: Any, cluster: Cluster) -> NDArray[np.int64]:
+    """Units of a job's gang that each server holds while it is empty, whoever may use it; shape (servers,).
+
+    Args:
+        gpus: of the job.
+        ask: one record of `asks`.
+        stock: of `stocks`.
+        cluster: the servers.
+    """
+    units = cluster.gpus.copy() if gpus > 0 else np.full(len(cluster.servers), ask.units, np.int64)
+    for name in ("cpu", "mem"):
+        wanted, there = int(ask[name]), stock[name]
+        if wanted:
+            fits = np.minimum(there, wanted) * ask.units // wanted
+            units = np.minimum(units, np.where(there < wanted, fits, units))
+    return units
+
+
+def _asking(workload: Workload, name: str, asked: Floats) -> Workload:
+    if name == "cpu":
+        return dataclasses.replace(workload, cpus=asked)
+    return dataclasses.replace(workload, mem_mb=asked)
+
+
+def _known(values: Floats | None, size: int) -> Floats:
+    return np.full(size, np.nan) if values is None else values
+
+
+def _asked(values: Floats | None, size: int) -> Floats:
+    return np.nan_to_num(_known(values, size))

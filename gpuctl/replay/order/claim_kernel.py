@@ -1,0 +1,142 @@
+"""The compiled search for GPUs that a waiting job may have once running jobs after it are preempted."""
+
+from __future__ import annotations
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.placement_kernel import hide, largest, suits
+from gpuctl.replay.engine.state import ANY, FILL, SPREAD
+
+
+@inner
+def _claim_on(s, r, number, gpus, at):  # type: ignore[no-untyped-def]
+    """Promise GPUs of a server: free ones first, then those being given back, then those of running jobs."""
+    server = s.servers[number]
+    left = gpus
+    some = min(left, server.free - server.hidden)
+    if some > 0:
+        hide(s, number, server.hidden + some)
+        left -= some
+    some = min(left, r.coming[number])
+    r.coming[number] -= some
+    left -= some
+    r.held[number] -= left
+    r.claim_server[at] = number
+    r.claim_gpus[at] = gpus
+
+
+@inner
+def _have(s, r, number):  # type: ignore[no-untyped-def]
+    """GPUs of a server that a claim can have without preempting more than has risen."""
+    server = s.servers[number]
+    return server.free - server.hidden + r.coming[number] + min(r.risen[number], r.held[number])
+
+
+@inner
+def _rise(s, r, k):  # type: ignore[no-untyped-def]
+    """Let a claim have the GPUs of the running job at place `k`, too."""
+    row = s.attempts[s.jobs[r.run[k]].row]
+    for at in range(row.first, row.first + row.pieces):
+        r.risen[s.pieces[at].server] += s.pieces[at].gpus
+
+
+@inner
+def _one_server(s, r, mask, gpus, place):  # type: ignore[no-untyped-def]
+    """The server that can hold the gang once the last of the running jobs there have gone; -1 none."""
+    for number in range(s.servers.size):
+        r.risen[number] = 0
+        if suits(s, number, mask) and _have(s, r, number) >= gpus:
+            return number
+    for k in range(r.n[0] - 1, place - 1, -1):
+        _rise(s, r, k)
+        row = s.attempts[s.jobs[r.run[k]].row]
+        for at in range(row.first, row.first + row.pieces):
+            number = s.pieces[at].server
+            if suits(s, number, mask) and _have(s, r, number) >= gpus:
+                return number
+    return -1
+
+
+@inner
+def _whole_servers(s, r, mask, gpus, place):  # type: ignore[no-untyped-def]
+    """Put whole servers and one for the rest into `order`, of the last running jobs; returns how many, 0 where none."""
+    biggest = largest(s, mask)
+    whole, rest = gpus // biggest, gpus % biggest
+    r.risen[:] = 0
+    k = r.n[0]
+    while True:
+        found = 0
+        last = -1
+        for number in range(s.servers.size):
+            if found < whole and suits(s, number, mask) and _have(s, r, number) == biggest:
+                s.order[found] = number
+                found += 1
+            elif rest > 0 and last < 0 and suits(s, number, mask) and _have(s, r, number) >= rest:
+                last = number
+        if found == whole and (rest == 0 or last >= 0):
+            if rest > 0:
+                s.order[found] = last
+                found += 1
+            return found
+        k -= 1
+        if k < place:
+            return 0
+        _rise(s, r, k)
+
+
+@inner
+def claim_for(s, r, j, place):  # type: ignore[no-untyped-def]
+    """Promise a waiting job GPUs of running jobs after it, the last one first; false where that is not enough."""
+    job = s.jobs[j]
+    how = r.how[j]
+    at = r.n[1]
+    biggest = largest(s, job.mask)
+    if s.servers.size == 1:
+        _claim_on(s, r, 0, job.gpus, at)
+        r.n[1] = at + 1
+        return True
+    if job.gpus <= biggest and how != SPREAD:
+        number = _one_server(s, r, job.mask, job.gpus, place)
+        if number >= 0:
+            _claim_on(s, r, number, job.gpus, at)
+            r.n[1] = at + 1
+            return True
+    if how != ANY and how != FILL and how != SPREAD:
+        if job.gpus <= biggest:
+            return False
+        count = _whole_servers(s, r, job.mask, job.gpus, place)
+        left = job.gpus
+        for k in range(count):
+            _claim_on(s, r, s.order[k], min(left, biggest), at)
+            left -= biggest
+            at += 1
+        r.n[1] = at
+        return count > 0
+    total = 0
+    for number in range(s.servers.size):
+        r.risen[number] = 0
+        if suits(s, number, job.mask):
+            total += _have(s, r, number)
+    k = r.n[0]
+    while total < job.gpus:
+        k -= 1
+        if k < place:
+            return False
+        _rise(s, r, k)
+        total = 0
+        for number in range(s.servers.size):
+            if suits(s, number, job.mask):
+                total += _have(s, r, number)
+    left = job.gpus
+    while left > 0:
+        best, most = -1, 0
+        for number in range(s.servers.size):
+            if suits(s, number, job.mask) and _have(s, r, number) > most:
+                best, most = number, _have(s, r, number)
+        some = min(left, most)
+        # what it takes of the running jobs there has risen no more
+        r.risen[best] -= max(0, some - (s.servers[best].free - s.servers[best].hidden + r.coming[best]))
+        _claim_on(s, r, best, some, at)
+        at += 1
+        left -= some
+    r.n[1] = at
+    return True

@@ -1,0 +1,430 @@
+"""The compiled order of jobs: keys, levels, and the list of running jobs that a policy of this family keeps."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.engine.event_heap_kernel import cancel
+from gpuctl.replay.engine.instant_kernel import job_timer
+from gpuctl.replay.engine.state import E_JOB_TIMER, RUNNING, WAITING
+from gpuctl.replay.order.waiting_kernel import insert, remove
+
+# ---- rules of order
+BY_RANK, BY_REMAINING, BY_SERVICE, BY_LEVEL, BY_SHARE = range(5)
+# ---- inside a level
+BY_FIRST_START, BY_SUBMIT, BY_LIST, BY_GITTINS = range(4)
+# ---- reasons, as the log gives them
+REASONS = (
+    "",
+    "first in order",
+    "first in order, on GPUs of preempted jobs",
+    "displaced by a job before it in order",
+    "fits beside the jobs that wait before it",
+    "left GPUs unused by the jobs before it",
+    "recorded",
+    "within its queue's quota",
+    "over its queue's quota, on GPUs that nobody else could use",
+    "gives GPUs back to a queue within its quota",
+    "gathers a gang's GPUs",
+    "did not get all of its GPUs in time",
+    "has gathered all of its GPUs",
+    "the trace tells no start",
+    "gives way to a shorter job: its epoch is about to end",
+    "gives way to a shorter job, which gains more than it loses",
+)
+R_NONE, R_FIRST, R_PREEMPTING, R_DISPLACED, R_SKIPPED, R_FILL, R_RECORDED, R_QUOTA, R_BONUS, R_RECLAIM = range(10)
+R_GATHER, R_GIVE_UP, R_GATHERED, R_UNRECORDED, R_NEAR_EPOCH_END, R_GIVES_WAY = range(10, 16)
+
+RULES = np.dtype(
+    [
+        ("rule", "i8"),
+        ("inner", "i8"),
+        ("preempts", "i8"),
+        ("strict", "i8"),  # the first job that does not fit keeps all others waiting
+        ("ties", "i8"),  # 1: of equal ones the waiting job goes first
+        ("by_gpus", "i8"),  # service in GPU-seconds rather than seconds
+        ("quantum", "f8"),  # seconds between passes while jobs wait; 0: only at events
+        ("fixed", "i8"),  # 1: remaining times of running jobs all fall alike, so that their order stays
+        ("tick", "f8"),  # demotions at whole multiples of it; 0: to the instant
+        ("promote", "f8"),  # of a job's run time: how long it waits before it is put first again; 0: never
+    ],
+    align=True,
+)
+
+
+class Rules(Bundle):
+    """What a policy of this family is told.
+
+    Attributes:
+        p: one record of `RULES`.
+        rank: fixed order of the jobs, where that is the rule [jobs].
+        weight: factor of the remaining time [jobs].
+        rest: seconds of later segments, by segment.
+        bias: predicted less true run time of each job, seconds: 0 where policies are told true ones.
+        how: placement of each job.
+        limits: service at which a job leaves each level but the last.
+        samples: services of past jobs, ascending (Gittins).
+        above: sum of the samples from each one on.
+        weights: of the queues or users among which GPUs are shared.
+        base: service at the last promotion.
+        run, run_level, run_key, run_tie, run_gpus: running jobs in order, and what they are ordered by.
+        claim_server, claim_gpus: GPUs promised to jobs that start once others are preempted.
+        later, later_end: such jobs, and where the claims of each end.
+        lost: displaced jobs.
+        parting: jobs that are being suspended.
+        coming, held: by server: GPUs being given back, GPUs of running jobs that nobody has claimed.
+        risen: by server, scratch of a claim.
+        n: counters: jobs in `run`, claims, jobs in `parting`.
+    """
+
+    p: Any
+    rank: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    rest: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    how: NDArray[np.int64]
+    limits: NDArray[np.float64]
+    samples: NDArray[np.float64]
+    above: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    base: NDArray[np.float64]
+    run: NDArray[np.int64]
+    run_level: NDArray[np.int64]
+    run_key: NDArray[np.float64]
+    run_tie: NDArray[np.int64]
+    run_gpus: NDArray[np.int64]
+    claim_server: NDArray[np.int64]
+    claim_gpus: NDArray[np.int64]
+    later: NDArray[np.int64]
+    later_end: NDArray[np.int64]
+    lost: NDArray[np.int64]
+    parting: NDArray[np.int64]
+    coming: NDArray[np.int64]
+    held: NDArray[np.int64]
+    risen: NDArray[np.int64]
+    n: NDArray[np.int64]
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "p": (RULES, 1),
+        "rank": ("f8", 1),
+        "weight": ("f8", 1),
+        "rest": ("f8", 1),
+        "bias": ("f8", 1),
+        "how": ("i8", 1),
+        "limits": ("f8", 1),
+        "samples": ("f8", 1),
+        "above": ("f8", 1),
+        "weights": ("f8", 1),
+        "base": ("f8", 1),
+        "run": ("i8", 1),
+        "run_level": ("i8", 1),
+        "run_key": ("f8", 1),
+        "run_tie": ("i8", 1),
+        "run_gpus": ("i8", 1),
+        "claim_server": ("i8", 1),
+        "claim_gpus": ("i8", 1),
+        "later": ("i8", 1),
+        "later_end": ("i8", 1),
+        "lost": ("i8", 1),
+        "parting": ("i8", 1),
+        "coming": ("i8", 1),
+        "held": ("i8", 1),
+        "risen": ("i8", 1),
+        "n": ("i8", 1),
+    }
+
+
+@inner
+def remaining(s, r, j):  # type: ignore[no-untyped-def]
+    """Seconds of work that the job has before it, at reference speed."""
+    job = s.jobs[j]
+    done = job.done
+    now = s.g[0].now
+    if job.state == RUNNING and now > job.last:
+        done += (now - job.last) * job.rate
+    left = job.work - done + r.rest[job.segment]
+    guess = left + r.bias[j]
+    if guess <= 0 and left > 0:
+        # it has outlived its prediction: one more epoch, then
+        return job.epoch
+    return guess
+
+
+@inner
+def service(s, r, j):  # type: ignore[no-untyped-def]
+    """Attained service since the job's last promotion: GPU-seconds or seconds."""
+    job = s.jobs[j]
+    got = job.attained if r.p[0].by_gpus == 1 else job.ran
+    if job.state == RUNNING:
+        got += (s.g[0].now - job.seen) * (job.held if r.p[0].by_gpus == 1 else 1)
+    return got - r.base[j]
+
+
+@compiled
+def gittins(samples, above, a, delta):  # type: ignore[no-untyped-def]
+    """The Gittins index of a job that has got service `a`, from the services of past jobs.
+
+    P(S <= a + delta | S > a) / E[min(S - a, delta) | S > a]; 0 beyond all samples. Tiresias (NSDI 2019), section 3.
+
+    Args:
+        samples: services of past jobs, ascending.
+        above: sum of the samples from each one on; one element more, 0.
+        a: attained service.
+        delta: how much more service is looked at; inf for all of it.
+    """
+    n = samples.size
+    lo = np.searchsorted(samples, a, side="right")
+    if lo == n:
+        return 0.0
+    hi = n if delta == np.inf else np.searchsorted(samples, a + delta, side="right")
+    cut = 0.0 if hi == n else delta * (n - hi)
+    spent = above[lo] - above[hi] - a * (hi - lo) + cut
+    return (hi - lo) / spent if spent > 0 else np.inf
+
+
+@inner
+def set_key(s, q, r, j):  # type: ignore[no-untyped-def]
+    """Set what the job is ordered by inside its level, as of now."""
+    p = r.p[0]
+    if p.rule == BY_RANK or p.rule == BY_SHARE:
+        q.key[j] = r.rank[j]
+    elif p.rule == BY_REMAINING:
+        q.key[j] = remaining(s, r, j) * r.weight[j]
+    elif p.rule == BY_SERVICE:
+        q.key[j] = service(s, r, j)
+    elif p.inner == BY_FIRST_START:
+        began = s.jobs[j].first_start
+        q.key[j] = np.inf if np.isnan(began) else began
+    elif p.inner == BY_SUBMIT:
+        q.key[j] = s.jobs[j].submit
+    elif p.inner == BY_GITTINS:
+        level = q.level[j]
+        delta = r.limits[level] if level < r.limits.size else np.inf
+        q.key[j] = -gittins(r.samples, r.above, service(s, r, j), delta)
+
+
+@inner
+def stamp(s, q, late):  # type: ignore[no-untyped-def]
+    """A number for the end of the list; what is `late` comes after all else of this instant."""
+    q.counter[1] += 1
+    return s.g[0].instants * (1 << 32) + late * (1 << 31) + q.counter[1] % (1 << 31)
+
+
+@inner
+def has_stamp(r):  # type: ignore[no-untyped-def]
+    """Whether jobs alike go by their places in the list, rather than by row."""
+    p = r.p[0]
+    if p.rule == BY_LEVEL:
+        return p.inner == BY_LIST or p.inner == BY_SUBMIT
+    return p.rule == BY_REMAINING or p.rule == BY_SERVICE
+
+
+@inner
+def wait(s, q, r, j, late):  # type: ignore[no-untyped-def]
+    """Put a job that has begun to wait at its place."""
+    p = r.p[0]
+    if p.rule == BY_LEVEL:
+        # what it got while it was being suspended counts, too
+        level = q.level[j]
+        while level < r.limits.size and service(s, r, j) >= r.limits[level] - 1e-6:
+            level += 1
+        to_level(q, j, level)
+    set_key(s, q, r, j)
+    if has_stamp(r):
+        # in one list, those that are preempted at an instant were there before those that arrive at it
+        q.tie[j] = stamp(s, q, late if p.rule == BY_REMAINING and p.ties == 0 else 0)
+        if p.rule == BY_LEVEL and p.inner == BY_LIST:
+            q.key[j] = 1.0
+    insert(q, j)
+    if p.rule != BY_LEVEL:
+        return
+    cancel(s, s.jobs.size + j)
+    if p.promote > 0 and q.level[j] > 0:
+        job = s.jobs[j]
+        if job.ran > 0:
+            at = s.g[0].now + p.promote * service(s, r, j) / (job.gpus if p.by_gpus == 1 else 1)
+            job_timer(s, j, at)
+
+
+@inner
+def demotion(s, q, r, j):  # type: ignore[no-untyped-def]
+    """Wake up when the running job has got the service of its level."""
+    level = q.level[j]
+    if level >= r.limits.size:
+        return
+    p = r.p[0]
+    left = max(r.limits[level] - service(s, r, j), 0.0)
+    at = s.g[0].now + left / (s.jobs[j].held if p.by_gpus == 1 else 1)
+    if p.tick > 0:
+        at = max(np.ceil(at / p.tick - 1e-9) * p.tick, s.g[0].now)
+        if left > 0 and at <= s.g[0].now:
+            at = (np.floor(s.g[0].now / p.tick) + 1.0) * p.tick
+    job_timer(s, j, at)
+
+
+@inner
+def to_level(q, j, level):  # type: ignore[no-untyped-def]
+    """Move the job to a level; it must not be in the waiting list."""
+    q.group[j] += level - q.level[j]
+    q.level[j] = level
+
+
+@inner
+def began(s, q, r, j):  # type: ignore[no-untyped-def]
+    """Note that a job runs from now on."""
+    p = r.p[0]
+    if p.rule == BY_LEVEL:
+        cancel(s, s.jobs.size + j)
+        if p.inner == BY_LIST:
+            q.key[j] = 0.0
+            q.tie[j] = stamp(s, q, 0)
+        elif p.inner == BY_FIRST_START:
+            q.key[j] = s.jobs[j].first_start
+        demotion(s, q, r, j)
+
+
+@inner
+def timers_fire(s, q, r):  # type: ignore[no-untyped-def]
+    """Demote running jobs and promote waiting ones whose time has come, in order of arrival."""
+    g = s.g[0]
+    n = 0
+    for k in range(g.events):
+        event = s.events[k]
+        if event.kind == E_JOB_TIMER:
+            at = n
+            while at > 0 and r.lost[at - 1] > event.who:
+                r.lost[at] = r.lost[at - 1]
+                at -= 1
+            r.lost[at] = event.who
+            n += 1
+    for k in range(n):
+        j = r.lost[k]
+        job = s.jobs[j]
+        if job.state == WAITING:
+            remove(q, j)
+            to_level(q, j, 0)
+            r.base[j] = job.attained if r.p[0].by_gpus == 1 else job.ran
+            wait(s, q, r, j, 0)
+        elif job.state == RUNNING:
+            level = q.level[j]
+            if level < r.limits.size and service(s, r, j) >= r.limits[level] - 1e-6:
+                to_level(q, j, level + 1)
+                if r.p[0].inner == BY_LIST:
+                    q.key[j] = 1.0
+                    q.tie[j] = stamp(s, q, 0)
+                elif r.p[0].inner == BY_GITTINS:
+                    set_key(s, q, r, j)
+                out_of_run(r, j)
+                into_run(s, q, r, j, place_of(s, q, r, j))
+            demotion(s, q, r, j)
+
+
+# ---- the list of running jobs, in order
+
+
+@inner
+def out_of_run(r, j):  # type: ignore[no-untyped-def]
+    """Take the job out of the running ones, if it is there."""
+    n = r.n[0]
+    at = 0
+    while at < n and r.run[at] != j:
+        at += 1
+    if at < n:
+        _cut(r, at)
+
+
+@inner
+def _cut(r, at):  # type: ignore[no-untyped-def]
+    n = r.n[0] - 1
+    for k in range(at, n):
+        r.run[k] = r.run[k + 1]
+        r.run_level[k] = r.run_level[k + 1]
+        r.run_key[k] = r.run_key[k + 1]
+        r.run_tie[k] = r.run_tie[k + 1]
+        r.run_gpus[k] = r.run_gpus[k + 1]
+    r.n[0] = n
+
+
+@inner
+def into_run(s, q, r, j, at):  # type: ignore[no-untyped-def]
+    """Put the job at this place of the running ones."""
+    for k in range(r.n[0], at, -1):
+        r.run[k] = r.run[k - 1]
+        r.run_level[k] = r.run_level[k - 1]
+        r.run_key[k] = r.run_key[k - 1]
+        r.run_tie[k] = r.run_tie[k - 1]
+        r.run_gpus[k] = r.run_gpus[k - 1]
+    r.run[at] = j
+    r.run_level[at] = q.level[j]
+    r.run_key[at] = q.key[j] + (s.g[0].now if r.p[0].fixed == 1 else 0.0)
+    r.run_tie[at] = q.tie[j]
+    r.run_gpus[at] = s.jobs[j].held
+    r.n[0] += 1
+
+
+@inner
+def goes_before(s, q, r, w, k):  # type: ignore[no-untyped-def]
+    """Whether the waiting job `w` comes before the running job at place `k`."""
+    if q.level[w] != r.run_level[k]:
+        return q.level[w] < r.run_level[k]
+    p = r.p[0]
+    key = q.key[w] + s.g[0].now if p.fixed == 1 else q.key[w]
+    if key != r.run_key[k]:
+        return key < r.run_key[k]
+    j = r.run[k]
+    now = s.g[0].now
+    if p.rule == BY_REMAINING or p.rule == BY_SERVICE:
+        if p.ties == 1 and s.jobs[j].start < now:
+            return True
+        # One list, sorted stably by its key at each pass. A running job that has come down to the remaining time of a
+        # waiting one was behind it before, and one that has only just arrived is put at the end; but a running job that
+        # has come up to the service of a waiting one was ahead of it.
+        if s.jobs[j].start == now or (p.rule == BY_REMAINING and s.jobs[j].last >= now):
+            return q.tie[w] < r.run_tie[k]
+        return p.rule == BY_REMAINING and s.jobs[w].queued < now
+    if p.rule == BY_LEVEL and p.inner == BY_SUBMIT:
+        return False
+    return q.tie[w] < r.run_tie[k]
+
+
+@inner
+def place_of(s, q, r, w):  # type: ignore[no-untyped-def]
+    """Place of the first running job that comes after the job `w`."""
+    low, high = 0, r.n[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if goes_before(s, q, r, w, middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@inner
+def sort_running(s, q, r):  # type: ignore[no-untyped-def]
+    """Bring the running jobs into order where keys change as they run; they nearly are, so insertion is quick."""
+    by_row = not has_stamp(r)
+    for k in range(1, r.n[0] + 1):
+        i = k - 1
+        j = r.run[i]
+        set_key(s, q, r, j)
+        key, level, tie, gpus = q.key[j], r.run_level[i], r.run_tie[i], r.run_gpus[i]
+        at = i
+        while at > 0:
+            if level != r.run_level[at - 1]:
+                ahead = level < r.run_level[at - 1]
+            elif key != r.run_key[at - 1]:
+                ahead = key < r.run_key[at - 1]
+            else:
+                ahead = by_row and tie < r.run_tie[at - 1]
+            if not ahead:
+                break
+            r.run[at], r.run_level[at], r.run_key[at] = r.run[at - 1], r.run_level[at - 1], r.run_key[at - 1]
+            r.run_tie[at], r.run_gpus[at] = r.run_tie[at - 1], r.run_gpus[at - 1]
+            at -= 1
+        r.run[at], r.run_level[at], r.run_key[at], r.run_tie[at], r.run_gpus[at] = j, level, key, tie, gpus

@@ -1,0 +1,1 @@
+"""Policies that plan ahead with time limits."""

@@ -1,0 +1,135 @@
+"""The compiled waiting line of policies that look past its head: who is next in order, and has so short a time limit.
+
+Jobs of a group ask for as many GPUs on the same servers under the same rules. Each group is a segment tree over its
+jobs in order, whose leaves are the planned seconds of those that wait: the next job of a group that waits, or that
+waits and plans for no more than so many seconds, is found in the logarithm of the group's size, however long the line.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.jit import inner
+
+
+class Line(Bundle):
+    """Jobs in a fixed order, those that wait marked with their planned seconds.
+
+    Attributes:
+        rank: place of each job in the order, unique [jobs].
+        group: group of each job [jobs].
+        slot: place of each job among those of all groups [jobs].
+        job: the job of each slot: group after group, each in order [jobs].
+        first: first slot of each group [groups + 1].
+        base: where each group's tree begins in `low` [groups].
+        width: leaves of each group's tree, a power of two [groups].
+        low: least planned seconds below each node; inf where nobody waits.
+    """
+
+    rank: NDArray[np.int64]
+    group: NDArray[np.int64]
+    slot: NDArray[np.int64]
+    job: NDArray[np.int64]
+    first: NDArray[np.int64]
+    base: NDArray[np.int64]
+    width: NDArray[np.int64]
+    low: NDArray[np.float64]
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "rank": ("i8", 1),
+        "group": ("i8", 1),
+        "slot": ("i8", 1),
+        "job": ("i8", 1),
+        "first": ("i8", 1),
+        "base": ("i8", 1),
+        "width": ("i8", 1),
+        "low": ("f8", 1),
+    }
+
+
+def line(rank: NDArray[np.int64], group: NDArray[np.int64]) -> Line:
+    """A line in which nobody waits yet.
+
+    Args:
+        rank: place of each job in the order, 0 to jobs - 1.
+        group: number of each job's group, from 0 on.
+    """
+    job = np.lexsort((rank, group)).astype(np.int64)
+    slot = np.empty(job.size, np.int64)
+    slot[job] = np.arange(job.size)
+    count = np.bincount(group, minlength=1)
+    width = 1 << np.ceil(np.log2(np.maximum(count, 1))).astype(np.int64)
+    return Line(
+        rank=rank,
+        group=group,
+        slot=slot,
+        job=job,
+        first=np.append(0, np.cumsum(count)),
+        base=np.append(0, np.cumsum(2 * width))[:-1],
+        width=width,
+        low=np.full(int(2 * width.sum()), np.inf),
+    )
+
+
+@inner
+def mark(q, j, seconds):  # type: ignore[no-untyped-def]
+    """Let a job wait that plans for so many seconds; inf: it waits no more."""
+    group = q.group[j]
+    base = q.base[group]
+    at = q.width[group] + q.slot[j] - q.first[group]
+    q.low[base + at] = seconds
+    at >>= 1
+    while at > 0:
+        least = min(q.low[base + 2 * at], q.low[base + 2 * at + 1])
+        if q.low[base + at] == least:
+            return
+        q.low[base + at] = least
+        at >>= 1
+
+
+@inner
+def next_of(q, group, after, most):  # type: ignore[no-untyped-def]
+    """The next job of a group that waits, comes after that rank, and plans for `most` seconds or less; -1 none."""
+    base, width = q.base[group], q.width[group]
+    if q.low[base + 1] > most or q.low[base + 1] == np.inf:
+        return -1
+    # the first slot of a higher rank
+    begin, end = q.first[group], q.first[group + 1]
+    a, b = begin, end
+    while a < b:
+        middle = (a + b) >> 1
+        if q.rank[q.job[middle]] > after:
+            b = middle
+        else:
+            a = middle + 1
+    if a == end:
+        return -1
+    at = width + a - begin
+    # up to the first subtree to the right that has one …
+    while q.low[base + at] > most or q.low[base + at] == np.inf:
+        while at & 1:
+            at >>= 1
+        if at == 0:
+            return -1
+        at += 1
+    # … and down to its first leaf
+    while at < width:
+        at <<= 1
+        if q.low[base + at] > most or q.low[base + at] == np.inf:
+            at += 1
+    return q.job[begin + at - width]
+
+
+@inner
+def next_in_line(q, after):  # type: ignore[no-untyped-def]
+    """The next job of all that waits and comes after that rank; -1 none."""
+    best = -1
+    for group in range(q.base.size):
+        j = next_of(q, group, after, np.inf)
+        if j >= 0 and (best < 0 or q.rank[j] < q.rank[best]):
+            best = j
+    return best

@@ -1,0 +1,264 @@
+"""What conservative backfilling remembers, compiled: waiting jobs in order, and what is reserved in the profile."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.state import NEED
+from gpuctl.replay.policies.backfill.profile_kernel import joined, span
+
+CONSERVATIVE = np.dtype(
+    [
+        ("counts", "i8"),  # 1: only how many GPUs are free decides whether a job can be placed
+        ("quotas", "i8"),  # 1: columns for queues
+        ("cpu", "i8"),  # where CPUs or memory count: the column of the first server's CPUs; those of memory follow
+        ("waiting", "i8"),
+        ("stale", "i8"),  # 1: a reservation was due and could not be kept
+        ("freed_from", "f8"),  # what became free since every reservation was looked at last lies in …
+        ("freed_to", "f8"),  # … this time
+        ("next", "f8"),  # no reservation is for a second before this one
+        ("bell", "f8"),  # when the policy is to be woken
+        ("looks", "i8"),  # jobs marked in `look`
+        ("turn", "i8"),  # place in the line that has its turn, and the line's length more for each time through it
+    ],
+    align=True,
+)
+
+
+class Reservations(Bundle):
+    """What the policy knows.
+
+    Attributes:
+        p: one record of `CONSERVATIVE`.
+        how: placement of each job [jobs].
+        rank: place of each job in the order of the queue [jobs].
+        line: waiting jobs in order [jobs].
+        at: second reserved for each waiting job; inf: it cannot be placed on the servers there are [jobs].
+        first: where each job's reserved pieces begin [jobs].
+        pieces: how many they are [jobs].
+        server: of each reserved piece.
+        gpus: GPUs there.
+        need: CPUs and memory there, records of `NEED`; none where neither counts.
+        least: least GPUs free on each server in a time, scratch [servers].
+        step: row of the step with which a job's reservation begins [jobs].
+        ahead: the one before it of the jobs that begin with that step; -1: none [jobs].
+        behind: the one after it; -1: none [jobs].
+        place: a job's place in `line`, while reservations are moved [jobs].
+        look: marks of the places in `line` whose jobs may be moved, see `compress_kernel` [jobs].
+        block: how many they are of each 64 places.
+        far: place in the line of the job of a size that may be moved by its length or more; -1: none [sizes].
+        size: GPUs of each size of gangs, ascending [sizes].
+        gang: which of them a job has [jobs].
+        gpus_of: GPUs of each job [jobs].
+        fewest: least planned seconds of the waiting jobs of a size [sizes].
+        last: the latest second at which one of them has a reservation; -inf: none waits [sizes].
+        room: a job of a size can be moved by its length or more to between this second … [sizes].
+        until: … and that one only; -inf: to none [sizes].
+        most_s: seconds of the longest time in that with room for it; -inf: none [sizes].
+        turns: jobs that have had their turn when the last of them has had its own since that was found [sizes].
+        members: places in the line of the waiting jobs of each size, one size after the other [jobs].
+        plans: seconds that they are planned for [jobs].
+        group: where those of a size begin, and the end [sizes + 1].
+    """
+
+    p: Any
+    how: NDArray[np.int64]
+    rank: NDArray[np.int64]
+    line: NDArray[np.int64]
+    at: NDArray[np.float64]
+    first: NDArray[np.int64]
+    pieces: NDArray[np.int64]
+    server: NDArray[np.int64]
+    gpus: NDArray[np.int64]
+    need: Any
+    least: NDArray[np.int64]
+    step: NDArray[np.int64]
+    ahead: NDArray[np.int64]
+    behind: NDArray[np.int64]
+    place: NDArray[np.int64]
+    look: NDArray[np.int8]
+    block: NDArray[np.int64]
+    far: NDArray[np.int64]
+    size: NDArray[np.int64]
+    gang: NDArray[np.int64]
+    gpus_of: NDArray[np.int64]
+    fewest: NDArray[np.float64]
+    last: NDArray[np.float64]
+    room: NDArray[np.float64]
+    until: NDArray[np.float64]
+    most_s: NDArray[np.float64]
+    turns: NDArray[np.int64]
+    members: NDArray[np.int64]
+    plans: NDArray[np.float64]
+    group: NDArray[np.int64]
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "p": (CONSERVATIVE, 1),
+        "how": ("i8", 1),
+        "rank": ("i8", 1),
+        "line": ("i8", 1),
+        "at": ("f8", 1),
+        "first": ("i8", 1),
+        "pieces": ("i8", 1),
+        "server": ("i8", 1),
+        "gpus": ("i8", 1),
+        "need": (NEED, 1),
+        "least": ("i8", 1),
+        "step": ("i8", 1),
+        "ahead": ("i8", 1),
+        "behind": ("i8", 1),
+        "place": ("i8", 1),
+        "look": ("i1", 1),
+        "block": ("i8", 1),
+        "far": ("i8", 1),
+        "size": ("i8", 1),
+        "gang": ("i8", 1),
+        "gpus_of": ("i8", 1),
+        "fewest": ("f8", 1),
+        "last": ("f8", 1),
+        "room": ("f8", 1),
+        "until": ("f8", 1),
+        "most_s": ("f8", 1),
+        "turns": ("i8", 1),
+        "members": ("i8", 1),
+        "plans": ("f8", 1),
+        "group": ("i8", 1),
+    }
+
+
+# ---- the line
+
+
+@inner
+def place_in_line(f, j):  # type: ignore[no-untyped-def]
+    """How many waiting jobs come before one."""
+    a, b = 0, f.p[0].waiting
+    while a < b:
+        middle = (a + b) >> 1
+        if f.rank[f.line[middle]] < f.rank[j]:
+            a = middle + 1
+        else:
+            b = middle
+    return a
+
+
+@inner
+def into_line(f, j):  # type: ignore[no-untyped-def]
+    """Let a job wait, in its place in the order."""
+    at = place_in_line(f, j)
+    for k in range(f.p[0].waiting, at, -1):
+        f.line[k] = f.line[k - 1]
+    f.line[at] = j
+    f.p[0].waiting += 1
+
+
+# ---- what the profile holds
+
+
+@inner
+def column_of(s, f, queue):  # type: ignore[no-untyped-def]
+    """The column of the profile that holds what a queue may still hold."""
+    return queue + (0 if f.p[0].counts == 1 else s.servers.size)
+
+
+@inner
+def begins(f, c, j, row):  # type: ignore[no-untyped-def]
+    """A job's reservation begins with the step of this row."""
+    other = c.starts[row]
+    f.step[j], f.ahead[j], f.behind[j] = row, -1, other
+    if other >= 0:
+        f.ahead[other] = j
+    c.starts[row] = j
+
+
+@inner
+def begins_no_more(f, c, j):  # type: ignore[no-untyped-def]
+    """A job's reservation is over: it starts, or is moved."""
+    ahead, behind = f.ahead[j], f.behind[j]
+    if ahead >= 0:
+        f.behind[ahead] = behind
+    else:
+        c.starts[f.step[j]] = behind
+    if behind >= 0:
+        f.ahead[behind] = ahead
+
+
+@inner
+def reserve_count(f, c, j, gpus, begin, end):  # type: ignore[no-untyped-def]
+    """Reserve so many GPUs for a job that has none, where only how many are free decides."""
+    first, last = span(c, begin, end)
+    begins(f, c, j, c.row[first])
+    for k in range(first, last):
+        c.level[k] -= gpus
+    joined(c, first, last)
+
+
+@inner
+def _change_need(s, f, c, row, number, cpu, mem):  # type: ignore[no-untyped-def]
+    """Give back CPUs and memory of a server in one step, or take them where they are negative."""
+    column = f.p[0].cpu + number
+    c.free[row, column] += cpu
+    c.free[row, column + s.servers.size] += mem
+
+
+@inner
+def change_reserved(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-def]
+    """Give back (1) or take (-1) what is reserved for a job."""
+    job = s.jobs[j]
+    first, last = span(c, begin, end)
+    for k in range(first, last):
+        row = c.row[k]
+        c.level[k] += sign * job.gpus
+        if f.p[0].counts == 0:
+            for i in range(f.first[j], f.first[j] + f.pieces[j]):
+                c.free[row, f.server[i]] += sign * f.gpus[i]
+                if s.g[0].resources == 1:
+                    _change_need(s, f, c, row, f.server[i], sign * f.need[i].cpu, sign * f.need[i].mem)
+        if f.p[0].quotas == 1:
+            c.free[row, column_of(s, f, job.queue)] += sign * job.gpus
+    joined(c, first, last)
+
+
+@inner
+def change_running(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-def]
+    """Give back (1) or take (-1) what a job's present or last attempt holds."""
+    job = s.jobs[j]
+    attempt = s.attempts[job.row]
+    first, last = span(c, begin, end)
+    for k in range(first, last):
+        row = c.row[k]
+        c.level[k] += sign * attempt.gpus
+        if f.p[0].counts == 0:
+            for i in range(attempt.first, attempt.first + attempt.pieces):
+                c.free[row, s.pieces[i].server] += sign * s.pieces[i].gpus
+                if s.g[0].resources == 1:
+                    _change_need(s, f, c, row, s.pieces[i].server, sign * s.needs[i].cpu, sign * s.needs[i].mem)
+        if f.p[0].quotas == 1:
+            c.free[row, column_of(s, f, job.queue)] += sign * attempt.gpus
+    joined(c, first, last)
+
+
+@inner
+def change_server(s, f, c, number):  # type: ignore[no-untyped-def]
+    """A server has come up."""
+    first, last = span(c, s.g[0].now, np.inf)
+    for k in range(first, last):
+        c.level[k] += s.servers[number].cap
+        if f.p[0].counts == 0:
+            c.free[c.row[k], number] += s.servers[number].cap
+        if s.g[0].resources == 1:
+            _change_need(s, f, c, c.row[k], number, s.stock[number].cpu, s.stock[number].mem)
+    joined(c, first, last)
+
+
+@inner
+def freed(f, begin, end):  # type: ignore[no-untyped-def]
+    """Remember that more is free from `begin` to `end`."""
+    p = f.p[0]
+    p.freed_from = min(p.freed_from, begin)
+    p.freed_to = max(p.freed_to, end)

@@ -1,0 +1,1 @@
+"""Policies that divide what a cluster has among its tenants."""

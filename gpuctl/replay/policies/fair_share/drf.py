@@ -1,0 +1,85 @@
+"""Dominant resource fairness, without preemption."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.contract.policy import Parameter, Policy
+from gpuctl.replay.contract.tenants import BY, WEIGHTED, WEIGHTS, QueueProgram, groups, shapes, share_out
+from gpuctl.replay.engine.state import records
+from gpuctl.replay.order.order import placements
+from gpuctl.replay.order.waiting_kernel import empty
+from gpuctl.replay.policies.fair_share import drf_kernel
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Cluster, Workload
+
+
+class Drf(Policy):
+    """At every event the queue or user with the least dominant share starts its next job, until no one's fits."""
+
+    name = "drf"
+    title = "the queue or user with the least dominant share of GPUs, CPUs and memory starts its next job"
+    source = (
+        "Ghodsi et al., Dominant Resource Fairness, NSDI 2011: progressive filling at each arrival and end, weights "
+        "(section 4.3); gangs start whole, and who waits with one that does not fit is skipped unless strict: ours"
+    )
+    resources = True
+    kernel: ClassVar[ModuleType | None] = drf_kernel
+    parameters = (
+        BY,
+        WEIGHTED,
+        WEIGHTS,
+        Parameter(
+            "next",
+            "first",
+            "what a queue or user starts: only its first job, or the first one of its jobs that fits",
+            ("first", "fits"),
+        ),
+        Parameter(
+            "strict",
+            False,
+            "who has the least share keeps all others waiting until its first job fits; otherwise it is skipped, and "
+            "large gangs may wait long",
+        ),
+    )
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """See `Policy.program`.
+
+        Raises:
+            UsageError: weights that make no sense, or strict with next=fits.
+        """
+        if self.params["strict"] and self.params["next"] == "fits":
+            raise UsageError("drf: strict waits for the first job, next=fits for another", hint="choose one of them")
+        weights = share_out(self.params, workload, cluster, state, self.name)
+        how = placements(workload, "any", settings.placement)
+        shape = shapes(state, how)
+        party = np.asarray(state.jobs.share, np.int64)
+        count = weights.size
+        by_shape = self.params["next"] == "fits"
+        group, first = groups(party, shape, count) if by_shape else (party, np.arange(count + 1))
+        queue = empty(group, int(first[-1]))
+        queue.key[:] = np.arange(workload.size)
+        p = records(1, drf_kernel.DRF)
+        p.strict, p.any_job = self.params["strict"], by_shape
+        shares = drf_kernel.Shares(
+            p=p,
+            weights=weights,
+            how=how,
+            shape=shape,
+            bad=np.full(int(shape.max(initial=0)) + 1, -1, np.int64),
+            first=first,
+            party=np.zeros(count, np.int64),
+            share=np.zeros(count),
+            job=np.zeros(count, np.int64),
+        )
+        return QueueProgram(drf_kernel.run, drf_kernel.DRF_REASONS, queue, shares)

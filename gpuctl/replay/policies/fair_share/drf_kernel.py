@@ -1,0 +1,176 @@
+"""The compiled pass of dominant resource fairness: progressive filling over queues or users at every event."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.engine.job_life_kernel import launch
+from gpuctl.replay.engine.loop_kernel import loop
+from gpuctl.replay.engine.resource_kernel import dominant_share, find_for
+from gpuctl.replay.engine.state import E_FINISHED, E_QUEUED, E_SERVER_UP, WAITING
+from gpuctl.replay.order.order_kernel import REASONS
+from gpuctl.replay.order.waiting_kernel import insert, pop, sooner
+
+R_LEAST = len(REASONS)
+R_LEAST_THAT_FITS = R_LEAST + 1
+DRF_REASONS = (
+    "its queue or user has the least dominant share",
+    "its queue or user has the least dominant share of those with a job that fits",
+)
+
+DRF = np.dtype(
+    [
+        ("strict", "i8"),  # the party with the least share keeps all others waiting until its job fits
+        ("any_job", "i8"),  # any job of a party may start, in order; otherwise only its first one
+        ("freed", "i8"),  # how often something has been given back
+    ],
+    align=True,
+)
+
+
+class Shares(Bundle):
+    """What the policy is told and what it remembers.
+
+    Attributes:
+        p: one record of `DRF`.
+        weights: of the parties [parties].
+        how: placement of each job.
+        shape: jobs of one number fit where one of them does.
+        bad: by shape, the number of times that something had been given back when it was found not to fit.
+        first: where the groups of each party begin [parties + 1].
+        party, share, job: parties with a waiting job, a heap by share; ties by job [parties].
+    """
+
+    p: Any
+    weights: NDArray[np.float64]
+    how: NDArray[np.int64]
+    shape: NDArray[np.int64]
+    bad: NDArray[np.int64]
+    first: NDArray[np.int64]
+    party: NDArray[np.int64]
+    share: NDArray[np.float64]
+    job: NDArray[np.int64]
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "p": (DRF, 1),
+        "weights": ("f8", 1),
+        "how": ("i8", 1),
+        "shape": ("i8", 1),
+        "bad": ("i8", 1),
+        "first": ("i8", 1),
+        "party": ("i8", 1),
+        "share": ("f8", 1),
+        "job": ("i8", 1),
+    }
+
+
+@inner
+def gives_back(s, k):  # type: ignore[no-untyped-def]
+    """Whether something is free after an event of this instant that was not free before it."""
+    event = s.events[k]
+    if event.kind == E_QUEUED:
+        return s.jobs[event.who].attempts > 0
+    return event.kind == E_FINISHED or event.kind == E_SERVER_UP
+
+
+@inner
+def next_of(q, f, party):  # type: ignore[no-untyped-def]
+    """The next job of a party: its first one, or the first one that is not known to fit nowhere; -1 none."""
+    best = -1
+    for group in range(f.first[party], f.first[party + 1]):
+        j = q.head[group]
+        if j >= 0 and (best < 0 or sooner(q, j, best)) and (f.p[0].any_job == 0 or f.bad[f.shape[j]] != f.p[0].freed):
+            best = j
+    return best
+
+
+@inner
+def _ahead(q, f, a, b):  # type: ignore[no-untyped-def]
+    return f.share[a] < f.share[b] or (f.share[a] == f.share[b] and sooner(q, f.job[a], f.job[b]))
+
+
+@inner
+def _swap(f, a, b):  # type: ignore[no-untyped-def]
+    f.party[a], f.party[b] = f.party[b], f.party[a]
+    f.share[a], f.share[b] = f.share[b], f.share[a]
+    f.job[a], f.job[b] = f.job[b], f.job[a]
+
+
+@inner
+def _sink(q, f, size):  # type: ignore[no-untyped-def]
+    """Bring the top of the heap to its place."""
+    k = 0
+    while True:
+        child = 2 * k + 1
+        if child >= size:
+            return
+        if child + 1 < size and _ahead(q, f, child + 1, child):
+            child += 1
+        if not _ahead(q, f, child, k):
+            return
+        _swap(f, k, child)
+        k = child
+
+
+@inner
+def _fill(s, q, f):  # type: ignore[no-untyped-def]
+    """The heap of all parties with a waiting job; returns how many."""
+    size = 0
+    for party in range(f.weights.size):
+        j = next_of(q, f, party)
+        if j >= 0:
+            f.party[size], f.job[size] = party, j
+            f.share[size] = dominant_share(s, party, f.weights[party])
+            k = size
+            while k > 0 and _ahead(q, f, k, (k - 1) >> 1):
+                _swap(f, k, (k - 1) >> 1)
+                k = (k - 1) >> 1
+            size += 1
+    return size
+
+
+@inner
+def _pass(s, q, f):  # type: ignore[no-untyped-def]
+    p = f.p[0]
+    size = _fill(s, q, f)
+    skipped = False
+    while size > 0:
+        party, j = f.party[0], f.job[0]
+        if f.bad[f.shape[j]] != p.freed and find_for(s, j, f.how[j]):
+            pop(q, q.group[j])
+            launch(s, j, R_LEAST_THAT_FITS if skipped else R_LEAST)
+            f.share[0] = dominant_share(s, party, f.weights[party])
+            f.job[0] = next_of(q, f, party)
+        else:
+            f.bad[f.shape[j]] = p.freed
+            if p.strict == 1:
+                return
+            skipped = True
+            f.job[0] = next_of(q, f, party) if p.any_job == 1 else -1
+        if f.job[0] < 0:
+            size -= 1
+            _swap(f, 0, size)
+        _sink(q, f, size)
+
+
+@inner
+def decide(s, q, f):  # type: ignore[no-untyped-def]
+    """All that happens at this instant."""
+    for k in range(s.g[0].events):
+        if gives_back(s, k):
+            f.p[0].freed += 1
+        if s.events[k].kind == E_QUEUED and s.jobs[s.events[k].who].state == WAITING:
+            insert(q, s.events[k].who)
+    if s.g[0].waiting > 0:
+        _pass(s, q, f)
+
+
+@compiled
+def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
+    """Go on for so many instants, or to the end. Returns as `step` does."""
+    return loop(s, decide, (q, f), until, steps)

@@ -1,0 +1,389 @@
+"""The compiled allocator of Mesos, and the frameworks that it makes offers to.
+
+Frameworks that wait are looked at when something may be offered to them: at the whole multiple of the cycle after
+resources came back, after a filter ran out, or after another framework declined. Between these nothing can happen.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.engine.instant_kernel import named_timer
+from gpuctl.replay.engine.job_life_kernel import launch
+from gpuctl.replay.engine.loop_kernel import loop
+from gpuctl.replay.engine.placement_kernel import hide
+from gpuctl.replay.engine.resource_kernel import dominant_share, find_for
+from gpuctl.replay.engine.state import E_QUEUED, E_TIMER, WAITING
+from gpuctl.replay.order.order_kernel import REASONS
+from gpuctl.replay.order.waiting_kernel import insert, pop
+from gpuctl.replay.policies.fair_share.drf_kernel import gives_back
+
+R_ACCEPTED = len(REASONS)
+MESOS_REASONS = ("its queue or user accepts what it is offered",)
+
+MESOS = np.dtype(
+    [
+        ("cycle", "f8"),
+        ("filter", "f8"),
+        ("revive", "f8"),
+        ("timeout", "f8"),
+        ("hold", "i8"),
+        ("least", "i8"),  # free GPUs below which an agent that is not idle is not offered
+        ("freed", "i8"),  # how often something has been given back
+        ("changed", "f8"),  # when something last was, or a job came, or one started
+        ("resort", "i8"),  # 1: shares are no longer those that `order` goes by
+        ("left", "i8"),  # agents that have not been offered yet in this cycle
+    ],
+    align=True,
+)
+
+FRAMEWORK = np.dtype(
+    [
+        ("weight", "f8"),
+        ("share", "f8"),
+        ("due", "f8"),  # when something may be offered to it next; inf: once something changes
+        ("revive", "f8"),  # when it clears its filters next
+        ("waiting", "i8"),
+    ],
+    align=True,
+)
+
+AGENT = np.dtype(
+    [
+        ("offered", "f8"),  # the cycle in which it was offered last
+        ("since", "f8"),
+        ("owner", "i8"),  # the framework that keeps an offer of it, since then; -1 none
+        ("mine", "i8"),  # of the framework that is looked at: 1 kept, 2 offered now
+    ],
+    align=True,
+)
+
+FILTER = np.dtype([("until", "f8"), ("gpus", "i8"), ("cpu", "i8"), ("mem", "i8")], align=True)
+"""What a framework refused of an agent: it is not offered so much or less of it until then.
+
+The latest refusal takes the place of earlier ones; the allocator of Mesos keeps all of them.
+"""
+
+
+class Offers(Bundle):
+    """What the policy is told and what it remembers.
+
+    Attributes:
+        p: one record of `MESOS`.
+        frameworks: records of `FRAMEWORK` [parties].
+        agents: records of `AGENT` [servers].
+        filters: records of `FILTER`, by framework, then agent [parties * servers].
+        order: frameworks by share, then number, as at the last look [parties].
+        how: placement of each job.
+        shape: jobs of one number fit where one of them does.
+        bad: by shape, the number of times that something had been given back when it fitted on all there was in no way.
+    """
+
+    p: Any
+    frameworks: Any
+    agents: Any
+    filters: Any
+    order: NDArray[np.int64]
+    how: NDArray[np.int64]
+    shape: NDArray[np.int64]
+    bad: NDArray[np.int64]
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "p": (MESOS, 1),
+        "frameworks": (FRAMEWORK, 1),
+        "agents": (AGENT, 1),
+        "filters": (FILTER, 1),
+        "order": ("i8", 1),
+        "how": ("i8", 1),
+        "shape": ("i8", 1),
+        "bad": ("i8", 1),
+    }
+
+
+# ---- agents
+
+
+@inner
+def _has_some(s, number):  # type: ignore[no-untyped-def]
+    """Whether there is anything on the agent to offer."""
+    server = s.servers[number]
+    if server.up == 0:
+        return False
+    if server.free > 0 or s.g[0].resources == 0:
+        return server.free > 0
+    return s.stock[number].cpu_free > 0 or s.stock[number].mem_free > 0
+
+
+@inner
+def _enough(s, f, number):  # type: ignore[no-untyped-def]
+    """Whether it is enough to be offered; all of an idle agent always is, or a gang that needs it would never start."""
+    server = s.servers[number]
+    if server.free >= f.p[0].least:
+        return True
+    idle = server.free == server.cap
+    if s.g[0].resources == 1:
+        stock = s.stock[number]
+        idle = idle and stock.cpu_free == stock.cpu and stock.mem_free == stock.mem
+    return idle
+
+
+@inner
+def _filtered(s, f, framework, number):  # type: ignore[no-untyped-def]
+    """Whether the framework has refused as much of the agent, or more, and that still holds."""
+    found = f.filters[framework * s.servers.size + number]
+    if found.until <= s.g[0].now or s.servers[number].free > found.gpus:
+        return False
+    if s.g[0].resources == 1:
+        stock = s.stock[number]
+        return stock.cpu_free <= found.cpu and stock.mem_free <= found.mem
+    return True
+
+
+@inner
+def _refuse(s, f, framework, number):  # type: ignore[no-untyped-def]
+    found = f.filters[framework * s.servers.size + number]
+    found.until = s.g[0].now + f.p[0].filter
+    found.gpus = s.servers[number].free
+    if s.g[0].resources == 1:
+        found.cpu, found.mem = s.stock[number].cpu_free, s.stock[number].mem_free
+
+
+@inner
+def _revive(s, f, framework):  # type: ignore[no-untyped-def]
+    """Clear the framework's filters."""
+    for number in range(s.servers.size):
+        f.filters[framework * s.servers.size + number].until = -np.inf
+    f.frameworks[framework].revive = s.g[0].now + f.p[0].revive
+    f.frameworks[framework].due = s.g[0].now
+
+
+@inner
+def _all_due(f, t):  # type: ignore[no-untyped-def]
+    for framework in range(f.frameworks.size):
+        f.frameworks[framework].due = min(f.frameworks[framework].due, t)
+
+
+# ---- one offer
+
+
+@inner
+def _gather(s, f, framework):  # type: ignore[no-untyped-def]
+    """Mark the agents of an offer.
+
+    Returns:
+        how many agents are in the framework's hands, and how many are not that something might fit on.
+    """
+    p, this, now = f.p[0], f.frameworks[framework], s.g[0].now
+    this.due = np.inf
+    mine, others = 0, 0
+    for number in range(s.servers.size):
+        agent = f.agents[number]
+        agent.mine = 0
+        if not _has_some(s, number):
+            # a job that asks for nothing must not find it either
+            others += s.g[0].resources
+            continue
+        if agent.owner == framework:
+            agent.mine = 1
+            this.due = min(this.due, agent.since + p.timeout)
+        elif agent.owner < 0 and agent.offered == now:
+            # another framework has it; what that declines is there in the next cycle
+            this.due = min(this.due, now + p.cycle)
+        elif agent.owner < 0 and _enough(s, f, number):
+            if _filtered(s, f, framework, number):
+                this.due = min(this.due, f.filters[framework * s.servers.size + number].until)
+            else:
+                agent.mine = 2
+        if agent.mine > 0:
+            mine += 1
+        else:
+            others += 1
+    return mine, others
+
+
+@inner
+def _hopeless(s, q, f, framework):  # type: ignore[no-untyped-def]
+    """Whether the framework's first job does not even fit on all that is free: so until something is given back."""
+    j = q.head[framework]
+    if f.bad[f.shape[j]] != f.p[0].freed and not find_for(s, j, f.how[j]):
+        f.bad[f.shape[j]] = f.p[0].freed
+    return f.bad[f.shape[j]] == f.p[0].freed
+
+
+@inner
+def _accept(s, q, f, framework, others):  # type: ignore[no-untyped-def]
+    """Start the framework's jobs, in order, on the agents in its hands, up to the first one that does not fit."""
+    if _hopeless(s, q, f, framework):
+        return
+    if others > 0:
+        for number in range(s.servers.size):
+            if f.agents[number].mine == 0:
+                hide(s, number, s.servers[number].free + 1)
+    j = q.head[framework]
+    while j >= 0:
+        if not find_for(s, j, f.how[j]):
+            break
+        pop(q, framework)
+        f.frameworks[framework].waiting -= 1
+        f.p[0].changed = s.g[0].now
+        f.p[0].resort = 1
+        launch(s, j, R_ACCEPTED)
+        j = q.head[framework]
+    if others > 0:
+        for number in range(s.servers.size):
+            if f.agents[number].mine == 0:
+                hide(s, number, 0)
+
+
+@inner
+def _offer(s, q, f, framework):  # type: ignore[no-untyped-def]
+    """Offer the framework all that is free and that it does not filter, and let it answer."""
+    p, this, now = f.p[0], f.frameworks[framework], s.g[0].now
+    mine, others = _gather(s, f, framework)
+    if mine == 0:
+        return
+    _accept(s, q, f, framework, others)
+    for number in range(s.servers.size):
+        agent = f.agents[number]
+        if agent.mine == 2:
+            agent.offered = now
+            p.left -= 1
+        if agent.mine == 0:
+            continue
+        if this.waiting == 0 or not _has_some(s, number):
+            agent.owner = -1
+        elif p.hold == 1:
+            if agent.mine == 2:
+                agent.owner, agent.since = framework, now
+                this.due = min(this.due, now + p.timeout)
+        else:
+            _refuse(s, f, framework, number)
+            this.due = min(this.due, now + p.filter)
+    if this.waiting == 0 and p.hold == 1:
+        _all_due(f, now + p.cycle)
+
+
+# ---- the cycle
+
+
+@inner
+def _sort(s, f):  # type: ignore[no-untyped-def]
+    """Bring the frameworks into order; they nearly are, so insertion is quick."""
+    f.p[0].resort = 0
+    for k in range(f.order.size):
+        framework = f.order[k]
+        this = f.frameworks[framework]
+        this.share = dominant_share(s, framework, this.weight)
+        at = k
+        while at > 0:
+            other = f.frameworks[f.order[at - 1]]
+            if other.share < this.share or (other.share == this.share and f.order[at - 1] < framework):
+                break
+            f.order[at] = f.order[at - 1]
+            at -= 1
+        f.order[at] = framework
+
+
+@inner
+def _cycle(s, q, f):  # type: ignore[no-untyped-def]
+    """One allocation: offers to the frameworks that are due, the one with the least dominant share first."""
+    p, now = f.p[0], s.g[0].now
+    p.left = 0
+    for number in range(s.servers.size):
+        agent = f.agents[number]
+        if agent.owner >= 0 and now >= agent.since + p.timeout:
+            # the offer is rescinded
+            agent.owner = -1
+            _all_due(f, now)
+        if agent.owner < 0 and _has_some(s, number) and _enough(s, f, number):
+            p.left += 1
+    for k in range(f.frameworks.size):
+        this = f.frameworks[k]
+        if this.waiting > 0 and this.revive <= now:
+            _revive(s, f, k)
+        if p.left == 0 and p.hold == 0:
+            # nothing to offer to anybody until something is given back
+            this.due = np.inf
+    if p.left == 0 and p.hold == 0:
+        return
+    if p.resort == 1:
+        _sort(s, f)
+    for k in range(f.order.size):
+        if p.left == 0 and p.hold == 0:
+            # who is still due gets what the others have declined in the next cycle
+            return
+        this = f.frameworks[f.order[k]]
+        if this.waiting > 0 and this.due <= now:
+            _offer(s, q, f, f.order[k])
+
+
+@inner
+def _next_cycle(s, f):  # type: ignore[no-untyped-def]
+    """Wake up at the next cycle at which something may be offered to a framework that waits."""
+    g, p = s.g[0], f.p[0]
+    t, count = np.inf, 0
+    for k in range(f.frameworks.size):
+        this = f.frameworks[k]
+        if this.waiting > 0:
+            t = min(t, this.due, this.revive)
+            count += 1
+    patience = p.revive + p.filter + 2 * p.timeout + (count + 2) * p.cycle
+    if g.running == 0 and g.now > p.changed + patience:
+        # all is free and was offered to who is first in line: its job fits in no way, and only an arrival changes that
+        return
+    if t < np.inf:
+        k = np.ceil(max(t, g.now) / p.cycle - 1e-9)
+        while k * p.cycle <= g.now:
+            k += 1
+        named_timer(s, 0, k * p.cycle)
+
+
+@inner
+def _listen(s, q, f):  # type: ignore[no-untyped-def]
+    """Take in what has happened at this instant."""
+    now = s.g[0].now
+    freed = False
+    for k in range(s.g[0].events):
+        if s.events[k].kind != E_TIMER:
+            f.p[0].resort = 1
+        if gives_back(s, k):
+            freed = True
+        j = s.events[k].who
+        if s.events[k].kind == E_QUEUED and s.jobs[j].state == WAITING:
+            insert(q, j)
+            framework = s.jobs[j].share
+            this = f.frameworks[framework]
+            this.waiting += 1
+            f.p[0].changed = now
+            if this.waiting == 1:
+                # it has suppressed offers since it had nothing to run
+                _revive(s, f, framework)
+            elif q.head[framework] == j:
+                this.due = now
+    if freed:
+        f.p[0].freed += 1
+        f.p[0].changed = now
+        _all_due(f, now)
+
+
+@inner
+def decide(s, q, f):  # type: ignore[no-untyped-def]
+    """All that happens at this instant."""
+    g = s.g[0]
+    _listen(s, q, f)
+    if g.waiting > 0:
+        if np.floor(g.now / f.p[0].cycle + 1e-9) * f.p[0].cycle == g.now:
+            _cycle(s, q, f)
+        if g.waiting > 0:
+            _next_cycle(s, f)
+
+
+@compiled
+def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
+    """Go on for so many instants, or to the end. Returns as `step` does."""
+    return loop(s, decide, (q, f), until, steps)

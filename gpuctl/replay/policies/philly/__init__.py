@@ -1,0 +1,1 @@
+"""Philly's scheduler."""

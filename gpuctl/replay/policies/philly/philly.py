@@ -1,0 +1,99 @@
+"""The scheduler of the Philly clusters, as the ATC 2019 analysis describes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
+from gpuctl.replay.engine.state import records
+from gpuctl.replay.order.waiting_kernel import empty
+from gpuctl.replay.policies.philly import philly_kernel
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Cluster, Workload
+    from gpuctl.replay.order.waiting_kernel import Queue
+    from gpuctl.replay.policies.philly.philly_kernel import Gangs
+
+
+class PhillyProgram:
+    """Runs the policy on one simulation."""
+
+    def __init__(self, queue: Queue, gangs: Gangs) -> None:
+        self._queue = queue
+        self._gangs = gangs
+
+    def advance(self, state: State, until: float, steps: int) -> int:
+        """Go on for so many instants."""
+        return int(philly_kernel.run(state, self._queue, self._gangs, until, steps))
+
+    def copy(self) -> PhillyProgram:
+        """The same with a memory of its own."""
+        return PhillyProgram(self._queue.copy(), self._gangs.copy())
+
+
+class Philly(Policy):
+    """Queues within their quotas go first, gangs are gathered on few servers, and ask for less locality each time."""
+
+    name = "philly"
+    title = "quotas for virtual clusters, idle GPUs lent and taken back, gangs gathered with less and less locality"
+    source = (
+        "Jeon et al., ATC 2019 (arXiv 1901.05758), section 2; its constants are recalled, not checked, and the "
+        "number of "
+        "attempts a level is ours"
+    )
+    preempts = True
+    kernel: ClassVar[ModuleType | None] = philly_kernel
+    parameters = (
+        Parameter("acquire", 150.0, "seconds that GPUs are held while a gang is gathered; 0: never held"),
+        Parameter("backoff", 120.0, "seconds from a failed attempt to the next one"),
+        Parameter("tries", 3.0, "failed attempts after which a gang asks for less locality: fewest servers of one "
+                  "rack, "
+                  "one rack, anywhere", least=1.0),
+        Parameter("busy", 0.9, "share of all GPUs in use from which on lent GPUs are taken back", most=1.0),
+        Parameter("borrow", True, "queues may use idle GPUs beyond their quotas"),
+        PATIENCE,
+    )  # fmt: skip
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """See `Policy.program`."""
+        del settings
+        state.g.patience = int(self.params["patience"])
+        levels = philly_kernel.LEVELS
+        jobs = state.jobs
+        kinds, kind = np.unique(np.stack([jobs.gpus.astype(np.uint64), jobs.mask]), axis=1, return_inverse=True)
+        kind = kind.reshape(-1)
+        pairs, pair = np.unique(np.stack([jobs.queue, kind]), axis=1, return_inverse=True)
+        pair = pair.reshape(-1)
+        queue = empty(pair * levels, pairs.shape[1] * levels)
+        rank = np.empty(workload.size)
+        rank[np.lexsort((np.arange(workload.size), workload.submit))] = np.arange(workload.size)
+        queue.key[:] = rank
+        queues = state.queue_used.size
+        p = records(1, philly_kernel.PHILLY)
+        p.acquire, p.backoff, p.busy = self.params["acquire"], self.params["backoff"], self.params["busy"]
+        p.tries, p.borrow = int(self.params["tries"]), self.params["borrow"]
+        quota = np.full(queues, np.inf)
+        quota[: cluster.quota.size] = cluster.quota[:queues]
+        gangs = philly_kernel.Gangs(
+            p=p,
+            quota=quota,
+            level=np.zeros(workload.size, np.int64),
+            tries=np.zeros(workload.size, np.int64),
+            queue_of=np.repeat(pairs[0], levels),
+            kind_of=(pairs[1][:, None] * levels + np.arange(levels)).reshape(-1),
+            bad=np.full(kinds.shape[1] * levels, -1, np.int64),
+            first=np.full(queues, -1, np.int64),
+            gatherer=np.full(queues, -1, np.int64),
+            hold=np.zeros((queues, state.servers.size), np.int64),
+            held=np.zeros(queues, np.int64),
+            since=np.zeros(queues),
+            lent=np.zeros(workload.size + cluster.total_gpus + 64, np.int64),
+        )
+        return PhillyProgram(queue, gangs)

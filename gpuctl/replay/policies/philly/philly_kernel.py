@@ -1,0 +1,397 @@
+"""The compiled pass of the `philly` policy: quotas, idle GPUs lent, gangs gathered, locality given up step by step."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.engine.event_heap_kernel import cancel
+from gpuctl.replay.engine.instant_kernel import job_timer
+from gpuctl.replay.engine.job_life_kernel import (
+    launch,
+    note,
+)
+from gpuctl.replay.engine.loop_kernel import loop
+from gpuctl.replay.engine.placement_kernel import choose, find, largest, set_free, suits
+from gpuctl.replay.engine.preemption_kernel import preempt
+from gpuctl.replay.engine.state import (
+    ANY,
+    D_GATHER,
+    D_GIVE_UP,
+    E_JOB_TIMER,
+    E_QUEUED,
+    E_SERVER_DOWN,
+    FEWEST,
+    RACK,
+    RUNNING,
+    SUSPENDING,
+    WAITING,
+)
+from gpuctl.replay.order.order_kernel import R_BONUS, R_GATHER, R_GATHERED, R_GIVE_UP, R_QUOTA, R_RECLAIM
+from gpuctl.replay.order.waiting_kernel import insert, pop
+
+LEVELS = 3
+"""Fewest servers of one rack; any servers of one rack; any servers."""
+
+PHILLY = np.dtype(
+    [
+        ("acquire", "f8"),  # seconds that a gang is gathered for
+        ("backoff", "f8"),  # seconds until it is tried again
+        ("tries", "i8"),  # failed attempts after which it asks for less locality
+        ("busy", "f8"),  # share of the GPUs in use from which on lent GPUs are taken back
+        ("borrow", "i8"),
+        ("gathering", "i8"),
+        ("lent", "i8"),
+        ("passes", "i8"),
+    ],
+    align=True,
+)
+
+
+class Gangs(Bundle):
+    """What the policy remembers.
+
+    Attributes:
+        p: one record of `PHILLY`.
+        quota: GPUs of each queue; inf none.
+        level: locality level that each job asks for now.
+        tries: attempts that failed at it.
+        queue_of: queue of each group of the waiting list.
+        kind_of: kind of each group: size, servers, level.
+        bad: pass in which a kind was found not to fit.
+        first: first waiting job of each queue, scratch.
+        gatherer: job that each queue gathers GPUs for; -1 none.
+        hold: [queues, servers]: GPUs held for it.
+        held: GPUs held for it in all.
+        since: second up to which holding them is counted.
+        lent: jobs that started on lent GPUs, in order of starting.
+    """
+
+    p: Any
+    quota: NDArray[np.float64]
+    level: NDArray[np.int64]
+    tries: NDArray[np.int64]
+    queue_of: NDArray[np.int64]
+    kind_of: NDArray[np.int64]
+    bad: NDArray[np.int64]
+    first: NDArray[np.int64]
+    gatherer: NDArray[np.int64]
+    hold: NDArray[np.int64]
+    held: NDArray[np.int64]
+    since: NDArray[np.float64]
+    lent: NDArray[np.int64]
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "p": (PHILLY, 1),
+        "quota": ("f8", 1),
+        "level": ("i8", 1),
+        "tries": ("i8", 1),
+        "queue_of": ("i8", 1),
+        "kind_of": ("i8", 1),
+        "bad": ("i8", 1),
+        "first": ("i8", 1),
+        "gatherer": ("i8", 1),
+        "hold": ("i8", 2),
+        "held": ("i8", 1),
+        "since": ("f8", 1),
+        "lent": ("i8", 1),
+    }
+
+
+@inner
+def _placement(level):  # type: ignore[no-untyped-def]
+    return FEWEST if level == 0 else RACK if level == 1 else ANY
+
+
+@inner
+def _within(s, f, queue, gpus):  # type: ignore[no-untyped-def]
+    return s.queue_used[queue] + gpus <= f.quota[queue]
+
+
+@inner
+def _fullness(s, f, queue):  # type: ignore[no-untyped-def]
+    if f.quota[queue] == np.inf:
+        return 0.0
+    return s.queue_used[queue] / max(f.quota[queue], 1e-9)
+
+
+@inner
+def _wait(q, f, j):  # type: ignore[no-untyped-def]
+    group = q.group[j]
+    q.group[j] = group - group % LEVELS + f.level[j]
+    insert(q, j)
+
+
+@inner
+def _best(s, q, f, lent):  # type: ignore[no-untyped-def]
+    """The first job of the queue that has used least of its quota, of those that might fit; -1 none."""
+    best = -1
+    least = 0.0
+    for group in range(q.head.size):
+        j = q.head[group]
+        if j < 0 or f.bad[f.kind_of[group]] == f.p[0].passes or q.bad[group] == f.p[0].passes:
+            continue
+        queue = f.queue_of[group]
+        if _within(s, f, queue, s.jobs[j].gpus) == lent:
+            continue
+        full = _fullness(s, f, queue)
+        if best < 0 or full < least or (full == least and q.key[j] < q.key[best]):
+            best, least = j, full
+    return best
+
+
+@inner
+def _start_those_that_fit(s, q, f, lent):  # type: ignore[no-untyped-def]
+    g = s.g[0]
+    f.p[0].passes += 1
+    while g.free > 0:
+        j = _best(s, q, f, lent)
+        if j < 0:
+            return
+        group = q.group[j]
+        if find(s, s.jobs[j].mask, s.jobs[j].gpus, _placement(f.level[j])):
+            pop(q, group)
+            launch(s, j, R_BONUS if lent else R_QUOTA)
+            if lent:
+                f.lent[f.p[0].lent] = j
+                f.p[0].lent += 1
+        else:
+            f.bad[f.kind_of[group]] = f.p[0].passes
+
+
+@inner
+def _heads(q, f):  # type: ignore[no-untyped-def]
+    """The oldest job of each queue that waits and is not in back-off."""
+    f.first[:] = -1
+    for group in range(q.head.size):
+        j = q.head[group]
+        queue = f.queue_of[group]
+        if j >= 0 and (f.first[queue] < 0 or q.key[j] < q.key[f.first[queue]]):
+            f.first[queue] = j
+
+
+@inner
+def _take_back(s, q, f):  # type: ignore[no-untyped-def]
+    """Preempt the newest jobs on lent GPUs while a queue within its quota cannot start its head."""
+    g = s.g[0]
+    p = f.p[0]
+    # forget those that run no more
+    size = 0
+    for k in range(p.lent):
+        j = f.lent[k]
+        if s.jobs[j].state == RUNNING and s.jobs[j].held > 0:
+            again = False
+            for i in range(size):
+                if f.lent[i] == j:
+                    again = True
+            if not again:
+                f.lent[size] = j
+                size += 1
+    p.lent = size
+    coming = 0
+    for queue in range(f.first.size):
+        j = f.first[queue]
+        if j < 0 or not _within(s, f, queue, s.jobs[j].gpus):
+            continue
+        if g.total - g.free < p.busy * g.total:
+            return
+        need = s.jobs[j].gpus - g.free - coming
+        have = 0
+        for k in range(p.lent):
+            i = f.lent[k]
+            if s.queue_used[s.jobs[i].queue] > f.quota[s.jobs[i].queue]:
+                have += s.jobs[i].held
+        if need > have:
+            continue
+        k = p.lent - 1
+        while k >= 0 and not find(s, s.jobs[j].mask, s.jobs[j].gpus, _placement(f.level[j])):
+            i = f.lent[k]
+            over = s.queue_used[s.jobs[i].queue] > f.quota[s.jobs[i].queue]
+            if s.jobs[i].state == RUNNING and s.jobs[i].queue != queue and over:
+                gpus = s.jobs[i].held
+                if preempt(s, i, g.mode, R_RECLAIM):
+                    _wait(q, f, i)
+                elif s.jobs[i].state == SUSPENDING:
+                    coming += gpus
+                    if g.free + coming >= s.jobs[j].gpus:
+                        break
+            k -= 1
+        if find(s, s.jobs[j].mask, s.jobs[j].gpus, _placement(f.level[j])):
+            pop(q, q.group[j])
+            launch(s, j, R_QUOTA)
+            _heads(q, f)
+
+
+@inner
+def _settle(s, f, queue):  # type: ignore[no-untyped-def]
+    """Count what holding GPUs without running has cost."""
+    j = f.gatherer[queue]
+    s.jobs[j].overhead += (s.g[0].now - f.since[queue]) * f.held[queue]
+    f.since[queue] = s.g[0].now
+
+
+@inner
+def _hold_more(s, f, queue):  # type: ignore[no-untyped-def]
+    """Hold what has become free where the queue's gang is being gathered; true once it is whole."""
+    j = f.gatherer[queue]
+    job = s.jobs[j]
+    level = f.level[j]
+    most = largest(s, job.mask)
+    limit = (job.gpus + most - 1) // most
+    _settle(s, f, queue)
+    used, rack = 0, -1
+    for number in range(s.servers.size):
+        if f.hold[queue, number] > 0:
+            used += 1
+            rack = s.servers[number].rack
+    if used == 0:
+        rack = -1
+    while f.held[queue] < job.gpus:
+        # the server with the most free GPUs, among those that keep the locality asked for
+        best, free = -1, 0
+        for number in range(s.servers.size):
+            if not suits(s, number, job.mask):
+                continue
+            mine = f.hold[queue, number] > 0
+            if level < 2 and rack >= 0 and s.servers[number].rack != rack:
+                continue
+            if level == 0 and used >= limit and not mine:
+                continue
+            if level == 0 and s.servers[number].cap < min(job.gpus, most):
+                continue
+            if s.servers[number].free > free:
+                best, free = number, s.servers[number].free
+        if best < 0:
+            break
+        some = min(free, job.gpus - f.held[queue])
+        if f.hold[queue, best] == 0:
+            used += 1
+        rack = s.servers[best].rack
+        f.hold[queue, best] += some
+        f.held[queue] += some
+        s.queue_used[queue] += some
+        set_free(s, best, s.servers[best].free - some)
+    return f.held[queue] == job.gpus
+
+
+@inner
+def _let_go(s, f, queue, keep):  # type: ignore[no-untyped-def]
+    """Give back what is held; as the choice of the gang's places, where it is whole."""
+    s.g[0].chosen = 0
+    for number in range(s.servers.size):
+        some = f.hold[queue, number]
+        if some > 0:
+            set_free(s, number, s.servers[number].free + some)
+            f.hold[queue, number] = 0
+            if keep:
+                choose(s, number, some)
+    s.queue_used[queue] -= f.held[queue]
+    f.held[queue] = 0
+    f.gatherer[queue] = -1
+    f.p[0].gathering -= 1
+
+
+@inner
+def _lose_server(s, f, number):  # type: ignore[no-untyped-def]
+    """Hold nothing any more on a server that has gone down."""
+    for queue in range(f.gatherer.size):
+        some = f.hold[queue, number]
+        if some > 0:
+            _settle(s, f, queue)
+            f.hold[queue, number] = 0
+            f.held[queue] -= some
+            s.queue_used[queue] -= some
+            set_free(s, number, s.servers[number].free + some)
+
+
+@inner
+def _whole(s, f, queue, j):  # type: ignore[no-untyped-def]
+    """Start a queue's gang on the GPUs that are held for it."""
+    cancel(s, s.jobs.size + j)
+    _let_go(s, f, queue, True)
+    launch(s, j, R_GATHERED)
+
+
+@inner
+def _gather(s, q, f):  # type: ignore[no-untyped-def]
+    """Let every queue within its quota gather GPUs for its oldest job."""
+    g = s.g[0]
+    p = f.p[0]
+    for queue in range(f.gatherer.size):
+        j = f.gatherer[queue]
+        if j < 0:
+            j = f.first[queue]
+            if j < 0 or s.jobs[j].state != WAITING or not _within(s, f, queue, s.jobs[j].gpus):
+                continue
+            pop(q, q.group[j])
+            if p.acquire <= 0:
+                _fail(s, f, j)
+                continue
+            f.gatherer[queue] = j
+            f.since[queue] = g.now
+            p.gathering += 1
+            note(s, D_GATHER, j, s.jobs[j].gpus, -1, R_GATHER)
+            job_timer(s, j, g.now + p.acquire)
+        if _hold_more(s, f, queue):
+            _whole(s, f, queue, j)
+
+
+@inner
+def _fail(s, f, j):  # type: ignore[no-untyped-def]
+    """An attempt has failed: back off, and ask for less locality after so many."""
+    p = f.p[0]
+    f.tries[j] += 1
+    if f.tries[j] >= p.tries and f.level[j] < LEVELS - 1:
+        f.level[j] += 1
+        f.tries[j] = 0
+    note(s, D_GIVE_UP, j, s.jobs[j].gpus, -1, R_GIVE_UP)
+    job_timer(s, j, s.g[0].now + max(p.backoff, 1.0))
+
+
+@inner
+def decide(s, q, f):  # type: ignore[no-untyped-def]
+    """One pass at this instant."""
+    g = s.g[0]
+    p = f.p[0]
+    for k in range(g.events):
+        event = s.events[k]
+        j = event.who
+        if event.kind == E_SERVER_DOWN:
+            _lose_server(s, f, event.who)
+        elif event.kind == E_QUEUED and s.jobs[j].state == WAITING:
+            f.level[j] = 0
+            f.tries[j] = 0
+            _wait(q, f, j)
+        elif event.kind == E_JOB_TIMER and s.jobs[j].state == WAITING:
+            queue = s.jobs[j].queue
+            if f.gatherer[queue] == j:
+                _settle(s, f, queue)
+                _let_go(s, f, queue, False)
+                _fail(s, f, j)
+            else:
+                _wait(q, f, j)
+    if g.waiting == 0:
+        return
+    for queue in range(f.gatherer.size):
+        # those that gather get what has become free first
+        if f.gatherer[queue] >= 0 and _hold_more(s, f, queue):
+            j = f.gatherer[queue]
+            _whole(s, f, queue, j)
+    _start_those_that_fit(s, q, f, False)
+    if q.counter[2] > 0:
+        _heads(q, f)
+        if p.borrow == 1 and p.lent > 0:
+            _take_back(s, q, f)
+        _gather(s, q, f)
+        if p.borrow == 1:
+            _start_those_that_fit(s, q, f, True)
+
+
+@compiled
+def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
+    """Go on for so many instants. Returns as `step` does."""
+    return loop(s, decide, (q, f), until, steps)

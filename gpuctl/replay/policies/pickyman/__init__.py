@@ -1,0 +1,1 @@
+"""PickyMan's scheduler."""

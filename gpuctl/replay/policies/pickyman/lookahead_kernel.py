@@ -1,0 +1,284 @@
+"""What the `pickyman` policy remembers and foresees: predicted ends, costs of preemption, the queue played through."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.job_life_kernel import launch
+from gpuctl.replay.engine.state import ABORT, E_QUEUED, EPOCH, RUNNING, SUSPENDING, WAITING
+
+PICKY = np.dtype(
+    [
+        ("age", "f8"),  # seconds of waiting that double a job's priority
+        ("every", "f8"),  # seconds between passes while jobs wait
+        ("near", "f8"),  # share of an epoch: less than that to its end is near, for the log
+        ("most", "i8"),  # preemptions after which a job is left alone
+        ("depth", "i8"),  # waiting jobs, in order, for which preemptions are considered at a pass
+        ("waiting", "i8"),
+        ("running", "i8"),
+        ("claims", "i8"),
+        ("pieces", "i8"),
+        ("victims", "i8"),
+        ("passes", "i8"),
+        ("ends", "i8"),
+        ("spare", "i8"),
+    ],
+    align=True,
+)
+
+
+class Picky(Bundle):
+    """What the policy remembers.
+
+    Attributes:
+        p: one record of `PICKY`.
+        bias: predicted less true run time of each job, seconds at reference speed.
+        rest: seconds of later segments, by segment.
+        how: placement of each job.
+        kind: jobs of one size, placement and set of servers are of one kind.
+        wait, key: waiting jobs in order, and what they are ordered by.
+        run, end, loss, delay: running jobs by predicted end; seconds lost and seconds until free, were they preempted.
+        picked: 1: a victim of the gang that is looked at.
+        leaving: 1: told to go, and ends with its epoch anyway.
+        bad: pass in which a kind was found not to fit.
+        natural, natural_of: second at which a kind will fit by itself, and the pass that says so.
+        victims: of the gang that is looked at, in the order of choice.
+        claim_job, claim_first: gangs that wait for their victims' GPUs, and their first pieces.
+        claim_server, claim_gpus: the pieces.
+        claimed: GPUs of each server that are promised.
+        sim: GPUs of each server that the gang that is looked at could have.
+        ends, ends_gpus: a heap of predicted ends and the GPUs that they free, for the queue as it would go by itself.
+    """
+
+    p: Any
+    bias: NDArray[np.float64]
+    rest: NDArray[np.float64]
+    how: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    wait: NDArray[np.int64]
+    key: NDArray[np.float64]
+    run: NDArray[np.int64]
+    end: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    delay: NDArray[np.float64]
+    picked: NDArray[np.int64]
+    leaving: NDArray[np.int64]
+    bad: NDArray[np.int64]
+    natural: NDArray[np.float64]
+    natural_of: NDArray[np.int64]
+    victims: NDArray[np.int64]
+    claim_job: NDArray[np.int64]
+    claim_first: NDArray[np.int64]
+    claim_server: NDArray[np.int64]
+    claim_gpus: NDArray[np.int64]
+    claimed: NDArray[np.int64]
+    sim: NDArray[np.int64]
+    ends: NDArray[np.float64]
+    ends_gpus: NDArray[np.int64]
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "p": (PICKY, 1),
+        "bias": ("f8", 1),
+        "rest": ("f8", 1),
+        "how": ("i8", 1),
+        "kind": ("i8", 1),
+        "wait": ("i8", 1),
+        "key": ("f8", 1),
+        "run": ("i8", 1),
+        "end": ("f8", 1),
+        "loss": ("f8", 1),
+        "delay": ("f8", 1),
+        "picked": ("i8", 1),
+        "leaving": ("i8", 1),
+        "bad": ("i8", 1),
+        "natural": ("f8", 1),
+        "natural_of": ("i8", 1),
+        "victims": ("i8", 1),
+        "claim_job": ("i8", 1),
+        "claim_first": ("i8", 1),
+        "claim_server": ("i8", 1),
+        "claim_gpus": ("i8", 1),
+        "claimed": ("i8", 1),
+        "sim": ("i8", 1),
+        "ends": ("f8", 1),
+        "ends_gpus": ("i8", 1),
+    }
+
+
+# ---- what is predicted of a job
+
+
+@inner
+def _progress(s, j):  # type: ignore[no-untyped-def]
+    """Seconds of the job's present segment that are done, at reference speed, as of now."""
+    job = s.jobs[j]
+    done = job.done
+    if job.state == RUNNING and s.g[0].now > job.last:
+        done += (s.g[0].now - job.last) * job.rate
+    return done
+
+
+@inner
+def predicted_of(s, f, j):  # type: ignore[no-untyped-def]
+    """Predicted seconds that the job has before it; one more epoch where it has outlived its prediction."""
+    job = s.jobs[j]
+    left = job.work - _progress(s, j) + f.rest[job.segment]
+    guess = left + f.bias[j]
+    if guess <= 0.0 and left > 1e-6:
+        return job.epoch if job.epoch < np.inf else f.p[0].every
+    return max(guess, 0.0)
+
+
+@inner
+def foresee(s, f, j):  # type: ignore[no-untyped-def]
+    """Set a running job's predicted end, and what preempting it now would cost and how long it would take."""
+    job = s.jobs[j]
+    now, mode = s.g[0].now, s.g[0].mode
+    f.end[j] = max(now, job.last) + predicted_of(s, f, j) / max(job.rate, 1e-9)
+    move = job.bytes / job.link
+    f.loss[j] = job.suspend + job.resume + 2.0 * move + job.charge
+    f.delay[j] = job.suspend + move
+    if mode != EPOCH and mode != ABORT:
+        return
+    done = _progress(s, j)
+    begun = done - np.floor(done / job.epoch + 1e-9) * job.epoch if job.epoch < np.inf else done
+    resuming = max(job.last - now, 0.0)
+    if mode == ABORT:
+        f.loss[j] = begun / max(job.rate, 1e-9) + job.resume + move
+        f.delay[j] = 0.0
+    elif job.epoch < np.inf and begun > 0:
+        f.delay[j] += resuming + (job.epoch - begun) / max(job.rate, 1e-9)
+
+
+# ---- the lists
+
+
+@inner
+def refresh(s, f):  # type: ignore[no-untyped-def]
+    """Bring both lists up to date, and into order."""
+    g = s.g[0]
+    p = f.p[0]
+    size = 0
+    for k in range(p.running):
+        j = f.run[k]
+        if s.jobs[j].state == RUNNING or s.jobs[j].state == SUSPENDING:
+            f.run[size] = j
+            size += 1
+        else:
+            f.leaving[j] = 0
+    p.running = size
+    for k in range(size):
+        j = f.run[k]
+        if s.jobs[j].state == RUNNING:
+            foresee(s, f, j)
+        else:
+            f.end[j] = s.heap_t[s.node_at[j]]
+    for k in range(1, size):
+        j = f.run[k]
+        at = k
+        while at > 0 and (f.end[f.run[at - 1]] > f.end[j] or (f.end[f.run[at - 1]] == f.end[j] and f.run[at - 1] > j)):
+            f.run[at] = f.run[at - 1]
+            at -= 1
+        f.run[at] = j
+    size = 0
+    for k in range(p.waiting):
+        j = f.wait[k]
+        if s.jobs[j].state == WAITING:
+            f.wait[size] = j
+            size += 1
+    p.waiting = size
+    for k in range(g.events):
+        j = s.events[k].who
+        if s.events[k].kind == E_QUEUED and s.jobs[j].state == WAITING:
+            f.wait[p.waiting] = j
+            p.waiting += 1
+    for k in range(p.waiting):
+        j = f.wait[k]
+        waited = g.now - s.jobs[j].ready - s.jobs[j].ran
+        f.key[j] = predicted_of(s, f, j) * s.jobs[j].gpus / (1.0 + max(waited, 0.0) / p.age)
+    for k in range(1, p.waiting):
+        j = f.wait[k]
+        at = k
+        while at > 0 and (
+            f.key[f.wait[at - 1]] > f.key[j] or (f.key[f.wait[at - 1]] == f.key[j] and f.wait[at - 1] > j)
+        ):
+            f.wait[at] = f.wait[at - 1]
+            at -= 1
+        f.wait[at] = j
+
+
+@inner
+def start_on_choice(s, f, j, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on the GPUs in `choice`."""
+    p = f.p[0]
+    launch(s, j, reason)
+    f.leaving[j] = 0
+    foresee(s, f, j)
+    at = p.running
+    while at > 0 and f.end[f.run[at - 1]] > f.end[j]:
+        f.run[at] = f.run[at - 1]
+        at -= 1
+    f.run[at] = j
+    p.running += 1
+
+
+# ---- when the queue would get there by itself
+
+
+@inner
+def begin_queue(s, f):  # type: ignore[no-untyped-def]
+    """Start counting GPUs: those that are free now, and those that running jobs are predicted to free."""
+    p = f.p[0]
+    p.spare = s.g[0].free
+    for number in range(s.servers.size):
+        p.spare -= f.claimed[number]
+    p.ends = p.running
+    for k in range(p.running):
+        # in order, which makes it a heap
+        f.ends[k] = f.end[f.run[k]]
+        f.ends_gpus[k] = s.jobs[f.run[k]].held
+
+
+@inner
+def turn_of(s, f, j, predicted):  # type: ignore[no-untyped-def]
+    """The second at which the job's turn comes where all before it go first; GPUs are counted, wherever they are."""
+    p = f.p[0]
+    at = s.g[0].now
+    while p.spare < s.jobs[j].gpus and p.ends > 0:
+        at = max(at, f.ends[0])
+        p.spare += f.ends_gpus[0]
+        p.ends -= 1
+        _sift_down(f, f.ends[p.ends], f.ends_gpus[p.ends])
+    p.spare -= s.jobs[j].gpus
+    _sift_up(f, at + predicted, s.jobs[j].gpus)
+    return at
+
+
+@inner
+def _sift_down(f, t, gpus):  # type: ignore[no-untyped-def]
+    size = f.p[0].ends
+    at = 0
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        if child + 1 < size and f.ends[child + 1] < f.ends[child]:
+            child += 1
+        if f.ends[child] >= t:
+            break
+        f.ends[at], f.ends_gpus[at] = f.ends[child], f.ends_gpus[child]
+        at = child
+    f.ends[at], f.ends_gpus[at] = t, gpus
+
+
+@inner
+def _sift_up(f, t, gpus):  # type: ignore[no-untyped-def]
+    at = f.p[0].ends
+    f.p[0].ends += 1
+    while at > 0 and f.ends[(at - 1) // 2] > t:
+        f.ends[at], f.ends_gpus[at] = f.ends[(at - 1) // 2], f.ends_gpus[(at - 1) // 2]
+        at = (at - 1) // 2
+    f.ends[at], f.ends_gpus[at] = t, gpus

@@ -1,0 +1,110 @@
+"""PickyMan: preempt those whose going costs least, where somebody gains more than they lose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
+from gpuctl.replay.engine.state import EPOCH, records
+from gpuctl.replay.order.order import placements, rest_of
+from gpuctl.replay.policies.pickyman import pickyman_kernel
+from gpuctl.replay.policies.pickyman.lookahead_kernel import PICKY, Picky
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Cluster, Workload
+
+
+class PickyProgram:
+    """Runs the policy on one simulation."""
+
+    def __init__(self, picky: Picky) -> None:
+        self._picky = picky
+
+    def advance(self, state: State, until: float, steps: int) -> int:
+        """Go on for so many instants."""
+        return int(pickyman_kernel.run(state, self._picky, until, steps))
+
+    def copy(self) -> PickyProgram:
+        """The same with a memory of its own."""
+        return PickyProgram(self._picky.copy())
+
+
+class PickyMan(Policy):
+    """Waiting jobs in order of predicted GPU-time and age; victims are picked by what their going costs now."""
+
+    name = "pickyman"
+    title = (
+        "the least predicted GPU-time first, aged by waiting; preempts where a short job gains more than others lose"
+    )
+    source = (
+        "reconstructed from the published abstract of PickyMan (Chen et al., IPCCC 2022, "
+        "doi 10.1109/IPCCC55026.2022.9894345): an ordered division of the running jobs, by a greedy algorithm, with "
+        "predicted run times and overheads; the order, the scores and all constants are ours"
+    )
+    oracle = True
+    predicts = True
+    preempts = True
+    kernel: ClassVar[ModuleType | None] = pickyman_kernel
+    parameters = (
+        Parameter("age", 4 * 3600.0, "seconds of waiting that double a job's priority", least=1.0),
+        Parameter("every", 60.0, "seconds between looks at the running jobs while jobs wait, but at most 1000 looks in "
+                  "an epoch: near the end of its epoch a job is cheap to preempt; 0: only when something happens",
+                  above=0.001),
+        Parameter("most", 3.0, "preemptions after which a job is left alone"),
+        Parameter("depth", 100.0, "waiting jobs, in order, for which preemptions are considered"),
+        PATIENCE,
+    )  # fmt: skip
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """See `Policy.program`; unless told otherwise, victims finish their epochs first."""
+        del cluster
+        n, servers = workload.size, state.servers.size
+        state.g.patience = int(self.params["patience"])
+        if settings.mode is None:
+            state.g.mode = EPOCH
+        how = placements(workload, "any", settings.placement)
+        kinds, kind = np.unique(
+            np.stack([state.jobs.gpus.astype(np.uint64), state.jobs.mask, how.astype(np.uint64)]),
+            axis=1,
+            return_inverse=True,
+        )
+        most = int(state.g[0].total) + servers + 64
+        p = records(1, PICKY)
+        p.age, p.every, p.most = self.params["age"], self.params["every"], int(self.params["most"])
+        p.depth = int(self.params["depth"])
+        p.near = NEAR
+        ints = {
+            name: np.zeros(n + 64, np.int64)
+            for name in ("wait", "run", "picked", "leaving", "victims", "claim_job", "claim_first")
+        }
+        floats = {name: np.zeros(n) for name in ("key", "end", "loss", "delay")}
+        picky = Picky(
+            p=p,
+            bias=workload.run_time - workload.true_run_time,
+            rest=rest_of(workload),
+            how=how,
+            kind=kind.reshape(-1).astype(np.int64),
+            bad=np.full(kinds.shape[1], -1, np.int64),
+            natural=np.zeros(kinds.shape[1]),
+            natural_of=np.full(kinds.shape[1], -1, np.int64),
+            claim_server=np.zeros(most, np.int64),
+            claim_gpus=np.zeros(most, np.int64),
+            claimed=np.zeros(servers, np.int64),
+            sim=np.zeros(servers, np.int64),
+            ends=np.zeros(2 * n + 64),
+            ends_gpus=np.zeros(2 * n + 64, np.int64),
+            **ints,
+            **floats,
+        )
+        return PickyProgram(picky)
+
+
+NEAR = 0.1
+"""Less than this share of an epoch before its end is near, in the decision log's words."""

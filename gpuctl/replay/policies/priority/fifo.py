@@ -1,0 +1,44 @@
+"""First in, first out: strictly, or with jobs that do not fit skipped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from gpuctl.replay.contract.policy import Policy
+from gpuctl.replay.order.order import Order, list_program, placements
+from gpuctl.replay.order.order_kernel import BY_RANK
+
+if TYPE_CHECKING:
+    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Cluster, Workload
+
+
+class Fifo(Policy):
+    """Jobs start in order of submission; the first one that does not fit keeps all others waiting."""
+
+    name = "fifo"
+    title = "in order of submission; the first job that does not fit keeps all others waiting"
+    source = "textbook; head-of-line blocking as in Tiresias' simulator (--schedule=fifo) and AccaSim"
+    resources = True
+    strict: ClassVar[bool] = True
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """See `Policy.program`."""
+        del cluster
+        rank = np.empty(workload.size)
+        rank[np.lexsort((np.arange(workload.size), workload.submit))] = np.arange(workload.size)
+        how = placements(workload, "any", settings.placement)
+        return list_program(Order(BY_RANK, rank, how, strict=self.strict), workload, state)
+
+
+class FifoSkip(Fifo):
+    """Jobs start in order of submission; jobs that do not fit are skipped."""
+
+    name = "fifo-skip"
+    title = "in order of submission; jobs that do not fit are skipped, without a reservation for them"
+    source = "best effort; Tiresias' simulator (--schedule=fjf), FIFO of Alibaba's gpu-v2020 simulator"
+    strict = False

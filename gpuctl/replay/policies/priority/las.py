@@ -1,0 +1,45 @@
+"""Least attained service first, continuous."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
+from gpuctl.replay.order.order import Order, list_program, placements
+from gpuctl.replay.order.order_kernel import BY_SERVICE
+
+if TYPE_CHECKING:
+    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Cluster, Workload
+
+
+class Las(Policy):
+    """Of all jobs, those that have got the least service so far run."""
+
+    name = "las"
+    title = "the least attained service first; jobs are compared anew at every event and every quantum"
+    source = "least attained service (foreground-background); attained service as in Tiresias, NSDI 2019"
+    preempts = True
+    parameters = (
+        Parameter("service", "gpu-time", "what a job has got: GPU-seconds or seconds", ("gpu-time", "time")),
+        Parameter("quantum", 360.0, "seconds between two comparisons while jobs wait", least=1.0),
+        PATIENCE,
+    )
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """See `Policy.program`."""
+        del cluster
+        order = Order(
+            BY_SERVICE,
+            np.zeros(workload.size),
+            placements(workload, "any", settings.placement),
+            preempts=True,
+            patience=int(self.params["patience"]),
+            by_gpus=self.params["service"] == "gpu-time",
+            quantum=self.params["quantum"],
+        )
+        return list_program(order, workload, state)

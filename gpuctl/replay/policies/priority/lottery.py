@@ -1,0 +1,34 @@
+"""Jobs in random order: what an order is worth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.replay.contract.policy import Parameter, Policy
+from gpuctl.replay.order.order import Order, list_program, placements
+from gpuctl.replay.order.order_kernel import BY_RANK
+
+if TYPE_CHECKING:
+    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Cluster, Workload
+
+
+class Random(Policy):
+    """Every job draws a number when it is submitted; the lowest one that waits starts first."""
+
+    name = "random"
+    title = "in random order, drawn once for every job from --seed"
+    source = "baseline"
+    resources = True
+    parameters = (Parameter("skip", True, "skip jobs that do not fit"),)
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """See `Policy.program`."""
+        del cluster
+        rank = np.random.Generator(np.random.PCG64(settings.seed)).random(workload.size)
+        how = placements(workload, "any", settings.placement)
+        return list_program(Order(BY_RANK, rank, how, strict=not self.params["skip"]), workload, state)

@@ -1,0 +1,110 @@
+"""Tiresias (NSDI 2019): two-dimensional least attained service, or Gittins index, in discrete queues."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
+from gpuctl.replay.models.speed import SENSITIVE_PCT
+from gpuctl.replay.order.order import PLACEMENTS, Order, list_program
+from gpuctl.replay.order.order_kernel import BY_FIRST_START, BY_GITTINS, BY_LEVEL, BY_LIST, BY_SUBMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Cluster, Floats, Workload
+
+SKEWED, BALANCED = 0.7, 0.1
+"""Share of a model's bytes in its largest tensor: of VGG and AlexNet, and of ResNet and Inception, about, as in the
+table of tensors in the repository of Tiresias' authors.
+"""
+
+LEARN_FROM = 0.3
+"""The first part of the jobs, by submission, whose services make the Gittins index."""
+
+
+class Tiresias(Policy):
+    """Jobs fall from queue to queue as they get service; a queue goes before all lower ones."""
+
+    name = "tiresias"
+    title = "discretized least attained service over GPUs and time (2D-LAS) or Gittins index, with preemption"
+    source = "Gu et al., NSDI 2019; defaults as quoted by VODA's source: 2 queues, 3 600 GPU-s, PROMOTEKNOB 8"
+    preempts = True
+    parameters = (
+        Parameter("limits", (3600.0,), "service at which a job leaves each queue but the last, GPU-s (or s)"),
+        Parameter("service", "gpu-time", "attained service: GPU-seconds or seconds", ("gpu-time", "time")),
+        Parameter(
+            "order",
+            "first-start",
+            "inside a queue: by first start (the paper), by submission (Lucid), as a list whose running jobs stay "
+            "ahead "
+            "(the authors' simulator), or by Gittins index",
+            ("first-start", "submit", "list", "gittins"),
+        ),
+        Parameter("promote", 8.0, "PROMOTEKNOB: a preempted job goes to the first queue after waiting so many times "
+                  "its "
+                  "run time; 0: never"),
+        Parameter("packlimit", 0.3, "skew of a model above which a gang waits for the fewest servers; where the trace "
+                  "tells no model, 40 % of the jobs (by a hash of their names) count as skewed"),
+        Parameter("round", 0.0, "seconds of a round: decisions only at whole multiples; 0: at every event",
+                  above=0.001),
+        Parameter("tick", 0.0, "demotions at whole multiples of so many seconds; 0: to the instant", above=0.001),
+        Parameter("learn", LEARN_FROM, "gittins: share of the jobs, from the first on, whose true run times "
+                  "make the index: it is told them",
+                  least=0.01, most=1.0),
+        PATIENCE,
+    )  # fmt: skip
+
+    def __init__(self, params: Mapping[str, str] | None = None) -> None:
+        super().__init__(params)
+        # the index is made of the run times of jobs that have not ended
+        self.oracle = self.params["order"] == "gittins"
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """See `Policy.program`.
+
+        Raises:
+            UsageError: no queue limits.
+        """
+        del cluster
+        if not self.params["limits"]:
+            raise UsageError("tiresias: limits must name at least one", hint="--param tiresias.limits=3600")
+        inner = {"first-start": BY_FIRST_START, "submit": BY_SUBMIT, "list": BY_LIST, "gittins": BY_GITTINS}
+        order = Order(
+            BY_LEVEL,
+            np.zeros(workload.size),
+            self._placements(workload, settings.placement),
+            inner=inner[self.params["order"]],
+            preempts=True,
+            patience=int(self.params["patience"]),
+            by_gpus=self.params["service"] == "gpu-time",
+            promote=self.params["promote"],
+            tick=self.params["tick"],
+            limits=self.params["limits"],
+            samples=self._samples(workload) if self.params["order"] == "gittins" else np.zeros(0),
+            span=self.params["round"],
+        )
+        return list_program(order, workload, state)
+
+    def _placements(self, workload: Workload, override: str | None) -> NDArray[np.int64]:
+        n = workload.size
+        if override:
+            return np.full(n, PLACEMENTS[override], np.int64)
+        skewed = np.fromiter((zlib.crc32(i.encode()) % 100 < SENSITIVE_PCT for i in workload.ids), bool, n)
+        skew = np.where(skewed, SKEWED, BALANCED)
+        return np.where(skew > self.params["packlimit"], PLACEMENTS["consolidate"], PLACEMENTS["fill"]).astype(np.int64)
+
+    def _samples(self, workload: Workload) -> Floats:
+        n = max(int(workload.size * self.params["learn"]), min(workload.size, 1))
+        first = np.argsort(workload.submit, kind="stable")[:n]
+        total = np.add.reduceat(workload.segment_s, workload.segment_start[:-1])[first]
+        return total * workload.gpus[first] if self.params["service"] == "gpu-time" else total

@@ -1,0 +1,149 @@
+"""The servers of a site's slurm.conf, as a replay takes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.inputs.clusters import ONE_RACK, merged
+from gpuctl.replay.inputs.transforms import forget_placement
+from gpuctl.replay.models.records import Cluster
+from gpuctl.replay.models.resources import GPUS_ONLY
+
+if TYPE_CHECKING:
+    from gpuctl.replay.models.records import Floats, Ints, Workload
+    from gpuctl.slurm.config import Site
+    from gpuctl.slurm.nodes import Node
+
+NO_SWITCH = "(no switch)"
+
+
+def cluster_of(site: Site, workload: Workload, resources: tuple[str, ...] = GPUS_ONLY) -> Cluster:
+    """The nodes of slurm.conf as servers.
+
+    Nodes without GPUs are servers only where CPUs or memory count; those whose ``State`` keeps jobs off are none. Racks
+    are leaf switches where the site has topology.conf. A queue has the nodes of the partition of its name; one that is
+    no partition has those of the default partition. A partition whose QOS limits all its GPUs together has that as a
+    quota.
+
+    Args:
+        site: from `gpuctl.slurm.site.read_site`.
+        workload: whose queues and GPU types the cluster's numbers refer to.
+        resources: what counts, see `gpuctl.replay.models.resources`.
+
+    Raises:
+        UsageError: slurm.conf names no node that jobs could use.
+    """
+    nodes = [node for node in site.nodes if node.usable and (node.gpus or resources != GPUS_ONLY)]
+    if not nodes:
+        raise UsageError(
+            f"{_title(site)} names no nodes{'' if site.nodes else ' at all'} "
+            f"{'with GPUs ' if resources == GPUS_ONLY else ''}that jobs can use",
+            hint="say what to replay on: --cluster 64x8 (servers x GPUs of each), or a TOML file",
+        )
+    notes = []
+    if off := sum(not node.usable for node in site.nodes):
+        notes.append(f"{off:,} nodes whose State keeps jobs off are left out")
+    if len(nodes) + off < len(site.nodes):
+        notes.append(f"{len(site.nodes) - len(nodes) - off:,} nodes without GPUs are left out")
+    names = list(workload.gpu_types)
+    mixed = sum("," in (node.gpu_type or "") for node in nodes)
+    if mixed:
+        notes.append(f"{mixed:,} nodes have GPUs of several types: they suit jobs that ask for any type")
+    types = [None if node.gpu_type is None or "," in node.gpu_type else node.gpu_type for node in nodes]
+    names += sorted({kind for kind in types if kind is not None} - set(names))
+    switches = [site.switches.get(node.name, NO_SWITCH) if site.switches else ONE_RACK for node in nodes]
+    racks = tuple(dict.fromkeys(switches))
+    queue_servers, more = _queues(site, workload, nodes)
+    quota = _quotas(site, workload)
+    return Cluster(
+        name=_title(site),
+        servers=tuple(node.name for node in nodes),
+        gpus=np.array([node.gpus for node in nodes], np.int64),
+        rack=np.array([racks.index(name) for name in switches], np.int64),
+        gpu_type=np.array([-1 if kind is None else names.index(kind) for kind in types], np.int64),
+        racks=racks,
+        pool=False,
+        quota=quota,
+        quota_source="configured" if np.isfinite(quota).any() else "none",
+        queue_servers=queue_servers,
+        notes=(*notes, *more),
+        gpu_types=tuple(names) if len(names) > len(workload.gpu_types) else (),
+        cpus=np.array([node.cpus for node in nodes], np.float64),
+        mem_mb=np.array([math.nan if node.mem_mb is None else node.mem_mb for node in nodes], np.float64),
+    )
+
+
+def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Workload, Cluster]:
+    """Put jobs of a trace whose log lists no servers on the nodes of slurm.conf, by the names of the nodes.
+
+    Args:
+        workload: the jobs, their recorded placements numbers of the servers of `own`.
+        own: the servers that they ran on; times at which one was down are kept.
+        cluster: from `cluster_of`.
+
+    Returns:
+        the jobs with their placements on the nodes, or without any where some ran on a node that slurm.conf does not
+        have, and the nodes with the times at which they were down. A job that names GPU types which no node has, such
+        as the two of the nodes that it ran on, may have any.
+    """
+    types = cluster.gpu_type[cluster.gpus > 0]
+    if (types >= 0).all():
+        other = (workload.gpu_type >= 0) & ~np.isin(workload.gpu_type, types)
+        if other.any():
+            names = ", ".join(sorted({workload.gpu_types[k] for k in workload.gpu_type[other].tolist()})[:5])
+            note = f"{other.sum():,} jobs name GPU types that no server has ({names}): any type suits them"
+            asked = np.where(other, -1, workload.gpu_type)
+            workload = dataclasses.replace(workload, gpu_type=asked, notes=(*workload.notes, note))
+    place = {name: number for number, name in enumerate(cluster.servers)}
+    number = np.array([place.get(name, -1) for name in own.servers], np.int64)
+    if own.down is not None and len(own.down):
+        down = own.down.copy()
+        down[:, 0] = number[down[:, 0].astype(np.int64)]
+        cluster = dataclasses.replace(cluster, down=merged(down[down[:, 0] >= 0]))
+    piece_server = number[workload.piece_server]
+    strange = sorted({own.servers[k] for k in np.unique(workload.piece_server[piece_server < 0]).tolist()})
+    if not strange:
+        return dataclasses.replace(workload, piece_server=piece_server), cluster
+    few = ", ".join(strange[:5]) + (f" and {len(strange) - 5:,} more" if len(strange) > 5 else "")
+    note = f"jobs ran on {len(strange):,} servers that slurm.conf does not have: {few}"
+    return forget_placement(workload), dataclasses.replace(cluster, notes=(*cluster.notes, note))
+
+
+def _title(site: Site) -> str:
+    return f"the nodes of slurm.conf{f' of {site.name}' if site.name else ''}"
+
+
+def _queues(site: Site, workload: Workload, nodes: list[Node]) -> tuple[tuple[Ints | None, ...], list[str]]:
+    """The servers of each queue, None where it has all of them; and what is to be told of it."""
+    place = {node.name: number for number, node in enumerate(nodes)}
+    usual = next((partition.name for partition in site.partitions.values() if partition.default), None)
+    strangers = [name for name in workload.queues if name not in site.partitions]
+    found: list[Ints | None] = []
+    for queue in workload.queues:
+        partition = site.partitions.get(queue) or site.partitions.get(usual or "")
+        if partition is None or partition.all_nodes:
+            found.append(None)
+            continue
+        own = sorted(place[name] for name in partition.nodes if name in place)
+        found.append(None if len(own) == len(nodes) else np.array(own, np.int64))
+    if not strangers:
+        return tuple(found), []
+    where = f"have the nodes of the default partition {usual}" if usual else "have all nodes"
+    few = ", ".join(strangers[:5]) + (f" and {len(strangers) - 5} more" if len(strangers) > 5 else "")
+    return tuple(found), [f"queues that are no partition of slurm.conf {where}: {few}"]
+
+
+def _quotas(site: Site, workload: Workload) -> Floats:
+    """GPUs that the QOS of each queue's partition lets its jobs hold together; inf where there is no such limit."""
+    quota = np.full(len(workload.queues), np.inf)
+    for number, queue in enumerate(workload.queues):
+        partition = site.partitions.get(queue)
+        qos = site.qos.get(partition.qos or "") if partition is not None and site.limits_hold else None
+        if qos is not None:
+            quota[number] = qos.limits.grp_tres.get("gres/gpu", math.inf)
+    return quota

@@ -1,0 +1,155 @@
+"""Compiled walks over the tree of associations; see `gpuctl.replay.policies.slurm.fairshare`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.policies.slurm.usage_kernel import charge, decayed_amount
+
+USE_PARENT = -1
+NO_LEVEL = 4294967294.0
+"""Slurm's NO_VAL: the level of an account without shares of its own, and of what comes before the first child."""
+
+
+@inner
+def _level(of, shares, is_user, norm, effective):  # type: ignore[no-untyped-def]
+    """Level fair-share of one association: its shares over its usage among its siblings."""
+    if shares[of] == USE_PARENT:
+        return np.inf if is_user[of] else NO_LEVEL
+    if norm[of] == 0:
+        return 0.0
+    return np.inf if effective[of] == 0 else norm[of] / effective[of]
+
+
+@inner
+def _sorted(buffer, begin, end, level, is_user):  # type: ignore[no-untyped-def]
+    """Sort siblings by level, high ones first, users before accounts of the same level; else they keep their order."""
+    count = end - begin
+    kept = buffer[begin:end].copy()
+    place = begin
+    for users in (True, False):
+        for k in range(count):
+            if is_user[kept[k]] == users:
+                buffer[place] = kept[k]
+                place += 1
+    keys = np.zeros(count)
+    for k in range(count):
+        kept[k] = buffer[begin + k]
+        keys[k] = -level[kept[k]]
+    order = np.argsort(keys, kind="mergesort")
+    for k in range(count):
+        buffer[begin + k] = kept[order[k]]
+
+
+@inner
+def _put_children(buffer, used, first, children, of):  # type: ignore[no-untyped-def]
+    """Put the children of an association behind what is there; returns how much there is then."""
+    for k in range(first[of], first[of + 1]):
+        buffer[used] = children[k]
+        used += 1
+    return used
+
+
+@compiled
+def fair_tree(first, children, shares, is_user, fair_parent, norm, merge, raw, effective, level, factor):  # type: ignore[no-untyped-def]
+    """Rank all users, depth first; writes ``effective``, ``level`` and ``factor``.
+
+    ``children[first[i]:first[i + 1]]`` are those of ``i``; of the root, association 0, as of all others.
+    """
+    total = 0
+    for i in range(len(shares)):
+        total += is_user[i]
+        over = raw[fair_parent[i]] if i else 0.0
+        effective[i] = raw[i] / over if over else 0.0 if i else 1.0
+        level[i] = _level(i, shares, is_user, norm, effective)
+    # each association stands once among some siblings, so one buffer of all of them is enough
+    size = len(shares) + 1
+    buffer = np.zeros(size, np.int64)
+    at, end = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    prior, pending = np.zeros(size), np.zeros(size, np.bool_)
+    used = _put_children(buffer, 0, first, children, 0)
+    _sorted(buffer, 0, used, level, is_user)
+    depth, end[0], prior[0] = 0, used, NO_LEVEL
+    rank = free = total
+    while depth >= 0:
+        if at[depth] == end[depth]:
+            depth -= 1
+            continue
+        i = buffer[at[depth]]
+        # the first child of an account that is tied with what came before it is tied, too
+        tied = pending[depth] or prior[depth] == level[i]
+        pending[depth] = False
+        prior[depth] = level[i]
+        at[depth] += 1
+        if is_user[i]:
+            if not tied:
+                rank = free
+            factor[i] = rank / total
+            free -= 1
+            continue
+        begin = used
+        used = _put_children(buffer, used, first, children, i)
+        while merge and at[depth] < end[depth] and level[buffer[at[depth]]] == level[i]:
+            other = buffer[at[depth]]
+            used = _put_children(buffer, used, first, children, other)
+            at[depth] += 1
+        _sorted(buffer, begin, used, level, is_user)
+        depth += 1
+        at[depth], end[depth], prior[depth], pending[depth] = begin, used, NO_LEVEL, tied
+
+
+@inner
+def _effective(of, shares, level_shares, fair_parent, raw, norm_usage, effective):  # type: ignore[no-untyped-def]
+    """Effective usage of one association, its parent's being known; writes ``norm_usage`` and ``effective``."""
+    norm_usage[of] = min(raw[of] / raw[0], 1.0) if raw[0] else 0.0
+    above = fair_parent[of]
+    if above == 0:
+        effective[of] = norm_usage[of]
+    elif shares[of] == USE_PARENT or level_shares[of] == 0:
+        effective[of] = effective[above]
+    else:
+        share = shares[of] / level_shares[of]
+        effective[of] = norm_usage[of] + (effective[above] - norm_usage[of]) * share
+
+
+@compiled
+def classic_accounts(shares, level_shares, is_user, parent, fair_parent, raw, norm_usage, effective, stale):  # type: ignore[no-untyped-def]
+    """Begin a calculation: effective usage of all accounts; that of users becomes stale.
+
+    Associations stand in an order in which parents come before children.
+    """
+    effective[0] = 1.0
+    for i in range(1, len(shares)):
+        if is_user[i]:
+            stale[i] = True
+        else:
+            _effective(i, shares, level_shares, fair_parent, raw, norm_usage, effective)
+
+
+@compiled
+def classic_user(of, shares, level_shares, fair_parent, raw, norm_usage, effective, stale):  # type: ignore[no-untyped-def]
+    """Renew a user's effective usage where it is stale."""
+    if stale[of]:
+        _effective(of, shares, level_shares, fair_parent, raw, norm_usage, effective)
+        stale[of] = False
+
+
+@compiled
+def classic_jobs(  # type: ignore[no-untyped-def]
+    shares, level_shares, parent, fair_parent, raw, norm_usage, effective, stale,
+    associations, runs, starts, rates, since, until, second_factor,
+):  # fmt: skip
+    """Go through all jobs in the order of Slurm's list: running ones are charged, waiting ones look at their user.
+
+    So a user's effective usage is that of the moment when their first waiting job is reached, amid the charges.
+    """
+    for job in range(len(associations)):
+        of = associations[job]
+        if runs[job]:
+            run_s = until - max(starts[job], since)
+            if run_s > 0:
+                charge(raw, parent, of, decayed_amount(run_s, rates[job], second_factor))
+        elif shares[of] != USE_PARENT and stale[of]:
+            _effective(of, shares, level_shares, fair_parent, raw, norm_usage, effective)
+            stale[of] = False

@@ -1,0 +1,55 @@
+"""Limits of QOS and associations, compiled: what the jobs of each scope use, and whether one more fits.
+
+A scope is whatever a limit counts jobs of: a QOS, a user in a QOS, an association with all below it ... A job uses all
+its scopes; which limits hold for it in each was decided when the simulation was built.
+"""
+
+from __future__ import annotations
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.policies.slurm.table_kernel import NO_LIMIT
+
+
+@inner
+def within(f, j):  # type: ignore[no-untyped-def]
+    """Whether limits let a job start now."""
+    for k in range(f.scope_first[j], f.scope_first[j + 1]):
+        cap = f.cap_of[k]
+        if cap < 0:
+            continue
+        scope = f.scope[k]
+        if f.scopes[scope].jobs >= f.caps[cap].jobs:
+            return False
+        for resource in range(f.need.shape[1]):
+            limit = f.cap_tres[cap, resource]
+            if limit < NO_LIMIT and f.used[scope, resource] + f.need[j, resource] > limit:
+                return False
+    return True
+
+
+@inner
+def use(f, j, sign):  # type: ignore[no-untyped-def]
+    """A job has started (1), or has let go of what it held (-1)."""
+    for k in range(f.scope_first[j], f.scope_first[j + 1]):
+        scope = f.scope[k]
+        f.scopes[scope].jobs += sign
+        for resource in range(f.need.shape[1]):
+            f.used[scope, resource] += sign * f.need[j, resource]
+
+
+@inner
+def may_submit(f, j):  # type: ignore[no-untyped-def]
+    """Whether limits let a job be submitted."""
+    for k in range(f.scope_first[j], f.scope_first[j + 1]):
+        cap = f.cap_of[k]
+        if cap >= 0 and f.scopes[f.scope[k]].submitted >= f.caps[cap].submitted:
+            return False
+    return True
+
+
+@inner
+def submitted(f, j, sign):  # type: ignore[no-untyped-def]
+    """A job has been submitted (1), or has ended (-1)."""
+    f.x[j].counted += sign
+    for k in range(f.scope_first[j], f.scope_first[j + 1]):
+        f.scopes[f.scope[k]].submitted += sign

@@ -1,0 +1,370 @@
+"""The arrays that Slurm's scheduler keeps beside those of the simulation: one record a job, a partition, a limit."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.compiled.bundles import Bundle
+from gpuctl.replay.order.order_kernel import REASONS
+
+# ---- preemption
+P_NONE, P_PARTITION, P_QOS = range(3)
+# ---- fair-share
+F_NONE, F_TREE, F_CLASSIC = range(3)
+# ---- passes that are made at given seconds
+S_MAIN, S_FULL, S_BACKFILL, S_PRIORITY = range(4)
+SCRIPTED = {"main": S_MAIN, "main_full": S_FULL, "backfill": S_BACKFILL, "priority": S_PRIORITY}
+# ---- what is done to a preempted job
+M_OFF, M_REQUEUE, M_CANCEL, M_SUSPEND = range(4)
+# ---- where a gang goes, beside the placements of `gpuctl.replay.engine.state`
+FIRST = 6
+# ---- what a limit bounds
+GPU, CPU, MEM, NODE, BILLING = range(5)
+RESOURCES = ("gres/gpu", "cpu", "mem", "node", "billing")
+"""Trackable resources whose limits are modelled, in the order of the columns of `Slurm.need`."""
+NO_LIMIT = 1 << 62
+
+R_MAIN = len(REASONS)
+R_BACKFILL, R_PREEMPTS, R_PREEMPTED, R_CANCELLED, R_RESERVED, R_NEVER, R_SUBMIT = range(R_MAIN + 1, R_MAIN + 8)
+OWN_REASONS = (
+    "main pass: next in the order of its partition",
+    "backfill: delays no reservation made in this pass",
+    "on GPUs of preempted jobs",
+    "preempted",
+    "preempted and cancelled (PreemptMode=CANCEL)",
+    "backfill plans it for later and keeps whole nodes for it",
+    "it asks for more than its partition, QOS or association allows one job",
+    "too many jobs of its QOS or association wait or run (MaxSubmit)",
+)
+
+SLURM = np.dtype(
+    [
+        # ---- settings
+        ("calc_period", "f8"),
+        ("max_age", "f8"),
+        ("second", "f8"),  # what one second leaves of usage
+        ("sched_interval", "f8"),
+        ("min_interval", "f8"),  # between two main passes
+        ("delay", "f8"),  # the same, as batch_sched_delay has it
+        ("bf_interval", "f8"),
+        ("bf_window", "f8"),
+        ("bf_resolution", "f8"),
+        ("bf_min_age", "f8"),
+        ("kill_wait", "f8"),
+        ("requeue_delay", "f8"),  # how long a preempted job is held back
+        ("window_add", "f8"),  # seconds by which groups of ends grow; 0: they double
+        ("weight_age", "f8"),
+        ("weight_fairshare", "f8"),
+        ("dampening", "f8"),
+        ("bf_tests", "i8"),
+        ("bf_user", "i8"),
+        ("bf_part", "i8"),
+        ("bf_user_part", "i8"),
+        ("bf_assoc", "i8"),
+        ("bf_starts", "i8"),
+        ("bf_part_reserve", "i8"),
+        ("bf_records", "i8"),  # of the plan: a pass that has made so many ends
+        ("bf_min_prio", "i8"),
+        ("depth", "i8"),
+        ("part_depth", "i8"),
+        ("main_starts", "i8"),
+        ("assoc_stop", "i8"),
+        ("backfill", "i8"),
+        ("preempt", "i8"),
+        ("youngest", "i8"),
+        ("reorder", "i8"),
+        ("fair_share", "i8"),
+        ("accrue_always", "i8"),
+        ("incr_only", "i8"),
+        ("coarse", "i8"),  # 1: ends of running jobs are looked at in groups, as select/cons_tres does
+        ("counts", "i8"),  # 1: a pool, of which amounts are reserved, not nodes
+        # ---- what is remembered
+        ("waiting", "i8"),  # jobs in `line`
+        ("freed", "i8"),  # how often something has become free
+        ("run", "i8"),  # passes so far: they are numbered
+        ("alive", "i8"),  # kinds in `alive`
+        ("version", "i8"),  # of the plan and of what is free
+        ("hopes", "i8"),  # jobs of them that this pass has yet to come to
+        ("steps", "i8"),
+        ("made", "i8"),  # records of the plan, those that were joined with others again among them
+        ("seen", "i8"),  # events of this instant that have been taken in
+        ("held", "i8"),  # preempted jobs that are held back
+        ("full_due", "i8"),
+        ("bf_due", "i8"),
+        ("again", "f8"),  # when a job may be preempted that has to go on until then; inf none
+        ("main_at", "f8"),
+        ("main_last", "f8"),
+        ("full_last", "f8"),
+        ("bf_last", "f8"),
+        ("full_at", "f8"),
+        ("bf_at", "f8"),
+        ("tick", "f8"),  # next calculation of priorities
+        ("tick_last", "f8"),
+        ("reset", "i8"),  # next of `resets`
+        ("stale", "i8"),  # 1: fair-share factors are older than the last calculation
+        ("window_end", "f8"),
+        ("active", "i8"),  # jobs in `active`
+        ("idle", "i8"),  # 1: nothing is to come but calculations
+        ("mode", "i8"),  # how running jobs are stopped; -1: as their QOS or partition says
+        ("first", "i8"),  # 1: this pass has reserved nothing yet
+        ("later", "f8"),  # when a job could be tried again that limits hold up; 0: nothing tells
+        ("script", "i8"),  # next of `script_t`
+        ("told", "i8"),  # the job whose reservation was logged last
+    ],
+    align=True,
+)
+
+JOBX = np.dtype(
+    [
+        ("plan", "f8"),  # seconds that it is planned for
+        ("site", "f8"),  # parts of its priority, as `gpuctl.replay.policies.slurm.priority` has them
+        ("assoc_part", "f8"),
+        ("job_size", "f8"),
+        ("partition_part", "f8"),
+        ("qos_part", "f8"),
+        ("tres", "f8"),
+        ("nice", "f8"),
+        ("accrue", "f8"),  # since when it ages
+        ("queued", "f8"),  # its submission, or the last requeue
+        ("rate", "f8"),  # what it is billed a second
+        ("exempt", "f8"),  # seconds that it runs before it can be preempted
+        ("prio", "i8"),
+        ("level", "i8"),  # of its QOS: whom it may preempt come after it
+        ("tier", "i8"),
+        ("part", "i8"),
+        ("assoc", "i8"),
+        ("user", "i8"),
+        ("qos", "i8"),
+        ("form", "i8"),  # jobs of one form fit where one of them does
+        ("kind", "i8"),  # and of one kind are planned alike
+        ("nodes", "i8"),  # asked for; 0: as many as it takes
+        ("how", "i8"),
+        ("exclusive", "i8"),
+        ("lln", "i8"),  # 1: of nodes of equal weight it gets the one with the largest part of its CPUs idle
+        ("mode", "i8"),  # what is done to it when it is preempted
+        ("never", "i8"),  # 1: a limit keeps it out for good
+        ("min_prio", "i8"),  # below this priority nothing is reserved for it
+        ("victims", "i8"),  # jobs that have yet to go for it
+        ("gives_way", "i8"),  # the job that it was preempted for; -1 none
+        ("in_line", "i8"),
+        ("runs", "i8"),
+        ("counted", "i8"),  # 1: it is in the numbers of submitted jobs
+        ("victim_prio", "i8"),  # the lowest are preempted first
+    ],
+    align=True,
+)
+
+PART = np.dtype(
+    [
+        ("waiting", "i8"),
+        ("failed", "i8"),  # the main pass in which a job of it could not start
+        ("tested", "i8"),  # jobs of it that a pass looked at
+        ("reserved", "i8"),
+        ("mark", "i8"),  # the pass that `tested` and `reserved` are of
+    ],
+    align=True,
+)
+
+KIND = np.dtype(
+    [
+        ("mark", "i8"),  # the pass that the rest is of
+        ("alive", "i8"),  # one of it could start now, beside what is reserved so far
+        ("jobs", "i8"),  # of it that wait and that this pass has yet to come to
+        ("job", "i8"),  # one of them
+        ("none_at", "i8"),  # the version of the plan in which there was no time for it; -1 none
+        ("tested", "i8"),  # whether it counted as tested then
+    ],
+    align=True,
+)
+
+SCOPE = np.dtype([("jobs", "i8"), ("submitted", "i8")])
+"""What all jobs of a QOS, an association, a user in a QOS ... use; their resources are in `Slurm.used`."""
+
+CAP = np.dtype([("jobs", "i8"), ("submitted", "i8")])
+"""Limits of such a scope; of resources in `Slurm.cap_tres`."""
+
+
+class Slurm(Bundle):
+    """What the scheduler knows.
+
+    Attributes:
+        p: one record of `SLURM`.
+        x: records of `JOBX` [jobs].
+        line: waiting jobs in order [jobs].
+        spare: scratch for sorting [jobs].
+        part: records of `PART` [partitions].
+        part_ok: nodes of each partition, a bit each [partitions, words].
+        qos_preempts: whether jobs of one QOS preempt those of another [QOS, QOS].
+        bad: the value of ``freed`` when one of a form was found not to fit on what was free [forms].
+        biggest: units of a form that one server of its partition holds at most; -1 not known yet [forms].
+        kinds: records of `KIND`.
+        kind_ok: nodes on which one of a kind that is alive would start [kinds, words].
+        alive: kinds that are [kinds].
+        gpu: free GPUs: now, and while ends are tried [2, servers]; so are:
+        cpu: thousandths of a CPU.
+        mem: MB.
+        busy: jobs on each server.
+        sole: jobs that have it for themselves.
+        weight: of each node [servers].
+        by_weight: nodes, those of a lower ``Weight`` first [servers].
+        up: nodes that are up [words].
+        ok: nodes that may be chosen from, a bit each [words].
+        off: nodes that the main pass does not look at any more [words].
+        tmp: scratch [words].
+        step_t: when each step of the plan begins [steps].
+        step_ok: nodes that nothing is reserved on in it [steps, words].
+        step_took: of a pool: GPUs, CPUs and memory reserved in it [steps, 3].
+        user_mark: the pass that ``user_tested`` is of [users].
+        user_tested: jobs of each user that a pass of backfill looked at [users].
+        pair_mark: the same of a user in a partition [users * partitions].
+        pair_tested: see there.
+        assoc_mark: the same of an association.
+        assoc_tested: see there.
+        scope_first: the scopes of job ``j`` are ``scope[scope_first[j]:scope_first[j + 1]]`` [jobs + 1].
+        scope: numbers of scopes.
+        cap_of: the limits that hold for that job in that scope; -1 none.
+        scopes: records of `SCOPE`.
+        used: resources that running jobs of each scope hold [scopes, 5].
+        caps: records of `CAP`.
+        cap_tres: limits of resources [caps, 5].
+        need: what each job asks for [jobs, 5].
+        active: jobs that wait or run, in the order of submission; of classic fair-share only [jobs].
+        raw: usage of each association; see `gpuctl.replay.policies.slurm.usage`.
+        parent: association above.
+        shares, level_shares, is_user, fair_parent, level_norm, norm, first, children: of the tree.
+        effective, level, factor, norm_usage, fresh: what fair-share is worked out in.
+        resets: seconds at which usage is cleared.
+        script_t: seconds of the passes to make, where they are not to be those that the settings ask for [passes].
+        script_kind: of `SCRIPTED` [passes].
+        victims: candidates for preemption, scratch [jobs].
+        victim_key: by which they are sorted [jobs].
+    """
+
+    p: Any
+    x: Any
+    line: NDArray[np.int64]
+    spare: NDArray[np.int64]
+    part: Any
+    part_ok: NDArray[np.uint64]
+    qos_preempts: NDArray[np.int64]
+    bad: NDArray[np.int64]
+    biggest: NDArray[np.int64]
+    kinds: Any
+    kind_ok: NDArray[np.uint64]
+    alive: NDArray[np.int64]
+    gpu: NDArray[np.int64]
+    cpu: NDArray[np.int64]
+    mem: NDArray[np.int64]
+    busy: NDArray[np.int64]
+    sole: NDArray[np.int64]
+    weight: NDArray[np.int64]
+    by_weight: NDArray[np.int64]
+    up: NDArray[np.uint64]
+    ok: NDArray[np.uint64]
+    off: NDArray[np.uint64]
+    tmp: NDArray[np.uint64]
+    step_t: NDArray[np.float64]
+    step_ok: NDArray[np.uint64]
+    step_took: NDArray[np.int64]
+    user_mark: NDArray[np.int64]
+    user_tested: NDArray[np.int64]
+    pair_mark: NDArray[np.int64]
+    pair_tested: NDArray[np.int64]
+    assoc_mark: NDArray[np.int64]
+    assoc_tested: NDArray[np.int64]
+    scope_first: NDArray[np.int64]
+    scope: NDArray[np.int64]
+    cap_of: NDArray[np.int64]
+    scopes: Any
+    used: NDArray[np.int64]
+    caps: Any
+    cap_tres: NDArray[np.int64]
+    need: NDArray[np.int64]
+    active: NDArray[np.int64]
+    raw: NDArray[np.float64]
+    parent: NDArray[np.int64]
+    shares: NDArray[np.int64]
+    level_shares: NDArray[np.int64]
+    is_user: NDArray[np.bool_]
+    fair_parent: NDArray[np.int64]
+    level_norm: NDArray[np.float64]
+    norm: NDArray[np.float64]
+    first: NDArray[np.int64]
+    children: NDArray[np.int64]
+    effective: NDArray[np.float64]
+    level: NDArray[np.float64]
+    factor: NDArray[np.float64]
+    norm_usage: NDArray[np.float64]
+    fresh: NDArray[np.bool_]
+    resets: NDArray[np.float64]
+    script_t: NDArray[np.float64]
+    script_kind: NDArray[np.int64]
+    victims: NDArray[np.int64]
+    victim_key: NDArray[np.int64]
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "p": (SLURM, 1),
+        "x": (JOBX, 1),
+        "line": ("i8", 1),
+        "spare": ("i8", 1),
+        "part": (PART, 1),
+        "part_ok": ("u8", 2),
+        "qos_preempts": ("i8", 2),
+        "bad": ("i8", 1),
+        "biggest": ("i8", 1),
+        "kinds": (KIND, 1),
+        "kind_ok": ("u8", 2),
+        "alive": ("i8", 1),
+        "gpu": ("i8", 2),
+        "cpu": ("i8", 2),
+        "mem": ("i8", 2),
+        "busy": ("i8", 2),
+        "sole": ("i8", 2),
+        "weight": ("i8", 1),
+        "by_weight": ("i8", 1),
+        "up": ("u8", 1),
+        "ok": ("u8", 1),
+        "off": ("u8", 1),
+        "tmp": ("u8", 1),
+        "step_t": ("f8", 1),
+        "step_ok": ("u8", 2),
+        "step_took": ("i8", 2),
+        "user_mark": ("i8", 1),
+        "user_tested": ("i8", 1),
+        "pair_mark": ("i8", 1),
+        "pair_tested": ("i8", 1),
+        "assoc_mark": ("i8", 1),
+        "assoc_tested": ("i8", 1),
+        "scope_first": ("i8", 1),
+        "scope": ("i8", 1),
+        "cap_of": ("i8", 1),
+        "scopes": (SCOPE, 1),
+        "used": ("i8", 2),
+        "caps": (CAP, 1),
+        "cap_tres": ("i8", 2),
+        "need": ("i8", 2),
+        "active": ("i8", 1),
+        "raw": ("f8", 1),
+        "parent": ("i8", 1),
+        "shares": ("i8", 1),
+        "level_shares": ("i8", 1),
+        "is_user": ("?", 1),
+        "fair_parent": ("i8", 1),
+        "level_norm": ("f8", 1),
+        "norm": ("f8", 1),
+        "first": ("i8", 1),
+        "children": ("i8", 1),
+        "effective": ("f8", 1),
+        "level": ("f8", 1),
+        "factor": ("f8", 1),
+        "norm_usage": ("f8", 1),
+        "fresh": ("?", 1),
+        "resets": ("f8", 1),
+        "script_t": ("f8", 1),
+        "script_kind": ("i8", 1),
+        "victims": ("i8", 1),
+        "victim_key": ("i8", 1),
+    }

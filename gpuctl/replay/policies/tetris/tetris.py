@@ -1,0 +1,115 @@
+"""Tetris: packing by several resources, with little remaining work and few resources held going first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.contract.policy import Parameter, Policy
+from gpuctl.replay.contract.tenants import BY, WEIGHTED, WEIGHTS, QueueProgram, groups, shapes, share_out
+from gpuctl.replay.engine.state import CONSOLIDATE, UNBOUND, records
+from gpuctl.replay.order.order import placements, rest_of
+from gpuctl.replay.order.waiting_kernel import empty
+from gpuctl.replay.policies.tetris import tetris_kernel
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
+
+
+class Tetris(Policy):
+    """The job and the server with the best score go together, until nothing fits."""
+
+    name = "tetris"
+    title = "the job whose demands align best with what a server has free, less its remaining work; no preemption"
+    source = (
+        "Grandl et al., Multi-Resource Packing for Cluster Schedulers, SIGCOMM 2014; its constants are recalled, not "
+        "checked; gangs piece by piece: ours. Neither network nor disk, remote input or barriers"
+    )
+    oracle = True
+    predicts = True
+    resources = True
+    kernel: ClassVar[ModuleType | None] = tetris_kernel
+    parameters = (
+        BY,
+        WEIGHTED,
+        WEIGHTS,
+        Parameter(
+            "remaining",
+            1.0,
+            "weight of the remaining work: times mean alignment by mean work of what fits, it is subtracted; 0: "
+            "packing alone",
+        ),
+        Parameter(
+            "fairness",
+            0.25,
+            "share of the queues or users with waiting jobs that is not looked at, those with the largest dominant "
+            "shares; below 1",
+        ),
+    )
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """See `Policy.program`.
+
+        Raises:
+            UsageError: a placement that leaves nothing to choose, weights that make no sense, or fairness of 1 or more.
+        """
+        if settings.placement == "spread":
+            raise UsageError("tetris chooses servers by alignment: it does not go with --placement spread")
+        if self.params["fairness"] >= 1:
+            raise UsageError(f"tetris: fairness={self.params['fairness']:g}: expected less than 1")
+        weights = share_out(self.params, workload, cluster, state, self.name)
+        how = placements(workload, "any", settings.placement)
+        shape, parties = shapes(state, how), weights.size
+        group, first = groups(np.asarray(state.jobs.share, np.int64), shape, parties)
+        servers = state.servers.size
+        p = records(1, tetris_kernel.TETRIS)
+        p.weight, p.fairness = self.params["remaining"], self.params["fairness"]
+        p.whole, p.parties = bool((how == CONSOLIDATE).any()), parties
+        kept = records(int(first[-1]), tetris_kernel.GROUP)
+        kept.kind[group] = shape
+        kinds = _shapes(state, shape)
+        if not p.weight[0]:
+            # then jobs alike go by submission
+            kinds.demand = 0.0
+        seen = records(servers, tetris_kernel.SEEN)
+        seen.free = -1
+        packing = tetris_kernel.Packing(
+            p=p,
+            shapes=kinds,
+            groups=kept,
+            first=first,
+            weights=weights,
+            order=np.arange(parties),
+            share=np.zeros(parties),
+            waiting=np.zeros(parties, np.int64),
+            seen=seen,
+            room=np.zeros(servers, np.int64),
+            rest=rest_of(workload),
+            bias=workload.run_time - workload.true_run_time,
+        )
+        return QueueProgram(tetris_kernel.run, tetris_kernel.TETRIS_REASONS, empty(group, kept.size), packing)
+
+
+def _shapes(state: State, shape: Ints) -> Any:
+    """One record for each shape, with a job that stands for it."""
+    _, one = np.unique(shape, return_index=True)
+    found = records(one.size, tetris_kernel.SHAPE)
+    found.job, found.stale = one, 1
+    found.demand = _part(state.jobs.gpus[one], state.servers.cap)
+    if state.g[0].resources:
+        for name in ("cpu", "mem"):
+            found.demand += _part(state.asks[name][one], state.stock[name])
+    return found
+
+
+def _part(asked: Ints, there: Ints) -> Floats:
+    """What is asked for as a share of what all servers have, as far as it is known."""
+    total = float(there[there < UNBOUND].sum())
+    return asked / total if total > 0 else np.zeros(asked.size)

@@ -1,0 +1,323 @@
+"""The compiled pass of Tetris: the job whose demands align best with what a server has free, less its remaining work.
+
+What a shape of gangs scores on servers changes only with the servers: it is kept from pass to pass, and only where a
+server has changed is it reckoned again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.engine.job_life_kernel import launch
+from gpuctl.replay.engine.loop_kernel import loop
+from gpuctl.replay.engine.placement_kernel import free_for
+from gpuctl.replay.engine.resource_kernel import choose_for, dominant_share, room_for, room_in, units_of
+from gpuctl.replay.engine.state import E_QUEUED, UNBOUND, WAITING
+from gpuctl.replay.order.order_kernel import REASONS, remaining
+from gpuctl.replay.order.waiting_kernel import insert, pop
+
+R_ALIGNED = len(REASONS)
+TETRIS_REASONS = ("aligns best with what is free, less its remaining work",)
+
+LONGEST_S = 1e12
+"""Remaining work beyond it counts as it; so does that of a job which has outlived its prediction and has no epochs."""
+
+NOWHERE, SEVERAL = -1, -2
+
+TETRIS = np.dtype(
+    [
+        ("weight", "f8"),  # of the remaining work: how much it counts beside alignment
+        ("fairness", "f8"),  # share of the parties that is left out, those that have the most
+        ("whole", "i8"),  # a gang is split over as few servers as can be, or waits
+        ("parties", "i8"),  # in `order`
+    ],
+    align=True,
+)
+
+SHAPE = np.dtype(
+    [
+        ("job", "i8"),  # one of those that ask for this
+        ("server", "i8"),  # where it aligns best; or NOWHERE, SEVERAL
+        ("align", "f8"),
+        ("stale", "i8"),
+        ("demand", "f8"),  # sum of its shares of what all servers have
+    ],
+    align=True,
+)
+
+GROUP = np.dtype([("kind", "i8"), ("waiting", "i8"), ("work", "f8")], align=True)
+"""The jobs of a party that ask for the same: how many wait, and the sum of their remaining work."""
+
+SEEN = np.dtype([("free", "i8"), ("cpu", "i8"), ("mem", "i8"), ("up", "i8")], align=True)
+
+
+class Packing(Bundle):
+    """What the policy is told and what it remembers.
+
+    Attributes:
+        p: one record of `TETRIS`.
+        shapes: records of `SHAPE`.
+        groups: records of `GROUP`.
+        first: where the groups of each party begin [parties + 1].
+        weights: of the parties [parties].
+        order: parties by share, ascending, as at the last look [parties].
+        share: of each party.
+        waiting: jobs of each party that wait.
+        seen: servers as they were when shapes were last brought up to date.
+        room: units that fit, by server, scratch.
+        rest: seconds of later segments, by segment.
+        bias: predicted less true run time of each job.
+    """
+
+    p: Any
+    shapes: Any
+    groups: Any
+    first: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    order: NDArray[np.int64]
+    share: NDArray[np.float64]
+    waiting: NDArray[np.int64]
+    seen: Any
+    room: NDArray[np.int64]
+    rest: NDArray[np.float64]
+    bias: NDArray[np.float64]
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "p": (TETRIS, 1),
+        "shapes": (SHAPE, 1),
+        "groups": (GROUP, 1),
+        "first": ("i8", 1),
+        "weights": ("f8", 1),
+        "order": ("i8", 1),
+        "share": ("f8", 1),
+        "waiting": ("i8", 1),
+        "seen": (SEEN, 1),
+        "room": ("i8", 1),
+        "rest": ("f8", 1),
+        "bias": ("f8", 1),
+    }
+
+
+# ---- alignment
+
+
+@inner
+def alignment(s, number, j, units):  # type: ignore[no-untyped-def]
+    """The dot product of what a server has free and what so many units need, both as shares of what the server has."""
+    server = s.servers[number]
+    total = 0.0
+    if s.jobs[j].gpus > 0:
+        total = (server.free / server.cap) * (units / server.cap)
+    if s.g[0].resources == 1:
+        ask, stock = s.asks[j], s.stock[number]
+        part = units / ask.units
+        if 0 < stock.cpu < UNBOUND:
+            total += (stock.cpu_free / stock.cpu) * (ask.cpu * part / stock.cpu)
+        if 0 < stock.mem < UNBOUND:
+            total += (stock.mem_free / stock.mem) * (ask.mem * part / stock.mem)
+    return total
+
+
+@inner
+def _on_one(s, f, k):  # type: ignore[no-untyped-def]
+    """The server on which a shape aligns best as a whole, the lowest of several."""
+    shape = f.shapes[k]
+    units = units_of(s, shape.job)
+    shape.server, shape.align = NOWHERE, 0.0
+    for number in range(s.servers.size):
+        if room_for(s, number, shape.job) >= units:
+            found = alignment(s, number, shape.job, units)
+            if shape.server < 0 or found > shape.align:
+                shape.server, shape.align = number, found
+
+
+@inner
+def _on_several(s, f, j):  # type: ignore[no-untyped-def]
+    """Place a gang piece by piece, each where it aligns best, and put the pieces into the choice.
+
+    Returns:
+        the sum of the pieces' alignments; below 0 where the gang does not fit, with nothing chosen.
+    """
+    g = s.g[0]
+    g.chosen = 0
+    units = units_of(s, j)
+    if units <= 1 or free_for(s, s.jobs[j].mask) < s.jobs[j].gpus:
+        return -1.0
+    total, biggest = 0, 0
+    for number in range(s.servers.size):
+        f.room[number] = room_for(s, number, j)
+        total += f.room[number]
+    if total < units:
+        return -1.0
+    most = s.servers.size
+    if f.p[0].whole == 1:
+        for number in range(s.servers.size):
+            biggest = max(biggest, room_in(s, number, j))
+        if biggest >= units:
+            return -1.0
+        most = (units + biggest - 1) // biggest
+    left, score = units, 0.0
+    while left > 0:
+        best, its = -1, 0.0
+        for number in range(s.servers.size):
+            if f.room[number] > 0:
+                found = alignment(s, number, j, min(left, f.room[number]))
+                if best < 0 or found > its:
+                    best, its = number, found
+        if g.chosen == most:
+            # too many servers: back to where it was
+            g.chosen = 0
+            return -1.0
+        some = min(left, f.room[best])
+        choose_for(s, best, j, some)
+        f.room[best] = 0
+        left -= some
+        score += its
+    return score
+
+
+@inner
+def _evaluate(s, f, k):  # type: ignore[no-untyped-def]
+    """Bring up to date where a shape aligns best."""
+    shape = f.shapes[k]
+    shape.stale = 0
+    _on_one(s, f, k)
+    if shape.server == NOWHERE:
+        score = _on_several(s, f, shape.job)
+        if score >= 0:
+            shape.server, shape.align = SEVERAL, score
+
+
+@inner
+def _look(s, f):  # type: ignore[no-untyped-def]
+    """See which servers have changed, and let the shapes know."""
+    for number in range(s.servers.size):
+        server, seen = s.servers[number], f.seen[number]
+        cpu, mem = 0, 0
+        if s.g[0].resources == 1:
+            cpu, mem = s.stock[number].cpu_free, s.stock[number].mem_free
+        if seen.free == server.free and seen.cpu == cpu and seen.mem == mem and seen.up == server.up:
+            continue
+        seen.free, seen.cpu, seen.mem, seen.up = server.free, cpu, mem, server.up
+        for k in range(f.shapes.size):
+            shape = f.shapes[k]
+            if shape.stale == 1:
+                continue
+            if shape.server < 0 or shape.server == number:
+                shape.stale = 1
+                continue
+            units = units_of(s, shape.job)
+            if room_for(s, number, shape.job) >= units:
+                found = alignment(s, number, shape.job, units)
+                if found > shape.align or (found == shape.align and number < shape.server):
+                    shape.server, shape.align = number, found
+
+
+# ---- the pass
+
+
+@inner
+def _considered(s, f):  # type: ignore[no-untyped-def]
+    """Sort the parties by what they have; returns the place in the order after the last one that is considered."""
+    p = f.p[0]
+    count = 0
+    for k in range(p.parties):
+        party = f.order[k]
+        f.share[party] = dominant_share(s, party, f.weights[party])
+        count += f.waiting[party] > 0
+        at = k
+        while at > 0:
+            other = f.order[at - 1]
+            if f.share[other] < f.share[party] or (f.share[other] == f.share[party] and other < party):
+                break
+            f.order[at] = other
+            at -= 1
+        f.order[at] = party
+    wanted = int(np.ceil((1.0 - p.fairness) * count - 1e-9))
+    for k in range(p.parties):
+        if wanted == 0:
+            return k
+        wanted -= f.waiting[f.order[k]] > 0
+    return p.parties
+
+
+@inner
+def _best(s, q, f, end):  # type: ignore[no-untyped-def]
+    """The group whose first job scores best; -1 none fits."""
+    aligned, work = 0.0, 0.0
+    for k in range(end):
+        party = f.order[k]
+        if f.waiting[party] == 0:
+            continue
+        for at in range(f.first[party], f.first[party + 1]):
+            group = f.groups[at]
+            if group.waiting > 0:
+                shape = f.shapes[group.kind]
+                if shape.stale == 1:
+                    _evaluate(s, f, group.kind)
+                if shape.server != NOWHERE:
+                    aligned += group.waiting * shape.align
+                    work += group.work
+    epsilon = f.p[0].weight * aligned / work if work > 0 else 0.0
+    best, most = -1, 0.0
+    for k in range(end):
+        party = f.order[k]
+        if f.waiting[party] == 0:
+            continue
+        for at in range(f.first[party], f.first[party + 1]):
+            group = f.groups[at]
+            if group.waiting > 0 and f.shapes[group.kind].server != NOWHERE:
+                j = q.head[at]
+                score = f.shapes[group.kind].align - epsilon * q.key[j]
+                if best < 0 or score > most or (score == most and j < q.head[best]):
+                    best, most = at, score
+    return best
+
+
+@inner
+def _pass(s, q, f):  # type: ignore[no-untyped-def]
+    while s.g[0].waiting > 0:
+        _look(s, f)
+        at = _best(s, q, f, _considered(s, f))
+        if at < 0:
+            return
+        j = pop(q, at)
+        group = f.groups[at]
+        group.waiting -= 1
+        group.work = group.work - q.key[j] if group.waiting > 0 else 0.0
+        f.waiting[s.jobs[j].share] -= 1
+        server = f.shapes[group.kind].server
+        if server == SEVERAL:
+            _on_several(s, f, j)
+        else:
+            s.g[0].chosen = 0
+            choose_for(s, server, j, units_of(s, j))
+        launch(s, j, R_ALIGNED)
+
+
+@inner
+def decide(s, q, f):  # type: ignore[no-untyped-def]
+    """All that happens at this instant."""
+    g = s.g[0]
+    for k in range(g.events):
+        j = s.events[k].who
+        if s.events[k].kind == E_QUEUED and s.jobs[j].state == WAITING:
+            group = f.groups[q.group[j]]
+            q.key[j] = f.shapes[group.kind].demand * min(remaining(s, f, j), LONGEST_S)
+            insert(q, j)
+            group.waiting += 1
+            group.work += q.key[j]
+            f.waiting[s.jobs[j].share] += 1
+    if g.waiting > 0 and (g.free > 0 or g.resources == 1):
+        _pass(s, q, f)
+
+
+@compiled
+def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
+    """Go on for so many instants, or to the end. Returns as `step` does."""
+    return loop(s, decide, (q, f), until, steps)

@@ -1,0 +1,191 @@
+"""Hadoop YARN's CapacityScheduler: a tree of queues with guarantees, heartbeats, and a preemption monitor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.contract.policy import Parameter, Policy, patience_of
+from gpuctl.replay.engine.state import ABORT, MODES
+from gpuctl.replay.order.order import placements
+from gpuctl.replay.policies.yarn import capacity_run_kernel
+from gpuctl.replay.policies.yarn.capacity_apps_kernel import CAPACITY_REASONS
+from gpuctl.replay.policies.yarn.capacity_build import ORDERS, build_tree, changed, from_quotas, known, too_large
+from gpuctl.replay.policies.yarn.capacity_conf import MOST_COUNT, named_numbers, read_site
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Cluster, Workload
+    from gpuctl.replay.policies.yarn.capacity_conf import LeafOrParent
+    from gpuctl.replay.policies.yarn.capacity_tree_kernel import Tree
+
+NO_MASTERS = (
+    "maximum-am-resource-percent bounds nothing: masters are not among the jobs; --param am_mb=MB gives them a size"
+)
+
+
+class CapacityProgram:
+    """Runs the capacity scheduler on one simulation.
+
+    Args:
+        tree: its queues, applications and nodes.
+        notes: what of a site's configuration is not modelled.
+    """
+
+    reasons = CAPACITY_REASONS
+
+    def __init__(self, tree: Tree, notes: tuple[str, ...]) -> None:
+        self.tree = tree
+        self.notes = notes
+
+    def advance(self, state: State, until: float, steps: int) -> int:
+        """Go on for so many instants."""
+        return int(capacity_run_kernel.run(state, self.tree, until, steps))
+
+    def copy(self) -> CapacityProgram:
+        """The same with a memory of its own."""
+        return CapacityProgram(self.tree.copy(), self.notes)
+
+
+class YarnCapacity(Policy):
+    """The queue furthest below its guarantee gets what is free on the server whose heartbeat it is."""
+
+    name = "yarn-capacity"
+    title = "YARN's CapacityScheduler: guarantees of a tree of queues, lent to others while they are not used"
+    source = (
+        "Apache Hadoop 3.5.0, CapacityScheduler with DominantResourceCalculator, without asynchronous scheduling, held "
+        "against recordings of it (tests/fixtures/yarnsched); a job is a container; gangs over several servers: ours"
+    )
+    preempts = True
+    resources = True
+    reads = "yarn"
+    kernel: ClassVar[ModuleType | None] = capacity_run_kernel
+    parameters = (
+        Parameter("conf", "", "capacity-scheduler.xml and yarn-site.xml, or a directory with them; else by quotas"),
+        Parameter(
+            "guarantees", "",
+            "NAME:W,NAME:W: guarantees of queues; with conf in the file's unit (percent or weights), the others of "
+            "the same parent share the rest; without it weights, the others go by quotas or have 1",
+        ),
+        Parameter("maximums", "", "NAME:P,NAME:P: most that queues may have, percent of their parent's; also by conf"),
+        Parameter("maximum_capacity", 0.0, "the most of each leaf, times its guarantee; 0: its parent's; also by conf"),
+        Parameter(
+            "user_limit_factor", -1.0, "a user's most, times the queue's guarantee; -1: no such limit; also by conf",
+            least=-1,
+        ),
+        Parameter(
+            "minimum_user_limit_percent", 100.0, "of the queue that each user gets at least, if all ask; also by conf"
+        ),
+        Parameter(
+            "maximum_applications", 0.0,
+            "applications of a queue beyond which others are refused; 0: no such limit; also by conf",
+        ),
+        Parameter(
+            "max_parallel_apps", 0.0,
+            "applications of a queue beyond which others are held back; 0: no such limit; also by conf",
+        ),
+        Parameter("maximum_am_resource_percent", 0.1, "part of a queue that masters may have, 1 is all; also by conf"),
+        Parameter("masters", "", "how names of jobs end that are masters, as _000001 of YARN's containers; none"),
+        Parameter("am_mb", 0.0, "MB that other masters count for in the limit above, without having them"),
+        Parameter("am_vcores", 0.0, "the same for vcores"),
+        Parameter("am_heartbeat", 0.0, "seconds between heartbeats of a master; 0: it asks and ends at once"),
+        Parameter("ordering_policy", "fifo", "of the applications of a queue; also by conf", ORDERS),
+        Parameter("priorities", "", "USER:P,USER:P: priorities of the applications of users; others have 0"),
+        Parameter(
+            "heartbeat", 1.0,
+            "seconds between heartbeats of a node; node i of n has its own at i/n of it; also by conf", least=0.001,
+        ),
+        Parameter("phase", 0.0, "seconds by which all heartbeats are later"),
+        Parameter("offswitch", 1.0, "containers without a wanted node that a heartbeat gives; also by conf", least=1),
+        Parameter("batch", 100.0, "containers of any kind that it gives, -1: any number; also by conf", least=-1),
+        Parameter("multiple", True, "a heartbeat may give more than one container; also by conf"),
+        Parameter("locality", "none", "recorded: jobs want the servers that they ran on", ("none", "recorded")),
+        Parameter(
+            "node_locality_delay", 40.0,
+            "opportunities missed before a server of the rack will do; also by conf", least=-1,
+        ),
+        Parameter(
+            "rack_locality_additional_delay", -1.0,
+            "further ones before any server will do, -1: by the asks; also by conf", least=-1,
+        ),
+        Parameter(
+            "rack_locality_full_reset", True, "the count begins anew after a container in the rack, too; also by conf"
+        ),
+        Parameter("continue_look", True, "a reservation is given up where another node has room; also by conf"),
+        Parameter("minimum_mb", 1024.0, "MB of the smallest container, or the divisor of all asks; also by conf"),
+        Parameter("minimum_vcores", 1.0, "the same for vcores; also by conf"),
+        Parameter("maximum_mb", 0.0, "MB of the largest container, for reservations; 0: of a server; also by conf"),
+        Parameter("maximum_vcores", 0.0, "the same for vcores; also by conf"),
+        Parameter("maximum_gpus", 0.0, "the same for GPUs; also by conf"),
+        Parameter("preemption", False, "the preemption monitor is on; also by conf"),
+        Parameter("monitoring_interval", 3.0, "seconds between rounds of the monitor; also by conf", least=0.001),
+        Parameter("max_wait_before_kill", 15.0, "seconds between mark and kill; also by conf"),
+        Parameter("total_preemption_per_round", 0.1, "part of the cluster that a round may take; also by conf"),
+        Parameter("max_ignored_over_capacity", 0.1, "part beyond its guarantee that a queue is left; also by conf"),
+        Parameter("natural_termination_factor", 0.2, "part of what is to be taken that a round takes; also by conf"),
+        patience_of("Hadoop"),
+    )  # fmt: skip
+
+    def __init__(self, params: Mapping[str, str] | None = None) -> None:
+        super().__init__(params)
+        self.given = frozenset(params or ())
+        if self.params["conf"]:
+            # what is not given is as the files say: no defaults are shown for it
+            self.params = {name: value for name, value in self.params.items() if name in self.given}
+
+    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
+        """See `Policy.program`.
+
+        Raises:
+            UsageError: parameters that make no sense together.
+            InputError: a configuration that is none, or jobs of queues that it does not have.
+        """
+        params: dict[str, Any] = {p.name: p.default for p in self.parameters} | self.params
+        notes: tuple[str, ...] = ()
+        large = next((name for name, v in params.items() if isinstance(v, float) and v > MOST_COUNT), None)
+        if large is not None:
+            raise UsageError(f"yarn-capacity: {large}={params[large]:g}: expected a number up to {MOST_COUNT:g}")
+        if params["minimum_user_limit_percent"] > 100:
+            raise UsageError("yarn-capacity: minimum_user_limit_percent: expected a number from 0 to 100")
+        if "maximums" in self.given and "maximum_capacity" in self.given:
+            raise UsageError("yarn-capacity: both maximums and maximum_capacity are given", hint="give one of them")
+        if params["conf"]:
+            site = read_site(
+                params["conf"],
+                named_numbers("guarantees", params["guarantees"], 0.0),
+                named_numbers("maximums", params["maximums"], 0.0, 100.0),
+            )
+            # what is given goes before what the files say
+            params |= {name: value for name, value in site.values.items() if name not in self.given}
+            queues, notes = changed(site.queues, params, self.given), site.notes
+            if not (params["masters"] or params["am_mb"] or params["am_vcores"]):
+                notes += (NO_MASTERS,)
+        else:
+            everything = {p.name for p in self.parameters} - {"maximum_capacity"}
+            queues = changed(from_quotas(params, workload, cluster), params, everything | self.given)
+        how = placements(workload, "any", settings.placement)
+        tree = build_tree(queues, params, workload, cluster, state, how)
+        state.g.patience = int(params["patience"])
+        tree.p.mode = ABORT if settings.mode is None else MODES[settings.mode]
+        unknown = tuple(
+            f"{name} of some servers is not known: shares and limits of queues leave it out"
+            for name, counts in zip(("mem", "cpu"), known(state), strict=True)
+            if name in settings.resources and not counts
+        )
+        return CapacityProgram(tree, (*notes, *_turned_away(queues, tree), *unknown))
+
+
+def _turned_away(queues: Sequence[LeafOrParent], tree: Tree) -> list[str]:
+    """Mark the jobs that are larger than the maximum of a queue above them, and say of whom Hadoop would run none."""
+    over = too_large(tree)
+    tree.jobs.never[over] = 1
+    stopped = np.array([not queue.runs for queue in queues])[tree.apps.queue[tree.jobs.app]]
+    told = ((over, "are larger than the maximum of their queue"), (stopped, "are in queues that are STOPPED"))
+    return [f"{int(jobs.sum()):,} jobs {what}: turned away" for jobs, what in told if jobs.any()]

@@ -1,0 +1,278 @@
+"""The capacity scheduler's state: queues, applications, users, nodes, and what each of them has.
+
+One job is one container. Queues are a tree, applications belong to leaves, users to leaves, too: a user of two leaves
+counts in each by what it has there, as Hadoop's UsersManager has it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.compiled.bundles import Bundle
+
+FIFO, FAIR, FAIR_SIZED = range(3)
+
+# ---- of an application
+NEW, REFUSED, HELD_BACK, PENDING, ACTIVE, OVER = range(6)
+
+# ---- of a job
+ABSENT, ASKING, GIVEN, GONE, UNSAID = range(5)
+
+CAP, LEAST, LARGEST = range(3)
+"""Rows of `sizes`: the cluster's servers that are up, the smallest container, the largest one."""
+
+SITE = np.dtype(
+    [
+        ("interval", "f8"),  # seconds between heartbeats of a node
+        ("phase", "f8"),  # seconds after its turn at which a node beats
+        ("beat", "i8"),  # number of the next heartbeat to look at
+        ("version", "i8"),  # how often something has changed that a heartbeat may turn on
+        ("gone", "i8"),  # the one after the last that was gone through
+        ("missed", "i8"),  # how often opportunities were counted that a heartbeat may turn on
+        ("still", "i8"),  # heartbeats since `version` has changed
+        ("quiet", "i8"),  # heartbeats since something has changed
+        ("asleep", "i8"),  # 1: a round of heartbeats has changed nothing
+        ("slept", "i8"),  # the first heartbeat that is slept through
+        ("asks", "i8"),  # containers that active applications ask for
+        ("reserved", "i8"),  # nodes that are reserved
+        ("sequence", "i8"),
+        ("offswitch", "i8"),  # containers away from wanted nodes that a heartbeat may give
+        ("batch", "i8"),  # containers of any kind that it may give
+        ("multiple", "i8"),  # 1: more than one
+        ("delay", "i8"),  # node-locality-delay
+        ("rack_delay", "i8"),  # rack-locality-additional-delay; -1: by the number of asks
+        ("full_reset", "i8"),
+        ("look_on", "i8"),  # reservations-continue-look-all-nodes
+        ("am_beat", "f8"),  # seconds between heartbeats of a master; 0: it acts at once
+        ("wide", "i8"),  # the application that holds nodes for a gang of several servers; -1 none
+        ("monitor", "f8"),  # seconds between rounds of the preemption monitor; 0: none
+        ("share", "f8"),  # total_preemption_per_round
+        ("ignored", "f8"),  # max_ignored_over_capacity
+        ("natural", "f8"),  # natural_termination_factor
+        ("wait", "f8"),  # max_wait_before_kill
+        ("mode", "i8"),
+        ("next_round", "f8"),  # when the next round of the monitor is due; inf none
+        ("again", "f8"),  # when a job may be preempted that had to go on at the last round; inf none
+        ("looked", "f8"),  # when the last one was
+        ("marked", "i8"),  # jobs that are marked
+        ("listed", "i8"),  # how many `marks` there are
+        ("changed", "i8"),  # `version` at the last round
+        ("refused", "i8"),  # jobs turned away
+        ("plain", "i8"),  # 1: every heartbeat and every round is gone through, to check that skipping changes nothing
+    ],
+    align=True,
+)
+
+QUEUE = np.dtype(
+    [
+        ("parent", "i8"),
+        ("first", "i8"),  # of its children in `children`
+        ("count", "i8"),
+        ("leaf", "i8"),
+        ("capacity", "f8"),  # of the whole, 1 is all
+        ("maximum", "f8"),
+        ("priority", "i8"),
+        ("respects", "i8"),  # 1: its children go by their priorities, too
+        ("percent", "f8"),  # minimum-user-limit-percent
+        ("factor", "f8"),  # user-limit-factor; -1 none
+        ("am", "f8"),  # maximum-am-resource-percent, 1 is all
+        ("most_apps", "i8"),
+        ("most_of_user", "i8"),
+        ("most_running", "i8"),
+        ("order", "i8"),
+        ("kept", "i8"),  # 1: nothing is preempted here
+        ("asks", "i8"),
+        ("apps", "i8"),
+        ("running", "i8"),  # applications that are not held back
+        ("active", "i8"),
+        ("askers", "i8"),  # users with asks
+        ("used_ratio", "f4"),  # the sum of its users' dominant shares, in single precision as in Hadoop
+        ("line", "i8"),  # the first of its active applications with asks
+        ("line_end", "i8"),
+        ("actives", "i8"),  # the first of its active applications
+        ("actives_end", "i8"),
+        ("late", "i8"),  # the first of those that wait for room for their masters
+        ("late_end", "i8"),
+        ("held", "i8"),  # the first of those held back by max-parallel-apps
+        ("held_end", "i8"),
+        ("tried", "i8"),  # the pass that has tried it
+        ("users", "i8"),  # the first of its users in `users` …
+        ("users_end", "i8"),  # … and the one after the last
+    ],
+    align=True,
+)
+
+APP = np.dtype(
+    [
+        ("queue", "i8"),
+        ("user", "i8"),
+        ("priority", "f8"),
+        ("state", "i8"),
+        ("submit", "f8"),
+        ("ask", "i8"),  # the first of its jobs that ask
+        ("ask_end", "i8"),
+        ("run", "i8"),  # the first of its jobs that run, in the order in which they were given
+        ("run_end", "i8"),
+        ("asks", "i8"),
+        ("left", "i8"),  # jobs that have not ended
+        ("unsaid", "i8"),  # jobs that wait until its master asks for them
+        ("nodes", "i8"),  # that it has reserved
+        ("again", "i8"),  # how often one of them came by in vain
+        ("missed", "i8"),  # opportunities
+        ("names", "i8"),  # wanted nodes, their racks, and 1
+        ("master", "i8"),  # its master's job; -1 none
+        ("up", "i8"),  # whether its master asks for containers
+        ("queued", "i8"),  # 1: in the line
+        ("next", "i8"),
+        ("last", "i8"),
+        ("after", "i8"),  # in the list of all active ones, of late ones, or of those held back
+        ("before", "i8"),
+        ("told", "i8"),  # the last pass over pending amounts that has counted its reservations
+    ],
+    align=True,
+)
+
+USER = np.dtype([("queue", "i8"), ("apps", "i8"), ("active", "i8"), ("askers", "i8"), ("am", "i8")], align=True)
+
+JOB_OF = np.dtype(
+    [
+        ("app", "i8"),
+        ("state", "i8"),
+        ("next", "i8"),
+        ("last", "i8"),
+        ("mark", "f8"),  # when it was marked for preemption; NaN not
+        ("chosen", "i8"),  # the round that chose it
+        ("wide", "i8"),  # 1: larger than any server that it may use
+        ("never", "i8"),  # 1: larger than its queue's maximum
+    ],
+    align=True,
+)
+
+NODE = np.dtype([("app", "i8"), ("seen", "i8"), ("turn", "i8")], align=True)
+"""Of a node: the application that it is kept for, `version` and `missed` together at its last heartbeat; and, which is
+of none of them, the node whose reservation is looked at in this place when one is to be given up."""
+
+
+class Tree(Bundle):
+    """What the policy is told and what it remembers (lengths in brackets; 3 is an amount).
+
+    Attributes:
+        p: one record of `SITE`.
+        queues: records of `QUEUE`, parents before children, the root first [queues].
+        children: queue numbers in the order of the configuration.
+        apps: records of `APP`, in order of submission [applications].
+        users: records of `USER`, one for each user of each leaf [users].
+        jobs: records of `JOB_OF` [jobs].
+        nodes: records of `NODE` [servers].
+        sizes: see `CAP` [3, 3].
+        fixed: absolute guarantees; -1: by `capacity` [queues, 3].
+        fixed_most: the same for maxima [queues, 3].
+        due: guarantees [queues, 3].
+        most: maxima [queues, 3].
+        used: with reservations [queues, 3].
+        kept: reservations [queues, 3].
+        pending: asked for [queues, 3].
+        asking: what a leaf's users with asks have [queues, 3].
+        limit: the limit of a leaf at its last look [queues, 3].
+        am_used: of a leaf's masters [queues, 3].
+        app_used: without reservations [applications, 3].
+        app_kept: reservations [applications, 3].
+        app_am: of the master [applications, 3].
+        app_asks: asked for [applications, 3].
+        user_used: with reservations [users, 3].
+        user_am: [users, 3].
+        user_asks: asked for [users, 3].
+        user_net: scratch of the monitor: the same less reservations [users, 3].
+        ask: of each job [jobs, 3].
+        held: what a node is reserved for [servers, 3].
+        want_first: [jobs + 1]: nodes that a job wants: `want[want_first[j]:want_first[j + 1]]`.
+        want: server numbers.
+        how: placement of gangs on several servers [jobs].
+        path: scratch of a pass: queue at each level [levels].
+        bound: scratch: limit at each level [levels, 3].
+        blocked: scratch: what is kept from siblings at each level [levels, 3].
+        marks: jobs marked for preemption, and some that no longer are [jobs].
+        weight: scratch of the monitor: the part of each resource that a queue is offered [queues, 3].
+        told: what the last round of the monitor reckoned, by `IDEAL` and so on [9, queues, 3].
+    """
+
+    p: Any
+    queues: Any
+    children: NDArray[np.int64]
+    apps: Any
+    users: Any
+    jobs: Any
+    nodes: Any
+    sizes: NDArray[np.int64]
+    fixed: NDArray[np.int64]
+    fixed_most: NDArray[np.int64]
+    due: NDArray[np.int64]
+    most: NDArray[np.int64]
+    used: NDArray[np.int64]
+    kept: NDArray[np.int64]
+    pending: NDArray[np.int64]
+    asking: NDArray[np.int64]
+    limit: NDArray[np.int64]
+    am_used: NDArray[np.int64]
+    app_used: NDArray[np.int64]
+    app_kept: NDArray[np.int64]
+    app_am: NDArray[np.int64]
+    app_asks: NDArray[np.int64]
+    user_used: NDArray[np.int64]
+    user_am: NDArray[np.int64]
+    user_asks: NDArray[np.int64]
+    user_net: NDArray[np.int64]
+    ask: NDArray[np.int64]
+    held: NDArray[np.int64]
+    want_first: NDArray[np.int64]
+    want: NDArray[np.int64]
+    how: NDArray[np.int64]
+    path: NDArray[np.int64]
+    bound: NDArray[np.int64]
+    blocked: NDArray[np.int64]
+    marks: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    told: NDArray[np.int64]
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "p": (SITE, 1),
+        "queues": (QUEUE, 1),
+        "children": ("i8", 1),
+        "apps": (APP, 1),
+        "users": (USER, 1),
+        "jobs": (JOB_OF, 1),
+        "nodes": (NODE, 1),
+        "sizes": ("i8", 2),
+        "fixed": ("i8", 2),
+        "fixed_most": ("i8", 2),
+        "due": ("i8", 2),
+        "most": ("i8", 2),
+        "used": ("i8", 2),
+        "kept": ("i8", 2),
+        "pending": ("i8", 2),
+        "asking": ("i8", 2),
+        "limit": ("i8", 2),
+        "am_used": ("i8", 2),
+        "app_used": ("i8", 2),
+        "app_kept": ("i8", 2),
+        "app_am": ("i8", 2),
+        "app_asks": ("i8", 2),
+        "user_used": ("i8", 2),
+        "user_am": ("i8", 2),
+        "user_asks": ("i8", 2),
+        "user_net": ("i8", 2),
+        "ask": ("i8", 2),
+        "held": ("i8", 2),
+        "want_first": ("i8", 1),
+        "want": ("i8", 1),
+        "how": ("i8", 1),
+        "path": ("i8", 1),
+        "bound": ("i8", 2),
+        "blocked": ("i8", 2),
+        "marks": ("i8", 1),
+        "weight": ("f8", 2),
+        "told": ("i8", 3),
+    }

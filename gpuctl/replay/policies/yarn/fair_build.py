@@ -1,0 +1,365 @@
+"""Makes the fair scheduler of one replay: configuration, queues, applications and servers as flat arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.contract.tenants import shapes
+from gpuctl.replay.engine.state import ABORT, UNBOUND, records
+from gpuctl.replay.order.order import PLACEMENTS
+from gpuctl.replay.policies.yarn import fair_kernel
+from gpuctl.replay.policies.yarn.fair_conf import (
+    INCREMENTS,
+    MULTIPLE,
+    Case,
+    check_parts,
+    from_site,
+    left_out,
+    placed,
+    shown,
+)
+from gpuctl.replay.policies.yarn.fair_file import read_conf
+from gpuctl.replay.policies.yarn.fair_state import (
+    APP,
+    CPU,
+    ENTRY,
+    FAIR_REASONS,
+    GPU,
+    MEM,
+    NODE,
+    PARAMS,
+    PART,
+    TASK,
+    UNBOUNDED,
+    Fair,
+)
+from gpuctl.replay.policies.yarn.fair_tree import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from gpuctl.replay.contract.policy import Policy
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Cluster, Ints, Workload
+    from gpuctl.replay.policies.yarn.fair_tree import Placed, Tree
+
+GRID = float(1 << 20)
+"""Heartbeats are put on multiples of 1 / GRID seconds, so that sums of times are exact."""
+
+
+class FairProgram:
+    """Runs the policy on one simulation.
+
+    Attributes:
+        reasons: what the decision log says, after those of all policies.
+        notes: what of the configuration is not modelled, and what was made up.
+        queues: full names of the queues, in the order of the arrays of `own`.
+        own: what the kernel keeps.
+    """
+
+    reasons = FAIR_REASONS
+
+    def __init__(self, own: Fair, queues: tuple[str, ...], notes: tuple[str, ...]) -> None:
+        self.own = own
+        self.queues = queues
+        self.notes = notes
+
+    def advance(self, state: State, until: float, steps: int) -> int:
+        """Go on for so many instants."""
+        return int(fair_kernel.run(state, self.own, until, steps))
+
+    def copy(self) -> FairProgram:
+        """The same with a memory of its own."""
+        return FairProgram(self.own.copy(), self.queues, self.notes)
+
+
+def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> FairProgram:
+    """Make the scheduler for a simulation.
+
+    Args:
+        policy: with its parameters; what the configuration says is written into them.
+        workload: the jobs.
+        cluster: the servers.
+        settings: of the comparison.
+        state: the simulation.
+
+    Raises:
+        UsageError: parameters or a configuration that make no sense.
+        InputError: a configuration file is not what it should be.
+    """
+    if settings.placement == "spread":
+        raise UsageError(
+            "yarn-fair: a container is on one server: gangs cannot be spread", hint="leave --placement out"
+        )
+    whole, parts = _cluster(state)
+    given: frozenset[str] = getattr(policy, "given", frozenset())
+    # what an earlier simulation of the same policy took from its files is not given
+    params: dict[str, Any] = {
+        p.name: policy.params[p.name] if p.name in given else p.default for p in policy.parameters
+    }
+    check_parts(params, given)
+    case = Case(params, given, workload, cluster, state, whole, parts)
+    notes: list[str] = []
+    allocations = None
+    if params["conf"]:
+        allocations, case.site = read_conf(params["conf"])
+        notes += from_site(params, given, case.site)
+        if allocations is None:
+            notes.append("no allocation file (fair-scheduler.xml) is given: queues of the workload are under the root")
+    policy.params = shown(case, file=allocations is not None)
+    if settings.mode is None:
+        # YARN kills: what is not in a checkpoint is lost
+        state.g.mode = ABORT
+    state.g.patience = int(params["patience"])
+    places = placed(case, allocations)
+    found = tree(places.allocations, whole, parts)
+    own = _arrays(case, found, places)
+    own.p.how = PLACEMENTS[settings.placement or "any"]
+    notes += [*places.notes, *left_out(case, places.allocations)]
+    if not _holds_min(own):
+        notes.append("minResources of all queues together are more than the servers have")
+    if params["preemption"] and not np.isfinite([found.queues.fair_wait, found.queues.min_wait]).any():
+        notes.append(
+            "preemption is on, and nothing is preempted: no queue has a time-out (fair_share_preemption_timeout, "
+            "min_share_preemption_timeout)"
+        )
+    return FairProgram(own, found.names, tuple(notes))
+
+
+def _cluster(state: State) -> tuple[Ints, int]:
+    """What all servers have, MB, CPUs in parts, GPUs, 0 where it does not count; and the parts of a CPU."""
+    whole = np.zeros(3, np.int64)
+    whole[GPU] = state.g[0].total
+    parts = 1
+    if state.g[0].resources:
+        stock, asks = state.stock, state.asks
+        known = stock.cpu[stock.cpu < UNBOUND]
+        parts = 1 if not (asks.cpu % 1000).any() and not (known % 1000).any() else 1000
+        whole[CPU] = known.sum() // (1000 // parts)
+        whole[MEM] = stock.mem[stock.mem < UNBOUND].sum()
+    return whole, parts
+
+
+def _holds_min(own: Fair) -> bool:
+    top = np.flatnonzero(own.queues.parent == 0)
+    return bool((own.q_min[top].sum(axis=0) <= own.cluster).all())
+
+
+def _applications(workload: Workload, places: Placed, found: Tree) -> tuple[Any, Ints]:
+    """Applications in the order of submission, and that of each job; jobs of one in two queues are two of them."""
+    number = {name: k for k, name in enumerate(found.names)}
+    queue = np.array([number[name] for name in places.of_job], np.int64)
+    n = workload.size
+    _, key = np.unique(workload.app * len(found.names) + queue, return_inverse=True)
+    key = key.reshape(-1)
+    count = int(key.max(initial=-1)) + 1
+    first = np.full(count, n, np.int64)
+    np.minimum.at(first, key, np.arange(n))
+    start = np.full(count, np.inf)
+    np.minimum.at(start, key, workload.eligible)
+    order = np.lexsort((first, start))
+    place_of = np.empty(count, np.int64)
+    place_of[order] = np.arange(count)
+    app = place_of[key].astype(np.int64)
+    apps = records(max(count, 1), APP)
+    apps.queue[:count] = queue[first[order]]
+    user = np.where(workload.user < 0, len(workload.users), workload.user)
+    apps.user[:count] = user[first[order]]
+    apps.start[:count] = start[order]
+    apps.left[:count] = np.bincount(app, minlength=count)
+    apps.head = apps.tail = apps.before = apps.after = apps.older = apps.newer = apps.shut = apps.master = -1
+    apps.level = -1
+    apps.weight = 1.0
+    apps.opens = np.inf
+    apps.fed = apps.start
+    apps.full = -10
+    return apps, app
+
+
+def _wanted(params: Mapping[str, Any], workload: Workload) -> tuple[Ints, Ints]:
+    """CSR of the servers on which each job's first segment ran in the trace, where such are preferred."""
+    if params["locality"] == "none":
+        return np.zeros(workload.size + 1, np.int64), np.zeros(0, np.int64)
+    begin = workload.piece_start[workload.segment_start[:-1]]
+    end = workload.piece_start[workload.segment_start[:-1] + 1]
+    first = np.concatenate([[0], np.cumsum(end - begin)]).astype(np.int64)
+    rows = np.repeat(begin, end - begin) + np.arange(first[-1]) - np.repeat(first[:-1], end - begin)
+    return first, workload.piece_server[rows].astype(np.int64)
+
+
+def _parameters(case: Case) -> Any:
+    params, whole = case.params, case.whole
+    p = records(1, PARAMS)
+    p.beat, p.tick, p.master = params["heartbeat"], params["update_interval"], params["am_heartbeat"]
+    p.due = np.inf
+    p.ticked = -np.inf
+    p.preempts, p.utilization = params["preemption"], float(np.float32(params["cluster_utilization_threshold"]))
+    p.wait = params["wait_before_kill"]
+    p.check = p.wait + params["wait_before_next_starvation_check"]
+    p.multiple, p.dynamic, p.most = (
+        params["assign_multiple"],
+        params["dynamic_max_assign"],
+        int(params["max_assign"]),
+    )
+    if case.cluster.pool:
+        p.multiple, p.dynamic, p.most = 1, 0, -1
+    p.node_share = float(np.float32(params["locality_threshold_node"]))
+    p.rack_share = float(np.float32(params["locality_threshold_rack"]))
+    p.reservable = float(np.float32(params["reservable_nodes"]))
+    p.sized = params["size_based_weight"]
+    p.single = int(whole[GPU] > 0)
+    p.by = MEM if whole[MEM] > 0 else GPU if whole[GPU] > 0 else CPU
+    p.masters = params["masters"] == "first"
+    p.spare_masters = not params["am_preemption"]
+    mem, cpu = (case.site[name].number(least=0) if name in case.site else d for name, d in INCREMENTS.items())
+    factor = case.site[MULTIPLE].number(least=0) if MULTIPLE in case.site else 2.0
+    p.least_mem, p.least_cpu = int(mem * factor), int(cpu * factor) * case.parts
+    p.active = 1
+    p.free_entry = 0
+    p.held_back = p.held_last = -1
+    return p
+
+
+def _nodes(params: Mapping[str, Any], servers: int) -> Any:
+    nodes = records(max(servers, 1), NODE)
+    beat = params["heartbeat"]
+    nodes.offset[:servers] = np.rint(np.arange(servers) / max(servers, 1) * beat * GRID) / GRID
+    nodes.beaten = -np.inf
+    nodes.flag = 1
+    nodes.job = nodes.app = nodes.entry = nodes.last = -1
+    return nodes
+
+
+def _needs(state: State, parts: int) -> Ints:
+    need = np.zeros((state.jobs.size, 3), np.int64)
+    need[:, GPU] = state.jobs.gpus
+    if state.g[0].resources:
+        need[:, MEM] = state.asks.mem
+        need[:, CPU] = state.asks.cpu // (1000 // parts)
+    return need
+
+
+def _one_of(shape: Ints) -> Ints:
+    """The first job of each shape; jobs -> shapes."""
+    found = np.zeros(int(shape.max(initial=0)) + 1, np.int64)
+    kinds, first = np.unique(shape, return_index=True)
+    found[kinds] = first
+    return found
+
+
+def _big(state: State, shape: Ints) -> Ints:
+    """Whether no server that suits a job holds it; 1 or 0 for each job."""
+    if not state.jobs.size:
+        return np.zeros(0, np.int64)
+    kinds, at, of = np.unique(shape, return_index=True, return_inverse=True)
+    most = np.zeros(kinds.size, np.int64)
+    for k, j in enumerate(at):
+        most[k] = _most_units(state, int(j))
+    units = state.jobs.gpus if not state.g[0].resources else state.asks.units
+    return np.asarray(units > most[of.reshape(-1)], np.int64)
+
+
+def _most_units(state: State, j: int) -> int:
+    """Units of a job's gang that the largest server which suits it holds while it is empty."""
+    job, servers = state.jobs[j], state.servers
+    suits = (np.uint64(job.mask) >> servers.cls.astype(np.uint64)) & np.uint64(1) == 1
+    if not state.g[0].resources:
+        return int(servers.cap[suits].max(initial=0))
+    ask, stock = state.asks[j], state.stock
+    room = servers.cap.copy() if job.gpus > 0 else np.full(servers.size, ask.units, np.int64)
+    for there, wanted in ((stock.cpu, int(ask.cpu)), (stock.mem, int(ask.mem))):
+        if wanted:
+            room = np.where(there < wanted, np.minimum(room, np.minimum(there, wanted) * ask.units // wanted), room)
+    return int(room[suits].max(initial=0))
+
+
+def _arrays(case: Case, found: Tree, places: Placed) -> Fair:
+    workload, state, whole = case.workload, case.state, case.whole
+    apps, app = _applications(workload, places, found)
+    n, servers, count = workload.size, len(case.cluster.servers), len(found.names)
+    p = _parameters(case)
+    p.limited = bool((found.most < UNBOUNDED).any())
+    tasks = records(n, TASK)
+    tasks.app = app
+    tasks.next = tasks.before = -1
+    shape = shapes(state, np.zeros(n, np.int64))
+    tasks.kind = shape
+    tasks.big = _big(state, shape)
+    if p.masters[0]:
+        first = np.full(apps.size, n, np.int64)
+        np.minimum.at(first, app, np.arange(n))
+        # a gang that is an application of its own is no master
+        apps.master = np.where(apps.left > 1, first, -1)
+    users = len(workload.users) + 1
+    most_of = np.full(users, UNBOUNDED)
+    limit = places.allocations
+    for k, name in enumerate(workload.users):
+        value = limit.of_users.get(name, limit.user_apps)
+        most_of[k] = UNBOUNDED if math.isinf(value) else int(value)
+    want_first, wants = _wanted(case.params, workload)
+    entries = records(2 * servers + n + 64, ENTRY)
+    entries.next = np.arange(1, entries.size + 1)
+    entries.next[-1] = -1
+    pieces = int(whole[GPU]) + int(state.g[0].splits) + 64
+
+    def amounts(rows: int) -> Ints:
+        return np.zeros((max(rows, 1), 3), np.int64)
+
+    return Fair(
+        p=p,
+        cluster=whole,
+        unit=np.array([1000 // case.parts], np.int64),
+        queues=found.queues,
+        children=found.children,
+        order=np.zeros(max(found.children.size, 1), np.int64),
+        q_min=found.least,
+        q_max=found.most,
+        q_used=amounts(count),
+        q_asks=amounts(count),
+        q_demand=amounts(count),
+        q_fair=amounts(count),
+        q_app=amounts(count),
+        q_masters=amounts(count),
+        q_rate=np.zeros((count, 3)),
+        apps=apps,
+        a_used=amounts(apps.size),
+        a_asks=amounts(apps.size),
+        a_demand=amounts(apps.size),
+        a_marked=amounts(apps.size),
+        a_lack=amounts(apps.size),
+        a_low=amounts(apps.size),
+        a_picked=amounts(10),
+        tasks=tasks,
+        j_need=_needs(state, case.parts),
+        want_first=want_first,
+        wants=wants,
+        nodes=_nodes(case.params, servers),
+        n_taken=amounts(servers),
+        entries=entries,
+        e_left=amounts(entries.size),
+        live=np.zeros(2 * n + 64, np.int64),
+        live_row=np.zeros(2 * n + 64, np.int64),
+        touched=np.zeros(apps.size, np.int64),
+        users=np.zeros(users, np.int64),
+        user_most=most_of,
+        hungry=np.zeros(apps.size + 1, np.int64),
+        search=np.arange(servers),
+        turn=np.zeros((apps.size, 1), np.int64),
+        part=records(pieces, PART),
+        part_first=np.zeros(servers + 1, np.int64),
+        part_at=np.zeros(servers + 1, np.int64),
+        picked=np.zeros(pieces, np.int64),
+        share=np.zeros((2, 3)),
+        fair=np.zeros((2, 3)),
+        sorted=np.zeros((2, 3), np.int64),
+        some=np.zeros(3, np.int64),
+        bad=np.full(int(shape.max(initial=0)) + 1, -1, np.int64),
+        gangs=np.zeros(int(shape.max(initial=0)) + 1, np.int64),
+        one_of=_one_of(shape),
+    )

@@ -1,0 +1,457 @@
+"""The compiled books of the fair scheduler: applications in their queues, what they ask for and what they hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.instant_kernel import job_timer
+from gpuctl.replay.engine.job_life_kernel import launch
+from gpuctl.replay.engine.state import RUNNING
+from gpuctl.replay.policies.yarn.fair_order_kernel import app_first, is_none
+from gpuctl.replay.policies.yarn.fair_state import (
+    ABSENT,
+    HELD_BACK,
+    OVER,
+    RUNNABLE,
+)
+
+MOMENT = 1.0 / (1 << 20)
+"""Seconds; less than what is between the heartbeats of two servers."""
+
+
+@inner
+def tick_after(f, now):  # type: ignore[no-untyped-def]
+    """The first update after an instant."""
+    return (np.floor(now / f.p[0].tick + 1e-9) + 1.0) * f.p[0].tick
+
+
+@inner
+def this_tick(f, now):  # type: ignore[no-untyped-def]
+    """The first update at an instant or after it."""
+    return np.ceil(now / f.p[0].tick - 1e-9) * f.p[0].tick
+
+
+@inner
+def ask_update(f, t):  # type: ignore[no-untyped-def]
+    """See that there is an update at `t` at the latest."""
+    f.p[0].due = min(f.p[0].due, t)
+
+
+@inner
+def touch(f, a):  # type: ignore[no-untyped-def]
+    """Let the next update reckon an application's demand anew."""
+    if f.apps[a].touched == 0:
+        f.apps[a].touched = 1
+        f.touched[f.p[0].fresh] = a
+        f.p[0].fresh += 1
+
+
+@inner
+def wake_all(f):  # type: ignore[no-untyped-def]
+    """Let every server's next heartbeat be looked at."""
+    for k in range(f.nodes.size):
+        f.nodes[k].flag = 1
+
+
+@inner
+def wake_reserved(f):  # type: ignore[no-untyped-def]
+    """Let the next heartbeats of servers with a reservation be looked at."""
+    if f.p[0].reserved > 0:
+        for k in range(f.nodes.size):
+            if f.nodes[k].job >= 0:
+                f.nodes[k].flag = 1
+
+
+# ---- the line of a queue: runnable applications that ask for something, in the order of its policy
+
+
+@inner
+def _line_in(f, a):  # type: ignore[no-untyped-def]
+    app = f.apps[a]
+    queue = f.queues[app.queue]
+    at = queue.last
+    while at >= 0 and app_first(f, queue.policy, a, at):
+        at = f.apps[at].before
+    app.before = at
+    app.after = queue.line if at < 0 else f.apps[at].after
+    if at < 0:
+        queue.line = a
+    else:
+        f.apps[at].after = a
+    if app.after < 0:
+        queue.last = a
+    else:
+        f.apps[app.after].before = a
+    app.lined = 1
+
+
+@inner
+def _line_out(f, a):  # type: ignore[no-untyped-def]
+    app = f.apps[a]
+    queue = f.queues[app.queue]
+    if app.before < 0:
+        queue.line = app.after
+    else:
+        f.apps[app.before].after = app.after
+    if app.after < 0:
+        queue.last = app.before
+    else:
+        f.apps[app.after].before = app.before
+    app.lined = 0
+
+
+@inner
+def relined(f, a):  # type: ignore[no-untyped-def]
+    """Put an application where it now belongs in its queue's line, or take it out."""
+    app = f.apps[a]
+    if app.lined == 1:
+        _line_out(f, a)
+    if app.state == RUNNABLE and app.asks > 0:
+        _line_in(f, a)
+
+
+@inner
+def _waits(f, a, count):  # type: ignore[no-untyped-def]
+    if f.apps[a].state == RUNNABLE:
+        q = f.apps[a].queue
+        while q >= 0:
+            f.queues[q].waiting += count
+            q = f.queues[q].parent
+
+
+# ---- asks and use
+
+
+@inner
+def _count_ask(f, j, sign):  # type: ignore[no-untyped-def]
+    a = f.tasks[j].app
+    q = f.apps[a].queue
+    f.apps[a].asks += sign
+    if f.tasks[j].big == 1:
+        f.gangs[f.tasks[j].kind] += sign
+    for r in range(3):
+        f.a_asks[a, r] += sign * f.j_need[j, r]
+        f.q_asks[q, r] += sign * f.j_need[j, r]
+    _waits(f, a, sign)
+
+
+@inner
+def count_use(f, j, sign):  # type: ignore[no-untyped-def]
+    """A job holds what it asks for from now on (1), or does not any more (-1)."""
+    a = f.tasks[j].app
+    q = f.apps[a].queue
+    for r in range(3):
+        f.a_used[a, r] += sign * f.j_need[j, r]
+        at = q
+        while at >= 0:
+            f.q_used[at, r] += sign * f.j_need[j, r]
+            at = f.queues[at].parent
+
+
+@inner
+def is_known(f, a):  # type: ignore[no-untyped-def]
+    """Whether an application counts as asking for something: its demand of the last update is not what it holds.
+
+    What has ended since then makes up for what was asked for since then, as in Hadoop. What asks for nothing that
+    counts cannot be seen in a demand.
+    """
+    known = f.apps[a].head >= 0 and is_none(f.j_need, f.apps[a].head)
+    for r in range(3):
+        known = known or f.a_demand[a, r] != f.a_used[a, r]
+    return known
+
+
+@inner
+def ask(f, j):  # type: ignore[no-untyped-def]
+    """Ask for a job's container, behind those of its application that come before it in the workload."""
+    task = f.tasks[j]
+    app = f.apps[task.app]
+    at = app.tail
+    while at > j:
+        at = f.tasks[at].before
+    task.before = at
+    task.next = app.head if at < 0 else f.tasks[at].next
+    if at < 0:
+        app.head = j
+    else:
+        f.tasks[at].next = j
+    if task.next < 0:
+        app.tail = j
+    else:
+        f.tasks[task.next].before = j
+    task.asked = 1
+    if app.state == RUNNABLE and not is_known(f, task.app):
+        f.p[0].unknown += 1
+    _count_ask(f, j, 1)
+    if is_known(f, task.app):
+        wake_all(f)
+    touch(f, task.app)
+    relined(f, task.app)
+
+
+@inner
+def _unask(f, j):  # type: ignore[no-untyped-def]
+    task = f.tasks[j]
+    app = f.apps[task.app]
+    if task.before < 0:
+        app.head = task.next
+    else:
+        f.tasks[task.before].next = task.next
+    if task.next < 0:
+        app.tail = task.before
+    else:
+        f.tasks[task.next].before = task.before
+    task.asked = 0
+    _count_ask(f, j, -1)
+
+
+@inner
+def _fulfil(f, a, node, j):  # type: ignore[no-untyped-def]
+    """What was preempted on a server for an application is less by what it is given there."""
+    before, k = -1, f.nodes[node].entry
+    while k >= 0 and f.entries[k].app != a:
+        before, k = k, f.entries[k].next
+    if k < 0:
+        return
+    left = False
+    for r in range(3):
+        some = min(f.e_left[k, r], f.j_need[j, r])
+        f.e_left[k, r] -= some
+        f.n_taken[node, r] -= some
+        left = left or f.e_left[k, r] != 0
+    if not left:
+        drop_entry(f, node, before, k)
+
+
+@inner
+def drop_entry(f, node, before, k):  # type: ignore[no-untyped-def]
+    """Forget what is left for an application of what was preempted for it on a server."""
+    for r in range(3):
+        f.n_taken[node, r] -= f.e_left[k, r]
+        f.e_left[k, r] = 0
+    if before < 0:
+        f.nodes[node].entry = f.entries[k].next
+    else:
+        f.entries[before].next = f.entries[k].next
+    if f.nodes[node].last == k:
+        f.nodes[node].last = before
+    f.p[0].entries -= 1
+    f.entries[k].next = f.p[0].free_entry
+    f.p[0].free_entry = k
+
+
+@inner
+def alive(s, f, k):  # type: ignore[no-untyped-def]
+    """Whether the job in a place of `live` still runs the attempt that put it there."""
+    job = s.jobs[f.live[k]]
+    return job.state == RUNNING and job.row == f.live_row[k]
+
+
+@inner
+def forget_dead(s, f):  # type: ignore[no-untyped-def]
+    """Keep only those that run among the jobs in the order of their starts."""
+    kept = 0
+    for k in range(f.p[0].lives):
+        if alive(s, f, k):
+            f.live[kept], f.live_row[kept] = f.live[k], f.live_row[k]
+            kept += 1
+    f.p[0].lives = kept
+
+
+@inner
+def _remember(s, f, j):  # type: ignore[no-untyped-def]
+    """Keep a job among those that run, in the order of their starts."""
+    p = f.p[0]
+    if p.lives == f.live.size:
+        forget_dead(s, f)
+    f.live[p.lives], f.live_row[p.lives] = j, s.jobs[j].row
+    p.lives += 1
+
+
+@inner
+def give(s, f, j, node, reason):  # type: ignore[no-untyped-def]
+    """Start a job on the choice at a server's heartbeat."""
+    a = f.tasks[j].app
+    app = f.apps[a]
+    _unask(f, j)
+    # it may have been one of them: what was preempted is given unasked
+    f.p[0].unknown = max(f.p[0].unknown - 1, 0)
+    count_use(f, j, 1)
+    launch(s, j, reason)
+    f.tasks[j].marked = 0
+    app.given += 1
+    f.tasks[j].number = app.given
+    if f.p[0].preempts == 1:
+        _remember(s, f, j)
+        ask_update(f, tick_after(f, s.g[0].now))
+    if node >= 0:
+        _fulfil(f, a, node, j)
+    relined(f, a)
+    wake_reserved(f)
+    if app.head >= 0 and f.tasks[app.head].kind != f.tasks[j].kind:
+        # what it asks for first may fit where the one before did not
+        wake_all(f)
+    if app.master == j and app.opens == np.inf:
+        for r in range(3):
+            f.q_masters[app.queue, r] += f.j_need[j, r]
+        app.opens = s.g[0].now
+        if f.p[0].master > 0:
+            app.opens = _master_beat(f, app.start, s.g[0].now)
+        job_timer(s, j, app.opens)
+
+
+@inner
+def _master_beat(f, start, now):  # type: ignore[no-untyped-def]
+    """A master's first heartbeat after `now`; at one instant masters come before servers."""
+    return start + (np.floor((now - start) / f.p[0].master + 1e-9) + 1.0) * f.p[0].master
+
+
+# ---- applications come, run, and go
+
+
+@inner
+def _may_run(f, a):  # type: ignore[no-untyped-def]
+    app = f.apps[a]
+    if f.users[app.user] >= f.user_most[app.user]:
+        return False
+    q = app.queue
+    while q >= 0:
+        if f.queues[q].runnable >= f.queues[q].most:
+            return False
+        q = f.queues[q].parent
+    return True
+
+
+@inner
+def _count_runnable(f, a, sign):  # type: ignore[no-untyped-def]
+    app = f.apps[a]
+    f.users[app.user] += sign
+    q = app.queue
+    while q >= 0:
+        f.queues[q].runnable += sign
+        if f.queues[q].runnable == 0 or (sign == 1 and f.queues[q].runnable == 1):
+            f.p[0].active = 1
+        q = f.queues[q].parent
+
+
+@inner
+def _run(f, a):  # type: ignore[no-untyped-def]
+    app = f.apps[a]
+    queue = f.queues[app.queue]
+    app.state = RUNNABLE
+    app.since = f.p[0].updates
+    app.older, app.newer = queue.newest, -1
+    if queue.newest < 0:
+        queue.members = a
+    else:
+        f.apps[queue.newest].newer = a
+    queue.newest = a
+    _count_runnable(f, a, 1)
+    _waits(f, a, app.asks)
+    if app.asks > 0:
+        # what it asked for while it was held back counts from the next update on, and so does its share
+        f.p[0].asking = 1
+    relined(f, a)
+
+
+@inner
+def appear(f, a):  # type: ignore[no-untyped-def]
+    """An application is submitted: it runs, or is held back by a limit. Returns whether it was not there before."""
+    app, p = f.apps[a], f.p[0]
+    if app.state != ABSENT:
+        return False
+    if _may_run(f, a):
+        _run(f, a)
+        return True
+    app.state = HELD_BACK
+    app.older, app.newer = p.held_last, -1
+    if p.held_last < 0:
+        p.held_back = a
+    else:
+        f.apps[p.held_last].newer = a
+    p.held_last = a
+    return True
+
+
+@inner
+def leave(f, a):  # type: ignore[no-untyped-def]
+    """An application is over: those that it held back may run, the earliest first. Returns whether one does."""
+    app, p = f.apps[a], f.p[0]
+    queue = f.queues[app.queue]
+    if app.lined == 1:
+        _line_out(f, a)
+    was = app.state
+    app.state = OVER
+    if was == HELD_BACK:
+        _unheld(f, a)
+        return False
+    if app.older < 0:
+        queue.members = app.newer
+    else:
+        f.apps[app.older].newer = app.newer
+    if app.newer < 0:
+        queue.newest = app.older
+    else:
+        f.apps[app.newer].older = app.older
+    _count_runnable(f, a, -1)
+    if queue.line >= 0 and p.reservable > 0:
+        # the others of its queue are due more from the next update on, and may reserve something then
+        p.asking = 1
+    if app.master >= 0 and app.opens < np.inf:
+        for r in range(3):
+            f.q_masters[app.queue, r] -= f.j_need[app.master, r]
+    some = False
+    at = p.held_back
+    while at >= 0 and _may_let_in(f, a):
+        following = f.apps[at].newer
+        if _may_run(f, at):
+            _unheld(f, at)
+            _run(f, at)
+            some = True
+        at = following
+    return some
+
+
+@inner
+def _may_let_in(f, a):  # type: ignore[no-untyped-def]
+    """Whether a limit that an application which has left had filled is one below what it may be: else all stay out."""
+    app = f.apps[a]
+    if f.users[app.user] == f.user_most[app.user] - 1:
+        return True
+    q = app.queue
+    while q >= 0:
+        if f.queues[q].runnable == f.queues[q].most - 1:
+            return True
+        q = f.queues[q].parent
+    return False
+
+
+@inner
+def _unheld(f, a):  # type: ignore[no-untyped-def]
+    app, p = f.apps[a], f.p[0]
+    if app.older < 0:
+        p.held_back = app.newer
+    else:
+        f.apps[app.older].newer = app.newer
+    if app.newer < 0:
+        p.held_last = app.older
+    else:
+        f.apps[app.newer].older = app.older
+
+
+@inner
+def ends(s, f, j):  # type: ignore[no-untyped-def]
+    """A job has ended for good, and with the last one its application.
+
+    One whose master is a job is gone after the heartbeats of this instant; otherwise it is when its master, which holds
+    nothing, beats next.
+    """
+    app = f.apps[f.tasks[j].app]
+    app.left -= 1
+    if app.left == 0:
+        now = s.g[0].now
+        if app.master >= 0:
+            job_timer(s, j, now + MOMENT)
+        else:
+            job_timer(s, j, _master_beat(f, app.start, now) if f.p[0].master > 0 else now)

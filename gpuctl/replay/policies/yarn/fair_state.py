@@ -1,0 +1,302 @@
+"""What the fair scheduler remembers of queues, applications and servers while it replays; flat arrays only.
+
+Amounts of resources are rows of three whole numbers: MB of memory, CPUs (in `unit`-ths), GPUs. What does not count in a
+replay is 0 in all of them, the cluster's included.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuctl.compiled.bundles import Bundle
+from gpuctl.replay.order.order_kernel import REASONS
+
+MEM, CPU, GPU = range(3)
+FIFO, FAIR, DRF = range(3)
+POLICIES = ("fifo", "fair", "drf")
+NODE_LOCAL, RACK_LOCAL, OFF_SWITCH = range(3)
+
+# ---- states of an application
+ABSENT, HELD_BACK, RUNNABLE, OVER = range(4)
+
+# ---- what one look for a container came back with
+NOTHING, RESERVED, GIVEN = range(3)
+
+UNBOUNDED = 1 << 60
+
+R_GIVEN = len(REASONS)
+R_TAKEN, R_RESERVED_START, R_FAIR_STARVED, R_RESERVED = range(R_GIVEN + 1, R_GIVEN + 5)
+FAIR_REASONS = (
+    "its queue and application are next at this server's heartbeat",
+    "it is given what was preempted for its application",
+    "the server was reserved for its application",
+    "preempted for an application that is starved",
+    "the server is reserved for it",
+)
+
+PARAMS = np.dtype(
+    [
+        ("beat", "f8"),  # seconds between two heartbeats of a server
+        ("tick", "f8"),  # seconds between two updates of shares and demands
+        ("master", "f8"),  # seconds between two heartbeats of an application's master; 0: it acts at once
+        ("due", "f8"),  # the next update that can do something; inf
+        ("ticked", "f8"),  # the last update that was made
+        ("tried", "i8"),  # whether that one looked for starved applications
+        ("updates", "i8"),  # how many were made
+        ("preempts", "i8"),
+        ("utilization", "f8"),
+        ("wait", "f8"),  # seconds between the choice of a victim and its end
+        ("check", "f8"),  # seconds until an application for which something was preempted is looked at again
+        ("multiple", "i8"),  # several containers a heartbeat
+        ("dynamic", "i8"),  # of them, up to half of what was free
+        ("most", "i8"),  # of them, at most so many; 0 or less: any number
+        ("node_share", "f8"),  # missed opportunities, as a share of the servers, after which a level relaxes
+        ("rack_share", "f8"),
+        ("how", "i8"),  # where gangs go that no server holds
+        ("reservable", "f8"),  # share of the servers that an application may reserve
+        ("sized", "i8"),  # weigh applications by what they ask for
+        ("single", "i8"),  # ratios are of single precision, as Hadoop's with three resource types
+        ("by", "i8"),  # the resource that the policies fair and fifo go by
+        ("masters", "i8"),  # the first job of each application is its master
+        ("spare_masters", "i8"),  # masters are no victims
+        ("least_mem", "i8"),  # what a container must have at least to be reserved for
+        ("least_cpu", "i8"),
+        ("limited", "i8"),  # some queue has a maximum
+        ("reserved", "i8"),  # servers with a reservation
+        ("hungry", "i8"),  # applications that wait to be looked at by the preemption
+        ("entries", "i8"),  # in use
+        ("free_entry", "i8"),  # first unused entry
+        ("lives", "i8"),  # entries of `live`
+        ("freed", "i8"),  # how often something was given back
+        ("looked", "i8"),  # its value when gangs that no server holds were last tried
+        ("fresh", "i8"),  # applications in `touched`
+        ("unknown", "i8"),  # containers asked for since the last update that no demand shows, or fewer
+        ("asking", "i8"),  # whether an application asked since then
+        ("held_back", "i8"),  # first application that is not runnable; -1
+        ("held_last", "i8"),
+        ("awake", "i8"),  # every heartbeat and update is gone through, whether it may do something or not: for checks
+        ("missing", "i8"),  # some application waits for a better place
+        ("active", "i8"),  # the set of active queues, or the cluster, is another than at the last update
+    ],
+    align=True,
+)
+
+QUEUE = np.dtype(
+    [
+        ("parent", "i8"),
+        ("first", "i8"),  # of its children in `children`
+        ("count", "i8"),
+        ("policy", "i8"),
+        ("weight", "f8"),
+        ("most", "i8"),  # applications that may run
+        ("masters", "f8"),  # share of its fair share that masters may have; negative: any
+        ("min_wait", "f8"),  # seconds below its minimum after which it is starved
+        ("fair_wait", "f8"),
+        ("threshold", "f8"),
+        ("victims", "i8"),  # whether it may be preempted from
+        ("rank", "i8"),  # of its name
+        ("runnable", "i8"),  # applications
+        ("waiting", "i8"),  # containers that runnable applications ask for
+        ("line", "i8"),  # first and last of the applications with asks, in the order of its policy
+        ("last", "i8"),
+        ("members", "i8"),  # first and last of the runnable applications
+        ("newest", "i8"),
+        ("fed", "f8"),  # when it was last not below its minimum
+        ("above", "i8"),  # whether it was at the last update
+        ("low", "i8"),  # applications that were found to lack of its minimum
+        ("top", "i8"),  # children to be visited in this pass
+        ("at", "i8"),  # of them, visited
+    ],
+    align=True,
+)
+
+APP = np.dtype(
+    [
+        ("queue", "i8"),
+        ("user", "i8"),
+        ("start", "f8"),  # its submission
+        ("left", "i8"),  # jobs that have not ended
+        ("state", "i8"),
+        ("head", "i8"),  # jobs asked for
+        ("tail", "i8"),
+        ("asks", "i8"),
+        ("before", "i8"),  # in the line of its queue
+        ("after", "i8"),
+        ("lined", "i8"),
+        ("older", "i8"),  # among the members of its queue, or among those held back
+        ("newer", "i8"),
+        ("since", "i8"),  # updates made when it became runnable
+        ("level", "i8"),  # of locality that it is held to; -1: not yet looked at
+        ("missed", "i8"),  # opportunities since that level holds
+        ("master", "i8"),  # its master's job; -1 none
+        ("opens", "f8"),  # when its master asks for the others
+        ("shut", "i8"),  # first job that waits for the master; -1
+        ("fed", "f8"),  # when it was last not below its share
+        ("full", "i8"),  # the update at which it was found not to be
+        ("next", "f8"),  # when its starvation counts again
+        ("queued", "i8"),  # it is among the starved
+        ("touched", "i8"),
+        ("reservations", "i8"),
+        ("weight", "f8"),
+        ("given", "i8"),  # containers so far
+    ],
+    align=True,
+)
+
+TASK = np.dtype(
+    [
+        ("app", "i8"),
+        ("next", "i8"),
+        ("before", "i8"),
+        ("marked", "i8"),  # the attempt that is to be preempted, + 1
+        ("big", "i8"),  # no server that it may use holds it
+        ("kind", "i8"),  # of what it asks for: where one does not fit, none of its kind does
+        ("number", "i8"),  # of its container among those of its application, from 1
+        ("asked", "i8"),
+    ],
+    align=True,
+)
+
+NODE = np.dtype(
+    [
+        ("offset", "f8"),
+        ("beaten", "f8"),  # the last heartbeat that was dealt with
+        ("flag", "i8"),  # its next heartbeat may do something
+        ("job", "i8"),  # reserved for; -1
+        ("app", "i8"),
+        ("entry", "i8"),  # what was preempted here for others: first and last
+        ("last", "i8"),
+    ],
+    align=True,
+)
+
+ENTRY = np.dtype([("app", "i8"), ("next", "i8")])
+
+PART = np.dtype([("job", "i8"), ("mem", "i8"), ("cpu", "i8"), ("gpu", "i8")])
+
+
+class Fair(Bundle):
+    """All of it; amounts are [.., 3].
+
+    Attributes:
+        p: one record of `PARAMS`.
+        cluster: what all servers that are up have [3].
+        unit: CPUs are counted in so many parts [1].
+        queues, children: the tree; the root is number 0, parents come before children. `order` is scratch.
+        q_min, q_max, q_used, q_asks, q_demand, q_fair, q_app, q_masters: of queues: configured, held, asked for, demand
+            and fair share as of the last update, the fair share of each of its applications, what masters hold.
+        q_rate: the fair share of its applications for each unit of weight, as of the last update; if they are weighed.
+        apps: in the order of submission; a_*: held, asked for, demand, marked for preemption, starvation by fair and by
+            minimum share.
+        tasks: one a job; j_need: what it asks for; wants: CSR of the servers that it wants.
+        nodes: one a server; n_taken: what was preempted there for others and not yet given.
+        entries: pool of such, e_left: what is left of each.
+        live: jobs in the order of their starts, dead ones among them.
+        touched: applications whose demand the next update reckons anew.
+        users, user_most: runnable applications of each user and how many there may be.
+        hungry: a binary heap of starved applications.
+        search: servers in the order in which victims are looked for. Hadoop's is that of a hash table, ours their own.
+        turn: [applications, numbers] where a container comes among the victims on a server, by its number (the last
+            column holds for all higher ones); of equal ones the newest is first, masters are last. Hadoop's order is
+            that of a hash table, ours has 0 everywhere.
+        part, part_first, part_at: containers by server, scratch.
+        picked: victims on one server, scratch; share, fair, sorted: scratch of comparisons.
+        bad: by shape of gangs that no server holds, `freed` when it last did not fit on all servers together.
+        gangs: of them, how many are asked for; one_of: a job of that shape.
+    """
+
+    p: Any
+    cluster: NDArray[np.int64]
+    unit: NDArray[np.int64]
+    queues: Any
+    children: NDArray[np.int64]
+    order: NDArray[np.int64]
+    q_min: NDArray[np.int64]
+    q_max: NDArray[np.int64]
+    q_used: NDArray[np.int64]
+    q_asks: NDArray[np.int64]
+    q_demand: NDArray[np.int64]
+    q_fair: NDArray[np.int64]
+    q_app: NDArray[np.int64]
+    q_masters: NDArray[np.int64]
+    q_rate: NDArray[np.float64]
+    apps: Any
+    a_used: NDArray[np.int64]
+    a_asks: NDArray[np.int64]
+    a_demand: NDArray[np.int64]
+    a_marked: NDArray[np.int64]
+    a_lack: NDArray[np.int64]
+    a_low: NDArray[np.int64]
+    a_picked: NDArray[np.int64]
+    tasks: Any
+    j_need: NDArray[np.int64]
+    want_first: NDArray[np.int64]
+    wants: NDArray[np.int64]
+    nodes: Any
+    n_taken: NDArray[np.int64]
+    entries: Any
+    e_left: NDArray[np.int64]
+    live: NDArray[np.int64]
+    live_row: NDArray[np.int64]
+    touched: NDArray[np.int64]
+    users: NDArray[np.int64]
+    user_most: NDArray[np.int64]
+    hungry: NDArray[np.int64]
+    search: NDArray[np.int64]
+    turn: NDArray[np.int64]
+    part: Any
+    part_first: NDArray[np.int64]
+    part_at: NDArray[np.int64]
+    picked: NDArray[np.int64]
+    share: NDArray[np.float64]
+    fair: NDArray[np.float64]
+    sorted: NDArray[np.int64]
+    some: NDArray[np.int64]
+    bad: NDArray[np.int64]
+    gangs: NDArray[np.int64]
+    one_of: NDArray[np.int64]
+
+    fields: ClassVar[dict[str, tuple[Any, int]]] = {
+        "p": (PARAMS, 1),
+        "cluster": ("i8", 1),
+        "unit": ("i8", 1),
+        "queues": (QUEUE, 1),
+        "children": ("i8", 1),
+        "order": ("i8", 1),
+        **{name: ("i8", 2) for name in
+           ("q_min", "q_max", "q_used", "q_asks", "q_demand", "q_fair", "q_app", "q_masters")},
+        "q_rate": ("f8", 2),
+        "apps": (APP, 1),
+        **{name: ("i8", 2) for name in
+           ("a_used", "a_asks", "a_demand", "a_marked", "a_lack", "a_low", "a_picked")},
+        "tasks": (TASK, 1),
+        "j_need": ("i8", 2),
+        "want_first": ("i8", 1),
+        "wants": ("i8", 1),
+        "nodes": (NODE, 1),
+        "n_taken": ("i8", 2),
+        "entries": (ENTRY, 1),
+        "e_left": ("i8", 2),
+        "live": ("i8", 1),
+        "live_row": ("i8", 1),
+        "touched": ("i8", 1),
+        "users": ("i8", 1),
+        "user_most": ("i8", 1),
+        "hungry": ("i8", 1),
+        "search": ("i8", 1),
+        "turn": ("i8", 2),
+        "part": (PART, 1),
+        "part_first": ("i8", 1),
+        "part_at": ("i8", 1),
+        "picked": ("i8", 1),
+        "share": ("f8", 2),
+        "fair": ("f8", 2),
+        "sorted": ("i8", 2),
+        "some": ("i8", 1),
+        "bad": ("i8", 1),
+        "gangs": ("i8", 1),
+        "one_of": ("i8", 1),
+    }  # fmt: skip

@@ -1,0 +1,61 @@
+"""The compiled clock of node heartbeats: which node's comes next, and the idle stretches that are skipped.
+
+Node ``i`` of ``n`` beats at ``(k + i / n) * interval``, so that beats are numbered ``k * n + i`` in order of time.
+What ends within `NEAR` after a beat counts as before it: start times of containers are those of beats, and sums of
+floating-point seconds come out a little to either side.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.instant_kernel import named_timer
+
+NEAR = 1e-7
+"""Seconds."""
+
+
+@inner
+def beat_time(number, nodes, interval):  # type: ignore[no-untyped-def]
+    """The second of a beat."""
+    return (number // nodes) * interval + (number % nodes) * interval / nodes
+
+
+@inner
+def beat_from(t, nodes, interval):  # type: ignore[no-untyped-def]
+    """The number of the first beat at or after `t`."""
+    number = np.int64(np.floor(t / interval)) * nodes
+    number += np.int64(np.ceil((t - number // nodes * interval - NEAR) / interval * nodes - 1e-9))
+    number = max(number, 0)
+    while number > 0 and beat_time(number - 1, nodes, interval) >= t - NEAR:
+        number -= 1
+    while beat_time(number, nodes, interval) < t - NEAR:
+        number += 1
+    return number
+
+
+@inner
+def beat_of(node, t, nodes, interval):  # type: ignore[no-untyped-def]
+    """The number of a node's first beat at or after `t`."""
+    first = beat_from(t, nodes, interval)
+    return first + (node - first % nodes) % nodes
+
+
+@inner
+def wait_for(s, timer, number, nodes, interval):  # type: ignore[no-untyped-def]
+    """Wake up at a beat."""
+    named_timer(s, timer, max(beat_time(number, nodes, interval), s.g[0].now))
+
+
+@inner
+def too_early(s, timer):  # type: ignore[no-untyped-def]
+    """Whether something comes so shortly after this beat that it belongs before it; wakes up there instead."""
+    g = s.g[0]
+    t = s.heap_t[0] if g.heap > 0 else np.inf
+    if g.arrival < s.arrivals.size:
+        t = min(t, s.arrive_t[g.arrival])
+    if g.now < t <= g.now + NEAR:
+        named_timer(s, timer, t)
+        return True
+    return False

@@ -1,0 +1,294 @@
+"""Differences between a replay and something else, job by job: another policy, or what the trace recorded.
+
+Both sides of a pair are the same job, so what jobs have in common (size, day, user) cancels out. Intervals are
+percentile intervals of a bootstrap over blocks of jobs that were submitted together, since jobs of one day share their
+queue and are not independent: days where the pairs span at least `ENOUGH_DAYS`, otherwise `FEW_DAYS_BLOCKS` blocks of
+equally many jobs in order of submission.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.states import State
+from gpuctl.replay.results.metrics import SIZES, size_class, warmup_jobs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.replay.models.records import Outcome, Workload
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+RESAMPLES = 1000
+SEED = 20170807
+"""Of the resampling; the same pairs give the same interval every time."""
+
+ENOUGH_DAYS = 5
+"""With fewer days a bootstrap over days says nothing …"""
+
+FEW_DAYS_BLOCKS = 20
+"""… and so many blocks of equally many jobs take their place (fewer where there are fewer pairs)."""
+
+SAME_S = 1e-3
+"""Times that differ by less than a millisecond are equal."""
+
+ALL = "all"
+MEASURES = ("jct", "wait")
+WITHIN = (("1s", 1.0), ("1min", 60.0), ("10min", 600.0), ("1h", 3600.0))
+
+_UNFINISHED = frozenset({State.PENDING, State.RUNNING, State.SUSPENDED})
+
+
+def recorded(workload: Workload) -> pl.DataFrame:
+    """Return what the trace recorded of each job, one row a job: ``start_s``, ``end_s``, ``jct_s``, ``wait_s``.
+
+    The end is the last segment's start plus its run time, the wait is all time from submission to the end but the
+    segments' run times. What is not known is null: jobs that never started, and the end of jobs that were
+    still queued or running when the trace ended.
+    """
+    first, last = np.asarray(workload.segment_start[:-1]), np.asarray(workload.segment_start[1:]) - 1
+    some = last >= first
+    run = np.concatenate([[0.0], np.cumsum(workload.segment_s)])
+    work = run[workload.segment_start[1:]] - run[workload.segment_start[:-1]]
+    start, end = np.full(workload.size, np.nan), np.full(workload.size, np.nan)
+    start[some] = workload.recorded_start[first[some]]
+    end[some] = workload.recorded_start[last[some]] + workload.segment_s[last[some]]
+    end[np.fromiter((s in _UNFINISHED for s in workload.state), bool, workload.size)] = np.nan
+    jct = end - workload.submit
+    columns = {"start_s": start, "end_s": end, "jct_s": jct, "wait_s": jct - work}
+    return pl.DataFrame(columns).with_columns(pl.all().fill_nan(None))
+
+
+def against(
+    outcome: Outcome,
+    other: Outcome | pl.DataFrame,
+    workload: Workload,
+    *,
+    name: str = "",
+    warmup: float = 0.0,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> pl.DataFrame:
+    """Return the paired differences of a replay from another one, for all jobs and by gang size.
+
+    Args:
+        outcome: of the replay.
+        other: of another policy on the same workload, or `recorded`.
+        workload: what was replayed.
+        name: of the other side; by default its policy's.
+        warmup: see `gpuctl.replay.results.metrics.counted_jobs`.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+
+    Returns:
+        Two rows (JCT, wait) for all jobs and for each class of `gpuctl.replay.results.metrics.SIZES` with a counted job:
+        ``policy``, ``baseline``, ``measure``, ``size_bucket``, ``jobs`` (counted), ``pairs`` (finished under both),
+        ``unpaired_policy`` (finished under the baseline alone), ``unpaired_baseline`` (under the policy alone),
+        ``unpaired_both`` (under neither), ``mean_s``, ``baseline_mean_s``, ``diff_mean_s`` (policy - baseline) with
+        ``diff_low_s`` and ``diff_high_s`` (95 %), ``diff_p50_s``, ``change_pct``, ``better_pct``, ``worse_pct``,
+        ``equal_pct``, ``blocks``, ``block`` (``day`` or ``jobs``).
+    """
+    rows = _sides(outcome, other).slice(warmup_jobs(workload, warmup))
+    label = name or ("recorded" if isinstance(other, pl.DataFrame) else other.policy)
+    day = _days(workload)[warmup_jobs(workload, warmup) :]
+    sizes = rows["size_bucket"].to_numpy()
+    found = []
+    for measure in MEASURES:
+        mine, theirs = (rows[f"{measure}{side}"].to_numpy().astype(np.float64) for side in ("", "_other"))
+        for size in (ALL, *SIZES):
+            here = np.ones(len(sizes), dtype=bool) if size == ALL else sizes == size
+            if not here.any():
+                continue
+            keys = {"policy": outcome.policy, "baseline": label, "measure": measure, "size_bucket": size}
+            found.append(_difference(mine[here], theirs[here], day[here], resamples, seed) | keys)
+    return pl.DataFrame(found, schema=_SCHEMA, orient="row")
+
+
+def block_bootstrap(
+    values: Floats, day: Ints, *, resamples: int = RESAMPLES, seed: int = SEED
+) -> tuple[float | None, float | None, int, str]:
+    """Return a 95 % interval of the mean of values, from resampling blocks of them with replacement.
+
+    Args:
+        values: in order of submission, shape (n,).
+        day: the day that each belongs to, shape (n,).
+        resamples: how many.
+        seed: of numpy's generator.
+
+    Returns:
+        Its ends (None where there are fewer than two blocks), the number of blocks, and what they are:
+        ``day`` or ``jobs``.
+    """
+    days, block = np.unique(day, return_inverse=True)
+    kind, count = "day", len(days)
+    if count < ENOUGH_DAYS:
+        kind, count = "jobs", min(FEW_DAYS_BLOCKS, len(values))
+        block = np.arange(len(values)) * count // max(len(values), 1)
+    if count < 2:
+        return None, None, count, kind
+    sums = np.bincount(block, weights=values, minlength=count)
+    sizes = np.bincount(block, minlength=count)
+    # How often each block is drawn is all that matters: one matrix of counts takes the place of the draws.
+    drawn = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples)
+    means = (drawn @ sums) / (drawn @ sizes)
+    low, high = np.quantile(means, (0.025, 0.975))
+    return float(low), float(high), count, kind
+
+
+def fidelity(outcome: Outcome, workload: Workload, *, warmup: float = 0.0) -> pl.DataFrame:
+    """Return how near a replay comes to the recorded first starts, for all jobs, by gang size and by queue.
+
+    Args:
+        outcome: of the replay, as a rule of the policy that was in force when the trace was recorded.
+        workload: what was replayed.
+        warmup: see `gpuctl.replay.results.metrics.counted_jobs`.
+
+    Returns:
+        ``policy``, ``by`` (``all``, ``size_bucket`` or ``queue``), ``value``, ``jobs`` (counted), ``pairs`` (started in
+        both), ``only_recorded``, ``only_replayed``; the error (replayed - recorded first start, positive: too late)
+        ``error_mean_s``, ``error_p5_s`` … ``error_p95_s``, ``error_abs_mean_s``; ``within_1s_pct`` … ``within_1h_pct``
+        (of pairs, at most so far away); ``delay_recorded_mean_s``, ``delay_replayed_mean_s`` (first start - submit),
+        ``correlation`` (Pearson) and ``rank_correlation`` (Spearman) of the two delays, null where one does not vary.
+    """
+    skip = warmup_jobs(workload, warmup)
+    jobs = outcome.jobs.with_columns(size_class()).slice(skip)
+    submit = jobs["submit_s"].to_numpy().astype(np.float64)
+    replayed = jobs["start_s"].to_numpy().astype(np.float64)
+    truth = recorded(workload)["start_s"].slice(skip).to_numpy().astype(np.float64)
+    found = [_nearness((outcome.policy, ALL, ALL), submit, replayed, truth)]
+    for key, order in (("size_bucket", SIZES), ("queue", sorted(set(jobs["queue"].drop_nulls())))):
+        values = jobs[key].to_numpy()
+        for value in order:
+            here = values == value
+            if here.any():
+                found.append(_nearness((outcome.policy, key, value), submit[here], replayed[here], truth[here]))
+    return pl.DataFrame(found, schema=_FIDELITY, orient="row")
+
+
+def _sides(outcome: Outcome, other: Outcome | pl.DataFrame) -> pl.DataFrame:
+    theirs = other if isinstance(other, pl.DataFrame) else _finished_times(other)
+    mine = _finished_times(outcome)
+    return pl.DataFrame(
+        {
+            "size_bucket": outcome.jobs.select(size_class())["size_bucket"],
+            **{m: mine[f"{m}_s"] for m in MEASURES},
+            **{f"{m}_other": theirs[f"{m}_s"] for m in MEASURES},
+        }
+    )
+
+
+def _finished_times(outcome: Outcome) -> pl.DataFrame:
+    # A wait that was cut off by the end of the replay is no wait to compare.
+    done = pl.col("state") == "finished"
+    return outcome.jobs.select(pl.when(done).then(pl.col(f"{m}_s")).alias(f"{m}_s") for m in MEASURES)
+
+
+def _days(workload: Workload) -> Ints:
+    """Number of the calendar day (UTC) of each submission; days of 24 h from second 0 without a calendar."""
+    zero = workload.origin.timestamp() if workload.origin is not None else 0.0
+    return np.floor((np.asarray(workload.submit) + zero) / 86400).astype(np.int64)
+
+
+def _difference(mine: Floats, theirs: Floats, day: Ints, resamples: int, seed: int) -> dict[str, Any]:
+    has, had = ~np.isnan(mine), ~np.isnan(theirs)
+    both = has & had
+    pairs = int(both.sum())
+    counts = {
+        "jobs": len(mine),
+        "pairs": pairs,
+        "unpaired_policy": int((had & ~has).sum()),
+        "unpaired_baseline": int((has & ~had).sum()),
+        "unpaired_both": int((~has & ~had).sum()),
+    }
+    if not pairs:
+        return {**dict.fromkeys(_SCHEMA), **counts, "blocks": 0}
+    mine, theirs = mine[both], theirs[both]
+    change = mine - theirs
+    low, high, blocks, kind = block_bootstrap(change, day[both], resamples=resamples, seed=seed)
+    mean, base = float(mine.mean()), float(theirs.mean())
+    return counts | {
+        "mean_s": mean,
+        "baseline_mean_s": base,
+        "diff_mean_s": float(change.mean()),
+        "diff_low_s": low,
+        "diff_high_s": high,
+        "diff_p50_s": float(np.median(change)),
+        "change_pct": 100 * (mean - base) / base if base > 0 else None,
+        "better_pct": 100 * float((change <= -SAME_S).mean()),
+        "worse_pct": 100 * float((change >= SAME_S).mean()),
+        "equal_pct": 100 * float((np.abs(change) < SAME_S).mean()),
+        "blocks": blocks,
+        "block": kind,
+    }
+
+
+def _nearness(keys: tuple[str, str, str], submit: Floats, replayed: Floats, truth: Floats) -> dict[str, Any]:
+    policy, by, value = keys
+    has, had = ~np.isnan(replayed), ~np.isnan(truth)
+    both = has & had
+    counts = {
+        "policy": policy,
+        "by": by,
+        "value": value,
+        "jobs": len(submit),
+        "pairs": int(both.sum()),
+        "only_recorded": int((had & ~has).sum()),
+        "only_replayed": int((has & ~had).sum()),
+    }
+    if not both.any():
+        return dict.fromkeys(_FIDELITY) | counts
+    error = (replayed - truth)[both]
+    here, there = (replayed - submit)[both], (truth - submit)[both]
+    spread = np.quantile(error, (0.05, 0.25, 0.5, 0.75, 0.95)).tolist()
+    names = [f"error_p{q}_s" for q in (5, 25, 50, 75, 95)]
+    line, rank = _correlations(here, there)
+    return {
+        **counts,
+        "error_mean_s": float(error.mean()),
+        **dict(zip(names, spread, strict=True)),
+        "error_abs_mean_s": float(np.abs(error).mean()),
+        **{f"within_{name}_pct": 100 * float((np.abs(error) <= limit).mean()) for name, limit in WITHIN},
+        "delay_recorded_mean_s": float(there.mean()),
+        "delay_replayed_mean_s": float(here.mean()),
+        "correlation": line,
+        "rank_correlation": rank,
+    }
+
+
+def _correlations(a: Floats, b: Floats) -> tuple[float | None, float | None]:
+    from scipy.stats import rankdata
+
+    return _correlation(a, b), _correlation(rankdata(a), rankdata(b))
+
+
+def _correlation(a: Floats, b: Floats) -> float | None:
+    if len(a) < 2:
+        return None
+    a, b = a - a.mean(), b - b.mean()
+    size = float(np.sqrt(np.square(a).sum()) * np.sqrt(np.square(b).sum()))
+    # What does not vary but for rounding has no correlation.
+    steady = min(np.abs(a).max(), np.abs(b).max()) < SAME_S
+    return None if steady else float(np.clip((a * b).sum() / size, -1, 1))
+
+
+_SCHEMA: dict[str, Any] = {
+    "policy": pl.String, "baseline": pl.String, "measure": pl.String, "size_bucket": pl.String,
+    "jobs": pl.Int64, "pairs": pl.Int64, "unpaired_policy": pl.Int64, "unpaired_baseline": pl.Int64,
+    "unpaired_both": pl.Int64, "mean_s": pl.Float64, "baseline_mean_s": pl.Float64, "diff_mean_s": pl.Float64,
+    "diff_low_s": pl.Float64, "diff_high_s": pl.Float64, "diff_p50_s": pl.Float64, "change_pct": pl.Float64,
+    "better_pct": pl.Float64, "worse_pct": pl.Float64, "equal_pct": pl.Float64, "blocks": pl.Int64, "block": pl.String,
+}  # fmt: skip
+_FIDELITY: dict[str, Any] = {
+    "policy": pl.String, "by": pl.String, "value": pl.String, "jobs": pl.Int64, "pairs": pl.Int64,
+    "only_recorded": pl.Int64, "only_replayed": pl.Int64,
+    "error_mean_s": pl.Float64, "error_p5_s": pl.Float64, "error_p25_s": pl.Float64, "error_p50_s": pl.Float64,
+    "error_p75_s": pl.Float64, "error_p95_s": pl.Float64, "error_abs_mean_s": pl.Float64,
+    **{f"within_{name}_pct": pl.Float64 for name, _ in WITHIN},
+    "delay_recorded_mean_s": pl.Float64, "delay_replayed_mean_s": pl.Float64,
+    "correlation": pl.Float64, "rank_correlation": pl.Float64,
+}  # fmt: skip

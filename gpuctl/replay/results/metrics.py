@@ -1,0 +1,237 @@
+"""What a policy did with a workload, in figures: one row a policy, and the same by queue and by gang size.
+
+Definitions are those that the columns of `gpuctl.replay.results.columns` print. Percentiles interpolate linearly between the
+two nearest values (numpy's and Polars' ``linear``). Figures of jobs are over finished jobs, figures of the cluster over
+the whole replay; how many jobs are in no figure, and why, is part of each row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from gpuctl.replay.results.timelines import NEVER_QUEUED, attempts, down_times, idle_despite_wait, window
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from gpuctl.replay.models.records import Cluster, Outcome, Workload
+
+    Floats = NDArray[np.float64]
+
+SIZES = ("0", "1", "2-4", "5-8", ">8")
+"""Classes of gang sizes in GPUs, as the analyses of a trace have them; 0 only where CPUs or memory count."""
+
+QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99))
+
+SHORTEST_WORK_S = 10.0
+"""A slowdown divides by at least this, so that jobs of a second do not drown all others."""
+
+STATES = ("finished", "running", "waiting", "held", "unplaceable", "rejected")
+
+
+def size_class() -> pl.Expr:
+    """Return the class of `SIZES` of the column ``gpus``, as ``size_bucket``."""
+    gpus = pl.col("gpus")
+    return (
+        pl.when(gpus <= 0).then(pl.lit(SIZES[0])).when(gpus <= 1).then(pl.lit(SIZES[1]))
+        .when(gpus <= 4).then(pl.lit(SIZES[2])).when(gpus <= 8).then(pl.lit(SIZES[3]))
+        .otherwise(pl.lit(SIZES[4])).alias("size_bucket")
+    )  # fmt: skip
+
+
+def counted_jobs(outcome: Outcome, workload: Workload, *, warmup: float = 0.0) -> pl.DataFrame:
+    """Return the jobs that the figures are about, with what is derived from their times.
+
+    Args:
+        outcome: of the replay.
+        workload: what was replayed.
+        warmup: share of the jobs, in order of submission, that only fill the cluster and are left out, since they met
+            an empty one. 0 leaves out none; 0.1 is usual for a trace. All policies leave out the same jobs.
+
+    Returns:
+        The rows of ``outcome.jobs``, and ``row`` (job number), ``size_bucket``, ``delay_s`` (first start - submit),
+        ``slowdown`` (JCT / max(work, 10 s)).
+
+    Raises:
+        ValueError: the share is not at least 0 and less than 1.
+    """
+    if not 0 <= warmup < 1:
+        raise ValueError(f"warm-up is a share of the jobs, at least 0 and less than 1, not {warmup}")
+    work = pl.max_horizontal(pl.col("work_s"), pl.lit(SHORTEST_WORK_S))
+    return (
+        outcome.jobs.with_row_index("row")
+        .slice(warmup_jobs(workload, warmup))
+        .with_columns(
+            size_class(),
+            (pl.col("start_s") - pl.col("submit_s")).alias("delay_s"),
+            (pl.col("jct_s") / work).alias("slowdown"),
+        )
+    )
+
+
+def warmup_jobs(workload: Workload, warmup: float) -> int:
+    """Return how many jobs a share of warm-up leaves out: rounded down."""
+    return int(warmup * workload.size)
+
+
+def summary(outcome: Outcome, workload: Workload, cluster: Cluster, *, warmup: float = 0.0) -> dict[str, Any]:
+    """Return all figures of one policy, by column name.
+
+    Args:
+        outcome: of the replay.
+        workload: what was replayed.
+        cluster: what it was replayed on.
+        warmup: see `counted_jobs`; leaves no job out of the figures of the cluster.
+    """
+    jobs = counted_jobs(outcome, workload, warmup=warmup)
+    return {
+        "policy": outcome.policy,
+        "oracle": outcome.oracle,
+        "jobs_warmup": outcome.jobs.height - jobs.height,
+        **jobs.select(_figures()).row(0, named=True),
+        **use(outcome, cluster),
+        **fairness(outcome, workload, cluster, warmup=warmup),
+        "instants": outcome.instants,
+    }
+
+
+def by_group(outcome: Outcome, workload: Workload, key: str, *, warmup: float = 0.0) -> pl.DataFrame:
+    """Return the figures of jobs for each value of ``queue``, ``user`` or ``size_bucket``, one row a value.
+
+    Sizes come smallest first, others by name; values without a counted job have no row.
+    """
+    jobs = counted_jobs(outcome, workload, warmup=warmup)
+    rows = jobs.group_by(key).agg(_figures())
+    order = pl.col(key).cast(pl.Enum(SIZES)) if key == "size_bucket" else pl.col(key)
+    return rows.sort(order, nulls_last=True).insert_column(0, pl.lit(outcome.policy).alias("policy"))
+
+
+def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
+    """Return what became of the cluster's GPU-hours over `gpuctl.replay.results.timelines.window`, all jobs counted.
+
+    available = useful + overhead + lost + idle; a GPU counts once, however many jobs are on it.
+    """
+    begin, end = window(outcome)
+    held = attempts(outcome)
+    busy = float((held.gpus * (held.end.clip(begin, end) - held.own.clip(begin, end))).sum())
+    server, down, up = down_times(cluster, begin, end)
+    off = float((np.asarray(cluster.gpus)[server] * (up - down)).sum())
+    available = cluster.total_gpus * (end - begin) - off
+    overhead, lost = (float(outcome.jobs[c].sum()) for c in ("overhead_gpu_s", "lost_gpu_s"))
+    useful = busy - overhead - lost
+    finished = outcome.jobs.filter(pl.col("state") == "finished")
+    last = finished["end_s"].max()
+    return {
+        "makespan_s": float(last) - begin if isinstance(last, int | float) else None,
+        "measured_s": end - begin,
+        "utilization_pct": 100 * busy / available if available > 0 else None,
+        "goodput_pct": 100 * useful / available if available > 0 else None,
+        "available_gpu_h": available / 3600,
+        "useful_gpu_h": useful / 3600,
+        "overhead_gpu_h": overhead / 3600,
+        "lost_gpu_h": lost / 3600,
+        "idle_gpu_h": max(0.0, available - busy) / 3600,
+        "work_finished_gpu_h": float((finished["work_s"] * finished["gpus"]).sum()) / 3600,
+        "idle_despite_wait_s": idle_despite_wait(outcome, cluster),
+    }
+
+
+def fairness(
+    outcome: Outcome, workload: Workload, cluster: Cluster, *, warmup: float = 0.0
+) -> dict[str, float | int | None]:
+    """Return finish-time fairness over apps that finished: rho, and Jain's index over 1 / rho.
+
+    rho = T_shared / T_alone (Themis, NSDI'20, the form with average contention): T_shared is from an app's first
+    submission to its last end; T_alone = N x W / min(GPUs of the cluster, GPUs that its jobs can use together), with W
+    its GPU-seconds of work on the recorded placement and N the mean number of apps in the system over its own life
+    under this same policy. By default a job is an app, and T_alone = N x work. Contention is that of the replay itself,
+    so a policy that lets jobs pile up is judged by a larger N: compare rho between policies with care.
+
+    Apps of the warm-up, with an unfinished job, or without work have no rho.
+    """
+    apps, app = np.unique(np.asarray(workload.app), return_inverse=True)
+    jobs = outcome.jobs
+    _, horizon = window(outcome)
+    queued = ~jobs["state"].is_in(list(NEVER_QUEUED)).to_numpy()
+    finished = (jobs["state"] == "finished").to_numpy()
+    submit = jobs["submit_s"].to_numpy().astype(np.float64)
+    leave = np.where(finished, jobs["end_s"].fill_null(horizon).to_numpy(), horizon).astype(np.float64)
+    gpus = jobs["gpus"].to_numpy().astype(np.float64)
+    first, last = np.full(len(apps), np.inf), np.full(len(apps), -np.inf)
+    np.minimum.at(first, app[queued], submit[queued])
+    np.maximum.at(last, app[queued], leave[queued])
+    work = np.bincount(app, weights=gpus * jobs["work_s"].to_numpy().astype(np.float64), minlength=len(apps))
+    together = np.minimum(np.bincount(app, weights=gpus, minlength=len(apps)), cluster.total_gpus)
+    complete = np.bincount(app[~finished], minlength=len(apps)) == 0
+    late = np.ones(len(apps), dtype=bool)
+    late[app[: warmup_jobs(workload, warmup)]] = False
+    alive = np.isfinite(first)
+    chosen = alive & complete & late & (work > 0) & (last > first)
+    if not chosen.any():
+        return dict.fromkeys(("rho_apps",), 0) | dict.fromkeys(("rho_mean", "rho_p95", "rho_max", "jain"), None)
+    contention = _mean_alive(first[alive], last[alive], first[chosen], last[chosen])
+    rho = (last[chosen] - first[chosen]) / (contention * work[chosen] / together[chosen])
+    return {
+        "rho_apps": int(chosen.sum()),
+        "rho_mean": float(rho.mean()),
+        "rho_p95": float(np.quantile(rho, 0.95)),
+        "rho_max": float(rho.max()),
+        "jain": jain(1 / rho),
+    }
+
+
+def jain(shares: Floats) -> float | None:
+    """Return Jain's index (sum x)^2 / (n sum x^2): 1 where all are equal, 1 / n where one has all; None for none."""
+    squares = float(np.square(shares).sum())
+    return float(shares.sum()) ** 2 / (len(shares) * squares) if squares > 0 else None
+
+
+def _mean_alive(first: Floats, last: Floats, begin: Floats, end: Floats) -> Floats:
+    """Mean number of the intervals (first, last) that hold, over each of the intervals (begin, end)."""
+    at = np.concatenate([first, last])
+    order = np.argsort(at, kind="stable")
+    at = at[order]
+    alive = np.cumsum(np.concatenate([np.ones(len(first)), -np.ones(len(last))])[order])
+    area = np.concatenate([[0.0], np.cumsum(alive[:-1] * np.diff(at))])
+    return np.asarray((np.interp(end, at, area) - np.interp(begin, at, area)) / (end - begin))
+
+
+def _figures() -> Sequence[pl.Expr]:
+    finished = pl.col("state") == "finished"
+    counts = [pl.len().cast(pl.Int64).alias("jobs")]
+    counts += [(pl.col("state") == state).sum().cast(pl.Int64).alias(f"jobs_{state}") for state in STATES]
+    spread = [
+        figure
+        for name in ("jct", "wait", "delay")
+        for figure in (
+            pl.col(f"{name}_s").filter(finished).mean().alias(f"{name}_mean_s"),
+            *(
+                pl.col(f"{name}_s").filter(finished).quantile(q, interpolation="linear").alias(f"{name}_{label}_s")
+                for label, q in QUANTILES
+            ),
+        )
+    ]
+    slow = pl.col("slowdown").filter(finished)
+    bounded = pl.max_horizontal(pl.col("slowdown"), pl.lit(1.0)).filter(finished)
+    slowdowns = [
+        slow.mean().alias("slowdown_mean"),
+        slow.quantile(0.5, interpolation="linear").alias("slowdown_p50"),
+        slow.quantile(0.95, interpolation="linear").alias("slowdown_p95"),
+        bounded.mean().alias("bounded_slowdown_mean"),
+        bounded.quantile(0.95, interpolation="linear").alias("bounded_slowdown_p95"),
+    ]
+    return [
+        *counts,
+        *spread,
+        *slowdowns,
+        pl.col("preemptions").sum().cast(pl.Int64).alias("preemptions"),
+        (pl.col("preemptions") > 0).sum().cast(pl.Int64).alias("jobs_preempted"),
+        (pl.col("gpu_s").sum() / 3600).alias("jobs_held_gpu_h"),
+        (pl.col("overhead_gpu_s").sum() / 3600).alias("jobs_overhead_gpu_h"),
+        (pl.col("lost_gpu_s").sum() / 3600).alias("jobs_lost_gpu_h"),
+    ]

@@ -1,0 +1,480 @@
+"""Puts the outcomes of a replay into result tables, which the terminal, the exports and the HTML report all show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.errors import UsageError
+from gpuctl.core.results import Analysis, ResultTable
+from gpuctl.replay.results import comparison as compare
+from gpuctl.replay.results import metrics, timelines
+from gpuctl.replay.results.columns import columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gpuctl.core.results import SourceInfo
+    from gpuctl.replay.models.records import Cluster, Outcome, Workload
+
+CDF_POINTS = 200
+"""At most so many points a curve."""
+
+LISTED = 200
+"""With more unfinished jobs their table is exported, not printed."""
+
+SECTIONS = (
+    ("replay", "Policies"),
+    ("replay_compared", "Differences, job by job"),
+    ("replay_over_time", "Over time"),
+    ("replay_jobs", "Jobs"),
+)
+
+_PERCENTILES = "Percentiles interpolate linearly between the two nearest values."
+_PREEMPTED_SIZES = (
+    ("of_1_gpu", "1"),
+    ("of_2_to_4_gpus", "2-4"),
+    ("of_5_to_8_gpus", "5-8"),
+    ("of_9_gpus_and_more", ">8"),
+)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What all tables are made from; outcomes have distinct names."""
+
+    outcomes: tuple[Outcome, ...]
+    workload: Workload
+    cluster: Cluster
+    baseline: Outcome
+    warmup: float
+    resamples: int
+    seed: int
+
+    @property
+    def jobs(self) -> str:
+        """The population, as every table says it."""
+        left_out = metrics.warmup_jobs(self.workload, self.warmup)
+        text = f"{self.workload.size:,} jobs of {self.workload.name}, replayed on {self.cluster.name}"
+        if not left_out:
+            return f"{text}; no warm-up is left out."
+        return f"{text}; the first {left_out:,} by submission (warm-up, {self.warmup:.0%}) are not counted."
+
+
+def result(
+    outcomes: Sequence[Outcome],
+    workload: Workload,
+    cluster: Cluster,
+    *,
+    baseline: str | None = None,
+    against_recorded: bool = False,
+    command: str = "",
+    version: str = "",
+    warmup: float = 0.0,
+    resamples: int = compare.RESAMPLES,
+    seed: int = compare.SEED,
+    sources: tuple[SourceInfo, ...] = (),
+) -> Analysis:
+    """Return everything that a replay found out.
+
+    Args:
+        outcomes: one a policy, on the same workload and cluster; where two have one name, their parameters are added.
+        workload: what was replayed.
+        cluster: what it was replayed on.
+        baseline: the policy that the others are compared with; None for the first.
+        against_recorded: whether to compare with what the trace recorded.
+        command: the command line, as the user gave it.
+        version: gpuctl's version.
+        warmup: share of the jobs, in order of submission, that are in no figure of jobs.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+        sources: the files that the workload came from.
+
+    Raises:
+        UsageError: no outcome has the name of the baseline.
+    """
+    named = _named(outcomes)
+    chosen = next((o for o in named if baseline in {None, o.policy}), None)
+    if chosen is None:
+        raise UsageError(f"no policy {baseline!r} in this replay; it has: {', '.join(o.policy for o in named)}")
+    asked = _Asked(named, workload, cluster, chosen, warmup, resamples, seed)
+    makers: list[Callable[[_Asked], ResultTable]] = [_summary, _by_size, _by_queue, _preemptions]
+    makers += [_jct_cdf, _wait_cdf]
+    makers += [_vs_baseline] if len(named) > 1 else []
+    makers += [_vs_recorded, _fidelity] if against_recorded else []
+    makers += [_timeline, _heatmap, _unfinished, _jobs]
+    tables = tuple(make(asked) for make in makers)
+    return Analysis(
+        cluster=f"{workload.name} on {cluster.name}",
+        tables=tables,
+        sections=tuple(s for s in SECTIONS if any(t.section == s[0] for t in tables)),
+        sources=sources,
+        settings=_settings(asked, compared=len(named) > 1 or against_recorded),
+        command=command,
+        version=version,
+        warnings=_warnings(asked, against_recorded=against_recorded),
+    )
+
+
+def _named(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    names: list[str] = []
+    given = [o.policy for o in outcomes]
+    for outcome in outcomes:
+        name = outcome.policy
+        if given.count(name) > 1:
+            name = f"{name} ({_parameters(outcome)})" if outcome.params else name
+        copies = 1 + sum(n == name or n.startswith(f"{name} #") for n in names)
+        names.append(name if copies == 1 else f"{name} #{copies}")
+    return tuple(replace(o, policy=n) for o, n in zip(outcomes, names, strict=True))
+
+
+def _parameters(outcome: Outcome) -> str:
+    return ", ".join(f"{k}={v}" for k, v in outcome.params.items())
+
+
+def _settings(asked: _Asked, *, compared: bool) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for outcome in asked.outcomes:
+        for name, value in outcome.settings.items():
+            if settings.setdefault(name, value) != value:
+                settings[f"{name} ({outcome.policy})"] = value
+        own = f"{outcome.kind}: " if outcome.kind not in {"", outcome.policy} else ""
+        settings[f"policy {outcome.policy}"] = own + (_parameters(outcome) or "no parameters")
+    told = [o.policy for o in asked.outcomes if o.oracle]
+    settings |= {
+        "workload": f"{asked.workload.name}, {asked.workload.size:,} jobs",
+        "cluster": f"{asked.cluster.name}, {asked.cluster.total_gpus:,} GPUs"
+        + ("" if asked.cluster.pool else f" on {len(asked.cluster.servers):,} servers"),
+        "quotas": asked.cluster.quota_source,
+        "told true run times": ", ".join(told) or "none of the policies",
+        "warm-up": f"{asked.warmup:.0%} of the jobs, in order of submission",
+    }
+    if compared:
+        settings["intervals"] = (
+            f"95 %, bootstrap over days of submission (fewer than {compare.ENOUGH_DAYS} days: over up to "
+            f"{compare.FEW_DAYS_BLOCKS} blocks of equally many jobs), {asked.resamples:,} resamples, seed {asked.seed}"
+        )
+    if len(asked.outcomes) > 1:
+        settings["baseline"] = asked.baseline.policy
+    return settings
+
+
+def _oracle_note(asked: _Asked) -> tuple[str, ...]:
+    told = [o.policy for o in asked.outcomes if o.oracle]
+    if not told:
+        return ()
+    return (f"Told true run times, which no real scheduler knows: {', '.join(told)}.",)
+
+
+def _warnings(asked: _Asked, *, against_recorded: bool) -> tuple[str, ...]:
+    found = list(_oracle_note(asked))
+    ended = {o.policy: o.jobs["state"].value_counts() for o in asked.outcomes}
+    left = {p: int(c.filter(pl.col("state") != "finished")["count"].sum()) for p, c in ended.items()}
+    if any(left.values()):
+        each = ", ".join(f"{p} {n:,}" for p, n in left.items())
+        found.append(
+            f"Jobs without an end, which are in no mean or percentile: {each}. Where the numbers differ, so do the "
+            "jobs behind the means; the differences job by job compare the same jobs. replay_unfinished lists them."
+        )
+    if asked.cluster.quota_source == "inferred":
+        found.append("The quotas of the queues are inferred from the trace, not configured ones.")
+    if against_recorded and np.isnan(asked.workload.recorded_start).all():
+        found.append("The workload has no recorded starts: there is nothing to compare a replay with.")
+    return tuple(found)
+
+
+FIRST_COLUMNS = {
+    "replay_summary": 15,
+    "replay_by_size": 12,
+    "replay_by_queue": 12,
+    "replay_vs_baseline": 13,
+    "replay_vs_recorded": 13,
+    "replay_fidelity": 12,
+}
+"""Columns that a terminal shows of tables with many."""
+
+
+def _table(
+    name: str,
+    frame: pl.DataFrame,
+    population: str,
+    *,
+    section: str,
+    title: str,
+    question: str,
+    notes: tuple[str, ...] = (),
+    detail: bool = False,
+) -> ResultTable:
+    documented = columns(name)
+    return ResultTable(
+        name=name,
+        section=section,
+        title=title,
+        question=question,
+        population=population,
+        notes=notes,
+        columns=documented,
+        frame=frame.select(c.name for c in documented),
+        detail=detail,
+        first_columns=FIRST_COLUMNS.get(name, 0),
+    )
+
+
+def _summary(asked: _Asked) -> ResultTable:
+    rows = [metrics.summary(o, asked.workload, asked.cluster, warmup=asked.warmup) for o in asked.outcomes]
+    notes = (
+        _PERCENTILES,
+        "Figures of jobs are over finished jobs that are counted; those of the cluster (makespan to "
+        "idle_despite_wait_s) over all jobs and the whole measured time, which differs between policies.",
+        "rho takes N, the contention, from the policy's own replay, and is lenient to small jobs when many are in the "
+        "system; with a private 1/N of the cluster instead, rho of a single gang would be its JCT / work.",
+        *_oracle_note(asked),
+        *asked.workload.notes,
+        *asked.cluster.notes,
+        *policy_notes(asked.outcomes),
+    )
+    return _table(
+        "replay_summary", pl.DataFrame(rows, infer_schema_length=None), asked.jobs, section="replay", notes=notes,
+        title="Policies compared", question="How long do jobs take and wait, and how full is the cluster, by policy?",
+    )  # fmt: skip
+
+
+def policy_notes(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return what the policies say of a replay, each note once, with the policies that it is of."""
+    of: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        for note in outcome.notes:
+            of.setdefault(note, []).append(outcome.policy)
+    return [f"{', '.join(names)}: {note}" for note, names in of.items()]
+
+
+def _grouped(asked: _Asked, key: str) -> pl.DataFrame:
+    return pl.concat(metrics.by_group(o, asked.workload, key, warmup=asked.warmup) for o in asked.outcomes)
+
+
+def _by_size(asked: _Asked) -> ResultTable:
+    return _table(
+        "replay_by_size", _grouped(asked, "size_bucket"), asked.jobs, section="replay", notes=(_PERCENTILES,),
+        title="By gang size", question="How do jobs fare that ask for few GPUs, and those that ask for many?",
+    )  # fmt: skip
+
+
+def _by_queue(asked: _Asked) -> ResultTable:
+    return _table(
+        "replay_by_queue", _grouped(asked, "queue"), asked.jobs, section="replay", notes=(_PERCENTILES,),
+        title="By queue", question="How do the jobs of each queue fare?",
+    )  # fmt: skip
+
+
+def _preemptions(asked: _Asked) -> ResultTable:
+    rows = []
+    for outcome in asked.outcomes:
+        jobs = outcome.jobs.with_columns(metrics.size_class())
+        ends = dict(outcome.attempts["end"].value_counts().iter_rows())
+        count = jobs["preemptions"]
+        hit = int((count > 0).sum())
+        rows.append(
+            {
+                "policy": outcome.policy,
+                "jobs": jobs.height,
+                "jobs_preempted": hit,
+                "preempted_pct": 100 * hit / jobs.height if jobs.height else None,
+                "preemptions": int(count.sum()),
+                "most_of_a_job": count.max() or 0,
+                **{n: int(count.filter(jobs["size_bucket"] == s).sum()) for n, s in _PREEMPTED_SIZES},
+                **{end: int(ends.get(end, 0)) for end in ("migrated", "resized", "lease", "machine_down", "failed")},
+                "overhead_gpu_h": float(jobs["overhead_gpu_s"].sum()) / 3600,
+                "lost_gpu_h": float(jobs["lost_gpu_s"].sum()) / 3600,
+            }
+        )
+    return _table(
+        "replay_preemptions", pl.DataFrame(rows),
+        f"{asked.workload.size:,} jobs of {asked.workload.name}, all counted.",
+        section="replay", title="Preemptions",
+        question="How often did jobs lose their GPUs, which ones, and at what cost?",
+    )  # fmt: skip
+
+
+def cdf_points(values: pl.Series, total: int) -> pl.DataFrame:
+    """Return points of a cumulative distribution, at most `CDF_POINTS`, each exact: ``minutes`` and ``cdf_pct``.
+
+    Args:
+        values: seconds of those that have a value; nulls are left out.
+        total: how many 100 % are, those without a value among them.
+    """
+    ordered = np.sort(values.drop_nulls().to_numpy().astype(np.float64) / 60)
+    count = len(ordered)
+    rank = np.unique(np.linspace(1, count, min(count, CDF_POINTS)).round().astype(np.int64))
+    # The share of equal values is that of the last of them.
+    rank = np.unique(np.searchsorted(ordered, ordered[rank - 1], side="right")) if count else rank
+    return pl.DataFrame({"minutes": ordered[rank - 1], "cdf_pct": 100 * rank / max(total, 1)})
+
+
+def _cdf(asked: _Asked, measure: str) -> tuple[pl.DataFrame, str]:
+    frames, left = [], []
+    for outcome in asked.outcomes:
+        jobs = metrics.counted_jobs(outcome, asked.workload, warmup=asked.warmup)
+        possible = jobs.filter(~pl.col("state").is_in(["unplaceable", "rejected"]))
+        finished = possible.filter(pl.col("state") == "finished")
+        points = cdf_points(finished[f"{measure}_s"], possible.height)
+        frames.append(points.insert_column(0, pl.Series("policy", [outcome.policy] * points.height, dtype=pl.String)))
+        left.append(f"{outcome.policy} {possible.height - finished.height:,} of {possible.height:,}")
+    population = (
+        f"{asked.jobs} Jobs that could be placed are 100 %; a curve ends below that where jobs did not finish: "
+        f"{', '.join(left)}."
+    )
+    return pl.concat(frames), population
+
+
+def _jct_cdf(asked: _Asked) -> ResultTable:
+    return _table(
+        "replay_jct_cdf", *_cdf(asked, "jct"), section="replay", title="Distribution of JCT", detail=True,
+        question="Which share of the jobs was done how long after submission?",
+    )  # fmt: skip
+
+
+def _wait_cdf(asked: _Asked) -> ResultTable:
+    return _table(
+        "replay_wait_cdf", *_cdf(asked, "wait"), section="replay", title="Distribution of waits", detail=True,
+        question="Which share of the jobs waited at most how long?",
+    )  # fmt: skip
+
+
+_PAIRED = (
+    "Only jobs that finished on both sides are compared; the unpaired_ columns count the others.",
+    "Intervals treat blocks of jobs as independent; a long queue that outlasts its block makes them too narrow.",
+)
+
+
+def _against(asked: _Asked, outcome: Outcome, other: Outcome | pl.DataFrame) -> pl.DataFrame:
+    return compare.against(
+        outcome, other, asked.workload, warmup=asked.warmup, resamples=asked.resamples, seed=asked.seed
+    )
+
+
+def _vs_baseline(asked: _Asked) -> ResultTable:
+    frames = [_against(asked, o, asked.baseline) for o in asked.outcomes if o is not asked.baseline]
+    return _table(
+        "replay_vs_baseline", pl.concat(frames), asked.jobs, section="replay_compared", notes=_PAIRED,
+        title=f"Against {asked.baseline.policy}",
+        question=f"How much longer or shorter than under {asked.baseline.policy} did the same jobs take and wait?",
+    )  # fmt: skip
+
+
+def _vs_recorded(asked: _Asked) -> ResultTable:
+    truth = compare.recorded(asked.workload)
+    return _table(
+        "replay_vs_recorded", pl.concat(_against(asked, o, truth) for o in asked.outcomes), asked.jobs,
+        section="replay_compared", notes=(
+            *_PAIRED,
+            "Recorded: end - submission, and of that the time outside the recorded attempts. A job without a recorded "
+            "start or end is on no side of a pair.",
+        ),
+        title="Against the trace", question="How do the replayed jobs differ from what was recorded?",
+    )  # fmt: skip
+
+
+def _fidelity(asked: _Asked) -> ResultTable:
+    frames = [compare.fidelity(o, asked.workload, warmup=asked.warmup) for o in asked.outcomes]
+    return _table(
+        "replay_fidelity", pl.concat(frames), asked.jobs, section="replay_compared", notes=(
+            "Of use for the policy that was in force when the trace was recorded: it says how far a replay can be "
+            "trusted. For any other policy it says how different that policy is.",
+            _PERCENTILES,
+        ),
+        title="Fidelity", question="How near do the replayed first starts come to the recorded ones?",
+    )  # fmt: skip
+
+
+def _span(asked: _Asked) -> tuple[float, float]:
+    windows = [timelines.window(o) for o in asked.outcomes]
+    return min(w[0] for w in windows), max(w[1] for w in windows)
+
+
+def _calendar(asked: _Asked) -> pl.Expr:
+    origin = asked.workload.origin
+    kind = pl.Datetime("us", "UTC")
+    if origin is None:
+        return pl.lit(None, dtype=kind).alias("ts")
+    return (pl.lit(origin.astimezone(UTC), dtype=kind) + pl.duration(microseconds=(pl.col("t_s") * 1e6).round())).alias(
+        "ts"
+    )
+
+
+def _timeline(asked: _Asked) -> ResultTable:
+    begin, end = _span(asked)
+    edges = timelines.bin_edges(begin, end, timelines.BINS)
+    frames = [
+        timelines.binned(timelines.levels(o, asked.cluster, until=end), edges).insert_column(
+            0, pl.lit(o.policy).alias("policy")
+        )
+        for o in asked.outcomes
+    ]
+    frame = pl.concat(frames).with_columns(_calendar(asked))
+    width = timedelta(seconds=round(float(edges[1] - edges[0])))
+    return _table(
+        "replay_timeline", frame, f"All {asked.workload.size:,} jobs of {asked.workload.name}, warm-up and unfinished "
+        "ones among them; waiting jobs are those that could start.",
+        section="replay_over_time", title="Queue and cluster over time", detail=True,
+        question="How long was the queue and how full the cluster, when?",
+        notes=(
+            f"Means over {len(edges) - 1} equal periods of about {width}, the same for all policies.",
+            "A replay that ended before the longest one counts nothing after its end.",
+        ),
+    )  # fmt: skip
+
+
+def _heatmap(asked: _Asked) -> ResultTable:
+    edges = timelines.bin_edges(*_span(asked), timelines.HEAT_BINS)
+    times = pl.DataFrame({"bin": np.arange(len(edges) - 1), "t_s": edges[:-1], "t_end_s": edges[1:]})
+    frames: list[pl.DataFrame] = []
+    names: tuple[str, ...] = ()
+    for outcome in asked.outcomes:
+        cells, names = timelines.occupancy(outcome, asked.cluster, edges)
+        frames.append(cells.insert_column(0, pl.lit(outcome.policy).alias("policy")))
+    labels = pl.DataFrame({"row": np.arange(len(names)), "servers": pl.Series(names, dtype=pl.String)})
+    frame = pl.concat(frames).join(times, on="bin", how="left", maintain_order="left")
+    frame = frame.join(labels, on="row", how="left", maintain_order="left").with_columns(_calendar(asked))
+    return _table(
+        "replay_heatmap", frame, f"All {len(asked.cluster.servers):,} servers of {asked.cluster.name} in {len(names)} "
+        f"rows, {len(edges) - 1} equal periods.",
+        section="replay_over_time", title="Occupancy of the servers", detail=True,
+        question="Which servers were full, and when?",
+    )  # fmt: skip
+
+
+def _unfinished(asked: _Asked) -> ResultTable:
+    frames = []
+    for outcome in asked.outcomes:
+        rows = outcome.jobs.filter(pl.col("state") != "finished")
+        told = outcome.decisions.filter(pl.col("job").is_in(rows["job"].to_list())).unique("job", keep="last")
+        frames.append(
+            rows.join(told.select("job", "reason"), on="job", how="left", maintain_order="left").with_columns(
+                pl.lit(outcome.policy).alias("policy")
+            )
+        )
+    frame = pl.concat(frames)
+    long = frame.height > LISTED
+    notes = (f"{frame.height:,} rows: exported, not printed. replay_summary counts them by state.",) if long else ()
+    return _table(
+        "replay_unfinished", frame, f"Jobs without an end, of all {asked.workload.size:,} jobs of each policy, "
+        "those of the warm-up among them.",
+        section="replay_jobs", title="Jobs that did not finish", notes=notes, detail=long,
+        question="Which jobs did not finish or could never start, and why?",
+    )  # fmt: skip
+
+
+def _jobs(asked: _Asked) -> ResultTable:
+    work = pl.max_horizontal(pl.col("work_s"), pl.lit(metrics.SHORTEST_WORK_S))
+    frame = pl.concat(
+        o.jobs.with_columns(pl.lit(o.policy).alias("policy"), (pl.col("jct_s") / work).alias("slowdown"))
+        for o in asked.outcomes
+    )
+    return _table(
+        "replay_jobs", frame, f"All {asked.workload.size:,} jobs of {asked.workload.name}, once for each policy.",
+        section="replay_jobs", title="All jobs", detail=True, question="What became of each job under each policy?",
+    )  # fmt: skip

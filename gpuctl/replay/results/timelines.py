@@ -1,0 +1,290 @@
+"""Levels over time of a replay: jobs that run and wait, GPUs that are busy, and how full each server was.
+
+All is made from the attempts of an `Outcome` with sorting and running sums; nothing steps through time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.replay.models.records import Cluster, Outcome
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+BINS = 500
+"""At most so many points a curve over time."""
+
+HEAT_BINS = 100
+"""At most so many periods of the heat map …"""
+
+HEAT_ROWS = 64
+"""… and rows: where there are more servers, neighbours share a row."""
+
+NEVER_QUEUED = ("unplaceable", "rejected", "held")
+"""States at the end of jobs that never stood in the queue; neither waiting nor contention counts them."""
+
+LEVELS = ("running_jobs", "waiting_jobs", "gpus_waiting", "gpus_busy", "gpus_available")
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """The attempts of an outcome as arrays, those without an end ended by the end of the replay.
+
+    Attributes:
+        job: job numbers, shape (attempts,).
+        start: seconds.
+        end: seconds.
+        own: seconds from which its GPUs are its own; the end where they were another job's throughout.
+        gpus: GPUs that it is on.
+    """
+
+    job: Ints
+    start: Floats
+    end: Floats
+    own: Floats
+    gpus: Ints
+
+
+def attempts(outcome: Outcome) -> Attempts:
+    """Return the attempts of an outcome as arrays."""
+    frame = outcome.attempts
+    end = frame["end_s"].fill_null(outcome.end_s)
+    return Attempts(
+        job=frame["job"].to_numpy().astype(np.int64),
+        start=frame["start_s"].to_numpy().astype(np.float64),
+        end=end.to_numpy().astype(np.float64),
+        own=frame["own_s"].fill_null(end).to_numpy().astype(np.float64),
+        gpus=frame["gpus"].to_numpy().astype(np.int64),
+    )
+
+
+def window(outcome: Outcome) -> tuple[float, float]:
+    """Return the seconds between which a replay is measured.
+
+    From the first submission to the moment at which no job ran or waited any more: the last end of an attempt, or the
+    end of the replay where a job was left running, waiting or held. What only the cluster does after that (a server
+    that comes up again) is not measured.
+    """
+    begin = _least(outcome.jobs["submit_s"])
+    left = bool(outcome.jobs["state"].is_in(["running", "waiting", "held"]).any())
+    held = attempts(outcome)
+    end = outcome.end_s if left or not held.end.size else float(held.end.max())
+    return begin, max(begin, end)
+
+
+def down_times(cluster: Cluster, begin: float, end: float) -> tuple[Ints, Floats, Floats]:
+    """Return when servers were down within a window, overlapping times of one server merged.
+
+    Returns:
+        Server numbers, seconds from which and seconds until which, by server and time.
+    """
+    rows = np.empty((0, 3)) if cluster.down is None else np.asarray(cluster.down, dtype=np.float64).reshape(-1, 3)
+    first, last = np.clip(rows[:, 1], begin, end), np.clip(rows[:, 2], begin, end)
+    rows = np.stack((rows[:, 0], first, last), axis=1)[last > first]
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    # Each server gets a stretch of its own on one axis, so that one running maximum serves all of them.
+    shift = rows[:, 0] * (end - begin + 1.0)
+    reach = np.maximum.accumulate(rows[:, 2] + shift) if len(rows) else shift
+    opens = np.ones(len(rows), dtype=bool)
+    opens[1:] = rows[1:, 1] + shift[1:] > reach[:-1]
+    at = np.flatnonzero(opens)
+    until = np.maximum.reduceat(rows[:, 2], at) if len(rows) else rows[:, 2]
+    return rows[at, 0].astype(np.int64), rows[at, 1], until
+
+
+def levels(outcome: Outcome, cluster: Cluster, *, until: float | None = None) -> pl.DataFrame:
+    """Return the exact levels over time, one row an instant at which one of them changes.
+
+    A job waits from the instant at which it may start (submission, or the end of a hold, begin time or dependency) to
+    its end, whenever it holds no GPUs; jobs that were rejected, could never be placed or were held to the end do not
+    count.
+    Jobs that share a GPU all run; it is one GPU, whoever is on it.
+
+    Args:
+        outcome: of the replay.
+        cluster: for the GPUs that are up.
+        until: the last instant, in seconds; None for the end of `window`, after which no job runs or waits.
+
+    Returns:
+        ``t_s`` and the columns of `LEVELS`; a row holds from its ``t_s`` to the next one's, the last row ends the
+        window.
+    """
+    begin, own_end = window(outcome)
+    end = max(own_end, until if until is not None else own_end)
+    held = attempts(outcome)
+    inside, arrive, leave, gang = _in_system(outcome, held, own_end)
+    mine = inside[held.job]
+    own = np.asarray(outcome.jobs["gpus"].to_numpy(), dtype=np.int64)[held.job]
+    server, down, up = down_times(cluster, begin, end)
+    size = np.asarray(cluster.gpus, dtype=np.int64)[server]
+    changes = [np.array([begin, end]), held.start, held.own, held.end, arrive, leave, down, up]
+    times = np.unique(np.concatenate(changes).clip(begin, end))
+    running = _steps(times, held.start, held.end, np.ones_like(held.job))
+    busy = _steps(times, held.own, held.end, held.gpus)
+    present = _steps(times, arrive, leave, np.ones_like(gang))
+    asked = _steps(times, arrive, leave, gang)
+    served = _steps(times, held.start[mine], held.end[mine], np.ones_like(held.job[mine]))
+    got = _steps(times, held.start[mine], held.end[mine], own[mine])
+    lost = _steps(times, down, up, size)
+    values = (running, present - served, asked - got, busy, cluster.total_gpus - lost)
+    return pl.DataFrame({"t_s": times, **dict(zip(LEVELS, values, strict=True))})
+
+
+def binned(exact: pl.DataFrame, edges: Floats) -> pl.DataFrame:
+    """Return the mean over time of each level in each bin: sums of mean x width are the integrals of the levels.
+
+    Args:
+        exact: from `levels`; a bin that begins before its first row or ends after its last has nothing there.
+        edges: rising seconds, shape (bins + 1,).
+
+    Returns:
+        ``t_s`` and ``t_end_s`` of each bin, and the means.
+    """
+    at = exact["t_s"].to_numpy()
+    width = np.diff(edges)
+    columns: dict[str, Floats] = {"t_s": edges[:-1], "t_end_s": edges[1:]}
+    for name in LEVELS:
+        values = exact[name].to_numpy().astype(np.float64)
+        area = np.concatenate(([0.0], np.cumsum(values[:-1] * np.diff(at))))
+        columns[name] = np.diff(np.interp(edges, at, area)) / width
+    return pl.DataFrame(columns)
+
+
+def bin_edges(begin: float, end: float, bins: int) -> Floats:
+    """Return the edges of equal bins, shape (bins + 1,); a window without length gets one bin of a second."""
+    if end <= begin:
+        return np.array([begin, begin + 1.0])
+    return np.linspace(begin, end, bins + 1)
+
+
+def idle_despite_wait(outcome: Outcome, cluster: Cluster) -> float:
+    """Return the seconds in which a job waited that asked for no more GPUs than were up and free.
+
+    It counts GPUs only. What kept the job waiting may have been their places (fragmentation), a quota, a type, a limit
+    or the policy's order; an `Outcome` does not tell which.
+    """
+    begin, end = window(outcome)
+    held = attempts(outcome)
+    exact = levels(outcome, cluster)
+    times = exact["t_s"].to_numpy()
+    free = (exact["gpus_available"] - exact["gpus_busy"]).to_numpy()
+    inside, arrive, leave, gang = _in_system(outcome, held, end)
+    own = np.asarray(outcome.jobs["gpus"].to_numpy(), dtype=np.int64)[held.job]
+    idle = np.zeros(len(times), dtype=bool)
+    mine = inside[held.job]
+    for size in np.unique(gang):
+        here, ran = gang == size, mine & (own == size)
+        present = _steps(times, arrive[here], leave[here], np.ones(int(here.sum()), dtype=np.int64))
+        served = _steps(times, held.start[ran], held.end[ran], np.ones(int(ran.sum()), dtype=np.int64))
+        idle |= (present > served) & (free >= size)
+    return float(np.diff(times)[idle[:-1]].sum()) if end > begin else 0.0
+
+
+def occupancy(
+    outcome: Outcome, cluster: Cluster, edges: Floats, *, rows: int = HEAT_ROWS
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Return how full each server was in each period.
+
+    Args:
+        outcome: of the replay.
+        cluster: its servers; where there are more than ``rows``, neighbours in its order are put together, as many in
+            each row as go evenly (sizes differ by at most one).
+        edges: rising seconds of equal bins, shape (bins + 1,).
+        rows: at most so many.
+
+    Returns:
+        One row a (row, bin), bins within rows: ``row`` (0-based), ``bin`` (0-based), ``busy_pct`` (GPUs held, mean over
+        the bin, of all GPUs of these servers, whether up or down), ``down_pct`` (GPUs of servers that were down); and
+        the names of the rows.
+    """
+    count = len(cluster.servers)
+    lines, bins = min(rows, count), len(edges) - 1
+    line = np.arange(count) * lines // max(count, 1)
+    gpus = np.asarray(cluster.gpus, dtype=np.float64)
+    capacity = np.bincount(line, weights=gpus, minlength=lines) * float(edges[1] - edges[0])
+    held = attempts(outcome)
+    piece, server, got = _pieces(outcome, cluster, held)
+    busy = _areas(line[server], (held.own[piece], held.end[piece]), got, edges, lines)
+    down_server, down, up = down_times(cluster, float(edges[0]), float(edges[-1]))
+    lost = _areas(line[down_server], (down, up), gpus[down_server], edges, lines)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = [np.where(capacity[:, None] > 0, 100 * a / capacity[:, None], 0.0).ravel() for a in (busy, lost)]
+    frame = pl.DataFrame(
+        {
+            "row": np.repeat(np.arange(lines), bins),
+            "bin": np.tile(np.arange(bins), lines),
+            # sums of floats may miss zero by less than anyone can see
+            "busy_pct": np.maximum(shares[0], 0.0),
+            "down_pct": np.maximum(shares[1], 0.0),
+        }
+    )
+    return frame, _row_names(cluster.servers, line, lines)
+
+
+def _pieces(outcome: Outcome, cluster: Cluster, held: Attempts) -> tuple[Ints, Ints, Floats]:
+    pieces = outcome.pieces
+    if pieces.height == 0 and len(cluster.servers) == 1:
+        # A pool has one place: what is held is held there.
+        return np.arange(held.job.size), np.zeros(held.job.size, dtype=np.int64), held.gpus.astype(np.float64)
+    row, server = (pieces[name].to_numpy().astype(np.int64) for name in ("row", "server"))
+    return row, server, pieces["gpus"].to_numpy().astype(np.float64)
+
+
+def _row_names(servers: tuple[str, ...], line: Ints, lines: int) -> tuple[str, ...]:
+    first = np.searchsorted(line, np.arange(lines), side="left")
+    last = np.searchsorted(line, np.arange(lines), side="right") - 1
+    return tuple(
+        servers[a] if a == b else f"{servers[a]} to {servers[b]}"
+        for a, b in zip(first.tolist(), last.tolist(), strict=True)
+    )
+
+
+def _in_system(outcome: Outcome, held: Attempts, end: float) -> tuple[NDArray[np.bool_], Floats, Floats, Ints]:
+    """Which jobs stood in the queue at some time; of those, when they came in and left, and their gangs."""
+    jobs = outcome.jobs
+    inside = ~jobs["state"].is_in(list(NEVER_QUEUED)).to_numpy()
+    arrive = jobs["eligible_s"].fill_nan(None).fill_null(jobs["submit_s"]).to_numpy().astype(np.float64)
+    # A recorded start may lie before the recorded end of a hold.
+    first = np.full(jobs.height, np.inf)
+    np.minimum.at(first, held.job, held.start)
+    leave = np.where(jobs["state"] == "finished", jobs["end_s"].fill_null(end).to_numpy(), end).astype(np.float64)
+    arrive = np.minimum(np.minimum(arrive, first), leave)
+    gang = jobs["gpus"].to_numpy().astype(np.int64)
+    return inside, arrive[inside], leave[inside], gang[inside]
+
+
+def _steps(times: Floats, start: Floats, end: Floats, weight: Ints) -> Ints:
+    """Sum of the weights of the intervals that hold at each of the change points; exact, since whole numbers."""
+    last = len(times) - 1
+    change = np.zeros(len(times), dtype=np.int64)
+    np.add.at(change, np.minimum(np.searchsorted(times, start), last), weight)
+    np.subtract.at(change, np.minimum(np.searchsorted(times, end), last), weight)
+    return np.cumsum(change)
+
+
+def _areas(line: Ints, span: tuple[Floats, Floats], weight: Floats, edges: Floats, lines: int) -> Floats:
+    """Integral of weighted intervals over each (line, bin), linear in intervals plus cells; shape (lines, bins)."""
+    bins, width = len(edges) - 1, float(edges[1] - edges[0])
+    line, weight = np.tile(line, 2), np.concatenate([weight, -weight])
+    at = np.concatenate(span).clip(edges[0], edges[-1])
+    bin_ = np.minimum(((at - edges[0]) / width).astype(np.int64), bins - 1)
+    # A step at some instant counts for the rest of its bin, and wholly in all later ones.
+    part = weight * (edges[0] + (bin_ + 1) * width - at)
+    own = np.bincount(line * bins + bin_, weights=part, minlength=lines * bins).reshape(lines, bins)
+    later = np.bincount(line * bins + bin_, weights=weight, minlength=lines * bins).reshape(lines, bins)
+    full = np.cumsum(later, axis=1) * width
+    full[:, 1:], full[:, 0] = full[:, :-1].copy(), 0.0
+    return np.asarray(own + full)
+
+
+def _least(series: pl.Series) -> float:
+    least = series.min()
+    return float(least) if isinstance(least, int | float) else 0.0

@@ -1,0 +1,114 @@
+"""Records of ``Key=Value`` words as scontrol prints them, one a line (``-o``) or one a block of lines.
+
+Nothing in such output is quoted: a value may hold blanks, line ends and even ``Other=words``. Of a key that occurs
+twice the first occurrence counts, for scontrol prints free text (Reason, Comment) last.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from gpuctl.core.lines import LINE_LIMIT, RowError, numbered_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOO_LONG = f"record of more than {LINE_LIMIT // 2**20} MiB"
+NO_RECORD = "line outside of any record"
+GLUED = "records run together: a line end between them is missing, or stray bytes stand before one"
+_BEGINS = {
+    b"NodeName=": re.compile(rb"NodeName=\S+ (?:Arch|CoresPerSocket)="),
+    b"PartitionName=": re.compile(rb"PartitionName=\S+(?: AllowGroups=|$)"),
+    b"JobId=": re.compile(rb"JobId=\d{1,20} (?:UserId|ArrayJobId|HetJobId|PackJobId|JobName)="),
+}
+"""How records begin, longer than their first key, so that no name or comment holds it by chance."""
+_KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w/:-]*)=")
+
+
+class Record(NamedTuple):
+    """One record.
+
+    Attributes:
+        line_no: where it starts, 1-based.
+        text: its lines, joined by line ends.
+        fault: why it cannot be read, or None.
+    """
+
+    line_no: int
+    text: str
+    fault: str | None
+
+
+def records(stream: BinaryIO, first_key: bytes, ends: re.Pattern[bytes] | None = None) -> Iterator[Record]:
+    """Yield every record that begins, at the start of a line, with a key; what stands before the first one is one too.
+
+    A record that begins further on in a line has a fault, and so has what stands before it in that line: where the one
+    ends is not certain. Bytes that are no UTF-8 (names, comments) are replaced: what is read of a record is ASCII.
+
+    Args:
+        stream: decompressed bytes.
+        first_key: ``b"NodeName="``, ``b"PartitionName="`` or ``b"JobId="``.
+        ends: how the last line of a record ends, where that can be told; what follows is none of it.
+    """
+    lines: list[str] = []
+    begins = _BEGINS[first_key]
+    start, size, fault = 0, 0, None
+    for line in numbered_lines(stream):
+        opens = line.data.startswith(first_key)
+        inside = [at for at in (m.start() for m in begins.finditer(line.data)) if at or not opens]
+        if lines and (opens or inside):
+            yield Record(start, "\n".join(lines), fault)
+            lines = []
+        if inside:
+            cuts = [0, *(inside if opens else inside[1:]), len(line.data)]
+            for at, end in pairwise(cuts):
+                yield Record(line.line_no, line.data[at:end].decode("utf-8", "replace"), line.fault or GLUED)
+            continue
+        if not lines:
+            if not line.data.strip():
+                continue
+            start, size, fault = line.line_no, 0, None if opens else NO_RECORD
+        size += len(line.data)
+        fault = fault or line.fault or (TOO_LONG if size > LINE_LIMIT else None)
+        if size <= LINE_LIMIT or not lines:
+            lines.append(line.data.decode("utf-8", "replace"))
+        if ends is not None and fault is None and ends.search(line.data):
+            yield Record(start, "\n".join(lines), None)
+            lines = []
+    if lines:
+        yield Record(start, "\n".join(lines), fault)
+
+
+def fields(text: str) -> dict[str, str]:
+    """Split ``Key=Value Key=Value`` into its fields; the first occurrence of a key counts."""
+    marks = list(_KEY.finditer(text))
+    found: dict[str, str] = {}
+    for mark, after in zip(marks, [*(m.start() for m in marks[1:]), len(text)], strict=True):
+        found.setdefault(mark[1], text[mark.end() : after].strip())
+    return found
+
+
+def whole(text: str | None, most: int = 2**31 - 1) -> int | None:
+    """Read a whole number of at most ``most``; None where there is none.
+
+    Raises:
+        RowError: there is something else.
+    """
+    if text is None or text in {"", "(null)", "N/A", "n/a"}:
+        return None
+    if not re.fullmatch(r"\d{1,19}", text, re.ASCII) or int(text) > most:
+        raise RowError(f"a number is not a whole number up to {most}")
+    return int(text)
+
+
+def name_of(text: str | None, what: str) -> str:
+    """Return a name that can be printed.
+
+    Raises:
+        RowError: there is none.
+    """
+    if not text or not text.isprintable() or text in {"(null)", "N/A"} or len(text) > 255:
+        raise RowError(f"no {what} that can be printed")
+    return text

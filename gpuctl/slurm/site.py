@@ -1,0 +1,285 @@
+"""Reads all that a site has of Slurm's configuration, files or directories of them, each taken for what it is.
+
+Nothing outside the paths given is opened: an ``Include`` is looked for beside its slurm.conf, by its file name alone.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import read_head, read_whole
+from gpuctl.core.paths import exists, is_folder
+from gpuctl.ingest.formats import (
+    slurm_conf,
+    slurm_config,
+    slurm_nodes,
+    slurm_partitions,
+    slurm_sacctmgr_dump,
+    slurm_topology,
+)
+from gpuctl.slurm.accounts import read_assoc, read_dump, read_qos
+from gpuctl.slurm.config import read_conf, read_running
+from gpuctl.slurm.delimited import header_in
+from gpuctl.slurm.limits import NO_LIMITS
+from gpuctl.slurm.nodes import read_shown_nodes
+from gpuctl.slurm.topology import read_topology
+from gpuctl.slurm.unmodelled import of_assoc, of_dump
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import BinaryIO
+
+    from gpuctl.replay.policies.slurm.fairshare import Association
+    from gpuctl.slurm.config import Site
+
+CONF, RUNNING, PARTITIONS, NODES, DUMP, ASSOC, QOS, TOPOLOGY = (
+    "slurm.conf",
+    "scontrol show config",
+    "scontrol show partitions",
+    "scontrol show node",
+    "sacctmgr dump",
+    "sacctmgr show assoc",
+    "sacctmgr show qos",
+    "topology.conf",
+)
+_EXPECTED = f"{CONF}, what {DUMP}, {QOS} or {ASSOC} printed, or a directory of them"
+_HEAD = 65_536
+_T = TypeVar("_T")
+_MOST_FILES = 10_000
+
+
+def conf_paths(text: str) -> list[Path]:
+    """The paths in the parameter ``conf`` of a policy, several with `os.pathsep` (a colon) between them.
+
+    Raises:
+        UsageError: there is none.
+    """
+    paths = [Path(part) for part in text.split(os.pathsep) if part.strip()]
+    if not paths:
+        raise UsageError("no configuration of Slurm is named", hint=f"--slurm-conf PATH: {_EXPECTED}")
+    return paths
+
+
+def read_site(paths: Sequence[Path]) -> Site:
+    """Read one site's configuration.
+
+    Args:
+        paths: files, and directories whose files are looked at (not those of directories in them). There must be one
+            slurm.conf, or what ``scontrol show config``, ``scontrol show partitions`` and ``scontrol show node``
+            printed. Of accounts ``sacctmgr dump`` counts where there is ``sacctmgr show assoc``, too. Files of a
+            directory that are none of these are passed over; one that is named itself is an error.
+
+    Returns:
+        what they say together; what is there and not modelled is in ``unmodelled``, and so are limits that do not hold
+        because ``AccountingStorageEnforce`` does not say so.
+
+    Raises:
+        UsageError: a path is not there, or slurm.conf is not among them.
+        InputError: a file cannot be read, is none of these, or there are two of a kind; it names the file.
+    """
+    found = _Found()
+    for path in paths:
+        if is_folder(path):
+            found.directory(path)
+        elif exists(path):
+            found.file(path)
+        else:
+            raise UsageError(f"--slurm-conf {str(path)[:200]}: no such file or directory", hint=f"expected {_EXPECTED}")
+    site = found.settings()
+    used = [kind for kind in (QOS, DUMP if DUMP in found.kinds else ASSOC, TOPOLOGY) if kind in found.kinds]
+    files = {kind: found.path(kind) for kind in used}
+    qos = _read(files[QOS], read_qos) if QOS in used else {}
+    unmodelled = [line for one in qos.values() for line in one.unmodelled]
+    associations: tuple[Association, ...] = ()
+    if DUMP in used:
+        associations = _read(files[DUMP], read_dump)
+        unmodelled += _read(files[DUMP], of_dump)
+    elif ASSOC in used:
+        associations = _read(files[ASSOC], read_assoc)
+        unmodelled += _read(files[ASSOC], of_assoc)
+    switches = _read(files[TOPOLOGY], read_topology) if TOPOLOGY in used else {}
+    site = replace(
+        site,
+        qos=qos,
+        associations=associations,
+        switches=switches,
+        unmodelled=(*site.unmodelled, *unmodelled),
+        files=(*site.files, *map(str, files.values())),
+    )
+    return replace(site, unmodelled=(*site.unmodelled, *_gaps(site)))
+
+
+@dataclass
+class _Found:
+    """Which file is what.
+
+    Attributes:
+        kinds: the files of each kind.
+        named: kinds of which a file was named itself; those of directories do not count beside it.
+    """
+
+    kinds: dict[str, list[Path]] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
+
+    def file(self, path: Path) -> None:
+        """Take a file that was named.
+
+        Raises:
+            InputError: it is none of those that are read.
+        """
+        kind = kind_of(path)
+        if kind is None:
+            raise InputError(f"is nothing of Slurm's that is read here; expected {_EXPECTED}", path=str(path))
+        before = self.kinds.get(kind, []) if kind in self.named else []
+        self.kinds[kind] = [*before, path]
+        self.named.add(kind)
+
+    def directory(self, folder: Path) -> None:
+        """Take what there is in a directory, of kinds that were not named.
+
+        Raises:
+            InputError: the directory cannot be read, or has too many files.
+        """
+        try:
+            files = sorted(path for path in folder.iterdir() if path.is_file())
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", path=str(folder)) from error
+        if len(files) > _MOST_FILES:
+            raise InputError(f"has more than {_MOST_FILES} files", path=str(folder), hint="name the files themselves")
+        kinds: dict[str, list[Path]] = {}
+        for path in files:
+            try:
+                kind = kind_of(path)
+            except InputError:
+                continue  # others' files, such as slurmdbd.conf with its password, may not be ours to read
+            if kind is not None:
+                kinds.setdefault(kind, []).append(path)
+        for kind, members in kinds.items():
+            if kind not in self.named:
+                # what slurm.conf includes looks like slurm.conf
+                usual = [path for path in members if path.name == kind] or members
+                self.kinds.setdefault(kind, []).extend(usual)
+
+    def path(self, kind: str) -> Path:
+        """The file of a kind that there is.
+
+        Raises:
+            InputError: there are several.
+        """
+        [path, *others] = dict.fromkeys(self.kinds[kind])
+        if others:
+            names = ", ".join(str(other) for other in others[:5])
+            raise InputError(
+                f"is one of several {kind}, beside {names}", path=str(path), hint="name the one that counts"
+            )
+        return path
+
+    def settings(self) -> Site:
+        """What slurm.conf says, or, where there is none, what scontrol printed.
+
+        Raises:
+            UsageError: there is neither.
+            InputError: it cannot be read.
+        """
+        if CONF in self.kinds:
+            path = self.path(CONF)
+            return replace(_read_conf(path), files=(str(path),))
+        if RUNNING in self.kinds and PARTITIONS in self.kinds:
+            used = [self.path(kind) for kind in (RUNNING, PARTITIONS, NODES) if kind in self.kinds]
+            nodes = _read(used[2], read_shown_nodes) if NODES in self.kinds else None
+            with _opened(used[1]) as rows:
+                site = _read(used[0], lambda stream: read_running(stream, rows, nodes))
+            return replace(site, files=tuple(map(str, used)))
+        raise UsageError(
+            "--slurm-conf: there is no slurm.conf among these files",
+            hint=f"expected {_EXPECTED}; found: {', '.join(self.kinds) or 'none of them'}",
+        )
+
+
+def kind_of(path: Path) -> str | None:
+    """What a file is, by its first 64 KiB; None where it is nothing that is read here.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        head = read_head(path, _HEAD)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
+    name = path.name
+    for kind, sniff in (
+        (RUNNING, slurm_config.sniff),
+        (PARTITIONS, slurm_partitions.sniff),
+        (NODES, slurm_nodes.sniff),
+        (DUMP, slurm_sacctmgr_dump.sniff),
+        (TOPOLOGY, slurm_topology.sniff),
+        (CONF, slurm_conf.sniff),
+    ):
+        if sniff(name, head):
+            return kind
+    columns = set(header_in(head))
+    if {"name", "priority"} <= columns and columns & {"preempt", "usagefactor", "flags", "grptres"}:
+        return QOS
+    # sshare has accounts, users and a fair-share factor, too
+    if {"account", "user"} <= columns and columns & {"share", "fairshare"} and not columns & {"jobid", "rawshares"}:
+        return ASSOC
+    return CONF if name == "slurm.conf" else None
+
+
+def _opened(path: Path) -> BinaryIO:
+    return io.BytesIO(read_whole(path))
+
+
+def _read(path: Path, read: Callable[[BinaryIO], _T]) -> _T:
+    """What a file says; errors name it."""
+    with _opened(path) as stream:
+        try:
+            return read(stream)
+        except InputError as bad:
+            raise InputError(str(bad), path=str(path), hint=bad.hint) from None
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
+
+
+def _read_conf(path: Path) -> Site:
+    folder = path.absolute().parent.resolve()
+
+    def beside(name: str) -> BinaryIO:
+        """Open a file beside slurm.conf; a path before its name is not looked at, nor a link out of the directory."""
+        other = folder / Path(name).name
+        if not other.is_file():
+            raise InputError(f"includes {name}, but there is no {other.name} beside it", hint="put it there")
+        if not other.resolve().is_relative_to(folder):
+            raise InputError(f"includes {name}, a link out of its directory", hint="put the file itself there")
+        return _opened(other)
+
+    return _read(path, lambda stream: read_conf(stream, beside))
+
+
+def _gaps(site: Site) -> list[tuple[str, str]]:
+    """What the files say of each other that does not fit, or does not hold."""
+    found: list[tuple[str, str]] = []
+    limited = [name for name, one in site.qos.items() if one.limits != NO_LIMITS]
+    limited += [row.user or row.account for row in site.associations if row.limits != NO_LIMITS]
+    if limited and not site.limits_hold:
+        whose = f"those of {len(limited)} QOS and associations"
+        found.append(
+            (
+                "AccountingStorageEnforce",
+                f"does not say limits: {whose} do not hold",
+            )
+        )
+    for name, partition in site.partitions.items():
+        if partition.qos and partition.qos not in site.qos:
+            found.append((f"partition {name}", f"its QOS {partition.qos} is in no file: it has no limits here"))
+    known = {node.name for node in site.nodes}
+    for name, partition in site.partitions.items():
+        strange = [node for node in partition.nodes if node not in known] if known else []
+        if strange:
+            found.append((f"partition {name}", f"{len(strange)} of its nodes have no NodeName, such as {strange[0]}"))
+    return found

@@ -1,0 +1,130 @@
+"""Slurm's times and durations as instants and seconds."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpuctl.core.local_time import WallClock
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NO_TIME = ("", "Unknown", "None", "N/A", "n/a", "(null)", "NONE", "0", "Invalid")
+"""What Slurm writes where there is no such time: not yet (``Unknown``) or never (``None``)."""
+FIRST_YEAR, LAST_YEAR = 1971, 2199
+
+_FIRST, _LAST = 31_536_000, 7_258_118_400
+_LOCAL = "%Y-%m-%dT%H:%M:%S"
+_DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,2})(?:\.(\d{1,9}))?", re.ASCII)
+_DAYS = re.compile(r"(\d{1,7})-(\d{1,2})(?::(\d{1,2}))?", re.ASCII)
+
+
+class Instants(NamedTuple):
+    """A column of times.
+
+    Attributes:
+        utc: the instants (µs, UTC); null where the text has none or is none.
+        later: the later reading of times that the clock showed twice (``utc`` has the earlier one); else null.
+        bad: where the text is neither a time nor a word for no time.
+    """
+
+    utc: pl.Series
+    later: pl.Series
+    bad: pl.Series
+
+
+def instants(texts: pl.Series, timezone: str) -> Instants:
+    """Read a column of times, each value in a form of its own.
+
+    Understood are ``2026-11-20T21:04:37`` (Slurm's default; a blank for the T as well) in the given zone, the same
+    with an offset (``SLURM_TIME_FORMAT=%FT%T%z``), and seconds since the epoch (``%s``). A time that the clock
+    skipped is counted on from the hour before the change.
+
+    Args:
+        texts: strings.
+        timezone: IANA name of the zone of times without an offset.
+    """
+    import polars as pl
+
+    utc = _local(texts, timezone)
+    none = pl.Series(texts.name, [None], dtype=pl.Datetime("us", "UTC")).new_from_index(0, texts.len())
+    no = pl.Series([False]).new_from_index(0, texts.len())
+    if utc.null_count() == texts.null_count():
+        return Instants(utc, none, no)
+    rest = utc.is_null() & texts.is_not_null() & ~texts.is_in(list(NO_TIME))
+    if not rest.any():
+        return Instants(utc, none, no)
+    utc = utc.zip_with(~rest, _with_zone(texts))
+    rest &= utc.is_null()
+    if not rest.any():
+        return Instants(utc, none, no)
+    return _odd(texts, utc, rest, WallClock(timezone))
+
+
+def _local(texts: pl.Series, timezone: str) -> pl.Series:
+    import polars as pl
+
+    naive = texts.str.to_datetime(_LOCAL, time_unit="us", strict=False, cache=False)
+    if timezone == "UTC":
+        utc = naive.dt.replace_time_zone("UTC")
+    else:
+        try:
+            utc = naive.dt.replace_time_zone(timezone, ambiguous="null", non_existent="null")
+            utc = utc.dt.convert_time_zone("UTC")
+        except pl.exceptions.ComputeError:
+            # a zone that Python knows and Polars does not
+            utc = naive.dt.replace_time_zone("UTC").clear(texts.len())
+    return _in_range(utc)
+
+
+def _with_zone(texts: pl.Series) -> pl.Series:
+    """Read what is not zone-less: seconds since the epoch, and times with an offset."""
+    import polars as pl
+
+    numbers = texts.cast(pl.Int64, strict=False)
+    numbers = numbers.zip_with(numbers.is_between(_FIRST, _LAST), numbers.clear(texts.len()))
+    epoch = (numbers * 1_000_000).cast(pl.Datetime("us", "UTC"))
+    if epoch.null_count() == texts.null_count():
+        return epoch
+    zoned = texts.str.replace("Z$", "+0000")
+    offset = zoned.str.to_datetime(_LOCAL + "%z", time_unit="us", strict=False, cache=False).dt.convert_time_zone("UTC")
+    return epoch.zip_with(epoch.is_not_null(), _in_range(offset))
+
+
+def _in_range(utc: pl.Series) -> pl.Series:
+    numbers = utc.to_physical()
+    first, last = _FIRST * 1_000_000, _LAST * 1_000_000 - 1
+    # the smallest and the largest are found much faster than what is between
+    if not numbers.count() or (numbers.min() >= first and numbers.max() <= last):  # type: ignore[operator]
+        return utc
+    return utc.zip_with(numbers.is_between(first, last), utc.clear(utc.len()))
+
+
+def _odd(texts: pl.Series, utc: pl.Series, rest: pl.Series, clock: WallClock) -> Instants:
+    """Read the few that stand in an hour of a clock change, or in no form of Slurm's own."""
+    import polars as pl
+
+    words = texts.filter(rest).unique()
+    stamps = [clock.read(word.strip().replace("T", " ", 1)) for word in words]
+    dtype = pl.Datetime("us", "UTC")
+    first = pl.Series([None if s is None else s.utc * 1_000_000 for s in stamps], dtype=pl.Int64).cast(dtype)
+    second = pl.Series(
+        [None if s is None or s.later is None else s.later * 1_000_000 for s in stamps], dtype=pl.Int64
+    ).cast(dtype)
+    at = texts.replace_strict(words, pl.Series(range(len(words)), dtype=pl.UInt32), default=None)
+    known = first.gather(at)
+    return Instants(utc.zip_with(~rest, known), second.gather(at), rest & known.is_null())
+
+
+def seconds(text: str) -> float | None:
+    """Read ``[D-]HH:MM:SS``, ``MM:SS.mmm``, ``D-HH[:MM]``; None for ``UNLIMITED``, ``Partition_Limit`` and the like."""
+    text = text.strip()
+    match = _DAYS.fullmatch(text)
+    if match:
+        return int(match[1]) * 86400.0 + int(match[2]) * 3600 + int(match[3] or 0) * 60
+    match = _DURATION.fullmatch(text)
+    if match:
+        days, hours, minutes, secs = (int(match[i] or 0) for i in range(1, 5))
+        return days * 86400 + hours * 3600 + minutes * 60 + secs + float(f"0.{match[5] or 0}")
+    return None

@@ -1,0 +1,55 @@
+"""Times in what a Slurm site prints beside accounting: local without a zone, with an offset, or seconds since 1970."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from gpuctl.core.local_time import Stamp, WallClock, settle
+
+NEVER = frozenset({"", "Unknown", "None", "N/A", "(null)", "NONE"})
+"""What Slurm writes in place of a time that it does not have."""
+_EPOCHS = range(10**8, 7 * 10**9)
+_EPOCH = re.compile(r"\d{9,10}", re.ASCII)
+_OFFSET = re.compile(r"[+-]\d\d:?\d\d|Z")
+
+
+class LocalClock:
+    """Reads stamps of one zone.
+
+    Args:
+        timezone: IANA name, for stamps that carry none.
+        in_order: stamps come in the order of time: of the two readings of an hour that the clock showed twice, the
+            one that does not go back is taken. Else always the first.
+    """
+
+    def __init__(self, timezone: str, *, in_order: bool = False) -> None:
+        self._wall = WallClock(timezone)
+        self._in_order = in_order
+        self._before: Stamp | None = None
+
+    def read(self, text: str) -> int:
+        """Return seconds since the epoch (UTC) of ``2026-11-20T21:04:37``, with or without an offset, or of an epoch.
+
+        Raises:
+            ValueError: this is no such time.
+        """
+        if _EPOCH.fullmatch(text) and int(text) in _EPOCHS:
+            return int(text)
+        if _OFFSET.fullmatch(text[19:]):
+            return int(datetime.fromisoformat(text).timestamp())
+        stamp = self._wall.read(f"{text[:10]} {text[11:]}") if text[10:11] in {"T", " "} else None
+        if stamp is None:
+            raise ValueError("time is neither YYYY-MM-DDTHH:MM:SS nor seconds since 1970")
+        if self._in_order:
+            stamp = settle(stamp, self._before)
+            self._before = stamp
+        return stamp.utc
+
+    def read_or_none(self, text: str) -> int | None:
+        """The same, None for Unknown, None and their like.
+
+        Raises:
+            ValueError: this is no time and no such word.
+        """
+        return None if text in NEVER else self.read(text)

@@ -1,0 +1,376 @@
+"""Opens a trace store: one DuckDB file, its lock, its version, its migrations."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from gpuctl.core.errors import StoreError, UsageError
+from gpuctl.store import schema
+from gpuctl.store.schema import MIGRATIONS
+from gpuctl.store.uninterrupted import apart
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    import polars as pl
+
+ROW_GROUP = 61_440
+"""Rows that one thread of DuckDB compresses and writes together: half of its own choice, so that the batches of a
+loader keep two threads busy."""
+DEFAULT_MEMORY_LIMIT = "900MB"
+"""DuckDB's own limit; past it, it spills to ``temp_directory``. The process as a whole stays under 2 GB."""
+_ANEW = "do not trust this file: make a store of your own from the logs, with gpuctl ingest LOGDIR --db FILE"
+_NO_ROOM = ("No space left", "Disk quota", "File too large")
+"""What the system calls a full disk; DuckDB hands it on as text."""
+_REFUSED = ("Permission denied", "Read-only file system", "Is a directory", "Input/output error")
+"""What else the system says of a file that it does not open."""
+_YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""Of Python's dates, in microseconds since 1970."""
+_OF_THE_FILE = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.PermissionException)
+_OF_THE_STORE = (*_OF_THE_FILE, duckdb.DataError, duckdb.IntegrityError)
+"""Errors that a file or, where it is only read, its rows make; all others are of a statement's making."""
+_TRANSACTION = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
+
+
+class StoreLockedError(StoreError):
+    """Another process has the store open.
+
+    Args:
+        path: the store.
+        holder: the number of that process, where DuckDB can tell it.
+    """
+
+    def __init__(self, path: Path, holder: int | None) -> None:
+        who = "another process" if holder is None else f"process {holder}"
+        super().__init__(f"{path}: {who} has this store open", hint="wait until it is done, then run this again")
+        self.holder = holder
+
+
+class WrongSchemaError(StoreError):
+    """The store is of a schema version that this gpuctl does not read as it is."""
+
+
+class ForeignStoreError(StoreError):
+    """The store holds something else than the tables that gpuctl makes."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a statement returned."""
+
+    rows: list[Any]
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows, each a tuple."""
+        return self.rows
+
+
+class Store:
+    """A trace store that is open for reading or for writing.
+
+    Use it as a context manager. Only one process may write, and none may read meanwhile: DuckDB locks the file.
+
+    Args:
+        path: the DuckDB file.
+        write: create it where it is absent and bring its schema up to date; otherwise it is opened read-only.
+        memory_limit: as DuckDB writes it, e.g. ``"900MB"``.
+        temp_dir: where DuckDB spills to; beside the store unless given.
+
+    Raises:
+        StoreError: the file is locked, is absent (reading), is no trace store, or is of another version.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        write: bool = False,
+        memory_limit: str = DEFAULT_MEMORY_LIMIT,
+        temp_dir: Path | None = None,
+    ) -> None:
+        self.path = path
+        self._write = write
+        self._memory_limit = memory_limit
+        try:
+            there = path.is_file()
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}", hint="name another file with --db") from error
+        if not write and not there:
+            raise StoreError(f"{path}: no trace store here", hint="make one with: gpuctl ingest LOGDIR --db FILE")
+        apart(lambda: self._open(write=write, temp_dir=temp_dir))
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and give up its lock."""
+        with suppress(duckdb.Error):
+            # what could not be written was told when it was written
+            apart(self._con.close)
+
+    def execute(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Rows:
+        """Run one statement to its end; values only through ``params`` (``$name`` or ``?``).
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C; the statement was stopped. What begins or ends a transaction is never stopped.
+            StoreError: the store is damaged, its disk is full, or there is not enough memory.
+        """
+
+        def run() -> Rows:
+            with self._told():
+                done = self._con.execute(sql, params) if params else self._con.execute(sql)
+                return Rows(done.fetchall())
+
+        if sql == "ROLLBACK":
+            # what has failed may have ended the transaction, or the whole database
+            with suppress(StoreError, duckdb.Error):
+                return apart(run)
+            return Rows([])
+        return apart(run, None if sql in _TRANSACTION else self._con.interrupt)
+
+    def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
+        """Run a query and return its rows; times come back as UTC.
+
+        Raises:
+            KeyboardInterrupt, StoreError: as for `execute`.
+        """
+
+        def run() -> pl.DataFrame:
+            with self._told():
+                relation = self._con.sql(sql, params=dict(params)) if params else self._con.sql(sql)
+                frame: pl.DataFrame = relation.pl()
+                return frame
+
+        found = apart(run, self._con.interrupt)
+        self._check_times(found)
+        return found
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say what it means for the store that a statement of ours cannot be done."""
+        try:
+            yield
+        except duckdb.Error as error:
+            # what a log's rows, and not those of the store, make of a statement is ours
+            of_the_store = _OF_THE_FILE if self._write else _OF_THE_STORE
+            # a block that is damaged, found while rows are handed over, has no class of its own
+            if not isinstance(error, of_the_store) and type(error) is not duckdb.Error:
+                raise
+            raise _unusable(error, self.path, write=self._write) from error
+        except (OverflowError, ValueError) as error:
+            # a time that Python has no date for
+            if self._write:
+                raise
+            raise _damaged(self.path, str(error)) from error
+        except BaseException as error:
+            # the panic of a library in Rust is no Exception
+            if type(error).__name__ != "PanicException":
+                raise
+            raise _damaged(self.path, str(error)) from error
+
+    def _check_times(self, frame: pl.DataFrame) -> None:
+        """See that all times are in years that have four digits: dates past them are none for those who read them.
+
+        Raises:
+            StoreError: some are not.
+        """
+        import polars as pl
+
+        low, high = _YEARS
+        for name, kind in frame.schema.items():
+            if isinstance(kind, pl.Datetime):
+                column = frame.get_column(name).dt.timestamp("us")
+                least, most = column.min(), column.max()
+                if least is not None and most is not None and not (low <= least and most <= high):  # type: ignore[operator]
+                    raise _damaged(self.path, f"a time in {name} is not in the years 1 to 9999")
+
+    def value(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Any:
+        """Run a query and return the first column of its first row (None where there is no row)."""
+        rows = self.execute(sql, params).fetchall()
+        return rows[0][0] if rows else None
+
+    def cluster(self, name: str | None, option: str = "--cluster") -> str:
+        """The cluster of that name; where there is only one, None will do.
+
+        Args:
+            name: as the user gave it.
+            option: with which a name is given.
+
+        Raises:
+            UsageError: there is no such cluster, or several and none is named.
+        """
+        known = [row[0] for row in self.execute("SELECT cluster FROM clusters ORDER BY cluster").fetchall()]
+        if name is not None and name not in known:
+            raise UsageError(f"no cluster {name!r} in {self.path}; it has: {', '.join(known) or 'none'}")
+        if name is None and len(known) != 1:
+            what = f"{len(known)} clusters: {', '.join(known)}" if known else "no cluster yet"
+            raise UsageError(
+                f"{self.path} has {what}", hint=f"name one with {option}" if known else "gpuctl ingest LOGDIR"
+            )
+        return name or str(known[0])
+
+    def view(self, name: str, data: Any) -> None:
+        """Let SQL read an Arrow table, a record-batch reader or a Polars frame under ``name``."""
+        apart(lambda: self._con.register(name, data))
+
+    def drop_view(self, name: str) -> None:
+        """Forget what ``view`` registered."""
+        apart(lambda: self._con.unregister(name))
+
+    def restore_memory_limit(self) -> None:
+        """Give DuckDB the memory again that the store was opened with: a loader may have taken it less."""
+        self.execute(f"SET memory_limit = '{self._memory_limit}'")
+
+    def _open(self, *, write: bool, temp_dir: Path | None) -> None:
+        try:
+            self._con = duckdb.connect(
+                config={
+                    "memory_limit": self._memory_limit,
+                    "temp_directory": str(temp_dir or self.path.with_name(self.path.name + ".tmp")),
+                    "autoinstall_known_extensions": "false",
+                    "autoload_known_extensions": "false",
+                },
+            )
+            self._con.execute(_attach(self.path, write=write))
+            # a stranger's store may hold a view in a table's place: it must not read other files, nor the network
+            self._con.execute("SET enable_external_access = false")
+        except duckdb.Error as error:
+            raise _explain(error, self.path) from error
+        try:
+            with self._told():
+                # before anything in the store is asked: it may hold macros
+                version = self._version(schema.objects(self._con, "trace"))
+                self._con.execute("USE trace")
+                self._con.execute("SET TimeZone = 'UTC'")
+                # DuckDB would print it to standard output, into the results
+                self._con.execute("SET enable_progress_bar = false")
+                # rows have no order of their own; keeping that of arrival would make inserts wait for one another
+                self._con.execute("SET preserve_insertion_order = false")
+                if write and version < len(MIGRATIONS):
+                    self._migrate(version)
+                elif version != len(MIGRATIONS):
+                    raise _wrong_version(self.path, version)
+        except BaseException:
+            with suppress(duckdb.Error):
+                self._con.close()
+            raise
+
+    def _version(self, found: schema.Objects) -> int:
+        """The schema version of what the store holds.
+
+        Raises:
+            StoreError: it is no trace store, or holds something that gpuctl did not make.
+        """
+        tables = sorted(name for kind, _, name in found.made if kind == "table")
+        if not found.made:
+            return 0
+        if "gpuctl_schema" not in tables:
+            names = ", ".join((tables or sorted(name for _, _, name in found.made))[:3])
+            raise StoreError(
+                f"{self.path}: a DuckDB database, but no trace store (it has tables {names} …)",
+                hint="name another file with --db",
+            )
+        version = self._last_migration(found)
+        if 0 <= version <= len(MIGRATIONS) and (told := schema.strange(found, version)):
+            raise ForeignStoreError(f"{self.path}: not as gpuctl made it: {told}", hint=_ANEW)
+        return version
+
+    def _last_migration(self, found: schema.Objects) -> int:
+        expected = schema.ours(0).made
+        if any(found.made.get(key) != text for key, text in expected.items()):
+            raise ForeignStoreError(f"{self.path}: its gpuctl_schema is not as gpuctl made it", hint=_ANEW)
+        versions = [row[0] for row in self._con.execute("SELECT version FROM trace.main.gpuctl_schema").fetchall()]
+        return max(versions, default=0)
+
+    def _migrate(self, version: int) -> None:
+        self.execute("BEGIN")
+        self.execute(schema.SCHEMA_TABLE)
+        for number, name in enumerate(MIGRATIONS[version:], version + 1):
+            self._con.execute(schema.migration(name))
+            self.execute("INSERT INTO gpuctl_schema VALUES (?, ?)", [number, name])
+        self.execute("COMMIT")
+
+
+def _wrong_version(path: Path, version: int) -> WrongSchemaError:
+    if version <= 0:
+        hint = "fill it with: gpuctl ingest LOGDIR --db FILE"
+        return WrongSchemaError(f"{path}: an empty database, no trace store", hint=hint)
+    if version > len(MIGRATIONS):
+        return WrongSchemaError(
+            f"{path}: schema version {version}, this gpuctl knows up to {len(MIGRATIONS)}", hint="use a newer gpuctl"
+        )
+    return WrongSchemaError(
+        f"{path}: schema version {version}, this gpuctl wants {len(MIGRATIONS)}",
+        hint="bring it up to date with: gpuctl ingest --db FILE (no directory needed)",
+    )
+
+
+def _attach(path: Path, *, write: bool) -> str:
+    """The statement that opens a store; only so can the size of row groups be chosen."""
+    how = f"STORAGE_VERSION 'v1.5.0', ROW_GROUP_SIZE {ROW_GROUP}" if write else "READ_ONLY"
+    name = str(path).replace("'", "''")
+    return f"ATTACH '{name}' AS trace ({how})"
+
+
+def _explain(error: duckdb.Error, path: Path) -> StoreError:
+    text = str(error)
+    # other errors tell of blocks, and a path may hold any word
+    if "set lock on file" in text.replace(str(path), ""):
+        holder = re.search(r"PID (\d+)", text)
+        return StoreLockedError(path, int(holder[1]) if holder else None)
+    if "not a valid DuckDB database" in text:
+        return StoreError(f"{path}: not a DuckDB database", hint="name another file with --db")
+    reason = text.splitlines()[0]
+    if any(words in reason for words in _NO_ROOM):
+        return _unusable(error, path, write=True)
+    if damage := _damage(reason):
+        return _damaged(path, damage)
+    if "storage version" in reason:
+        return StoreError(
+            f"{path}: in a newer form of DuckDB's than this gpuctl writes", hint="name another file with --db"
+        )
+    said = next((words for words in _REFUSED if words in reason), reason)
+    return StoreError(f"{path}: cannot be opened: {said}", hint="check the path, its owner and its disk")
+
+
+def _damage(reason: str) -> str:
+    """What DuckDB says of a file whose blocks are not as they were written, in our words; empty where it says none."""
+    if "Could not read enough bytes" in reason:
+        return "it is cut off"
+    return "its bytes are not those that were written (checksum)" if "checksum" in reason else ""
+
+
+def _unusable(error: duckdb.Error, path: Path, *, write: bool) -> StoreError:
+    """What an error of DuckDB's that is not of the statement's making means for the user."""
+    reason = str(error).splitlines()[0]
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return StoreError(
+            f"{path}: not enough memory, or room on disk: {reason}", hint="make room, then run this again"
+        )
+    if any(words in reason for words in _NO_ROOM):
+        return StoreError(f"{path}: its disk is full: {reason}", hint="make room on its disk, then run this again")
+    if isinstance(error, duckdb.PermissionException):
+        return ForeignStoreError(
+            f"{path}: something in this store asks for what is outside of it: {reason}", hint=_ANEW
+        )
+    if write:
+        hint = "look at its disk; if that is sound, take another copy of the store, or make it anew"
+        return StoreError(f"{path}: cannot be read or written: {reason}", hint=hint)
+    return _damaged(path, _damage(reason) or reason)
+
+
+def _damaged(path: Path, reason: str) -> StoreError:
+    hint = "take another copy of it, or make it anew from the logs: gpuctl ingest LOGDIR --db FILE"
+    return StoreError(f"{path}: damaged, cannot be read: {reason}"[:400], hint=hint)

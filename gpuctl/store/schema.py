@@ -1,0 +1,125 @@
+"""Whether a trace store is as gpuctl makes it: its tables, their columns and nothing else.
+
+A store may come from anyone, and DuckDB runs what is in it: a macro stands before a function of its name, a view in a
+table's place may ask for anything, a default or a generated column is computed when it is read or written. So the
+whole catalogue is compared with that of a store made here, before any other question is asked. All names are written
+out in full, so that no macro of the store stands before a function that this asks.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, NamedTuple
+
+import duckdb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MIGRATIONS = (
+    "0001_initial.sql",
+    "0002_cluster_managers.sql",
+    "0003_queue_limits.sql",
+    "0004_profiles.sql",
+    "0005_job_logs.sql",
+    "0006_results.sql",
+    "0007_predictors.sql",
+)
+"""Applied in order; the schema version is how many have been applied. Never edit one that was released."""
+SCHEMA_TABLE = "CREATE TABLE IF NOT EXISTS gpuctl_schema (version INTEGER NOT NULL, migration VARCHAR NOT NULL)"
+_SHOWN = 4
+
+_OBJECTS = (
+    ("table", "table_name", "sql", "duckdb_tables() WHERE NOT temporary"),
+    ("view", "view_name", "sql", "duckdb_views() WHERE NOT internal"),
+    ("macro", "function_name", "macro_definition", "duckdb_functions() WHERE NOT internal"),
+    ("type", "type_name", "logical_type", "duckdb_types() WHERE NOT internal"),
+    ("index", "index_name", "sql", "duckdb_indexes() WHERE true"),
+    ("sequence", "sequence_name", "sql", "duckdb_sequences() WHERE NOT temporary"),
+)
+"""What a store may hold: its kind, and where DuckDB tells its name and what it is made by."""
+
+
+class Objects(NamedTuple):
+    """What a database holds.
+
+    Attributes:
+        made: (kind, schema, name) -> the text it is made by.
+        columns: (table, column) -> its type.
+    """
+
+    made: dict[tuple[str, str, str], str]
+    columns: dict[tuple[str, str], str]
+
+
+def migration(name: str) -> str:
+    """The SQL of a migration."""
+    return files("gpuctl.store").joinpath("migrations").joinpath(name).read_text("utf-8")
+
+
+def objects(con: duckdb.DuckDBPyConnection, database: str) -> Objects:
+    """List what a database holds; the connection must not have the database in its search path.
+
+    Raises:
+        duckdb.Error: its catalogue cannot be read.
+    """
+    made: dict[tuple[str, str, str], str] = {}
+    for kind, name, text, source in _OBJECTS:
+        rows = con.execute(
+            f"SELECT schema_name, {name}, {text} FROM system.main.{source} AND database_name = ?",  # noqa: S608
+            [database],
+        ).fetchall()
+        made |= {(kind, schema, one): str(sql) for schema, one, sql in rows}
+    schemas = "SELECT schema_name FROM system.main.duckdb_schemas() WHERE NOT internal AND database_name = ?"
+    made |= {("schema", "", row[0]): "" for row in con.execute(schemas, [database]).fetchall()}
+    rows = con.execute(
+        "SELECT table_name, column_name, data_type FROM system.main.duckdb_columns() "
+        "WHERE NOT internal AND schema_name = 'main' AND database_name = ?",
+        [database],
+    ).fetchall()
+    return Objects(made, {(table, column): kind for table, column, kind in rows})
+
+
+@cache
+def ours(version: int) -> Objects:
+    """What a store of a schema version holds."""
+    with duckdb.connect() as con:
+        con.execute(SCHEMA_TABLE)
+        for name in MIGRATIONS[:version]:
+            con.execute(migration(name))
+        con.execute("ATTACH ':memory:' AS apart")
+        con.execute("USE apart")
+        return objects(con, "memory")
+
+
+def strange(found: Objects, version: int) -> str:
+    """Say in what a store differs from what gpuctl makes; empty where it does not."""
+    told = list(_differences(found, ours(version)))
+    more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+    return "; ".join(told[:_SHOWN]) + more
+
+
+def _differences(found: Objects, own: Objects) -> Iterator[str]:
+    for kind, schema, name in sorted(found.made.keys() - own.made.keys()):
+        yield f"a {kind} that gpuctl did not make: {name if schema in {'', 'main'} else f'{schema}.{name}'}"
+    for kind, _, name in sorted(own.made.keys() - found.made.keys()):
+        yield f"no {kind} {name}"
+    for kind, schema, name in sorted(own.made.keys() & found.made.keys()):
+        if found.made[kind, schema, name] != own.made[kind, schema, name]:
+            columns = list(_columns(name, found, own))
+            yield from columns
+            if not columns:
+                yield f"{kind} {name} is made in another way (its defaults, constraints or computed columns)"
+
+
+def _columns(table: str, found: Objects, own: Objects) -> Iterator[str]:
+    there = {column: kind for (name, column), kind in found.columns.items() if name == table}
+    expected = {column: kind for (name, column), kind in own.columns.items() if name == table}
+    for column in sorted(there.keys() | expected.keys()):
+        if column not in there:
+            yield f"no column {column} in {table}"
+        elif column not in expected:
+            yield f"a column that gpuctl did not make: {table}.{column}"
+        elif there[column] != expected[column]:
+            yield f"column {table}.{column} is {there[column]}, expected {expected[column]}"

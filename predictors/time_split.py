@@ -1,0 +1,123 @@
+"""Cuts a log in time into jobs to fit on, jobs to set intervals by and jobs to be scored on: all learn from the past.
+
+A part holds jobs that were submitted in its time; the first two only those that had also ended by its end. A long job
+is less likely than a short one to have ended by then: each one that did stands for those that did not, with a weight of
+1 / the share of the part's jobs that were submitted early enough to have ended after as long a time (inverse
+probability of censoring).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.predictors.job_table import JobTable
+
+    Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+
+CALIBRATION_SHARE = 0.2
+"""Of the jobs that are not scored on."""
+MOST_WEIGHT = 5.0
+FEWEST = {"fit": 100, "calibration": 30, "test": 30}
+"""With fewer jobs nothing is learnt or said."""
+
+COUNTS = {
+    "fit": "Fitted on: submitted, and ended, before the first cut.",
+    "ended_after_first_cut": "Left out: submitted before the first cut, but ended after it.",
+    "calibration": "Set the intervals' width: submitted, and ended, between the cuts.",
+    "ended_after_second_cut": "Left out: submitted between the cuts, but ended after the second.",
+    "test": "Scored on: submitted after the second cut.",
+}
+"""What `Parts.counts` count."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Which jobs belong to which part.
+
+    Attributes:
+        fit: jobs to fit on, shape (jobs,).
+        calibration: jobs to set intervals by.
+        test: jobs to be scored on.
+        fit_weight: of the first, shape (how many they are,).
+        calibration_weight: of the second.
+        counts: by the keys of `COUNTS`.
+    """
+
+    fit: Mask
+    calibration: Mask
+    test: Mask
+    fit_weight: Floats
+    calibration_weight: Floats
+    counts: dict[str, int]
+
+    def windows(self, submit: Floats) -> dict[str, tuple[float, float]]:
+        """First and last submission of each part, s."""
+        masks = {"fit": self.fit, "calibration": self.calibration, "test": self.test}
+        return {name: (float(submit[mask].min()), float(submit[mask].max())) for name, mask in masks.items()}
+
+
+def split(table: JobTable, test_share: float) -> Parts:
+    """Cut a log in time.
+
+    Args:
+        table: the jobs.
+        test_share: share of the jobs with a known run time, the last submitted ones, to be scored on.
+
+    Raises:
+        InputError: a part has too few jobs.
+    """
+    submit, end, known = (table.rows[name].to_numpy() for name in ("submit_s", "end_s", "known"))
+    learnt = 1 - test_share
+    first, second = np.quantile(submit[known], (learnt * (1 - CALIBRATION_SHARE), learnt)).tolist()
+    early, middle = known & (submit < first), known & (submit >= first) & (submit < second)
+    fit, calibration, test = early & (end < first), middle & (end < second), known & (submit >= second)
+    counts = {
+        "fit": fit,
+        "ended_after_first_cut": early & ~fit,
+        "calibration": calibration,
+        "ended_after_second_cut": middle & ~calibration,
+        "test": test,
+    }
+    parts = Parts(
+        fit=fit,
+        calibration=calibration,
+        test=test,
+        fit_weight=weights(submit, end, fit, early, first),
+        calibration_weight=weights(submit, end, calibration, middle, second),
+        counts={name: int(mask.sum()) for name, mask in counts.items()},
+    )
+    for name, fewest in FEWEST.items():
+        if parts.counts[name] < fewest:
+            raise InputError(
+                f"{table.name}: {parts.counts[name]:,} jobs for the part {name!r}, expected at least {fewest:,}",
+                hint="train on a longer log, or test on another share of it",
+            )
+    return parts
+
+
+def weights(submit: Floats, end: Floats, ended: Mask, part: Mask, cut: float) -> Floats:
+    """1 / share of a part's jobs that would have ended before the cut, too, had they taken as long.
+
+    Args:
+        submit: s, shape (jobs,).
+        end: s.
+        ended: which jobs a weight is asked of.
+        part: which jobs the part has, ended or not.
+        cut: end of the part, s.
+
+    Returns:
+        at least 1 and at most `MOST_WEIGHT`, shape (how many of `ended`,).
+    """
+    took = end[ended] - submit[ended]
+    share = np.searchsorted(np.sort(submit[part]), cut - took) / max(int(part.sum()), 1)
+    found: Floats = 1 / np.maximum(share, 1 / MOST_WEIGHT)
+    return found

@@ -1,0 +1,241 @@
+"""What a chart is before it is drawn (`Chart`), once it is drawn (`Sketch`), and what all kinds share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NotRequired, TypedDict
+
+from gpuctl.reports.charts.svg import FAINT, INK, new_figure
+from gpuctl.reports.export.values import json_value
+from gpuctl.reports.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 560
+"""Of every figure, in user units; a page shows it at 340 to 640 pixels."""
+
+DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2), (2, 2), (8, 2, 2, 2), (12, 3), (4, 1, 1, 1, 1, 1), (1, 2), (10, 4))
+"""A curve has a dash pattern beside its colour, for those who cannot tell the colours apart."""
+
+TOTAL = "all"
+"""In a column of names: the row sums up the others. Bars leave it out, a curve of it is drawn in ink."""
+
+LABEL_LENGTH = 44
+"""Characters of a name in a figure; longer ones lose their middle, and the figure says so."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart of the report, declared.
+
+    Attributes:
+        name: unique; ids in the page start with it.
+        table: the result table it is drawn from.
+        kind: ``cdf``, ``time``, ``lines``, ``heat``, ``stacked``, ``grouped``, ``paired`` or ``ranges``, see
+            `gpuctl.reports.charts.registry.KINDS`.
+        title: its heading.
+        x: the column along the figure: positions, times or categories.
+        y: the columns of heights or lengths.
+        series: the column that tells curves (bars of a group) apart.
+        facet: the column that tells panels apart.
+        where: only rows in which these columns have one of these values.
+        optional: columns of ``y`` that are left out where the table has none.
+        scale: of ``x``: ``minutes`` (logarithmic) or ``share`` (0 to 100 %).
+        x_title: what stands under the axis.
+        y_title: what stands over the axis.
+        weight: where there are too many bars, those with most of this column are drawn.
+        each: what a value of ``series`` or ``facet`` counts, in the singular: ``GPU``.
+        calendar: the column with the times of ``x``; where it is empty, ``x`` counts seconds from some start.
+        limit: a column drawn as a limit to the last of ``y``.
+        unit: of ``y``, where its columns hold values of several units.
+    """
+
+    name: str
+    table: str
+    kind: str
+    title: str
+    x: str
+    y: tuple[str, ...]
+    series: str = ""
+    facet: str = ""
+    where: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    optional: tuple[str, ...] = ()
+    scale: str = "share"
+    x_title: str = ""
+    y_title: str = ""
+    weight: str = ""
+    each: str = ""
+    calendar: str = ""
+    limit: str = ""
+    unit: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the table must have."""
+        filters = (column for column, _ in self.where)
+        named = (self.x, *self.y, self.series, self.facet, self.weight, self.calendar, self.limit, *filters)
+        return tuple(dict.fromkeys(c for c in named if c and c not in self.optional))
+
+
+class Curve(TypedDict):
+    """Points of one curve for the read-out and the CSV: ``s`` is the number of its colour.
+
+    ``raw`` is what the table calls it, where the figure says it otherwise; ``of`` the column that it shows, where that
+    is not its panel's.
+    """
+
+    name: str
+    raw: NotRequired[str | None]
+    of: NotRequired[str]
+    s: int
+    x: list[float]
+    y: list[float]
+
+
+class Panel(TypedDict):
+    """One pair of axes for the read-out and the CSV: where it lies (user units), its scales, its curves.
+
+    ``raw`` is what the table calls it, where its title says it otherwise.
+    """
+
+    title: str
+    raw: NotRequired[str | None]
+    box: tuple[float, float, float, float]
+    scale: str
+    x: tuple[float, float]
+    y: tuple[float, float]
+    unit: str
+    curves: list[Curve]
+
+
+class Rows(TypedDict):
+    """What bars are drawn from, as it goes into their CSV: JSON values, in the order of ``columns``."""
+
+    columns: list[str]
+    rows: list[list[object]]
+
+
+class Cells(TypedDict):
+    """What a heat map is drawn from, as it goes into its CSV.
+
+    ``x`` are the starts of the periods, in ms since 1970 where ``dated``. A panel has its name and its rows; a row its
+    name and, for each value, a text of two characters a period (see `gpuctl.reports.charts.heatmap.packed`), empty where all
+    are 0.
+    """
+
+    columns: list[str]
+    dated: bool
+    x: list[float]
+    panels: list[tuple[str, list[tuple[str, str, str]]]]
+
+
+@dataclass(frozen=True)
+class Key:
+    """One entry of a legend.
+
+    Attributes:
+        label: what it says.
+        mark: ``line``, ``area``, ``bar`` or ``tick``.
+        s: the number of its colour; 0 is ink.
+        dash: the dash pattern of a line.
+    """
+
+    label: str
+    mark: str
+    s: int
+    dash: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A chart that has been drawn.
+
+    Attributes:
+        figure: in sentinel colours.
+        keys: its legend; none where there is but one thing to see.
+        description: what it shows, in words.
+        remarks: what was done to the data on the way.
+        panels: for the read-out; none where there is nothing to read out.
+        columns: of a CSV of the panels: what tells them apart, what tells their curves apart, place, height; the first
+            two are empty where there is but one.
+        data: for a CSV, where there are no panels.
+    """
+
+    figure: Figure
+    keys: tuple[Key, ...]
+    description: str
+    remarks: tuple[str, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    columns: tuple[str, str, str, str] | None = None
+    data: Rows | Cells | None = None
+
+
+def add_axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
+    """Add a pair of axes at (left, top, width, height) in user units, with faint lines behind the data."""
+    width, height = _size(figure)
+    left, top, w, h = box
+    axes = figure.add_axes((left / width, 1 - (top + h) / height, w / width, h / height))
+    axes.grid(visible=True, color=FAINT)
+    return axes
+
+
+def write(figure: Figure, x: float, y: float, text: str, *, ha: str = "left", bold: bool = False) -> None:
+    """Write text with its base line at (x, y) in user units from the top left corner."""
+    width, height = _size(figure)
+    weight = "bold" if bold else "normal"
+    figure.text(x / width, 1 - y / height, text, ha=ha, va="baseline", color=INK, weight=weight)
+
+
+def blank_figure(height: float) -> Figure:
+    """Return an empty figure `WIDTH` wide."""
+    return new_figure(WIDTH, height)
+
+
+def counted(value: object, each: str) -> str:
+    """Return a label for what is counted: ``1 GPU``, ``2-4 GPUs``; just the value where nothing is."""
+    text = short(str(value))
+    return f"{text} {each}{'' if text == '1' else 's'}" if each else text
+
+
+def short(text: str) -> str:
+    """Return a name without its middle where it is too long for a figure."""
+    clean = visible(text) or '""'
+    if len(clean) <= LABEL_LENGTH:
+        return clean
+    half = LABEL_LENGTH // 2
+    return f"{clean[:half]}\u2026{clean[-half + 1 :]}"
+
+
+def brief(value: float) -> float:
+    """Return a number for the page's data: 4 digits, and never less than one decimal."""
+    number = round(float(value), 1) if abs(value) >= 1000 else float(f"{value:.4g}")
+    return int(number) if number.is_integer() else number
+
+
+def called(label: str, value: object) -> dict[str, str | None]:
+    """Return ``raw`` of a curve or panel where the label is not what the table calls it."""
+    raw = None if value is None else str(value)
+    return {} if raw == label else {"raw": raw}
+
+
+def drawn_rows(rows: pl.DataFrame, columns: Sequence[str]) -> Rows:
+    """Return the rows that bars are drawn from."""
+    chosen = rows.select(list(dict.fromkeys(columns)))
+    return Rows(columns=chosen.columns, rows=[[json_value(v) for v in row] for row in chosen.iter_rows()])
+
+
+def shortened_remark(names: Sequence[str]) -> tuple[str, ...]:
+    """Return a remark where `short` shortened any of these names."""
+    if any(short(name) != (visible(name) or '""') for name in names):
+        return ("Long names are shortened in the figure; the table has them in full.",)
+    return ()
+
+
+def _size(figure: Figure) -> tuple[float, float]:
+    width, height = figure.get_size_inches()
+    return float(width) * 72, float(height) * 72

@@ -1,0 +1,359 @@
+"""Draws curves: cumulative distributions, and levels over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.reports.charts.chart import (
+    DASHES,
+    TOTAL,
+    WIDTH,
+    Chart,
+    Curve,
+    Key,
+    Panel,
+    Sketch,
+    add_axes,
+    blank_figure,
+    brief,
+    called,
+    counted,
+    write,
+)
+from gpuctl.reports.charts.downsample import mean_by_bin, thin_curve
+from gpuctl.reports.charts.svg import INK, SERIES
+from gpuctl.reports.text import heading, plural, shown
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from gpuctl.core.results import ResultTable
+    from gpuctl.reports.charts.downsample import Floats
+
+CURVE_POINTS = 800
+"""At most so many points a curve …"""
+
+FIGURE_POINTS = 2400
+"""… and a figure."""
+
+_SECOND = 1 / 60
+_TIME_TICKS = (
+    (_SECOND, "1 s"), (10 * _SECOND, "10 s"), (1.0, "1 min"), (10.0, "10 min"), (60.0, "1 h"), (1440.0, "1 d"),
+    (14400.0, "10 d"), (144000.0, "100 d"),
+)  # fmt: skip
+_STEPS = (
+    (1.0, "1 second"), (10.0, "10 seconds"), (60.0, "1 minute"), (300.0, "5 minutes"), (900.0, "15 minutes"),
+    (3600.0, "1 hour"), (3 * 3600.0, "3 hours"), (6 * 3600.0, "6 hours"), (12 * 3600.0, "12 hours"), (86400.0, "1 day"),
+    (7 * 86400.0, "7 days"), (28 * 86400.0, "28 days"),
+)  # fmt: skip
+_LEFT, _TOP, _RIGHT, _BOTTOM = 44, 30, 16, 48
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What all panels of a CDF chart share: the curves' names, points a curve, the range of x."""
+
+    chart: Chart
+    names: tuple[object, ...]
+    points: int
+    low: float
+    high: float
+    panels: int
+
+    def colour(self, name: object) -> int:
+        """Return the number of a curve's colour: 0 (ink) for the total, 1 and up for the others."""
+        return 0 if name == TOTAL else 1 + [n for n in self.names if n != TOTAL].index(name)
+
+    def dash(self, name: object) -> tuple[float, ...]:
+        """Return a curve's dash pattern."""
+        return DASHES[max(0, self.colour(name) - 1)]
+
+    def label(self, name: object) -> str:
+        """Return the name of a curve; sizes are counted in the panel's title where there are panels."""
+        if name == TOTAL:
+            return TOTAL
+        return self.chart.title if name is None else counted(name, "" if self.chart.facet else self.chart.each)
+
+
+def cdf(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
+    """Draw cumulative distributions, one curve a value of ``chart.series``, one panel a value of ``facet``.
+
+    Args:
+        chart: ``x`` holds values, ``y`` the per cent of all that are at most as large.
+        _table: not needed.
+        frame: the rows to draw.
+    """
+    facets = _distinct(frame, chart.facet)
+    names = _distinct(frame, chart.series)
+    values = frame[chart.x].to_numpy().astype(float)
+    shown_names = names[: len(SERIES)]
+    points = max(50, min(CURVE_POINTS, FIGURE_POINTS // (len(shown_names) * len(facets))))
+    plan = _Plan(chart, shown_names, points, *_limits(chart, values), len(facets))
+    boxes, height = _boxes(len(facets))
+    figure = blank_figure(height)
+    drawn = [_panel(figure, plan, frame, facet, box) for facet, box in zip(facets, boxes, strict=True)]
+    write(figure, 0, 14, chart.y_title)
+    write(figure, _LEFT + (WIDTH - _LEFT - _RIGHT) / 2, height - 6, chart.x_title, ha="center")
+    keys = tuple(Key(plan.label(n), "line", plan.colour(n), plan.dash(n)) for n in shown_names if n is not None)
+    remarks = _cdf_remarks(chart, values, plan.low)
+    if len(names) > len(shown_names):
+        remarks += (f"{plural(len(names) - len(shown_names), 'more curve')} not drawn; --csv DIR has all.",)
+    words = " ".join(text for _, text in drawn)
+    columns = (chart.facet, chart.series, chart.x, chart.y[0])
+    return Sketch(figure, keys, words, remarks, tuple(panel for panel, _ in drawn), columns)
+
+
+def _distinct(frame: pl.DataFrame, column: str) -> tuple[object, ...]:
+    return tuple(frame[column].unique(maintain_order=True).to_list()) if column else (None,)
+
+
+def _panel(
+    figure: Figure, plan: _Plan, frame: pl.DataFrame, facet: object, box: tuple[float, float, float, float]
+) -> tuple[Panel, str]:
+    chart = plan.chart
+    part = _only(frame, chart.facet, facet)
+    title = counted(facet, chart.each) if chart.facet else ""
+    axes = add_axes(figure, box)
+    _share_axis(axes)
+    _value_axis(axes, plan)
+    if title:
+        write(figure, box[0], box[1] - 8, title, bold=True)
+    curves, words = [], []
+    for name in plan.names:
+        x, y = _sorted(_only(part, chart.series, name), chart.x, chart.y[0])
+        if len(x):
+            words.append(f"{title + ', ' if title else ''}{plan.label(name)}: {_in_words(chart, x, y)}.")
+            curves.append(_curve(axes, plan, name, x, y))
+    span = (plan.low, plan.high)
+    panel = Panel(title=title, box=box, scale=chart.scale, x=span, y=(0.0, 100.0), unit="%", curves=curves)
+    if chart.facet:
+        panel.update(called(title, facet))  # type: ignore[typeddict-item]
+    return panel, " ".join(words)
+
+
+def _only(frame: pl.DataFrame, column: str, value: object) -> pl.DataFrame:
+    import polars as pl
+
+    return frame.filter(pl.col(column).eq_missing(pl.lit(value))) if column else frame
+
+
+def _limits(chart: Chart, values: Floats) -> tuple[float, float]:
+    if chart.scale == "share":
+        return 0.0, 100.0
+    positive = values[values > 0]
+    if positive.size == 0:
+        return _SECOND, 1.0
+    least = float(positive.min())
+    low = max((at for at, _ in _TIME_TICKS if at <= least), default=_SECOND)
+    return low, max(float(positive.max()), low * 10)
+
+
+def _boxes(count: int) -> tuple[list[tuple[float, float, float, float]], int]:
+    if count == 1:
+        height = 330
+        return [(_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, height - _TOP - _BOTTOM)], height
+    lanes = (count + 1) // 2
+    top, wide, tall, across, down = _TOP + 24.0, (WIDTH - _LEFT - _RIGHT - 52) / 2, 150.0, 52, 60
+    boxes = [(_LEFT + (i % 2) * (wide + across), top + (i // 2) * (tall + down), wide, tall) for i in range(count)]
+    return boxes, int(top + lanes * (tall + down) - down + _BOTTOM)
+
+
+def _share_axis(axes: Axes) -> None:
+    axes.set_ylim(0, 100)
+    axes.set_yticks([0, 25, 50, 75, 100], ["0", "25", "50", "75", "100"])
+
+
+def _value_axis(axes: Axes, plan: _Plan) -> None:
+    from matplotlib.ticker import NullLocator
+
+    if plan.chart.scale == "minutes":
+        axes.set_xscale("log")
+        ticks = [(at, label) for at, label in _TIME_TICKS if plan.low * 0.999 <= at <= plan.high * 1.001]
+        ticks = ticks[:: 2 if plan.panels > 1 and len(ticks) > 4 else 1]
+        axes.set_xticks([at for at, _ in ticks], [label for _, label in ticks])
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        marks = [0, 50, 100] if plan.panels > 1 else [0, 20, 40, 60, 80, 100]
+        axes.set_xticks(marks, [str(m) for m in marks])
+    axes.set_xlim(plan.low, plan.high)
+
+
+def _sorted(rows: pl.DataFrame, x: str, y: str) -> tuple[Floats, Floats]:
+    ordered = rows.select(x, y).drop_nulls().sort(x, y)
+    return ordered[x].to_numpy().astype(float), ordered[y].to_numpy().astype(float)
+
+
+def _curve(axes: Axes, plan: _Plan, name: object, x: Floats, y: Floats) -> Curve:
+    at = np.maximum(x, plan.low)
+    keep = thin_curve(np.log(at) if plan.chart.scale == "minutes" else at, y, plan.points)
+    x, at, y = x[keep], at[keep], y[keep]
+    number, dash = plan.colour(name), plan.dash(name)
+    # The curve comes up from 0 at its first value and stays level after its last.
+    axes.plot(
+        np.concatenate(([at[0]], at, [plan.high])),
+        np.concatenate(([0.0], y, [y[-1]])),
+        drawstyle="steps-post",
+        color=SERIES[number - 1] if number else INK,
+        linestyle=(0, dash) if dash else "solid",
+        linewidth=1.8,
+        clip_on=False,
+    )
+    curve = Curve(name=plan.label(name), s=number, x=[brief(v) for v in x], y=[round(float(v), 2) for v in y])
+    if plan.chart.series:
+        curve.update(called(curve["name"], name))  # type: ignore[typeddict-item]
+    return curve
+
+
+def _in_words(chart: Chart, x: Floats, y: Floats) -> str:
+    unit = " minutes" if chart.scale == "minutes" else " %"
+    at = {share: x[min(int(np.searchsorted(y, share)), len(x) - 1)] for share in (50, 90)}
+    return f"half are at most {shown(float(at[50]))}{unit}, 90 % at most {shown(float(at[90]))}{unit}"
+
+
+def _cdf_remarks(chart: Chart, values: Floats, low: float) -> tuple[str, ...]:
+    if chart.scale == "minutes" and bool((values < low).any()):
+        return (f"A logarithmic axis has no zero: what took less than {shown(low * 60)} s stands at its left edge.",)
+    return ()
+
+
+def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
+    """Draw levels over time: the first of ``chart.y`` as an area, the second as a limit, the rest as lines.
+
+    Args:
+        chart: ``x`` holds the times at which the levels change.
+        table: for the headings of its columns.
+        frame: the rows to draw.
+    """
+    headings = {c.name: heading(c)[0] for c in table.columns}
+    known = _known_together(frame.drop_nulls(chart.x), chart.y)
+    remarks = tuple(f"{headings[c]}: not known." for c in chart.y if c not in known)
+    rows = frame.select(chart.x, *known).drop_nulls().sort(chart.x)
+    if rows.height < frame.height:
+        remarks += (f"{plural(frame.height - rows.height, 'row')} without a value not drawn.",)
+    seconds = rows[chart.x].dt.epoch("ms").to_numpy().astype(float) / 1000
+    levels = {c: rows[c].to_numpy().astype(float) for c in known}
+    if len(seconds) > CURVE_POINTS:
+        edges, step = _edges(float(seconds[0]), float(seconds[-1]))
+        levels = {c: mean_by_bin(seconds, v, edges) for c, v in levels.items()}
+        seconds = edges[:-1]
+        remarks += (f"Each point is the mean over {step}.",)
+    span = (float(seconds[0]), max(float(seconds[-1]), float(seconds[0]) + 60))
+    groups = [kept for g in (chart.y[:2], chart.y[2:]) if (kept := [c for c in g if c in known])]
+    boxes, height = _stacked_boxes(len(groups))
+    figure = blank_figure(height)
+    write(figure, 0, 14, chart.y_title)
+    panels: list[Panel] = []
+    keys: list[Key] = []
+    for columns, box in zip(groups, boxes, strict=True):
+        axes = add_axes(figure, box)
+        top = 1.05 * max(float(levels[c].max()) for c in columns) or 1.0
+        axes.set_ylim(0, top)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.locator_params(axis="y", nbins=5 if box is boxes[0] else 3)
+        time_axis(axes, *span)
+        new = [_level(axes, headings[c], chart.y.index(c), seconds, levels[c]) for c in columns]
+        curves = [_levels_curve(key, c, seconds, levels[c]) for key, c in zip(new, columns, strict=True)]
+        keys += new
+        across = (span[0] * 1000, span[1] * 1000)
+        panels.append(Panel(title="", box=box, scale="time", x=across, y=(0.0, top), unit="", curves=curves))
+    write(figure, boxes[0][0] + boxes[0][2] / 2, height - 6, period(*span), ha="center")
+    words = [
+        f"{c['name']}: between {shown(min(c['y']))} and {shown(max(c['y']))}." for p in panels for c in p["curves"]
+    ]
+    return Sketch(figure, tuple(keys), " ".join(words), remarks, tuple(panels), ("", "measure", chart.x, "value"))
+
+
+def _known_together(frame: pl.DataFrame, columns: tuple[str, ...]) -> list[str]:
+    """The columns that some row tells beside those before: a log may tell who held GPUs and not how many there are."""
+    kept: list[str] = []
+    for column in columns:
+        if frame.drop_nulls([*kept, column]).height:
+            kept.append(column)
+    return kept
+
+
+def _stacked_boxes(count: int) -> tuple[list[tuple[float, float, float, float]], int]:
+    # What is waited for may be many times what there is: on one scale the one would flatten the other.
+    left, width = _LEFT + 8.0, WIDTH - _LEFT - 8.0 - _RIGHT
+    tops, heights = (30.0, 270.0), (200.0 if count > 1 else 250.0, 90.0)
+    boxes = [(left, top, width, height) for top, height in zip(tops[:count], heights[:count], strict=True)]
+    return boxes, int(boxes[-1][1] + boxes[-1][3] + _BOTTOM)
+
+
+def _levels_curve(key: Key, column: str, seconds: Floats, values: Floats) -> Curve:
+    places: list[float] = [int(t * 1000) for t in seconds]
+    return Curve(name=key.label, raw=column, s=key.s, x=places, y=[brief(v) for v in values])
+
+
+def _edges(first: float, last: float) -> tuple[Floats, str]:
+    # Whole minutes, hours or days, counted from midnight UTC.
+    step, name = next(
+        ((s, n) for s, n in _STEPS if (last - first) / s <= CURVE_POINTS / 2), (_STEPS[-1][0], _STEPS[-1][1])
+    )
+    inner = np.arange((first // step + 1) * step, last, step)
+    return np.concatenate(([first], inner, [last])), name
+
+
+def _level(axes: Axes, title: str, index: int, seconds: Floats, values: Floats) -> Key:
+    days = seconds / 86400
+    if index == 0:
+        # fill_between would draw a collection, which SVG writes as a reference to a path elsewhere.
+        outline = np.repeat(days, 2)[1:], np.repeat(values, 2)[:-1]
+        axes.fill([days[0], *outline[0], days[-1]], [0, *outline[1], 0], color=SERIES[0], alpha=0.3, linewidth=0)
+        axes.plot(days, values, drawstyle="steps-post", color=SERIES[0], linewidth=1.2)
+        return Key(title, "area", 1)
+    if index == 1:
+        axes.plot(days, values, drawstyle="steps-post", color=INK, linewidth=1.2, dashes=(6, 3))
+        return Key(title, "line", 0, (6, 3))
+    axes.plot(days, values, drawstyle="steps-post", color=SERIES[index - 1], linewidth=1.4)
+    return Key(title, "line", index)
+
+
+def time_axis(axes: Axes, first: float, last: float) -> None:
+    """Set up an axis of time that counts days since 1970, with dates or times of day (UTC).
+
+    Args:
+        axes: to set up.
+        first: seconds since 1970.
+        last: seconds since 1970.
+    """
+    from matplotlib.dates import AutoDateLocator, DateFormatter
+
+    axes.set_xlim(first / 86400, last / 86400)
+    axes.xaxis.set_major_locator(AutoDateLocator(minticks=3, maxticks=6))  # type: ignore[no-untyped-call]
+    days = (last - first) / 86400
+    pattern = "%b %Y" if days > 300 else "%d %b" if days > 3 else "%d %b %H:%M" if days > 1 else "%H:%M"
+    axes.xaxis.set_major_formatter(DateFormatter(pattern, tz=UTC))  # type: ignore[no-untyped-call]
+
+
+def period(first: float, last: float) -> str:
+    """Return what stands under an axis of time: its first and its last day."""
+    days = [datetime.fromtimestamp(second, UTC).date().isoformat() for second in (first, last)]
+    return f"{days[0]} to {days[1]}, UTC"
+
+
+def elapsed_axis(axes: Axes, first: float, last: float) -> float:
+    """Set up an axis of time without a calendar: ticks in the unit that suits the span.
+
+    Args:
+        axes: to set up.
+        first: seconds.
+        last: seconds.
+
+    Returns:
+        Seconds of that unit, in which the axis counts.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    units = ((86400, "d"), (3600, "h"), (60, "min"))
+    size, unit = next(((s, u) for s, u in units if last - first >= 3 * s), (1, "s"))
+    axes.set_xlim(first / size, last / size)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g} {unit}")
+    return float(size)

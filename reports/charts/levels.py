@@ -1,0 +1,188 @@
+"""Draws levels over time with one line a series, one panel a level: what several policies did at the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.reports.charts.chart import (
+    DASHES,
+    WIDTH,
+    Chart,
+    Curve,
+    Key,
+    Panel,
+    Sketch,
+    add_axes,
+    blank_figure,
+    brief,
+    called,
+    short,
+    write,
+)
+from gpuctl.reports.charts.curves import elapsed_axis, period, time_axis
+from gpuctl.reports.charts.svg import INK, SERIES
+from gpuctl.reports.text import heading, plural, shown
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+
+    from gpuctl.core.results import ResultTable
+    from gpuctl.reports.charts.downsample import Floats, Indices
+
+CURVE_POINTS = 250
+"""At most so many points a curve …"""
+
+FIGURE_POINTS = 2400
+"""… and a figure."""
+
+_LEFT, _TOP, _RIGHT, _BOTTOM, _BETWEEN = 52.0, 28, 16, 48, 50
+_DIGIT = 10.0  # width of a digit in the larger type on a narrow screen, in user units
+_HEIGHT = {1: 230.0, 2: 150.0}
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What all panels share: the starts of the drawn periods, the first and last instant, whether they have dates."""
+
+    starts: Floats
+    span: tuple[float, float]
+    dated: bool
+
+
+def by_series(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
+    """Draw one panel a column of ``chart.y``, in it one line a value of ``chart.series``.
+
+    Args:
+        chart: ``x`` holds the start of equal periods in seconds, ``calendar`` the same as times; ``y`` are means over
+            the periods; ``limit`` is drawn dashed, in ink, in the last panel, as the first series has it.
+        table: for the headings of its columns.
+        frame: the rows to draw.
+    """
+    names = frame[chart.series].unique(maintain_order=True).to_list()
+    drawn = names[: len(SERIES)]
+    parts = {name: rows.sort(chart.x) for (name,), rows in frame.group_by(chart.series, maintain_order=True)}
+    starts = seconds_of(parts[drawn[0]], chart)
+    first = np.arange(0, len(starts), _group(len(starts), len(drawn) * len(chart.y)))
+    plan = _Plan(starts[first], span_of(starts), is_dated(frame, chart))
+    heads = {c.name: heading(c)[0] for c in table.columns}
+    highest = max(float(parts[n][c].to_numpy().max()) for n in drawn for c in (*chart.y, chart.limit) if c)
+    boxes, height = _boxes(len(chart.y), max(_LEFT, _DIGIT * len(f"{highest:,.0f}") + 12))
+    figure = blank_figure(height)
+    panels, words = [], []
+    for column, box in zip(chart.y, boxes, strict=True):
+        levels = [(n, _means(parts[n][column].to_numpy().astype(float), first)) for n in drawn]
+        axes = add_axes(figure, box)
+        write(figure, box[0], box[1] - 8, heads[column], bold=True)
+        limit = chart.limit if column == chart.y[-1] else ""
+        above = _means(parts[drawn[0]][limit].to_numpy().astype(float), first) if limit else None
+        panel = _panel(axes, plan, levels, above, (heads[column], box))
+        panel["raw"] = column
+        if above is not None:
+            panel["curves"].append(_limit_curve(panel, above, heads[limit], limit, drawn[0]))
+        panels.append(panel)
+        words += [
+            f"{short(str(n))}, {heads[column]}: mean {shown(float(v.mean()))}, at most {shown(float(v.max()))}."
+            for n, v in levels
+        ]
+    write(figure, boxes[0][0] + boxes[0][2] / 2, height - 6, span_title(plan.span, dated=plan.dated), ha="center")
+    keys = tuple(Key(short(str(n)), "line", i, DASHES[i - 1]) for i, n in enumerate(drawn, 1))
+    keys += (Key(heads[chart.limit], "line", 0, (6, 3)),) if chart.limit else ()
+    remarks: tuple[str, ...] = (f"Each point is the mean over {duration((plan.span[1] - plan.span[0]) / len(first))}.",)
+    if len(names) > len(drawn):
+        remarks += (f"{plural(len(names) - len(drawn), 'more line')} not drawn; --csv DIR has all.",)
+    columns = ("measure", chart.series, chart.calendar if plan.dated else chart.x, "value")
+    return Sketch(figure, keys, " ".join(words), remarks, tuple(panels), columns)
+
+
+def _limit_curve(panel: Panel, values: Floats, label: str, column: str, series: object) -> Curve:
+    places = panel["curves"][0]["x"]
+    return Curve(name=label, raw=str(series), of=column, s=0, x=places, y=[brief(y) for y in values])
+
+
+def _boxes(count: int, left: float) -> tuple[list[tuple[float, float, float, float]], float]:
+    tall = _HEIGHT.get(count, 120.0)
+    boxes = [(left, _TOP + i * (tall + _BETWEEN), WIDTH - left - _RIGHT, tall) for i in range(count)]
+    return boxes, boxes[-1][1] + tall + _BOTTOM
+
+
+def is_dated(frame: pl.DataFrame, chart: Chart) -> bool:
+    """Whether the periods have a place in the calendar."""
+    return bool(chart.calendar) and chart.calendar in frame.columns and frame[chart.calendar].null_count() == 0
+
+
+def seconds_of(rows: pl.DataFrame, chart: Chart) -> Floats:
+    """Return the starts of the periods: seconds since 1970 where they have a place in the calendar."""
+    if is_dated(rows, chart):
+        return np.asarray(rows[chart.calendar].dt.epoch("ms").to_numpy().astype(float) / 1000)
+    return np.asarray(rows[chart.x].to_numpy().astype(float))
+
+
+def span_of(starts: Floats) -> tuple[float, float]:
+    """Return the first and last instant of equal periods, from their starts."""
+    width = (float(starts[-1]) - float(starts[0])) / (len(starts) - 1) if len(starts) > 1 else 1.0
+    return float(starts[0]), float(starts[-1]) + (width or 1.0)
+
+
+def span_title(span: tuple[float, float], *, dated: bool) -> str:
+    """Return what stands under the axis of time."""
+    return period(*span) if dated else "since the start of the workload"
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in its largest fitting unit: ``3.2 hours``."""
+    for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= size:
+            return f"{shown(seconds / size)} {unit}"
+    return f"{shown(seconds)} seconds"
+
+
+def _group(points: int, curves: int) -> int:
+    allowed = max(50, min(CURVE_POINTS, FIGURE_POINTS // curves))
+    return -(-points // allowed)
+
+
+def _means(values: Floats, first: Indices) -> Floats:
+    # The periods are equal, so the mean of their means is the mean over all of them.
+    counts = np.diff(np.append(first, len(values)))
+    return np.asarray(np.add.reduceat(values, first) / counts)
+
+
+def _panel(
+    axes: Axes,
+    plan: _Plan,
+    levels: list[tuple[object, Floats]],
+    limit: Floats | None,
+    place: tuple[str, tuple[float, float, float, float]],
+) -> Panel:
+    top = 1.05 * max(float(v.max()) for v in (*(v for _, v in levels), *(() if limit is None else (limit,)))) or 1.0
+    axes.set_ylim(0, top)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if top > 5 else f"{value:,.2g}")
+    axes.locator_params(axis="y", nbins=4)
+    scale = 86400.0
+    if plan.dated:
+        time_axis(axes, *plan.span)
+    else:
+        scale = elapsed_axis(axes, *plan.span)
+    at = np.append(plan.starts, plan.span[1]) / scale
+    for index, (_, values) in enumerate(levels):
+        _line(axes, at, values, SERIES[index], DASHES[index])
+    if limit is not None:
+        _line(axes, at, limit, INK, (6, 3))
+    places: list[float] = [int(t * 1000) if plan.dated else round(float(t), 1) for t in plan.starts]
+    curves = []
+    for i, (name, values) in enumerate(levels, 1):
+        label = short(str(name))
+        curves.append(Curve(name=label, s=i, x=places, y=[brief(y) for y in values]))
+        curves[-1].update(called(label, name))  # type: ignore[typeddict-item]
+    across = (plan.span[0] * 1000, plan.span[1] * 1000) if plan.dated else plan.span
+    kind = "time" if plan.dated else "elapsed"
+    return Panel(title=place[0], box=place[1], scale=kind, x=across, y=(0.0, top), unit="", curves=curves)
+
+
+def _line(axes: Axes, x: Floats, y: Floats, color: str, dash: tuple[float, ...]) -> None:
+    style = (0, dash) if dash else "solid"
+    axes.plot(x, np.append(y, y[-1]), drawstyle="steps-post", color=color, linestyle=style, linewidth=1.4)

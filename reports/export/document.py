@@ -1,0 +1,263 @@
+"""A result as one JSON document, and back: what ``--json`` writes is what ``gpuctl report`` reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gpuctl import __version__
+from gpuctl.core.errors import InputError
+from gpuctl.core.files import read_whole
+from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
+from gpuctl.core.text import storable
+from gpuctl.reports.export import values as flat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+SCHEMA = 1
+"""Of the document; raised when a key changes its name or meaning."""
+
+MOST_BYTES = 2 * 1024**3
+"""A file larger than this is taken to be something else."""
+
+_TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
+"""Files and places in the page are called by it."""
+
+_TYPES: dict[str, Any] = {
+    "integer": pl.Int64,
+    "number": pl.Float64,
+    "string": pl.String,
+    "boolean": pl.Boolean,
+    "date": pl.Date,
+}
+
+
+def document(
+    analysis: Analysis,
+    tables: Sequence[ResultTable],
+    left_out: Sequence[ResultTable],
+    promised: Mapping[str, object] | None = None,
+) -> Iterator[str]:
+    """Yield a result as the text of a JSON document, in pieces.
+
+    Args:
+        analysis: the result.
+        tables: those of its tables that are written.
+        left_out: those that are only named.
+        promised: further keys that other programs were promised; `parse_document` leaves them out.
+    """
+    head = {
+        "schema": SCHEMA,
+        "gpuctl": analysis.version,
+        "command": analysis.command,
+        "cluster": analysis.cluster,
+        "settings": dict(sorted(analysis.settings.items())),
+        "warnings": list(analysis.warnings),
+        "sources": [vars(source) for source in analysis.sources],
+        "sections": dict(analysis.sections),
+    }
+    yield "{\n"
+    for key, value in head.items():
+        yield f"{_dump(key)}: {_dump(value)},\n"
+    yield '"tables": {'
+    for number, table in enumerate(tables):
+        yield f'{"," if number else ""}\n{_dump(table.name)}: {_dump(described(table))[:-1]}, "rows": ['
+        for row_number, row in enumerate(flat.objects(table)):
+            yield f"{',' if row_number else ''}\n{_dump(row)}"
+        yield "]}"
+    yield "\n},\n"
+    yield f'"left_out": {_dump([{"name": t.name, "title": t.title, "rows": t.frame.height} for t in left_out])}'
+    for key, value in (promised or {}).items():
+        yield f",\n{_dump(key)}: {_dump(value)}"
+    yield "\n}\n"
+
+
+def described(table: ResultTable) -> dict[str, object]:
+    """Everything of a table but its name and its rows, as JSON values."""
+    return {
+        "title": table.title,
+        "question": table.question,
+        "section": table.section,
+        "population": table.population,
+        "notes": list(table.notes),
+        "detail": table.detail,
+        "first_columns": table.first_columns,
+        "columns": [
+            {
+                "name": c.name,
+                "unit": c.unit,
+                "description": c.description,
+                "type": flat.json_type(table.frame[c.name].dtype),
+            }
+            for c in table.columns
+        ],
+    }
+
+
+def read_document(path: Path) -> Analysis:
+    """Read a result that `document` has written.
+
+    Args:
+        path: the file.
+
+    Raises:
+        InputError: it cannot be read, is no such document, or is one of a newer gpuctl.
+    """
+    return parse_document(read_whole(path, most=MOST_BYTES, begins=b"{", hint=_HINT), str(path))
+
+
+def parse_document(data: bytes, place: str) -> Analysis:
+    """Read a result from the text that `document` has made.
+
+    Args:
+        data: the text, in UTF-8.
+        place: where it came from, for messages.
+
+    Raises:
+        InputError: it is no such document, or is one of a newer gpuctl.
+    """
+    try:
+        return _analysis(json.loads(data))
+    except _NotOursError as error:
+        raise InputError(f"is no result of gpuctl: {error}", path=place, hint=_HINT) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is no JSON: {error}", path=place, hint=_HINT) from error
+
+
+_HINT = "expected what gpuctl analyze, replay, predict or train wrote with --json --output FILE"
+
+
+class _NotOursError(Exception):
+    """What is wrong with a document."""
+
+
+def _analysis(found: object) -> Analysis:
+    head = _object(found, "the document")
+    schema = head.get("schema")
+    if schema != SCHEMA:
+        told = f"schema {schema!r}" if isinstance(schema, int | str) else "no schema"
+        raise _NotOursError(f"it has {told}, and gpuctl {__version__} reads schema {SCHEMA}")
+    tables = _object(head.get("tables"), "tables")
+    sections = {str(k): _text(v, f"sections.{k}") for k, v in _object(head.get("sections", {}), "sections").items()}
+    return Analysis(
+        cluster=_text(head.get("cluster"), "cluster"),
+        tables=tuple(_table(name, _object(about, f"tables.{name}")) for name, about in tables.items()),
+        sections=tuple(sections.items()),
+        sources=tuple(
+            _source(_object(one, f"sources[{k}]"), k) for k, one in enumerate(_list(head.get("sources"), "sources"))
+        ),
+        settings={k: _text(v, f"settings.{k}") for k, v in _object(head.get("settings"), "settings").items()},
+        command=_text(head.get("command"), "command"),
+        version=_text(head.get("gpuctl"), "gpuctl"),
+        warnings=_texts(head.get("warnings"), "warnings"),
+    )
+
+
+def _source(found: dict[str, Any], number: int) -> SourceInfo:
+    place = f"sources[{number}]"
+    return SourceInfo(
+        path=_text(found.get("path"), f"{place}.path"),
+        format=_text(found.get("format"), f"{place}.format"),
+        sha256=_text(found.get("sha256"), f"{place}.sha256"),
+        bytes=_count(found.get("bytes"), f"{place}.bytes"),
+        rows_in=_count(found.get("rows_in"), f"{place}.rows_in"),
+        rows_loaded=_count(found.get("rows_loaded"), f"{place}.rows_loaded"),
+        rows_rejected=_count(found.get("rows_rejected"), f"{place}.rows_rejected"),
+    )
+
+
+def _table(name: str, found: dict[str, Any]) -> ResultTable:
+    if not _TABLE_NAME.fullmatch(name):
+        raise _NotOursError(f"a table is called {name[:80]!r}")
+    place = f"tables.{name}"
+    columns, schema = [], {}
+    for k, one in enumerate(_list(found.get("columns"), f"{place}.columns")):
+        about = _object(one, f"{place}.columns[{k}]")
+        title = _text(about.get("name"), f"{place}.columns[{k}].name")
+        unit, text, kind = (_text(about.get(key), f"{place}.{title}.{key}") for key in ("unit", "description", "type"))
+        columns.append(Column(title, unit, text))
+        schema[title] = kind
+    if not columns:
+        raise _NotOursError(f"{place} has no columns")
+    if len(schema) < len(columns):
+        raise _NotOursError(f"{place} has two columns of one name")
+    rows = [_object(row, f"{place}.rows") for row in _list(found.get("rows"), f"{place}.rows")]
+    return ResultTable(
+        name=name,
+        section=_text(found.get("section"), f"{place}.section"),
+        title=_text(found.get("title"), f"{place}.title"),
+        question=_text(found.get("question"), f"{place}.question"),
+        population=_text(found.get("population"), f"{place}.population"),
+        notes=_texts(found.get("notes"), f"{place}.notes"),
+        columns=tuple(columns),
+        frame=pl.DataFrame([_series(column, kind, rows, place) for column, kind in schema.items()]),
+        detail=found.get("detail") is True,
+        first_columns=_count(found.get("first_columns", 0), f"{place}.first_columns"),
+    )
+
+
+def _series(name: str, kind: str, rows: list[dict[str, Any]], place: str) -> pl.Series:
+    values = [row.get(name) for row in rows]
+    try:
+        if kind in _TYPES and kind != "date":
+            return pl.Series(name, values, dtype=_TYPES[kind], strict=True)
+        if kind == "date":
+            return pl.Series(name, values, dtype=pl.String, strict=True).str.to_date()
+        if kind == "time":
+            return _times(name, pl.Series(name, values, dtype=pl.String, strict=True))
+        if kind in {"array", "object"}:
+            return pl.Series(name, values)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
+        raise _NotOursError(f"{place}.{name} should hold values of type {kind}: {str(error)[:200]}") from None
+    raise _NotOursError(f"{place}.{name} has the unknown type {kind[:40]!r}")
+
+
+def _times(name: str, texts: pl.Series) -> pl.Series:
+    """ISO 8601; in UTC where they end in Z."""
+    known = texts.drop_nulls()
+    zoned = known.is_empty() or bool(known.str.ends_with("Z").all())
+    plain = texts.str.strip_suffix("Z").str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us")
+    return (plain.dt.replace_time_zone("UTC") if zoned else plain).alias(name)
+
+
+def _object(value: object, place: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _NotOursError(f"{place} is {_what(value)}, expected an object")
+    return value
+
+
+def _list(value: object, place: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise _NotOursError(f"{place} is {_what(value)}, expected a list")
+    return value
+
+
+def _text(value: object, place: str) -> str:
+    if not isinstance(value, str):
+        raise _NotOursError(f"{place} is {_what(value)}, expected a text")
+    # JSON may hold halves of surrogates, which no file or table can
+    return storable(value)
+
+
+def _texts(value: object, place: str) -> tuple[str, ...]:
+    return tuple(_text(one, f"{place}[{k}]") for k, one in enumerate(_list(value, place)))
+
+
+def _count(value: object, place: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise _NotOursError(f"{place} is {_what(value)}, expected a whole number")
+    return value
+
+
+def _what(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", type(None): "missing", bool: "true or false"}
+    return names.get(type(value), "a number")
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=True, allow_nan=False)

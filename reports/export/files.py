@@ -1,0 +1,276 @@
+"""Writes result tables to files: JSON, JSON lines, CSV, TSV, Markdown, Parquet.
+
+All but Markdown carry the values themselves: numbers in full precision, times as ISO 8601, missing values
+told apart from empty strings. Text is written exactly as the logs have it, but for two: on a terminal,
+characters that would steer it are written out, and ``spreadsheet`` keeps text from being a formula.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
+
+from gpuctl.core.errors import UsageError
+from gpuctl.core.paths import resolved
+from gpuctl.reports.export import values
+from gpuctl.reports.export.document import described, document
+from gpuctl.reports.export.markdown import markdown
+from gpuctl.reports.selection import choose_tables
+from gpuctl.reports.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gpuctl.core.results import Analysis, ResultTable
+
+Format = Literal["table", "json", "jsonl", "csv", "tsv", "markdown", "parquet"]
+DirFormat = Literal["csv", "parquet"]
+
+FORMATS: tuple[str, ...] = get_args(Format)
+"""What ``--format`` takes."""
+
+_STEERING = re.compile(r"[^\n\t -~]+")
+"""Among these is all that steers a terminal; `visible` knows which of them do."""
+_FILE_NAME = re.compile(r"[a-z0-9_]{1,100}")
+
+
+def write_tables(
+    analysis: Analysis,
+    format: Format,
+    file: BinaryIO,
+    *,
+    names: Sequence[str] | None = None,
+    spreadsheet: bool = False,
+) -> None:
+    """Write tables of an analysis to one stream of bytes.
+
+    Several tables in CSV or TSV stand one below the other, each after a line ``# name`` and before an
+    empty line; one table stands alone. JSON lines: one object a row; of several tables each is
+    ``{"table": name, "row": {...}}``.
+
+    Args:
+        analysis: what to write.
+        format: one of `FORMATS`.
+        file: open for writing bytes.
+        names: only these tables, detail tables among them if named; None means all but the detail tables.
+        spreadsheet: for CSV and TSV, as in `flat.lines`.
+
+    Raises:
+        UsageError: there is no such format or table, or Parquet was asked for other than one table.
+    """
+    chosen, left_out = choose_tables(analysis, names)
+    match format:
+        case "table":
+            _write_terminal(analysis, file, names)
+        case "json":
+            _write_text(file, document(analysis, chosen, left_out if names is None else ()))
+        case "jsonl":
+            _write_text(file, _json_lines(chosen))
+        case "csv":
+            _write_text(file, _delimited(chosen, ",", spreadsheet=spreadsheet))
+        case "tsv":
+            _write_text(file, _delimited(chosen, "\t", spreadsheet=spreadsheet))
+        case "markdown":
+            _write_text(file, markdown(analysis, chosen))
+        case "parquet":
+            _write_parquet(analysis, _only(chosen), file)
+        case _:
+            raise UsageError(f"there is no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
+
+
+def check_places(files: Mapping[str, Path | None], directories: Mapping[str, Path | None]) -> None:
+    """Refuse places that cannot be written to, before any work is done.
+
+    Args:
+        files: by option, files to be written into directories that exist.
+        directories: by option, directories to be written to, made where they are absent.
+
+    Raises:
+        UsageError: names the option and what is wrong.
+    """
+    for option, path in files.items():
+        if path is not None:
+            if path.is_dir():
+                raise UsageError(f"{option} {path}: a directory, expected a file", hint="name a file in it")
+            if path.exists() and not path.is_file():
+                continue  # a device or a pipe: it is written to, not replaced
+            _check_directory(option, path, path.parent)
+    for option, path in directories.items():
+        if path is not None:
+            if path.exists() and not path.is_dir():
+                raise _no_directory(f"{option} {path}")
+            # what is absent is made in the nearest one that is there
+            _check_directory(option, path, next(p for p in (path, *path.absolute().parents) if p.exists()))
+
+
+def _check_directory(option: str, path: Path, directory: Path) -> None:
+    if not directory.is_dir():
+        raise UsageError(f"{option} {path}: there is no directory {directory}", hint="make it, or name another place")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise UsageError(f"{option} {path}: {directory} may not be written to", hint="name another place")
+
+
+def _no_directory(what: str) -> UsageError:
+    return UsageError(f"{what}: a file, expected a directory to write tables to", hint="name another place")
+
+
+def write_dir(
+    analysis: Analysis,
+    directory: Path,
+    format: DirFormat,
+    *,
+    names: Sequence[str] | None = None,
+    spreadsheet: bool = False,
+) -> tuple[Path, ...]:
+    """Write every table of an analysis, detail tables too, to a file ``<table>.<format>`` of its own.
+
+    Each file appears whole or not at all (written beside its place, then renamed). Files of the same
+    name are replaced, all others are left alone.
+
+    Args:
+        analysis: what to write.
+        directory: created where it is absent.
+        format: ``csv`` or ``parquet``.
+        names: only these tables; None means all.
+        spreadsheet: for CSV, as in `flat.lines`.
+
+    Returns:
+        The files, in the order of the analysis.
+
+    Raises:
+        UsageError: the directory is a file, cannot be made or written to, or there is no such format or table.
+    """
+    if format not in get_args(DirFormat):
+        raise UsageError(f"there is no directory format {format!r}", hint="there are: csv, parquet")
+    if directory.exists() and not directory.is_dir():
+        raise _no_directory(str(directory))
+    everything = tuple(t.name for t in analysis.tables)
+    chosen, _ = choose_tables(analysis, everything if names is None else names)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{directory}: cannot be made: {error.strerror}", hint="name another place") from error
+    return tuple(_write_one(analysis, table, directory, format, spreadsheet=spreadsheet) for table in chosen)
+
+
+def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write a file so that it is there whole or not at all.
+
+    Args:
+        path: the file; an existing one is replaced at the end, but a device or a pipe is written to.
+        write: puts the bytes into the stream it is given.
+
+    Raises:
+        UsageError: the file cannot be written; nothing is left behind.
+    """
+    path = resolved(path)  # where a link leads to
+    if path.exists() and not path.is_file():
+        _write_through(path, write)
+        return
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("xb") as file:
+            write(file)
+        draft.replace(path)
+    except OSError as error:
+        _forget(draft)
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
+    except BaseException:
+        _forget(draft)
+        raise
+
+
+def _write_through(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write to a device or a pipe, as of ``>(gzip > FILE)``: it is there already, and is no file to replace."""
+    try:
+        with path.open("wb") as file:
+            write(file)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
+
+
+def _forget(draft: Path) -> None:
+    with suppress(OSError):
+        draft.unlink(missing_ok=True)
+
+
+def _write_one(
+    analysis: Analysis, table: ResultTable, directory: Path, extension: DirFormat, *, spreadsheet: bool
+) -> Path:
+    if not _FILE_NAME.fullmatch(table.name):
+        raise ValueError(f"a result table is named {table.name!r}, which is no file name")
+    path = directory / f"{table.name}.{extension}"
+
+    def write(file: BinaryIO) -> None:
+        if extension == "csv":
+            _write_text(file, _delimited((table,), ",", spreadsheet=spreadsheet))
+        else:
+            _write_parquet(analysis, table, file)
+
+    write_atomically(path, write)
+    return path
+
+
+def _write_text(file: BinaryIO, pieces: Iterator[str]) -> None:
+    on_screen = file.isatty()
+    for text in pieces:
+        piece = _STEERING.sub(lambda found: visible(found[0]), text) if on_screen else text
+        file.write(piece.encode("utf-8", "backslashreplace"))
+
+
+def _write_terminal(analysis: Analysis, file: BinaryIO, names: Sequence[str] | None) -> None:
+    from gpuctl.reports.terminal.printer import print_analysis
+
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="\n", write_through=True)
+    try:
+        print_analysis(analysis, file=text, names=names)
+    finally:
+        text.detach()
+
+
+def _delimited(tables: Sequence[ResultTable], separator: str, *, spreadsheet: bool) -> Iterator[str]:
+    for number, table in enumerate(tables):
+        if len(tables) > 1:
+            yield f"{chr(10) if number else ''}# {table.name}\n"
+        yield from values.lines(table, separator, spreadsheet=spreadsheet)
+
+
+def _json_lines(tables: Sequence[ResultTable]) -> Iterator[str]:
+    for table in tables:
+        for row in values.objects(table):
+            yield _dump(row if len(tables) == 1 else {"table": table.name, "row": row}) + "\n"
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=True, allow_nan=False)
+
+
+def _only(tables: Sequence[ResultTable]) -> ResultTable:
+    if len(tables) == 1:
+        return tables[0]
+    raise UsageError(
+        f"a Parquet file holds one table, and these are {len(tables)}",
+        hint="name one with --table NAME, or write all of them with --parquet DIR",
+    )
+
+
+def _write_parquet(analysis: Analysis, table: ResultTable, file: BinaryIO) -> None:
+    import pyarrow.parquet as pq
+
+    arrow = table.frame.select([c.name for c in table.columns]).to_arrow()
+    schema = arrow.schema
+    for index, column in enumerate(table.columns):
+        about = {"unit": column.unit, "description": column.description}
+        schema = schema.set(index, schema.field(index).with_metadata(about))
+    origin = {
+        "gpuctl.version": analysis.version,
+        "gpuctl.command": analysis.command,
+        "gpuctl.cluster": analysis.cluster,
+        "gpuctl.table": json.dumps(described(table)),
+    }
+    pq.write_table(arrow.cast(schema).replace_schema_metadata(origin), file, compression="zstd")

@@ -1,0 +1,1 @@
+"""Takes names out of results."""

@@ -1,0 +1,377 @@
+"""A result whose names are pseudonyms: of users, accounts, jobs, machines, clusters and paths, everywhere in it.
+
+A pseudonym is ``KIND-`` and 13 characters: 50 bits of HMAC-SHA-256 (RFC 2104) of kind and name under a secret, and 15
+bits of a second one over the first, by which a pseudonym is known again and stays as it is. Who has the secret can
+try names; who has not can only compare: the same name is the same pseudonym wherever it stands, so that tables still
+sort, filter and join. Which columns hold names is told by `gpuctl.reports.privacy.names`.
+
+What is in no column of names is text: notes, populations, warnings, settings. In it go the names that the tables
+hold, paths, addresses, what is quoted, and what follows words such as ``machine`` or ``user``. Numbers, times, digests
+of sources and the order of counts stay: they may tell a reader who knows the cluster what was when.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import re
+import secrets
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gpuctl.core.errors import InputError
+from gpuctl.core.files import read_whole
+from gpuctl.core.states import State
+from gpuctl.reports.conditions import RESULT, rekeyed, relabelled
+from gpuctl.reports.privacy.names import COMMANDS, KEPT, LINES, MARKERS, MESSAGES, NAMES, NUMBERED, TOLD, WORDS
+from gpuctl.reports.privacy.scrub import Scrubber, first_word
+from gpuctl.reports.report import earlier, is_summary, labelled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+    from pathlib import Path
+
+    from gpuctl.core.results import Analysis, Column, ResultTable
+    from gpuctl.reports.conditions import Condition
+    from gpuctl.reports.report import Part
+
+LEAST_KEY = 16
+"""Bytes that a secret has at least."""
+MOST_KEY = 4096
+NAME_BITS, TAG_BITS = 50, 15
+_PSEUDONYM = re.compile(r"([a-z]{1,12})-([a-z2-7]{10})([a-z2-7]{3})", re.ASCII)
+_SPAN = re.compile("( to | - | \N{EN DASH} | \N{HORIZONTAL ELLIPSIS} |, )")
+
+
+def random_key() -> bytes:
+    """A secret that is used once: pseudonyms of another report will be others."""
+    return secrets.token_bytes(32)
+
+
+def read_key(path: Path) -> bytes:
+    """Read a secret from a file, without white space around it.
+
+    Raises:
+        InputError: it cannot be read, or is too short or too long to be a secret.
+    """
+    hint = "make one with: openssl rand -hex 32 > FILE"
+    key = read_whole(path, most=MOST_KEY, hint=hint).strip()
+    if len(key) < LEAST_KEY:
+        told = f"has {len(key)} bytes, expected a secret of {LEAST_KEY} to {MOST_KEY}"
+        raise InputError(told, path=str(path), hint=hint)
+    return key
+
+
+class Pseudonyms:
+    """The pseudonyms under one secret.
+
+    Args:
+        key: the secret.
+        queues: whether queues get pseudonyms, too.
+    """
+
+    def __init__(self, key: bytes, *, queues: bool = False) -> None:
+        self.queues = queues
+        self._key = key
+        self._known: dict[tuple[str, str], str] = {}
+
+    def of(self, kind: str, name: str) -> str:
+        """The pseudonym of a name; markers, pseudonyms under this secret and kept queues stay as they are."""
+        if name in MARKERS or (kind == "queue" and not self.queues):
+            return name
+        known = self._known.get((kind, name))
+        if known is None:
+            known = name if self.is_ours(name) else self._make(kind, name)
+            self._known[kind, name] = known
+        return known
+
+    def is_ours(self, name: str) -> bool:
+        """Whether a name is a pseudonym under this secret."""
+        found = _PSEUDONYM.fullmatch(name)
+        return found is not None and hmac.compare_digest(self._tag(found[1], found[2]), found[3])
+
+    def _make(self, kind: str, name: str) -> str:
+        body = self._digits(f"name\0{kind}\0{name}", NAME_BITS)
+        return f"{kind}-{body}{self._tag(kind, body)}"
+
+    def _tag(self, kind: str, body: str) -> str:
+        return self._digits(f"tag\0{kind}\0{body}", TAG_BITS)
+
+    def _digits(self, text: str, bits: int) -> str:
+        digest = hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256")
+        return base64.b32encode(digest[:10]).decode()[: bits // 5].lower()
+
+
+def anonymised(analysis: Analysis, pseudonyms: Pseudonyms, prose: Set[str] = frozenset()) -> Analysis:
+    """Return a result without the names of users, accounts, jobs, machines, clusters and paths.
+
+    Args:
+        analysis: the result.
+        pseudonyms: those that it gets; queues keep their names unless it has pseudonyms for them, too.
+        prose: words of the texts of ours: that one of them is also somebody's name does not take it out of a sentence
+            unless the word before says whose.
+    """
+    scrub = Scrubber(pseudonyms.of, _names(analysis), prose | _prose(analysis))
+    # its texts name the cluster
+    cluster = scrub.cluster(analysis.cluster)
+    tables = tuple(_table(table, pseudonyms, scrub) for table in analysis.tables)
+    told = "users, accounts, jobs, machines, racks, clusters and paths" + (", queues" if pseudonyms.queues else "")
+    settings = {scrub.text(key): scrub.setting(key, value) for key, value in analysis.settings.items()}
+    return replace(
+        analysis,
+        cluster=cluster,
+        tables=tables,
+        sources=tuple(replace(one, path=pseudonyms.of("path", one.path)) for one in analysis.sources),
+        settings={**settings, "anonymised": f"pseudonyms stand for {told}"},
+        command=command(analysis.command),
+        warnings=tuple(scrub.message(text) for text in analysis.warnings),
+    )
+
+
+def told(text: str, names: Mapping[str, str], pseudonyms: Pseudonyms, prose: Set[str]) -> str:
+    """Return what is said of logs that were read, without names, paths, and what it quotes of the logs.
+
+    Args:
+        text: of a message.
+        names: that may stand in it -> kind.
+        pseudonyms: those that they get.
+        prose: words of the texts of ours.
+    """
+    paths = (name for name, kind in names.items() if kind == "path" and name)
+    # the longest first: one may lie in another
+    for path in sorted(paths, key=len, reverse=True):
+        text = text.replace(path, pseudonyms.of("path", path))
+    return Scrubber(pseudonyms.of, names, prose).message(text)
+
+
+def command(line: str) -> str:
+    """A command line without its arguments."""
+    words = line.split()
+    known = [word for word in words[1:] if word in COMMANDS]
+    main = known[:2] if known[:1] in (["predict"], ["train"]) else known[:1]
+    return " ".join(["gpuctl", *main, "(arguments left out)"])
+
+
+# ---- tables
+
+
+def _table(table: ResultTable, pseudonyms: Pseudonyms, scrub: Scrubber) -> ResultTable:
+    frame = table.frame
+    columns = []
+    for column in table.columns:
+        how = _how(table, column.name, pseudonyms, scrub)
+        if how is not None:
+            columns.append(_mapped(frame, column, how))
+    changed = frame.with_columns(columns) if columns else frame
+    return replace(
+        table,
+        population=scrub.text(table.population),
+        notes=tuple(scrub.text(note) for note in table.notes),
+        frame=_sorted(table, frame, changed),
+    )
+
+
+def _how(
+    table: ResultTable, name: str, pseudonyms: Pseudonyms, scrub: Scrubber
+) -> Callable[[str, Mapping[str, Any]], str] | None:
+    """What becomes of a column's values, given the row; None: they stay."""
+    kind = table.frame.schema[name]
+    if not _is_text(kind) and not (name in NUMBERED and kind.is_integer()):
+        return None
+    told = TOLD.get((table.name, name))
+    if told == "message" or (told is None and name in MESSAGES):
+        return lambda text, _row: scrub.message(text)
+    if told == "beside":
+        return lambda text, _row: (
+            f"beside {pseudonyms.of('machine', text.removeprefix('beside '))}" if text.startswith("beside ") else text
+        )
+    if name == "source_state":
+        strange = _strange(table.frame)
+        return lambda text, _row: ("" if text in strange else first_word(text)) or pseudonyms.of("text", text)
+    if told == "word" or name in WORDS:
+        return lambda text, _row: first_word(text) or pseudonyms.of("text", text)
+    if told == "group":
+        return lambda text, row: pseudonyms.of("queue", text) if row.get("by") == "queue" else text
+    if name in LINES:
+        return lambda text, _row: pseudonyms.of("text", text)
+    if name in KEPT:
+        return lambda text, _row: scrub.paths(text)
+    of = NAMES.get(name, "value")
+    if of == "cluster":
+        return lambda text, _row: scrub.cluster(text)
+    if name == "servers":
+        return lambda text, _row: "".join(
+            part if number % 2 else pseudonyms.of(of, part) for number, part in enumerate(_SPAN.split(text))
+        )
+    return lambda text, _row: pseudonyms.of(of, text)
+
+
+def _is_text(kind: pl.DataType) -> bool:
+    """Whether values of a type may hold text: all that are no numbers, times or truth values."""
+    return not (kind.is_numeric() or kind.is_temporal() or kind in {pl.Boolean, pl.Null})
+
+
+def _strange(frame: pl.DataFrame) -> set[str]:
+    """Words of a source that stand for no state of ours: they may be anything."""
+    if "state" not in frame.columns:
+        return set()
+    words = zip(frame["state"].to_list(), frame["source_state"].to_list(), strict=True)
+    return {word for state, word in words if state == State.UNKNOWN and word is not None}
+
+
+def _mapped(frame: pl.DataFrame, column: Column, how: Callable[[str, Mapping[str, Any]], str]) -> pl.Series:
+    values = frame[column.name]
+    others = {"by": frame["by"].to_list()} if "by" in frame.columns else {}
+    if not others and values.dtype == pl.String:
+        # names come again and again
+        found = {text: how(text, {}) for text in values.unique().to_list() if text is not None}
+        return pl.Series(column.name, [found.get(text) for text in values.to_list()], dtype=pl.String)
+    made: list[Any] = []
+    for number, value in enumerate(values.to_list()):
+        row = {name: cells[number] for name, cells in others.items()}
+        if isinstance(value, list):
+            made.append([None if one is None else how(str(one), row) for one in value])
+        else:
+            made.append(None if value is None else how(str(value), row))
+    kind = pl.List(pl.String) if isinstance(values.dtype, pl.List) else pl.String
+    return pl.Series(column.name, made, dtype=kind)
+
+
+def _sorted(table: ResultTable, old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """Rows that stood in the order of names stand in that of the pseudonyms: else their order would tell the names.
+
+    So do rows that stood in it, rising or falling, within each value of the columns of text before, as of a policy.
+    """
+    names = [one.name for one in table.columns if one.name not in KEPT and _is_changed(old[one.name], new[one.name])]
+    for name in names:
+        before = [c for c in old.columns[: old.columns.index(name)] if old.schema[c] == pl.String and c not in names]
+        for group in ([], before) if before else ([],):
+            places = _groups(old, name, group)
+            if places and all(_in_order(old[name].gather(rows)) for rows in places):
+                order = pl.Series(range(old.height), dtype=pl.UInt32)
+                for rows in places:
+                    order = order.scatter(rows, rows.gather(new[name].gather(rows).arg_sort()))
+                return new[order.to_list()]
+    return new
+
+
+def _is_changed(old: pl.Series, new: pl.Series) -> bool:
+    if isinstance(old.dtype, pl.List):  # rows stand in no order of lists; one without a name has another type
+        return False
+    return old.dtype != new.dtype or (old.dtype == pl.String and not old.equals(new))
+
+
+def _groups(frame: pl.DataFrame, name: str, group: list[str]) -> list[pl.Series]:
+    """Rows with a name, by group; only those of two different names or more."""
+    known = frame.with_row_index("_row").filter(
+        pl.col(name).is_not_null() & ~pl.col(name).cast(pl.String).is_in(list(MARKERS))
+    )
+    parts = known.partition_by(group, maintain_order=True) if group else [known]
+    return [part["_row"] for part in parts if part[name].n_unique() > 1]
+
+
+def _in_order(values: pl.Series) -> bool:
+    return values.is_sorted() or values.is_sorted(descending=True)
+
+
+# ---- what is known of names before any text is looked at
+
+
+def _names(analysis: Analysis) -> dict[str, str]:
+    """Every name in columns of names and among the sources -> its kind."""
+    found: dict[str, str] = {}
+    for table in analysis.tables:
+        for column in table.columns:
+            kind = NAMES.get(column.name)
+            values = table.frame[column.name]
+            numbered = column.name in NUMBERED and values.dtype.is_integer()
+            if kind is None or kind == "cluster" or not (_is_text(values.dtype) or numbered):
+                continue
+            flat = values.explode() if isinstance(values.dtype, pl.List) else values
+            found.update((str(name), kind) for name in flat.unique().to_list() if name is not None)
+    for source in analysis.sources:
+        found[source.path] = "path"
+        found.update((part.rpartition("/")[2] or part, "path") for part in source.path.split("!"))
+    # a folder of a model: texts tell its last part
+    found.update((one, "path") for one in [analysis.settings.get("history", "").rpartition("/")[2]] if one)
+    return {name: kind for name, kind in found.items() if name not in MARKERS}
+
+
+def _prose(analysis: Analysis) -> set[str]:
+    """Words of the texts of ours that a result has itself, and of policies."""
+    texts: list[str] = []
+    for table in analysis.tables:
+        texts += [table.title, table.question, *(column.description for column in table.columns)]
+        for name in ("policy", "baseline", "predictor"):
+            if name in table.frame.columns and table.frame.schema[name] == pl.String:
+                texts += [text for text in table.frame[name].unique().to_list() if text]
+    return words(texts)
+
+
+def words(texts: Iterable[str]) -> set[str]:
+    """The words of sentences, as names are compared with them."""
+    return {word for text in texts for word in re.findall(r"[\w'-]+", text)}
+
+
+# ---- reports
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What a report is made of, without names.
+
+    Attributes:
+        parts: the results.
+        conditions: those that name queues or results, with the pseudonyms.
+        baseline: earlier results, or None.
+    """
+
+    parts: tuple[Part, ...]
+    conditions: tuple[Condition, ...]
+    baseline: tuple[Part, ...] | None
+
+
+def hide(
+    found: Sequence[tuple[str | None, Analysis]],
+    conditions: Sequence[Condition],
+    baseline: Sequence[Analysis] | None,
+    pseudonyms: Pseudonyms,
+    prose: Set[str] = frozenset(),
+) -> Hidden:
+    """Return all that a report is made of without names.
+
+    Args:
+        found: what each result is called (None: by its cluster), and the result. What it is called stays.
+        conditions: as the user gave them; they may go by names or by pseudonyms.
+        baseline: earlier results or reports, with names or with pseudonyms under the same secret.
+        pseudonyms: what names become.
+        prose: as for `anonymised`.
+    """
+    names = [name for name, _ in found]
+    parts = labelled([anonymised(analysis, pseudonyms, prose) for _, analysis in found], names)
+    before = labelled([analysis for _, analysis in found], names)
+    labels = {old.label: new.label for old, new in zip(before, parts, strict=True)}
+
+    def change(label: str, text: str) -> str:
+        if label == RESULT:
+            return labels.get(text, text)
+        return pseudonyms.of("queue", text) if label == "queue" else text
+
+    return Hidden(
+        parts,
+        tuple(relabelled(one, change) for one in conditions),
+        None if baseline is None else earlier([_earlier(one, change, pseudonyms) for one in baseline]),
+    )
+
+
+def _earlier(analysis: Analysis, change: Callable[[str, str], str], pseudonyms: Pseudonyms) -> Analysis:
+    table = analysis.table("metrics")
+    if table is None or not is_summary(analysis):
+        return anonymised(analysis, pseudonyms)
+    frame = table.frame.with_columns(
+        pl.Series("result", [change(RESULT, text or "") for text in table.frame["result"]], dtype=pl.String),
+        pl.Series("metric", [rekeyed(text or "", change) for text in table.frame["metric"]], dtype=pl.String),
+    )
+    return replace(analysis, tables=(replace(table, frame=frame),))

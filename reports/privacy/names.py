@@ -1,0 +1,85 @@
+"""Which columns of result tables hold names, and of whom: what `gpuctl.reports.privacy.anonymise` goes by.
+
+A column is known by its name, whatever table it is in. A column of text that is in neither table below is taken to
+hold names: a result of a newer gpuctl, or of a stranger, gives away no more than one of this version.
+"""
+
+from __future__ import annotations
+
+NAMES: dict[str, str] = {
+    "account": "account",
+    "cluster": "cluster",
+    "example_job": "job",
+    "group": "account",
+    "host": "machine",
+    "job": "job",
+    "job_name": "name",
+    "machine": "machine",
+    "machines": "machine",
+    "model": "model",
+    "name": "name",
+    "node": "machine",
+    "nodes": "machine",
+    "partition": "queue",
+    "path": "path",
+    "queue": "queue",
+    "rack": "rack",
+    "server": "machine",
+    "servers": "machine",
+    "store": "path",
+    "user": "user",
+    "users": "user",
+    "vc": "queue",
+}
+"""Column -> whose names it holds; that is also what the pseudonyms begin with. Numbers in them stay (``servers`` may
+be how many), but for the names of `NUMBERED`."""
+
+NUMBERED = frozenset({"account", "example_job", "job", "user"})
+"""Columns whose whole numbers are names, too."""
+
+LINES = frozenset({"evidence", "example", "template"})
+"""Columns of text that jobs printed: nothing of it stays."""
+
+WORDS = frozenset({"source_reason", "source_state"})
+"""Columns of a scheduler's own words, which may go on with names: ``ReqNodeNotAvail, UnavailableNodes:n[1-3]``. The
+first word stays, but that of a state which nobody knows."""
+
+MESSAGES = frozenset({"most_rejected_for", "provenance"})
+"""Columns of our own sentences that quote a log: what they quote goes. ``reason`` is one in some tables (`TOLD`)."""
+
+TOLD: dict[tuple[str, str], str] = {
+    ("failure_machines", "bad"): "beside",
+    ("predictions", "reason"): "message",
+    ("replay_unfinished", "reason"): "message",
+    ("sampled_reasons", "reason"): "word",
+    ("replay_fidelity", "value"): "group",
+}
+"""(table, column) that hold something else than the column's name says; ``group``: what the column ``by`` says;
+``beside``: ``beside MACHINE``, or a word of ours."""
+
+KEPT = frozenset(
+    {
+        "as_good", "assumption", "bad", "baseline", "better", "block", "by", "category", "cause", "cause_at_arrival",
+        "colocation", "condition", "cost", "definition", "dominant_cause", "feature", "finding", "format", "gpus",
+        "group_name", "held_by", "job_state", "kind", "lesson", "meaning", "measure", "method", "metric",
+        "other_reasons", "place", "placed", "point_unit", "policy", "predictor", "quirks", "quota_source", "racks_by",
+        "reason",
+        "reasons", "result", "rule", "signature", "size", "size_bucket", "state", "stream", "table", "told_by",
+        "top_reason", "treatment", "unit", "used", "value", "waited", "what",
+    }
+)  # fmt: skip
+"""Columns of text that stay: words of ours, of policies, and of signature tables."""
+
+MARKERS = frozenset({"", "all", "other", "others", "unknown", "not told", "none"})
+"""Values in columns of names that are ours: totals, and what is not known."""
+
+KNOWN_FILES = frozenset(
+    {
+        "capacity-scheduler.xml", "cgroup.conf", "fair-scheduler.xml", "gres.conf", "slurm.conf", "slurmctld.log",
+        "slurmdbd.conf", "topology.conf", "yarn-site.xml",
+    }
+)  # fmt: skip
+"""Files that every site calls so."""
+
+COMMANDS = frozenset({"analyze", "explain", "overhead", "predict", "replay", "report", "runtime", "train"})
+"""Words of a command line that stay."""

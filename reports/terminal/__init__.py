@@ -1,0 +1,1 @@
+"""Prints results for people at a terminal."""

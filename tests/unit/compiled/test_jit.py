@@ -1,0 +1,153 @@
+"""What is used of Numba that it promises to nobody is there in the releases that are allowed, and in no others."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import numba
+import pytest
+from numba.core import cgutils, codegen, typed_passes
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.cpu import CPUContext
+from numba.core.typing.templates import AttributeTemplate
+from numba.np import arrayobj
+
+from gpuctl.compiled.code_key import code_key
+from gpuctl.replay.engine import instant_kernel
+from gpuctl.replay.order import order_kernel
+from gpuctl.replay.policies import BUILT_IN, find
+from gpuctl.replay.policies.backfill import profile_kernel
+from gpuctl.replay.policies.slurm import node_kernel
+from gpuctl.replay.policies.yarn import fair_kernel
+from gpuctl.replay.run import entries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+PRIVATE = [
+    (FunctionCache, "_index_key"),  # jit.compiled: a name of its sources in the key of compiled code
+    (IndexDataCacheFile, "_load_index"),  # jit.is_compiled
+    (CompilerBase, "define_pipelines"),  # jit.inner: a pipeline of its own …
+    (DefaultPassBuilder, "define_nopython_pipeline"),
+    (typed_passes.NativeLowering, "run_pass"),  # … whose last pass makes no machine code
+    (CPUContext, "get_executable"),
+    (CPUContext, "insert_user_function"),
+    (codegen.JITCodeLibrary, "_optimize_functions"),  # … and which is optimized as a part of its callers
+    (codegen.JITCodeLibrary, "_finalize_dynamic_globals"),
+    (AttributeTemplate, "generic_resolve"),  # arrays: fields of bundles
+    (arrayobj, "make_array"),
+    (arrayobj, "populate_array"),
+    (cgutils, "gep_inbounds"),
+    (cgutils, "raw_memmove"),
+    (numba.core.dispatcher.Dispatcher, "get_call_template"),  # jit.inner: one version for all constants
+    (codegen, "JITCPUCodegen"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name"), PRIVATE, ids=lambda value: str(value).rpartition(".")[2])
+def test_private_parts_of_numba_are_there(owner: object, name: str) -> None:
+    assert hasattr(owner, name)
+
+
+@pytest.mark.parametrize("name", ["numba", "llvmlite"])
+def test_no_later_release_than_the_tests_ran_with_is_allowed(name: str, root: Path) -> None:
+    rules = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
+    rule = next(rule for rule in rules if rule.startswith(name + ">="))
+    major, minor = (int(part) for part in version(name).split(".")[:2])
+    assert rule == f"{name}>={major}.{minor},<{major}.{minor + 1}"
+
+
+def run(folder: Path, program: str, **environ: str) -> str:
+    """What a Python program in a folder prints, with a cache of compiled code there."""
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), "NUMBA_DISABLE_JIT": "0", **environ}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, check=True, timeout=240
+    ).stdout.strip()
+
+
+def test_code_of_other_sources_is_not_loaded(tmp_path: Path) -> None:
+    """A change of what a function calls counts, in whatever file; one of anything else does not."""
+    (tmp_path / "loop.py").write_text(
+        "from helper import double\nfrom gpuctl.compiled.jit import compiled, is_compiled\n\n"
+        "@compiled\ndef f(x):\n    return double(x) + 1\n"
+    )
+    program = (
+        "from loop import f, is_compiled\nkept = is_compiled(f)\nprint(f(1), kept, sum(f.stats.cache_hits.values()))"
+    )
+
+    def told(helper: str, **environ: str) -> str:
+        text = f"from gpuctl.compiled.jit import inner\n\nTWO = 2\n\n@inner\ndef double(x):\n    {helper}\n"
+        (tmp_path / "helper.py").write_text(text)
+        return run(tmp_path, program, PYTHONDONTWRITEBYTECODE="1", **environ)
+
+    assert [told("return TWO * x"), told("return TWO * x")] == ["3 False 0", "3 True 1"]
+    assert told('"""A text."""\n    return TWO * x\n\ndef other():\n    return 3') == "3 True 1"
+    assert told("return TWO * x + 2") == "5 False 0"
+    assert told("return TWO * x\n\nTWO = 4") == "5 False 0"
+    # nor is code that looks at every index taken for code that does not
+    assert told("return TWO * x", NUMBA_BOUNDSCHECK="1") == "3 False 0"
+    assert told("return TWO * x", NUMBA_BOUNDSCHECK="1") == "3 True 1"
+    assert told("return TWO * x") == "3 True 1"
+
+
+ORDERS = {"fifo", "fifo-skip", "sjf", "srtf", "srsf", "las", "fair", "random", "tiresias", "yarn-cs"}
+"""Policies that one loop runs."""
+
+
+def _keys() -> dict[str, str]:
+    code_key.cache_clear()
+    return {name: code_key(function) for name in BUILT_IN for function in entries(find(name))}
+
+
+def _edit(monkeypatch: pytest.MonkeyPatch, function: Callable[..., object]) -> None:
+    plain = inspect.unwrap(function)
+    code = plain.__code__.replace(co_consts=(*plain.__code__.co_consts, "edited"))
+    monkeypatch.setattr(plain, "__code__", code)
+
+
+@pytest.mark.parametrize(
+    ("edited", "those"),
+    [
+        (order_kernel.demotion, ORDERS),
+        (fair_kernel.run, {"yarn-fair"}),
+        (node_kernel.occupy, {"slurm"}),
+        (profile_kernel.forget, {"conservative"}),
+        (instant_kernel.step, set(BUILT_IN)),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_an_edit_recompiles_what_calls_it(
+    edited: Callable[..., object], those: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = _keys()
+    _edit(monkeypatch, edited)
+    after = _keys()
+    assert {name for name in before if before[name] != after[name]} == those
+
+
+def test_keys_are_the_same_in_every_process(tmp_path: Path) -> None:
+    program = (
+        "from gpuctl.replay.policies.slurm.slurm_kernel import run\nfrom gpuctl.compiled.code_key import code_key\n"
+    )
+    program += "print(code_key(run))"
+    assert {run(tmp_path, program, PYTHONHASHSEED=seed) for seed in "123"} == {_keys()["slurm"]}
+
+
+def test_what_cannot_be_named_is_not_compiled_quietly() -> None:
+    def reads() -> object:
+        return THINGS
+
+    with pytest.raises(TypeError, match="of which no name can be made"):
+        code_key(reads)
+
+
+THINGS = {"a": 1}

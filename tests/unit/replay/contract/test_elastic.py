@@ -1,0 +1,92 @@
+"""Jobs that run on more or fewer GPUs than their gang: figures on paper, and work that is kept through every resize."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from gpuctl.core.errors import InputError
+from gpuctl.replay.contract.conformance import random_case, run, violations
+from gpuctl.replay.contract.policy import PythonPolicy
+from tests.unit.replay.engine.test_engine import jobs
+from tests.unit.replay.engine.test_engine import replay as replayed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuctl.replay.contract.view import View
+
+HEADER = "job_id,submit_time,duration,num_gpus,min_gpus,max_gpus"
+
+
+class Steps(PythonPolicy):
+    """Starts the job on one GPU, and resizes it every ten seconds."""
+
+    name = "steps"
+    every = 10.0
+
+    def on_submit(self, view: View, job: int) -> None:
+        """See `PythonPolicy.on_submit`."""
+        assert (view.least[job], view.gpus[job], view.most[job]) == (1, 2, 4)
+        assert not view.start(job, gpus=0)
+        assert not view.start(job, gpus=5)
+        assert not view.start(job, gpus=2, servers={0: 3})
+        assert [view.speed(job, n) for n in (0, 1, 2, 3, 4)] == pytest.approx([0, 0.6, 1, 1.3, 1.4])
+        assert view.start(job, gpus=1)
+
+    def on_round(self, view: View, number: int) -> None:
+        """See `PythonPolicy.on_round`."""
+        assert not view.resize(0, 5)
+        if number in {1, 2}:
+            assert view.resize(0, {0: 2 * number})
+
+
+def test_work_is_kept_through_resizes_and_a_curve_is_followed(tmp_path: Path) -> None:
+    workload = jobs(tmp_path, "a,0,30,2,1,4", header=HEADER)
+    workload = replace(workload, curve=np.array([0]), curves=(np.array([3.0, 5.0, 6.5, 7.0]),))
+    outcome = replayed(Steps, workload, "1x8")
+    # 10 s at 0.6 and 10 s at 1 are 16 s of 30; the rest at 1.4
+    assert outcome.jobs["end_s"].to_list() == [pytest.approx(20 + 14 / 1.4)]
+    assert outcome.attempts["gpus"].to_list() == [1, 2, 4]
+    assert outcome.jobs["gpu_s"].to_list() == [pytest.approx(10 + 20 + 4 * 10)]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [("a,0,30,2,3,4", "min_gpus is above"), ("a,0,30,2,1,1", "max_gpus is below"), ("a,0,30,2,0,2", "at least 1")],
+)
+def test_bounds_that_cannot_be_are_told(tmp_path: Path, row: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        jobs(tmp_path, row, header=HEADER)
+
+
+class Restless(PythonPolicy):
+    """Starts jobs on whatever it draws, and resizes those that run, absurd sizes among them."""
+
+    name = "restless"
+    every = 3.0
+
+    def begin(self, view: View) -> None:
+        """See `PythonPolicy.begin`."""
+        self.draw = np.random.Generator(np.random.PCG64(0))
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        for job in view.waiting:
+            _ = view.start(job, gpus=int(self.draw.integers(-1, 20))) or view.start(job)
+
+    def on_round(self, view: View, number: int) -> None:
+        """See `PythonPolicy.on_round`."""
+        for job in view.running if number < 30 else ():
+            view.resize(job, int(self.draw.integers(-1, 20)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_elastic_jobs_break_no_invariant(seed: int) -> None:
+    workload, cluster, shared = random_case(seed)
+    workload = replace(workload, min_gpus=np.maximum(workload.gpus // 2, 1), max_gpus=workload.gpus * 2)
+    outcome = run(Restless(), workload, cluster, shared)
+    assert violations(outcome, workload, cluster, shared) == []

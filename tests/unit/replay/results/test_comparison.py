@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuctl.replay.results import comparison
+from tests.unit.replay.outcomes import make_outcome, make_workload, random_outcome, random_workload
+from tests.unit.replay.results.test_metrics import FIFO, SRTF, TWO
+
+
+def row(frame: pl.DataFrame, measure: str = "jct", size: str = "all") -> dict[str, object]:
+    (found,) = frame.filter(pl.col("measure") == measure, pl.col("size_bucket") == size).to_dicts()
+    return found
+
+
+def test_two_jobs_on_paper() -> None:
+    frame = comparison.against(SRTF, FIFO, TWO)
+    # JCT 150 and 50 against 100 and 140, waits 50 and 0 against 0 and 90
+    jct, wait = row(frame), row(frame, "wait")
+    assert (jct["policy"], jct["baseline"], jct["pairs"]) == ("srtf", "fifo", 2)
+    assert (jct["mean_s"], jct["baseline_mean_s"], jct["diff_mean_s"], jct["diff_p50_s"]) == (100, 120, -20, -20)
+    assert jct["change_pct"] == pytest.approx(-100 / 6)
+    assert (wait["mean_s"], wait["baseline_mean_s"], wait["diff_mean_s"]) == (25, 45, -20)
+    assert (jct["better_pct"], jct["worse_pct"], jct["equal_pct"]) == (50, 50, 0)
+    assert (jct["blocks"], jct["block"], jct["diff_low_s"], jct["diff_high_s"]) == (2, "jobs", -90, 50)
+    small = row(frame, size="2-4")
+    assert (small["pairs"], small["diff_mean_s"], small["diff_low_s"]) == (2, -20, -90)
+    assert set(frame["size_bucket"]) == {"all", "2-4"}
+
+
+def test_jobs_that_did_not_finish_on_both_sides_are_counted_not_paired() -> None:
+    workload = make_workload([0] * 4, [10] * 4, [1] * 4)
+    stay = [(0.0, 10.0, "finished")]
+    a = make_outcome(workload, [stay, stay, [], []], end_s=20)
+    b = make_outcome(workload, [stay, [], stay, []], end_s=20, policy="b")
+    jct = row(comparison.against(a, b, workload))
+    names = ("jobs", "pairs", "unpaired_policy", "unpaired_baseline", "unpaired_both")
+    assert [jct[n] for n in names] == [4, 1, 1, 1, 1]
+    assert (jct["equal_pct"], jct["diff_low_s"]) == (100, None)
+    none = row(comparison.against(make_outcome(workload, [[]] * 4, end_s=5), b, workload))
+    assert (none["policy"], none["pairs"], none["diff_mean_s"], none["blocks"]) == ("fifo", 0, None, 0)
+
+
+def test_the_wait_of_an_unfinished_job_is_not_compared() -> None:
+    workload = make_workload([0], [10], [1])
+    waiting = make_outcome(workload, [[]], end_s=50)
+    done = make_outcome(workload, [[(0, 10, "finished")]])
+    assert row(comparison.against(waiting, done, workload), "wait")["pairs"] == 0
+
+
+def test_what_was_recorded() -> None:
+    workload = make_workload([0, 10, 20], [100, 50, 5], [4, 2, 1], recorded=[0, 100, float("nan")])
+    frame = comparison.recorded(workload)
+    assert frame["start_s"].to_list() == [0, 100, None]
+    assert frame["end_s"].to_list() == [100, 150, None]
+    assert frame["wait_s"].to_list() == [0, 90, None]
+    # two segments with a pause between them; the second job still ran when the trace ended
+    two = replace(
+        make_workload([0, 5], [10, 20], [1, 1]),
+        segment_start=np.array([0, 2, 3]),
+        segment_s=np.array([10.0, 20.0, 7.0]),
+        segment_fails=np.array([True, False, False]),
+        recorded_start=np.array([3.0, 40.0, 6.0]),
+        state=("completed", "running"),
+    )
+    frame = comparison.recorded(two)
+    assert frame["start_s"].to_list() == [3, 6]
+    assert frame["end_s"].to_list() == [60, None]
+    assert frame["wait_s"].to_list() == [30, None]
+
+
+def test_against_the_trace() -> None:
+    workload = replace(TWO, recorded_start=np.array([0.0, 100.0]))
+    frame = comparison.against(SRTF, comparison.recorded(workload), workload)
+    assert (row(frame)["baseline"], row(frame)["diff_mean_s"]) == ("recorded", -20)
+
+
+def test_blocks_are_days_where_there_are_enough() -> None:
+    values = np.arange(40.0)
+    assert comparison.block_bootstrap(values, np.arange(40) // 8)[2:] == (5, "day")
+    assert comparison.block_bootstrap(values, np.arange(40) // 10)[2:] == (20, "jobs")
+    assert comparison.block_bootstrap(values[:7], np.zeros(7, dtype=np.int64))[2:] == (7, "jobs")
+    assert comparison.block_bootstrap(values[:1], np.zeros(1, dtype=np.int64)) == (None, None, 1, "jobs")
+
+
+def test_days_are_those_of_the_calendar() -> None:
+    workload = random_workload(500, seed=2, days=6)
+    later = replace(workload, origin=workload.origin.replace(hour=12) if workload.origin else None)
+    a, b = random_outcome(workload, seed=1), random_outcome(workload, seed=2)
+    assert row(comparison.against(a, b, workload))["blocks"] == 6
+    assert row(comparison.against(a, b, later))["blocks"] == 7
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(5)
+    day = np.repeat(np.arange(60), 10)
+    hits = 0
+    for seed in range(200):
+        # jobs of one day share a shift: an interval that took them as independent would be far too narrow
+        values = 3.0 + np.repeat(rng.normal(0, 2, 60), 10) + rng.normal(0, 1, 600)
+        low, high, *_ = comparison.block_bootstrap(values, day, seed=seed)
+        assert low is not None
+        assert high is not None
+        hits += low <= 3.0 <= high
+    assert 178 <= hits <= 199
+
+
+def test_the_same_pairs_give_the_same_interval() -> None:
+    workload = random_workload(300, seed=4)
+    a, b = random_outcome(workload, seed=1), random_outcome(workload, seed=2)
+    assert comparison.against(a, b, workload).equals(comparison.against(a, b, workload))
+    other = comparison.against(a, b, workload, seed=9)
+    assert other["diff_mean_s"].equals(comparison.against(a, b, workload)["diff_mean_s"])
+    assert not other["diff_low_s"].equals(comparison.against(a, b, workload)["diff_low_s"])
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10_000), st.integers(2, 120), st.sampled_from([0.2, 8.0]), st.sampled_from([0.0, 0.1]))
+def test_differences_are_antisymmetric_and_in_their_interval(seed: int, count: int, days: float, warmup: float) -> None:
+    workload = random_workload(count, seed=seed, days=days)
+    a, b = random_outcome(workload, seed=seed), random_outcome(workload, seed=seed + 1, policy="b")
+    there, back = comparison.against(a, b, workload, warmup=warmup), comparison.against(b, a, workload, warmup=warmup)
+    for x, y in zip(there.to_dicts(), back.to_dicts(), strict=True):
+        assert (x["pairs"], x["better_pct"], x["unpaired_policy"]) == (
+            y["pairs"], y["worse_pct"], y["unpaired_baseline"],
+        )  # fmt: skip
+        assert x["pairs"] + x["unpaired_policy"] + x["unpaired_baseline"] + x["unpaired_both"] == x["jobs"]
+        if x["pairs"]:
+            assert x["diff_mean_s"] == pytest.approx(-y["diff_mean_s"], abs=1e-6)
+            assert x["diff_mean_s"] == pytest.approx(x["mean_s"] - x["baseline_mean_s"], abs=1e-6)
+            assert x["better_pct"] + x["worse_pct"] + x["equal_pct"] == pytest.approx(100)
+        if x["diff_low_s"] is not None:
+            assert x["diff_low_s"] - 1e-6 <= x["diff_mean_s"] <= x["diff_high_s"] + 1e-6
+            assert x["diff_low_s"] == pytest.approx(-y["diff_high_s"], abs=1e-6)
+
+
+def test_a_replay_of_the_recorded_starts_is_exact() -> None:
+    workload = random_workload(200, seed=7)
+    workload = replace(workload, recorded_start=np.nan_to_num(workload.recorded_start, nan=1e6))
+    stays = [
+        [(float(s), float(s + d), "finished")] for s, d in zip(workload.recorded_start, workload.segment_s, strict=True)
+    ]
+    frame = comparison.fidelity(make_outcome(workload, stays, policy="recorded"), workload)
+    assert frame["by"].to_list() == ["all", *["size_bucket"] * 4, *["queue"] * 2]
+    whole = frame.to_dicts()[0]
+    for name in ("error_mean_s", "error_p5_s", "error_p95_s", "error_abs_mean_s"):
+        assert whole[name] == 0, name
+    assert whole["within_1s_pct"] == 100
+    assert (whole["correlation"], whole["rank_correlation"]) == (pytest.approx(1), pytest.approx(1))
+    assert frame["pairs"][0] == 200 == frame.filter(pl.col("by") == "queue")["pairs"].sum()
+
+
+def test_fidelity_on_paper() -> None:
+    workload = make_workload([0, 10, 20, 30], [5] * 4, [1] * 4, recorded=[0, 20, 40, float("nan")])
+    stays = [[(0.5, 5.5, "finished")], [(50.0, 55.0, "finished")], [], [(60.0, 65.0, "finished")]]
+    whole = comparison.fidelity(make_outcome(workload, stays, end_s=70), workload).to_dicts()[0]
+    assert (whole["jobs"], whole["pairs"], whole["only_recorded"], whole["only_replayed"]) == (4, 2, 1, 1)
+    assert (whole["error_mean_s"], whole["error_abs_mean_s"], whole["error_p50_s"]) == (15.25, 15.25, 15.25)
+    assert whole["error_p5_s"] == pytest.approx(0.5 + 0.05 * 29.5)
+    assert (whole["within_1s_pct"], whole["within_1min_pct"]) == (50, 100)
+    assert (whole["delay_recorded_mean_s"], whole["delay_replayed_mean_s"]) == (5, 20.25)
+
+
+def test_correlations_are_scipys() -> None:
+    from scipy.stats import pearsonr, spearmanr
+
+    workload = random_workload(300, seed=11)
+    outcome = random_outcome(workload, seed=11)
+    both = outcome.jobs["start_s"].is_not_null().to_numpy() & ~np.isnan(workload.recorded_start)
+    here = (outcome.jobs["start_s"].to_numpy() - workload.submit)[both]
+    there = (workload.recorded_start - workload.submit)[both]
+    whole = comparison.fidelity(outcome, workload).to_dicts()[0]
+    assert whole["correlation"] == pytest.approx(pearsonr(here, there).statistic)
+    assert whole["rank_correlation"] == pytest.approx(spearmanr(here, there).statistic)
+
+
+def test_what_does_not_vary_has_no_correlation() -> None:
+    workload = make_workload([0, 10], [5, 5], [1, 1], recorded=[0, 10])
+    outcome = make_outcome(workload, [[(0, 5, "finished")], [(12, 17, "finished")]])
+    whole = comparison.fidelity(outcome, workload).to_dicts()[0]
+    assert (whole["correlation"], whole["rank_correlation"]) == (None, None)
+    nothing = comparison.fidelity(outcome, make_workload([0, 10], [5, 5], [1, 1])).to_dicts()[0]
+    assert (nothing["pairs"], nothing["only_replayed"], nothing["error_mean_s"]) == (0, 2, None)

@@ -1,0 +1,85 @@
+"""Values with their intervals: predictions, and scores of predictors."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING, cast
+
+import polars as pl
+import pytest
+
+from gpuctl.reports.charts.bars import CATEGORIES
+from gpuctl.reports.charts.registry import PREDICTION_CHART, TRAINING_CHART, draw
+from gpuctl.reports.charts.svg import drawing_settings
+from tests.unit.reports.fakes import HOSTILE, table
+
+if TYPE_CHECKING:
+    from gpuctl.reports.charts.chart import Rows
+    from gpuctl.reports.charts.registry import Drawing
+
+
+def drawn(rows: list[tuple[str, float | None, float | None, float | None]]) -> Drawing:
+    names = ("job", "run_time_s", "lower_s", "upper_s")
+    frame = pl.DataFrame(rows, schema=dict(zip(names, (pl.String, *[pl.Float64] * 3), strict=True)), orient="row")
+    with drawing_settings():
+        return draw(PREDICTION_CHART, table("predictions", "predictions", frame))
+
+
+def words(drawing: Drawing) -> list[str]:
+    return [node.text or "" for node in ET.fromstring(drawing.svg).iter("text")]
+
+
+def test_times_are_told_in_the_unit_that_reads_best() -> None:
+    found = drawn([("a", 7200.0, 5400.0, 10800.0), ("b", 90.0, 90.0, 90.0)])
+    assert ET.fromstring(found.svg).findtext("desc") == "a: 2 h (90 min to 3 h). b: 90 s (90 s to 90 s)."
+    assert words(found) == ["a", "2 h (90 min to 3 h)", "b", "90 s (90 s to 90 s)"]
+
+
+def test_lines_lie_where_the_numbers_say() -> None:
+    found = drawn([("a", 60.0, 40.0, 100.0), ("b", 20.0, None, None)])
+    lines = [
+        [round(float(x) / 3.7) for x in re.findall(r"[MH]([\d.]+)", path.attrib["d"])]
+        for path in ET.fromstring(found.svg).iter("path")
+        if "stroke" in path.attrib
+    ]
+    assert lines == [[0, 100], [40, 100], [60], [0, 100], [20], [20]]
+
+
+def test_rows_without_a_value_and_more_than_there_is_room_for_are_told() -> None:
+    many = [(f"job {k}", float(k), float(k), float(k)) for k in range(1, CATEGORIES + 4)]
+    found = drawn([*many, ("none", None, None, None)])
+    assert found.remarks == (
+        f"1 of {len(many) + 1} rows have no value.",
+        f"Of {len(many)} rows, the {CATEGORIES} with the longest bars are drawn.",
+    )
+    rows = cast("Rows", found.data)["rows"]
+    assert [row[0] for row in rows] == [name for name, *_ in many[3:]]
+
+
+def test_only_rows_without_a_value() -> None:
+    found = drawn([("a", None, None, None)])
+    assert found.remarks == ("1 of 1 rows have no value.",)
+    assert words(found) == []
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_text(name: str) -> None:
+    found = drawn([(name, 1.0, 1.0, 1.0)])
+    assert len(words(found)) == 2
+    assert "<script>" not in found.svg
+
+
+def test_a_score_of_one_measure_is_drawn_in_its_unit() -> None:
+    frame = pl.DataFrame(
+        {
+            "predictor": ["history", "mean", "history"],
+            "measure": ["median_ape_pct", "median_ape_pct", "mae_s"],
+            "value": [20.0, 40.0, 9.0],
+            "low": [18.0, None, 8.0],
+            "high": [23.0, None, 10.0],
+        }
+    )
+    with drawing_settings():
+        found = draw(TRAINING_CHART, table("runtime_scores", "run_times", frame))
+    assert words(found) == ["history", "20.0 % (18.0 % to 23.0 %)", "mean", "40.0 % (40.0 % to 40.0 %)"]

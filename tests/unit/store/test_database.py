@@ -1,0 +1,154 @@
+"""What a trace store refuses to do for whoever made it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+import pytest
+
+from gpuctl.core.errors import StoreError
+from gpuctl.store import schema
+from gpuctl.store.database import Store
+from gpuctl.store.schema import MIGRATIONS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "s.duckdb"
+    Store(path, write=True).close()
+    return path
+
+
+def test_what_is_no_sound_store_is_told_in_our_words(store: Path, tmp_path: Path) -> None:
+    whole = store.read_bytes()
+    newer = tmp_path / "newer"
+    duckdb.connect(str(newer)).close()
+    files = {
+        "not a DuckDB database": b"junk",
+        "damaged, cannot be read: it is cut off": whole[:20_000],
+        "its bytes are not those that were written": whole[:5000] + b"x" * 12 + whole[5012:],
+        "in a newer form": newer.read_bytes(),
+    }
+    for number, (told, data) in enumerate(files.items()):
+        path = tmp_path / f"{number}.duckdb"
+        path.write_bytes(data)
+        for write in (False, True):
+            if not write and told == "in a newer form":  # may be read, were it a trace store
+                continue
+            with pytest.raises(StoreError) as error:
+                Store(path, write=write)
+            assert told in error.value.message
+            # DuckDB's own text would begin with the class of its error, and tell where in the file it was
+            assert "Error" not in error.value.message
+            assert "location" not in error.value.message
+
+
+CRAFTED = {
+    "a view in a table's place": (
+        "DROP TABLE clusters; CREATE VIEW clusters AS SELECT * FROM read_csv('SECRET')",
+        "a view that gpuctl did not make: clusters; no table clusters",
+    ),
+    "a view that asks itself": (
+        "CREATE VIEW v AS WITH RECURSIVE r AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM r) SELECT * FROM r",
+        "a view that gpuctl did not make: v",
+    ),
+    "a macro for count": ("CREATE MACRO count(x) AS 7", "a macro that gpuctl did not make: count"),
+    "a macro for what checks ask": (
+        "CREATE MACRO duckdb_tables() AS TABLE SELECT 1; CREATE MACRO duckdb_functions() AS TABLE SELECT 1",
+        "a macro that gpuctl did not make: duckdb_functions",
+    ),
+    "versions as text": (
+        "ALTER TABLE gpuctl_schema ALTER version TYPE VARCHAR; UPDATE gpuctl_schema SET version = 'x'",
+        "its gpuctl_schema is not as gpuctl made it",
+    ),
+    "a column of another type": (
+        "ALTER TABLE jobs ALTER gpus TYPE VARCHAR",
+        "column jobs.gpus is VARCHAR, expected DOUBLE",
+    ),
+    "one column more": ("ALTER TABLE queues ADD COLUMN more INTEGER", "a column that gpuctl did not make: queues.more"),
+    "one column less": ("ALTER TABLE queues DROP COLUMN parent", "no column parent in queues"),
+    "a computed column": (
+        "DROP TABLE traffic; CREATE TABLE traffic(cluster VARCHAR NOT NULL, job VARCHAR NOT NULL, ts TIMESTAMPTZ "
+        "NOT NULL, source INTEGER NOT NULL, bytes_read DOUBLE GENERATED ALWAYS AS (source * 2.0))",
+        "traffic",
+    ),
+    "a default that does something": (
+        "CREATE SEQUENCE q; ALTER TABLE queues ALTER parent SET DEFAULT nextval('q')::VARCHAR",
+        "a sequence that gpuctl did not make: q",
+    ),
+    "a default": ("ALTER TABLE queues ALTER parent SET DEFAULT 'x'", "table queues is made in another way"),
+    "another schema": ("CREATE SCHEMA other; CREATE TABLE other.t(x INT)", "a schema that gpuctl did not make: other"),
+    "a type": ("CREATE TYPE mood AS ENUM ('a')", "a type that gpuctl did not make: mood"),
+    "an index": ("CREATE INDEX i ON queues(parent)", "a index that gpuctl did not make: i"),
+    "a view of ours made in another way": (
+        "CREATE OR REPLACE VIEW gpu_util AS SELECT * FROM gpu_samples",
+        "gpu_util",
+    ),
+}
+
+
+@pytest.mark.parametrize("write", [False, True])
+@pytest.mark.parametrize("name", CRAFTED)
+def test_a_store_that_holds_something_else_is_refused(store: Path, tmp_path: Path, name: str, write: bool) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("cluster\nsecret\n")
+    statements, told = CRAFTED[name]
+    with duckdb.connect(str(store)) as con:
+        con.execute(statements.replace("SECRET", str(secret)))
+    before = store.read_bytes()
+    with pytest.raises(StoreError) as error:
+        Store(store, write=write)
+    assert told in error.value.message
+    assert error.value.hint
+    assert store.read_bytes() == before
+
+
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
+def test_stores_of_every_older_version_are_brought_up_to_date(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "old.duckdb"
+    with duckdb.connect() as con:
+        con.execute(f"ATTACH '{path}' AS old (STORAGE_VERSION 'v1.5.0')")
+        con.execute("USE old")
+        con.execute(schema.SCHEMA_TABLE)
+        for number, name in enumerate(MIGRATIONS[:version], 1):
+            con.execute(schema.migration(name))
+            con.execute("INSERT INTO gpuctl_schema VALUES (?, ?)", [number, name])
+    with pytest.raises(StoreError, match=f"schema version {version}, this gpuctl wants"):
+        Store(path)
+    Store(path, write=True).close()
+    with Store(path) as opened:
+        assert opened.value("SELECT max(version) FROM gpuctl_schema") == len(MIGRATIONS)
+
+
+TIMES = ("infinity", "-infinity", "294246-01-01 00:00:00+00", "10000-01-01 00:00:00+00", "0044-03-15 (BC) 00:00:00+00")
+
+
+@pytest.mark.parametrize("time", TIMES)
+def test_times_that_no_date_is_for_are_told(store: Path, time: str) -> None:
+    with duckdb.connect(str(store)) as con:
+        con.execute("SET TimeZone = 'UTC'")
+        con.execute("INSERT INTO clusters VALUES ('a', 'x', 'UTC', 'utc', ?::TIMESTAMPTZ, now())", [time])
+    told = "a time in first_ts is not in the years 1 to 9999"
+    with Store(store) as opened, pytest.raises(StoreError, match=told):
+        opened.frame("SELECT first_ts FROM clusters")
+
+
+def test_what_asks_for_files_is_refused(store: Path, tmp_path: Path) -> None:
+    with Store(store, write=True) as opened, pytest.raises(StoreError, match="outside of it"):
+        opened.execute(f"COPY (SELECT 1) TO '{tmp_path / 'out.csv'}'")
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_what_does_not_fit_into_memory_is_still_spilled(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.duckdb", write=True, memory_limit="60MB") as store:
+        store.execute("CREATE TABLE t AS SELECT range AS a, repeat('x', 30) || range AS c FROM range(2000000)")
+        assert store.value("SELECT a FROM (SELECT a, c FROM t ORDER BY hash(c), c OFFSET 1999999)") is not None
+
+
+def test_a_path_that_cannot_be_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="File name too long"):
+        Store(tmp_path / ("x" * 300))

@@ -1,0 +1,75 @@
+"""Results that a store keeps: what goes in comes out, by name; what is damaged is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+import zstandard
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.store import database as store_module
+from gpuctl.store.database import Store, WrongSchemaError
+from gpuctl.store.kept_results import Kept, keep, listed, read
+from gpuctl.store.schema import MIGRATIONS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WHEN = datetime(2026, 11, 22, 20, 0, 1, 123456, tzinfo=UTC)
+HOSTILE = "'; DROP TABLE results; -- </script>\N{RIGHT-TO-LEFT OVERRIDE}"
+
+
+def kept(name: str, size: int = 0) -> Kept:
+    return Kept(name, "replay", WHEN, "0.1.0", f"gpuctl replay --keep {name}", size)
+
+
+def test_what_was_kept_comes_back_and_is_replaced_by_name(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.duckdb", write=True) as store:
+        keep(store, kept("b"), b'{"first": 1}')
+        keep(store, kept(HOSTILE), b"{}")
+        keep(store, kept("b"), b'{"second": 22}')
+    with Store(tmp_path / "s.duckdb") as store:
+        assert listed(store) == [replace(kept(HOSTILE), bytes=2), replace(kept("b"), bytes=14)]
+        assert read(store, "b") == b'{"second": 22}'
+        assert read(store, HOSTILE) == b"{}"
+        with pytest.raises(UsageError, match="keeps no result 'c'") as told:
+            read(store, "c")
+    assert told.value.hint == f"it keeps: {HOSTILE}, b"
+
+
+@pytest.mark.parametrize(
+    ("size", "document", "told"),
+    [
+        (14, zstandard.compress(b"x" * 15), "it has more bytes, expected 14"),
+        (14, zstandard.compress(b"x" * 1_000_000_000), "it has more bytes, expected 14"),
+        (14, zstandard.compress(b"x" * 13), "it has 13 bytes, expected 14"),
+        (14, zstandard.compress(b"x" * 14)[:-4], "it has 0 bytes, expected 14|damaged"),
+        (14, b"{}", "is damaged"),
+        (-1, zstandard.compress(b"x"), "says that it has -1 bytes"),
+        (1 << 40, zstandard.compress(b"x"), "says that it has 1,099,511,627,776 bytes"),
+    ],
+)
+def test_a_damaged_document_is_told_and_none_is_larger_than_it_says(
+    size: int, document: bytes, told: str, tmp_path: Path
+) -> None:
+    with Store(tmp_path / "s.duckdb", write=True) as store:
+        keep(store, kept("a"), b"{}")
+        store.execute("UPDATE results SET bytes = ?, document = ?", [size, document])
+        with pytest.raises(InputError, match=told):
+            read(store, "a")
+
+
+def test_an_older_store_gets_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "old.duckdb"
+    with monkeypatch.context() as older:
+        older.setattr(store_module, "MIGRATIONS", MIGRATIONS[:5])
+        with Store(path, write=True) as store:
+            store.execute("INSERT INTO sources VALUES (1, 'c', 'p', 'f', 'd', 1, 1, 1, 0, 1, '2026-01-01')")
+    with pytest.raises(WrongSchemaError, match=f"schema version 5, this gpuctl wants {len(MIGRATIONS)}"):
+        Store(path)
+    with Store(path, write=True) as store:
+        assert listed(store) == []
+        assert store.value("SELECT count(*) FROM sources") == 1
