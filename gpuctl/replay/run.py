@@ -156,7 +156,7 @@ class _Task:
         return Simulation(self.workload, self.cluster, policy, models, label(name), interpreted=interpreted)
 
     def run(self, number: int, progress: Callable[[int, int, float], None]) -> Simulation:
-        """Replay one of the policies to its end: as Python where that is done sooner, see `gpuctl.replay.compile_cost`."""
+        """Replay one of the policies to its end: as Python where that is done sooner (`gpuctl.replay.compile_cost`)."""
         kind, jobs = find(self.policies[number][0]), self.workload.size
         simulation = self.simulation(number, interpreted=_interpreted(kind, jobs))
         begin = time.process_time()

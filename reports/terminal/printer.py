@@ -62,8 +62,8 @@ def print_analysis(
         names: only these tables, detail tables among them if named; where None, all but the detail
             tables, which are then listed with how to get them.
         painter: draws pictures to stand below tables, given the names of those that are printed, the characters of a
-            line, and signs that the stream's encoding has; `gpuctl.reports.terminal.pictures.of_analysis` with its first
-            argument. None: no pictures.
+            line, and signs that the stream's encoding has; `gpuctl.reports.terminal.pictures.of_analysis` with its
+            first argument. None: no pictures.
 
     Raises:
         UsageError: a name is not that of a table of this analysis.

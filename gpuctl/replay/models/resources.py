@@ -123,7 +123,7 @@ def asks(workload: Workload, resources: tuple[str, ...]) -> Any:
 
 
 def stocks(cluster: Cluster, resources: tuple[str, ...]) -> Any:
-    """What each server has beside GPUs, records of `gpuctl.replay.engine.state.STOCK`; what is not known bounds nothing."""
+    """What each server has beside GPUs, records of `gpuctl.replay.engine.state.STOCK`; the unknown bounds nothing."""
     count = len(cluster.servers)
     found = records(count, STOCK)
     for name in ("cpu", "mem"):
