@@ -288,6 +288,6 @@ def grow(state: State) -> None:
 def _longer(array: Any, needed: int) -> Any:
     if needed <= array.size:
         return array
-    longer = records(max(needed, array.size * 2), array.dtype)
+    longer = records(max(needed, array.size * 3 // 2), array.dtype)
     longer[: array.size] = array
     return longer

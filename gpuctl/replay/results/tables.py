@@ -450,8 +450,9 @@ def _heatmap(asked: _Asked) -> ResultTable:
 def _unfinished(asked: _Asked) -> ResultTable:
     frames = []
     for outcome in asked.outcomes:
-        rows = outcome.jobs.filter(pl.col("state") != "finished")
-        told = outcome.decisions.filter(pl.col("job").is_in(rows["job"].to_list())).unique("job", keep="last")
+        left = outcome.jobs["state"] != "finished"
+        rows = outcome.jobs.filter(left)
+        told = outcome.log.of_jobs(left.arg_true().to_numpy()).unique("job", keep="last")
         frames.append(
             rows.join(told.select("job", "reason"), on="job", how="left", maintain_order="left").with_columns(
                 pl.lit(outcome.policy).alias("policy")
