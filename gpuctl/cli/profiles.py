@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from gpuctl.cli.common import Settings
     from gpuctl.core.suspension_cost import Mode
-    from gpuctl.ingest.core.report import IngestReport
     from gpuctl.ingest.pipeline.given_files import Kind
+    from gpuctl.ingest.pipeline.report import IngestReport
     from gpuctl.predictors.overhead import Suspended, Tried
     from gpuctl.predictors.runtime import Described, Prediction
     from gpuctl.predictors.series import Series

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from gpuctl.compiled.jit import UNCOMPILED
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy
 
 if TYPE_CHECKING:
     from gpuctl.replay.contract.policy import Policy

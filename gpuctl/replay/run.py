@@ -21,7 +21,7 @@ from gpuctl.compiled.jit import UNCOMPILED, is_compiled
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
 from gpuctl.replay import compile_cost
 from gpuctl.replay.contract import view_kernel
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.engine.state import D_REJECT, LOG

@@ -10,6 +10,7 @@ import polars as pl
 
 from gpuctl.compiled import jit
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.setup import build, grow
 from gpuctl.replay.engine.state import (
     A_RUNNING,
@@ -29,12 +30,11 @@ from gpuctl.replay.inputs.time_limits import own
 from gpuctl.replay.models.decision_log import DecisionLog
 from gpuctl.replay.models.records import Outcome
 from gpuctl.replay.models.resources import GPUS_ONLY
-from gpuctl.replay.order.order_kernel import REASONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuctl.replay.contract.policy import Policy, Program
+    from gpuctl.replay.engine.program import Program, Scheduler
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
@@ -75,7 +75,7 @@ class Simulation:
     """
 
     def __init__(
-        self, workload: Workload, cluster: Cluster, policy: Policy, settings: Settings, label: str | None = None, *,
+        self, workload: Workload, cluster: Cluster, policy: Scheduler, settings: Settings, label: str | None = None, *,
         interpreted: bool = False,
     ) -> None:  # fmt: skip
         self.label = label or policy.name

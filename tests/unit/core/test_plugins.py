@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 FORMAT = (ROOT / "docs" / "examples" / "format" / "turnstile_jobs.py").read_text("utf-8")
 POLICY = """
-from gpuctl.replay.contract.policy import RankPolicy
+from gpuctl.replay.contract.python_policy import RankPolicy
 
 class Last(RankPolicy):
     name = "last-first"
