@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuctl.replay.models.records import Ints
+    Ints = NDArray[np.int64]
 
 BATCH = 200_000
 
