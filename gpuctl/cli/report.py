@@ -26,7 +26,7 @@ from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpuctl.core.results import Analysis
     from gpuctl.reports.privacy.anonymise import Pseudonyms
@@ -121,12 +121,14 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         return
     if not paths:
         raise UsageError("nothing to report", hint="name results written with --json, a trace store, or logs")
-    from gpuctl.cli.report_inputs import Wanted, gather, listing, strangers
+    from gpuctl.cli.report_inputs import Wanted, gather, strangers
+    from gpuctl.store.contents import listing
 
     pseudonyms = _pseudonyms(anonymise_key, anonymise=anonymise, queues=anonymise_queues)
     if list_kept and pseudonyms is not None:
         raise UsageError("--list shows names: it cannot be anonymised", hint="leave one of them out")
     if list_kept:
+        _check_stores(paths)
         print_result(listing(paths, command), shape, output, table, given)
         return
     check_outputs(context, written)
@@ -162,6 +164,14 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         message(f"gpuctl: {sentence}")
     if failed(summary):
         raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _check_stores(paths: Sequence[Path]) -> None:
+    from gpuctl.cli.inputs import is_store
+
+    other = next((path for path in paths if not is_store(path)), None)
+    if other is not None:
+        raise UsageError(f"--list: {other} is no trace store", hint="name stores that gpuctl ingest made")
 
 
 def _check_listing(asked: Mapping[str, bool], others: Mapping[str, object]) -> None:

@@ -122,7 +122,7 @@ def _checks(given: Given, found: Sequence[Finding], *, more: bool) -> ResultTabl
 
 def _ledger(rows: pl.DataFrame) -> ResultTable:
     from gpuctl.core.results import Column, ResultTable
-    from gpuctl.reports.text import plural
+    from gpuctl.core.text import plural
 
     files = plural(rows.height, "file")
     return ResultTable(

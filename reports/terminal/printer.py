@@ -12,10 +12,11 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from gpuctl.core.text import plural
 from gpuctl.reports.selection import choose_tables
 from gpuctl.reports.terminal.table_layout import GAP, fit
 from gpuctl.reports.terminal.text_graphics import signs_of
-from gpuctl.reports.text import plural, shown_columns, visible
+from gpuctl.reports.text import shown_columns, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
