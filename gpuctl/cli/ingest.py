@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpuctl.cli.common import Settings
     from gpuctl.cli.progress import Bar
     from gpuctl.ingest.core.format import Format
-    from gpuctl.ingest.core.report import IngestReport, SourceReport
+    from gpuctl.ingest.pipeline.report import IngestReport, SourceReport
     from gpuctl.reports.screens.model import Screen
 
 JobLogsOption = Annotated[
@@ -175,8 +175,8 @@ class _How:
 
 
 def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> IngestReport:
-    from gpuctl.ingest.core.report import IngestInterrupted
     from gpuctl.ingest.pipeline.load import ingest as load
+    from gpuctl.ingest.pipeline.report import IngestInterrupted
 
     try:
         return load(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpuctl.cli.common import Settings
-    from gpuctl.ingest.core.report import IngestReport
+    from gpuctl.ingest.pipeline.report import IngestReport
 
 TimezoneOption = Annotated[
     str | None,
@@ -81,9 +81,9 @@ def opened(
     from gpuctl.cli.ingest import tell, tell_stopped
     from gpuctl.cli.progress import Bar
     from gpuctl.core.local_time import check_timezone
-    from gpuctl.ingest.core.report import IngestInterrupted
     from gpuctl.ingest.pipeline.load import ingest
     from gpuctl.ingest.pipeline.registry import formats_for
+    from gpuctl.ingest.pipeline.report import IngestInterrupted
 
     check_timezone(timezone)
     stores = [path for path in paths if is_store(path)]

@@ -157,7 +157,7 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError("--epoch-left is of a job that finishes its epoch", hint="add --epoch-s, and --mode epoch")
     if db is not None and keep_as is None:
         raise UsageError("--db says where --keep keeps the result", hint="add --keep NAME, or leave --db out")
-    from gpuctl.cli.profiles import Suspension, predict_overhead
+    from gpuctl.predictors.overhead_tables import Suspension, predict_overhead
     from gpuctl.reports.screens.predict import overhead_screen
 
     check_outputs(context, {"--output": output})

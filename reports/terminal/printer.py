@@ -13,10 +13,11 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from gpuctl.core.text import plural
 from gpuctl.reports.selection import choose_tables
 from gpuctl.reports.terminal.table_layout import GAP, fit
 from gpuctl.reports.terminal.text_graphics import signs_of
-from gpuctl.reports.text import plural, shown_columns, visible
+from gpuctl.reports.text import shown_columns, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -64,8 +65,8 @@ def print_analysis(
         names: only these tables, detail tables among them if named; where None, all but the detail
             tables, which are then listed with how to get them.
         painter: draws pictures to stand below tables, given the names of those that are printed, the characters of a
-            line, and signs that the stream's encoding has; `gpuctl.reports.terminal.pictures.of_analysis` with its first
-            argument. None: no pictures.
+            line, and signs that the stream's encoding has; `gpuctl.reports.terminal.pictures.of_analysis` with its
+            first argument. None: no pictures.
         notes: what each table counts and leaves out, below it.
 
     Raises:

@@ -29,7 +29,8 @@ c,102,5,4
 """
 MINE = """
 import time
-from gpuctl.replay.contract.policy import Parameter, PythonPolicy
+from gpuctl.replay.contract.policy import Parameter
+from gpuctl.replay.contract.python_policy import PythonPolicy
 
 
 class Slow(PythonPolicy):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
 from gpuctl.replay.contract.conformance import foresight, random_case, run, violations
-from gpuctl.replay.contract.policy import PythonPolicy, RankPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy, RankPolicy
 from gpuctl.replay.policies import BUILT_IN, find
 from tests.replay_policies import Crowd, Packer, Slicer
 
