@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

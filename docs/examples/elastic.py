@@ -1,6 +1,7 @@
 """A policy for elastic jobs: they shrink for those that wait, and grow into GPUs that are idle."""
 
-from gpuctl.replay.contract.policy import Parameter, PythonPolicy
+from gpuctl.replay.contract.policy import Parameter
+from gpuctl.replay.contract.python_policy import PythonPolicy
 
 
 class GrowAndShrink(PythonPolicy):

@@ -6,7 +6,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from gpuctl.replay.contract.policy import Parameter, PythonPolicy
+from gpuctl.replay.contract.policy import Parameter
+from gpuctl.replay.contract.python_policy import PythonPolicy
 
 
 def fair_shares(speeds, gpus, room):

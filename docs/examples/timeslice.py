@@ -1,6 +1,7 @@
 """A packer: waiting jobs go beside running ones, at the same time where that pays, else by turns."""
 
-from gpuctl.replay.contract.policy import Parameter, PythonPolicy
+from gpuctl.replay.contract.policy import Parameter
+from gpuctl.replay.contract.python_policy import PythonPolicy
 
 
 class PackOrTurn(PythonPolicy):

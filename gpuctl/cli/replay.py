@@ -16,12 +16,15 @@ from gpuctl.cli.common import message, settings
 from gpuctl.cli.ingest import LogFormatOption
 from gpuctl.cli.keep import KeepOption, keep, keeping_place, traces_db
 from gpuctl.cli.output import (
+    AllOption,
     FormatOption,
     HtmlOption,
     JsonOption,
+    NotesOption,
     OutputOption,
     TableOption,
     chosen_format,
+    for_people,
     print_result,
     tell_written,
     write_directory,
@@ -268,6 +271,8 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
         typer.Option(metavar="NAME", help=f"Only this section; may be given several times: {', '.join(SECTIONS)}."),
     ] = None,
     table: TableOption = None,
+    every: AllOption = False,
+    notes: NotesOption = False,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
@@ -314,8 +319,10 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
                per_gpu, tuple(slurm_conf or ()), speeds),
         given,
     )  # fmt: skip
-    for note in (*source.workload.notes, *source.cluster.notes):
-        message(f"note: {note}", quiet=given.quiet)
+    first = for_people(shape, output) and not (section or table or every)
+    told = [*source.workload.notes, *source.cluster.notes]
+    for note in told:
+        message(f"note: {note}", quiet=given.quiet or first)
     models = _Models(
         source.rates, overhead, placement, seed, mode, counts, pairs, turns,
         limits=limits, skip_unplaceable=skip_unplaceable,
@@ -327,12 +334,19 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
             raise typer.Exit(ExitCode.INTERRUPTED)
         baseline = baseline if baseline in {o.policy for o in outcomes} else None
     for note in policy_notes(outcomes):
-        message(f"note: {note}", quiet=given.quiet)
+        told.append(note)
+        message(f"note: {note}", quiet=given.quiet or first)
     result = _result(outcomes, source, baseline, warmup, section or (), against=against is not None)
     _tell_unfinished(outcomes, given)
     places.write(result, outcomes, source, given)
     known = {each.name for each in result.tables}
-    print_result(result, shape, output, [n for n in table if n in known] if table and missing else table, given)
+    shown = [n for n in table if n in known] if table and missing else table
+    screen = None
+    if first:
+        from gpuctl.reports.screens.replay import screen as screen_of
+
+        screen = screen_of(result, told)
+    print_result(result, shape, output, shown, given, screen=screen, notes=notes, paged=every)
     tell_written((*places.others, output), given)
     if missing:
         if keep_as is not None:

@@ -21,9 +21,10 @@ from gpuctl.compiled.jit import UNCOMPILED, is_compiled
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
 from gpuctl.replay import compile_cost
 from gpuctl.replay.contract import view_kernel
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine.setup import SLICE_S, SWITCH_S, Settings
 from gpuctl.replay.engine.simulation import Simulation
+from gpuctl.replay.engine.state import D_REJECT, LOG
 from gpuctl.replay.inputs.check import check, unplaceable
 from gpuctl.replay.inputs.time_limits import own
 from gpuctl.replay.inputs.transforms import take
@@ -161,7 +162,7 @@ class _Task:
         return Simulation(self.workload, self.cluster, policy, models, label(name), interpreted=interpreted)
 
     def run(self, number: int, progress: Callable[[int, int, float], None]) -> Simulation:
-        """Replay one of the policies to its end: as Python where that is done sooner, see `gpuctl.replay.compile_cost`."""
+        """Replay one of the policies to its end: as Python where that is done sooner (`gpuctl.replay.compile_cost`)."""
         kind, jobs = find(self.policies[number][0]), self.workload.size
         simulation = self.simulation(number, interpreted=_interpreted(kind, jobs))
         begin = time.process_time()
@@ -468,18 +469,14 @@ def _whole(outcome: Outcome, workload: Workload, kept: Ints) -> Outcome:
         for name, kind in schema.items()
     )
     order = np.argsort(np.concatenate([kept, rest]), kind="stable")
-    refused = pl.DataFrame(
-        {"t_s": submit, "decision": "reject", "job": given["job"], "gpus": workload.gpus[rest], "reason": TOO_LARGE}
-    )
-    log = outcome.decisions
-    refused = refused.select(
-        (pl.col(name) if name in refused.columns else none if kind == pl.String else zero).cast(kind).alias(name)
-        for name, kind in log.schema.items()
-    )
+    refused = np.zeros(rest.size, LOG)
+    refused["t"], refused["job"], refused["gpus"], refused["row"] = submit, rest, workload.gpus[rest], -1
+    refused["what"], refused["reason"] = D_REJECT, len(outcome.log.reasons)
+    log = dataclasses.replace(outcome.log, reasons=(*outcome.log.reasons, TOO_LARGE))
     return dataclasses.replace(
         outcome,
         jobs=pl.concat([outcome.jobs, left])[order],
-        attempts=outcome.attempts.with_columns(pl.Series("job", kept, pl.Int64).gather(outcome.attempts["job"])),
-        decisions=pl.concat([refused, log]).sort("t_s", maintain_order=True),
+        attempts=outcome.attempts.with_columns(pl.Series("job", kept, pl.Int32).gather(outcome.attempts["job"])),
+        log=log.with_refused(kept, tuple(workload.ids), refused),
         notes=(*outcome.notes, f"{rest.size:,} jobs were not run: {TOO_LARGE}"),
     )

@@ -29,7 +29,8 @@ c,102,5,4
 """
 MINE = """
 import time
-from gpuctl.replay.contract.policy import Parameter, PythonPolicy
+from gpuctl.replay.contract.policy import Parameter
+from gpuctl.replay.contract.python_policy import PythonPolicy
 
 
 class Slow(PythonPolicy):
@@ -432,12 +433,12 @@ def test_the_list_of_policies(gpuctl: Gpuctl) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("policies", "tiresias"), ("replay", "JOBS", "--cluster", "4x8", "--policy", "fifo,srtf")]
+    "arguments", [("policies", "tiresias"), ("replay", "JOBS", "--cluster", "4x8", "--policy", "fifo,srtf", "--all")]
 )
 def test_a_narrow_terminal_cuts_nothing_off(root: Path, jobs: Path, arguments: tuple[str, ...]) -> None:
     main, other = pty.openpty()
     command = [sys.executable, "-m", "gpuctl", "--no-color", *(str(jobs) if a == "JOBS" else a for a in arguments)]
-    env = {**os.environ, "PYTHONPATH": str(root), "COLUMNS": "50"}
+    env = {**os.environ, "PYTHONPATH": str(root), "COLUMNS": "50", "PAGER": "cat"}
     with subprocess.Popen(
         command, env=env, stdout=other, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
     ) as process:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import InputError
 from gpuctl.replay.contract.conformance import foresight, random_case, run, violations
 from gpuctl.replay.contract.gpu_type_cases import with_bounds, with_pairs, with_types
-from gpuctl.replay.contract.policy import PythonPolicy, RankPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy, RankPolicy
 from gpuctl.replay.inputs.check import unplaceable
 from gpuctl.replay.policies import BUILT_IN, find
 from tests.replay_policies import Borrows, Crowd, Measures, Packer, Restless, Slicer

@@ -37,8 +37,8 @@ class Arrivals:
         size: how many.
         ids: their names.
         submit, gpus, queue, time_limit, planned_time, gpu_type, app, account, qos, cpus, mem_mb, min_nodes, nice,
-            predicted, epochs, checkpoint_bytes, job_class: as in `gpuctl.replay.models.records.Workload`; None where that
-            has None.
+            predicted, epochs, checkpoint_bytes, job_class: as in `gpuctl.replay.models.records.Workload`; None where
+            that has None.
         user: numbers, in the order in which users first submit; -1: not known.
         users: names of those that have submitted by now.
         queues, gpu_types, accounts, qos_names, job_classes: names.

@@ -233,7 +233,7 @@ def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
     """Servers that gave more than they had, or gave while they were down."""
     found = []
     held = outcome.pieces.join(
-        outcome.attempts.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64)), on="row"
+        outcome.attempts.with_row_index("row").with_columns(pl.col("row").cast(pl.Int32)), on="row"
     ).filter(pl.col("own_s").is_not_null())
     held = held.with_columns(pl.col("end_s").fill_null(outcome.end_s))
     has = {"gpus": (cluster.gpus, "GPUs"), "cpus": (cluster.cpus, "CPUs"), "mem_mb": (cluster.mem_mb, "MB")}

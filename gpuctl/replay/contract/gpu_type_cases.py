@@ -1,4 +1,4 @@
-"""Random cases with GPU types, pairs of jobs or elastic jobs, made from other ones: for `gpuctl.replay.contract.conformance`."""
+"""Random cases with GPU types, pairs of jobs or elastic jobs, made from other ones; conformance uses them."""
 
 from __future__ import annotations
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from gpuctl.core.errors import InputError
 from gpuctl.replay.contract import view_kernel as vk
-from gpuctl.replay.engine.state import UNBOUND
+from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.models.speed_table import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuctl.replay.contract.policy import PythonPolicy
+    from gpuctl.replay.contract.python_policy import PythonPolicy
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
     from gpuctl.replay.models.speed import Rates

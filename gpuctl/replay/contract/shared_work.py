@@ -1,4 +1,4 @@
-"""Work of jobs that shared GPUs, worked out anew from who was where and when: for `gpuctl.replay.contract.conformance`."""
+"""Work of jobs that shared GPUs, worked out anew from who was where and when; conformance uses it."""
 
 from __future__ import annotations
 

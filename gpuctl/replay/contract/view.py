@@ -6,21 +6,19 @@ cannot be carried out changes nothing and returns false, and so does one for a j
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping
 from operator import index
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from gpuctl.core.errors import GpuctlError, InputError
-from gpuctl.core.plugins import own_fault
+from gpuctl.core.errors import InputError
 from gpuctl.replay.contract import view_kernel as vk
 from gpuctl.replay.contract.arrivals import as_they_come
 from gpuctl.replay.contract.gpu_type_view import TypesView, classes_as_they_come
-from gpuctl.replay.contract.hooks import Hooks
 from gpuctl.replay.contract.waiting import Waiting
+from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.setup import grow
 from gpuctl.replay.engine.state import (
     ANY,
@@ -42,15 +40,13 @@ from gpuctl.replay.engine.state import (
     RACK,
     RUNNING,
     SPREAD,
-    STEPPED,
     WAITING,
 )
-from gpuctl.replay.order.order_kernel import REASONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuctl.replay.contract.policy import PythonPolicy
+    from gpuctl.replay.contract.policy import Policy
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
 
@@ -102,7 +98,7 @@ class View(TypesView):
         quota: GPUs of the quota of each queue (inf: none).
     """
 
-    def __init__(self, policy: PythonPolicy, workload: Workload, cluster: Cluster, state: State) -> None:
+    def __init__(self, policy: Policy, workload: Workload, cluster: Cluster, state: State) -> None:
         self.now = 0.0
         self.round: int | None = None
         self.free = int(state.g.free[0])
@@ -542,57 +538,3 @@ def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, i
         classes_as_they_come(workload, order),
     )
     return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
-class PythonProgram:
-    """Runs a policy written in Python on one simulation."""
-
-    def __init__(self, policy: PythonPolicy, view: View) -> None:
-        self._policy = policy
-        self._view = view
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The reasons that it has given, after the engine's own."""
-        return tuple(self._view.reasons)
-
-    def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants at which the policy is asked."""
-        view, policy = self._view, self._policy
-        if view._state is not state:
-            view._bind(state)
-        hooks = Hooks(policy)
-        address, when, kinds = state.address, hooks.ask, hooks.kinds
-        ask, decided, begin = vk.next_decision, vk.decided, view._begin
-        act = hooks.tell if kinds or hooks.decide is None else hooks.decide
-        for _ in range(steps):
-            status, now, fresh, free, jobs = ask(address, until, 1000, when, kinds)
-            if status != STEPPED:
-                return int(status)
-            if fresh >= 0:
-                begin(now, fresh, free, jobs)
-                try:
-                    act(view)
-                except GpuctlError:
-                    raise
-                except Exception as error:
-                    raise own_fault(error, hooks.path, f"{policy.name} failed at second {now:g}") from error
-                view._do(decided)
-        return STEPPED
-
-    def copy(self) -> Any:
-        """The same with a memory of its own."""
-        view = self._view
-        twin = copy.copy(view)
-        for name in ("reasons", "_codes", "waiting"):
-            setattr(twin, name, copy.deepcopy(getattr(view, name)))
-        same: dict[int, Any] = {id(view): twin, id(view.waiting): twin.waiting}
-        for name in ("gpus", "least", "most", "submit", "limit", "queue", "user", "job_class"):
-            known = getattr(view, name)
-            same[id(known)] = twins = OfArrived(twin)
-            twins.update(known)
-            setattr(twin, name, twins)
-        # what the policy keeps of the view becomes the same of the twin
-        policy = copy.deepcopy(self._policy, same)
-        twin._policy = policy
-        return PythonProgram(policy, twin)

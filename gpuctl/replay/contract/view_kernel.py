@@ -1,8 +1,8 @@
 """The compiled calls behind a policy written in Python: one call a step, one a decision.
 
 Each takes the address of the simulation: numbers are handed over fast. Numbers of jobs and servers must be some of this
-simulation (`gpuctl.replay.contract.view` sees to it). An action comes back with -1 where it cannot be carried out, and with
-NO_ROOM where it can, but there is no room for all that it might write; in both cases it has done nothing.
+simulation (`gpuctl.replay.contract.view` sees to it). An action comes back with -1 where it cannot be carried out, and
+with NO_ROOM where it can, but there is no room for all that it might write; in both cases it has done nothing.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ import numpy as np
 
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.placement_kernel import choose, find, free_for, lowest_of, suits
-from gpuctl.replay.engine.state import CONSOLIDATE, FILL, SPREAD, UNBOUND
+from gpuctl.replay.engine.state import CONSOLIDATE, FILL, SPREAD
+from gpuctl.replay.models.resources import UNBOUND
 
 # ---- what is held
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.engine.state import (
-    ASK,
     ATTEMPT,
     EVENT,
     GLOBAL,
@@ -20,13 +20,10 @@ from gpuctl.replay.engine.state import (
     NEED,
     PIECE,
     SERVER,
-    STOCK,
-    UNBOUND,
     State,
-    records,
     wanted,
 )
-from gpuctl.replay.models.resources import GPUS_ONLY, asks, stocks
+from gpuctl.replay.models.resources import ASK, GPUS_ONLY, STOCK, UNBOUND, asks, stocks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -316,6 +313,6 @@ def grow(state: State) -> None:
 def _longer(array: Any, needed: int) -> Any:
     if needed <= array.size:
         return array
-    longer = records(max(needed, array.size * 2), array.dtype)
+    longer = records(max(needed, array.size * 3 // 2), array.dtype)
     longer[: array.size] = array
     return longer

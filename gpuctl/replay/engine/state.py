@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle, as_records, opener
+from gpuctl.compiled.bundles import Bundle, opener
+from gpuctl.replay.models.resources import ASK, STOCK
 
 # ---- states of a job
 HELD, WAITING, RUNNING, SUSPENDING, FINISHED, REJECTED = range(6)
@@ -141,32 +142,25 @@ ATTEMPT = np.dtype(
     [
         ("start", "f8"),
         ("end", "f8"),
-        ("job", "i8"),
-        ("gpus", "i8"),
-        ("first", "i8"),  # of its pieces
-        ("pieces", "i8"),
-        ("how", "i8"),
         ("own", "f8"),  # from when on its GPUs are its own, not those of the job that it shares with; inf never
-        ("group", "i8"),  # the attempt whose GPUs they were to begin with: itself, or that of the first host
+        ("first", "i8"),  # of its pieces
+        ("pieces", "i4"),
+        ("job", "i4"),
+        ("gpus", "i4"),
+        ("group", "i4"),  # the attempt whose GPUs they were to begin with: itself, or that of the first host
+        ("how", "i4"),
     ],
     align=True,
 )
 
-PIECE = np.dtype([("server", "i8"), ("gpus", "i8")])
+PIECE = np.dtype([("server", "i4"), ("gpus", "i4")])
 
-ASK = np.dtype([("units", "i8"), ("cpu", "i8"), ("mem", "i8")])
-"""What a gang asks for beside GPUs: equal units that it can be split into, thousandths of a CPU, MB."""
-
-STOCK = np.dtype([("cpu", "i8"), ("mem", "i8"), ("cpu_free", "i8"), ("mem_free", "i8"), ("room", "i8")])
-"""What a server has beside GPUs; ``room`` is scratch of a search: units of a gang that fit there now."""
 
 NEED = np.dtype([("cpu", "i8"), ("mem", "i8")])
 
-UNBOUND = 1 << 60
-"""CPUs or memory of a server of which they are not known: they bound nothing there."""
 
 LOG = np.dtype(
-    [("t", "f8"), ("job", "i4"), ("gpus", "i4"), ("row", "i4"), ("reason", "i4"), ("what", "i4")], align=True
+    [("t", "f8"), ("job", "i4"), ("gpus", "i4"), ("row", "i4"), ("reason", "i2"), ("what", "i2")], align=True
 )
 
 EVENT = np.dtype([("kind", "i8"), ("who", "i8")])
@@ -359,8 +353,3 @@ def wanted(g: Any, servers: int) -> tuple[int, int, int, int]:
 
 state_at = opener(State)
 """For compiled code: the simulation at an address."""
-
-
-def records(size: int, dtype: np.dtype[Any]) -> Any:
-    """An array of zeroed records whose fields are attributes, compiled or not."""
-    return as_records(np.zeros(size, dtype))

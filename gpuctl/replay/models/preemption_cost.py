@@ -82,10 +82,11 @@ def overhead(spec: str, workload: Workload, cluster: Cluster) -> Overhead:
     Args:
         spec: ``none``; ``const:S``: a third of S seconds to suspend, the rest to resume, GPUs held meanwhile;
             ``resume:S``: GPUs are free at once, and held for S seconds at each later start; ``charge:S``: a preemption
-            adds S seconds to the job's work; ``helios`` (7, 30, 60 s for 1, 2 to 8 and more GPUs) and ``lucid`` (40,
-            60 s for up to 8 and more) charge as those simulators do; ``pickyman``: what `gpuctl.core.suspension_cost` says,
-            with checkpoints that share the storage's rate while they are moved. Behind any of them ``+resize:S``: a
-            resize or migration costs S seconds, GPUs held, whatever the model says; ``resize:S`` alone: only that does.
+            adds S seconds to the job's work; ``helios`` (7, 30, 60 s for 1, 2 to 8 and more GPUs) and ``lucid`` (40, 60
+            s for up to 8 and more) charge as those simulators do; ``pickyman``: what `gpuctl.core.suspension_cost`
+            says, with checkpoints that share the storage's rate while they are moved. Behind any of them ``+resize:S``:
+            a resize or migration costs S seconds, GPUs held, whatever the model says; ``resize:S`` alone: only that
+            does.
         workload: the jobs.
         cluster: the servers: a gang moves its checkpoint over the links of as many as it needs.
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
+    from gpuctl.replay.models.decision_log import DecisionLog
+
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
@@ -213,7 +215,7 @@ class Outcome:
             null: never), ``group`` (row of the attempt whose GPUs they were first).
         pieces: ``row`` (row of ``attempts``), ``server`` (number), ``gpus``; where CPUs and memory count, ``cpus`` and
             ``mem_mb``, too.
-        decisions: the decision log in order: ``t_s``, ``decision``, ``job`` (name), ``gpus``, ``servers``, ``reason``.
+        log: the decision log.
         end_s: the last instant of the replay.
         wall_s: how long the simulation itself took.
         instants: how many distinct instants it went through.
@@ -228,9 +230,14 @@ class Outcome:
     jobs: pl.DataFrame
     attempts: pl.DataFrame
     pieces: pl.DataFrame
-    decisions: pl.DataFrame
+    log: DecisionLog
     end_s: float
     wall_s: float = 0.0
     instants: int = 0
     notes: tuple[str, ...] = field(default=())
     kind: str = ""
+
+    @property
+    def decisions(self) -> pl.DataFrame:
+        """The decision log as a table, see `DecisionLog.frame`."""
+        return self.log.frame()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.replay.engine.state import ANY, CONSOLIDATE, FILL, SPREAD, records
+from gpuctl.compiled.bundles import records
+from gpuctl.replay.engine.state import ANY, CONSOLIDATE, FILL, SPREAD
 from gpuctl.replay.order import list_kernel
 from gpuctl.replay.order import order_kernel as ok
 from gpuctl.replay.order.waiting_kernel import Queue, empty

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpuctl.core.errors import UsageError
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.models.preemption_cost import overhead
 from tests.unit.replay.engine.test_engine import jobs, replay

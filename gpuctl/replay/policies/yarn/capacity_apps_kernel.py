@@ -6,8 +6,8 @@ import numpy as np
 
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.instant_kernel import job_timer, reject
+from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.state import WAITING
-from gpuctl.replay.order.order_kernel import REASONS
 from gpuctl.replay.policies.yarn.amounts_kernel import add_to, at, fits_in, is_none, plus, smaller, times_up
 from gpuctl.replay.policies.yarn.capacity_lists_kernel import (
     append,

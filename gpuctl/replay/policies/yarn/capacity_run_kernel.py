@@ -14,7 +14,8 @@ from gpuctl.replay.engine.event_heap_kernel import cancel
 from gpuctl.replay.engine.instant_kernel import named_timer, room
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.resource_kernel import room_in, units_of
-from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, UNBOUND, WAITING
+from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, WAITING
+from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.policies.yarn.amounts_kernel import at, minus, ratio
 from gpuctl.replay.policies.yarn.capacity_apps_kernel import arrives, gone, returns, rings
 from gpuctl.replay.policies.yarn.capacity_kernel import heartbeat

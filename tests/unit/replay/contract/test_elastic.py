@@ -12,7 +12,7 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.replay.contract.conformance import foresight, random_case, run, violations
 from gpuctl.replay.contract.gpu_type_cases import with_bounds
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.policies import find
 from tests.unit.replay.engine.test_engine import jobs
 from tests.unit.replay.engine.test_engine import replay as replayed

@@ -10,7 +10,7 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.replay.contract.conformance import violations
-from gpuctl.replay.contract.policy import PythonPolicy, RankPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy, RankPolicy
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.inputs.clusters import parse_cluster
@@ -499,7 +499,7 @@ def test_a_rank_is_an_order(tmp_path: Path) -> None:
 def test_a_fault_of_the_users_policy_names_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(
-        "from gpuctl.replay.contract.policy import PythonPolicy\n\n\nclass Own(PythonPolicy):\n"
+        "from gpuctl.replay.contract.python_policy import PythonPolicy\n\n\nclass Own(PythonPolicy):\n"
         "    def decide(self, view):\n        return 1 / 0\n"
     )
     with pytest.raises(InputError, match=r"own\.py:6: Own failed at second 0: ZeroDivisionError"):

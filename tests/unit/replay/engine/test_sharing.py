@@ -12,7 +12,7 @@ import pytest
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.contract.conformance import check, random_case, run, violations
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.models.preemption_cost import overhead

@@ -11,7 +11,7 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.replay.contract.conformance import run, violations
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.inputs.check import check, unplaceable
