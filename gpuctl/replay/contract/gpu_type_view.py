@@ -16,7 +16,7 @@ from gpuctl.replay.models.speed_table import LEVELS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuctl.replay.contract.python_policy import PythonPolicy
+    from gpuctl.replay.contract.policy import Policy
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
     from gpuctl.replay.models.speed import Rates
@@ -34,7 +34,7 @@ class TypesView:
     time_slice: tuple[float, float]
     _state: State
     _address: int
-    _policy: PythonPolicy
+    _policy: Policy
     _servers: int
     _seen: Callable[[int], None]
 
