@@ -14,6 +14,7 @@ CONSTRAINTS := .ci/constraints.txt
 # PIP_BUILD_CONSTRAINT is what pip >= 25.3 reads for the build backend; older ones read PIP_CONSTRAINT.
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip \
 	--disable-pip-version-check --quiet --no-input
+INSTALL := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python tools/pip_progress.py
 
 # One worker takes a whole file: what its tests share (a browser, a Slurm) is made once. Marks of groups have no effect
 # in pytest-xdist 3.8 with pytest 9.2. In the order of the folders the long files come first.
@@ -25,9 +26,9 @@ SPREAD := --dist loadfile --no-loadscope-reorder
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
-demo: $(VENV)/.installed-run ## analyze sample_data/ and say where the HTML page is
+demo: $(VENV)/.installed-run ## analyze sample_data/ on one screen and say where the HTML page is
 	@mkdir -p "$(DEMO)" && rm -f "$(DEMO)/report.html"
-	@$(BIN)/gpuctl analyze sample_data/philly --html "$(DEMO)/report.html"
+	@$(BIN)/gpuctl analyze sample_data/philly --format table --html "$(DEMO)/report.html"
 	@echo "The report is $(abspath $(DEMO))/report.html: open it in a browser."
 
 test: check report unit ## everything that CI runs: lint, types, import contracts, the sample's report, tests
@@ -122,10 +123,10 @@ $(BIN)/python:
 
 $(VENV)/.installed-run: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing gpuctl and what it needs into $(VENV)" >&2
-	@$(PIP) install --editable .
+	@$(INSTALL) install --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing gpuctl, what it needs and what its tests need into $(VENV)" >&2
-	@$(PIP) install --editable '.[dev]'
+	@$(INSTALL) install --editable '.[dev]'
 	@touch $(VENV)/.installed-run $@

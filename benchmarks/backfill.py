@@ -5,8 +5,8 @@
 The jobs are those of ../shared/data/philly/sia_philly.csv, as benchmarks/replay.py reads them; the 10,000 those of
 ../shared/oracles/fifo_strict (submissions from 2017-10-09 on, 512 GPUs). No trace tells their time limits: ``true``
 plans with run times, ``factor:3`` with three times those, ``steps`` with limits as users round them (see
-`gpuctl.replay.inputs.time_limits`). Ours is `Simulation.wall_s`, the smallest of REPEATS (3) after one run that warms the compiled
-code.
+`gpuctl.replay.inputs.time_limits`). Ours is `Simulation.wall_s`, the smallest of REPEATS (3) after one run that warms
+the compiled code.
 
 AccaSim 1.1.3 (PyPI; it needs Python 3.9 or older) runs once, where ``ACCASIM_PYTHON`` is the Python of an environment
 that has it, as ``python3.9 -m venv /tmp/acca && /tmp/acca/bin/pip install accasim``: EASYBackfilling with FirstFit on

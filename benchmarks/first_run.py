@@ -1,17 +1,24 @@
-"""CPU seconds of a replay as Python, by policy: the table of `gpuctl.replay.compile_cost`.
+"""CPU seconds of a replay as Python and of compiling, by policy: the tables of `gpuctl.replay.compile_cost`.
 
-python benchmarks/first_run.py
+python benchmarks/first_run.py [POLICY ...]
+
+Compiling is that of a process of its own with an empty cache, less the same process once more with a full one.
 """
 
 from __future__ import annotations
 
+import os
+import resource
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from gpuctl.replay.compile_cost import INTERPRETED_S
+from gpuctl.replay import compile_cost
+from gpuctl.replay.compile_cost import INTERPRETED_S, OTHERS_S
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
@@ -21,15 +28,50 @@ from gpuctl.replay.run import Models
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def main() -> None:
-    """Print the table."""
+REPLAY = """
+import sys
+sys.path.insert(0, {root!r})
+from benchmarks.first_run import replay
+replay({name!r}, interpreted=False)
+"""
+
+
+def replay(name: str, *, interpreted: bool) -> None:
+    """Replay the sample's jobs under a policy."""
     jobs = read_jobs(ROOT / "sample_data" / "jobs.csv")
     cluster = parse_cluster("4x8", jobs)
-    for name, before in INTERPRETED_S.items():
-        params = {"limits_from": "true"} if "limits_from" in {each.name for each in find(name).parameters} else {}
+    params = {"limits_from": "true"} if "limits_from" in {each.name for each in find(name).parameters} else {}
+    models = Models().settings(jobs, cluster)
+    Simulation(jobs, cluster, find(name)(params), models, interpreted=interpreted).run()
+
+
+def compiling_s(name: str) -> float:
+    """CPU seconds to compile a policy."""
+    taken = []
+    with tempfile.TemporaryDirectory() as cache:
+        for _ in range(2):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run(
+                [sys.executable, "-c", REPLAY.format(root=str(ROOT), name=name)],
+                env={**os.environ, "NUMBA_CACHE_DIR": cache},
+                check=True,
+            )
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return taken[0] - taken[1]
+
+
+def main() -> None:
+    """Print the tables."""
+    for name in sys.argv[1:] or INTERPRETED_S:
         begin = time.process_time()
-        Simulation(jobs, cluster, find(name)(params), Models().settings(jobs, cluster), interpreted=True).run()
-        print(f'"{name}": {time.process_time() - begin:.2f},  # {before:.2f} in the table')
+        replay(name, interpreted=True)
+        spent = time.process_time() - begin
+        print(
+            f"{name}: interpreted {spent:.2f} s ({INTERPRETED_S.get(name, OTHERS_S):.2f} in the table), "
+            f"compiling {compiling_s(name):.1f} s ({compile_cost.compiling_s(find(name)):.1f} in the table)",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

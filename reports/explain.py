@@ -12,12 +12,13 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, TextIO
 
+from gpuctl.core.text import plural
 from gpuctl.reports.export.values import json_value
 from gpuctl.reports.html import render_page
 from gpuctl.reports.terminal.picture import attempts
 from gpuctl.reports.terminal.printer import MIN_WIDTH, encodable, make_console, print_picture, wants_color
 from gpuctl.reports.terminal.text_graphics import signs_of
-from gpuctl.reports.text import plural, shown, visible
+from gpuctl.reports.text import shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

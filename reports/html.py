@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl import __version__
 from gpuctl.core.results import Column, ResultTable
+from gpuctl.core.text import plural
 from gpuctl.reports.charts.registry import draw_all
 from gpuctl.reports.export.files import write_atomically
 from gpuctl.reports.export.values import json_value
 from gpuctl.reports.report import against_baseline, compared, failed, labelled, summarize, verdict
 from gpuctl.reports.summary import headlines
-from gpuctl.reports.text import plural, shown, shown_columns, visible
+from gpuctl.reports.text import shown, shown_columns, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set

@@ -12,10 +12,10 @@ import polars as pl
 from gpuctl import __version__
 from gpuctl.core.errors import UsageError
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
+from gpuctl.core.text import plural
 from gpuctl.reports.conditions import check
 from gpuctl.reports.metrics import METRICS, Value, values, written
 from gpuctl.reports.standout import findings
-from gpuctl.reports.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

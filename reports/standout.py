@@ -51,6 +51,7 @@ def findings(analysis: Analysis) -> tuple[Finding, ...]:
         and set(columns.split()) <= set(table.frame.columns)
         for finding in rule(table)
     ]
+    found += _policies(analysis)
     return tuple(sorted(found, key=lambda one: -one.weight))
 
 
@@ -77,10 +78,10 @@ def _together(*seconds: float) -> list[str]:
 
 
 _CAUSES = {
-    "fair_share": "their queue or owner had used up its share",
+    "fair_share": "the queue or the owner had used up its share",
     "capacity": "the cluster had too few free GPUs",
     "fragmentation": "GPUs were free, but not together",
-    "ineligible": "they were held back: by a user, a dependency, a begin time or a limit",
+    "ineligible": "jobs were held back: by a user, a dependency, a begin time or a limit",
 }
 
 
@@ -94,7 +95,7 @@ def _causes(table: ResultTable) -> Iterator[Finding]:
         if row["cause"] in _CAUSES and row["low_pct"] >= 40 and waits >= FEW and apart:
             hours = f"{shown(row['hours'])} of {shown(total)}\u00a0h"
             share = between(row["low_pct"], row["high_pct"])
-            text = f"{share} of the time in queue ({hours}) jobs waited because {_CAUSES[row['cause']]}."
+            text = f"{share} of the queueing time ({hours}) passed because {_CAUSES[row['cause']]}."
             rule = "one cause has at least 40 % of the time in queue, and more than any other, within what is known"
             yield Finding(text, rule, table.name, row["low_pct"] / 40)
 
@@ -106,8 +107,8 @@ def _cause(table: ResultTable) -> Iterator[Finding]:
         for cause, share in shares.items():
             if share >= 40 and row["waits"] >= FEW:
                 hours = f"{shown(row[f'{cause}_h'])} of {shown(total)}\u00a0h"
-                time = f"{_pct(share)} of the time in queue ({hours})"
-                text = f"{time} jobs waited because {_CAUSES[cause]}."
+                time = f"{_pct(share)} of the queueing time ({hours})"
+                text = f"{time} passed because {_CAUSES[cause]}."
                 yield Finding(text, "one cause has at least 40 % of the time in queue", table.name, share / 40)
 
 
@@ -119,9 +120,8 @@ def _queue(table: ResultTable) -> Iterator[Finding]:
     middle = sorted(row["p95_min"] for row in rows)[len(rows) // 2]
     if worst["p95_min"] >= 30 and worst["p95_min"] >= 2 * middle:
         text = (
-            f"Queue {visible(str(worst['queue']))} waits longest: one attempt in twenty waited "
-            f"{_hours(worst['p95_min'] / 60)} or more; in the middle one of {len(rows)} queues it is "
-            f"{_hours(middle / 60)}."
+            f"Queue {visible(str(worst['queue']))} waits longest: 95\u00a0% of its attempts start within "
+            f"{_hours(worst['p95_min'] / 60)}, against {_hours(middle / 60)} in the median of {len(rows)} queues."
         )
         rule = f"95th percentile at least 30 min and twice the median of the queues with {FEW} waits or more"
         yield Finding(text, rule, table.name, worst["p95_min"] / (2 * middle) if middle else 2.0)
@@ -133,12 +133,16 @@ def _gangs(table: ResultTable) -> Iterator[Finding]:
     if small is None or large is None or large["mean_min"] < 30 or large["mean_min"] < 5 * small["mean_min"]:
         return
     text = (
-        f"Large gangs wait: those of {large['size_bucket']} GPUs {_hours(large['mean_min'] / 60)} on average "
-        f"({shown(large['waits'])} waits), those of one GPU {_hours(small['mean_min'] / 60)} "
+        f"Large gangs wait longest: {_hours(large['mean_min'] / 60)} on average for {_gpus(large['size_bucket'])} "
+        f"({shown(large['waits'])} waits), {_hours(small['mean_min'] / 60)} for one GPU "
         f"({shown(small['waits'])} waits)."
     )
     rule = "mean wait of the largest gangs at least 30 min and five times that of one GPU"
     yield Finding(text, rule, table.name, min(large["mean_min"] / max(5 * small["mean_min"], 1.0), 5.0))
+
+
+def _gpus(bucket: str) -> str:
+    return f"more than {bucket[1:]} GPUs" if bucket.startswith(">") else f"{bucket} GPUs"
 
 
 def _scattered(table: ResultTable) -> Iterator[Finding]:
@@ -153,8 +157,8 @@ def _scattered(table: ResultTable) -> Iterator[Finding]:
         drop = base["mean_pct"] - row["mean_pct"]
         if row["servers"] > base["servers"] and drop >= 5:
             text = (
-                f"Jobs of {row['gpus']} GPUs use them to {_pct(row['mean_pct'])} on {row['servers']} servers, to "
-                f"{_pct(base['mean_pct'])} on {base['servers']}."
+                f"Jobs of {row['gpus']} GPUs reach {_pct(row['mean_pct'])} GPU utilization on {row['servers']} "
+                f"servers, but {_pct(base['mean_pct'])} on {base['servers']}."
             )
             rule = "utilization at least 5 points lower on more servers, 1,000 GPU-minutes or more of each"
             best = max((best, Finding(text, rule, table.name, drop / 5)), key=lambda one: one.weight if one else 0.0)
@@ -166,7 +170,7 @@ def _lost(table: ResultTable) -> Iterator[Finding]:
     for row in _rows(table, size_bucket="all"):
         share, hours = row["lost_pct"], row["gpu_hours"]
         if share is not None and share >= 20:
-            parts = (("killed_h", "killed"), ("failed_h", "failed"), ("retried_h", "tried again"))
+            parts = (("killed_h", "killed"), ("failed_h", "failed"), ("retried_h", "retried"))
             told = ", ".join(f"{_pct(100 * row[column] / hours)} {word}" for column, word in parts if row[column])
             text = f"{_pct(share)} of {shown(hours)} GPU-hours went into attempts that did not end in success: {told}."
             yield Finding(text, "at least 20 % of the GPU-hours", table.name, share / 20)
@@ -220,24 +224,75 @@ def _converged(table: ResultTable) -> Iterator[Finding]:
             yield Finding(text, "at least 10 % of the GPU-hours of trainings", table.name, share / 10)
 
 
-def _policy(table: ResultTable) -> Iterator[Finding]:
-    rows = [row for row in _rows(table, measure="wait", size_bucket="all") if row["diff_low_s"] is not None]
-    sure = [row for row in rows if row["diff_low_s"] > 0 or row["diff_high_s"] < 0]
-    order = sorted(sure, key=lambda row: float(row["diff_mean_s"]))
-    for row in order[:1] + order[1:][-1:]:
-        better = row["diff_mean_s"] < 0
-        ends = sorted(abs(row[name]) for name in ("diff_low_s", "diff_high_s"))
-        mean, least, most, unit = _together(abs(row["diff_mean_s"]), *ends)
-        mine, theirs, whole = _together(row["mean_s"], row["baseline_mean_s"])
+def _policies(analysis: Analysis) -> Iterator[Finding]:
+    """How the policies of a replay compare with its baseline: every better one, the best that can be used first."""
+    table = analysis.table("replay_vs_baseline")
+    if table is None or not set(_COMPARED.split()) <= set(table.frame.columns):
+        return
+    every = [row for row in _rows(table, measure="wait", size_bucket="all") if row["diff_low_s"] is not None]
+    if not every:
+        return
+    needs = _needs(analysis.table("replay_summary"))
+    baseline = visible(str(every[0]["baseline"]))
+    order = sorted(every, key=lambda row: float(row["diff_mean_s"]))
+    better = [row for row in order if row["diff_high_s"] < 0]
+    worse = [row for row in order if row["diff_low_s"] > 0]
+    best = next((row for row in better if needs.get(row["policy"]) == ""), None)
+    rule = "the 95 % interval of the difference excludes 0"
+    if best is not None:
+        mine, theirs, whole = _together(best["mean_s"], best["baseline_mean_s"])
         text = (
-            f"Under {visible(str(row['policy']))} the same jobs wait {mean}\u00a0{unit} "
-            f"{'shorter' if better else 'longer'} on average than under {visible(str(row['baseline']))} "
-            f"(95\u00a0% interval {least} to {most}\u00a0{unit}): {mine} against {theirs}\u00a0{whole}."
+            f"{visible(str(best['policy']))} cuts the mean wait by {_difference(best)}, from {theirs} under {baseline} "
+            f"to {mine}\u00a0{whole}; it needs no oracle and preempted no job."
         )
-        yield Finding(text, "the interval of the difference holds no 0", table.name, 4.0 if better else 3.5)
-    if rows and not sure:
-        text = f"No policy's mean wait differs from {visible(str(rows[0]['baseline']))}'s by more than chance."
-        yield Finding(text, "every interval of the difference holds 0", table.name, 3.0)
+        yield Finding(text, f"{rule}; the best policy without oracle and preemption", table.name, 4.0)
+    others = [row for row in better if row is not best]
+    if others:
+        told = "; ".join(_told_of(row, needs.get(row["policy"]) or "") for row in others)
+        also = "Also better than" if best is not None else "Better than"
+        yield Finding(f"{also} {baseline} by mean wait: {told}.", rule, table.name, 3.9)
+    if worse:
+        last = worse[-1]
+        mine, theirs, whole = _together(last["mean_s"], last["baseline_mean_s"])
+        of = f", the most of {len(worse)} policies that are worse" if len(worse) > 1 else ""
+        text = (
+            f"{visible(str(last['policy']))} lengthens the mean wait by {_difference(last)}, from {theirs} under "
+            f"{baseline} to {mine}\u00a0{whole}{of}."
+        )
+        yield Finding(text, rule, table.name, 3.5)
+    if not better and not worse:
+        text = f"No policy's mean wait differs from {baseline}'s by more than chance."
+        yield Finding(text, "every 95 % interval of the difference includes 0", table.name, 3.0)
+
+
+def _needs(table: ResultTable | None) -> dict[str, str]:
+    """What each policy needs that a real scheduler may not have, in words; empty where it needs nothing."""
+    if table is None or not {"policy", "oracle", "preemptions"} <= set(table.frame.columns):
+        return {}
+    return {
+        row["policy"]: ", ".join(
+            [*(["oracle"] if row["oracle"] else []), *([_preempted(row["preemptions"])] if row["preemptions"] else [])]
+        )
+        for row in _rows(table)
+    }
+
+
+def _preempted(number: int) -> str:
+    return f"{shown(number)} preemption{'' if number == 1 else 's'}"
+
+
+def _difference(row: Row) -> str:
+    """How far apart two mean waits are, with the interval."""
+    ends = sorted(abs(row[name]) for name in ("diff_low_s", "diff_high_s"))
+    mean, least, most, unit = _together(abs(row["diff_mean_s"]), *ends)
+    return f"{mean}\u00a0{unit} (95\u00a0% interval {least} to {most}\u00a0{unit})"
+
+
+def _told_of(row: Row, needs: str) -> str:
+    ends = sorted(abs(row[name]) for name in ("diff_low_s", "diff_high_s"))
+    mean, least, most, unit = _together(abs(row["diff_mean_s"]), *ends)
+    more = f", {needs}" if needs else ""
+    return f"{visible(str(row['policy']))} by {mean}\u00a0{unit} ({least} to {most}\u00a0{unit}{more})"
 
 
 def _oracle(table: ResultTable) -> Iterator[Finding]:
@@ -279,7 +334,6 @@ _RULES: tuple[tuple[str, str, Rule], ...] = (
     ("failure_machines", "machine bad attempts failures expected adjusted_p", _machines),
     ("failure_savings", "lesson gpu_hours gpu_hours_pct", _savings),
     ("training_convergence", "state jobs_timed after_gpu_hours_pct", _converged),
-    ("replay_vs_baseline", _COMPARED, _policy),
     ("replay_summary", "policy oracle", _oracle),
     ("replay_summary", "policy jobs jobs_finished", _unfinished),
     ("sources", "rows_in rows_rejected", _rejected),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import TOTAL
 from gpuctl.reports.stacked_columns import CAUSES
-from gpuctl.reports.text import between, heading, plural, shown, visible
+from gpuctl.reports.text import between, heading, shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -190,11 +190,6 @@ def _shown_column(column: Column, series: pl.Series) -> ShownColumn:
     )
 
 
-def plural(count: int, word: str) -> str:
-    """Return ``1 row``, ``2 rows``, ``1,234 rows``."""
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
-
-
 def lasting(seconds: float) -> tuple[str, str]:
     """Return a time in the unit that reads best, and that unit: ``("1.8", "min")``."""
     size, unit = scale(seconds)

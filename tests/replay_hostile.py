@@ -15,12 +15,13 @@ from dataclasses import replace
 import numpy as np
 
 from gpuctl.replay.contract.conformance import random_case, run, violations
+from gpuctl.replay.contract.gpu_type_cases import with_bounds, with_pairs, with_types
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.models.records import Cluster, Workload
 from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import find
-from tests.replay_policies import Crowd, Hostile, Keeper
+from tests.replay_policies import Borrows, Crowd, Hostile, Keeper, Measures, Restless
 
 CASES = 24
 WIDE = 160
@@ -82,6 +83,9 @@ def tried(cases: int = CASES) -> list[str]:
     """Digests, then what was broken; jobs that do not end under such a policy are no fault of the engine's."""
     runs = [(Hostile, random_case(seed), seed) for seed in range(cases)]
     runs += [(Hostile, wide(seed), seed) for seed in range(2)]
+    runs += [(Measures, with_types(seed, random_case(seed)), seed) for seed in range(6)]
+    runs += [(Restless, with_pairs(seed, with_bounds(seed, random_case(seed))), seed) for seed in range(4)]
+    runs += [(Borrows, with_types(seed, random_case(seed)), seed) for seed in range(4)]
     runs += [(Keeper, wide(2), 2), (Crowd, crowd(), 0), (find("fifo-skip"), wide(4, blinking=True), 0)]
     found, broken = [], []
     for kind, case, seed in runs:

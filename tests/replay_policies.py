@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,10 +129,15 @@ class Hostile(PythonPolicy):
             lambda: view.resize(self.job(view), gpus, placement=way),
             lambda: view.resize(self.job(view), self.places(view)),
             lambda: view.migrate(self.job(view), placement=way),
-            lambda: view.share(self.job(view), self.job(view), sliced=bool(draw.integers(2))),
+            lambda: view.share(self.job(view), self.job(view), gpus=gpus or None, sliced=bool(draw.integers(2))),
             lambda: view.lease(self.job(view), self.at(view)),
             lambda: view.reserve(self.job(view), self.at(view), self.places(view)),
-            lambda: view.loan(int(draw.integers(-2, len(view.servers) + 2)), int(draw.integers(-2, 3))),
+            lambda: view.loan(
+                int(draw.integers(-2, len(view.servers) + 2)),
+                int(draw.integers(-2, 3)),
+                until=self.at(view),
+                notice=float(draw.integers(-1, 9)),
+            ),
             lambda: (view.wake(self.job(view), self.at(view)), view.timer(self.at(view), int(draw.integers(64)))),
             lambda: view.reject(self.job(view), "no") if draw.random() < 0.1 else view.events,
         )
@@ -166,3 +171,134 @@ class Crowd(Packer):
         if view.running and view.now % 5 == 0:
             view.preempt(view.running[0], mode="abort")
         super().decide(view)
+
+
+class Measures(PythonPolicy):
+    """Puts jobs anywhere, and moves each to where jobs of its class have come forward fastest, as far as it has seen.
+
+    It is told no speeds; it sees that a rate is what the table says, that it is 0 while nothing comes forward, and that
+    no job is faster than on the fastest type.
+    """
+
+    name = "measures"
+    always = True
+
+    def begin(self, view: View) -> None:
+        """See `PythonPolicy.begin`."""
+        self.seen: dict[tuple[int, int], float] = {}
+        self.moved: set[int] = set()
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        for job in list(view.waiting):
+            if view.rate(job) != 0:
+                raise AssertionError(f"{job} waits and comes forward")
+            view.start(job, placement="spread")
+        for job in view.running:
+            rate, place = view.rate(job), view.placement(job)
+            types = {view.gpu_type(server) for server in place}
+            if rate < 0:
+                raise AssertionError(f"{job} comes forward by {rate}")
+            if rate > 0 and len(types) == 1:
+                self.seen[view.job_class[job], min(types)] = rate
+            self.improve(view, job, rate)
+
+    def improve(self, view: View, job: int, rate: float) -> None:
+        """Move a job to a server of a type on which one of its class was faster."""
+        better = [t for (kind, t), seen in self.seen.items() if kind == view.job_class[job] and seen > rate]
+        for server in range(len(view.servers)):
+            fits = view.free_on(server) >= view.gpus[job] and view.suits(job, server)
+            if job not in self.moved and fits and view.gpu_type(server) in better:
+                if view.migrate(job, {server: view.gpus[job]}, "faster there"):
+                    self.moved.add(job)
+                return
+
+
+class Restless(PythonPolicy):
+    """Puts jobs on each other's GPUs, packed and by turns, and moves and resizes hosts and guests as it draws."""
+
+    name = "restless"
+    always = True
+    every = 4.0
+    preempts = True
+
+    def begin(self, view: View) -> None:
+        """See `PythonPolicy.begin`."""
+        self.draw = np.random.Generator(np.random.PCG64(7))
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        if view.round is not None and view.round < 40:
+            for job in view.running:
+                self.stir(view, job)
+        for job in list(view.waiting):
+            gpus = int(self.draw.integers(view.least[job], view.most[job] + 1))
+            if not (view.start(job, gpus=gpus) or view.start(job)):
+                self.put(view, job, gpus)
+
+    def put(self, view: View, job: int, gpus: int) -> None:
+        """On some running job's GPUs."""
+        hosts = [host for host in view.running if len(view.beside(host)) < 3]
+        sliced = bool(self.draw.integers(2))
+        for host in self.draw.permutation(hosts).tolist():
+            if view.share(job, host, "", gpus=gpus, sliced=sliced) or view.share(job, host, "", sliced=sliced):
+                if view.host(job) != host or job not in view.beside(host):
+                    raise AssertionError(f"{job} is not beside {host}")
+                return
+
+    def stir(self, view: View, job: int) -> None:
+        """Move, resize or stop one."""
+        what, gpus = int(self.draw.integers(8)), int(self.draw.integers(view.least[job], view.most[job] + 1))
+        before = view.beside(job)
+        if what < 2 and view.migrate(job, placement="spread" if what else None) and view.beside(job):
+            raise AssertionError(f"{job} moved, and has company")
+        if what in {2, 3}:
+            guest = view.host(job) is not None
+            if view.resize(job, gpus) and view.beside(job) != ([] if guest else before):
+                raise AssertionError(f"{job} was resized, and its company is another")
+        if what == 4 and view.held(job) < view.most[job]:
+            more = {s: n + (view.free_on(s) > 0) for s, n in view.placement(job).items()}
+            if sum(more.values()) <= view.most[job]:
+                view.resize(job, more)
+        if what == 5 and self.draw.integers(3) == 0:
+            view.preempt(job)
+
+
+class Borrows(PythonPolicy):
+    """Lends idle servers to the class of some waiting job, for a while; of those wanted back it clears some."""
+
+    name = "borrows"
+    always = True
+    preempts = True
+
+    def begin(self, view: View) -> None:
+        """See `PythonPolicy.begin`."""
+        self.draw = np.random.Generator(np.random.PCG64(3))
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        for job in list(view.waiting):
+            _ = view.start(job) or (view.now < 2000 and self.borrow(view, job) and view.start(job))
+        for number in range(len(view.servers)):
+            if view.lent_until(number) == float("inf"):
+                view.loan(number, view.home_class(number), "given back")
+
+    def borrow(self, view: View, job: int) -> bool:
+        """Lend what is idle to a class that suits the job."""
+        classes = {view.server_class(k) for k in range(len(view.servers)) if view.suits(job, k)}
+        for number in range(len(view.servers)):
+            until = view.now + float(self.draw.integers(5, 40)) if self.draw.integers(5) else float("inf")
+            notice = float(self.draw.choice([0, 3, 100]))
+            to = int(self.draw.choice(sorted(classes))) if classes else 0
+            at_home = view.home_class(number) == view.server_class(number) != to
+            if at_home and view.loan(number, to, "somebody waits", until=until, notice=notice):
+                assert view.lent_until(number) == until
+        return True
+
+    def on_reclaim(self, view: View, server: int) -> None:
+        """See `PythonPolicy.on_reclaim`."""
+        until = view.lent_until(server)
+        assert until is None or until > view.now
+        for job in view.running:
+            if until is not None and server in view.placement(job) and self.draw.integers(2):
+                view.preempt(job, "its server is wanted back")

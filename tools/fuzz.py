@@ -23,6 +23,7 @@ EVERY_FILE_MINUTES = 120.0
 """Going through every file takes more than an hour: shorter searches do without."""
 WHERE = (
     "tests/property",
+    "tests/unit/store/test_database.py",
     "tests/integration/test_hostile.py",
     "tests/integration/test_rules.py",
     "tests/integration/test_every_output.py",
@@ -54,7 +55,8 @@ def main() -> int:
     while time.monotonic() < until or rounds == 0:
         names = searched(seed, every_file=rounds == 0 and minutes >= EVERY_FILE_MINUTES)
         print(f"fuzz: round {rounds + 1}, {' '.join(f'{name}={value}' for name, value in names.items())}", flush=True)
-        options = [f"--hypothesis-seed={seed}", "-q", "-x", *sys.argv[2:]]
+        # one fixture searches for as long as the traces that it is given take
+        options = [f"--hypothesis-seed={seed}", "-q", "-x", "--timeout=3600", *sys.argv[2:]]
         command = [sys.executable, "-m", "pytest", *WHERE, *options]
         code = subprocess.run(command, cwd=ROOT, env={**os.environ, **names}, check=False).returncode
         rounds += 1

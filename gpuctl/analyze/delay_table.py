@@ -33,7 +33,7 @@ class Site:
 
 
 def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borrow_below: float | None) -> Site:
-    """Create ``base_delays``, ``base_quotas`` and the tables of `causetable` from the other base tables.
+    """Create ``base_delays``, ``base_quotas`` and the tables of `cause_table` from the other base tables.
 
     Args:
         store: an open store in which base_jobs, base_attempts, base_placements and base_machines exist.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import gpuctl
 from gpuctl.analyze import delays, failure_table, query
-from gpuctl.analyze.run import prepare
+from gpuctl.analyze.bases import Bases
 from gpuctl.core.errors import UsageError
 from gpuctl.core.job_explanation import (
     Cause,
@@ -68,7 +68,8 @@ def explain(
     name = _find(store, cluster, job)
     chosen = {"cluster": cluster, "job": name}
     tell("reading jobs", 0, 3)
-    prepared = prepare(store, cluster, options, set(), lambda text, _done, _all: tell(text, 1, 3))
+    bases = Bases(store, cluster, options, lambda text: tell(text, 1, 3))
+    bases.need(("jobs", "attempts", "placements", "machines", "never_started", "queue_samples", "reasons", "delays"))
     signatures = load_signatures(options.signatures)
     failure_table.build(store, cluster, signatures, job=name)
     tell("reading logs", 2, 3)
@@ -76,7 +77,8 @@ def explain(
     found = _Found(store, chosen, signatures)
     attempts = tuple(_tried(row, found) for row in _rows(store, "explain_attempts", chosen))
     never = store.frame("FROM base_never_started WHERE job = $job AND attempt IS NULL", {"job": name}).to_dicts()
-    notes = [text for text in prepared.warnings if "quotas of" in text or "racks are guesses" in text]
+    told = bases.site.warnings if bases.site else ()
+    notes = [text for text in told if "quotas of" in text or "racks are guesses" in text]
     made, where, note = _decisions(store, cluster, name, decisions)
     tell("done", 3, 3)
     return Explanation(

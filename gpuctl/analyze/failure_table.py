@@ -40,7 +40,7 @@ _NEW: dict[str, pl.DataType] = {
 }
 
 
-def build(store: Store, cluster: str, table: Table | None, *, job: str | None = None) -> None:
+def build(store: Store, cluster: str, table: Table, *, job: str | None = None) -> None:
     """Create the temporary tables ``base_failed`` (with what is known before) and ``base_failures``.
 
     One row an attempt that is over and failed, ran out of memory or time, lost a machine or was preempted: see
@@ -50,11 +50,11 @@ def build(store: Store, cluster: str, table: Table | None, *, job: str | None = 
         store: an open store in which base_jobs, base_attempts, base_placements, base_machine_events and base_reasons
             exist; it is only read.
         cluster: which cluster of it.
-        table: the signatures, those that the logs were scanned for; None makes the tables without a row.
+        table: the signatures, those that the logs were scanned for.
         job: only the attempts of this job.
     """
-    where = " LIMIT 0" if table is None else "" if job is None else " WHERE job = $job"
-    chosen = {"cluster": cluster} | ({} if table is None or job is None else {"job": job})
+    where = "" if job is None else " WHERE job = $job"
+    chosen = {"cluster": cluster} | ({} if job is None else {"job": job})
     # every part of this text is ours
     store.execute(
         "CREATE OR REPLACE TEMP TABLE base_failed AS SELECT row_number() OVER (ORDER BY job, attempt) - 1 AS row, * "  # noqa: S608
@@ -62,7 +62,7 @@ def build(store: Store, cluster: str, table: Table | None, *, job: str | None = 
         chosen,
     )
     rows = store.frame("FROM base_failed ORDER BY row")
-    verdicts = _verdicts(store, cluster, rows, table) if table is not None else []
+    verdicts = _verdicts(store, cluster, rows, table)
     found = pl.DataFrame([_row(verdict, table) for verdict in verdicts], schema=_NEW, orient="row")
     whole = rows.drop("texts", "end_s").hstack(found)
     whole = whole.with_columns(_templates(whole))
@@ -140,9 +140,9 @@ def _matches(store: Store, cluster: str, size: int) -> Iterator[tuple[int, list[
         yield first, [every[begin:end] for begin, end in pairwise(bounds)]
 
 
-def _row(verdict: Verdict, table: Table | None) -> tuple[Any, ...]:
+def _row(verdict: Verdict, table: Table) -> tuple[Any, ...]:
     reason = verdict.reason or NO_SIGNATURE
-    known = table.reasons.get(reason) if table is not None else None
+    known = table.reasons.get(reason)
     title, own = (known.title, "+".join(known.categories) or None) if known else (reason, None)
     parts = (verdict.category, verdict.confidence, verdict.signature, verdict.stream, verdict.line_no, verdict.evidence)
     return (reason, title, own, *parts, list(verdict.others))

@@ -6,11 +6,17 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING, Literal
 
 from gpuctl.core.results import Column
 
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 _FIELD = re.compile(r"-- (title|section|question|population|needs|detail|first_columns|column): (.+)")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
+_COMMENT = re.compile(r"--[^\n]*")
+_SCALAR = re.compile(r"(\(SELECT .+?\)) AS ([a-z_]+),?$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,22 @@ def reasons() -> bytes:
 
 def parameters(sql: str) -> frozenset[str]:
     """The names of the ``$parameters`` of a statement, comments aside."""
-    return frozenset(_PARAMETER.findall(re.sub(r"--[^\n]*", "", sql)))
+    return frozenset(_PARAMETER.findall(_COMMENT.sub("", sql)))
+
+
+def uses(sql: str, kind: Literal["base", "result"]) -> list[str]:
+    """The shared tables (``base_X``) or results (``result_X``) that a statement reads, comments aside, each as X."""
+    return sorted(set(re.findall(rf"\b{kind}_([a-z0-9_]+)", _COMMENT.sub("", sql))))
+
+
+def scalars(name: str, wanted: Collection[str]) -> str:
+    """The statement of ``queries/base/<name>.sql``, a list of ``(SELECT ...) AS number``, with the wanted ones alone.
+
+    Raises:
+        KeyError: it has no such number; a fault of ours that the tests look for.
+    """
+    known = {key: sql for sql, key in _SCALAR.findall(_COMMENT.sub("", base_sql(name)))}
+    return "SELECT " + ", ".join(f"{known[key]} AS {key}" for key in sorted(wanted))
 
 
 @cache

@@ -31,6 +31,7 @@ TABLES = (
     "overview",
     "status",
     "queues",
+    "users",
     "occupancy",
     "runtime_by_size",
     "runtime_cdf",

@@ -10,19 +10,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.analyze.registry import REFERENCES, SECTIONS, check_names
+from gpuctl.analyze.registry import REFERENCES, SECTIONS, TABLES, check_names
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.ingest import JobLogsOption, LogFormatOption, SignaturesOption
 from gpuctl.cli.inputs import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
 from gpuctl.cli.keep import KeepOption, keep, keeping_place
 from gpuctl.cli.output import (
+    AllOption,
     FormatOption,
     HtmlOption,
     JsonOption,
+    NotesOption,
+    OutputFormat,
     OutputOption,
     TableOption,
     chosen_format,
+    for_people,
     print_result,
+    print_screen,
     tell_written,
     write_directory,
 )
@@ -30,9 +35,12 @@ from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpuctl.analyze.run import Options
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import Analysis
+    from gpuctl.reports.screens.model import Screen
 
 
 class Definition(StrEnum):
@@ -100,6 +108,8 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         ),
     ] = None,
     table: TableOption = None,
+    every: AllOption = False,
+    notes: NotesOption = False,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
@@ -110,7 +120,10 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
     html: HtmlOption = None,
     keep_as: KeepOption = None,
 ) -> None:
-    """Say how busy the cluster was, how long jobs waited and why, and how well they used their GPUs."""
+    """Say how busy the cluster was, how long jobs waited and why, and how well they used their GPUs.
+
+    A terminal gets one screen; --section, --table and --all print tables. Files and pipes get tables, --json all.
+    """
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     check_names(sections=section or (), tables=table or (), reference=reference)
@@ -119,6 +132,11 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
 
     check_outputs(context, {"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
     place = keeping_place(keep_as, paths or [], db)
+    people = for_people(shape, output)
+    first = people and not (section or table or every or reference)
+    whole = any((csv, parquet, html, keep_as))
+    if reference and people and not (section or table or every):
+        table = list(REFERENCES[reference])
     options = Options(
         definition=definition.value,
         duration=duration.value if duration else None,
@@ -127,6 +145,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         borrow_below=borrow_below,
         reference=reference,
         sections=tuple(section or ()),
+        tables=_wanted(table or (), first=first, whole=whole and not section, drawing=people and shape is None),
         signatures=tuple(signatures or ()),
         command="gpuctl " + shlex.join(sys.argv[1:]),
     )
@@ -140,9 +159,19 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         columns=columns,
         job_logs=job_logs or (),
         signatures=signatures or (),
+        brief=first,
     ) as (store_path, name, report):
+        if first and name is None and not whole and (several := _clusters(store_path, options, given)) is not None:
+            print_screen(several, output, given, notes=notes)
+            tell_written((output,), given)
+            return
         result = _run(store_path, options, name, given)
-    for warning in result.warnings:
+    screen = None
+    if first:
+        from gpuctl.reports.screens.analysis import screen as screen_of
+
+        screen = screen_of(result)
+    for warning in result.warnings if screen is None else ():
         message(f"Warning: {warning}", quiet=given.quiet)
     if csv is not None:
         write_directory(result, csv, "csv", given)
@@ -152,11 +181,50 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         from gpuctl.reports.html import write_html
 
         write_html(result, html)
-    print_result(result, shape, output, table, given)
+    details = shape is OutputFormat.JSON
+    names = [*_of_sections(result, section, details=details), *table] if section and table else table
+    print_result(result, shape, output, names, given, screen=screen, notes=notes, paged=every)
     keep(result, keep_as, place, context, given)
     tell_written((csv, parquet, html, output), given)
     if report is not None and report.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _wanted(tables: Sequence[str], *, first: bool, whole: bool, drawing: bool) -> tuple[str, ...]:
+    """The tables to compute beside those of --section; none for all."""
+    if whole:
+        return ()
+    if first:
+        from gpuctl.reports.screens.analysis import TABLES as SHOWN
+
+        return SHOWN
+    if drawing:
+        from gpuctl.reports.terminal.pictures import drawn_from
+
+        return (*tables, *(name for name in drawn_from(tables) if name in TABLES))
+    return tuple(tables)
+
+
+def _of_sections(result: Analysis, sections: Sequence[str], *, details: bool) -> list[str]:
+    """The tables of sections that are written without being named; JSON has detail tables, too."""
+    return [each.name for each in result.tables if each.section in sections and (details or not each.detail)]
+
+
+def _clusters(store_path: Path, options: Options, given: Settings) -> Screen | None:
+    """The screen of a store that has not exactly one cluster; None for one that has."""
+    from dataclasses import replace
+
+    from gpuctl.analyze.run import analyze as run
+    from gpuctl.cli.progress import Bar
+    from gpuctl.reports.screens import clusters as several
+    from gpuctl.store.database import Store
+
+    with Store(store_path) as store, Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        names = [row[0] for row in store.execute("SELECT cluster FROM clusters ORDER BY cluster").fetchall()]
+        if len(names) == 1:
+            return None
+        each = [run(store, replace(options, cluster=name, tables=several.TABLES), bar.at) for name in names]
+    return several.screen(store_path.name, each)
 
 
 def _run(store_path: Path, options: Options, cluster: str | None, given: Settings) -> Analysis:

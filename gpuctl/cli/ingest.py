@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import sys
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings
 from gpuctl.cli.live import Asked, Brought, Scheduler, fetch, plan
+from gpuctl.cli.output import print_screen
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from gpuctl.cli.common import Settings
     from gpuctl.cli.progress import Bar
     from gpuctl.ingest.core.format import Format
-    from gpuctl.ingest.core.report import IngestReport, SourceReport
+    from gpuctl.ingest.pipeline.report import IngestReport, SourceReport
+    from gpuctl.reports.screens.model import Screen
 
 JobLogsOption = Annotated[
     list[str] | None,
@@ -101,6 +104,9 @@ def ingest(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be loaded, write nothing.")] = False,
+    notes: Annotated[
+        bool, typer.Option("--notes", help="On a terminal, list every file, what was rejected and what was not read.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Read cluster logs into a trace store. Files that are in it already are left alone.
@@ -134,10 +140,16 @@ def ingest(
         todo = fetch(asked, store, cluster, bar, quiet=options.quiet) if asked else files
         how = _How(timezone, known, log_format, dry_run=dry_run, as_json=as_json)
         reports = [_load(one, store, bar, options, how) for one in todo]
-    if todo[0].files:
+    brief = sys.stdout.isatty() and not (as_json or notes)
+    if todo[0].files and brief:
+        for report in reports:
+            print_screen(_screen(report, store), None, options)
+    elif todo[0].files:
         _print(reports, as_json=as_json, color=options.color)
     for report in reports:
-        tell(report, store, quiet=options.quiet)
+        # the screen has the count of files that were not read
+        faults = replace(report, not_read=tuple(n for n in report.not_read if n.failed))
+        tell(faults if brief else report, store, quiet=options.quiet, brief=brief)
     if any(report.failed or (report.nothing_loaded and not _idle(report, asked)) for report in reports):
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -163,8 +175,8 @@ class _How:
 
 
 def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> IngestReport:
-    from gpuctl.ingest.core.report import IngestInterrupted
     from gpuctl.ingest.pipeline.load import ingest as load
+    from gpuctl.ingest.pipeline.report import IngestInterrupted
 
     try:
         return load(
@@ -181,6 +193,17 @@ def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> 
         _print([stop.report], as_json=how.as_json, color=options.color)
         tell_stopped(stop.report, store)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _screen(report: IngestReport, store: Path) -> Screen:
+    from gpuctl.reports.screens.ingest import Source, screen
+
+    sources = [
+        Source(s.path, s.format, s.status, 1, s.rows_loaded if s.status in _LOADED else None, s.rows_rejected)
+        for s in report.sources
+    ]
+    others = sum(not one.failed for one in report.not_read)
+    return screen(str(store), report.cluster, sources, others, dry_run=report.dry_run)
 
 
 def _print(reports: list[IngestReport], *, as_json: bool, color: bool) -> None:
@@ -211,8 +234,6 @@ def _rows(report: IngestReport) -> list[tuple[str | int, ...]]:
 
 
 def _sum(sources: list[SourceReport]) -> SourceReport:
-    from dataclasses import replace
-
     return replace(
         sources[0],
         path=f"{sources[0].path} and {len(sources) - 1} more (--json lists all)",
@@ -247,8 +268,12 @@ def tell(
     *,
     quiet: bool,
     hide: Callable[[str, Mapping[str, str]], str] | None = None,
+    brief: bool = False,
 ) -> None:
-    """Say on stderr what the table leaves out: faults always, the rest unless `quiet`; without names where `hide`."""
+    """Say on stderr what the table leaves out: faults always, the rest unless `quiet`; without names where `hide`.
+
+    Where `brief`, what is no fault is counted, not listed.
+    """
     names = {report.cluster: "cluster", str(store): "path"}
     names |= {path: "path" for path in (*(s.path for s in report.sources), *(n.shown for n in report.not_read))}
 
@@ -264,7 +289,7 @@ def tell(
         if source.path in rowless and (source.rows_in or nothing_loaded):
             what = f"all {source.rows_in} rows were rejected" if source.rows_in else "no rows in it"
             say(f"gpuctl: {source.path}: {what}; nothing of it was loaded")
-        reasons = [(reason, count) for reason, count in source.reasons if reason != source.message]
+        reasons = [] if brief else [(reason, count) for reason, count in source.reasons if reason != source.message]
         if source.message:
             say(f"{source.path}: {source.message}", quiet=quiet)
         for reason, count in reasons:
@@ -272,14 +297,23 @@ def tell(
     for found in report.not_read:
         if found.failed:
             say(f"gpuctl: {found.shown}: {found.why}")
-    others = [n for n in report.not_read if not n.failed]
-    for found in others[:_NOT_READ_SHOWN]:
-        say(f"not read: {found.shown}: {found.why}", quiet=quiet)
-    if len(others) > _NOT_READ_SHOWN:
-        say(f"not read: and {len(others) - _NOT_READ_SHOWN} more (--json lists all)", quiet=quiet)
+    _tell_others(report, say, quiet=quiet, brief=brief)
     for warning in report.warnings:
         say(f"Warning: {warning}", quiet=quiet)
     if report.dry_run:
         say("nothing was written (--dry-run)", quiet=quiet)
     elif not report.sources:
         say(f"{store} is up to date", quiet=quiet)
+
+
+def _tell_others(report: IngestReport, say: Callable[..., None], *, quiet: bool, brief: bool) -> None:
+    """Say which files were not read, for no fault; only how many where `brief`."""
+    others = [n for n in report.not_read if not n.failed]
+    if brief:
+        count = f"{len(others)} of {len(others) + len(report.sources)} files"
+        say(f"{count} not read: gpuctl ingest --notes says why", quiet=quiet or not others)
+        return
+    for found in others[:_NOT_READ_SHOWN]:
+        say(f"not read: {found.shown}: {found.why}", quiet=quiet)
+    if len(others) > _NOT_READ_SHOWN:
+        say(f"not read: and {len(others) - _NOT_READ_SHOWN} more (--json lists all)", quiet=quiet)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpuctl.cli.common import Settings
-    from gpuctl.ingest.core.report import IngestReport
+    from gpuctl.ingest.pipeline.report import IngestReport
 
 TimezoneOption = Annotated[
     str | None,
@@ -55,6 +55,7 @@ def opened(
     job_logs: Sequence[str] = (),
     signatures: Sequence[Path] = (),
     log_format: str | None = None,
+    brief: bool = False,
 ) -> Iterator[tuple[Path, str | None, IngestReport | None]]:
     """The store to work on, the cluster that was just read into it, and what that reading found.
 
@@ -70,6 +71,7 @@ def opened(
         job_logs: patterns of the paths of jobs' own output.
         signatures: the user's own tables of what to look for in it.
         log_format: the format that the files are of that are named one by one.
+        brief: of what is no fault, say only how much there is.
 
     Raises:
         UsageError: no rows are named, or a store and something else; a format is named that there is not, or for a
@@ -79,9 +81,9 @@ def opened(
     from gpuctl.cli.ingest import tell, tell_stopped
     from gpuctl.cli.progress import Bar
     from gpuctl.core.local_time import check_timezone
-    from gpuctl.ingest.core.report import IngestInterrupted
     from gpuctl.ingest.pipeline.load import ingest
     from gpuctl.ingest.pipeline.registry import formats_for
+    from gpuctl.ingest.pipeline.report import IngestInterrupted
 
     check_timezone(timezone)
     stores = [path for path in paths if is_store(path)]
@@ -122,7 +124,7 @@ def opened(
                 raise KeyboardInterrupt from None
             tell_stopped(stop.report, db)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
-        tell(report, store_path, quiet=given.quiet, hide=given.hide)
+        tell(report, store_path, quiet=given.quiet, hide=given.hide, brief=brief)
         if report.nothing_loaded:
             raise typer.Exit(ExitCode.BAD_INPUT)
         apart = sum(source.apart for source in report.sources)

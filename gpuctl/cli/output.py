@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TextIO
 
 import typer
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gpuctl.cli.common import Settings
+    from gpuctl.cli.pager import Show
     from gpuctl.core.results import Analysis
+    from gpuctl.reports.screens.model import Screen
     from gpuctl.reports.terminal.printer import Painter
 
 
@@ -42,6 +45,12 @@ FormatOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json, with every table.")]
 OutputOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")]
+NotesOption = Annotated[
+    bool, typer.Option("--notes", help="Also print caveats, what each figure counts, and how it is defined.")
+]
+AllOption = Annotated[
+    bool, typer.Option("--all", help="Print every table in place of the one screen; on a terminal, through a pager.")
+]
 HtmlOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one self-contained HTML page.")]
 
 
@@ -70,23 +79,35 @@ def write_directory(result: Analysis, directory: Path, kind: Literal["csv", "par
     write_dir(result, directory, kind, spreadsheet=given.spreadsheet)
 
 
+def for_people(shape: OutputFormat | None, output: Path | None) -> bool:
+    """Whether the result goes to a reader, on a terminal or as ``--format table``, and not to a program."""
+    return shape is OutputFormat.TABLE or (shape is None and output is None and sys.stdout.isatty())
+
+
 def print_result(
     result: Analysis, shape: OutputFormat | None, output: Path | None, tables: list[str] | None, given: Settings, *,
-    painter: Painter | None = None,
+    painter: Painter | None = None, screen: Screen | None = None, notes: bool = True, paged: bool = False,
 ) -> None:  # fmt: skip
-    """Print tables to standard output, or write them to a file; a terminal gets pictures too, of `painter` if given."""
+    """Print a result to standard output, or write it to a file.
+
+    Args:
+        result: its tables.
+        shape: how; None for what suits where it goes.
+        output: a file to write to; None for standard output.
+        tables: only these.
+        given: the global options.
+        painter: draws the pictures that a terminal gets; those of the result's own tables where None.
+        screen: what a reader gets in place of the tables.
+        notes: whether a reader gets what the tables count and how figures are defined.
+        paged: whether a terminal gets it page by page.
+    """
     from gpuctl.reports.export.files import write_atomically, write_tables
-    from gpuctl.reports.terminal.printer import print_analysis
 
-    if shape is None and output is None and sys.stdout.isatty():
-        from gpuctl.reports.terminal.pictures import of_analysis
-
-        print_analysis(
-            result,
-            color=None if given.color else False,
-            names=tables,
-            painter=painter or partial(of_analysis, result),
-        )
+    if for_people(shape, output):
+        if screen is not None:
+            print_screen(screen, output, given, notes=notes)
+            return
+        _print(partial(_tables, result, tables, given, notes, painter, shape is None), output, paged=paged)
         return
     names = tables
     if shape is OutputFormat.JSON and not tables:
@@ -100,6 +121,50 @@ def print_result(
         write_atomically(output, write)
     else:
         write(sys.stdout.buffer)
+
+
+def print_screen(screen: Screen, output: Path | None, given: Settings, *, notes: bool = False) -> None:
+    """Print a screen to standard output, or write it to a file."""
+
+    def show(file: TextIO, *, color: bool | None = None) -> None:
+        from gpuctl.reports.screens.draw import print_screen as draw
+
+        draw(screen, file=file, color=color if given.color else False, notes=notes)
+
+    _print(show, output)
+
+
+def _tables(  # noqa: PLR0917 - as print_result has them
+    result: Analysis, tables: list[str] | None, given: Settings, notes: bool, painter: Painter | None, drawing: bool,
+    file: TextIO, *, color: bool | None = None,
+) -> None:  # fmt: skip
+    """Write tables for a reader to a stream; pictures only where `drawing`."""
+    from gpuctl.reports.terminal.pictures import of_analysis
+    from gpuctl.reports.terminal.printer import print_analysis
+
+    painter = (painter or partial(of_analysis, result)) if drawing else None
+    color = color if given.color else False
+    print_analysis(result, color=color, file=file, names=tables, painter=painter, notes=notes)
+
+
+def _print(show: Show, output: Path | None, *, paged: bool = False) -> None:
+    """Let something be written to a file, to a pager, or to standard output."""
+    if output is not None:
+        from gpuctl.reports.export.files import write_atomically
+
+        text = io.StringIO()
+        show(text, color=False)
+
+        def write(file: BinaryIO) -> None:
+            file.write(text.getvalue().encode())
+
+        write_atomically(output, write)
+    elif paged and sys.stdout.isatty():
+        from gpuctl.cli.pager import page
+
+        page(show)
+    else:
+        show(sys.stdout)
 
 
 def tell_written(places: Iterable[Path | None], given: Settings) -> None:

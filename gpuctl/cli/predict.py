@@ -12,13 +12,24 @@ import typer
 
 from gpuctl.cli.common import settings
 from gpuctl.cli.keep import KeepOption, keep, keeping_place
-from gpuctl.cli.output import FormatOption, JsonOption, OutputFormat, OutputOption, chosen_format, print_result
+from gpuctl.cli.output import (
+    FormatOption,
+    JsonOption,
+    NotesOption,
+    OutputFormat,
+    OutputOption,
+    chosen_format,
+    print_result,
+)
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import Analysis
+    from gpuctl.reports.screens.model import Screen
 
 predict = typer.Typer(name="predict", help="Predict run times, and the cost of suspending a job.", no_args_is_help=True)
 
@@ -58,6 +69,7 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     cumulative: Annotated[
         bool, typer.Option("--cumulative", help="The bytes of a CSV job_id,t,bytes are counters, not differences.")
     ] = False,
+    notes: NotesOption = False,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
@@ -67,12 +79,13 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["predictions"])
     from gpuctl.cli.profiles import Asked, predict_runtime
+    from gpuctl.reports.screens.predict import runtime_screen
 
     check_outputs(context, {"--output": output})
     kept = keeping_place(keep_as, paths or [], db)
     asked = Asked(paths or [], jobs, tuple(job or ()), epochs, model, db, cluster, cumulative=cumulative)
     result, failed = predict_runtime(asked, given, "gpuctl " + shlex.join(sys.argv[1:]))
-    _write(result, shape, output, given)
+    _write(result, runtime_screen, shape, output, given, notes=notes)
     keep(result, keep_as, kept, context, given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
@@ -119,6 +132,7 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
     db: Annotated[
         Path | None, typer.Option("--db", metavar="FILE", help="The trace store that --keep keeps the result in.")
     ] = None,
+    notes: NotesOption = False,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
@@ -143,13 +157,14 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError("--epoch-left is of a job that finishes its epoch", hint="add --epoch-s, and --mode epoch")
     if db is not None and keep_as is None:
         raise UsageError("--db says where --keep keeps the result", hint="add --keep NAME, or leave --db out")
-    from gpuctl.cli.profiles import Suspension, predict_overhead
+    from gpuctl.predictors.overhead_tables import Suspension, predict_overhead
+    from gpuctl.reports.screens.predict import overhead_screen
 
     check_outputs(context, {"--output": output})
     kept = keeping_place(keep_as, [], db)
     asked = Suspension(epoch_s, phase_s, left, checkpoint_bytes, first_bytes, gpus, bandwidth, mode, model_name)
     result = predict_overhead(asked, model, "gpuctl " + shlex.join(sys.argv[1:]))
-    _write(result, shape, output, given)
+    _write(result, overhead_screen, shape, output, given, notes=notes)
     keep(result, keep_as, kept, context, given)
 
 
@@ -170,10 +185,13 @@ def _left(text: str | None) -> tuple[float, float, float] | None:
     return middle, lower, upper
 
 
-def _write(result: Analysis, shape: OutputFormat | None, output: Path | None, given: Settings) -> None:
+def _write(
+    result: Analysis, screen_of: Callable[[Analysis], Screen], shape: OutputFormat | None, output: Path | None,
+    given: Settings, *, notes: bool,
+) -> None:  # fmt: skip
     """As every result; in JSON its rows are also where other programs were promised them."""
     if shape is not OutputFormat.JSON:
-        print_result(result, shape, output, None, given)
+        print_result(result, shape, output, None, given, screen=screen_of(result), notes=notes)
         return
     from gpuctl.cli.profiles import promised
     from gpuctl.reports.export.document import document

@@ -16,12 +16,15 @@ from gpuctl.cli.common import message, settings
 from gpuctl.cli.ingest import LogFormatOption
 from gpuctl.cli.keep import KeepOption, keep, keeping_place, traces_db
 from gpuctl.cli.output import (
+    AllOption,
     FormatOption,
     HtmlOption,
     JsonOption,
+    NotesOption,
     OutputOption,
     TableOption,
     chosen_format,
+    for_people,
     print_result,
     tell_written,
     write_directory,
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from gpuctl.cli.replay_inputs import Source
     from gpuctl.core.results import Analysis
     from gpuctl.replay.models.records import Outcome
+    from gpuctl.replay.models.speed_table import PairTable, SpeedTable
 
 SECTIONS = ("replay", "replay_compared", "replay_over_time", "replay_jobs")
 TABLES = (
@@ -171,7 +175,9 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     overhead: Annotated[
         str,
         typer.Option(
-            metavar="MODEL", help="Cost of a preemption: none, const[:S], charge[:S], helios, lucid or pickyman."
+            metavar="MODEL",
+            help="Cost of a preemption: none, const[:S], resume:S, charge[:S], helios, lucid or pickyman; and of a "
+            "resize, if another: MODEL+resize:S.",
         ),
     ] = "none",
     mode: Annotated[
@@ -197,6 +203,29 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
             "replayed on the same servers.",
         ),
     ] = None,
+    speeds: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV with columns job_class,gpu_type,speed (and speed_in_rack,speed_across_racks): speeds of classes "
+            "of jobs on types of GPUs, in place of --locality.",
+        ),
+    ] = None,
+    pair_speeds: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV with columns job_class,beside,speed: speed of a class of jobs packed beside another on the same "
+            "GPUs, for policies of your own.",
+        ),
+    ] = None,
+    time_slice: Annotated[
+        str,
+        typer.Option(
+            metavar="S[:SWITCH]",
+            help="Seconds of a turn of jobs that take turns on GPUs, and of the switch between two.",
+        ),
+    ] = "60:1",
     resources: Annotated[
         str,
         typer.Option(
@@ -242,6 +271,8 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
         typer.Option(metavar="NAME", help=f"Only this section; may be given several times: {', '.join(SECTIONS)}."),
     ] = None,
     table: TableOption = None,
+    every: AllOption = False,
+    notes: NotesOption = False,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
@@ -276,21 +307,26 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
     kept = keeping_place(keep_as, paths or [], db)
     from gpuctl.cli.replay_inputs import Wishes, read
     from gpuctl.replay.models.resources import parse_resources
+    from gpuctl.replay.models.speed_table import parse_time_slice, read_pairs
     from gpuctl.replay.results.tables import policy_notes
 
-    counts = parse_resources(resources)
+    counts, turns = parse_resources(resources), parse_time_slice(time_slice)
+    pairs = None if pair_speeds is None else read_pairs(pair_speeds)
     logs_in = traces_db(paths or [], db, keep_as)
     source = read(
         Wishes(paths or [], logs_in, trace_cluster, timezone, columns, log_format, cluster, add_servers, quotas,
                racks, window, scale_load, work.value if work else None, locality, run_times, limits_from, counts,
-               per_gpu, tuple(slurm_conf or ())),
+               per_gpu, tuple(slurm_conf or ()), speeds),
         given,
     )  # fmt: skip
-    for note in (*source.workload.notes, *source.cluster.notes):
-        message(f"note: {note}", quiet=given.quiet)
+    first = for_people(shape, output) and not (section or table or every)
+    told = [*source.workload.notes, *source.cluster.notes]
+    for note in told:
+        message(f"note: {note}", quiet=given.quiet or first)
     models = _Models(
-        source.rates, overhead, placement, seed, mode, counts, limits=limits, skip_unplaceable=skip_unplaceable
-    )
+        source.rates, overhead, placement, seed, mode, counts, pairs, turns,
+        limits=limits, skip_unplaceable=skip_unplaceable,
+    )  # fmt: skip
     outcomes, missing = _run(source, names, models, jobs, given)
     if missing:
         message(f"gpuctl: interrupted; not done: {', '.join(missing)}" + ("" if outcomes else "; nothing is done"))
@@ -298,12 +334,19 @@ def replay(  # noqa: PLR0917 - Typer passes options by name
             raise typer.Exit(ExitCode.INTERRUPTED)
         baseline = baseline if baseline in {o.policy for o in outcomes} else None
     for note in policy_notes(outcomes):
-        message(f"note: {note}", quiet=given.quiet)
+        told.append(note)
+        message(f"note: {note}", quiet=given.quiet or first)
     result = _result(outcomes, source, baseline, warmup, section or (), against=against is not None)
     _tell_unfinished(outcomes, given)
     places.write(result, outcomes, source, given)
     known = {each.name for each in result.tables}
-    print_result(result, shape, output, [n for n in table if n in known] if table and missing else table, given)
+    shown = [n for n in table if n in known] if table and missing else table
+    screen = None
+    if first:
+        from gpuctl.reports.screens.replay import screen as screen_of
+
+        screen = screen_of(result, told)
+    print_result(result, shape, output, shown, given, screen=screen, notes=notes, paged=every)
     tell_written((*places.others, output), given)
     if missing:
         if keep_as is not None:
@@ -367,12 +410,14 @@ class _Places:
 class _Models:
     """What holds for every policy."""
 
-    rates: str
+    rates: str | SpeedTable
     overhead: str
     placement: Placement | None
     seed: int
     mode: Mode | None
     resources: tuple[str, ...]
+    pairs: PairTable | None
+    time_slice: tuple[float, float]
     limits: bool
     skip_unplaceable: bool
 
@@ -425,6 +470,8 @@ def _run(
                 seed=models.seed,
                 mode=models.mode and models.mode.value,
                 resources=models.resources,
+                pairs=models.pairs,
+                time_slice=models.time_slice,
                 processes=jobs,
                 progress=at,
                 skip_unplaceable=models.skip_unplaceable,

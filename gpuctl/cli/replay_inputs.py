@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Workload
+    from gpuctl.replay.models.speed_table import SpeedTable
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Wishes:
     resources: tuple[str, ...] = ("gpu",)
     per_gpu: str | None = None
     slurm_conf: tuple[Path, ...] = ()
+    speeds: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Source:
         workload: the jobs.
         cluster: the servers.
         sources: the files that the jobs came from.
-        rates: the name of the speed model.
+        rates: the speed model, by name or as a table.
         locality: whether scattered jobs run slower, and why so.
         failed: whether something of the input could not be read.
     """
@@ -60,7 +62,7 @@ class Source:
     workload: Workload
     cluster: Cluster
     sources: tuple[SourceInfo, ...]
-    rates: str
+    rates: str | SpeedTable
     locality: str
     failed: bool = False
 
@@ -214,8 +216,18 @@ def _given_cluster(wishes: Wishes, workload: Workload) -> Cluster:
     return dataclasses.replace(cluster, quota=quota, quota_source=source, notes=(*cluster.notes, *notes))
 
 
-def _speeds(wishes: Wishes, cluster: Cluster, otherwise: str) -> tuple[str, str]:
-    """The name of the speed model and whether and why scattered jobs run slower."""
+def _speeds(wishes: Wishes, cluster: Cluster, otherwise: str) -> tuple[str | SpeedTable, str]:
+    """The speed model and whether and why scattered jobs run slower."""
+    if wishes.speeds is not None:
+        from gpuctl.replay.models.speed_table import read_speeds
+
+        if wishes.locality is not None:
+            raise UsageError(
+                "--speeds and --locality or --no-locality: the table says how fast scattered jobs run",
+                hint="give one of them",
+            )
+        table = read_speeds(wishes.speeds)
+        return table, f"as {table.name} says"
     if cluster.pool:
         if wishes.locality:
             raise UsageError("--locality: a pool of GPUs has no places", hint="give servers: --cluster 64x8")

@@ -14,11 +14,14 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.output import (
+    AllOption,
     FormatOption,
     JsonOption,
+    NotesOption,
     OutputOption,
     TableOption,
     chosen_format,
+    for_people,
     print_result,
     tell_written,
 )
@@ -26,7 +29,7 @@ from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpuctl.core.results import Analysis
     from gpuctl.reports.privacy.anonymise import Pseudonyms
@@ -100,6 +103,8 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         bool, typer.Option("--anonymise-queues", help="Pseudonyms for queues, too; needs one of the other two.")
     ] = False,
     table: TableOption = None,
+    every: AllOption = False,
+    notes: NotesOption = False,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
@@ -110,6 +115,7 @@ def report(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.reports.conditions import parse
     from gpuctl.reports.export.document import read_document
     from gpuctl.reports.report import earlier, failed, known_metrics, labelled, summarize
+    from gpuctl.reports.screens.report import screen as screen_of
 
     command = "gpuctl " + shlex.join(sys.argv[1:])
     written = {"--html": html, "--output": output, "--markdown": markdown, "--junit": junit}
@@ -121,12 +127,14 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         return
     if not paths:
         raise UsageError("nothing to report", hint="name results written with --json, a trace store, or logs")
-    from gpuctl.cli.report_inputs import Wanted, gather, listing, strangers
+    from gpuctl.cli.report_inputs import Wanted, gather, strangers
+    from gpuctl.store.contents import listing
 
     pseudonyms = _pseudonyms(anonymise_key, anonymise=anonymise, queues=anonymise_queues)
     if list_kept and pseudonyms is not None:
         raise UsageError("--list shows names: it cannot be anonymised", hint="leave one of them out")
     if list_kept:
+        _check_stores(paths)
         print_result(listing(paths, command), shape, output, table, given)
         return
     check_outputs(context, written)
@@ -147,21 +155,34 @@ def report(  # noqa: PLR0917 - Typer passes options by name
             hidden = hide(results, conditions, old, pseudonyms, _prose())
             parts, conditions, before, command = hidden.parts, list(hidden.conditions), hidden.baseline, short(command)
         summary = summarize(parts, conditions, before, command)
-        for warning in summary.warnings:
+        screen = screen_of(parts, summary) if for_people(shape, output) and not (table or every) else None
+        for warning in () if screen else summary.warnings:
             message(f"Warning: {warning}", quiet=given.quiet)
         _write(parts, summary, html, markdown, junit)
         from gpuctl.reports.terminal.pictures import of_results
 
         with suppress(BrokenPipeError):  # whoever reads less has the verdict all the same
-            print_result(summary, shape, output, table, given, painter=partial(of_results, parts))
+            print_result(
+                summary, shape, output, table, given,
+                painter=partial(of_results, parts), screen=screen, notes=notes, paged=every,
+            )  # fmt: skip
             sys.stdout.flush()
-    places = (html, markdown, junit, output)
     # where they lie may name a user or a project
-    tell_written(places if pseudonyms is None else [place and Path(place.name) for place in places], given)
+    tell_written(
+        [place and (Path(place.name) if pseudonyms else place) for place in (html, markdown, junit, output)], given
+    )
     for sentence in failed(summary):
         message(f"gpuctl: {sentence}")
     if failed(summary):
         raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _check_stores(paths: Sequence[Path]) -> None:
+    from gpuctl.cli.inputs import is_store
+
+    other = next((path for path in paths if not is_store(path)), None)
+    if other is not None:
+        raise UsageError(f"--list: {other} is no trace store", hint="name stores that gpuctl ingest made")
 
 
 def _check_listing(asked: Mapping[str, bool], others: Mapping[str, object]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpuctl.cli.inputs import is_store, opened
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import read_head
+from gpuctl.store.contents import clusters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import Analysis
-    from gpuctl.store.database import Store
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _of_store(path: Path, wanted: Wanted, given: Settings) -> list[Found]:
 
     chosen = bool(wanted.clusters or wanted.only)
     with Store(path) as store:
-        there = _clusters(store)
+        there = clusters(store)
         strange = next((name for name in wanted.clusters if name not in there), None)
         if strange is not None:
             raise UsageError(f"{path} has no cluster {strange!r}", hint=f"it has: {', '.join(there) or 'none'}")
@@ -152,52 +152,3 @@ def _of_store(path: Path, wanted: Wanted, given: Settings) -> list[Found]:
             hint="gpuctl ingest loads logs into it; --keep NAME keeps the result of a command",
         )
     return found
-
-
-def _clusters(store: Store) -> list[str]:
-    return [name for (name,) in store.execute("SELECT DISTINCT cluster FROM jobs ORDER BY cluster").fetchall()]
-
-
-def listing(paths: Sequence[Path], command: str) -> Analysis:
-    """What stores have to report, one row each, as a result table ``kept``.
-
-    Raises:
-        UsageError: a path is no store.
-    """
-    import polars as pl
-
-    from gpuctl import __version__
-    from gpuctl.core.results import Analysis, Column, ResultTable
-    from gpuctl.store import kept_results
-    from gpuctl.store.database import Store
-
-    rows: list[tuple[object, ...]] = []
-    for path in paths:
-        if not is_store(path):
-            raise UsageError(f"--list: {path} is no trace store", hint="name stores that gpuctl ingest made")
-        with Store(path) as store:
-            rows += [(str(path), name, "cluster", None, None, None, None) for name in _clusters(store)]
-            for one in kept_results.listed(store):
-                rows.append((str(path), one.name, one.kind, one.made_at, one.bytes, one.gpuctl, one.command))
-    types: tuple[Any, ...] = (pl.String, pl.String, pl.String, pl.Datetime("us", "UTC"), pl.Int64, pl.String, pl.String)
-    columns = (
-        Column("store", "-", "the trace store"),
-        Column("name", "-", "of the cluster, or that the result was kept as"),
-        Column("kind", "-", "cluster: it is analyzed for the report; else the command whose result was kept"),
-        Column("made_at", "-", "when it was kept (UTC)"),
-        Column("bytes", "bytes", "of the result as JSON; in the store it is compressed"),
-        Column("gpuctl", "-", "version that made it"),
-        Column("command", "-", "the command line"),
-    )
-    schema = {column.name: kind for column, kind in zip(columns, types, strict=True)}
-    table = ResultTable(
-        name="kept",
-        section="report",
-        title="What there is to report",
-        question="Which clusters and kept results does the store have?",
-        population=f"{len(rows)} clusters and kept results.",
-        notes=("--cluster chooses clusters, --only chooses kept results; gpuctl report takes all unless told.",),
-        columns=columns,
-        frame=pl.DataFrame(rows, schema=schema, orient="row"),
-    )
-    return Analysis("kept", (table,), (("report", "Report"),), (), {}, command, __version__)

@@ -1,4 +1,4 @@
-"""What compiled code makes of bundles of arrays: their types, and functions that Numba lacks (see `arrays`)."""
+"""What compiled code makes of bundles of arrays: their types, and functions that Numba lacks (see `bundles`)."""
 
 from __future__ import annotations
 

@@ -62,6 +62,11 @@ def as_records(array: np.ndarray[Any, Any]) -> Any:
     return array.view(np.ndarray).view(_row(np.dtype((np.void, array.dtype)))).view(_Records)
 
 
+def records(size: int, dtype: np.dtype[Any]) -> Any:
+    """An array of zeroed records whose fields are attributes, compiled or not."""
+    return as_records(np.zeros(size, dtype))
+
+
 class Bundle:
     """Arrays by name; subclasses say which in ``fields``: name -> (dtype, dimensions).
 

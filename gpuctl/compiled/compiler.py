@@ -1,4 +1,4 @@
-"""What of Numba compiles the hot loops; imported when the first of them is to run compiled (see `gpuctl.compiled.jit`)."""
+"""What of Numba compiles the hot loops; imported when the first of them is to run compiled (`gpuctl.compiled.jit`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checks of ``gpuctl doctor`` are given and what they answer; the checks themselves are in ``checks_*``."""
+"""What the checks of ``gpuctl doctor`` are given and what they answer; the checks are the modules beside it."""
 
 from __future__ import annotations
 

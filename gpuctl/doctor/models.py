@@ -7,8 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.text import plural
 from gpuctl.doctor.check import Finding, Status, few
-from gpuctl.reports.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

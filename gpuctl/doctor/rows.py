@@ -5,8 +5,8 @@ from __future__ import annotations
 import zoneinfo
 from typing import TYPE_CHECKING
 
+from gpuctl.core.text import plural
 from gpuctl.doctor.check import Finding, Opened, Status, few
-from gpuctl.reports.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.doctor import installation, machine, models, store
-from gpuctl.doctor import rows as checks_rows
 from gpuctl.doctor.check import Check, Finding, Given, Status
+from gpuctl.doctor.rows import REJECTED_PCT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -122,7 +122,7 @@ def _checks(given: Given, found: Sequence[Finding], *, more: bool) -> ResultTabl
 
 def _ledger(rows: pl.DataFrame) -> ResultTable:
     from gpuctl.core.results import Column, ResultTable
-    from gpuctl.reports.text import plural
+    from gpuctl.core.text import plural
 
     files = plural(rows.height, "file")
     return ResultTable(
@@ -131,7 +131,7 @@ def _ledger(rows: pl.DataFrame) -> ResultTable:
         title="Files of the store",
         question="What was loaded, and how much of it was rejected?",
         population=f"{files} of the ledger: all, those with the largest share of rejected rows first.",
-        notes=(f"Over {checks_rows.REJECTED_PCT:g} % rejected makes the check ledger a warning.",),
+        notes=(f"Over {REJECTED_PCT:g} % rejected makes the check ledger a warning.",),
         columns=(
             Column("cluster", "-", "the cluster that it was loaded into"),
             Column("path", "-", "as found; members of archives as archive!member"),

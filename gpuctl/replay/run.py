@@ -21,9 +21,10 @@ from gpuctl.compiled.jit import UNCOMPILED, is_compiled
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
 from gpuctl.replay import compile_cost
 from gpuctl.replay.contract import view_kernel
-from gpuctl.replay.contract.policy import PythonPolicy
-from gpuctl.replay.engine.setup import Settings
+from gpuctl.replay.contract.python_policy import PythonPolicy
+from gpuctl.replay.engine.setup import SLICE_S, SWITCH_S, Settings
 from gpuctl.replay.engine.simulation import Simulation
+from gpuctl.replay.engine.state import D_REJECT, LOG
 from gpuctl.replay.inputs.check import check, unplaceable
 from gpuctl.replay.inputs.time_limits import own
 from gpuctl.replay.inputs.transforms import take
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from gpuctl.replay.contract.policy import Policy
     from gpuctl.replay.models.records import Cluster, Ints, Outcome, Workload
+    from gpuctl.replay.models.speed_table import PairTable, SpeedTable
 
     Progress = Callable[[Sequence[int], int, Sequence[float]], None]
     """Told how many jobs have ended under each policy, in the order asked for, of how many, and to which second each
@@ -118,24 +120,28 @@ class _CtrlC:
 class Models:
     """What holds for every policy of a comparison, as names: see `gpuctl.replay.engine.setup.Settings`."""
 
-    rates: str = "recorded"
+    rates: str | SpeedTable = "recorded"
     overhead: str = "none"
     placement: str | None = None
     limits: bool = False
     seed: int = 0
     mode: str | None = None
     resources: tuple[str, ...] = GPUS_ONLY
+    pairs: PairTable | None = None
+    time_slice: tuple[float, float] = (SLICE_S, SWITCH_S)
 
     def settings(self, workload: Workload, cluster: Cluster) -> Settings:
         """The models with the numbers of each job."""
         return Settings(
-            rates=rates(self.rates, workload, cluster),
+            rates=rates(self.rates, workload, cluster, self.pairs),
             overhead=overhead(self.overhead, workload, cluster),
             placement=self.placement,
             limits=self.limits,
             seed=self.seed,
             mode=self.mode,
             resources=self.resources,
+            slice_s=self.time_slice[0],
+            switch_s=self.time_slice[1],
         )
 
 
@@ -156,7 +162,7 @@ class _Task:
         return Simulation(self.workload, self.cluster, policy, models, label(name), interpreted=interpreted)
 
     def run(self, number: int, progress: Callable[[int, int, float], None]) -> Simulation:
-        """Replay one of the policies to its end: as Python where that is done sooner, see `gpuctl.replay.compile_cost`."""
+        """Replay one of the policies to its end: as Python where that is done sooner (`gpuctl.replay.compile_cost`)."""
         kind, jobs = find(self.policies[number][0]), self.workload.size
         simulation = self.simulation(number, interpreted=_interpreted(kind, jobs))
         begin = time.process_time()
@@ -180,13 +186,15 @@ def replay(
     cluster: Cluster,
     names: Sequence[tuple[str, dict[str, str]]],
     *,
-    rates: str = "recorded",
+    rates: str | SpeedTable = "recorded",
     overhead: str = "none",
     placement: str | None = None,
     limits: bool = False,
     seed: int = 0,
     mode: str | None = None,
     resources: tuple[str, ...] = GPUS_ONLY,
+    pairs: PairTable | None = None,
+    time_slice: tuple[float, float] = (SLICE_S, SWITCH_S),
     processes: int | None = None,
     progress: Progress | None = None,
     skip_unplaceable: bool = False,
@@ -198,13 +206,15 @@ def replay(
         workload: the jobs.
         cluster: the servers.
         names: policies, each with its parameters as texts; ``LABEL=POLICY`` is called LABEL in its outcome.
-        rates: speed model, see `gpuctl.replay.models.speed`.
+        rates: speed model, by name or as a table: see `gpuctl.replay.models.speed`.
         overhead: overhead model, see `gpuctl.replay.models.preemption_cost`.
         placement: any | consolidate | spread for every policy; None: each policy's own.
         limits: end jobs at their time limits.
         seed: of policies that draw lots.
         mode: how every policy preempts: now | epoch | abort; None: each policy's own way.
         resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
+        pairs: speeds of packed jobs by the classes of both; None: one speed for all, see `gpuctl.replay.models.speed`.
+        time_slice: seconds of a turn of jobs that share GPUs by turns, and of the switch between two.
         processes: at most so many at a time; None: one for each policy, up to the processors there are, and a single
             one for fewer than `FEW_JOBS` jobs. With one everything runs in this process.
         progress: called from time to time.
@@ -220,10 +230,11 @@ def replay(
         UsageError: no such policy, parameter or model; nothing was run.
         ReplayInterrupted: Ctrl-C.
     """
-    models = Models(rates, overhead, placement, limits, seed, mode, resources)
-    kept = _kept(workload, cluster, resources) if skip_unplaceable else None
+    models = Models(rates, overhead, placement, limits, seed, mode, resources, pairs, time_slice)
+    speeds = None if isinstance(rates, str) else rates
+    kept = _kept(workload, cluster, resources, speeds) if skip_unplaceable else None
     run = workload if kept is None else take(workload, kept)
-    check(run, cluster, resources)
+    check(run, cluster, resources, speeds)
     task = _Task(run, cluster, models, tuple((name, dict(params)) for name, params in names))
     # what is wrong with names and parameters, and with jobs for a policy, is found before the first one runs
     models.settings(run, cluster)
@@ -280,9 +291,9 @@ def _one_job(task: _Task) -> _Task:
     )
 
 
-def _kept(workload: Workload, cluster: Cluster, resources: tuple[str, ...]) -> Ints | None:
+def _kept(workload: Workload, cluster: Cluster, resources: tuple[str, ...], speeds: SpeedTable | None) -> Ints | None:
     """The jobs that can be placed; None where all can."""
-    large = unplaceable(workload, cluster, resources)
+    large = unplaceable(workload, cluster, resources, speeds)
     if not large.size:
         return None
     if large.size == workload.size:
@@ -458,18 +469,14 @@ def _whole(outcome: Outcome, workload: Workload, kept: Ints) -> Outcome:
         for name, kind in schema.items()
     )
     order = np.argsort(np.concatenate([kept, rest]), kind="stable")
-    refused = pl.DataFrame(
-        {"t_s": submit, "decision": "reject", "job": given["job"], "gpus": workload.gpus[rest], "reason": TOO_LARGE}
-    )
-    log = outcome.decisions
-    refused = refused.select(
-        (pl.col(name) if name in refused.columns else none if kind == pl.String else zero).cast(kind).alias(name)
-        for name, kind in log.schema.items()
-    )
+    refused = np.zeros(rest.size, LOG)
+    refused["t"], refused["job"], refused["gpus"], refused["row"] = submit, rest, workload.gpus[rest], -1
+    refused["what"], refused["reason"] = D_REJECT, len(outcome.log.reasons)
+    log = dataclasses.replace(outcome.log, reasons=(*outcome.log.reasons, TOO_LARGE))
     return dataclasses.replace(
         outcome,
         jobs=pl.concat([outcome.jobs, left])[order],
-        attempts=outcome.attempts.with_columns(pl.Series("job", kept, pl.Int64).gather(outcome.attempts["job"])),
-        decisions=pl.concat([refused, log]).sort("t_s", maintain_order=True),
+        attempts=outcome.attempts.with_columns(pl.Series("job", kept, pl.Int32).gather(outcome.attempts["job"])),
+        log=log.with_refused(kept, tuple(workload.ids), refused),
         notes=(*outcome.notes, f"{rest.size:,} jobs were not run: {TOO_LARGE}"),
     )

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError, numbered_lines
-from gpuctl.ingest.formats.slurm_sacctmgr_dump import read_line
-from gpuctl.replay.policies.slurm.fairshare import USE_PARENT, Association
+from gpuctl.slurm.associations import USE_PARENT, Association
 from gpuctl.slurm.delimited import cells_of, header_line
+from gpuctl.slurm.dump import read_line
 from gpuctl.slurm.limits import NO_LIMITS, Limits, limits_of
 from gpuctl.slurm.partitions import mode_of, names_of
 from gpuctl.slurm.units import exact_seconds, number, whole

@@ -83,3 +83,8 @@ def hosts(text: str) -> list[str]:
         # the names themselves would make every reason another one
         long = "more than" in str(bad)
         raise RowError(f"host list of more than {MOST_NAMES} names" if long else "host list cannot be read") from None
+
+
+def without_secret(text: str) -> str:
+    """Return a statement with the value of anything like a password left out."""
+    return re.sub(r"(?i)(\w*pass\w*\s*=\s*)\S+", r"\1…", text)

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError, numbered_lines
-from gpuctl.ingest.formats.slurm_config import setting_of
-from gpuctl.replay.policies.slurm.usage import RESET_PERIODS
 from gpuctl.slurm.conf import words
 from gpuctl.slurm.included_files import conf_statements
 from gpuctl.slurm.nodes import Nodes
-from gpuctl.slurm.parameters import Parameters, read_parameters
+from gpuctl.slurm.parameters import RESET_PERIODS, Parameters, read_parameters
 from gpuctl.slurm.partitions import mode_of, names_of, over_time, read_partition, value_of
-from gpuctl.slurm.scontrol import fields, name_of, records
+from gpuctl.slurm.scontrol import fields, name_of, records, setting_of
 from gpuctl.slurm.units import exact_seconds, seconds, tres_weights, whole
 from gpuctl.slurm.unmodelled import of_partition, of_settings, text_of
 
@@ -25,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import BinaryIO
 
-    from gpuctl.replay.policies.slurm.fairshare import Association
     from gpuctl.slurm.accounts import Qos
+    from gpuctl.slurm.associations import Association
     from gpuctl.slurm.nodes import Node
     from gpuctl.slurm.partitions import Partition
 

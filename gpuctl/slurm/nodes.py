@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError
-from gpuctl.ingest.formats.slurm_conf import machine_of
-from gpuctl.ingest.formats.slurm_nodes import read_node
 from gpuctl.slurm.conf import hosts
+from gpuctl.slurm.machines import machine_of, read_node
 from gpuctl.slurm.scontrol import fields, name_of, records, whole
 
 if TYPE_CHECKING:

@@ -146,3 +146,6 @@ def _items(text: str, preempt: str) -> list[str]:
     moved = [item.strip() for item in preempt.split(",")]
     named = [f"preempt_{item}" if item.partition("=")[0].lower() in _PREEMPT else item for item in moved]
     return [*text.split(","), *named]
+
+
+RESET_PERIODS = ("NONE", "NOW", "DAILY", "WEEKLY", "MONTHLY", "QUARTERLY", "YEARLY")

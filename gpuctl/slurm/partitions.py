@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError
 from gpuctl.slurm.conf import hosts
+from gpuctl.slurm.scontrol import name_of
 from gpuctl.slurm.units import minutes, tres_amounts, tres_weights, whole
 
 if TYPE_CHECKING:
@@ -170,3 +171,17 @@ def _all_or(text: str) -> frozenset[str] | None:
 def _denied(found: Mapping[str, str], key: str, allowed: frozenset[str] | None) -> frozenset[str]:
     """Names that are kept out; where there is a list of those let in, Slurm does not look at the other one."""
     return frozenset() if allowed is not None else frozenset(names_of(value_of(found, key)))
+
+
+_NO_QOS = frozenset({"", "N/A", "(null)"})
+
+
+def partition_of(found: dict[str, str]) -> tuple[str, str | None, list[str]]:
+    """Read one partition of its fields: its name, its QOS, if it has one of its own, and its machines.
+
+    Raises:
+        RowError: the name or the host list is none.
+    """
+    qos = found.get("QoS", "")
+    name = name_of(found.get("PartitionName"), "partition name")
+    return name, None if qos in _NO_QOS else qos, hosts(found.get("Nodes", ""))

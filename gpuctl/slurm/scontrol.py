@@ -112,3 +112,12 @@ def name_of(text: str | None, what: str) -> str:
     if not text or not text.isprintable() or text in {"(null)", "N/A"} or len(text) > 255:
         raise RowError(f"no {what} that can be printed")
     return text
+
+
+_SETTING = re.compile(r"([A-Za-z][\w.\[\]]*)\s*=\s?(.*)")
+
+
+def setting_of(line: str) -> tuple[str, str] | None:
+    """Name and value of a line ``Name = value``; None where it is no setting."""
+    found = _SETTING.fullmatch(line)
+    return (found[1], found[2]) if found else None

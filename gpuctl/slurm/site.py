@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import read_head, read_whole
 from gpuctl.core.paths import exists, is_folder
-from gpuctl.ingest.formats import (
-    slurm_conf,
-    slurm_config,
-    slurm_nodes,
-    slurm_partitions,
-    slurm_sacctmgr_dump,
-    slurm_topology,
-)
+from gpuctl.slurm import recognise
 from gpuctl.slurm.accounts import read_assoc, read_dump, read_qos
 from gpuctl.slurm.config import read_conf, read_running
 from gpuctl.slurm.delimited import header_in
@@ -34,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import BinaryIO
 
-    from gpuctl.replay.policies.slurm.fairshare import Association
+    from gpuctl.slurm.associations import Association
     from gpuctl.slurm.config import Site
 
 CONF, RUNNING, PARTITIONS, NODES, DUMP, ASSOC, QOS, TOPOLOGY = (
@@ -213,12 +206,12 @@ def kind_of(path: Path) -> str | None:
         raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
     name = path.name
     for kind, sniff in (
-        (RUNNING, slurm_config.sniff),
-        (PARTITIONS, slurm_partitions.sniff),
-        (NODES, slurm_nodes.sniff),
-        (DUMP, slurm_sacctmgr_dump.sniff),
-        (TOPOLOGY, slurm_topology.sniff),
-        (CONF, slurm_conf.sniff),
+        (RUNNING, recognise.running_config),
+        (PARTITIONS, recognise.partitions),
+        (NODES, recognise.nodes),
+        (DUMP, recognise.dump),
+        (TOPOLOGY, recognise.topology),
+        (CONF, recognise.conf),
     ):
         if sniff(name, head):
             return kind

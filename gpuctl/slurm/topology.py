@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError
-from gpuctl.ingest.formats.slurm_topology import read_leaf
-from gpuctl.slurm.conf import statements
+from gpuctl.slurm.conf import INCLUDED, hosts, statements, words
 from gpuctl.slurm.nodes import MOST_NODES
+from gpuctl.slurm.scontrol import name_of
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -33,3 +34,25 @@ def read_topology(stream: BinaryIO) -> dict[str, str]:
         for node in nodes:
             switches.setdefault(node, leaf or "")
     return switches
+
+
+def read_leaf(text: str) -> tuple[str | None, list[str]]:
+    """Read one statement: the leaf switch or block and its machines; (None, []) for all other statements.
+
+    A switch is a leaf where it names nodes and no switches below it, and, in scontrol's output, has Level=0.
+
+    Raises:
+        RowError: it cannot be read.
+    """
+    if re.match(r"include\s", text, re.IGNORECASE):
+        raise RowError(INCLUDED)
+    found = words(text)
+    leaf = found.get("switchname") or found.get("blockname")
+    if leaf is None:
+        if next(iter(found)) in {"blocksizes", "blocklevels"}:
+            return None, []
+        raise RowError("neither SwitchName= nor BlockName= nor BlockSizes=")
+    name_of(leaf, "switch or block name")
+    if found.get("level", "0") != "0" or found.get("switches"):
+        return None, []
+    return leaf, hosts(found.get("nodes", ""))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError, numbered_lines
-from gpuctl.ingest.formats.slurm_sacctmgr_dump import read_line
 from gpuctl.slurm.delimited import cells_of, header_line
+from gpuctl.slurm.dump import read_line
 from gpuctl.slurm.limits import KNOWN
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import duckdb
 from gpuctl.core.errors import StoreError, UsageError
 from gpuctl.store import schema
 from gpuctl.store.schema import MIGRATIONS
-from gpuctl.store.uninterrupted import apart
+from gpuctl.store.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -104,7 +104,7 @@ class Store:
             raise StoreError(f"{path}: {error.strerror}", hint="name another file with --db") from error
         if not write and not there:
             raise StoreError(f"{path}: no trace store here", hint="make one with: gpuctl ingest LOGDIR --db FILE")
-        apart(lambda: self._open(write=write, temp_dir=temp_dir))
+        uninterrupted(lambda: self._open(write=write, temp_dir=temp_dir))
 
     def __enter__(self) -> Store:
         return self
@@ -118,7 +118,7 @@ class Store:
         """Close the file and give up its lock."""
         with suppress(duckdb.Error):
             # what could not be written was told when it was written
-            apart(self._con.close)
+            uninterrupted(self._con.close)
 
     def execute(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Rows:
         """Run one statement to its end; values only through ``params`` (``$name`` or ``?``).
@@ -136,9 +136,9 @@ class Store:
         if sql == "ROLLBACK":
             # what has failed may have ended the transaction, or the whole database
             with suppress(StoreError, duckdb.Error):
-                return apart(run)
+                return uninterrupted(run)
             return Rows([])
-        return apart(run, None if sql in _TRANSACTION else self._con.interrupt)
+        return uninterrupted(run, None if sql in _TRANSACTION else self._con.interrupt)
 
     def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
         """Run a query and return its rows; times come back as UTC.
@@ -153,7 +153,7 @@ class Store:
                 frame: pl.DataFrame = relation.pl()
                 return frame
 
-        found = apart(run, self._con.interrupt)
+        found = uninterrupted(run, self._con.interrupt)
         self._check_times(found)
         return found
 
@@ -223,11 +223,11 @@ class Store:
 
     def view(self, name: str, data: Any) -> None:
         """Let SQL read an Arrow table, a record-batch reader or a Polars frame under ``name``."""
-        apart(lambda: self._con.register(name, data))
+        uninterrupted(lambda: self._con.register(name, data))
 
     def drop_view(self, name: str) -> None:
         """Forget what ``view`` registered."""
-        apart(lambda: self._con.unregister(name))
+        uninterrupted(lambda: self._con.unregister(name))
 
     def restore_memory_limit(self) -> None:
         """Give DuckDB the memory again that the store was opened with: a loader may have taken it less."""

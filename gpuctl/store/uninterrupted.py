@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-def apart(work: Callable[[], _T], interrupt: Callable[[], None] | None = None) -> _T:
+def uninterrupted(work: Callable[[], _T], interrupt: Callable[[], None] | None = None) -> _T:
     """Do `work` to its end, whatever signal comes meanwhile.
 
     An exception that a signal raises inside DuckDB becomes an error of DuckDB's own, or leaves a statement running that

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import (
     WIDTH,
     Chart,
@@ -18,7 +19,7 @@ from gpuctl.reports.charts.chart import (
     write,
 )
 from gpuctl.reports.charts.svg import INK, PAPER, SERIES
-from gpuctl.reports.text import heading, plural, shown
+from gpuctl.reports.text import heading, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

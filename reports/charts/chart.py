@@ -124,8 +124,8 @@ class Cells(TypedDict):
     """What a heat map is drawn from, as it goes into its CSV.
 
     ``x`` are the starts of the periods, in ms since 1970 where ``dated``. A panel has its name and its rows; a row its
-    name and, for each value, a text of two characters a period (see `gpuctl.reports.charts.heatmap.packed`), empty where all
-    are 0.
+    name and, for each value, a text of two characters a period (see `gpuctl.reports.charts.heatmap.packed`), empty
+    where all are 0.
     """
 
     columns: list[str]

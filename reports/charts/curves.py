@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import (
     DASHES,
     TOTAL,
@@ -26,7 +27,7 @@ from gpuctl.reports.charts.chart import (
 )
 from gpuctl.reports.charts.downsample import mean_by_bin, thin_curve
 from gpuctl.reports.charts.svg import INK, SERIES
-from gpuctl.reports.text import heading, plural, shown
+from gpuctl.reports.text import heading, shown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import (
     WIDTH,
     Cells,
@@ -20,7 +21,7 @@ from gpuctl.reports.charts.chart import (
 from gpuctl.reports.charts.curves import elapsed_axis, time_axis
 from gpuctl.reports.charts.levels import is_dated, seconds_of, span_of, span_title
 from gpuctl.reports.charts.svg import INK, SERIES
-from gpuctl.reports.text import plural, shown
+from gpuctl.reports.text import shown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import (
     DASHES,
     WIDTH,
@@ -24,7 +25,7 @@ from gpuctl.reports.charts.chart import (
 )
 from gpuctl.reports.charts.curves import elapsed_axis, period, time_axis
 from gpuctl.reports.charts.svg import INK, SERIES
-from gpuctl.reports.text import heading, plural, shown
+from gpuctl.reports.text import heading, shown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,7 +13,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.core.files import read_whole
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.core.text import storable
-from gpuctl.reports.export import values as flat
+from gpuctl.reports.export.values import json_type, objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ def document(
     yield '"tables": {'
     for number, table in enumerate(tables):
         yield f'{"," if number else ""}\n{_dump(table.name)}: {_dump(described(table))[:-1]}, "rows": ['
-        for row_number, row in enumerate(flat.objects(table)):
+        for row_number, row in enumerate(objects(table)):
             yield f"{',' if row_number else ''}\n{_dump(row)}"
         yield "]}"
     yield "\n},\n"
@@ -92,7 +92,7 @@ def described(table: ResultTable) -> dict[str, object]:
                 "name": c.name,
                 "unit": c.unit,
                 "description": c.description,
-                "type": flat.json_type(table.frame[c.name].dtype),
+                "type": json_type(table.frame[c.name].dtype),
             }
             for c in table.columns
         ],

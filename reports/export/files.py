@@ -58,7 +58,7 @@ def write_tables(
         format: one of `FORMATS`.
         file: open for writing bytes.
         names: only these tables, detail tables among them if named; None means all but the detail tables.
-        spreadsheet: for CSV and TSV, as in `flat.lines`.
+        spreadsheet: for CSV and TSV, as in `values.lines`.
 
     Raises:
         UsageError: there is no such format or table, or Parquet was asked for other than one table.
@@ -137,7 +137,7 @@ def write_dir(
         directory: created where it is absent.
         format: ``csv`` or ``parquet``.
         names: only these tables; None means all.
-        spreadsheet: for CSV, as in `flat.lines`.
+        spreadsheet: for CSV, as in `values.lines`.
 
     Returns:
         The files, in the order of the analysis.

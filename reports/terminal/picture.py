@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from gpuctl.core.text import plural
 from gpuctl.reports.terminal.text_graphics import (
     UNKNOWN,
     axis,
@@ -18,7 +19,7 @@ from gpuctl.reports.terminal.text_graphics import (
     stacked,
     time_ticks,
 )
-from gpuctl.reports.text import lasting, plural, shown
+from gpuctl.reports.text import lasting, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -102,6 +102,12 @@ _SIDE_BY_SIDE = (
 )
 
 
+def drawn_from(names: Iterable[str]) -> list[str]:
+    """The tables that the pictures below tables of these names are drawn from."""
+    wanted = set(names)
+    return [rule.table for rule in RULES if rule.beside in wanted]
+
+
 def of_analysis(analysis: Analysis, names: Sequence[str], width: int, signs: Signs) -> dict[str, tuple[Picture, ...]]:
     """Draw the pictures of the registry that belong to tables that are printed.
 

@@ -10,12 +10,14 @@ import io
 import os
 import shutil
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from gpuctl.core.text import plural
 from gpuctl.reports.selection import choose_tables
 from gpuctl.reports.terminal.table_layout import GAP, fit
 from gpuctl.reports.terminal.text_graphics import signs_of
-from gpuctl.reports.text import plural, shown_columns, visible
+from gpuctl.reports.text import shown_columns, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,6 +53,7 @@ def print_analysis(
     file: TextIO | None = None,
     names: Sequence[str] | None = None,
     painter: Painter | None = None,
+    notes: bool = True,
 ) -> None:
     """Print the tables of an analysis, section by section; its warnings are the caller's to tell, on stderr.
 
@@ -62,8 +65,9 @@ def print_analysis(
         names: only these tables, detail tables among them if named; where None, all but the detail
             tables, which are then listed with how to get them.
         painter: draws pictures to stand below tables, given the names of those that are printed, the characters of a
-            line, and signs that the stream's encoding has; `gpuctl.reports.terminal.pictures.of_analysis` with its first
-            argument. None: no pictures.
+            line, and signs that the stream's encoding has; `gpuctl.reports.terminal.pictures.of_analysis` with its
+            first argument. None: no pictures.
+        notes: what each table counts and leaves out, below it.
 
     Raises:
         UsageError: a name is not that of a table of this analysis.
@@ -71,22 +75,37 @@ def print_analysis(
     out = sys.stdout if file is None else file
     if color is None:
         color = wants_color(out, os.environ)
-    width = max(MIN_WIDTH, shutil.get_terminal_size().columns if console_width is None else console_width)
+    width = line_width(console_width)
     chosen, left_out = choose_tables(analysis, names)
     text = io.StringIO()
     console = make_console(text, width, color)
     encoding = getattr(out, "encoding", None) or "utf-8"
     pictures = painter([table.name for table in chosen], width, signs_of(encoding)) if painter else {}
+    empty = [] if names is not None else [table for table in chosen if not table.frame.height]
+    filled = [table for table in chosen if table not in empty]
+    how = _How(short=names is None, notes=notes)
     for key, title in analysis.sections:
-        _print_section(console, title, [t for t in chosen if t.section == key], pictures, short=names is None)
+        _print_section(console, title, [t for t in filled if t.section == key], pictures, how)
     known = {key for key, _ in analysis.sections}
-    _print_section(
-        console, "Other tables", [t for t in chosen if t.section not in known], pictures, short=names is None
-    )
+    _print_section(console, "Other tables", [t for t in filled if t.section not in known], pictures, how)
     if names is None:
+        _print_empty(console, empty)
         _print_left_out(console, left_out)
     trimmed = "".join(f"{line.rstrip()}\n" for line in text.getvalue().split("\n")[:-1])
     out.write(encodable(trimmed, encoding))
+
+
+@dataclass(frozen=True)
+class _How:
+    """How tables are printed: only their first columns where they say so; with what they count."""
+
+    short: bool
+    notes: bool
+
+
+def line_width(given: int | None = None) -> int:
+    """Characters of a line: as given, else as the terminal or ``COLUMNS`` says; never less than `MIN_WIDTH`."""
+    return max(MIN_WIDTH, shutil.get_terminal_size().columns if given is None else given)
 
 
 def wants_color(file: TextIO, environ: Mapping[str, str]) -> bool:
@@ -141,9 +160,8 @@ def _say(console: Console, text: str, style: str = "", indent: int = 0) -> None:
 
 
 def _print_section(
-    console: Console, title: str, tables: Sequence[ResultTable], pictures: Mapping[str, Sequence[Picture]], *,
-    short: bool,
-) -> None:  # fmt: skip
+    console: Console, title: str, tables: Sequence[ResultTable], pictures: Mapping[str, Sequence[Picture]], how: _How
+) -> None:
     from rich.rule import Rule
     from rich.text import Text
 
@@ -152,19 +170,19 @@ def _print_section(
     console.print(Rule(Text(visible(title), style="bold"), align="left", style="dim"))
     console.print()
     for table in tables:
-        _print_table(console, table, short=short)
+        _print_table(console, table, how)
         for picture in pictures.get(table.name, ()):
             print_picture(console, picture)
             console.print()
 
 
-def _print_table(console: Console, table: ResultTable, *, short: bool) -> None:
+def _print_table(console: Console, table: ResultTable, how: _How) -> None:
     _say(console, table.title, "bold cyan")
     _say(console, table.question)
     console.print()
     rows = table.frame.height
     columns = shown_columns(table, ROWS)
-    hidden = len(columns) - table.first_columns if short and table.first_columns else 0
+    hidden = len(columns) - table.first_columns if how.short and table.first_columns else 0
     if hidden > 0 and rows > 1:
         columns = columns[: table.first_columns]
     if rows == 0:
@@ -177,7 +195,10 @@ def _print_table(console: Console, table: ResultTable, *, short: bool) -> None:
         _say(console, f"\u2026 and {plural(rows - ROWS, 'more row')}: --format csv has all")
     if hidden > 0 and rows > 1:
         _say(console, f"\u2026 and {plural(hidden, 'more column')}: --table {table.name}, or --json")
-    _say(console, " \u00b7 ".join([table.population, *table.notes]), "dim")
+    if how.notes:
+        _say(console, " \u00b7 ".join([table.population, *table.notes]), "dim")
+    elif not rows:
+        _say(console, " \u00b7 ".join(table.notes), "dim", indent=GAP)
     console.print()
 
 
@@ -233,6 +254,12 @@ def _rich_table(columns: Sequence[ShownColumn], part: Part) -> Table:
     for cells in zip(*(columns[i].cells for i in part.columns), strict=True):
         table.add_row(*(Text(cell) for cell in cells))
     return table
+
+
+def _print_empty(console: Console, tables: Sequence[ResultTable]) -> None:
+    if tables:
+        _say(console, f"Without a row: {', '.join(table.name for table in tables)}", "dim")
+        console.print()
 
 
 def _print_left_out(console: Console, tables: Sequence[ResultTable]) -> None:

@@ -152,7 +152,7 @@ def test_on_a_terminal_names_are_shown_whole_and_never_as_markup(logs: Path, tmp
     folder.mkdir()
     name = "cluster_machine_list_with_a_name_that_is_longer_than_any_column_would_ever_be"
     (folder / name).write_bytes((logs / "cluster_machine_list").read_bytes())
-    screen = _on_terminal(["ingest", str(folder), "--db", str(tmp_path / "x.duckdb")], root)
+    screen = _on_terminal(["ingest", str(folder), "--db", str(tmp_path / "x.duckdb"), "--notes"], root)
     table = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", screen).splitlines()
     start = next(i for i, line in enumerate(table) if line.startswith("file "))
     width = table[start].index("format")

@@ -118,6 +118,9 @@ def test_no_module_is_imported_under_its_bare_name(root: Path) -> None:
             "Nothing downstream of the store knows a log format",
         ),
         ("gpuctl/newroom/__init__.py", "", "Rooms import only the rooms below them"),
+        ("gpuctl/replay/models/planted.py", "import gpuctl.replay.engine.state", "Inside replay no arrow goes up"),
+        ("gpuctl/ingest/core/planted.py", "import gpuctl.ingest.read.files", "Inside ingest no arrow goes up"),
+        ("gpuctl/replay/contract/waiting.py", "import gpuctl.replay.contract.view", "No circles of files"),
     ],
 )
 def test_the_import_contracts_fire(victim: str, line: str, contract: str, root: Path, tmp_path: Path) -> None:

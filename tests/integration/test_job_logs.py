@@ -25,16 +25,16 @@ RECORDED = ("2.10.2-gz", "3.5.0-gz", "3.5.0-none")
 _KILLED = """
 import os, sys
 from pathlib import Path
-from gpuctl.ingest.pipeline import load; from gpuctl.ingest.pipeline import small_files as shared
+from gpuctl.ingest.pipeline import load, small_files
 from gpuctl.ingest.pipeline.registry import formats_for
-shared.FILES = 10
-real, seen = shared.Group.take, []
+small_files.FILES = 10
+real, seen = small_files.Group.take, []
 def take(self, *given, **how):
     seen.append(1)
     if len(seen) == int(sys.argv[3]):
         os.kill(os.getpid(), 9)
     return real(self, *given, **how)
-shared.Group.take = take
+small_files.Group.take = take
 load.ingest([Path(sys.argv[1])], Path(sys.argv[2]), cluster="c", formats=formats_for(None, job_logs=["{job}/{stream}"]))
 """
 

@@ -29,7 +29,8 @@ c,102,5,4
 """
 MINE = """
 import time
-from gpuctl.replay.contract.policy import Parameter, PythonPolicy
+from gpuctl.replay.contract.policy import Parameter
+from gpuctl.replay.contract.python_policy import PythonPolicy
 
 
 class Slow(PythonPolicy):
@@ -432,12 +433,12 @@ def test_the_list_of_policies(gpuctl: Gpuctl) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("policies", "tiresias"), ("replay", "JOBS", "--cluster", "4x8", "--policy", "fifo,srtf")]
+    "arguments", [("policies", "tiresias"), ("replay", "JOBS", "--cluster", "4x8", "--policy", "fifo,srtf", "--all")]
 )
 def test_a_narrow_terminal_cuts_nothing_off(root: Path, jobs: Path, arguments: tuple[str, ...]) -> None:
     main, other = pty.openpty()
     command = [sys.executable, "-m", "gpuctl", "--no-color", *(str(jobs) if a == "JOBS" else a for a in arguments)]
-    env = {**os.environ, "PYTHONPATH": str(root), "COLUMNS": "50"}
+    env = {**os.environ, "PYTHONPATH": str(root), "COLUMNS": "50", "PAGER": "cat"}
     with subprocess.Popen(
         command, env=env, stdout=other, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
     ) as process:
@@ -457,3 +458,21 @@ def test_a_narrow_terminal_cuts_nothing_off(root: Path, jobs: Path, arguments: t
     assert max(map(len, text.splitlines())) <= 50
     # columns that are left out are counted, and no cell is cut off
     assert "\u2026" not in text.replace("\u2026 and ", "")
+
+
+def test_models_for_policies_of_ones_own_are_read_and_told(gpuctl: Gpuctl, root: Path, tmp_path: Path) -> None:
+    examples = root / "docs" / "examples"
+    asked = ("replay", examples / "typed_jobs.csv", "--policy", f"{examples / 'timeslice.py'}:PackOrTurn", "--json")
+    models = ("--pair-speeds", examples / "pairs.csv", "--time-slice", "30:2", "--overhead", "none+resize:3")
+    told = json.loads(gpuctl(*asked, "--cluster", "2x4", *models).stdout)["settings"]
+    assert told["packed jobs"] == "by class of both as in pairs.csv; beside several jobs these are multiplied"
+    assert told["time slices"] == "30 s, and 2 s to switch"
+    assert told["preemption overhead"] == "none: preemption is free; 3 s of a resize or migration"
+    servers = ("--cluster", examples / "typed_servers.toml")
+    told = json.loads(gpuctl(*asked, *servers, "--speeds", examples / "speeds.csv").stdout)["settings"]
+    assert told["speed"].startswith("by class of jobs and GPU type as in speeds.csv")
+    assert "time slices" not in told
+    wrong = gpuctl(*asked, "--cluster", "2x4", "--time-slice", "0", check=False)
+    assert (wrong.returncode, "expected seconds of a turn" in wrong.stderr) == (2, True)
+    header = gpuctl(*asked, "--cluster", "2x4", "--pair-speeds", examples / "speeds.csv", check=False)
+    assert (header.returncode, "expected a header line job_class,beside,speed" in header.stderr) == (3, True)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     Gpuctl = Callable[..., subprocess.CompletedProcess[str]]
 
 READER = """
-from gpuctl.replay.contract.policy import Parameter, RankPolicy
+from gpuctl.replay.contract.policy import Parameter
+from gpuctl.replay.contract.python_policy import RankPolicy
 
 
 class First(RankPolicy):

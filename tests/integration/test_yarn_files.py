@@ -12,7 +12,7 @@ from tests.unit.ingest.yarn import cluster as y
 if TYPE_CHECKING:
     import polars as pl
 
-    from gpuctl.ingest.core.report import SourceReport
+    from gpuctl.ingest.pipeline.report import SourceReport
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "yarn"
 RM = "hadoop-2.6.5_yarn-root-resourcemanager-ip-172-31-2-135.log"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from gpuctl.ingest.core.report import IngestReport
+    from gpuctl.ingest.pipeline.report import IngestReport
 
 TABLES = {
     "jobs": "cluster, job",

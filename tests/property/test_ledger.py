@@ -24,7 +24,7 @@ from tests.fake_format import FAKE, lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuctl.ingest.core.report import IngestReport
+    from gpuctl.ingest.pipeline.report import IngestReport
 
 VALID = {name: data for name, data in PHILLY.items() if name != "cluster_cpu_util"}
 PACK: tuple[Callable[[bytes], bytes], ...] = (

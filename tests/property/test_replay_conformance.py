@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,12 @@ from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
 from gpuctl.replay.contract.conformance import foresight, random_case, run, violations
-from gpuctl.replay.contract.policy import PythonPolicy, RankPolicy
+from gpuctl.replay.contract.gpu_type_cases import with_bounds, with_pairs, with_types
+from gpuctl.replay.contract.python_policy import PythonPolicy, RankPolicy
+from gpuctl.replay.inputs.check import unplaceable
 from gpuctl.replay.policies import BUILT_IN, find
 from tests.examples import examples
-from tests.replay_policies import Crowd, Packer, Slicer
+from tests.replay_policies import Borrows, Crowd, Measures, Packer, Restless, Slicer
 
 if TYPE_CHECKING:
     from gpuctl.replay.contract.arrivals import Arrivals
@@ -36,17 +39,71 @@ def test_no_policy_breaks_an_invariant(name: str, seed: int) -> None:
     assert violations(outcome, workload, cluster, shared) == []
 
 
-@pytest.mark.parametrize("kind", [Packer, Slicer, Crowd])
+@pytest.mark.parametrize("name", ["fifo-skip", "srtf", "tiresias", "pickyman", "easy", "philly"])
+@settings(max_examples=examples(40))
+@given(seed=st.integers(0, 2**32 - 1))
+def test_nor_where_speeds_go_by_gpu_types(name: str, seed: int) -> None:
+    case = with_types(seed, random_case(seed))
+    outcome = run(find(name)(), *case)
+    assert violations(outcome, *case) == []
+    assert foresight(find(name), case, outcome, seed) == []
+
+
+@pytest.mark.parametrize("kind", [Restless, Packer, find(f"{OWN.parent / 'timeslice.py'}:PackOrTurn")])
+@settings(max_examples=examples(60))
+@given(seed=st.integers(0, 2**32 - 1))
+def test_nor_one_whose_hosts_and_guests_move_and_grow(kind: type[PythonPolicy], seed: int) -> None:
+    case = with_pairs(seed, with_bounds(seed, random_case(seed)))
+    outcome = run(kind(), *case)
+    assert violations(outcome, *case) == []
+    assert foresight(kind, case, outcome, seed) == []
+
+
+@settings(max_examples=examples(60))
+@given(seed=st.integers(0, 2**32 - 1))
+def test_nor_one_that_lends_servers(seed: int) -> None:
+    case = with_types(seed, random_case(seed))
+    draw = np.random.Generator(np.random.PCG64(seed))
+    workload, cluster, shared = case
+    # some jobs need a type of GPU, where there is enough of it
+    need = draw.integers(-1, 2, workload.size)
+    typed = replace(workload, gpu_type=need)
+    need[unplaceable(typed, cluster)] = -1
+    case = replace(workload, gpu_type=need), cluster, shared
+    outcome = run(Borrows(), *case)
+    assert violations(outcome, *case) == []
+    assert foresight(Borrows, case, outcome, seed) == []
+
+
+class _RestlessWithCpus(Restless):
+    resources = True
+
+
+class _PackerWithCpus(Packer):
+    resources = True
+
+
+@pytest.mark.parametrize("kind", [_RestlessWithCpus, _PackerWithCpus])
+@settings(max_examples=examples(60))
+@given(seed=st.integers(0, 2**32 - 1))
+def test_nor_one_where_cpus_and_memory_count(kind: type[PythonPolicy], seed: int) -> None:
+    case = random_case(seed, resources=True)
+    case = with_bounds(seed, case) if seed % 2 else with_pairs(seed, case)
+    outcome = run(kind(), *case)
+    assert violations(outcome, *case) == []
+
+
+@pytest.mark.parametrize("kind", [Packer, Slicer, Crowd, Measures])
 @settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1))
 def test_nor_does_one_whose_jobs_share_gpus(kind: type[PythonPolicy], seed: int) -> None:
-    workload, cluster, shared = random_case(seed)
+    workload, cluster, shared = with_types(seed, random_case(seed)) if seed % 3 == 0 else random_case(seed)
     outcome = run(kind(), workload, cluster, shared)
     assert violations(outcome, workload, cluster, shared) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_same_case_gives_the_same_decisions(name: str, seed: int) -> None:
     one, two = (run(find(name)(), *random_case(seed)) for _ in range(2))

@@ -9,7 +9,6 @@ rows, and rows that are equal are all kept.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -20,6 +19,7 @@ from gpuctl.core.local_time import Stamp, WallClock
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, JOBS, add_queues, known_jobs
+from gpuctl.ingest.read.csv_header import split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,20 +97,6 @@ class Table:
             None,
             () if stamp.later is None else ("ambiguous_hour",),
         )
-
-
-def split(text: str) -> list[str]:
-    """Split one line at its commas; quoted fields may hold commas, but no line ends.
-
-    Raises:
-        RowError: a quote is not closed on this line.
-    """
-    if '"' not in text:
-        return text.split(",")
-    try:
-        return next(csv.reader([text], strict=True), [])
-    except csv.Error:
-        raise RowError("a quoted field does not end on its line, or is too long") from None
 
 
 def _number(text: str, name: str, most: float) -> float:

@@ -5,33 +5,21 @@ A row of the ledger is one statement; comments and blank lines are none.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.slurm.site.machines import Machine, put_machines, put_members, put_partitions
+from gpuctl.ingest.slurm.site.machines import put_machines, put_members, put_partitions
 from gpuctl.ingest.slurm.site.settings import kept, settings_rows
-from gpuctl.slurm.conf import INCLUDED, hosts, statements, words
-from gpuctl.slurm.gres import read_gres
-from gpuctl.slurm.scontrol import name_of, whole
+from gpuctl.slurm import recognise
+from gpuctl.slurm.conf import INCLUDED, hosts, statements, without_secret, words
+from gpuctl.slurm.machines import Machine, machine_of
+from gpuctl.slurm.scontrol import name_of
 
 _DEFAULT = "DEFAULT"
 _MOST_MACHINES = 1_000_000
 _MOST_MEMBERS = 1_000_000
-_NODE = re.compile(rb"^[ \t]*NodeName[ \t]*=[ \t]*\S", re.IGNORECASE | re.MULTILINE)
-_PARTITION = re.compile(rb"^[ \t]*PartitionName[ \t]*=[ \t]*\S+[ \t]+\S*=", re.IGNORECASE | re.MULTILINE)
-_OWN = re.compile(
-    rb"^[ \t]*(?:ClusterName|SlurmctldHost|ControlMachine|SlurmctldPort|SelectType|SchedulerType)[ \t]*=[ \t]*\S",
-    re.IGNORECASE | re.MULTILINE,
-)
-_OTHERS = re.compile(
-    rb"CPUAlloc=\d|^[ \t]*(?:AutoDetect|Name|SwitchName|BlockName)[ \t]*=|^NodeName=.*[ \t]Name=gpu|"
-    rb"^[ \t]*(?:DbdHost|DbdAddr|StorageLoc)[ \t]*=|^[ \t]+AllowGroups=|^PartitionName=\S+ AllowGroups=|"
-    rb"^Configuration data as of",
-    re.IGNORECASE | re.MULTILINE,
-)
 
 
 @dataclass
@@ -111,26 +99,6 @@ class _Site:
         return machines, {name: found.get("qos") or None for name, found in self.partitions.items()}
 
 
-def machine_of(found: dict[str, str]) -> Machine:
-    """Read what a node statement says of each of its nodes; the name is left empty.
-
-    Raises:
-        RowError: a number or the generic resources cannot be read.
-    """
-    try:
-        gres = read_gres(found.get("gres", ""))
-    except ValueError as bad:
-        raise RowError(str(bad)) from None
-    per_node = 1
-    for key in ("boards", "sockets", "corespersocket", "threadspercore"):
-        per_node *= whole(found.get(key), 2**16) or 1
-    sockets = whole(found.get("socketsperboard"), 2**16)
-    cpus = whole(found.get("cpus") or found.get("procs")) or per_node * (sockets or 1)
-    if cpus > 2**20:
-        raise RowError("a node with more than 1048576 CPUs")
-    return Machine("", gres.gpus, gres.gpu_type, cpus, whole(found.get("realmemory"), 2**50))
-
-
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``machines``, partitions (``queues``, ``queue_machines``) and ``settings``.
 
@@ -156,28 +124,6 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     settings_rows(sink, site.settings)
 
 
-def without_secret(text: str) -> str:
-    """Return a statement with the value of anything like a password left out."""
-    return re.sub(r"(?i)(\w*pass\w*\s*=\s*)\S+", r"\1…", text)
-
-
-def sniff(name: str, head: bytes) -> str | None:
-    """Recognise statements that only slurm.conf has; not other tools' lines with the same keys."""
-    del name
-    if _OTHERS.search(head):
-        return None
-    if _OWN.search(head) and (_NODE.search(head) or _PARTITION.search(head) or b"Slurmctld" in head):
-        return "statements of slurm.conf"
-    if _NODE.search(head) and b"=" in head and _CONF_WORDS.search(head):
-        return "NodeName= statements of slurm.conf"
-    return "PartitionName= statements of slurm.conf" if _PARTITION.search(head) else None
-
-
-_CONF_WORDS = re.compile(
-    rb"^[ \t]*NodeName[ \t]*=.*[ \t](?:Gres|CPUs|Sockets|RealMemory|NodeAddr|NodeHostname|CoresPerSocket)[ \t]*=",
-    re.IGNORECASE | re.MULTILINE,
-)
-
 FORMAT = Format(
     name="slurm-conf",
     title="Slurm: slurm.conf with its machines and partitions",
@@ -187,6 +133,6 @@ FORMAT = Format(
     timezone="UTC",
     clock="utc",
     parser_version=1,
-    sniff=sniff,
+    sniff=recognise.conf,
     load=load,
 )

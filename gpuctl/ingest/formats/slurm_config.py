@@ -10,18 +10,12 @@ from typing import BinaryIO
 
 from gpuctl.core.lines import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.formats.slurm_conf import without_secret
 from gpuctl.ingest.slurm.site.settings import kept, settings_rows
+from gpuctl.slurm import recognise
+from gpuctl.slurm.conf import without_secret
+from gpuctl.slurm.scontrol import setting_of
 
-_FIRST = b"Configuration data as of"
-_SETTING = re.compile(r"([A-Za-z][\w.\[\]]*)\s*=\s?(.*)")
 _HEADING = re.compile(r"Configuration data as of .*|[\w .]+ (?:Support )?Configuration:|Slurmctld\(.*\) at .* is \w+")
-
-
-def setting_of(line: str) -> tuple[str, str] | None:
-    """Name and value of a line ``Name = value``; None where it is no setting."""
-    found = _SETTING.fullmatch(line)
-    return (found[1], found[2]) if found else None
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
@@ -45,13 +39,6 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     settings_rows(sink, found)
 
 
-def sniff(name: str, head: bytes) -> str | None:
-    """Recognise the first line that scontrol prints."""
-    del name
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    return "heading of scontrol show config" if text.startswith(_FIRST) else None
-
-
 FORMAT = Format(
     name="slurm-config",
     title="Slurm: the settings in force (scontrol show config)",
@@ -61,6 +48,6 @@ FORMAT = Format(
     timezone="UTC",
     clock="utc",
     parser_version=1,
-    sniff=sniff,
+    sniff=recognise.running_config,
     load=load,
 )

@@ -12,9 +12,10 @@ from typing import BinaryIO
 
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.slurm.site.machines import Machine, put_machines
+from gpuctl.ingest.slurm.site.machines import put_machines
 from gpuctl.slurm.conf import INCLUDED, hosts, statements, words
 from gpuctl.slurm.gres import MOST_GPUS
+from gpuctl.slurm.machines import Machine
 from gpuctl.slurm.scontrol import name_of, whole
 
 _MOST_NODES = 1_000_000

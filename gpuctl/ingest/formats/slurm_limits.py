@@ -13,9 +13,10 @@ from typing import BinaryIO
 
 from gpuctl.core.lines import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.slurm.site.limits import KINDS, Holder, LimitRows, checked
+from gpuctl.ingest.slurm.site.limits import KINDS, Holder, LimitRows
 from gpuctl.ingest.slurm.site.machines import put_quotas
 from gpuctl.slurm.delimited import cells_of, header_line, sacctmgr_header
+from gpuctl.slurm.dump import checked
 
 _ASSOC = frozenset({"account", "user"})
 _QOS = frozenset({"name", "grptres"})

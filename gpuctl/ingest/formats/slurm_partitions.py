@@ -5,30 +5,17 @@ A row of the ledger is one partition.
 
 from __future__ import annotations
 
-import re
 from typing import BinaryIO
 
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.site.machines import put_members, put_partitions
-from gpuctl.slurm.conf import hosts
-from gpuctl.slurm.scontrol import fields, name_of, records
+from gpuctl.slurm import recognise
+from gpuctl.slurm.partitions import partition_of
+from gpuctl.slurm.scontrol import fields, records
 
 _START = b"PartitionName="
-_SHAPE = re.compile(rb"PartitionName=\S+\s+AllowGroups=")
 _MOST_MEMBERS = 1_000_000
-_NO_QOS = frozenset({"", "N/A", "(null)"})
-
-
-def partition_of(found: dict[str, str]) -> tuple[str, str | None, list[str]]:
-    """Read one partition of its fields: its name, its QOS, if it has one of its own, and its machines.
-
-    Raises:
-        RowError: the name or the host list is none.
-    """
-    qos = found.get("QoS", "")
-    name = name_of(found.get("PartitionName"), "partition name")
-    return name, None if qos in _NO_QOS else qos, hosts(found.get("Nodes", ""))
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
@@ -56,12 +43,6 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     put_partitions(sink, partitions)
 
 
-def sniff(name: str, head: bytes) -> str | None:
-    """Recognise PartitionName= followed by AllowGroups=, in the order in which scontrol prints them."""
-    del name
-    return "PartitionName= records of scontrol" if _SHAPE.match(head.removeprefix(b"\xef\xbb\xbf").lstrip()) else None
-
-
 FORMAT = Format(
     name="slurm-partitions",
     title="Slurm: partitions (scontrol show partition, with or without -o)",
@@ -71,6 +52,6 @@ FORMAT = Format(
     timezone="UTC",
     clock="utc",
     parser_version=2,
-    sniff=sniff,
+    sniff=recognise.partitions,
     load=load,
 )

@@ -6,30 +6,13 @@ A row of the ledger is one line that is neither blank nor a comment. What is tak
 
 from __future__ import annotations
 
-import re
 from typing import BinaryIO
 
 from gpuctl.core.lines import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.slurm.site.limits import Holder, LimitRows, checked
-
-_LINE = re.compile(r"(Cluster|Parent|Account|User)\s*-\s*'([^']*)'(?::(.*))?", re.IGNORECASE)
-_OPTION = re.compile(r"(\w+)=(?:'([^']*)'|([^:]*))(?::|$)")
-_SNIFF = re.compile(rb"^Cluster\s*-\s*'[^'\n]*'", re.MULTILINE | re.IGNORECASE)
-_SNIFF_MORE = re.compile(rb"^(?:Parent|Account|User)\s*-\s*'[^'\n]*'", re.MULTILINE | re.IGNORECASE)
-
-
-def read_line(text: str) -> tuple[str, str, dict[str, str]]:
-    """Read one line: its kind in lower case, the name, and its options with keys in lower case.
-
-    Raises:
-        RowError: it is none.
-    """
-    line = _LINE.fullmatch(text.strip())
-    if line is None:
-        raise RowError("neither Cluster - 'name' nor Parent, Account or User")
-    options = {m[1].lower(): m[2] if m[2] is not None else m[3] for m in _OPTION.finditer(line[3] or "")}
-    return line[1].lower(), checked(line[2]) or "", options
+from gpuctl.ingest.slurm.site.limits import Holder, LimitRows
+from gpuctl.slurm import recognise
+from gpuctl.slurm.dump import checked, read_line
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
@@ -57,12 +40,6 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     rows.flush()
 
 
-def sniff(name: str, head: bytes) -> str | None:
-    """Recognise a line Cluster - 'name' and one of Parent, Account or User."""
-    del name
-    return "Cluster - 'name' lines of sacctmgr dump" if _SNIFF.search(head) and _SNIFF_MORE.search(head) else None
-
-
 FORMAT = Format(
     name="slurm-sacctmgr-dump",
     title="Slurm: limits on GPUs (sacctmgr dump)",
@@ -72,6 +49,6 @@ FORMAT = Format(
     timezone="UTC",
     clock="utc",
     parser_version=2,
-    sniff=sniff,
+    sniff=recognise.dump,
     load=load,
 )

@@ -15,13 +15,15 @@ from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.core.job_rows import add_queues
-from gpuctl.ingest.formats import slurm_job_detail, slurm_nodes, slurm_partitions, slurm_sinfo_samples
+from gpuctl.ingest.formats import slurm_job_detail, slurm_sinfo_samples
 from gpuctl.ingest.formats import slurm_squeue_samples as squeue
 from gpuctl.ingest.slurm.json_fields import number
 from gpuctl.ingest.slurm.json_walk import array_at, members
 from gpuctl.ingest.slurm.site import state_json
-from gpuctl.ingest.slurm.site.machines import Machine, Rows, put_machines, put_members, put_partitions
+from gpuctl.ingest.slurm.site.machines import Rows, put_machines, put_members, put_partitions
 from gpuctl.ingest.slurm.site.reconcile import reconcile
+from gpuctl.slurm.machines import Machine, node_of
+from gpuctl.slurm.partitions import partition_of
 
 if TYPE_CHECKING:
     from gpuctl.ingest.slurm.site.state_json import Json
@@ -99,7 +101,7 @@ class _Found:
                 self._node(node, again=True)
         elif "name" in value and "nodes" in value:
             found = state_json.partition_fields(value)
-            name, qos, machines = slurm_partitions.partition_of(found)
+            name, qos, machines = partition_of(found)
             self._partitions[name] = qos
             self._in_partition += [(name, machine) for machine in machines]
         else:
@@ -114,7 +116,7 @@ class _Found:
         self._waiting += squeue.tasks_of(waiting)
 
     def _node(self, node: Json, *, again: bool = False) -> None:
-        machine, partitions = slurm_nodes.node_of(state_json.node_fields(node))
+        machine, partitions = node_of(state_json.node_fields(node))
         if again and machine.machine in self._known:
             # there is a row a partition, and a machine's own is the first
             machine = machine._replace(partition=None)

@@ -12,8 +12,9 @@ from typing import BinaryIO
 
 from gpuctl.core.lines import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.slurm.site.machines import Machine, put_machines
+from gpuctl.ingest.slurm.site.machines import put_machines
 from gpuctl.slurm.conf import hosts
+from gpuctl.slurm.machines import Machine
 from gpuctl.slurm.scontrol import name_of
 
 _MOST_NODES = 1_000_000

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.lines import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.formats.philly_jobs_csv import split
+from gpuctl.ingest.read.csv_header import split
 from gpuctl.ingest.traffic.samples import job_name, number
 
 if TYPE_CHECKING:

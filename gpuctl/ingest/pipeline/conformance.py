@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuctl.ingest.core.format import Format, Sink
-    from gpuctl.ingest.core.report import SourceReport
+    from gpuctl.ingest.pipeline.report import SourceReport
 
 CASES = 20
 """Damaged files, unless told otherwise."""
@@ -151,7 +151,7 @@ def _read(fmt: Format, file: Path, store: Path, *, chosen: bool = False) -> Sour
 
 
 def _refused(fmt: Format, file: Path, message: str) -> SourceReport:
-    from gpuctl.ingest.core.report import SourceReport
+    from gpuctl.ingest.pipeline.report import SourceReport
 
     return SourceReport(str(file), fmt.name, "", "failed", file.stat().st_size, message=message)
 

@@ -11,10 +11,10 @@ from gpuctl.core.local_time import check_timezone, has_local_times
 from gpuctl.core.paths import resolved
 from gpuctl.ingest.core import ledger
 from gpuctl.ingest.core.ledger import Entry
-from gpuctl.ingest.core.report import IngestInterrupted, IngestReport, SourceReport
 from gpuctl.ingest.pipeline.clusters import ApartError, Times, check_schedulers
 from gpuctl.ingest.pipeline.detect import HEAD, LOG_FORMAT, Finding, detect, survey
 from gpuctl.ingest.pipeline.registry import all_formats, named, with_named
+from gpuctl.ingest.pipeline.report import IngestInterrupted, IngestReport, SourceReport
 from gpuctl.ingest.pipeline.small_files import groups
 from gpuctl.ingest.read.codecs import Limits
 from gpuctl.ingest.read.files import NotRead, Opener, clean, reason
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuctl.ingest.core.format import Format
-    from gpuctl.ingest.core.report import Status
     from gpuctl.ingest.core.sink import StoreSink
+    from gpuctl.ingest.pipeline.report import Status
     from gpuctl.ingest.pipeline.small_files import Known
     from gpuctl.store.database import Store
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from gpuctl.ingest.core.format import Format
     from gpuctl.ingest.core.ledger import Entry
-    from gpuctl.ingest.core.report import Status
     from gpuctl.ingest.pipeline.detect import Finding
+    from gpuctl.ingest.pipeline.report import Status
     from gpuctl.store.database import Store
 
 Whose: TypeAlias = tuple[str, int | None, str]

@@ -1,9 +1,12 @@
-"""The first line of CSV-like telemetry: is it a header, is it a row?"""
+"""Lines of CSV-like files: is the first one a header, is it a row, and one split at its commas."""
 
 from __future__ import annotations
 
+import csv
 import re
 from typing import TYPE_CHECKING, BinaryIO
+
+from gpuctl.core.lines import RowError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,3 +69,17 @@ class Rest:
         else:
             while data := self._stream.read(HEAD):
                 yield data
+
+
+def split(text: str) -> list[str]:
+    """Split one line at its commas; quoted fields may hold commas, but no line ends.
+
+    Raises:
+        RowError: a quote is not closed on this line.
+    """
+    if '"' not in text:
+        return text.split(",")
+    try:
+        return next(csv.reader([text], strict=True), [])
+    except csv.Error:
+        raise RowError("a quoted field does not end on its line, or is too long") from None

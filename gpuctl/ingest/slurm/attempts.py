@@ -10,7 +10,7 @@ from gpuctl.ingest.slurm.known_jobs import REPEAT
 
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
-    from gpuctl.ingest.slurm.known_jobs import Seen
+    from gpuctl.ingest.slurm.known_jobs import KnownJobs
 
 AGAIN = "the same job and attempt was loaded before"
 
@@ -149,7 +149,7 @@ _RESTARTS = """
 """
 
 
-def settle(sink: Sink, seen: Seen, restarts: dict[str, int]) -> int:
+def settle(sink: Sink, seen: KnownJobs, restarts: dict[str, int]) -> int:
     """Bring the rows of this source into agreement with one another and with what the store had.
 
     Args:
@@ -198,7 +198,7 @@ def _touched(sink: Sink, *, others: bool) -> str:
     return query if sink.query(f"SELECT job FROM ({query}) LIMIT 1", own).height else ""  # noqa: S608
 
 
-def _settle(sink: Sink, seen: Seen, touched: str, names: dict[str, str]) -> int:
+def _settle(sink: Sink, seen: KnownJobs, touched: str, names: dict[str, str]) -> int:
     cluster: dict[str, object] = {"cluster": sink.cluster}
     own = {**cluster, "source": sink.source}
     sink.execute(f"CREATE TEMP TABLE slurm_touched AS {touched}", own)
@@ -214,7 +214,7 @@ def _settle(sink: Sink, seen: Seen, touched: str, names: dict[str, str]) -> int:
     return rejected
 
 
-def _reject_losers(sink: Sink, seen: Seen, names: dict[str, str]) -> int:
+def _reject_losers(sink: Sink, seen: KnownJobs, names: dict[str, str]) -> int:
     """Reject the records of this source that do not stand; `names` are those they have in it, where renamed."""
     losers = sink.query(
         "SELECT job, attempt, strftime(since, '%Y-%m-%dT%H:%M:%SZ') AS since FROM slurm_told "

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
-    from gpuctl.ingest.slurm.known_jobs import Seen
+    from gpuctl.ingest.slurm.known_jobs import KnownJobs
 
 UNJOINED = (
     "an array task or het component named by JobID alone, of a job that another file names by JobIDRaw: which one it "
@@ -122,7 +122,7 @@ _DOUBTFUL = f"""
 """  # noqa: S608
 
 
-def join_names(sink: Sink, seen: Seen) -> tuple[int, dict[str, str]]:
+def join_names(sink: Sink, seen: KnownJobs) -> tuple[int, dict[str, str]]:
     """Give the jobs of all sources one name each; call it where the cluster has several sources.
 
     Args:
@@ -153,7 +153,7 @@ def join_names(sink: Sink, seen: Seen) -> tuple[int, dict[str, str]]:
     return rejected, names
 
 
-def _reject(sink: Sink, seen: Seen) -> int:
+def _reject(sink: Sink, seen: KnownJobs) -> int:
     lost = sink.query(
         "SELECT DISTINCT a.job, a.attempt FROM attempts AS a JOIN slurm_unjoined AS u USING (job, source) "
         "WHERE a.cluster = $cluster AND a.source = $source",

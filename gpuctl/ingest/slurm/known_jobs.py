@@ -14,7 +14,7 @@ RUN = 1_000_000
 """Keys that are sorted together at most."""
 
 
-class Seen:
+class KnownJobs:
     """The jobs of one source, as numbers of 64 bits.
 
     A false "seen before" does no harm: whoever settles the attempts looks at the jobs themselves.

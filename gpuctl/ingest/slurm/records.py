@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.job_rows import add_queues
 from gpuctl.ingest.slurm.attempts import settle
-from gpuctl.ingest.slurm.known_jobs import Seen
+from gpuctl.ingest.slurm.known_jobs import KnownJobs
 from gpuctl.ingest.slurm.placements import placements, sizes
 from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.ingest.slurm.typed_columns import normal, sort_out
@@ -112,7 +112,7 @@ class Records:
         self._worker = ThreadPoolExecutor(1)
         """Prepares a batch while the store takes in the one before it."""
         self._coming: Future[_Batch] | None = None
-        self._seen = Seen()
+        self._seen = KnownJobs()
         self._queues: set[str] = set()
         self._clusters: set[str] = set()
         self._restarts: dict[str, int] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError, numbered_lines
-from gpuctl.ingest.formats.philly_jobs_csv import split
+from gpuctl.ingest.read.csv_header import split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

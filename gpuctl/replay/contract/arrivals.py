@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 ASKED = (
     "submit", "gpus", "queue", "time_limit", "planned_time", "gpu_type", "app", "account", "qos", "cpus", "mem_mb",
-    "min_nodes", "nice", "predicted", "epochs", "checkpoint_bytes",
+    "min_nodes", "nice", "predicted", "epochs", "checkpoint_bytes", "job_class",
 )  # fmt: skip
 """What a job asks for when it is submitted, as arrays of a `Workload`."""
 
-SITE = ("queues", "gpu_types", "accounts", "qos_names")
+SITE = ("queues", "gpu_types", "accounts", "qos_names", "job_classes")
 """Names that are the site's and known from the start."""
 
 TRUE_TIMES = ("segment_s", "segment_start", "true_run_time")
@@ -37,10 +37,11 @@ class Arrivals:
         size: how many.
         ids: their names.
         submit, gpus, queue, time_limit, planned_time, gpu_type, app, account, qos, cpus, mem_mb, min_nodes, nice,
-            predicted, epochs, checkpoint_bytes: as in `gpuctl.replay.models.records.Workload`; None where that has None.
+            predicted, epochs, checkpoint_bytes, job_class: as in `gpuctl.replay.models.records.Workload`; None where
+            that has None.
         user: numbers, in the order in which users first submit; -1: not known.
         users: names of those that have submitted by now.
-        queues, gpu_types, accounts, qos_names: names.
+        queues, gpu_types, accounts, qos_names, job_classes: names.
         run_time: predicted seconds of run time where there are predictions, else true ones, which only an oracle is
             told.
         true_run_time, segment_s, segment_start: seconds of run time, and of each segment: only for an oracle.

@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 
 from gpuctl.replay.contract.foresight import differs, other_future, some_instant, unfinished_at
+from gpuctl.replay.contract.gpu_type_cases import with_bounds, with_pairs, with_types
+from gpuctl.replay.contract.shared_work import in_company
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.models.preemption_cost import overhead
@@ -162,7 +164,14 @@ def check(make: Callable[[], Policy], cases: int, seed: int = 0) -> list[str]:
     """
     found = []
     for number in range(seed, seed + cases):
-        workload, cluster, settings = random_case(number, resources=make().resources and number % 2 == 1)
+        case = random_case(number, resources=make().resources and number % 2 == 1)
+        if number % 3 == 2:
+            case = with_types(number, case)
+        if number % 4 == 3:
+            case = with_bounds(number, case)
+        if number % 5 == 4 and case[2].rates.types is None:
+            case = with_pairs(number, case)
+        workload, cluster, settings = case
         outcome = run(make(), workload, cluster, settings)
         found += [f"case {number}: {line}" for line in violations(outcome, workload, cluster, settings)]
         again = run(make(), workload, cluster, settings)
@@ -204,12 +213,15 @@ def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings:
 
     The invariants: no server gives more GPUs than it has (nor more CPUs and memory, where they count), or any while
     it is down; a GPU counts once, however many jobs are on it; a job runs on its gang, or on from its least to its
-    most GPUs, once at a time, and not before it is eligible; what it did on each number of GPUs adds up to its work;
+    most GPUs, once at a time, and not before it is eligible; what it did on each number of GPUs, alone and beside
+    others, adds up to its work;
+    no job is on a server that it may not use, unless that is lent to those which it may;
     GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed; every job ends.
     """
     found = _capacity(outcome, cluster) + _attempts(outcome, workload, cluster) + _times(outcome, settings)
     found += _needs(outcome, workload, settings) + _counted_once(outcome, cluster)
-    found += _elastic(outcome, workload, settings)
+    found += _elastic(outcome, workload, settings) + _places(outcome, workload, cluster)
+    found += in_company(outcome, workload, settings, lambda job, gpus: _scale(workload, settings, job, gpus))
     for job, state in (
         outcome.jobs.filter(~pl.col("state").is_in(["finished", "rejected"])).select("job", "state").rows()
     ):
@@ -221,7 +233,7 @@ def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
     """Servers that gave more than they had, or gave while they were down."""
     found = []
     held = outcome.pieces.join(
-        outcome.attempts.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64)), on="row"
+        outcome.attempts.with_row_index("row").with_columns(pl.col("row").cast(pl.Int32)), on="row"
     ).filter(pl.col("own_s").is_not_null())
     held = held.with_columns(pl.col("end_s").fill_null(outcome.end_s))
     has = {"gpus": (cluster.gpus, "GPUs"), "cpus": (cluster.cpus, "CPUs"), "mem_mb": (cluster.mem_mb, "MB")}
@@ -250,6 +262,33 @@ def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
             )
             if on.height:
                 found.append(f"{cluster.servers[int(server)]} has jobs while it is down from {begin:g} to {until:g}")
+    return found
+
+
+def _places(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[str]:
+    """Jobs on servers that their queue or the GPU type that they need does not allow, and that were not lent then."""
+    lent = {
+        name: changes.select("t_s", "decision").rows()
+        for (name,), changes in outcome.decisions.filter(pl.col("decision").is_in(["loan", "return"])).group_by(
+            "server", maintain_order=True
+        )
+    }
+    found = []
+    rows = outcome.attempts.select("job", "start_s", pl.col("end_s").fill_null(outcome.end_s)).rows()
+    for row, server in outcome.pieces.select("row", "server").rows():
+        job, start, end = rows[row]
+        own = cluster.queue_servers[workload.queue[job]] if cluster.queue_servers else None
+        there, needed = int(cluster.gpu_type[server]), int(workload.gpu_type[job])
+        if (own is None or server in own) and (needed < 0 or there in {needed, -1}):
+            continue
+        # from its first loan to its return; a server that the policy gives back of itself counts as lent
+        away, since = False, -np.inf
+        for t, what in [*lent.get(cluster.servers[server], []), (np.inf, "return")]:
+            if not away and max(since, start) < min(t, end):
+                found.append(
+                    f"{workload.ids[job]} is on {cluster.servers[server]} at {max(since, start):g}, not its own"
+                )
+            away, since = what == "loan", t
     return found
 
 
@@ -316,7 +355,10 @@ def _needs(outcome: Outcome, workload: Workload, settings: Settings) -> list[str
         if name not in settings.resources or asked is None:
             continue
         sums = outcome.pieces.group_by("row").agg(pl.col(what).sum(), pl.len()).sort("row")
-        wanted = np.nan_to_num(asked)[outcome.attempts["job"].to_numpy()]
+        owner = outcome.attempts["job"].to_numpy()
+        # on another number of GPUs than its gang a job asks for as much for each of them
+        part = outcome.attempts["gpus"].to_numpy() / np.maximum(workload.gpus[owner], 1)
+        wanted = np.nan_to_num(asked)[owner] * np.where(workload.gpus[owner] > 0, part, 1.0)
         over = sums[what].to_numpy() - wanted
         bad = (over < -unit) | (over > unit * (sums["len"].to_numpy() + 1))
         for row in np.flatnonzero(bad).tolist():
@@ -336,7 +378,7 @@ def _elastic(outcome: Outcome, workload: Workload, settings: Settings) -> list[s
     done = np.bincount(job, weights=seconds * np.array(speed), minlength=workload.size)
     rates, rows = settings.rates, outcome.jobs
     plain = ((rows["overhead_gpu_s"] == 0) & (rows["lost_gpu_s"] == 0) & (rows["state"] == "finished")).to_numpy()
-    plain &= (rates.speed == 1).all(axis=1) & (settings.overhead.charge == 0)
+    plain &= (rates.speed == 1).all(axis=1) & (settings.overhead.charge == 0) & (workload.gpus > 0)
     wrong = plain & ~np.isclose(done, workload.true_run_time, rtol=SLACK, atol=SLACK)
     return [
         f"{workload.ids[k]}: its GPUs did {done[k]:g} s of work, it has {workload.true_run_time[k]:g} s"
@@ -361,8 +403,7 @@ def _scale(workload: Workload, settings: Settings, job: int, gpus: int) -> float
 def _times(outcome: Outcome, settings: Settings) -> list[str]:
     """Jobs whose GPU-seconds are not work, overhead and loss, or that were faster than can be."""
     found = []
-    best = settings.rates.speed.max(axis=1)
-    alike = (settings.rates.speed == 1).all(axis=1)
+    best, alike = settings.rates.best, settings.rates.alike
     groups = outcome.attempts.filter(pl.col("shared"))["group"]
     shared = set(outcome.attempts.filter(pl.col("group").is_in(groups.to_list()))["job"].to_list())
     gang = outcome.jobs["gpus"].to_numpy()[outcome.attempts["job"].to_numpy()]

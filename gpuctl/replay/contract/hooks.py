@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from gpuctl.core.errors import InputError
-from gpuctl.replay.contract.policy import PythonPolicy
 from gpuctl.replay.engine.state import (
     E_FINISHED,
     E_JOB_TIMER,
@@ -39,6 +38,53 @@ HOOKS = {
 """What each of them hears of; see docs/write-a-policy.md."""
 
 
+class Listener:
+    """What a policy may define, called only where it does.
+
+    Attributes:
+        name: of the policy.
+        always: call `decide` also while no job waits.
+        every: seconds from one round to the next; rounds are at its whole multiples, while jobs wait or run. 0: none.
+    """
+
+    name: ClassVar[str]
+    always: ClassVar[bool] = False
+    every: float = 0.0
+
+    def decide(self, view: View) -> None:
+        """Look at the simulation and act: last at each instant at which jobs wait, and at each round."""
+
+    def on_submit(self, view: View, job: int) -> None:
+        """A job has come into the queue for the first time."""
+
+    def on_requeue(self, view: View, job: int) -> None:
+        """A job is in the queue again: it failed, lost a server or its lease, or its suspension has ended."""
+
+    def on_finish(self, view: View, job: int) -> None:
+        """A job has ended for good; its GPUs are free."""
+
+    def on_server_down(self, view: View, server: int) -> None:
+        """A server has gone down; the jobs that were on it have been queued."""
+
+    def on_server_up(self, view: View, server: int) -> None:
+        """A server is there again."""
+
+    def on_lease_end(self, view: View, job: int) -> None:
+        """A lease runs out now; unless `View.lease` grants more at this instant, the job loses its GPUs after it."""
+
+    def on_reclaim(self, view: View, server: int) -> None:
+        """A server that was lent is wanted back."""
+
+    def on_wake(self, view: View, job: int) -> None:
+        """The timer of a job rings, see `View.wake`."""
+
+    def on_timer(self, view: View, number: int) -> None:
+        """A timer rings, see `View.timer`."""
+
+    def on_round(self, view: View, number: int) -> None:
+        """A round: `number` times `every` seconds have passed."""
+
+
 class Hooks:
     """The hooks of one policy.
 
@@ -51,8 +97,8 @@ class Hooks:
         InputError: the policy has neither hooks nor `decide`, or its rounds are no number of seconds.
     """
 
-    def __init__(self, policy: PythonPolicy) -> None:
-        own = {name for name in (*HOOKS, "decide") if getattr(type(policy), name) is not getattr(PythonPolicy, name)}
+    def __init__(self, policy: Listener) -> None:
+        own = {name for name in (*HOOKS, "decide") if getattr(type(policy), name) is not getattr(Listener, name)}
         self.every = float(policy.every)
         if not 0 <= self.every < math.inf:
             raise InputError(f"{policy.name}: every = {policy.every!r}", hint="expected seconds, above 0; 0: no rounds")

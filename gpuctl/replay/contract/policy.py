@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from gpuctl.core.errors import GpuctlError, InputError, UsageError
+from gpuctl.core.errors import GpuctlError, UsageError
 from gpuctl.core.plugins import own_fault
+from gpuctl.replay.engine.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
-    from gpuctl.replay.contract.arrivals import Arrivals
-    from gpuctl.replay.contract.view import View
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
@@ -132,20 +131,6 @@ def faults_of(method: Callable[..., Any], what: str) -> Iterator[None]:
         raise own_fault(error, method.__code__.co_filename, what) from error
 
 
-class Program(Protocol):
-    """A policy at work on one simulation.
-
-    A program may have ``notes``, a tuple of lines for whoever reads the result: what of a site's configuration is not
-    modelled, say.
-    """
-
-    def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants; returns STEPPED, ENDED or GROW (see ``gpuctl.replay.engine.state``)."""
-
-    def copy(self) -> Program:
-        """The same, with a memory of its own: for a fork of the simulation."""
-
-
 class Policy:
     """A scheduling policy: subclasses give a name, what they are, and a program.
 
@@ -187,123 +172,3 @@ class Policy:
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """What runs this policy on a new simulation."""
         raise NotImplementedError
-
-
-class RankPolicy(Policy):
-    """A policy that gives every job one number when it is submitted: waiting jobs start in ascending order.
-
-    That is as fast as the built-in policies: the numbers are all that the compiled engine asks for.
-
-    Attributes:
-        strict: the first job that does not fit keeps all others waiting; otherwise it is skipped.
-        placement: ``any`` | ``consolidate`` | ``spread`` | ``fill``.
-    """
-
-    resources: ClassVar[bool] = True
-    strict: ClassVar[bool] = False
-    placement: ClassVar[str] = "any"
-
-    def begin(self) -> None:
-        """Called once, before the first job; for what the policy remembers."""
-
-    def rank(self, jobs: Arrivals) -> Any:
-        """A number for each of the jobs that are submitted at one instant, lower ones start first; ties go by row.
-
-        Called once for each instant at which jobs are submitted, in order of time. What an earlier call has seen may
-        be remembered in attributes of the policy; of later jobs nothing is known.
-        """
-        raise NotImplementedError
-
-    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
-        """See `Policy.program`."""
-        import numpy as np
-
-        from gpuctl.replay.contract.arrivals import arrivals
-        from gpuctl.replay.order.order import Order, list_program, placements
-        from gpuctl.replay.order.order_kernel import BY_RANK
-
-        del cluster
-        rank = np.zeros(workload.size)
-        with faults_of(type(self).begin, f"{self.name} failed in begin()"):
-            self.begin()
-        for rows, jobs in arrivals(workload, self.name, oracle=self.oracle):
-            with faults_of(type(self).rank, f"{self.name} failed in rank()"):
-                numbers = np.asarray(self.rank(jobs), np.float64)
-            if numbers.shape != rows.shape:
-                raise InputError(
-                    f"{self.name}: rank() gave an array of shape {numbers.shape} for {rows.size} jobs",
-                    hint="it is called at each instant at which jobs are submitted, with those jobs: expected one "
-                    "number for each, in the order of jobs.ids",
-                )
-            rank[rows] = numbers
-        if np.isnan(rank).any():
-            raise InputError(
-                f"{self.name}: rank() gave NaN for {np.isnan(rank).sum()} of {rank.size} jobs", hint="expected numbers"
-            )
-        how = placements(workload, self.placement, settings.placement)
-        return list_program(Order(BY_RANK, rank, how, strict=self.strict), workload, state)
-
-
-class PythonPolicy(Policy):
-    """A policy written in Python: it defines `decide`, or hooks that are told what has happened, or both.
-
-    Only what a class defines is called. At one instant the hooks come in the order in which it happened (ends and
-    requeues, servers, submissions, leases, timers, the round), then `decide`; docs/write-a-policy.md has it all.
-
-    Attributes:
-        always: call `decide` also while no job waits.
-        every: seconds from one round to the next; rounds are at its whole multiples, while jobs wait or run. 0: none.
-        placement: where `View.start` puts gangs unless told otherwise.
-    """
-
-    always: ClassVar[bool] = False
-    every: float = 0.0
-    placement: ClassVar[str] = "any"
-
-    def begin(self, view: View) -> None:
-        """Called once, before the first instant; for what the policy remembers."""
-
-    def decide(self, view: View) -> None:
-        """Look at the simulation and act: last at each instant at which jobs wait, and at each round."""
-
-    def on_submit(self, view: View, job: int) -> None:
-        """A job has come into the queue for the first time."""
-
-    def on_requeue(self, view: View, job: int) -> None:
-        """A job is in the queue again: it failed, lost a server or its lease, or its suspension has ended."""
-
-    def on_finish(self, view: View, job: int) -> None:
-        """A job has ended for good; its GPUs are free."""
-
-    def on_server_down(self, view: View, server: int) -> None:
-        """A server has gone down; the jobs that were on it have been queued."""
-
-    def on_server_up(self, view: View, server: int) -> None:
-        """A server is there again."""
-
-    def on_lease_end(self, view: View, job: int) -> None:
-        """A lease runs out now; unless `View.lease` grants more at this instant, the job loses its GPUs after it."""
-
-    def on_reclaim(self, view: View, server: int) -> None:
-        """A server that was lent is wanted back."""
-
-    def on_wake(self, view: View, job: int) -> None:
-        """The timer of a job rings, see `View.wake`."""
-
-    def on_timer(self, view: View, number: int) -> None:
-        """A timer rings, see `View.timer`."""
-
-    def on_round(self, view: View, number: int) -> None:
-        """A round: `number` times `every` seconds have passed."""
-
-    def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
-        """See `Policy.program`."""
-        from gpuctl.replay.contract.hooks import Hooks
-        from gpuctl.replay.contract.view import PLACEMENTS, PythonProgram, View
-
-        view = View(self, workload, cluster, state)
-        view._own = PLACEMENTS[settings.placement or self.placement]
-        with faults_of(type(self).begin, f"{self.name} failed in begin()"):
-            self.begin(view)
-        state.g.span = Hooks(self).every
-        return PythonProgram(self, view)

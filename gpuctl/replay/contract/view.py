@@ -6,20 +6,19 @@ cannot be carried out changes nothing and returns false, and so does one for a j
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping
 from operator import index
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from gpuctl.core.errors import GpuctlError, InputError
-from gpuctl.core.plugins import own_fault
+from gpuctl.core.errors import InputError
 from gpuctl.replay.contract import view_kernel as vk
 from gpuctl.replay.contract.arrivals import as_they_come
-from gpuctl.replay.contract.hooks import Hooks
+from gpuctl.replay.contract.gpu_type_view import TypesView, classes_as_they_come
 from gpuctl.replay.contract.waiting import Waiting
+from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.setup import grow
 from gpuctl.replay.engine.state import (
     ANY,
@@ -41,15 +40,13 @@ from gpuctl.replay.engine.state import (
     RACK,
     RUNNING,
     SPREAD,
-    STEPPED,
     WAITING,
 )
-from gpuctl.replay.order.order_kernel import REASONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuctl.replay.contract.policy import PythonPolicy
+    from gpuctl.replay.contract.policy import Policy
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
 
@@ -84,7 +81,7 @@ class OfArrived(dict[int, Told]):
         raise self._view._not_arrived(job)
 
 
-class View:
+class View(TypesView):
     """A simulation as a policy sees it: what has happened so far, and jobs that have been submitted.
 
     Whoever looks at a job that has not been submitted gets an `InputError`; an action on one returns false.
@@ -94,14 +91,14 @@ class View:
         round: number of the round that this instant is; None: it is none.
         free: free GPUs of all servers.
         waiting: jobs in the queue, the one that was queued first ahead.
-        gpus, least, most, submit, limit, queue, user: of each job that has been submitted, by its number: gang size,
-            the fewest and the most GPUs that it can run on, seconds, seconds asked for (inf: none), numbers; users are
-            numbered as they first submit, -1: not known.
+        gpus, least, most, submit, limit, queue, user, job_class: of each job that has been submitted, by its number:
+            gang size, the fewest and the most GPUs that it can run on, seconds, seconds asked for (inf: none), numbers;
+            users and classes are numbered as they first submit, -1: not known.
         servers: GPUs of each server.
         quota: GPUs of the quota of each queue (inf: none).
     """
 
-    def __init__(self, policy: PythonPolicy, workload: Workload, cluster: Cluster, state: State) -> None:
+    def __init__(self, policy: Policy, workload: Workload, cluster: Cluster, state: State) -> None:
         self.now = 0.0
         self.round: int | None = None
         self.free = int(state.g.free[0])
@@ -113,6 +110,7 @@ class View:
         self.most: OfArrived[int] = OfArrived(self)
         self.queue: OfArrived[int] = OfArrived(self)
         self.user: OfArrived[int] = OfArrived(self)
+        self.job_class: OfArrived[int] = OfArrived(self)
         self.servers: list[int] = cluster.gpus.tolist()
         self.quota: list[float] = cluster.quota.tolist()
         self.reasons: list[str] = []
@@ -183,6 +181,22 @@ class View:
         self._seen(job)
         count = self.held(job) if gpus is None else index(gpus)
         return float(vk.speed_on(self._address, index(job), min(count, self._most))) if count > 0 else 0.0
+
+    def host(self, job: int) -> int | None:
+        """The job on whose GPUs a job is; None where they are its own, and while it has none."""
+        self._seen(job)
+        found = int(self._state.jobs.host[job])
+        return found if found >= 0 else None
+
+    def beside(self, job: int) -> list[int]:
+        """The other jobs on the GPUs of a job's group: the one whose they are first, then the smallest one; [] none."""
+        self._seen(job)
+        jobs, found = self._state.jobs, []
+        at = owner = job if jobs.host[job] < 0 else int(jobs.host[job])
+        while at >= 0:
+            found.append(at)
+            at = int(jobs.guest[at] if at == owner else jobs.next_guest[at])
+        return [other for other in found if other != job]
 
     def free_on(self, server: int) -> int:
         """Free GPUs of a server; 0 where it is down."""
@@ -277,26 +291,38 @@ class View:
         """Let a running job go on with more or fewer GPUs, from `least` to `most`; it costs what a migration costs.
 
         What it has done is kept. Named servers are all that it has from then on: to grow where it is, name those of
-        `placement` with more GPUs.
+        `placement` with more GPUs. Jobs on its GPUs stay beside it: it keeps the GPUs that they are on. One that is on
+        another job's GPUs goes to GPUs of its own.
         """
         return self._move(job, gpus, reason, placement, other_size=True)
 
     def migrate(self, job: int, servers: Mapping[int, int] | None = None, reason: str = "", *,
                 placement: str | None = None) -> bool:  # fmt: skip
-        """Let a running job go on elsewhere: on the servers named, or where it would be put now."""
+        """Let a running job go on elsewhere: on the servers named, or where it would be put now.
+
+        It goes alone: jobs on its GPUs stay, and the largest of them has them from then on.
+        """
         to = servers if servers is not None else self.held(job) if self._is_job(job) else 0
         return self._move(job, to, reason, placement, other_size=False)
 
-    def share(self, job: int, host: int, reason: str = "", *, sliced: bool = False) -> bool:
+    def share(self, job: int, host: int, reason: str = "", *, gpus: int | None = None, sliced: bool = False) -> bool:
         """Start a waiting job on GPUs of a running one: packed beside it, or taking turns (``sliced``).
 
         The host is one that shares nobody else's GPUs. They stay its own, and when it goes those of its largest guest;
         they count for the owner's queue. The GPU-seconds of each count in equal parts for the jobs on it.
+
+        Args:
+            job: its number.
+            host: whose GPUs they are.
+            reason: for the decision log.
+            gpus: from `least` to `most`, at most the host's; None: its gang.
+            sliced: all jobs on a host's GPUs take turns, or none does.
         """
         self._decide()
         code = self._code(reason)
-        both = self._is_job(job) and self._is_job(host)
-        done = both and self._do(vk.share_with, index(job), index(host), int(bool(sliced)), code) >= 0
+        wanted = 0 if gpus is None else index(gpus)
+        both = self._is_job(job) and self._is_job(host) and (gpus is None or 0 < wanted <= self._most)
+        done = both and self._do(vk.share_with, index(job), index(host), wanted, int(bool(sliced)), code) >= 0
         if done:
             self.waiting.remove(index(job))
         return done
@@ -318,14 +344,42 @@ class View:
             return False
         return self._do(vk.reserve, index(job), at, code) >= 0
 
-    def loan(self, server: int, to_class: int, reason: str = "") -> bool:
-        """Lend a server that nobody uses to another class of servers (and so back)."""
+    def loan(
+        self, server: int, to_class: int, reason: str = "", *, until: float = math.inf, notice: float = 0.0
+    ) -> bool:
+        """Lend a server that nobody uses to another class of servers, or give it back.
+
+        With a time it comes back by itself: `notice` seconds before it the policy hears ``on_reclaim``, and no more
+        jobs start on it but those that may use it in its own class; at that time the others that are still on it lose
+        their GPUs, and what they did since their last checkpoint, and ``on_reclaim`` is called again.
+
+        Args:
+            server: its number.
+            to_class: of `server_class`; that of `home_class` gives it back.
+            reason: for the decision log.
+            until: second at which it is to be back; inf: until it is given back.
+            notice: seconds.
+
+        Returns:
+            false, too, where some class of jobs that runs there has speed 0 on the server's GPUs.
+        """
         self._decide()
         code = self._code(reason)
-        there = 0 <= index(server) < self._servers and 0 <= index(to_class) < self._servers
-        done = there and self._do(vk.loan, index(server), index(to_class), code) >= 0
+        there = 0 <= index(server) < self._servers and index(to_class) in self._type_of_class
+        there = there and self._runs_as_there(index(server), index(to_class))
+        done = there and self._do(vk.loan, index(server), index(to_class), float(until), float(notice), code) >= 0
         self.free = int(self._g_free[0])
         return done
+
+    def home_class(self, server: int) -> int:
+        """Number of the class that a server belongs to while it is not lent."""
+        return int(self._state.servers.home[self._is_server(server)])
+
+    def lent_until(self, server: int) -> float | None:
+        """Second at which a lent server is to be free of others' jobs, inf where none is set; None: it is not lent."""
+        place = self._state.servers[self._is_server(server)]
+        back = float(place.back)
+        return None if place.cls == place.home and back == math.inf else back
 
     def server_class(self, server: int) -> int:
         """Number of the class that a server belongs to: servers of one class suit the same jobs."""
@@ -389,10 +443,10 @@ class View:
     def _let_arrive(self) -> None:
         coming = self._coming
         while self._come < len(coming) and coming[self._come][0] <= self.now:
-            submit, job, gpus, least, most, limit, queue, user = coming[self._come]
+            submit, job, gpus, least, most, limit, queue, user, job_class = coming[self._come]
             self.submit[job], self.gpus[job], self.limit[job] = submit, gpus, limit
             self.least[job], self.most[job] = least, most
-            self.queue[job], self.user[job] = queue, user
+            self.queue[job], self.user[job], self.job_class[job] = queue, user, job_class
             self._come += 1
         self._due = coming[self._come][0] if self._come < len(coming) else math.inf
 
@@ -454,7 +508,8 @@ class View:
         if isinstance(to, Mapping):
             ready = self._choose(job, to)
         else:
-            ready = 0 < index(to) <= self._most and vk.find_for(self._address, job, index(to), self._how(placement))
+            how = self._how(placement)
+            ready = 0 < index(to) <= self._most and vk.find_for(self._address, job, index(to), how, other_size)
         done = bool(ready) and self._do(vk.move_chosen, job, other_size, code) >= 0
         self.free = int(self._g_free[0])
         return done
@@ -468,8 +523,8 @@ class View:
         self._seen(job)
 
 
-def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, int, int, int, float, int, int]]:
-    """Submission, number, gang, least and most GPUs, limit, queue and user of each job, in order of submission."""
+def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, int, int, int, float, int, int, int]]:
+    """Submission, number, gang, least and most GPUs, limit, queue, user and class of each job, by submission."""
     order = np.argsort(workload.submit, kind="stable")
     columns = (
         workload.submit[order],
@@ -480,59 +535,6 @@ def _by_submission(workload: Workload, state: State) -> list[tuple[float, int, i
         np.asarray(state.jobs.limit)[order],
         workload.queue[order],
         as_they_come(workload.user[order])[0],
+        classes_as_they_come(workload, order),
     )
     return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
-class PythonProgram:
-    """Runs a policy written in Python on one simulation."""
-
-    def __init__(self, policy: PythonPolicy, view: View) -> None:
-        self._policy = policy
-        self._view = view
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The reasons that it has given, after the engine's own."""
-        return tuple(self._view.reasons)
-
-    def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants at which the policy is asked."""
-        view, policy = self._view, self._policy
-        if view._state is not state:
-            view._bind(state)
-        hooks = Hooks(policy)
-        address, when, kinds = state.address, hooks.ask, hooks.kinds
-        ask, decided, begin = vk.next_decision, vk.decided, view._begin
-        act = hooks.tell if kinds or hooks.decide is None else hooks.decide
-        for _ in range(steps):
-            status, now, fresh, free, jobs = ask(address, until, 1000, when, kinds)
-            if status != STEPPED:
-                return int(status)
-            if fresh >= 0:
-                begin(now, fresh, free, jobs)
-                try:
-                    act(view)
-                except GpuctlError:
-                    raise
-                except Exception as error:
-                    raise own_fault(error, hooks.path, f"{policy.name} failed at second {now:g}") from error
-                view._do(decided)
-        return STEPPED
-
-    def copy(self) -> Any:
-        """The same with a memory of its own."""
-        view = self._view
-        twin = copy.copy(view)
-        for name in ("reasons", "_codes", "waiting"):
-            setattr(twin, name, copy.deepcopy(getattr(view, name)))
-        same: dict[int, Any] = {id(view): twin, id(view.waiting): twin.waiting}
-        for name in ("gpus", "least", "most", "submit", "limit", "queue", "user"):
-            known = getattr(view, name)
-            same[id(known)] = twins = OfArrived(twin)
-            twins.update(known)
-            setattr(twin, name, twins)
-        # what the policy keeps of the view becomes the same of the twin
-        policy = copy.deepcopy(self._policy, same)
-        twin._policy = policy
-        return PythonProgram(policy, twin)

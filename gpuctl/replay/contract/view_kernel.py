@@ -1,15 +1,14 @@
 """The compiled calls behind a policy written in Python: one call a step, one a decision.
 
 Each takes the address of the simulation: numbers are handed over fast. Numbers of jobs and servers must be some of this
-simulation (`gpuctl.replay.contract.view` sees to it). An action comes back with -1 where it cannot be carried out, and with
-NO_ROOM where it can, but there is no room for all that it might write; in both cases it has done nothing.
+simulation (`gpuctl.replay.contract.view` sees to it). An action comes back with -1 where it cannot be carried out, and
+with NO_ROOM where it can, but there is no room for all that it might write; in both cases it has done nothing.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.engine.gpu_type_kernel import may_pack, rate_now
 from gpuctl.replay.engine.instant_kernel import (
     end_leases,
     grant,
@@ -20,18 +19,27 @@ from gpuctl.replay.engine.instant_kernel import (
     reject,
     resize,
     room,
-    share,
 )
 from gpuctl.replay.engine.job_life_kernel import (
     launch,
     note,
 )
-from gpuctl.replay.engine.placement_kernel import choose, find, hide, set_free, suits
+from gpuctl.replay.engine.loan_kernel import lend
+from gpuctl.replay.engine.placement_kernel import choose, hide, set_free, suits
 from gpuctl.replay.engine.preemption_kernel import preempt
+from gpuctl.replay.engine.resource_kernel import find_units, lend_own, needs_met
 from gpuctl.replay.engine.rounds_kernel import rounds
+from gpuctl.replay.engine.sharing_kernel import (
+    covers_guests,
+    extend,
+    guests_on,
+    lay_out,
+    own_on,
+    regrow,
+    share,
+)
 from gpuctl.replay.engine.speed_curve_kernel import scale
 from gpuctl.replay.engine.state import (
-    D_LOAN,
     D_RESERVE,
     E_QUEUED,
     NO_ROOM,
@@ -159,7 +167,7 @@ def start(address, j, wanted, how, reason):  # type: ignore[no-untyped-def]
         return NO_ROOM
     if g.kept > 0:
         _reserved(s, j)
-    found = find(s, job.mask, gpus, how)
+    found = find_units(s, j, gpus, how)
     if g.kept > 0:
         _unreserved(s)
         if found:
@@ -187,17 +195,14 @@ def _keeps(s, j, server):  # type: ignore[no-untyped-def]
 def add(address, j, server, gpus):  # type: ignore[no-untyped-def]
     """Choose GPUs of a server for a job; false where it has not so many free, or does not suit the job.
 
-    GPUs that the job itself holds there count as free.
+    GPUs that the job itself holds there count as free, but for those of a guest, which are its host's.
     """
     s = state_at(address)
     place = s.servers[server]
     job = s.jobs[j]
     free = place.free
     if job.state == RUNNING:
-        row = s.attempts[job.row]
-        for k in range(row.first, row.first + row.pieces):
-            if s.pieces[k].server == server:
-                free += s.pieces[k].gpus
+        free += own_on(s, j, server) + guests_on(s, j, server)
     for k in range(s.g[0].chosen):
         if s.choice[k].server == server:
             return False
@@ -225,6 +230,8 @@ def start_chosen(address, j, wanted, reason):  # type: ignore[no-untyped-def]
     gpus = wanted if wanted != 0 else job.gpus
     if job.state != WAITING or _chosen(s) != gpus or not _may_run_on(s, j, gpus) or not _within_limit(s, j, gpus):
         return -1
+    if not needs_met(s, j) or s.g[0].chosen == 0:
+        return -1
     if not room(s):
         return NO_ROOM
     if s.g[0].kept > 0:
@@ -233,20 +240,43 @@ def start_chosen(address, j, wanted, reason):  # type: ignore[no-untyped-def]
     return 1
 
 
+@inner
+def _leaves_guests(s, j):  # type: ignore[no-untyped-def]
+    """Whether a host's choice has none of the GPUs on which its guests stay."""
+    for k in range(s.g[0].chosen):
+        piece = s.choice[k]
+        if piece.gpus > s.servers[piece.server].free + own_on(s, j, piece.server):
+            return False
+    return True
+
+
 @compiled
 def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
-    """Let a running job go on with its choice: as many GPUs as it has, or `other_size` more or fewer."""
+    """Let a running job go on with its choice: as many GPUs as it has, or `other_size` more or fewer.
+
+    A guest leaves its host. A host takes its guests along where it is resized, and leaves them where it moves.
+    """
     s = state_at(address)
     job = s.jobs[j]
     total = _chosen(s)
-    sharing = job.state == RUNNING and (job.host >= 0 or job.guest >= 0)
-    if job.state != RUNNING or sharing or total == 0 or (total != job.held) != other_size:
+    if job.state != RUNNING or total == 0 or (total != job.held) != other_size:
         return -1
-    if (other_size and not _may_run_on(s, j, total)) or not _within_limit(s, j, total - job.held):
+    more = total if job.host >= 0 else total - job.held
+    if (other_size and not _may_run_on(s, j, total)) or not _within_limit(s, j, more):
+        return -1
+    keeps = job.guest >= 0 and other_size
+    if job.guest >= 0 and not (covers_guests(s, j) if keeps else _leaves_guests(s, j)):
+        return -1
+    lend_own(s, j, 1)
+    met = needs_met(s, j)
+    lend_own(s, j, -1)
+    if not met:
         return -1
     if not room(s):
         return NO_ROOM
-    if other_size:
+    if keeps:
+        regrow(s, j, reason)
+    elif other_size:
         resize(s, j, reason)
     else:
         migrate(s, j, reason)
@@ -254,18 +284,24 @@ def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def find_for(address, j, gpus, how):  # type: ignore[no-untyped-def]
-    """Choose places for a running job of so many GPUs, its own counted as free; false where it shares them."""
+def find_for(address, j, gpus, how, other_size):  # type: ignore[no-untyped-def]
+    """Choose places for a running job of so many GPUs: what it would leave counts as free."""
     s = state_at(address)
     job = s.jobs[j]
-    if job.state != RUNNING or job.host >= 0 or job.guest >= 0 or gpus < 1:
+    if job.state != RUNNING or gpus < 1:
         return False
+    if job.guest >= 0 and other_size:
+        return extend(s, j, gpus, how)
     row = s.attempts[job.row]
     for k in range(row.first, row.first + row.pieces):
-        set_free(s, s.pieces[k].server, s.servers[s.pieces[k].server].free + s.pieces[k].gpus)
-    found = find(s, job.mask, gpus, how)
+        number = s.pieces[k].server
+        set_free(s, number, s.servers[number].free + own_on(s, j, number))
+    lend_own(s, j, 1)
+    found = find_units(s, j, gpus, how)
+    lend_own(s, j, -1)
     for k in range(row.first, row.first + row.pieces):
-        set_free(s, s.pieces[k].server, s.servers[s.pieces[k].server].free - s.pieces[k].gpus)
+        number = s.pieces[k].server
+        set_free(s, number, s.servers[number].free - own_on(s, j, number))
     return found
 
 
@@ -281,23 +317,26 @@ def stop_job(address, j, mode, reason):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def share_with(address, j, host, sliced, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job on the GPUs of a running one; -1 where that cannot be."""
+def share_with(address, j, host, wanted, sliced, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on so many GPUs (0: its gang) of a running one; -1 where that cannot be."""
     s = state_at(address)
     job, owner = s.jobs[j], s.jobs[host]
-    if job.state != WAITING or owner.state != RUNNING or owner.host >= 0 or owner.held < job.gpus:
+    gpus = wanted if wanted != 0 else job.gpus
+    if job.state != WAITING or owner.state != RUNNING or owner.host >= 0 or owner.held < gpus or gpus < 1:
         return -1
-    if not _within_limit(s, j, job.gpus):
+    if not _may_run_on(s, j, gpus) or not _within_limit(s, j, gpus):
         return -1
     if owner.sharers > 0 and owner.sliced != sliced:
         return -1
-    left = job.gpus
-    at = s.attempts[owner.row].first
-    while left > 0:
-        if not suits(s, s.pieces[at].server, job.mask) or _keeps(s, j, s.pieces[at].server):
+    if sliced == 0 and s.g[0].paired == 1 and not may_pack(s, j, host):
+        return -1
+    lay_out(s, host, gpus)
+    for k in range(s.g[0].chosen):
+        number = s.choice[k].server
+        if not suits(s, number, job.mask) or _keeps(s, j, number):
             return -1
-        left -= s.pieces[at].gpus
-        at += 1
+    if not needs_met(s, j):
+        return -1
     if not room(s):
         return NO_ROOM
     if s.g[0].kept > 0:
@@ -353,25 +392,17 @@ def refuse(address, j, reason):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def loan(address, server, cls, reason):  # type: ignore[no-untyped-def]
-    """Let a server that nobody uses belong to another class of servers from now on."""
+def loan(address, server, cls, until, notice, reason):  # type: ignore[no-untyped-def]
+    """Let a server that nobody uses belong to another class of servers, until then."""
     s = state_at(address)
     place = s.servers[server]
     if place.up == 0 or place.free != place.cap or cls < 0 or cls >= s.class_free.size:
         return -1
+    if not until > s.g[0].now or not notice >= 0:
+        return -1
     if not room(s):
         return NO_ROOM
-    set_free(s, server, 0)
-    # out of the index of its old class, into that of the new one
-    word, bit = server >> 6, np.uint64(1) << np.uint64(server & 63)
-    s.bits[place.cls, 0, word] &= ~bit
-    s.count[place.cls, 0] -= 1
-    place.cls = cls
-    s.bits[cls, 0, word] |= bit
-    s.count[cls, 0] += 1
-    s.class_cap[cls] = max(s.class_cap[cls], place.cap)
-    set_free(s, server, place.cap)
-    note(s, D_LOAN, -1, place.cap, server, reason)
+    lend(s, server, cls, until, notice, reason)
     return 1
 
 
@@ -422,3 +453,9 @@ def up_to_now(address, j):  # type: ignore[no-untyped-def]
         attained += (now - job.seen) * job.counted
         ran += now - job.seen
     return done, job.work, attained, ran
+
+
+@compiled
+def rate(address, j):  # type: ignore[no-untyped-def]
+    """Reference seconds a second that a job comes forward by now."""
+    return rate_now(state_at(address), j)

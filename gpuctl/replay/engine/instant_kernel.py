@@ -10,11 +10,8 @@ from gpuctl.replay.engine.job_life_kernel import (
     begin,
     enqueue,
     give_back,
-    join,
-    new_rates,
     note,
     plan_end,
-    resume_cost,
     segment_ends,
     settle,
     stop,
@@ -22,8 +19,9 @@ from gpuctl.replay.engine.job_life_kernel import (
     tell,
     unspent,
 )
-from gpuctl.replay.engine.placement_kernel import choose, set_free
-from gpuctl.replay.engine.preemption_kernel import drop_progress, suspended
+from gpuctl.replay.engine.loan_kernel import wanted_back
+from gpuctl.replay.engine.placement_kernel import set_free
+from gpuctl.replay.engine.preemption_kernel import suspended, throw_out
 from gpuctl.replay.engine.resource_kernel import server_counts
 from gpuctl.replay.engine.state import (
     A_DOWN,
@@ -42,7 +40,6 @@ from gpuctl.replay.engine.state import (
     D_RESIZE,
     D_SERVER_DOWN,
     D_SERVER_UP,
-    D_SHARE,
     E_JOB_TIMER,
     E_LEASE,
     E_ROUND,
@@ -88,7 +85,7 @@ def _server_goes(s, k):  # type: ignore[no-untyped-def]
             row = s.attempts[job.row]
             for p in range(row.first, row.first + row.pieces):
                 if s.pieces[p].server == number:
-                    _thrown_out(s, j)
+                    throw_out(s, j, D_DOWN, A_DOWN)
                     break
     free = server.free
     set_free(s, number, 0)
@@ -97,16 +94,6 @@ def _server_goes(s, k):  # type: ignore[no-untyped-def]
     g.total -= server.cap
     server_counts(s, number, -1)
     tell(s, E_SERVER_DOWN, number)
-
-
-@inner
-def _thrown_out(s, j):  # type: ignore[no-untyped-def]
-    job = s.jobs[j]
-    settle(s, j)
-    unspent(s, j)
-    drop_progress(s, j)
-    note(s, D_DOWN, j, job.held, job.row, 0)
-    stop(s, j, A_DOWN)
 
 
 # ---- one instant
@@ -168,7 +155,9 @@ def step(s, until):  # type: ignore[no-untyped-def]
                 done = False
                 break
             cancel(s, node)
-            if c == C_LEASE:
+            if c == C_LEASE and node >= 3 * n:
+                wanted_back(s, node - 3 * n - NAMED_TIMERS - 2)
+            elif c == C_LEASE:
                 tell(s, E_LEASE, node - 2 * n)
             elif c == C_TIMER:
                 if node < 2 * n:
@@ -287,31 +276,6 @@ def migrate(s, j, reason):  # type: ignore[no-untyped-def]
 def resize(s, j, reason):  # type: ignore[no-untyped-def]
     """Let a running job go on with the GPUs in `choice`."""
     move(s, j, A_RESIZED, D_RESIZE, reason)
-
-
-@inner
-def share(s, j, host, sliced, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job on the first GPUs of a running one."""
-    g = s.g[0]
-    job = s.jobs[j]
-    owner = s.jobs[host]
-    source = s.attempts[owner.row]
-    left = job.gpus
-    g.chosen = 0
-    while left > 0:
-        piece = s.pieces[source.first + g.chosen]
-        some = min(left, piece.gpus)
-        choose(s, piece.server, some)
-        left -= some
-    g.waiting -= 1
-    job.host = host
-    take(s, j, 1)
-    job.level = owner.level if g.chosen > 1 else 0
-    join(s, j, host)
-    owner.sliced = sliced
-    note(s, D_SHARE, j, job.gpus, job.row, reason)
-    begin(s, j, resume_cost(s, j))
-    new_rates(s, host)
 
 
 @inner

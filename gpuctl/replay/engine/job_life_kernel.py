@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.event_heap_kernel import cancel, schedule
+from gpuctl.replay.engine.gpu_type_kernel import beside, type_speed
 from gpuctl.replay.engine.placement_kernel import set_free
 from gpuctl.replay.engine.resource_kernel import hold, let_go
 from gpuctl.replay.engine.speed_curve_kernel import scale
@@ -88,12 +89,16 @@ def rate_of(s, j):  # type: ignore[no-untyped-def]
         rate = job.speed2
     if job.held != job.gpus:
         rate *= scale(s, j, job.held) / scale(s, j, job.gpus)
+    if s.g[0].typed == 1:
+        rate *= type_speed(s, j)
     host = j if job.host < 0 else job.host
     others = s.jobs[host].sharers
     if others > 0:
         if s.jobs[host].sliced == 1:
             g = s.g[0]
             rate *= g.slice / (g.slice + g.switch) / (others + 1)
+        elif s.g[0].paired == 1:
+            rate *= beside(s, j, host)
         else:
             rate *= job.pack
     return rate
@@ -219,7 +224,10 @@ def give_back(s, j, how):  # type: ignore[no-untyped-def]
     first = s.attempts[s.jobs[heir].row].first if heir >= 0 else 0
     for k in range(row.pieces):
         piece = s.pieces[row.first + k]
-        stays = s.pieces[first + k].gpus if k < kept else 0
+        stays = 0
+        for i in range(first, first + kept):
+            if s.pieces[i].server == piece.server:
+                stays = s.pieces[i].gpus
         server = s.servers[piece.server]
         set_free(s, piece.server, server.free + piece.gpus - stays)
 
@@ -264,7 +272,7 @@ def join(s, j, host):  # type: ignore[no-untyped-def]
 def new_rates(s, host):  # type: ignore[no-untyped-def]
     """Let a host and those that share its GPUs go on with the rates that hold from now on.
 
-    Each GPU counts in equal parts for the jobs on it. Guests are on the first GPUs of the host's pieces: the smallest
+    Each GPU counts in equal parts for the jobs on it. Guests are nested: the smallest
     one shares all of its GPUs with all others, the next one the rest of its own with all but that one, and so on.
     """
     on = s.jobs[host].sharers + 1
@@ -303,8 +311,7 @@ def _to_come(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _heir(s, j):  # type: ignore[no-untyped-def]
-    # A host goes: its largest guest takes over, of several the one that came first. Guests hold the first GPUs of the
-    # host's pieces, so what the largest one holds covers all others.
+    # A host goes: its largest guest takes over, of several the one that came first. It covers all others.
     job = s.jobs[j]
     before, heir = -1, job.guest
     while s.jobs[heir].next_guest >= 0:

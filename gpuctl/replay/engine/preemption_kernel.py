@@ -75,11 +75,15 @@ def must_go_on(s, j, mode):  # type: ignore[no-untyped-def]
 
 @inner
 def goal_at(s, j, mode):  # type: ignore[no-untyped-def]
-    """The second at which a job that must go on will have come to its goal; inf: not before it ends."""
+    """The second from which a job that must go on may be preempted again; inf: not before it ends.
+
+    That is when it has come to its goal; with `ABORT` the end of the epoch in which it does, for only then it is saved;
+    with `EPOCH` the start of that epoch, for a preemption waits for its end.
+    """
     job = s.jobs[j]
     done = job.work + job.charge - job.goal
     if mode != NOW and job.epoch < np.inf:
-        done = np.ceil(done / job.epoch - 1e-9) * job.epoch
+        done = (np.ceil(done / job.epoch - 1e-9) - (mode == EPOCH)) * job.epoch
     if job.rate <= 0 or done >= job.work or (mode == ABORT and job.epoch == np.inf):
         return np.inf
     now = s.g[0].now
@@ -172,3 +176,14 @@ def suspended(s, j):  # type: ignore[no-untyped-def]
     job.work += job.charge
     note(s, D_SUSPENDED, j, job.held, job.row, 0)
     stop(s, j, A_PREEMPTED)
+
+
+@inner
+def throw_out(s, j, what, how):  # type: ignore[no-untyped-def]
+    """Take a job's GPUs at once, for no decision of the policy: what was done since the last checkpoint is lost."""
+    job = s.jobs[j]
+    settle(s, j)
+    unspent(s, j)
+    drop_progress(s, j)
+    note(s, what, j, job.held, job.row, 0)
+    stop(s, j, how)

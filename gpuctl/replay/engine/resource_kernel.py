@@ -11,7 +11,8 @@ import numpy as np
 
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.placement_kernel import choose, find, free_for, lowest_of, suits
-from gpuctl.replay.engine.state import CONSOLIDATE, FILL, SPREAD, UNBOUND
+from gpuctl.replay.engine.state import CONSOLIDATE, FILL, SPREAD
+from gpuctl.replay.models.resources import UNBOUND
 
 # ---- what is held
 
@@ -147,6 +148,49 @@ def find_for(s, j, how):  # type: ignore[no-untyped-def]
             choose_units(s, one, j, s.asks[j].units)
             return True
     return s.servers.size > 1 and _several(s, j, how)
+
+
+@inner
+def find_units(s, j, gpus, how):  # type: ignore[no-untyped-def]
+    """The same for a job on so many GPUs, which asks for CPUs and memory in proportion to them."""
+    job = s.jobs[j]
+    if s.g[0].resources == 0:
+        return find(s, job.mask, gpus, how)
+    if gpus == job.gpus:
+        return find_for(s, j, how)
+    ask = s.asks[j]
+    gang, units, cpu, mem = job.gpus, ask.units, ask.cpu, ask.mem
+    job.gpus, ask.units = gpus, gpus
+    ask.cpu, ask.mem = (cpu * gpus + units - 1) // units, (mem * gpus + units - 1) // units
+    found = find_for(s, j, how)
+    job.gpus, ask.units, ask.cpu, ask.mem = gang, units, cpu, mem
+    return found
+
+
+@inner
+def lend_own(s, j, sign):  # type: ignore[no-untyped-def]
+    """Let what a running job has of CPUs and memory be free (1), or no more (-1)."""
+    if s.g[0].resources == 1:
+        row = s.attempts[s.jobs[j].row]
+        for k in range(row.first, row.first + row.pieces):
+            stock = s.stock[s.pieces[k].server]
+            stock.cpu_free += sign * s.needs[k].cpu
+            stock.mem_free += sign * s.needs[k].mem
+
+
+@inner
+def needs_met(s, j):  # type: ignore[no-untyped-def]
+    """Whether the servers of a choice have CPUs and memory free for its GPUs; says how much each piece takes."""
+    if s.g[0].resources == 0:
+        return True
+    ask = s.asks[j]
+    for k in range(s.g[0].chosen):
+        piece, need = s.choice[k], s.need[k]
+        need.cpu = (ask.cpu * piece.gpus + ask.units - 1) // ask.units
+        need.mem = (ask.mem * piece.gpus + ask.units - 1) // ask.units
+        if need.cpu > s.stock[piece.server].cpu_free or need.mem > s.stock[piece.server].mem_free:
+            return False
+    return True
 
 
 @inner

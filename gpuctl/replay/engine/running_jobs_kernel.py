@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, records
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.placement_kernel import set_free
-from gpuctl.replay.engine.state import NEED, records
+from gpuctl.replay.engine.state import NEED
 
 
 class Running(Bundle):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.engine.state import (
-    ASK,
     ATTEMPT,
     EVENT,
     GLOBAL,
@@ -20,13 +20,10 @@ from gpuctl.replay.engine.state import (
     NEED,
     PIECE,
     SERVER,
-    STOCK,
-    UNBOUND,
     State,
-    records,
     wanted,
 )
-from gpuctl.replay.models.resources import GPUS_ONLY, asks, stocks
+from gpuctl.replay.models.resources import ASK, GPUS_ONLY, STOCK, UNBOUND, asks, stocks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,6 +57,8 @@ class Settings:
         seed: of policies that draw lots.
         mode: how every policy preempts, see `MODES`; None: each policy's own way.
         resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
+        slice_s: seconds of a turn of jobs that share GPUs by turns.
+        switch_s: and of the switch between two turns, in which none of them comes forward.
     """
 
     rates: Rates
@@ -69,10 +68,16 @@ class Settings:
     seed: int = 0
     mode: str | None = None
     resources: tuple[str, ...] = GPUS_ONLY
+    slice_s: float = SLICE_S
+    switch_s: float = SWITCH_S
 
     def text(self) -> dict[str, str]:
         """The settings as a report shows them."""
         told = {} if self.resources == GPUS_ONLY else {"resources": RESOURCE_TEXT.format(", ".join(self.resources))}
+        if self.rates.pairs is not None:
+            told["packed jobs"] = self.rates.pairs_text
+        if (self.slice_s, self.switch_s) != (SLICE_S, SWITCH_S):
+            told["time slices"] = f"{self.slice_s:g} s, and {self.switch_s:g} s to switch"
         return {
             **told,
             "speed": self.rates.text,
@@ -93,10 +98,12 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     n, count = workload.size, len(cluster.servers)
     classes, masks = _classes(workload, cluster)
     kinds = int(classes.max()) + 1 if count else 1
+    masks &= _running(settings.rates, classes)
     jobs = _jobs(workload, settings, masks)
     servers = records(count, SERVER)
     servers.cap = servers.free = cluster.gpus
-    servers.cls = classes
+    servers.cls = servers.home = classes
+    servers.back = np.inf
     servers.rack = np.maximum(cluster.rack, 0)
     servers.up = 1
     servers.kept_for = -1
@@ -116,14 +123,17 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     g.total = g.free = cluster.total_gpus
     g.left = n
     g.limits = int(settings.limits)
-    g.slice, g.switch = SLICE_S, SWITCH_S
+    g.slice, g.switch = settings.slice_s, settings.switch_s
     g.mode = MODES[settings.mode or "now"]
     g.storage = settings.overhead.storage
+    types, pairs = settings.rates.types, settings.rates.pairs
+    g.typed, g.paired = int(types is not None), int(pairs is not None)
+    servers.type = 0 if types is None else types.server
     g.now = min(0.0, float(workload.submit.min())) if n else 0.0
     order = np.lexsort((np.arange(n), workload.eligible))
     # one more of each: jobs whose queue or user is not known are a party of their own
     queues, users = len(workload.queues) + 1, len(workload.users) + 1
-    nodes = 3 * n + NAMED_TIMERS + 2
+    nodes = 3 * n + NAMED_TIMERS + 2 + count
     machine = _machine_events(cluster)
     g.at_once = int(np.unique(machine[0], return_counts=True)[1].max(initial=0))
     first, children = _children(workload)
@@ -174,6 +184,8 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
         need=records(max(count, 1) if more else 1, NEED),
         needs=records(held if more else 1, NEED),
         share_need=records(max(queues, users) if more else 1, NEED),
+        by_type=np.ones((1, 1, 1)) if types is None else types.speed.astype(np.float64),
+        by_pair=np.ones((1, 1)) if pairs is None else pairs.astype(np.float64),
         curves=np.concatenate([np.ones(1), *workload.curves]),
     )
 
@@ -202,6 +214,8 @@ def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> 
     jobs.host = jobs.guest = jobs.next_guest = -1
     jobs.row = jobs.goal_of = -1
     jobs.speed0, jobs.speed1, jobs.speed2 = settings.rates.speed.T
+    if settings.rates.row is not None:
+        jobs.row_of_speeds = settings.rates.row
     jobs.alpha, jobs.pack = settings.rates.alpha, settings.rates.pack
     if workload.curve is not None:
         sizes = np.array([0, *(curve.size for curve in workload.curves)])
@@ -250,6 +264,17 @@ def _classes(workload: Workload, cluster: Cluster) -> tuple[Ints, NDArray[np.uin
     return classes.reshape(-1).astype(np.int64), table[workload.queue, workload.gpu_type]
 
 
+def _running(rates: Rates, classes: Ints) -> NDArray[np.uint64]:
+    """The kinds of servers on whose GPUs each job runs at all; shape (jobs,), or (1,) where types do not matter."""
+    if rates.types is None or rates.row is None:
+        return np.full(1, ~np.uint64(0))
+    runs = rates.types.speed[:, rates.types.server, 0] > 0
+    masks = np.zeros(runs.shape[0], np.uint64)
+    for server in range(runs.shape[1]):
+        masks |= np.where(runs[:, server], np.uint64(1) << np.uint64(classes[server]), np.uint64(0))
+    return np.asarray(masks[rates.row])
+
+
 def _machine_events(cluster: Cluster) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
     down = cluster.down
     if down is None or not len(down):
@@ -288,6 +313,6 @@ def grow(state: State) -> None:
 def _longer(array: Any, needed: int) -> Any:
     if needed <= array.size:
         return array
-    longer = records(max(needed, array.size * 2), array.dtype)
+    longer = records(max(needed, array.size * 3 // 2), array.dtype)
     longer[: array.size] = array
     return longer

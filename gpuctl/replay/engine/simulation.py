@@ -10,6 +10,7 @@ import polars as pl
 
 from gpuctl.compiled import jit
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.setup import build, grow
 from gpuctl.replay.engine.state import (
     A_RUNNING,
@@ -19,20 +20,21 @@ from gpuctl.replay.engine.state import (
     FINISHED,
     GROW,
     HELD,
+    LOG,
     REJECTED,
     RUNNING,
     SUSPENDING,
     WAITING,
 )
 from gpuctl.replay.inputs.time_limits import own
+from gpuctl.replay.models.decision_log import DecisionLog
 from gpuctl.replay.models.records import Outcome
 from gpuctl.replay.models.resources import GPUS_ONLY
-from gpuctl.replay.order.order_kernel import REASONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuctl.replay.contract.policy import Policy, Program
+    from gpuctl.replay.engine.program import Program, Scheduler
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
@@ -49,6 +51,9 @@ UNDECIDED = 20_000_000
 STEPS = 20_000
 """Instants between two looks at the clock, the progress bar and Ctrl-C."""
 
+
+BATCH = 100_000
+"""Attempts that are numbered at a time."""
 
 SLOW_STEPS = 200
 """The same of loops that run as Python."""
@@ -70,7 +75,7 @@ class Simulation:
     """
 
     def __init__(
-        self, workload: Workload, cluster: Cluster, policy: Policy, settings: Settings, label: str | None = None, *,
+        self, workload: Workload, cluster: Cluster, policy: Scheduler, settings: Settings, label: str | None = None, *,
         interpreted: bool = False,
     ) -> None:  # fmt: skip
         self.label = label or policy.name
@@ -182,7 +187,7 @@ class Simulation:
             jobs=self._jobs(),
             attempts=self._attempts(),
             pieces=self._pieces(),
-            decisions=self._decisions(),
+            log=self._log(),
             end_s=self.now,
             wall_s=self.wall_s,
             instants=int(self.state.g[0].instants),
@@ -232,67 +237,51 @@ class Simulation:
     def _attempts(self) -> pl.DataFrame:
         s = self.state
         rows = s.attempts[: int(s.g[0].attempts)]
-        number = np.zeros(rows.size, np.int64)
-        order = np.argsort(rows.job, kind="stable")
-        job = rows.job[order]
-        starts = np.flatnonzero(np.append(True, job[1:] != job[:-1])) if rows.size else np.zeros(0, np.int64)
-        sizes = np.diff(np.append(starts, rows.size))
-        number[order] = np.arange(rows.size) - np.repeat(starts, sizes)
+        number = np.empty(rows.size, np.int32)
+        tried = np.zeros(max(s.jobs.size, 1), np.int32)
+        for begin in range(0, rows.size, BATCH):
+            job = rows.job[begin : begin + BATCH]
+            order = np.argsort(job, kind="stable")
+            at = np.arange(job.size)
+            first = np.flatnonzero(np.append(True, np.diff(job[order]) != 0))
+            # so many of the same job come before it in the batch, and so many in the batches before
+            number[begin + order] = at - np.repeat(first, np.diff(np.append(first, job.size))) + tried[job[order]]
+            tried += np.bincount(job, minlength=tried.size).astype(np.int32)
         return pl.DataFrame(
             {
-                "job": rows.job.astype(np.int64),
+                "job": rows.job.copy(),
                 "attempt": number,
                 "start_s": rows.start.copy(),
                 "end_s": np.where(rows.how == A_RUNNING, np.nan, rows.end),
-                "end": _words(ENDS, rows.how),
-                "gpus": rows.gpus.astype(np.int64),
-                "shared": rows.group != np.arange(rows.size),
+                "end": pl.Series(ENDS, dtype=pl.Enum(ENDS)).gather(rows.how.astype(np.uint32)),
+                "gpus": rows.gpus.copy(),
+                "shared": rows.own != rows.start,
                 "own_s": np.where(np.isinf(rows.own), np.nan, rows.own),
-                "group": rows.group.astype(np.int64),
+                "group": rows.group.copy(),
             }
         ).with_columns(pl.col("end_s", "own_s").fill_nan(None))
 
     def _pieces(self) -> pl.DataFrame:
         s = self.state
         rows = s.attempts[: int(s.g[0].attempts)]
-        count = rows.pieces.astype(np.int64)
-        owner = np.repeat(np.arange(rows.size), count)
-        inside = np.arange(owner.size) - np.repeat(np.cumsum(count) - count, count)
-        pieces = s.pieces[np.repeat(rows.first, count) + inside]
-        frame = pl.DataFrame(
-            {"row": owner, "server": pieces.server.astype(np.int64), "gpus": pieces.gpus.astype(np.int64)}
-        )
+        owner = np.repeat(np.arange(rows.size, dtype=np.int32), rows.pieces)
+        after = np.cumsum(rows.pieces)
+        # those of one attempt lie side by side, and those of the next one mostly after them
+        at: Any = slice(0, owner.size)
+        if (rows.first != after - rows.pieces).any():
+            at = np.repeat(rows.first - after + rows.pieces, rows.pieces) + np.arange(owner.size)
+        pieces = s.pieces[at]
+        frame = pl.DataFrame({"row": owner, "server": pieces.server.copy(), "gpus": pieces.gpus.copy()})
         if not s.g[0].resources:
             return frame
-        needs = s.needs[np.repeat(rows.first, count) + inside]
+        needs = s.needs[at]
         return frame.with_columns(cpus=pl.Series(needs.cpu / 1000.0), mem_mb=pl.Series(needs.mem.astype(np.int64)))
 
-    def _decisions(self) -> pl.DataFrame:
-        s, w = self.state, self.workload
-        log = s.log[: int(s.g[0].log)]
-        names = pl.Series(w.ids, dtype=pl.String)
-        job = pl.Series(np.where(log.job < 0, 0, log.job))
-        server_event = log.job < 0
-        row = np.where(server_event | (log.row < 0), 0, log.row)
-        count = s.attempts.pieces[row] if s.attempts.size else row
+    def _log(self) -> DecisionLog:
+        s = self.state
+        lines = s.log[: int(s.g[0].log)].view(LOG, np.ndarray)
+        placed = (lines["job"] >= 0) & (lines["row"] >= 0)
+        spread = np.zeros(lines.size, np.int32)
+        spread[placed] = s.attempts.pieces[lines["row"][placed]]
         reasons = (*REASONS, *getattr(self.program, "reasons", ()))
-        return pl.DataFrame(
-            {
-                "t_s": log.t.copy(),
-                "decision": _words(DECISIONS, log.what),
-                "job": names.gather(job) if w.size else pl.Series([], dtype=pl.String),
-                "gpus": log.gpus.astype(np.int64),
-                "servers": np.where(server_event | (log.row < 0), 0, count).astype(np.int64),
-                "reason": _words(reasons, log.reason),
-                "server": pl.Series(np.where(server_event, log.row, -1)),
-            }
-        ).with_columns(
-            pl.when(pl.col("server") < 0).then(pl.col("job")).alias("job"),
-            pl.col("server").replace_strict(
-                pl.Series(range(-1, len(self.cluster.servers))), pl.Series([None, *self.cluster.servers])
-            ),
-        )
-
-
-def _words(words: tuple[str, ...], codes: Any) -> pl.Series:
-    return pl.Series(words, dtype=pl.String).gather(pl.Series(codes.astype(np.int64)))
+        return DecisionLog(lines, spread, DECISIONS, reasons, tuple(self.workload.ids), tuple(self.cluster.servers))

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle, as_records, opener
+from gpuctl.compiled.bundles import Bundle, opener
+from gpuctl.replay.models.resources import ASK, STOCK
 
 # ---- states of a job
 HELD, WAITING, RUNNING, SUSPENDING, FINISHED, REJECTED = range(6)
@@ -25,15 +26,18 @@ E_QUEUED, E_FINISHED, E_SERVER_DOWN, E_SERVER_UP, E_LEASE, E_JOB_TIMER, E_TIMER,
 # ---- decisions and occurrences, as the log has them
 D_START, D_FINISH, D_FAIL, D_PREEMPT, D_SUSPENDED, D_DOWN, D_RESIZE, D_MIGRATE, D_SHARE, D_LEASE = range(10)
 D_LEASE_END, D_LOAN, D_REJECT, D_RESERVE, D_GATHER, D_GIVE_UP, D_TIMEOUT, D_SERVER_DOWN, D_SERVER_UP = range(10, 19)
+D_RECLAIM, D_RETURN = range(19, 21)
 DECISIONS = (
     "start", "finish", "fail", "preempt", "suspended", "machine_down", "resize", "migrate", "share", "lease",
     "lease_end", "loan", "reject", "reserve", "gather", "give_up", "time_limit", "server_down", "server_up",
+    "reclaim", "return",
 )  # fmt: skip
 
 # ---- how an attempt ended
-A_RUNNING, A_FINISHED, A_FAILED, A_PREEMPTED, A_DOWN, A_MIGRATED, A_RESIZED, A_LEASE, A_TIMEOUT = range(9)
+A_RUNNING, A_FINISHED, A_FAILED, A_PREEMPTED, A_DOWN, A_MIGRATED, A_RESIZED, A_LEASE, A_TIMEOUT, A_RECLAIMED = range(10)
 ENDS = (
     "running", "finished", "failed", "preempted", "machine_down", "migrated", "resized", "lease", "time_limit",
+    "reclaimed",
 )  # fmt: skip
 
 # ---- ways to preempt
@@ -111,6 +115,7 @@ JOB = np.dtype(
         ("sliced", "i8"),  # as a host: time slices rather than packed
         ("level", "i8"),  # of its placement: one server, one rack, several
         ("eligible", "i8"),  # its time has come, but for its parents
+        ("row_of_speeds", "i8"),  # its class in `by_type` and `by_pair`
     ],
     align=True,
 )
@@ -121,11 +126,14 @@ SERVER = np.dtype(
         ("free", "i8"),
         ("hidden", "i8"),  # free, but kept from placement for now
         ("cls", "i8"),
+        ("home", "i8"),  # the class that it belongs to while it is not lent
+        ("back", "f8"),  # when it is to be back there; inf
         ("rack", "i8"),
         ("up", "i8"),
         ("kept_for", "i8"),  # the job that has reserved …
         ("kept_gpus", "i8"),  # … so many GPUs …
         ("kept_from", "f8"),  # … from this second on
+        ("type", "i8"),  # of its GPUs, in `by_type`
     ],
     align=True,
 )
@@ -134,32 +142,25 @@ ATTEMPT = np.dtype(
     [
         ("start", "f8"),
         ("end", "f8"),
-        ("job", "i8"),
-        ("gpus", "i8"),
-        ("first", "i8"),  # of its pieces
-        ("pieces", "i8"),
-        ("how", "i8"),
         ("own", "f8"),  # from when on its GPUs are its own, not those of the job that it shares with; inf never
-        ("group", "i8"),  # the attempt whose GPUs they were to begin with: itself, or that of the first host
+        ("first", "i8"),  # of its pieces
+        ("pieces", "i4"),
+        ("job", "i4"),
+        ("gpus", "i4"),
+        ("group", "i4"),  # the attempt whose GPUs they were to begin with: itself, or that of the first host
+        ("how", "i4"),
     ],
     align=True,
 )
 
-PIECE = np.dtype([("server", "i8"), ("gpus", "i8")])
+PIECE = np.dtype([("server", "i4"), ("gpus", "i4")])
 
-ASK = np.dtype([("units", "i8"), ("cpu", "i8"), ("mem", "i8")])
-"""What a gang asks for beside GPUs: equal units that it can be split into, thousandths of a CPU, MB."""
-
-STOCK = np.dtype([("cpu", "i8"), ("mem", "i8"), ("cpu_free", "i8"), ("mem_free", "i8"), ("room", "i8")])
-"""What a server has beside GPUs; ``room`` is scratch of a search: units of a gang that fit there now."""
 
 NEED = np.dtype([("cpu", "i8"), ("mem", "i8")])
 
-UNBOUND = 1 << 60
-"""CPUs or memory of a server of which they are not known: they bound nothing there."""
 
 LOG = np.dtype(
-    [("t", "f8"), ("job", "i4"), ("gpus", "i4"), ("row", "i4"), ("reason", "i4"), ("what", "i4")], align=True
+    [("t", "f8"), ("job", "i4"), ("gpus", "i4"), ("row", "i4"), ("reason", "i2"), ("what", "i2")], align=True
 )
 
 EVENT = np.dtype([("kind", "i8"), ("who", "i8")])
@@ -199,6 +200,8 @@ GLOBAL = np.dtype(
         ("at_once", "i8"),  # most servers that go down and come up at one instant
         ("cpu", "f8"),  # CPUs, in thousandths, and MB of the servers that are up, as far as they are known
         ("mem", "f8"),
+        ("typed", "i8"),  # 1: speeds go by GPU types
+        ("paired", "i8"),  # 1: speeds of packed jobs go by the pairs of their classes
     ],
     align=True,
 )
@@ -214,8 +217,8 @@ class State(Bundle):
         heap_t: times of coming events, a binary heap; at most one event a node.
         heap_c: class and number that order events of one instant.
         heap_node: whose event it is: job, then the job's timer, its lease, then named timers, the round of a compiled
-            policy (and the second look at an instant), and that of a policy written in Python.
-        node_at: place of each node in the heap; -1 none [3 jobs + named timers + 2].
+            policy (and the second look at an instant), that of a policy written in Python, then servers that are lent.
+        node_at: place of each node in the heap; -1 none [3 jobs + named timers + 2 + servers].
         arrivals: jobs by the second from which they are eligible [jobs].
         arrive_t: that second.
         machine_t: seconds at which servers go down or come up.
@@ -246,6 +249,8 @@ class State(Bundle):
         need: of each piece in `choice`.
         needs: of each piece in `pieces`.
         share_need: what the jobs of each queue or user hold.
+        by_type: speeds by class of jobs, GPU type and placement [classes, types, 3]; [1, 1, 1] where types are alike.
+        by_pair: speeds by class of a job and of the one packed beside it [classes, classes]; [1, 1] without a table.
         curves: speeds on 1, 2, 3 … GPUs, one curve after the other.
     """
 
@@ -286,6 +291,8 @@ class State(Bundle):
     need: Any
     needs: Any
     share_need: Any
+    by_type: NDArray[np.float64]
+    by_pair: NDArray[np.float64]
     curves: NDArray[np.float64]
 
     fields: ClassVar[dict[str, tuple[Any, int]]] = {
@@ -326,6 +333,8 @@ class State(Bundle):
         "need": (NEED, 1),
         "needs": (NEED, 1),
         "share_need": (NEED, 1),
+        "by_type": ("f8", 3),
+        "by_pair": ("f8", 2),
         "curves": ("f8", 1),
     }
 
@@ -335,17 +344,12 @@ def wanted(g: Any, servers: int) -> tuple[int, int, int, int]:
 
     That is the engine's step, one pass of a compiled policy, or one action of a policy written in Python; before each
     of them somebody looks. None writes more than four lines, attempts or events for each job that waits or runs, and
-    one for each server (which a job reserves, or which goes down); the pieces of jobs that hold GPUs at one time are no
-    more than the GPUs, and a pass places a job at most twice.
+    two for each server (which a job reserves, which goes down, or is wanted back); the pieces of jobs that hold GPUs at
+    one time are no more than the GPUs, and a pass places a job at most twice.
     """
-    some = 4 * (g.waiting + g.running) + servers + g.at_once + 64
+    some = 4 * (g.waiting + g.running) + 2 * servers + g.at_once + 64
     return g.log + some, g.attempts + some, g.pieces + 2 * g.total + g.splits + some, g.events + some
 
 
 state_at = opener(State)
 """For compiled code: the simulation at an address."""
-
-
-def records(size: int, dtype: np.dtype[Any]) -> Any:
-    """An array of zeroed records whose fields are attributes, compiled or not."""
-    return as_records(np.zeros(size, dtype))

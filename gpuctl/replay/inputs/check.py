@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
+    from gpuctl.replay.models.speed_table import SpeedTable
 
     Bools = NDArray[np.bool_]
 
@@ -25,13 +26,16 @@ MOST_GPUS = 10_000_000
 MOST_GPUS_A_SERVER = 10_000
 
 
-def check(workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY) -> None:
+def check(
+    workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY, speeds: SpeedTable | None = None
+) -> None:
     """Make sure that a replay can run and that every job of it can come to an end.
 
     Args:
         workload: the jobs.
         cluster: the servers.
         resources: what counts, see `gpuctl.replay.models.resources`.
+        speeds: by GPU type, where they count: a job cannot run on a type on which its class has speed 0.
 
     Raises:
         InputError: the cluster has no GPUs, a time is not finite or not above 0, a job's name occurs twice, jobs depend
@@ -41,7 +45,7 @@ def check(workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPU
     wrong = _wrong_jobs(workload, resources) + _wrong_servers(workload, cluster, resources)
     hint = None
     if not wrong:
-        wrong = _too_large(workload, cluster) + _too_much(workload, cluster, resources)
+        wrong = _too_large(workload, cluster, speeds) + _too_much(workload, cluster, resources, speeds)
         hint = "leave these jobs out with --skip-unplaceable, or give a larger cluster" if wrong else None
     wrong += _too_many(cluster)
     if wrong:
@@ -60,20 +64,25 @@ def _too_many(cluster: Cluster) -> list[str]:
     return []
 
 
-def unplaceable(workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY) -> Ints:
+def unplaceable(
+    workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY, speeds: SpeedTable | None = None
+) -> Ints:
     """The numbers of the jobs whose gang is larger than all servers together that it may use, ascending.
 
-    A job may use the servers of its queue (`Cluster.queue_servers`) whose GPU type is the one it needs or is not known.
+    A job may use the servers of its queue (`Cluster.queue_servers`) whose GPU type is the one it needs or is not known,
+    and on whose GPUs its class does not have speed 0.
     Servers that are down from the first submission on for good are none. Quotas do not count: what a queue may hold
     beyond its quota is for the policy to say. Where CPUs or memory count, so does what they leave of the gang.
     """
-    large = workload.gpus > room(workload, cluster)
+    large = workload.gpus > room(workload, cluster, speeds=speeds)
     if resources != GPUS_ONLY and workload.size:
-        large |= _units_wanted(workload, resources) > room(workload, cluster, resources)
+        large |= _units_wanted(workload, resources) > room(workload, cluster, resources, speeds)
     return np.flatnonzero(large).astype(np.int64)
 
 
-def room(workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY) -> Ints:
+def room(
+    workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY, speeds: SpeedTable | None = None
+) -> Ints:
     """GPUs of all servers that each job may use, shape (jobs,); where CPUs or memory count, units of its gang."""
     if not workload.size:
         return np.zeros(0, np.int64)
@@ -84,6 +93,9 @@ def room(workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS
         for part in (workload.gpus, ask.units, ask.cpu, ask.mem):
             kinds, kind = np.unique(part, return_inverse=True)
             request = np.unique(request * kinds.size + kind, return_inverse=True)[1]
+    if speeds is not None:
+        table, row, column = speeds.rows(workload, cluster)
+        request = request * table.shape[0] + row
     _, first, which = np.unique(request, return_index=True, return_inverse=True)
     usable = _usable(workload, cluster)
     sums = np.zeros(first.size, np.int64)
@@ -96,6 +108,8 @@ def room(workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS
         if gpu_type >= 0:
             kind = cluster.gpu_type[servers]
             servers = servers[(kind == gpu_type) | (kind < 0)]
+        if speeds is not None:
+            servers = servers[table[row[job], column[servers], 0] > 0]
         units = capacity(int(workload.gpus[job]), ask[job], stock, cluster) if more else cluster.gpus
         sums[k] = units[servers].sum()
     return np.asarray(sums[which.reshape(-1)])
@@ -167,6 +181,15 @@ def _wrong_jobs(workload: Workload, resources: tuple[str, ...]) -> list[str]:
         for values, text in ((w.cpus, "CPUs"), (w.mem_mb, "MB")):
             if values is not None:
                 tell(~(np.isnan(values) | ((values >= 0) & (values < 1e12))), f"ask for no possible {text}", values)
+    if w.min_gpus is not None:
+        few = (w.min_gpus < np.minimum(w.gpus, 1)) | (w.min_gpus > w.gpus)
+        tell(few, "can run on no GPUs at least, or on more than they ask for", w.min_gpus)
+    if w.max_gpus is not None:
+        tell(w.max_gpus < w.gpus, "can run on fewer GPUs at most than they ask for", w.max_gpus)
+    if w.curve is not None:
+        wrong_curves = [k for k, c in enumerate(w.curves) if not (c.size and (np.isfinite(c) & (c > 0)).all())]
+        bad_curve = np.isin(w.curve, wrong_curves) | (w.curve < -1) | (w.curve >= len(w.curves))
+        tell(bad_curve, "have no speed curve of numbers above 0", w.curve)
     tell(~(np.isnan(w.time_limit) | (w.time_limit > 0)), "have a time limit that is not above 0", w.time_limit)
     if len(set(w.ids)) < w.size:
         _, first, count = np.unique(np.asarray(w.ids, dtype=object), return_index=True, return_counts=True)
@@ -198,22 +221,24 @@ def _wrong_servers(workload: Workload, cluster: Cluster, resources: tuple[str, .
     return wrong
 
 
-def _too_much(workload: Workload, cluster: Cluster, resources: tuple[str, ...]) -> list[str]:
+def _too_much(workload: Workload, cluster: Cluster, resources: tuple[str, ...], speeds: SpeedTable | None) -> list[str]:
     """Jobs that their CPUs or memory keep from the servers whose GPUs would do."""
     if resources == GPUS_ONLY:
         return []
-    jobs = np.setdiff1d(unplaceable(workload, cluster, resources), unplaceable(workload, cluster))
+    jobs = np.setdiff1d(
+        unplaceable(workload, cluster, resources, speeds), unplaceable(workload, cluster, speeds=speeds)
+    )
     if not jobs.size:
         return []
     text = f"{jobs.size:,} jobs ask for more {' and '.join(resources)} than the servers have that they may use"
     return [f"{text}: {named(workload.ids, jobs)}"]
 
 
-def _too_large(workload: Workload, cluster: Cluster) -> list[str]:
-    jobs = unplaceable(workload, cluster)
+def _too_large(workload: Workload, cluster: Cluster, speeds: SpeedTable | None) -> list[str]:
+    jobs = unplaceable(workload, cluster, speeds=speeds)
     if not jobs.size:
         return []
-    w, fits = workload, room(workload, cluster)
+    w, fits = workload, room(workload, cluster, speeds=speeds)
     total = cluster.total_gpus
     large = w.gpus[jobs] > total
     typed = ~large & (fits[jobs] == 0) & (w.gpu_type[jobs] >= 0)
@@ -229,9 +254,10 @@ def _too_large(workload: Workload, cluster: Cluster) -> list[str]:
             f"has: {named(w.ids, mine)}"
         )
     rest = jobs[~large & ~typed]
+    may = "queue and GPU type" if speeds is None else "queue, GPU type and speed there"
     if rest.size:
         wrong.append(
-            f"{rest.size:,} jobs ask for more GPUs than the servers have that their queue and GPU type allow: "
+            f"{rest.size:,} jobs ask for more GPUs than the servers have that their {may} allow: "
             + ", ".join(
                 f"{w.ids[j]!r} ({w.gpus[j]} of {fits[j]}, queue {w.queues[w.queue[j]]!r})"
                 for j in rest[:SHOWN].tolist()

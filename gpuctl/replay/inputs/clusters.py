@@ -1,4 +1,4 @@
-"""The servers to replay on, from a few characters or a small TOML file; `gpuctl.replay.inputs.trace` has a trace's own."""
+"""The servers to replay on, from a few characters or a small TOML file; a trace's own: `gpuctl.replay.inputs.trace`."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 NEEDED = ("job_id", "submit_time", "duration", "num_gpus")
 OPTIONAL = (
     "vc", "requested_time", "user", "gpu_type", "app", "depends_on", "eligible_time", "predicted_time", "epochs",
-    "checkpoint_bytes", "account", "qos", "nodes", "nice", "min_gpus", "max_gpus",
+    "checkpoint_bytes", "account", "qos", "nodes", "nice", "min_gpus", "max_gpus", "job_class",
+    "speed_curve",
 )  # fmt: skip
 MORE = ("num_cpus", "mem_mb")
 """Columns that are read where CPUs and memory count."""
@@ -83,10 +84,12 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     have ended first), ``eligible_time`` (s, not before ``submit_time``: it is held until then), ``predicted_time`` (s,
     above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``; and
     what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole); for
-    policies that resize jobs ``min_gpus`` and ``max_gpus``, the fewest and the most GPUs that a job can run on. An
-    empty optional cell is as if the file did not have the column. Times are taken as they are. Jobs are ordered by
-    submission; of jobs submitted at one instant, the earlier line is the earlier job. Where CPUs or memory count, the
-    columns ``num_cpus`` and ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
+    policies that resize jobs ``min_gpus`` and ``max_gpus``, the fewest and the most GPUs that a job can run on, and
+    ``speed_curve`` (its speeds on 1, 2, 3 … GPUs, in any unit, with ``;`` between them); and ``job_class`` (jobs of one
+    name are equally fast on equal GPUs). An empty optional cell is as if the file did not have the column. Times are
+    taken as they are. Jobs are ordered by submission; of jobs submitted at one instant, the earlier line is the earlier
+    job. Where CPUs or memory count, the columns ``num_cpus`` and ``mem_mb``, of the whole job, are read, too, and
+    ``num_gpus`` may be 0.
 
     Args:
         path: the file; gzip and zstd are unpacked.
@@ -110,12 +113,13 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     order = np.argsort(numbers["submit_time"].fill_null(np.inf).to_numpy(), kind="stable")
     table = table[order]
     depends = _depends(table, faults)
+    curve, curves = _curves(table, faults)
     faults.end()
     if depends.size and (circle := circular(depends, table.height)).size:
         faults.rows = table[circle].sort("row")
         faults.tell(pl.lit(value=True), "depends_on leads back to the job itself in {n}", "depends_on")
         faults.end()
-    return _workload(storable(file.name), table, numbers[order], depends)
+    return replace(_workload(storable(file.name), table, numbers[order], depends), curve=curve, curves=curves)
 
 
 def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool]:
@@ -237,6 +241,8 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
     return numbers
 
 
+LEAST_SPEED, MOST_SPEED = 1e-6, 1e6
+_CURVE = "speed_curve is no list of speeds from 0.000001 to 1000000, as 1;1.9;2.7, in {n}"
 _EPOCHS = "epochs is not a whole number, at least 1, in {n}"
 
 
@@ -260,6 +266,20 @@ def _depends(table: pl.DataFrame, faults: _Faults) -> Ints:
     return pairs.drop_nulls("before").select("job", "before").to_numpy().astype(np.int64).reshape(-1, 2)
 
 
+def _curves(table: pl.DataFrame, faults: _Faults) -> tuple[Ints | None, tuple[Floats, ...]]:
+    """The number of each job's speed curve, -1 none, and the curves; what is wrong with them is told."""
+    if "speed_curve" not in table.columns:
+        return None, ()
+    number, texts = _codes(table, "speed_curve", None)
+    split = pl.Series("text", texts, pl.String).str.split(";").list.eval(pl.element().str.strip_chars())
+    curves = split.cast(pl.List(pl.Float64), strict=False)
+    fine = curves.list.eval(pl.element().is_between(LEAST_SPEED, MOST_SPEED).fill_null(value=False)).list.all()
+    wrong = set(pl.Series(texts).filter(~fine).to_list()) if texts else set()
+    faults.rows = table
+    faults.tell(pl.col("speed_curve").is_in(list(wrong)), _CURVE, "speed_curve")
+    return number, tuple(np.array(curve, np.float64) for curve in curves.to_list()) if not wrong else ()
+
+
 def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: Ints) -> Workload:
     size = table.height
     unknown = np.full(size, np.nan)
@@ -270,6 +290,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
     gpu_type, gpu_types = _codes(table, "gpu_type", None)
     app, apps = _codes(table, "app", None)
     (account, accounts), (qos, qos_names) = (_codes(table, column, None) for column in ("account", "qos"))
+    job_class, job_classes = _codes(table, "job_class", None)
     alone = app < 0
     app[alone] = len(apps) + np.arange(alone.sum())
     extra = table["extra"][0]
@@ -310,6 +331,8 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         qos_names=qos_names,
         min_nodes=_whole(numbers, "nodes"),
         nice=_whole(numbers, "nice"),
+        job_class=job_class if job_classes else None,
+        job_classes=job_classes,
         min_gpus=_bound(numbers, "min_gpus"),
         max_gpus=_bound(numbers, "max_gpus"),
     )

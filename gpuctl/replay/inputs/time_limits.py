@@ -15,7 +15,6 @@ from gpuctl.replay.inputs.run_time_estimates import normal, read_seconds
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpuctl.replay.contract.policy import Value
     from gpuctl.replay.models.records import Floats, Workload
 
 STEPS_S = tuple(60.0 * minutes for minutes in (30, 60, 120, 240, 480, 1440, 2880))
@@ -62,7 +61,7 @@ def plan(workload: Workload, how: str) -> Workload:
     return dataclasses.replace(workload, planned=limits, notes=(*workload.notes, note))
 
 
-def own(workload: Workload, params: Mapping[str, Value]) -> Workload:
+def own(workload: Workload, params: Mapping[str, object]) -> Workload:
     """Return the same jobs with the time limits that one policy plans with, where its parameter ``limits_from`` is set.
 
     Raises:

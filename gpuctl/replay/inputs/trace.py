@@ -74,8 +74,8 @@ def read_trace(
         racks: see `cluster_from_store`.
         own_cluster: leave out jobs whose gang is larger than all servers of the trace that it may use. Say no to keep
             them where the jobs are to be replayed on other servers.
-        resources: what counts, see `gpuctl.replay.models.resources`; where it is not GPUs alone, jobs and servers without GPUs
-            are there, too.
+        resources: what counts, see `gpuctl.replay.models.resources`; where it is not GPUs alone, jobs and servers
+            without GPUs are there, too.
 
     Returns:
         jobs, and servers (none where the log names none). Second 0 is the earliest submission, rounded down to a whole

@@ -267,6 +267,7 @@ def gather(workload: Workload, jobs: Ints) -> Workload:
         qos=None if w.qos is None else w.qos[jobs],
         min_nodes=None if w.min_nodes is None else w.min_nodes[jobs],
         nice=None if w.nice is None else w.nice[jobs],
+        job_class=None if w.job_class is None else w.job_class[jobs],
         min_gpus=None if w.min_gpus is None else w.min_gpus[jobs],
         max_gpus=None if w.max_gpus is None else w.max_gpus[jobs],
         curve=None if w.curve is None else w.curve[jobs],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,10 +28,15 @@ EPOCH_S = 600.0
 MOST_EPOCHS = 90
 """Where a trace tells no epochs: of ten minutes, and at most so many."""
 
+_FREE = "none: preemption is free"
+
 GPUS_A_SERVER = 8
 """Of a pool, whose servers are not known."""
 
-_HINT = "there are: none, const[:SECONDS], charge[:SECONDS], helios, lucid, pickyman"
+_HINT = (
+    "there are: none, const[:SECONDS], resume:SECONDS, charge[:SECONDS], helios, lucid, pickyman; any of them "
+    "followed by +resize:SECONDS, or resize:SECONDS alone"
+)
 
 
 @dataclass(frozen=True)
@@ -61,38 +66,58 @@ class Overhead:
     storage: float = field(default=math.inf)
 
 
+def _seconds(text: str, spec: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise UsageError(f"--overhead {spec}: not understood", hint=_HINT)
+    return seconds
+
+
 def overhead(spec: str, workload: Workload, cluster: Cluster) -> Overhead:
     """The overhead model of that name.
 
     Args:
         spec: ``none``; ``const:S``: a third of S seconds to suspend, the rest to resume, GPUs held meanwhile;
-            ``charge:S``: a preemption adds S seconds to the job's work; ``helios`` (7, 30, 60 s for 1, 2 to 8 and more
-            GPUs) and ``lucid`` (40, 60 s for up to 8 and more) charge as those simulators do; ``pickyman``: what
-            `gpuctl.core.suspension_cost` says, with checkpoints that share the storage's rate while they are moved.
+            ``resume:S``: GPUs are free at once, and held for S seconds at each later start; ``charge:S``: a preemption
+            adds S seconds to the job's work; ``helios`` (7, 30, 60 s for 1, 2 to 8 and more GPUs) and ``lucid`` (40, 60
+            s for up to 8 and more) charge as those simulators do; ``pickyman``: what `gpuctl.core.suspension_cost`
+            says, with checkpoints that share the storage's rate while they are moved. Behind any of them ``+resize:S``:
+            a resize or migration costs S seconds, GPUs held, whatever the model says; ``resize:S`` alone: only that
+            does.
         workload: the jobs.
         cluster: the servers: a gang moves its checkpoint over the links of as many as it needs.
 
     Raises:
         UsageError: no such model, or no number of seconds.
     """
+    model, plus, more = spec.rpartition("+")
+    if more.startswith("resize:"):
+        seconds = _seconds(more.removeprefix("resize:"), spec)
+        found = overhead(model if plus else "none", workload, cluster)
+        before = "" if found.text == _FREE and not plus else f"{found.text}; "
+        text = f"{before}{seconds:g} s of a resize or migration"
+        return replace(found, text=text, move=np.full(workload.size, seconds))
     name, colon, number = spec.partition(":")
     n = workload.size
     zero = np.zeros(n)
     seconds = DEFAULT_S
+    if colon and name not in {"const", "charge", "resume"}:
+        raise UsageError(f"--overhead {spec}: not understood", hint=_HINT)
     if colon:
-        try:
-            seconds = float(number)
-        except ValueError:
-            seconds = math.nan
-        if not (0 <= seconds < math.inf) or name not in {"const", "charge"}:
-            raise UsageError(f"--overhead {spec}: not understood", hint=_HINT)
+        seconds = _seconds(number, spec)
     total = workload.true_run_time
     epochs = np.clip(np.round(total / EPOCH_S), 1, MOST_EPOCHS)
     if workload.epochs is not None:
         epochs = np.where(np.isnan(workload.epochs), epochs, workload.epochs)
     epoch = total / epochs
     if name == "none":
-        return Overhead("none: preemption is free", zero, zero, zero, zero, epoch)
+        return Overhead(_FREE, zero, zero, zero, zero, epoch)
+    if name == "resume" and colon:
+        resume = np.full(n, seconds)
+        return Overhead(f"{seconds:g} s to resume after a preemption", zero, resume, resume, zero, epoch)
     if name == "const":
         text = f"{seconds:g} s a preemption: {seconds / 3:.3g} s to suspend, {seconds * 2 / 3:.3g} s to resume"
         suspend, resume = np.full(n, seconds / 3), np.full(n, seconds * 2 / 3)

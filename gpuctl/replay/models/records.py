@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
+    from gpuctl.replay.models.decision_log import DecisionLog
+
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
@@ -69,6 +71,9 @@ class Workload:
         min_nodes: servers that each job asks for at least, or, where a log does not tell, that it got; 0 unknown;
             None: of none of them.
         nice: what its user takes off its priority, as Slurm's ``--nice``; None: of none of them.
+        job_class: number of its class in ``job_classes``: jobs of one class are equally fast on equal GPUs (a model,
+            say); -1 unknown; None: of none of them.
+        job_classes: names.
         min_gpus: the fewest GPUs that each job can run on, at most ``gpus``; None: no job runs on fewer.
         max_gpus: the most, at least ``gpus``; None: no job runs on more.
         curve: number of its speed curve in ``curves``; -1: as the speed model has it; None: all of them.
@@ -111,6 +116,8 @@ class Workload:
     qos_names: tuple[str, ...] = ()
     min_nodes: Ints | None = None
     nice: Ints | None = None
+    job_class: Ints | None = None
+    job_classes: tuple[str, ...] = ()
     min_gpus: Ints | None = None
     max_gpus: Ints | None = None
     curve: Ints | None = None
@@ -203,12 +210,12 @@ class Outcome:
             times that never came are null.
         attempts: one row each time a gang held GPUs: ``job`` (number), ``attempt`` (0-based), ``start_s``, ``end_s``
             (null: still held them at the end), ``end``: finished | failed | preempted | machine_down | migrated |
-            resized | lease | time_limit | running, ``gpus``, ``shared`` (it began on GPUs of another job), ``own_s``
-            (second from which its GPUs are its own: the start, or for a guest when it took over from its host; null:
-            never), ``group`` (row of the attempt whose GPUs they were first).
+            resized | lease | time_limit | reclaimed | running, ``gpus``, ``shared`` (it began on GPUs of another job),
+            ``own_s`` (from when on its GPUs are its own: the start, or for a guest when it took over from its host;
+            null: never), ``group`` (row of the attempt whose GPUs they were first).
         pieces: ``row`` (row of ``attempts``), ``server`` (number), ``gpus``; where CPUs and memory count, ``cpus`` and
             ``mem_mb``, too.
-        decisions: the decision log in order: ``t_s``, ``decision``, ``job`` (name), ``gpus``, ``servers``, ``reason``.
+        log: the decision log.
         end_s: the last instant of the replay.
         wall_s: how long the simulation itself took.
         instants: how many distinct instants it went through.
@@ -223,9 +230,14 @@ class Outcome:
     jobs: pl.DataFrame
     attempts: pl.DataFrame
     pieces: pl.DataFrame
-    decisions: pl.DataFrame
+    log: DecisionLog
     end_s: float
     wall_s: float = 0.0
     instants: int = 0
     notes: tuple[str, ...] = field(default=())
     kind: str = ""
+
+    @property
+    def decisions(self) -> pl.DataFrame:
+        """The decision log as a table, see `DecisionLog.frame`."""
+        return self.log.frame()

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.replay.engine.state import ASK, STOCK, UNBOUND, records
 
 if TYPE_CHECKING:
     from typing import Any
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 GPUS_ONLY = ("gpu",)
 RESOURCES = ("gpu", "cpu", "mem")
+ASK = np.dtype([("units", "i8"), ("cpu", "i8"), ("mem", "i8")])
+"""What a gang asks for beside GPUs: equal units that it can be split into, thousandths of a CPU, MB."""
+STOCK = np.dtype([("cpu", "i8"), ("mem", "i8"), ("cpu_free", "i8"), ("mem_free", "i8"), ("room", "i8")])
+"""What a server has beside GPUs; ``room`` is scratch of a search: units of a gang that fit there now."""
+UNBOUND = 1 << 60
+"""CPUs or memory of a server of which they are not known: they bound nothing there."""
 _MILLI = 1000
 _MOST = float(1 << 50)
 _FIELDS = {"cpu": ("cpus", "CPUs"), "mem": ("mem_mb", "memory")}
@@ -105,7 +111,7 @@ def tell(
 
 
 def asks(workload: Workload, resources: tuple[str, ...]) -> Any:
-    """What each job asks for, records of `gpuctl.replay.engine.state.ASK`; what does not count or is not known is 0.
+    """What each job asks for, records of `ASK`; what does not count or is not known is 0.
 
     Raises:
         InputError: a job asks for more than can be reckoned with.
@@ -123,7 +129,7 @@ def asks(workload: Workload, resources: tuple[str, ...]) -> Any:
 
 
 def stocks(cluster: Cluster, resources: tuple[str, ...]) -> Any:
-    """What each server has beside GPUs, records of `gpuctl.replay.engine.state.STOCK`; what is not known bounds nothing."""
+    """What each server has beside GPUs, records of `STOCK`; the unknown bounds nothing."""
     count = len(cluster.servers)
     found = records(count, STOCK)
     for name in ("cpu", "mem"):

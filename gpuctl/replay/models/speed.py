@@ -7,15 +7,18 @@ takes as long as recorded. See ``docs/replay.md`` for where the factors come fro
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.core.errors import UsageError
+from gpuctl.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
+    from gpuctl.replay.models.speed_table import PairTable, SpeedTable
 
 SENSITIVE_PCT = 40
 """Share of jobs that are taken to be slowed down by a spread placement; which ones is a hash of the job's name."""
@@ -34,6 +37,19 @@ PACK_SPEED = 0.69
 
 
 @dataclass(frozen=True)
+class TypeSpeeds:
+    """What the GPUs' types make of the speed of each class of jobs.
+
+    Attributes:
+        speed: (classes, types, 3) by placement as in `Rates.speed`.
+        server: (servers) the type of each there.
+    """
+
+    speed: Floats
+    server: Ints
+
+
+@dataclass(frozen=True)
 class Rates:
     """Speeds of every job, for its speed on the recorded placement.
 
@@ -42,20 +58,58 @@ class Rates:
         speed: (jobs, 3) on one server, on several of one rack, across racks.
         alpha: (jobs) how badly it scales with GPUs.
         pack: (jobs) beside another job on the same GPUs.
+        types: factors by class of jobs and GPU type, that of the slowest type of a gang's; None: types do not matter.
+        row: (jobs) the class of each there, and in `pairs`.
+        pairs: (classes, classes) speed of a job packed beside another one, for that alone; None: `pack`.
+        pairs_text: what holds of them, for headings.
     """
 
     text: str
     speed: Floats
     alpha: Floats
     pack: Floats
+    types: TypeSpeeds | None = None
+    row: Ints | None = None
+    pairs: Floats | None = None
+    pairs_text: str = ""
+
+    @property
+    def best(self) -> Floats:
+        """The highest speed of each job, shape (jobs,)."""
+        best = self.speed.max(axis=1)
+        if self.types is None or self.row is None:
+            return np.asarray(best)
+        there = self.types.speed[:, np.unique(self.types.server)]
+        return np.asarray((self.speed[:, None, :] * there[self.row]).max(axis=(1, 2)))
+
+    @property
+    def alike(self) -> NDArray[np.bool_]:
+        """Whether each job runs at speed 1 wherever it is put, shape (jobs,)."""
+        return np.asarray((self.speed == 1).all(axis=1) & (self.types is None))
 
 
-def rates(name: str, workload: Workload, cluster: Cluster) -> Rates:
-    """The speed model of that name: ``recorded`` (placement does not matter) or ``locality``.
+def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster, pairs: PairTable | None = None) -> Rates:
+    """The speed model: ``recorded`` (placement does not matter), ``locality``, or a table by class and GPU type.
+
+    Args:
+        model: its name, or the table.
+        workload: the jobs.
+        cluster: the servers.
+        pairs: speeds of packed jobs by the classes of both; None: `PACK_SPEED`.
 
     Raises:
         UsageError: no such model.
+        InputError: a table has no speed of a class on a type, or beside another one, or 0 where a job of it ran.
     """
+    found = _named(model, workload, cluster) if isinstance(model, str) else _by_type(model, workload, cluster)
+    if pairs is None:
+        return found
+    speed, row = pairs.rows(workload)
+    text = f"by class of both as in {pairs.name}; beside several jobs these are multiplied"
+    return replace(found, pairs=speed, row=row, pairs_text=text)
+
+
+def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
     n = workload.size
     alpha, pack = np.full(n, ALPHA), np.full(n, PACK_SPEED)
     if name == "recorded" or cluster.pool:
@@ -73,6 +127,30 @@ def rates(name: str, workload: Workload, cluster: Cluster) -> Rates:
         f"servers and at {SPREAD_SPEED**RACK_EXPONENT:.2g} over several racks; assumed, not measured"
     )
     return Rates(text, speed, alpha, pack)
+
+
+def _by_type(table: SpeedTable, workload: Workload, cluster: Cluster) -> Rates:
+    speed, row, server = table.rows(workload, cluster)
+    n = workload.size
+    level = recorded_level(workload, cluster)
+    own = np.ones(n)
+    first = workload.segment_start[:-1]
+    at, end = workload.piece_start[first], workload.piece_start[first + 1]
+    for job in np.flatnonzero(end > at).tolist():
+        own[job] = speed[row[job], server[workload.piece_server[at[job] : end[job]]], level[job]].min()
+    if not own.all():
+        first_one = workload.ids[int(np.argmin(own))]
+        raise InputError(
+            f"job {first_one!r} ran on GPUs on which its class has speed 0",
+            path=table.path,
+            hint="expected a speed above 0",
+        )
+    text = (
+        f"by class of jobs and GPU type as in {table.name}, a gang as fast as on the slowest of its types; run times "
+        "are those on the recorded servers, or at speed 1 where these are not known"
+    )
+    types = TypeSpeeds(speed, server)
+    return Rates(text, np.ones((n, 3)) / own[:, None], np.full(n, ALPHA), np.full(n, PACK_SPEED), types, row)
 
 
 def recorded_level(workload: Workload, cluster: Cluster) -> Ints:

@@ -17,6 +17,7 @@ from gpuctl.replay.engine.job_life_kernel import (
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import choose, find, hide
 from gpuctl.replay.engine.preemption_kernel import goal_at, must_go_on, preempt
+from gpuctl.replay.engine.reasons import R_DISPLACED, R_FILL, R_FIRST, R_PREEMPTING, R_SKIPPED
 from gpuctl.replay.engine.resource_kernel import find_for
 from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_ROUND, RUNNING, SUSPENDING, WAITING
 from gpuctl.replay.order.claim_kernel import claim_for
@@ -28,11 +29,6 @@ from gpuctl.replay.order.order_kernel import (
     BY_SERVICE,
     BY_SHARE,
     BY_SUBMIT,
-    R_DISPLACED,
-    R_FILL,
-    R_FIRST,
-    R_PREEMPTING,
-    R_SKIPPED,
     began,
     goes_before,
     into_run,

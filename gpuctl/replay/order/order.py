@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.replay.engine.state import ANY, CONSOLIDATE, FILL, SPREAD, records
+from gpuctl.compiled.bundles import records
+from gpuctl.replay.engine.state import ANY, CONSOLIDATE, FILL, SPREAD
 from gpuctl.replay.order import list_kernel
 from gpuctl.replay.order import order_kernel as ok
 from gpuctl.replay.order.waiting_kernel import Queue, empty
@@ -102,7 +103,9 @@ def list_program(order: Order, workload: Workload, state: State) -> ListProgram:
     p.quantum, p.tick, p.promote = order.quantum, order.tick, order.promote
     jobs = state.jobs
     # running jobs all come nearer to their ends at one second a second: then their order never changes
-    alike = bool((jobs.speed0 == 1).all() and (jobs.speed1 == 1).all() and (jobs.speed2 == 1).all())
+    alike = state.g[0].typed == 0 and bool(
+        (jobs.speed0 == 1).all() and (jobs.speed1 == 1).all() and (jobs.speed2 == 1).all()
+    )
     p.fixed = (
         order.rule == ok.BY_REMAINING
         and order.weight is None

@@ -86,7 +86,7 @@ def against(
         seed: of the bootstrap.
 
     Returns:
-        Two rows (JCT, wait) for all jobs and for each class of `gpuctl.replay.results.metrics.SIZES` with a counted job:
+        Two rows (JCT, wait) for all jobs and for each class of `gpuctl.replay.results.metrics.SIZES` with counted jobs:
         ``policy``, ``baseline``, ``measure``, ``size_bucket``, ``jobs`` (counted), ``pairs`` (finished under both),
         ``unpaired_policy`` (finished under the baseline alone), ``unpaired_baseline`` (under the policy alone),
         ``unpaired_both`` (under neither), ``mean_s``, ``baseline_mean_s``, ``diff_mean_s`` (policy - baseline) with

@@ -1,8 +1,8 @@
 """What a policy did with a workload, in figures: one row a policy, and the same by queue and by gang size.
 
-Definitions are those that the columns of `gpuctl.replay.results.columns` print. Percentiles interpolate linearly between the
-two nearest values (numpy's and Polars' ``linear``). Figures of jobs are over finished jobs, figures of the cluster over
-the whole replay; how many jobs are in no figure, and why, is part of each row.
+Definitions are those that the columns of `gpuctl.replay.results.columns` print. Percentiles interpolate linearly
+between the two nearest values (numpy's and Polars' ``linear``). Figures of jobs are over finished jobs, figures of the
+cluster over the whole replay; how many jobs are in no figure, and why, is part of each row.
 """
 
 from __future__ import annotations

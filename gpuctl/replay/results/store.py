@@ -45,6 +45,7 @@ _ENDS = {
     "migrated": State.PREEMPTED,
     "resized": State.PREEMPTED,
     "lease": State.PREEMPTED,
+    "reclaimed": State.PREEMPTED,
     "time_limit": State.TIMEOUT,
 }
 """How an attempt ended; a finished one has the state of its job."""
@@ -60,11 +61,6 @@ _LIVE = {State.PENDING, State.RUNNING, State.SUSPENDED, ""}
 """States of jobs in a trace that do not say how a job ended."""
 
 
-def decision_log(outcome: Outcome) -> bytes:
-    """The decision log as JSON lines; the same bytes for the same seed and input."""
-    return outcome.decisions.write_ndjson().encode()
-
-
 def write_decisions(folder: Path, outcomes: Sequence[Outcome]) -> None:
     """Write the decision log of each outcome to ``<policy>.jsonl`` in a folder, which is made where it is absent.
 
@@ -76,7 +72,8 @@ def write_decisions(folder: Path, outcomes: Sequence[Outcome]) -> None:
         draft = folder / f".{name}.{os.getpid()}.tmp"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(decision_log(outcome))
+            with draft.open("wb") as file:
+                file.writelines(outcome.log.json_lines())
             draft.replace(folder / f"{name}.jsonl")
         except OSError as error:
             why = error.strerror or error
@@ -179,7 +176,10 @@ def _write(store: Store, part: _Part) -> None:
     _insert(store, "jobs", jobs)
     _insert(store, "attempts", attempts)
     _insert(store, "placements", _placements(part))
-    log = decision_log(part.outcome)
+    digest, length = hashlib.sha256(), 0
+    for lines in part.outcome.log.json_lines():
+        digest.update(lines)
+        length += len(lines)
     store.execute(
         "INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, now())",
         [
@@ -187,8 +187,8 @@ def _write(store: Store, part: _Part) -> None:
             part.name,
             f"{part.outcome.policy}.jsonl",
             FORMAT,
-            hashlib.sha256(log).hexdigest(),
-            len(log),
+            digest.hexdigest(),
+            length,
             jobs.height,
             jobs.height,
             WRITER_VERSION,
@@ -229,7 +229,7 @@ def _jobs(part: _Part) -> pl.DataFrame:
     )
     kinds = np.array([*w.gpu_types, None], object)
     rows = part.outcome.jobs.with_row_index("number").with_columns(
-        c("number").cast(pl.Int64), c("servers").replace(0, None), source_state=c("state"),
+        c("number").cast(pl.Int32), c("servers").replace(0, None), source_state=c("state"),
         state=pl.Series(_final(part), dtype=pl.String),
         gpu_type=pl.Series(kinds[w.gpu_type].tolist(), dtype=pl.String),
         time_limit_s=pl.Series(w.time_limit).fill_nan(None).round().cast(pl.Int64),
@@ -255,11 +255,11 @@ def _named(numbers: Ints | None, names: tuple[str, ...], size: int) -> pl.Series
 def _attempts(part: _Part) -> pl.DataFrame:
     c = pl.col
     jobs = part.outcome.jobs.select("submit_s", "eligible_s", id="job", final=pl.Series(_final(part), dtype=pl.String))
-    jobs = jobs.with_row_index("job").with_columns(c("job").cast(pl.Int64))
+    jobs = jobs.with_row_index("job").with_columns(c("job").cast(pl.Int32))
     servers = part.outcome.pieces.group_by("row").agg(servers=c("server").n_unique().cast(pl.Int32))
     rows = (
         part.outcome.attempts.with_row_index("row")
-        .with_columns(c("row").cast(pl.Int64), gpus=pl.Series(shared_gpus(part.outcome)[0]))
+        .with_columns(c("row").cast(pl.Int32), c("end").cast(pl.String), gpus=pl.Series(shared_gpus(part.outcome)[0]))
         .join(jobs, on="job", maintain_order="left")
         .join(servers, on="row", how="left", maintain_order="left")
         .sort("job", "attempt")
@@ -279,8 +279,8 @@ def _attempts(part: _Part) -> pl.DataFrame:
 
 def _placements(part: _Part) -> pl.DataFrame:
     c = pl.col
-    ids = part.outcome.jobs.select(id="job").with_row_index("job").with_columns(c("job").cast(pl.Int64))
-    rows = part.outcome.attempts.select("job", "attempt").with_row_index("row").with_columns(c("row").cast(pl.Int64))
+    ids = part.outcome.jobs.select(id="job").with_row_index("job").with_columns(c("job").cast(pl.Int32))
+    rows = part.outcome.attempts.select("job", "attempt").with_row_index("row").with_columns(c("row").cast(pl.Int32))
     pieces = part.outcome.pieces.with_columns(gpus=pl.Series(shared_gpus(part.outcome)[1]))
     pieces = pieces.join(rows, on="row", maintain_order="left").join(ids, on="job", maintain_order="left")
     machine = pl.Series(part.cluster.servers, dtype=pl.String).gather(pieces["server"])

@@ -11,8 +11,7 @@ import polars as pl
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.results import Analysis, ResultTable
-from gpuctl.replay.results import comparison as compare
-from gpuctl.replay.results import metrics, timelines
+from gpuctl.replay.results import comparison, metrics, timelines
 from gpuctl.replay.results.columns import columns
 
 if TYPE_CHECKING:
@@ -75,8 +74,8 @@ def result(
     command: str = "",
     version: str = "",
     warmup: float = 0.0,
-    resamples: int = compare.RESAMPLES,
-    seed: int = compare.SEED,
+    resamples: int = comparison.RESAMPLES,
+    seed: int = comparison.SEED,
     sources: tuple[SourceInfo, ...] = (),
 ) -> Analysis:
     """Return everything that a replay found out.
@@ -155,8 +154,9 @@ def _settings(asked: _Asked, *, compared: bool) -> dict[str, str]:
     }
     if compared:
         settings["intervals"] = (
-            f"95 %, bootstrap over days of submission (fewer than {compare.ENOUGH_DAYS} days: over up to "
-            f"{compare.FEW_DAYS_BLOCKS} blocks of equally many jobs), {asked.resamples:,} resamples, seed {asked.seed}"
+            f"95 %, bootstrap over days of submission (fewer than {comparison.ENOUGH_DAYS} days: over up to "
+            f"{comparison.FEW_DAYS_BLOCKS} blocks of equally many jobs), {asked.resamples:,} resamples, "
+            f"seed {asked.seed}"
         )
     if len(asked.outcomes) > 1:
         settings["baseline"] = asked.baseline.policy
@@ -351,7 +351,7 @@ _PAIRED = (
 
 
 def _against(asked: _Asked, outcome: Outcome, other: Outcome | pl.DataFrame) -> pl.DataFrame:
-    return compare.against(
+    return comparison.against(
         outcome, other, asked.workload, warmup=asked.warmup, resamples=asked.resamples, seed=asked.seed
     )
 
@@ -366,7 +366,7 @@ def _vs_baseline(asked: _Asked) -> ResultTable:
 
 
 def _vs_recorded(asked: _Asked) -> ResultTable:
-    truth = compare.recorded(asked.workload)
+    truth = comparison.recorded(asked.workload)
     return _table(
         "replay_vs_recorded", pl.concat(_against(asked, o, truth) for o in asked.outcomes), asked.jobs,
         section="replay_compared", notes=(
@@ -379,7 +379,7 @@ def _vs_recorded(asked: _Asked) -> ResultTable:
 
 
 def _fidelity(asked: _Asked) -> ResultTable:
-    frames = [compare.fidelity(o, asked.workload, warmup=asked.warmup) for o in asked.outcomes]
+    frames = [comparison.fidelity(o, asked.workload, warmup=asked.warmup) for o in asked.outcomes]
     return _table(
         "replay_fidelity", pl.concat(frames), asked.jobs, section="replay_compared", notes=(
             "Of use for the policy that was in force when the trace was recorded: it says how far a replay can be "
@@ -450,8 +450,9 @@ def _heatmap(asked: _Asked) -> ResultTable:
 def _unfinished(asked: _Asked) -> ResultTable:
     frames = []
     for outcome in asked.outcomes:
-        rows = outcome.jobs.filter(pl.col("state") != "finished")
-        told = outcome.decisions.filter(pl.col("job").is_in(rows["job"].to_list())).unique("job", keep="last")
+        left = outcome.jobs["state"] != "finished"
+        rows = outcome.jobs.filter(left)
+        told = outcome.log.of_jobs(left.arg_true().to_numpy()).unique("job", keep="last")
         frames.append(
             rows.join(told.select("job", "reason"), on="job", how="left", maintain_order="left").with_columns(
                 pl.lit(outcome.policy).alias("policy")

@@ -26,6 +26,7 @@ HEAT_BINS = 100
 """At most so many periods of the heat map …"""
 
 HEAT_ROWS = 64
+BATCH = 100_000
 """… and rows: where there are more servers, neighbours share a row."""
 
 NEVER_QUEUED = ("unplaceable", "rejected", "held")
@@ -58,11 +59,11 @@ def attempts(outcome: Outcome) -> Attempts:
     frame = outcome.attempts
     end = frame["end_s"].fill_null(outcome.end_s)
     return Attempts(
-        job=frame["job"].to_numpy().astype(np.int64),
-        start=frame["start_s"].to_numpy().astype(np.float64),
-        end=end.to_numpy().astype(np.float64),
-        own=frame["own_s"].fill_null(end).to_numpy().astype(np.float64),
-        gpus=frame["gpus"].to_numpy().astype(np.int64),
+        job=frame["job"].to_numpy(),
+        start=frame["start_s"].to_numpy(),
+        end=end.to_numpy(),
+        own=frame["own_s"].fill_null(end).to_numpy(),
+        gpus=frame["gpus"].to_numpy(),
     )
 
 
@@ -75,8 +76,8 @@ def window(outcome: Outcome) -> tuple[float, float]:
     """
     begin = _least(outcome.jobs["submit_s"])
     left = bool(outcome.jobs["state"].is_in(["running", "waiting", "held"]).any())
-    held = attempts(outcome)
-    end = outcome.end_s if left or not held.end.size else float(held.end.max())
+    last = outcome.attempts["end_s"].fill_null(outcome.end_s).max()
+    end = last if isinstance(last, float) and not left else outcome.end_s
     return begin, max(begin, end)
 
 
@@ -126,7 +127,8 @@ def levels(outcome: Outcome, cluster: Cluster, *, until: float | None = None) ->
     server, down, up = down_times(cluster, begin, end)
     size = np.asarray(cluster.gpus, dtype=np.int64)[server]
     changes = [np.array([begin, end]), held.start, held.own, held.end, arrive, leave, down, up]
-    times = np.unique(np.concatenate(changes).clip(begin, end))
+    # each by itself first: attempts begin and end at the same instants as others do
+    times = np.unique(np.concatenate([np.unique(change.clip(begin, end)) for change in changes]))
     running = _steps(times, held.start, held.end, np.ones_like(held.job))
     busy = _steps(times, held.own, held.end, held.gpus)
     present = _steps(times, arrive, leave, np.ones_like(gang))
@@ -229,13 +231,13 @@ def occupancy(
     return frame, _row_names(cluster.servers, line, lines)
 
 
-def _pieces(outcome: Outcome, cluster: Cluster, held: Attempts) -> tuple[Ints, Ints, Floats]:
+def _pieces(outcome: Outcome, cluster: Cluster, held: Attempts) -> tuple[Ints, Ints, Ints]:
     pieces = outcome.pieces
     if pieces.height == 0 and len(cluster.servers) == 1:
         # A pool has one place: what is held is held there.
-        return np.arange(held.job.size), np.zeros(held.job.size, dtype=np.int64), held.gpus.astype(np.float64)
-    row, server = (pieces[name].to_numpy().astype(np.int64) for name in ("row", "server"))
-    return row, server, pieces["gpus"].to_numpy().astype(np.float64)
+        return np.arange(held.job.size), np.zeros(held.job.size, dtype=np.int64), held.gpus
+    row, server, gpus = (pieces[name].to_numpy() for name in ("row", "server", "gpus"))
+    return row, server, gpus
 
 
 def _row_names(servers: tuple[str, ...], line: Ints, lines: int) -> tuple[str, ...]:
@@ -270,19 +272,25 @@ def _steps(times: Floats, start: Floats, end: Floats, weight: Ints) -> Ints:
     return np.cumsum(change)
 
 
-def _areas(line: Ints, span: tuple[Floats, Floats], weight: Floats, edges: Floats, lines: int) -> Floats:
-    """Integral of weighted intervals over each (line, bin), linear in intervals plus cells; shape (lines, bins)."""
+def _areas(line: Ints, ends: tuple[Floats, Floats], weight: Floats | Ints, edges: Floats, lines: int) -> Floats:
+    """Integral of weighted intervals over each (line, bin), linear in intervals plus cells; shape (lines, bins).
+
+    They are gone through in batches, so that few arrays as long as all of them are made.
+    """
     bins, width = len(edges) - 1, float(edges[1] - edges[0])
-    line, weight = np.tile(line, 2), np.concatenate([weight, -weight])
-    at = np.concatenate(span).clip(edges[0], edges[-1])
-    bin_ = np.minimum(((at - edges[0]) / width).astype(np.int64), bins - 1)
-    # A step at some instant counts for the rest of its bin, and wholly in all later ones.
-    part = weight * (edges[0] + (bin_ + 1) * width - at)
-    own = np.bincount(line * bins + bin_, weights=part, minlength=lines * bins).reshape(lines, bins)
-    later = np.bincount(line * bins + bin_, weights=weight, minlength=lines * bins).reshape(lines, bins)
-    full = np.cumsum(later, axis=1) * width
+    own, later = np.zeros(lines * bins), np.zeros(lines * bins)
+    for instants, sign in zip(ends, (1.0, -1.0), strict=True):
+        for begin in range(0, line.size, BATCH):
+            part = slice(begin, begin + BATCH)
+            at = instants[part].clip(edges[0], edges[-1])
+            bin_ = np.minimum(((at - edges[0]) / width).astype(np.int64), bins - 1)
+            cell = line[part] * bins + bin_
+            # A step at some instant counts for the rest of its bin, and wholly in all later ones.
+            np.add.at(own, cell, sign * weight[part] * (edges[0] + (bin_ + 1) * width - at))
+            np.add.at(later, cell, sign * weight[part])
+    full = np.cumsum(later.reshape(lines, bins), axis=1) * width
     full[:, 1:], full[:, 0] = full[:, :-1].copy(), 0.0
-    return np.asarray(own + full)
+    return np.asarray(own.reshape(lines, bins) + full)
 
 
 def _least(series: pl.Series) -> float:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 COMMANDS = {
     "analyze": ("GPUs in use and attempts waiting over time", ("--table", "overview")),
     "explain": ("When it waited and ran", ()),
-    "report": ("GPUs in use and attempts waiting over time", ()),
+    "report": ("GPUs in use and attempts waiting over time", ("--all",)),
     "replay": (
         "How long jobs took from submission to end (JCT), by policy",
-        ("--policy", "fifo,las", "--cluster", "8x8"),
+        ("--policy", "fifo,las", "--cluster", "8x8", "--all"),
     ),
 }
 
@@ -57,7 +57,7 @@ def test_a_command_draws_on_a_terminal_only(
 ) -> None:
     title, options = COMMANDS[command]
     job = ["7"] if command == "explain" else []
-    for name, value in {"COLUMNS": "80", "TERM": "xterm", **environ}.items():
+    for name, value in {"COLUMNS": "80", "TERM": "xterm", "PAGER": "no-such-pager", **environ}.items():
         monkeypatch.setenv(name, value)
     with Stream(io.BytesIO(), encoding="utf-8") as out:
         out.terminal = terminal

@@ -6,7 +6,9 @@ import json
 import logging
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 FORMAT = (ROOT / "docs" / "examples" / "format" / "turnstile_jobs.py").read_text("utf-8")
 POLICY = """
-from gpuctl.replay.contract.policy import RankPolicy
+from gpuctl.replay.contract.python_policy import RankPolicy
 
 class Last(RankPolicy):
     name = "last-first"
@@ -171,8 +173,9 @@ def test_every_policy_that_a_module_has_is_found_without_importing_it() -> None:
     found: dict[str, type[Policy]] = {name: policies.built_in_policy(name) for name in policies.BUILT_IN}
     assert list(found) == sorted(found)
     assert {name: kind.name for name, kind in found.items()} == {name: name for name in found}
-    modules = {sys.modules[kind.__module__] for kind in found.values()}
-    folder = Path(policies.__file__).parent
-    assert {Path(str(m.__file__)) for m in modules} == {p for p in folder.glob("*.py") if p.name != "__init__.py"}
+    names = [
+        m.name for m in walk_packages(policies.__path__, f"{policies.__name__}.") if not m.name.endswith("_kernel")
+    ]
+    modules = [import_module(name) for name in names]
     named = {k for m in modules for k in vars(m).values() if isinstance(k, type) and issubclass(k, Policy) and k.name}
     assert named == set(found.values())

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from gpuctl.replay.engine.state import DECISIONS, LOG
+from gpuctl.replay.models.decision_log import DecisionLog
 from gpuctl.replay.models.records import Cluster, Outcome, Workload
 
 if TYPE_CHECKING:
@@ -22,13 +24,18 @@ JOBS: dict[str, Any] = {
     "lost_gpu_s": pl.Float64, "preemptions": pl.Int64, "attempts": pl.Int64, "servers": pl.Int64, "state": pl.String,
 }  # fmt: skip
 ATTEMPTS: dict[str, Any] = {
-    "job": pl.Int64, "attempt": pl.Int64, "start_s": pl.Float64, "end_s": pl.Float64, "end": pl.String,
-    "gpus": pl.Int64,
+    "job": pl.Int32, "attempt": pl.Int32, "start_s": pl.Float64, "end_s": pl.Float64, "end": pl.String,
+    "gpus": pl.Int32,
 }  # fmt: skip
-DECISIONS: dict[str, Any] = {
-    "t_s": pl.Float64, "decision": pl.String, "job": pl.String, "gpus": pl.Int64, "servers": pl.Int64,
-    "reason": pl.String,
-}  # fmt: skip
+
+
+def decided(rows: Sequence[tuple[float, str, str, int, int, str]], jobs: Sequence[str]) -> DecisionLog:
+    """A decision log of rows (second, decision, job, GPUs, servers, reason)."""
+    reasons = tuple(dict.fromkeys(reason for *_, reason in rows))
+    lines = np.zeros(len(rows), LOG)
+    for k, (t, what, job, gpus, _, reason) in enumerate(rows):
+        lines[k] = (t, jobs.index(job), gpus, -1, reasons.index(reason), DECISIONS.index(what))
+    return DecisionLog(lines, np.array([row[4] for row in rows], np.int32), DECISIONS, reasons, tuple(jobs), ())
 
 
 def make_workload(
@@ -148,7 +155,7 @@ def make_outcome(
         attempts += [(i, k, a, b, why, gpus) for k, (a, b, why) in enumerate(own)]
     attempts.sort(key=lambda row: (row[2], row[0]))
     held = pl.DataFrame(attempts, schema=ATTEMPTS, orient="row").with_columns(
-        pl.lit(value=False).alias("shared"), own_s="start_s", group=pl.int_range(pl.len())
+        pl.lit(value=False).alias("shared"), own_s="start_s", group=pl.int_range(pl.len(), dtype=pl.Int32)
     )
     return Outcome(
         policy=policy,
@@ -158,9 +165,10 @@ def make_outcome(
         jobs=pl.DataFrame(rows, schema=JOBS),
         attempts=held,
         pieces=pl.DataFrame(
-            {"row": np.arange(held.height), "server": np.arange(held.height) % servers, "gpus": held["gpus"]}
+            {"row": np.arange(held.height), "server": np.arange(held.height) % servers, "gpus": held["gpus"]},
+            schema_overrides={"row": pl.Int32, "server": pl.Int32},
         ),
-        decisions=pl.DataFrame(schema=DECISIONS),
+        log=decided([], [row["job"] for row in rows]),
         end_s=float(last),
         instants=len(set(known)),
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SLOW = """
 import time
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy
 
 
 class Slow(PythonPolicy):

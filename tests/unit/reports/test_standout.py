@@ -29,8 +29,7 @@ def causes(**hours: float) -> Rows:
 def test_the_main_cause_of_waits_is_told() -> None:
     [one] = found("delay_by_size", causes(fragmentation=60.0, capacity=30.0, scheduler=10.0))
     assert (
-        one.text
-        == "60.0\xa0% of the time in queue (60 of 100\xa0h) jobs waited because GPUs were free, but not together."
+        one.text == "60.0\xa0% of the queueing time (60 of 100\xa0h) passed because GPUs were free, but not together."
     )
     assert one.table == "delay_by_size"
     assert found("delay_by_size", causes(fragmentation=39.0, capacity=31.0, scheduler=30.0)) == []
@@ -50,9 +49,9 @@ def ranged(**shares: tuple[float, float, float]) -> Rows:
 
 def test_the_main_cause_is_told_as_the_range_that_it_is_known_to() -> None:
     [one] = found("delay_causes", ranged(fair_share=(41.2, 45.0, 47.6), capacity=(30.0, 33.0, 40.0)))
-    assert one.text.startswith("41 to 48\xa0% of the time in queue (45 of 100\xa0h) jobs waited because their queue")
+    assert one.text.startswith("41 to 48\xa0% of the queueing time (45 of 100\xa0h) passed because the queue")
     [one] = found("delay_causes", ranged(capacity=(60.1, 60.2, 60.3), fair_share=(39.0, 39.5, 39.9)))
-    assert one.text.startswith("60.2\xa0% of the time in queue")
+    assert one.text.startswith("60.2\xa0% of the queueing time")
 
 
 def test_no_cause_is_told_where_the_ranges_overlap() -> None:
@@ -70,8 +69,8 @@ def queues(*p95: float | None, waits: int = 30) -> Rows:
 
 def test_the_queue_that_waits_longest_is_told() -> None:
     [one] = found("wait_by_queue", queues(10.0, 30.0, 200.0))
-    assert "Queue q2 waits longest: one attempt in twenty waited 3.33\xa0h or more" in one.text
-    assert "in the middle one of 3 queues it is 30\xa0min" in one.text
+    assert "Queue q2 waits longest: 95\xa0% of its attempts start within 3.33\xa0h" in one.text
+    assert "against 30\xa0min in the median of 3 queues." in one.text
     assert found("wait_by_queue", queues(10.0, 30.0, 59.0)) == []
     assert found("wait_by_queue", queues(1.0, 2.0, 29.0)) == []
     assert found("wait_by_queue", queues(10.0, 200.0)) == []
@@ -90,7 +89,7 @@ def test_scattered_jobs_that_use_their_gpus_less_are_told_once() -> None:
         ]
     ]
     [one] = found("gpu_util_by_servers", rows)
-    assert one.text == "Jobs of 8 GPUs use them to 45.0\xa0% on 4 servers, to 60.0\xa0% on 1."
+    assert one.text == "Jobs of 8 GPUs reach 45.0\xa0% GPU utilization on 4 servers, but 60.0\xa0% on 1."
     assert found("gpu_util_by_servers", rows[1:2]) == []
 
 
@@ -107,11 +106,17 @@ def compared(*intervals: tuple[str, float, float, float]) -> Rows:
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        (compared(("srtf", -3600, -1800, -900)), ["Under srtf the same jobs wait 30\xa0min shorter"]),
-        (compared(("las", 900, 1800, 3600)), ["Under las the same jobs wait 30\xa0min longer"]),
+        (compared(("las", -3600, -1800, -900)), ["Better than fifo by mean wait: las by 30\xa0min (15 to 60\xa0min)."]),
         (
-            compared(("a", -3600, -1800, -900), ("b", -99, -50, -1), ("c", 1, 50, 99)),
-            ["Under a the same jobs wait 30\xa0min shorter", "Under c the same jobs wait"],
+            compared(("las", 900, 1800, 3600)),
+            [
+                "las lengthens the mean wait by 30\xa0min (95\xa0% interval 15 to 60\xa0min), from 2 under fifo to "
+                "2.50\xa0h."
+            ],
+        ),
+        (
+            compared(("b", -99, -50, -1), ("a", -3600, -1800, -900), ("c", 1, 50, 99), ("d", 1, 60, 99)),
+            ["Better than fifo by mean wait: a by 30", "d lengthens the mean wait by 60\xa0s"],
         ),
         (compared(("las", -900, 1800, 3600)), ["No policy's mean wait differs from fifo's by more than chance."]),
     ],
@@ -122,11 +127,27 @@ def test_policies_are_compared_by_their_intervals(rows: Rows, told: list[str]) -
     assert all(text.startswith(start) for text, start in zip(texts, told, strict=True))
 
 
-def test_a_difference_and_what_differs_have_one_unit_each() -> None:
-    [one] = found("replay_vs_baseline", compared(("srtf", -5400, -3600, -1800)))
-    assert one.text == (
-        "Under srtf the same jobs wait 60\xa0min shorter on average than under fifo "
-        "(95\xa0% interval 30 to 90\xa0min): 1 against 2\xa0h."
+def test_every_better_policy_is_named_and_the_best_that_can_be_used_comes_first() -> None:
+    rows = compared(
+        ("srtf", -5400, -4500, -3600), ("las", -5400, -4400, -900), ("easy", -5400, -3600, -1800),
+        ("sjf", -99, -50, -1), ("fair", -99, -50, 1),
+    )  # fmt: skip
+    summary = [
+        {"policy": "srtf", "oracle": True, "preemptions": 128},
+        {"policy": "las", "oracle": False, "preemptions": 1},
+        {"policy": "easy", "oracle": False, "preemptions": 0},
+        {"policy": "sjf", "oracle": True, "preemptions": 0},
+        {"policy": "fair", "oracle": False, "preemptions": 0},
+    ]
+    tables = (table("replay_vs_baseline", "s", pl.DataFrame(rows)), table("replay_summary", "s", pl.DataFrame(summary)))
+    first, others, *_ = findings(replace(make_analysis(points=5), tables=tables))
+    assert first.text == (
+        "easy cuts the mean wait by 60\xa0min (95\xa0% interval 30 to 90\xa0min), from 2 under fifo to 1\xa0h; it "
+        "needs no oracle and preempted no job."
+    )
+    assert others.text == (
+        "Also better than fifo by mean wait: srtf by 75\xa0min (60 to 90\xa0min, oracle, 128 preemptions); "
+        "las by 73.3\xa0min (15 to 90\xa0min, 1 preemption); sjf by 50\xa0s (1 to 99\xa0s, oracle)."
     )
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuctl.core.results import Column
-from gpuctl.reports.text import heading, plural, shown, shown_columns, visible
+from gpuctl.core.text import plural
+from gpuctl.reports.text import heading, shown, shown_columns, visible
 from tests.unit.reports.fakes import HOSTILE, table
 
 

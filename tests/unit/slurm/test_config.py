@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
 from gpuctl.replay.policies.slurm import priority
-from gpuctl.replay.policies.slurm.fairshare import USE_PARENT, Association, build_tree
+from gpuctl.replay.policies.slurm.fairshare import build_tree
 from gpuctl.slurm import accounts, config, unmodelled
+from gpuctl.slurm.associations import USE_PARENT, Association
 from gpuctl.slurm.parameters import Parameters, read_parameters
 from gpuctl.slurm.topology import read_topology
 from gpuctl.slurm.units import minutes, tres_amounts, tres_weights

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
-from gpuctl.replay.policies.slurm.fairshare import USE_PARENT, Association
 from gpuctl.slurm import accounts, unmodelled
+from gpuctl.slurm.associations import USE_PARENT, Association
 from gpuctl.slurm.limits import KNOWN, NO_LIMITS, Limits, limits_of
 
 

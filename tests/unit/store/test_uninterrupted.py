@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.store.database import Store
-from gpuctl.store.uninterrupted import apart
+from gpuctl.store.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ def test_what_must_not_be_stopped_ends_before_ctrl_c_is_raised(presses: tuple[fl
         ended.set()
 
     with pytest.raises(KeyboardInterrupt):
-        apart(work)
+        uninterrupted(work)
     assert ended.is_set()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -59,16 +59,16 @@ def test_an_error_that_the_interrupt_causes_is_not_shown_in_its_place() -> None:
         raise RuntimeError("Query interrupted")
 
     with pytest.raises(KeyboardInterrupt):
-        apart(work, stop.set)
+        uninterrupted(work, stop.set)
 
 
 def test_results_and_errors_come_back() -> None:
     def fail() -> None:
         raise ValueError("no")
 
-    assert apart(lambda: 42) == 42
+    assert uninterrupted(lambda: 42) == 42
     with pytest.raises(ValueError, match="no"):
-        apart(fail)
+        uninterrupted(fail)
 
 
 def test_ctrl_c_that_is_ignored_stays_so() -> None:
@@ -78,7 +78,7 @@ def test_ctrl_c_that_is_ignored_stays_so() -> None:
         return 1
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    assert apart(work) == 1
+    assert uninterrupted(work) == 1
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 

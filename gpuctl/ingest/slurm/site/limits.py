@@ -75,14 +75,3 @@ class LimitRows(Rows):
         """Write what was added."""
         super().flush()
         self._parents.flush()
-
-
-def checked(text: str | None) -> str | None:
-    """Return a name, None for an empty one.
-
-    Raises:
-        RowError: it cannot be printed.
-    """
-    if text and not text.isprintable():
-        raise RowError("a name that cannot be printed")
-    return text or None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpuctl.slurm.machines import Machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -17,28 +19,6 @@ _ARROW = {
     "ms": ("timestamp", "ms"),
     "s": ("timestamp", "s"),
 }
-
-
-class Machine(NamedTuple):
-    """What one source says of a machine; None where it is silent.
-
-    Attributes:
-        machine: its name.
-        gpus: how many it has.
-        gpu_type: as Slurm calls it; several joined by commas.
-        cpus: as Slurm counts them.
-        mem_mb: memory that jobs may have, MiB.
-        partition: the first one listed.
-        rack: its leaf switch or block.
-    """
-
-    machine: str
-    gpus: int | None = None
-    gpu_type: str | None = None
-    cpus: int | None = None
-    mem_mb: int | None = None
-    partition: str | None = None
-    rack: str | None = None
 
 
 class Rows:

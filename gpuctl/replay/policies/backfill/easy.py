@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.planning import (
     LIMITS_FROM,
@@ -21,7 +22,7 @@ from gpuctl.replay.contract.planning import (
 )
 from gpuctl.replay.contract.policy import Parameter, Policy
 from gpuctl.replay.engine.running_jobs_kernel import nobody
-from gpuctl.replay.engine.state import NEED, records
+from gpuctl.replay.engine.state import NEED
 from gpuctl.replay.order.order import placements
 from gpuctl.replay.policies.backfill import easy_kernel
 from gpuctl.replay.policies.backfill.line_kernel import line
@@ -29,7 +30,7 @@ from gpuctl.replay.policies.backfill.line_kernel import line
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.running_jobs_kernel import Running
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State

@@ -19,10 +19,10 @@ from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.job_life_kernel import launch, note
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import choose, hide, set_free
+from gpuctl.replay.engine.reasons import R_FIRST, REASONS
 from gpuctl.replay.engine.resource_kernel import find_for
 from gpuctl.replay.engine.running_jobs_kernel import back_to_now, give, remember, runs, runs_no_more
 from gpuctl.replay.engine.state import D_RESERVE, E_FINISHED, E_QUEUED, NEED, RUNNING, WAITING
-from gpuctl.replay.order.order_kernel import R_FIRST, REASONS
 from gpuctl.replay.policies.backfill.line_kernel import mark, next_in_line, next_of
 
 R_HEAD = len(REASONS)

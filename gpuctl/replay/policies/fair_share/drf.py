@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.policy import Parameter, Policy
 from gpuctl.replay.contract.tenants import BY, WEIGHTED, WEIGHTS, QueueProgram, groups, shapes, share_out
-from gpuctl.replay.engine.state import records
 from gpuctl.replay.order.order import placements
 from gpuctl.replay.order.waiting_kernel import empty
 from gpuctl.replay.policies.fair_share import drf_kernel
@@ -17,7 +17,7 @@ from gpuctl.replay.policies.fair_share import drf_kernel
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload

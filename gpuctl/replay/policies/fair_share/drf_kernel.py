@@ -11,9 +11,9 @@ from gpuctl.compiled.bundles import Bundle
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.loop_kernel import loop
+from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.resource_kernel import dominant_share, find_for
 from gpuctl.replay.engine.state import E_FINISHED, E_QUEUED, E_SERVER_UP, WAITING
-from gpuctl.replay.order.order_kernel import REASONS
 from gpuctl.replay.order.waiting_kernel import insert, pop, sooner
 
 R_LEAST = len(REASONS)

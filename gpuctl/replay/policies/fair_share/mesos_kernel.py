@@ -17,9 +17,9 @@ from gpuctl.replay.engine.instant_kernel import named_timer
 from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import hide
+from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.resource_kernel import dominant_share, find_for
 from gpuctl.replay.engine.state import E_QUEUED, E_TIMER, WAITING
-from gpuctl.replay.order.order_kernel import REASONS
 from gpuctl.replay.order.waiting_kernel import insert, pop
 from gpuctl.replay.policies.fair_share.drf_kernel import gives_back
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from gpuctl.compiled.bundles import records
 from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
-from gpuctl.replay.engine.state import records
 from gpuctl.replay.order.waiting_kernel import empty
 from gpuctl.replay.policies.philly import philly_kernel
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload

@@ -18,6 +18,7 @@ from gpuctl.replay.engine.job_life_kernel import (
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import choose, find, largest, set_free, suits
 from gpuctl.replay.engine.preemption_kernel import preempt
+from gpuctl.replay.engine.reasons import R_BONUS, R_GATHER, R_GATHERED, R_GIVE_UP, R_QUOTA, R_RECLAIM
 from gpuctl.replay.engine.state import (
     ANY,
     D_GATHER,
@@ -31,7 +32,6 @@ from gpuctl.replay.engine.state import (
     SUSPENDING,
     WAITING,
 )
-from gpuctl.replay.order.order_kernel import R_BONUS, R_GATHER, R_GATHERED, R_GIVE_UP, R_QUOTA, R_RECLAIM
 from gpuctl.replay.order.waiting_kernel import insert, pop
 
 LEVELS = 3

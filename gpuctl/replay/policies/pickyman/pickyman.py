@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from gpuctl.compiled.bundles import records
 from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
-from gpuctl.replay.engine.state import EPOCH, records
+from gpuctl.replay.engine.state import EPOCH
 from gpuctl.replay.order.order import placements, rest_of
 from gpuctl.replay.policies.pickyman import pickyman_kernel
 from gpuctl.replay.policies.pickyman.lookahead_kernel import PICKY, Picky
@@ -15,7 +16,7 @@ from gpuctl.replay.policies.pickyman.lookahead_kernel import PICKY, Picky
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload

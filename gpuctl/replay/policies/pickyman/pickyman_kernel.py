@@ -13,8 +13,8 @@ from gpuctl.replay.engine.instant_kernel import named_timer
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import choose, find, hide, largest, suits
 from gpuctl.replay.engine.preemption_kernel import must_go_on, preempt
+from gpuctl.replay.engine.reasons import R_FIRST, R_GIVES_WAY, R_NEAR_EPOCH_END, R_PREEMPTING, R_SKIPPED
 from gpuctl.replay.engine.state import ANY, EPOCH, FILL, RUNNING, SPREAD, SUSPENDING, WAITING
-from gpuctl.replay.order.order_kernel import R_FIRST, R_GIVES_WAY, R_NEAR_EPOCH_END, R_PREEMPTING, R_SKIPPED
 from gpuctl.replay.policies.pickyman.lookahead_kernel import (
     begin_queue,
     predicted_of,

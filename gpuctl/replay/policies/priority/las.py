@@ -11,7 +11,7 @@ from gpuctl.replay.order.order import Order, list_program, placements
 from gpuctl.replay.order.order_kernel import BY_SERVICE
 
 if TYPE_CHECKING:
-    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload

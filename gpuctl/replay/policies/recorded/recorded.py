@@ -13,7 +13,7 @@ from gpuctl.replay.policies.recorded import recorded_kernel
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
@@ -63,6 +63,7 @@ class Recorded(Policy):
         # as recorded: no speed but the recorded one, no cost but what the recorded times hold already
         jobs.speed0 = jobs.speed1 = jobs.speed2 = 1.0
         jobs.suspend = jobs.resume = jobs.move = jobs.charge = 0.0
+        state.g.typed = 0
         state.g.stops = 1
         state.g.limits = 0
         first = workload.recorded_start[workload.segment_start[:-1]]

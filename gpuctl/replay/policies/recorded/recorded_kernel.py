@@ -9,8 +9,8 @@ from gpuctl.replay.engine.instant_kernel import job_timer, reject, room
 from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import choose, find
+from gpuctl.replay.engine.reasons import R_RECORDED, R_UNRECORDED
 from gpuctl.replay.engine.state import ANY, E_JOB_TIMER, E_QUEUED, WAITING
-from gpuctl.replay.order.order_kernel import R_RECORDED, R_UNRECORDED
 
 
 @inner

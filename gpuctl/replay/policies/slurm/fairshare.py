@@ -28,7 +28,7 @@ import numpy as np
 from gpuctl.core.errors import InputError
 from gpuctl.replay.policies.slurm import fairshare_kernel as kernel
 from gpuctl.replay.policies.slurm.usage import second_factor
-from gpuctl.slurm.limits import NO_LIMITS, Limits
+from gpuctl.slurm.associations import USE_PARENT, Association
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,34 +39,6 @@ if TYPE_CHECKING:
     from gpuctl.replay.policies.slurm.usage import Usage
 
     Bools = NDArray[np.bool_]
-
-USE_PARENT = kernel.USE_PARENT
-
-
-class Association(NamedTuple):
-    """One of Slurm's associations.
-
-    Attributes:
-        account: its account; the root's is ``root``.
-        user: its user; None for the account's own.
-        parent: the account above an account; None for a user's, which belongs to ``account``, and for the root.
-        shares: ``Fairshare``; `USE_PARENT` for ``parent``.
-        priority: ``Priority``; None where it has none, which counts as 0.
-        partition: the one partition it is for, or None.
-        limits: what holds for its jobs: its own limits, and ``Max`` limits of the accounts above where it has none.
-        qos: QOS that its jobs may have, its own or those of the accounts above; None where nothing says.
-        default_qos: QOS of jobs that name none; None where nothing says.
-    """
-
-    account: str
-    user: str | None = None
-    parent: str | None = None
-    shares: int = 1
-    priority: int | None = None
-    partition: str | None = None
-    limits: Limits = NO_LIMITS
-    qos: tuple[str, ...] | None = None
-    default_qos: str | None = None
 
 
 @dataclass(frozen=True)

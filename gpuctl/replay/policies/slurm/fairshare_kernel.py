@@ -6,8 +6,8 @@ import numpy as np
 
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.policies.slurm.usage_kernel import charge, decayed_amount
+from gpuctl.slurm.associations import USE_PARENT
 
-USE_PARENT = -1
 NO_LEVEL = 4294967294.0
 """Slurm's NO_VAL: the level of an account without shares of its own, and of what comes before the first child."""
 

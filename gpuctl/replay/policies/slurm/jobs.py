@@ -9,8 +9,9 @@ import numpy as np
 
 from gpuctl.replay.contract.planning import planned
 from gpuctl.replay.policies.slurm import priority
-from gpuctl.replay.policies.slurm.fairshare import Association, Tree, build_tree
+from gpuctl.replay.policies.slurm.fairshare import Tree, build_tree
 from gpuctl.replay.policies.slurm.usage import billable
+from gpuctl.slurm.associations import Association
 from gpuctl.slurm.partitions import Partition
 
 if TYPE_CHECKING:

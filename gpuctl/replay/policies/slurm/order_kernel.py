@@ -15,6 +15,7 @@ from gpuctl.compiled.jit import inner
 from gpuctl.replay.policies.slurm import fairshare_kernel
 from gpuctl.replay.policies.slurm.table_kernel import F_CLASSIC, F_NONE, F_TREE
 from gpuctl.replay.policies.slurm.usage_kernel import charge, decayed_amount
+from gpuctl.slurm.associations import USE_PARENT
 
 _TINY = sys.float_info.min
 _LEAST, _MOST = 1.0, 4294967295.0
@@ -203,7 +204,7 @@ def _classic(s, f, t):  # type: ignore[no-untyped-def]
             run_s = t - max(s.jobs[j].start, p.tick_last)
             if run_s > 0:
                 charge(f.raw, f.parent, x.assoc, decayed_amount(run_s, x.rate, p.second))
-        elif f.shares[x.assoc] != fairshare_kernel.USE_PARENT:
+        elif f.shares[x.assoc] != USE_PARENT:
             fairshare_kernel.classic_user(
                 x.assoc, f.shares, f.level_shares, f.fair_parent, f.raw, f.norm_usage, f.effective, f.fresh
             )
@@ -234,7 +235,7 @@ def fair_share(f, of):  # type: ignore[no-untyped-def]
             )  # fmt: skip
             p.stale = 0
         return f.factor[of]
-    if f.shares[of] == fairshare_kernel.USE_PARENT and f.is_user[of]:
+    if f.shares[of] == USE_PARENT and f.is_user[of]:
         of = f.fair_parent[of]
     else:
         fairshare_kernel.classic_user(

@@ -13,7 +13,7 @@ from gpuctl.replay.policies.slurm.setup import REQUEUE_DELAY_S, setup_of
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload

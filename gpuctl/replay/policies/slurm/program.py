@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuctl.compiled.bundles import records
 from gpuctl.replay.engine.running_jobs_kernel import nobody
-from gpuctl.replay.engine.state import MODES, UNBOUND, records
+from gpuctl.replay.engine.state import MODES
+from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.order.order import placements
 from gpuctl.replay.policies.slurm import slurm_kernel
 from gpuctl.replay.policies.slurm.gang_split import made_to_fit

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuctl.compiled.bundles import Bundle
-from gpuctl.replay.order.order_kernel import REASONS
+from gpuctl.replay.engine.reasons import REASONS
 
 # ---- preemption
 P_NONE, P_PARTITION, P_QOS = range(3)

@@ -25,6 +25,7 @@ import numpy as np
 
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.policies.slurm import usage_kernel
+from gpuctl.slurm.parameters import RESET_PERIODS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 _LN2 = 0.693
 """Slurm's own rounding of ln 2."""
 _PER_NODE = frozenset({"cpu", "mem", "node"})
-RESET_PERIODS = ("NONE", "NOW", "DAILY", "WEEKLY", "MONTHLY", "QUARTERLY", "YEARLY")
 
 
 def second_factor(half_life_s: float) -> float:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.policy import Parameter, Policy
 from gpuctl.replay.contract.tenants import BY, WEIGHTED, WEIGHTS, QueueProgram, groups, shapes, share_out
-from gpuctl.replay.engine.state import CONSOLIDATE, UNBOUND, records
+from gpuctl.replay.engine.state import CONSOLIDATE
+from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.order.order import placements, rest_of
 from gpuctl.replay.order.waiting_kernel import empty
 from gpuctl.replay.policies.tetris import tetris_kernel
@@ -17,7 +19,7 @@ from gpuctl.replay.policies.tetris import tetris_kernel
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gpuctl.replay.contract.policy import Program
+    from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload

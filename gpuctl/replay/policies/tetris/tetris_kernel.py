@@ -16,9 +16,11 @@ from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import free_for
+from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.resource_kernel import choose_for, dominant_share, room_for, room_in, units_of
-from gpuctl.replay.engine.state import E_QUEUED, UNBOUND, WAITING
-from gpuctl.replay.order.order_kernel import REASONS, remaining
+from gpuctl.replay.engine.state import E_QUEUED, WAITING
+from gpuctl.replay.models.resources import UNBOUND
+from gpuctl.replay.order.order_kernel import remaining
 from gpuctl.replay.order.waiting_kernel import insert, pop
 
 R_ALIGNED = len(REASONS)

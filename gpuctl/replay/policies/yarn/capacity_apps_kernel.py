@@ -6,8 +6,8 @@ import numpy as np
 
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.instant_kernel import job_timer, reject
+from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.state import WAITING
-from gpuctl.replay.order.order_kernel import REASONS
 from gpuctl.replay.policies.yarn.amounts_kernel import add_to, at, fits_in, is_none, plus, smaller, times_up
 from gpuctl.replay.policies.yarn.capacity_lists_kernel import (
     append,
@@ -182,9 +182,9 @@ def arrives(s, f, j):  # type: ignore[no-untyped-def]
     job = f.jobs[j]
     a = job.app
     app = f.apps[a]
-    again = job.state == GIVEN
-    if again:
+    if job.state == GIVEN:
         returns(f, j)
+    again = job.state == GONE
     if app.state == NEW:
         _submit(s, f, a)
     if app.state == REFUSED or job.never == 1:

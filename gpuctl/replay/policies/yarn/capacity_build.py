@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.replay.engine.state import UNBOUND, records
+from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.policies.yarn.amounts_kernel import MILLI
 from gpuctl.replay.policies.yarn.capacity_conf import MOST_COUNT, UNLIMITED, LeafOrParent, named_numbers
 from gpuctl.replay.policies.yarn.capacity_tree_kernel import APP, JOB_OF, NODE, QUEUE, SITE, USER, Tree

@@ -14,7 +14,8 @@ from gpuctl.replay.engine.event_heap_kernel import cancel
 from gpuctl.replay.engine.instant_kernel import named_timer, room
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.resource_kernel import room_in, units_of
-from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, UNBOUND, WAITING
+from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, WAITING
+from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.policies.yarn.amounts_kernel import at, minus, ratio
 from gpuctl.replay.policies.yarn.capacity_apps_kernel import arrives, gone, returns, rings
 from gpuctl.replay.policies.yarn.capacity_kernel import heartbeat
@@ -97,6 +98,9 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
             if f.jobs[event.who].state == GIVEN:
                 returns(f, event.who)
             gone(s, f, event.who)
+        elif event.kind == E_QUEUED and f.jobs[event.who].state == GIVEN:
+            # what it had is free: a round at this instant must not count it as used
+            returns(f, event.who)
         elif (event.kind == E_SERVER_DOWN or event.kind == E_SERVER_UP) and not counted:
             counted = True
             _count_servers(s, f)

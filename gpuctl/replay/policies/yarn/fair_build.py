@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.tenants import shapes
-from gpuctl.replay.engine.state import ABORT, UNBOUND, records
+from gpuctl.replay.engine.state import ABORT
+from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.order.order import PLACEMENTS
 from gpuctl.replay.policies.yarn import fair_kernel
 from gpuctl.replay.policies.yarn.fair_conf import (

@@ -13,16 +13,8 @@ from gpuctl.replay.engine.instant_kernel import named_timer
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.preemption_kernel import preempt
 from gpuctl.replay.engine.resource_kernel import find_for
-from gpuctl.replay.engine.state import (
-    E_FINISHED,
-    E_JOB_TIMER,
-    E_QUEUED,
-    E_SERVER_DOWN,
-    E_SERVER_UP,
-    RUNNING,
-    UNBOUND,
-    WAITING,
-)
+from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, RUNNING, WAITING
+from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.policies.yarn.fair_line_kernel import (
     appear,
     ask,

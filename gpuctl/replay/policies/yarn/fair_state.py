@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuctl.compiled.bundles import Bundle
-from gpuctl.replay.order.order_kernel import REASONS
+from gpuctl.replay.engine.reasons import REASONS
 
 MEM, CPU, GPU = range(3)
 FIFO, FAIR, DRF = range(3)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
-from gpuctl.replay.engine.state import records
 from gpuctl.replay.policies.yarn.fair_file import Allocations, Amount, QueueConf
 from gpuctl.replay.policies.yarn.fair_state import FAIR, POLICIES, QUEUE, UNBOUNDED
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuctl.ingest.core.format import Format
-    from gpuctl.ingest.core.report import IngestReport
+    from gpuctl.ingest.pipeline.report import IngestReport
 
 OOM = "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB"
 FAILED = f'Traceback (most recent call last):\n  File "train.py", line 3, in step\n{OOM}\n'.encode()

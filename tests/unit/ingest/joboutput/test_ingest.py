@@ -11,10 +11,10 @@ import pytest
 import zstandard
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.core.report import IngestInterrupted
 from gpuctl.ingest.pipeline import small_files
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import formats_for
+from gpuctl.ingest.pipeline.report import IngestInterrupted
 from tests.fake_format import contents
 from tests.unit.ingest.joboutput.logs import FAILED, OOM, formats, kept, load, outputs, rows, statuses
 

@@ -20,7 +20,7 @@ from tests.sacct import text
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuctl.ingest.core.report import IngestReport
+    from gpuctl.ingest.pipeline.report import IngestReport
 
 
 def month(folder: Path, year: int, of: int = 11, jobs: int = 4) -> Path:

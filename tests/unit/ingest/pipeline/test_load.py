@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pytest
 
 from gpuctl.core.errors import InputError, StoreError, UsageError
-from gpuctl.ingest.core.report import IngestInterrupted, IngestReport
 from gpuctl.ingest.pipeline.load import cluster_name, ingest
+from gpuctl.ingest.pipeline.report import IngestInterrupted, IngestReport
 from gpuctl.store.database import Store
 from tests.fake_format import FAKE, HEADER, contents, lines, load, variant
 

@@ -10,10 +10,9 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core import ledger
-from gpuctl.ingest.slurm import known_jobs as seen_module
-from gpuctl.ingest.slurm import records
+from gpuctl.ingest.slurm import known_jobs, records
 from gpuctl.ingest.slurm.attempts import AGAIN
-from gpuctl.ingest.slurm.known_jobs import REPEAT, Seen
+from gpuctl.ingest.slurm.known_jobs import REPEAT, KnownJobs
 from gpuctl.ingest.slurm.records import Records
 from tests.philly_log import new_store
 from tests.sacct import FIRST, PENDING, SECOND, ingest
@@ -178,8 +177,8 @@ def test_little_memory_while_batches_come_and_more_of_it_after(store: Store) -> 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("words", [False, True])
 def test_seen_in_many_runs(seed: int, words: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen_module, "RUN", 64)
-    chance, seen, known = random.Random(seed), Seen(), dict[str, list[tuple[int, int]]]()
+    monkeypatch.setattr(known_jobs, "RUN", 64)
+    chance, seen, known = random.Random(seed), KnownJobs(), dict[str, list[tuple[int, int]]]()
     number = 0
     for _ in range(60):
         jobs = [f"{'x' * words}{chance.randrange(400)}" for _ in range(chance.randrange(1, 20))]
@@ -196,7 +195,7 @@ def test_seen_in_many_runs(seed: int, words: bool, monkeypatch: pytest.MonkeyPat
 
 
 def test_seen_knows_repeats_and_lines() -> None:
-    seen = Seen()
+    seen = KnownJobs()
     first = seen.add(pl.Series(["1", "a", "1"]), pl.Series([2, 3, 4]))
     second = seen.add(pl.Series(["a", "2"]), pl.Series([9, 7]))
     assert first.to_list() == [0, 0, REPEAT + 2]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.replay.contract.conformance import random_case, run, violations
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.conformance import foresight, random_case, run, violations
+from gpuctl.replay.contract.gpu_type_cases import with_bounds
+from gpuctl.replay.contract.python_policy import PythonPolicy
+from gpuctl.replay.policies import find
 from tests.unit.replay.engine.test_engine import jobs
 from tests.unit.replay.engine.test_engine import replay as replayed
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpuctl.replay.contract.view import View
 
 HEADER = "job_id,submit_time,duration,num_gpus,min_gpus,max_gpus"
@@ -87,6 +88,49 @@ class Restless(PythonPolicy):
 @pytest.mark.parametrize("seed", range(40))
 def test_elastic_jobs_break_no_invariant(seed: int) -> None:
     workload, cluster, shared = random_case(seed)
-    workload = replace(workload, min_gpus=np.maximum(workload.gpus // 2, 1), max_gpus=workload.gpus * 2)
+    workload, cluster, shared = with_bounds(seed, (workload, cluster, shared))
     outcome = run(Restless(), workload, cluster, shared)
     assert violations(outcome, workload, cluster, shared) == []
+
+
+EXAMPLE = f"{Path(__file__).parents[4] / 'docs' / 'examples' / 'elastic.py'}:GrowAndShrink"
+CURVED = f"{HEADER},speed_curve"
+
+
+def test_the_example_shrinks_for_who_waits_and_grows_into_what_is_idle(tmp_path: Path) -> None:
+    # a alone has all GPUs from its gang's 2 on; it gives up 2 for b, and later one for c
+    rows = ("a,0,100,2,1,4,1;2;3;4", "b,20,30,3,2,3,1;2;3", "c,25,10,1,,,")
+    workload = jobs(tmp_path, *rows, header=CURVED)
+    assert workload.curve is not None
+    assert workload.curve.tolist() == [1, 0, -1]
+    outcome = replayed(lambda: find(EXAMPLE)({"grow_every": "10"}), workload, "1x4")
+    assert outcome.decisions.filter(~outcome.decisions["decision"].is_in(["finish"])).select(
+        "t_s", "job", "decision", "gpus"
+    ).rows()[:6] == [
+        (0, "a", "start", 2),
+        (0, "a", "resize", 4),
+        (20, "a", "resize", 2),
+        (20, "b", "start", 2),
+        (25, "a", "resize", 1),
+        (25, "c", "start", 1),
+    ]
+    # c has ended at 35, and at 40 a, which gains more than b, grows; 20 · 2 + 5 + 15 / 2 s of its 100 are done by then;
+    # b is done at 20 + 30 / (2 / 3), when at 65 a does the rest on all
+    assert outcome.jobs["end_s"].to_list()[1:] == [65, 35]
+    done = 20 * 2 + 5 + 15 / 2 + 25
+    assert outcome.jobs["end_s"][0] == pytest.approx(70 + (100 - done - 5) / 2)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_example_breaks_no_invariant(seed: int) -> None:
+    case = with_bounds(seed, random_case(seed))
+    params = {"grow_every": "7"}
+    outcome = run(find(EXAMPLE)(params), *case)
+    assert violations(outcome, *case) == []
+    assert foresight(lambda: find(EXAMPLE)(params), case, outcome, seed) == []
+
+
+@pytest.mark.parametrize("curve", ["1;two", "1;;2", "0;1", "1;-2", "nan", "inf", "1;1e9", ";"])
+def test_a_curve_that_is_none_is_told_with_its_line(tmp_path: Path, curve: str) -> None:
+    with pytest.raises(InputError, match=r"speed_curve is no list of speeds from .* in 1 row: line 3 \(job 'b', "):
+        jobs(tmp_path, "a,0,30,2,1,4,1;2", f"b,0,30,2,1,4,{curve}", header=CURVED)

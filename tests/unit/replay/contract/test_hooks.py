@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import InputError
 from gpuctl.replay.contract.conformance import random_case, run
 from gpuctl.replay.contract.hooks import HOOKS
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.policies import find
 from tests.unit.replay.engine.test_engine import jobs, replay
@@ -199,7 +199,7 @@ def test_a_policy_without_anything_is_refused(tmp_path: Path) -> None:
 def test_a_fault_in_a_hook_names_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "bad.py"
     file.write_text(
-        "from gpuctl.replay.contract.policy import PythonPolicy\n"
+        "from gpuctl.replay.contract.python_policy import PythonPolicy\n"
         "class Bad(PythonPolicy):\n"
         "    name = 'bad'\n"
         "    def on_submit(self, view, job):\n"

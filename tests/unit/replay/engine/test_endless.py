@@ -10,7 +10,7 @@ import pytest
 
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
 from gpuctl.replay.contract.conformance import random_case, run, violations
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine import simulation
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.replay.contract.policy import PythonPolicy, RankPolicy
+from gpuctl.replay.contract.conformance import violations
+from gpuctl.replay.contract.python_policy import PythonPolicy, RankPolicy
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.inputs.clusters import parse_cluster
@@ -272,6 +273,111 @@ def test_a_server_is_lent_and_reclaimed(tmp_path: Path) -> None:
     assert outcome.decisions["decision"].to_list().count("loan") == 2
 
 
+class LendsForAWhile(Lender):
+    """Lends server 1 at 0, to be back at 50, with a notice of 15 s."""
+
+    name = "lends-for-a-while"
+    preempts = True
+    heard: ClassVar[list[tuple[float, int, float | None]]] = []
+
+    def begin(self, view: View) -> None:
+        super().begin(view)
+        self.heard.clear()
+
+    def decide(self, view: View) -> None:
+        if view.now == 0:
+            assert not view.loan(1, self.lent, until=0)
+            assert not view.loan(1, self.lent, until=50, notice=-1)
+            assert not view.loan(1, self.lent, until=float("nan"))
+            assert view.loan(1, self.lent, "idle", until=50, notice=15)
+            assert (view.lent_until(0), view.lent_until(1)) == (None, 50)
+        for job in view.waiting:
+            view.start(job)
+
+    def on_reclaim(self, view: View, server: int) -> None:
+        self.heard.append((view.now, server, view.lent_until(server)))
+
+
+class LendsAndClears(LendsForAWhile):
+    """The same; stops the job on it when it hears the notice."""
+
+    name = "lends-and-clears"
+
+    def on_reclaim(self, view: View, server: int) -> None:
+        super().on_reclaim(view, server)
+        if view.lent_until(server) is not None:
+            view.preempt(1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "starts", "lost", "ends", "runs"),
+    [
+        # b is thrown out at 50, loses all, and starts once a has ended; c, which may use the server at home, stays
+        (LendsForAWhile, [0, 0, 0], 50, [80, 140, 90], ["reclaim", "return"]),
+        (LendsAndClears, [0, 0, 0], 0, [80, 80 + 60 - 35, 90], ["return"]),
+    ],
+)
+def test_a_server_that_is_lent_with_a_time_comes_back(
+    tmp_path: Path, policy: Any, starts: list[float], lost: float, ends: list[float], runs: list[str]
+) -> None:
+    header = "job_id,submit_time,duration,num_gpus,gpu_type"
+    rows = ("a,0,80,2,train", "b,0,60,1,train", "c,0,90,1,")
+    workload = jobs(tmp_path, *rows, header=header)
+    cluster = replace(parse_cluster("2x2", workload), gpu_type=np.array([0, 1]), gpu_types=("train", "infer"))
+    settings = Settings(rates("recorded", workload, cluster), overhead("none", workload, cluster))
+    simulation = Simulation(workload, cluster, policy(), settings)
+    simulation.run()
+    outcome = simulation.outcome()
+    assert outcome.jobs["start_s"].to_list() == starts
+    assert outcome.jobs["end_s"].to_list() == ends
+    assert outcome.jobs["lost_gpu_s"].to_list() == [0, lost, 0]
+    assert LendsForAWhile.heard == [(35, 1, 50), (50, 1, None)]
+    assert (
+        outcome.decisions.filter(outcome.decisions["decision"].is_in(["reclaim", "return"]))["decision"].to_list()
+        == runs
+    )
+    assert violations(outcome, workload, cluster, settings) == []
+
+
+def test_a_server_that_is_given_back_early_is_not_reclaimed(tmp_path: Path) -> None:
+    class Early(LendsForAWhile):
+        def decide(self, view: View) -> None:
+            super().decide(view)
+            if view.now == 20:
+                assert view.loan(1, view.home_class(1))
+
+    header = "job_id,submit_time,duration,num_gpus,gpu_type"
+    workload = jobs(tmp_path, "a,0,20,2,train", "b,0,20,2,train", "c,20,90,2,train", header=header)
+    cluster = replace(parse_cluster("2x2", workload), gpu_type=np.array([0, 1]), gpu_types=("train", "infer"))
+    settings = Settings(rates("recorded", workload, cluster), overhead("none", workload, cluster))
+    simulation = Simulation(workload, cluster, Early(), settings)
+    simulation.run()
+    assert simulation.outcome().jobs["end_s"].to_list() == [20, 20, 110]
+    assert LendsForAWhile.heard == []
+
+
+def test_a_gang_as_large_as_a_server_that_was_lent_and_given_back_is_put_on_several(tmp_path: Path) -> None:
+    class Back(PythonPolicy):
+        name = "back"
+        placement = "consolidate"
+
+        def decide(self, view: View) -> None:
+            if view.now == 0:
+                own = view.server_class(2)
+                assert view.loan(2, view.server_class(0))
+                assert view.loan(2, own)
+            for job in view.waiting:
+                view.start(job)
+
+    workload = jobs(tmp_path, "a,0,20,4,train", header="job_id,submit_time,duration,num_gpus,gpu_type")
+    cluster = replace(parse_cluster("3x2", workload), gpus=np.array([2, 2, 4]))
+    cluster = replace(cluster, gpu_type=np.array([0, 0, 1]), gpu_types=("train", "infer"))
+    settings = Settings(rates("recorded", workload, cluster), overhead("none", workload, cluster))
+    simulation = Simulation(workload, cluster, Back(), settings)
+    simulation.run()
+    assert simulation.outcome().jobs["end_s"].to_list() == [20]
+
+
 def test_dependencies_are_waited_for(tmp_path: Path) -> None:
     header = "job_id,submit_time,duration,num_gpus,depends_on"
     outcome = replay(find("fifo"), jobs(tmp_path, "a,0,30,1,", "b,0,10,1,a", "c,0,5,1,a;b", header=header), "pool:4")
@@ -393,7 +499,7 @@ def test_a_rank_is_an_order(tmp_path: Path) -> None:
 def test_a_fault_of_the_users_policy_names_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(
-        "from gpuctl.replay.contract.policy import PythonPolicy\n\n\nclass Own(PythonPolicy):\n"
+        "from gpuctl.replay.contract.python_policy import PythonPolicy\n\n\nclass Own(PythonPolicy):\n"
         "    def decide(self, view):\n        return 1 / 0\n"
     )
     with pytest.raises(InputError, match=r"own\.py:6: Own failed at second 0: ZeroDivisionError"):

@@ -12,7 +12,7 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.replay.contract.conformance import random_case
-from gpuctl.replay.contract.policy import PythonPolicy
+from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine import setup
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.engine.state import State, wanted
@@ -158,7 +158,7 @@ def test_what_there_is_not_is_refused(tmp_path: Path) -> None:
 def test_what_makes_no_sense_is_the_policys_fault(call: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(
-        "from gpuctl.replay.contract.policy import PythonPolicy\n\n\nclass Own(PythonPolicy):\n"
+        "from gpuctl.replay.contract.python_policy import PythonPolicy\n\n\nclass Own(PythonPolicy):\n"
         f"    def decide(self, view):\n        {call}\n"
     )
     with pytest.raises(InputError, match=said):

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
 import pytest
 
+from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.contract.conformance import check, random_case, run, violations
+from gpuctl.replay.contract.python_policy import PythonPolicy
+from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.inputs.clusters import parse_cluster
-from gpuctl.replay.models.speed import PACK_SPEED
+from gpuctl.replay.models.preemption_cost import overhead
+from gpuctl.replay.models.speed import PACK_SPEED, rates
+from gpuctl.replay.models.speed_table import parse_time_slice, read_pairs
+from gpuctl.replay.policies import find
 from gpuctl.replay.results.metrics import summary
 from gpuctl.replay.results.shared_gpus import portions
 from gpuctl.replay.results.store import write_store
@@ -21,8 +28,6 @@ from tests.replay_policies import Packer, Slicer
 from tests.unit.replay.engine.test_engine import jobs, replay
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpuctl.replay.contract.view import View
     from gpuctl.replay.models.records import Cluster, Outcome, Workload
 
@@ -171,3 +176,155 @@ def test_the_check_finds_gpus_that_count_twice() -> None:
     assert any("somebody's own" in line for line in violations(twice, *case))
     assert any("GPUs are busy at" in line for line in violations(twice, *case))
     assert any("is charged for" in line for line in violations(paid, *case))
+
+
+EXAMPLE = f"{Path(__file__).parents[4] / 'docs' / 'examples' / 'timeslice.py'}:PackOrTurn"
+CLASSED = "job_id,submit_time,duration,num_gpus,job_class"
+
+
+def paired(folder: Path, speeds: str, policy: PythonPolicy, *rows: str, turns: str = "60:1", spec: str = "1x1") -> Any:
+    """The outcome with a table of pairs, after the check for what no replay may do."""
+    (folder / "pairs.csv").write_text(f"job_class,beside,speed\n{speeds}")
+    workload = jobs(folder, *rows, header=CLASSED)
+    cluster = parse_cluster(spec, workload)
+    turn, switch = parse_time_slice(turns)
+    models = rates("recorded", workload, cluster, read_pairs(folder / "pairs.csv"))
+    shared = Settings(models, overhead("none", workload, cluster), slice_s=turn, switch_s=switch)
+    outcome = run(policy, workload, cluster, shared)
+    assert violations(outcome, workload, cluster, shared) == []
+    return outcome
+
+
+ROWS = ("a,0,100,1,lm", "b,0,100,1,vision")
+
+
+def test_packed_jobs_are_as_fast_as_the_table_of_pairs_says(tmp_path: Path) -> None:
+    outcome = paired(tmp_path, "lm,vision,.8\n,,.5\n", find(EXAMPLE)(), *ROWS)
+    # a to 125 at 0.8, b at 0.5 until then
+    assert outcome.jobs["end_s"].to_list() == [pytest.approx(125), pytest.approx(125 + 37.5)]
+
+
+def test_what_does_not_pay_to_pack_takes_turns(tmp_path: Path) -> None:
+    outcome = paired(tmp_path, "lm,vision,.4\n,,.5\n", find(EXAMPLE)(), *ROWS, turns="9:1")
+    assert outcome.jobs["end_s"].to_list() == [pytest.approx(100 / 0.45)] * 2
+
+
+def test_a_third_job_is_beside_two(tmp_path: Path) -> None:
+    rows = (*ROWS, "c,0,25,1,")
+    outcome = paired(tmp_path, ",,.8\n", find(EXAMPLE)({"most": "3"}), *rows)
+    # all at 0.64 until c is done; then the two others at 0.8
+    first = 25 / 0.64
+    assert outcome.jobs["end_s"].to_list() == [pytest.approx(first + 75 / 0.8)] * 2 + [pytest.approx(first)]
+
+
+def test_jobs_that_cannot_be_packed_are_not(tmp_path: Path) -> None:
+    class Asks(PythonPolicy):
+        name = "asks"
+
+        def decide(self, view: View) -> None:
+            for job in list(view.waiting):
+                if not view.start(job) and view.now == 0:
+                    assert (view.pair_speed(1, 0), view.pair_speed(0, 1)) == (1, 0)
+                    assert not view.share(1, 0)
+
+    outcome = paired(tmp_path, ",,1\nlm,vision,0\n", Asks(), *ROWS)
+    assert outcome.jobs["start_s"].to_list() == [0, 100]
+
+
+class Acts(PythonPolicy):
+    """a alone, b beside it; at 10 something is done."""
+
+    name = "acts"
+    always = True
+    what: Any
+
+    def decide(self, view: View) -> None:
+        if view.now == 0:
+            assert view.start(0)
+            assert view.share(1, 0)
+            view.timer(10)
+        if view.now == 10:
+            self.what(view)
+
+
+def acted(what: Any) -> Any:
+    return type("ActsSo", (Acts,), {"what": staticmethod(what)})
+
+
+ELASTIC = "job_id,submit_time,duration,num_gpus,min_gpus,max_gpus,speed_curve"
+
+
+def test_a_host_grows_and_its_guest_stays_beside_it(tmp_path: Path) -> None:
+    workload = jobs(tmp_path, f"a,0,{100 * P},1,1,2,1;2", f"b,0,{50 * P},1,,,", header=ELASTIC)
+
+    def grow(view: View) -> None:
+        assert view.resize(0, 2)
+        assert (view.host(1), view.beside(0), view.held(0), view.free) == (0, [1], 2, 0)
+
+    outcome, cluster = replay(acted(grow), workload, "1x2"), parse_cluster("1x2", workload)
+    # a has done 10 P, and 2 P a second from then to 50; what is left is 10 P at 2 a second
+    last = 10 * P / 2
+    assert outcome.jobs["end_s"].to_list() == [pytest.approx(50 + last), pytest.approx(50)]
+    assert outcome.jobs["gpu_s"].to_list() == [pytest.approx(50 / 2 + 40 + 2 * last), pytest.approx(25)]
+    assert outcome.attempts.select("job", "shared", "group", "gpus").rows() == [
+        (0, False, 0, 1), (1, True, 0, 1), (0, False, 0, 2),
+    ]  # fmt: skip
+    assert [gpus for _, gpus in busy(outcome, cluster)] == [1, 2, 0]
+
+
+def test_a_host_does_not_shrink_below_its_guests(tmp_path: Path) -> None:
+    workload = jobs(tmp_path, "a,0,99,3,1,3,", "b,0,99,2,2,2,", header=ELASTIC)
+
+    def shrink(view: View) -> None:
+        assert not view.resize(0, 1)
+        assert not view.resize(0, {0: 1})
+        assert view.resize(0, 2)
+        assert (view.held(0), view.beside(1), view.free) == (2, [0], 1)
+
+    replay(acted(shrink), workload, "1x3")
+
+
+def test_a_host_that_moves_leaves_its_gpus_to_its_guest(tmp_path: Path) -> None:
+    workload = jobs(tmp_path, "a,0,100,2", "b,0,100,1")
+
+    def move(view: View) -> None:
+        assert not view.migrate(0, {0: 2}), "one of these is the guest's"
+        assert view.migrate(0, {0: 1, 1: 1})
+        assert (view.host(1), view.beside(0), view.placement(0)) == (None, [], {0: 1, 1: 1})
+
+    outcome = replay(acted(move), workload, "2x2")
+    assert outcome.jobs["end_s"].to_list() == [pytest.approx(10 + 100 - 10 * P)] * 2
+    assert outcome.attempts["own_s"].to_list() == [0, 10, 10]
+
+
+def test_a_guest_that_moves_has_gpus_of_its_own(tmp_path: Path) -> None:
+    workload = jobs(tmp_path, "a,0,100,2", "b,0,100,2")
+
+    def move(view: View) -> None:
+        assert not view.migrate(1, {0: 2}), "they are the host's"
+        assert view.migrate(1)
+        assert (view.host(1), view.beside(0), view.placement(1)) == (None, [], {1: 2})
+
+    outcome = replay(acted(move), workload, "2x2")
+    assert outcome.jobs["end_s"].to_list() == [pytest.approx(10 + 100 - 10 * P)] * 2
+    assert outcome.jobs["gpu_s"].sum() == pytest.approx(20 + 4 * (100 - 10 * P))
+
+
+@pytest.mark.parametrize("text", ["", "0:1", "60:-1", "a", "60:1:2", "nan:1", "60:inf"])
+def test_turns_that_cannot_be_are_told(text: str) -> None:
+    with pytest.raises(UsageError, match=r"--time-slice .*: expected seconds of a turn and of a switch"):
+        parse_time_slice(text)
+
+
+@pytest.mark.parametrize(
+    ("speeds", "message"),
+    [
+        ("lm,vision,.8\n", "has no speed of class 'lm' beside class 'lm'"),
+        (",,1\nlm,vision,-1\n", "pairs.csv:3: speed is '-1'"),
+        (",,1\n,,1\n", "pairs.csv:3: jobs without a class beside jobs without a class has a second line"),
+    ],
+)
+def test_a_wrong_table_of_pairs_is_an_error_that_says_where(tmp_path: Path, speeds: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        paired(tmp_path, speeds, find(EXAMPLE)(), *ROWS)
+    assert message in str(caught.value)

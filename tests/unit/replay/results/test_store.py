@@ -19,7 +19,7 @@ from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.inputs.trace import read_trace
-from gpuctl.replay.results.store import decision_log, refuse, write_store
+from gpuctl.replay.results.store import refuse, write_store
 from gpuctl.replay.run import replay
 from gpuctl.store.database import Store
 from tests.examples import examples
@@ -119,7 +119,7 @@ def test_the_ledger_and_the_states(workload: Workload, tmp_path: Path) -> None:
     with Store(tmp_path / "r.duckdb") as store:
         rows = store.frame("SELECT * FROM sources ORDER BY source")
         assert rows["format"].to_list() == ["replay", "replay"]
-        assert rows["sha256"].to_list() == [sha256(decision_log(o)).hexdigest() for o in outcomes]
+        assert rows["sha256"].to_list() == [sha256(o.decisions.write_ndjson().encode()).hexdigest() for o in outcomes]
         assert rows["rows_in"].to_list() == [workload.size] * 2
         about = store.frame("SELECT * FROM clusters ORDER BY cluster")
         assert set(about["source_format"]) == {"replay"}

@@ -18,7 +18,7 @@ from gpuctl.reports.export.files import write_tables
 from gpuctl.reports.html import render_html
 from gpuctl.reports.terminal.printer import print_analysis
 from tests.unit.replay.outcomes import (
-    DECISIONS,
+    decided,
     make_cluster,
     make_outcome,
     make_workload,
@@ -123,10 +123,11 @@ def test_jobs_that_did_not_finish_are_listed_with_the_last_reason() -> None:
     workload = make_workload([0, 0, 0], [10, 10, 10], [1, 99, 1])
     outcome = make_outcome(workload, [[(0, 10, "finished")], [], []], states={1: "unplaceable"}, end_s=12)
     log = [
-        (0.0, "start", "j0", 1, 1, "fits"), (0.0, "wait", "j2", 1, 0, "first"), (5.0, "wait", "j2", 1, 0, "quota"),
+        (0.0, "start", "j0", 1, 1, "fits"), (0.0, "reserve", "j2", 1, 0, "first"),
+        (5.0, "reserve", "j2", 1, 0, "quota"),
         (0.0, "reject", "j1", 99, 0, "larger than the cluster"),
     ]  # fmt: skip
-    outcome = replace(outcome, decisions=pl.DataFrame(log, schema=DECISIONS, orient="row"))
+    outcome = replace(outcome, log=decided(log, ["j0", "j1", "j2"]))
     found = result([outcome], workload, FOUR)
     rows = table(found, "replay_unfinished").frame.select("job", "state", "wait_s", "reason").rows()
     assert rows == [("j1", "unplaceable", 12.0, "larger than the cluster"), ("j2", "waiting", 12.0, "quota")]

@@ -10,16 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.replay.policies.slurm.fairshare import (
-    USE_PARENT,
-    Association,
-    Classic,
-    Tree,
-    build_tree,
-    classic_factor,
-    fair_tree,
-)
+from gpuctl.replay.policies.slurm.fairshare import Classic, Tree, build_tree, classic_factor, fair_tree
 from gpuctl.replay.policies.slurm.usage import Usage, billable, next_reset, second_factor
+from gpuctl.slurm.associations import USE_PARENT, Association
 
 
 def _tree(*rows: tuple[str, str | None, str | None, int]) -> Tree:

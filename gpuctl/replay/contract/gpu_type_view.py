@@ -1,0 +1,140 @@
+"""What a policy written in Python sees of GPU types, classes of jobs and their speeds; a part of `View`."""
+
+from __future__ import annotations
+
+import math
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl.core.errors import InputError
+from gpuctl.replay.contract import view_kernel as vk
+from gpuctl.replay.models.resources import UNBOUND
+from gpuctl.replay.models.speed_table import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuctl.replay.contract.policy import Policy
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Cluster, Workload
+    from gpuctl.replay.models.speed import Rates
+
+
+class TypesView:
+    """GPU types, classes of jobs, and how fast these are there.
+
+    Attributes:
+        types: names of the GPU types, by number.
+        time_slice: seconds of a turn of jobs that share GPUs by turns, and of the switch between two.
+    """
+
+    types: tuple[str, ...]
+    time_slice: tuple[float, float]
+    _state: State
+    _address: int
+    _policy: Policy
+    _servers: int
+    _seen: Callable[[int], None]
+
+    def _know_types(self, workload: Workload, cluster: Cluster, rates: Rates) -> None:
+        self.types = cluster.gpu_types or workload.gpu_types
+        self._type_of: list[int] = cluster.gpu_type.tolist()
+        # the speeds of servers whose type is not known come last
+        self._speeds = None if rates.types is None else rates.types.speed
+        self._class_of, self._pairs = rates.row, rates.pairs
+        self.time_slice = float(self._state.g.slice[0]), float(self._state.g.switch[0])
+        self._type_of_class = dict(zip(self._state.servers.cls.tolist(), self._type_of, strict=True))
+
+    def gpu_type(self, server: int) -> int:
+        """Number of the type of a server's GPUs in `types`; -1: not known."""
+        return self._type_of[self._is_server(server)]
+
+    def suits(self, job: int, server: int) -> bool:
+        """Whether the job may use the server: by its queue, and by the GPU type that it needs."""
+        self._seen(job)
+        mask = int(self._state.jobs.mask[index(job)])
+        return bool(mask >> int(self._state.servers.cls[self._is_server(server)]) & 1)
+
+    def type_speed(self, job: int, gpu_type: int, level: str = "server") -> float:
+        """Speed that the user's table gives the job on GPUs of a type (-1: not known), by their number in `types`.
+
+        Args:
+            job: its number.
+            gpu_type: of all of its GPUs; on several types it is as fast as on the slowest one.
+            level: ``server``: on one, ``rack``: on several of one rack, ``racks``: on several racks.
+
+        Returns:
+            multiples of the speed at which run times are told; 1 without a table.
+        """
+        self._seen(job)
+        if level not in LEVELS or not -1 <= index(gpu_type) < len(self.types):
+            raise InputError(
+                f"{self._policy.name}: type_speed on GPU type {gpu_type!r}, {level!r}: expected a number from -1 to "
+                f"{len(self.types) - 1} and {', '.join(LEVELS[:-1])} or {LEVELS[-1]}"
+            )
+        if self._speeds is None or self._class_of is None:
+            return 1.0
+        return float(self._speeds[self._class_of[index(job)], index(gpu_type), LEVELS.index(level)])
+
+    def pair_speed(self, job: int, other: int) -> float:
+        """Speed of a job packed beside another one on the same GPUs, for that alone; 0: they cannot be packed.
+
+        What the user's table of pairs says; without one 0.69 for all. Beside several jobs these are multiplied, but
+        without a table it is 0.69 beside any number.
+        """
+        self._seen(job)
+        self._seen(other)
+        if self._pairs is None or self._class_of is None:
+            return float(self._state.jobs.pack[index(job)])
+        return float(self._pairs[self._class_of[index(job)], self._class_of[index(other)]])
+
+    def asks(self, job: int) -> tuple[float, float]:
+        """CPUs and MB that a job asks for on its gang, and in proportion on other GPUs; 0 where they do not count."""
+        self._seen(job)
+        if not self._state.g.resources[0]:
+            return 0.0, 0.0
+        ask = self._state.asks[index(job)]
+        return float(ask.cpu) / 1000, float(ask.mem)
+
+    def stock(self, server: int) -> tuple[float, float]:
+        """CPUs and MB of a server that are free; inf where they are not known, or do not count."""
+        number = self._is_server(server)
+        if not self._state.g.resources[0]:
+            return math.inf, math.inf
+        stock = self._state.stock[number]
+        free = ((int(stock.cpu), float(stock.cpu_free) / 1000), (int(stock.mem), float(stock.mem_free)))
+        cpus, mem_mb = (math.inf if there >= UNBOUND else amount for there, amount in free)
+        return cpus, mem_mb
+
+    def rate(self, job: int) -> float:
+        """Reference seconds a second that the job comes forward by at this instant, as a count of its steps shows.
+
+        Whoever measures need not be told a table: where, on how many GPUs and beside whom it runs is all in it. 0
+        while it waits, and while its checkpoint is loaded or written; of jobs that take turns on GPUs, the mean.
+        """
+        self._seen(job)
+        found: float = vk.rate(self._address, index(job))
+        return found
+
+    def _runs_as_there(self, server: int, to_class: int) -> bool:
+        """Whether all jobs that run on servers of a class run on this one's GPUs, too: none has speed 0 there."""
+        if self._speeds is None:
+            return True
+        here, there = (self._speeds[:, t, 0] > 0 for t in (self._type_of[server], self._type_of_class[to_class]))
+        return not (there & ~here).any()
+
+    def _is_server(self, server: int) -> int:
+        if not 0 <= index(server) < self._servers:
+            raise InputError(f"{self._policy.name}: server {server}: expected 0 to {self._servers - 1}")
+        return index(server)
+
+
+def classes_as_they_come(workload: Workload, order: Any) -> Any:
+    """Number of each job's class, in an order of jobs, as the classes first come; -1: not known."""
+    from gpuctl.replay.contract.arrivals import as_they_come
+
+    if workload.job_class is None:
+        return np.full(workload.size, -1)
+    return as_they_come(workload.job_class[order])[0]

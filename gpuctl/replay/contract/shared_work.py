@@ -1,0 +1,74 @@
+"""Work of jobs that shared GPUs, worked out anew from who was where and when; conformance uses it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.models.records import Floats, Outcome, Workload
+
+SLACK = 1e-6
+
+
+def in_company(
+    outcome: Outcome, workload: Workload, settings: Settings, scale: Callable[[int, int], float]
+) -> list[str]:
+    """Jobs that did more or less than they can have done beside the jobs on their GPUs.
+
+    The log does not tell which jobs were packed and which took turns: what a job did lies between what it would have
+    done with the slower and with the faster of the two all the time. Jobs with overhead or loss are left out, and
+    those whose speed is not the same everywhere.
+
+    Args:
+        outcome: of the replay.
+        workload: the jobs.
+        settings: with the speeds.
+        scale: speed of a job, by number, on so many GPUs, for that on its gang.
+    """
+    rows = outcome.jobs
+    plain = ((rows["overhead_gpu_s"] == 0) & (rows["lost_gpu_s"] == 0) & (rows["state"] == "finished")).to_numpy()
+    # what a job without GPUs loses is no GPU-seconds
+    plain &= (settings.rates.speed == 1).all(axis=1) & (settings.overhead.charge == 0) & (workload.gpus > 0)
+    if settings.rates.types is not None or "gather" in outcome.decisions["decision"]:
+        return []
+    low, high = np.zeros(workload.size), np.zeros(workload.size)
+    attempts = outcome.attempts.with_row_index("row").with_columns(
+        outcome.attempts["end_s"].fill_null(outcome.end_s).alias("end_s")
+    )
+    for part in attempts.partition_by("group", maintain_order=True):
+        job, gpus = part["job"].to_list(), part["gpus"].to_list()
+        start, end = part["start_s"].to_numpy(), part["end_s"].to_numpy()
+        for begin, until in pairwise(np.unique(np.concatenate([start, end])).tolist()):
+            there = np.flatnonzero((start <= begin) & (end >= until)).tolist()
+            for k in there:
+                slow, fast = _speeds(settings, job[k], [job[other] for other in there if other != k])
+                done = (until - begin) * scale(job[k], gpus[k])
+                low[job[k]] += done * slow
+                high[job[k]] += done * fast
+    work = workload.true_run_time
+    wrong = plain & ((work < low - SLACK * (1 + low)) | (work > high + SLACK * (1 + high)))
+    return [
+        f"{workload.ids[k]}: beside others its GPUs did {low[k]:g} to {high[k]:g} s of work, it has {work[k]:g} s"
+        for k in np.flatnonzero(wrong).tolist()
+    ]
+
+
+def _speeds(settings: Settings, job: int, others: list[int]) -> tuple[float, float]:
+    """The lower and the higher of a job's speeds packed beside others and taking turns with them."""
+    if not others:
+        return 1.0, 1.0
+    turns = settings.slice_s / (settings.slice_s + settings.switch_s) / (len(others) + 1)
+    table, row = settings.rates.pairs, settings.rates.row
+    packed = float(settings.rates.pack[job])
+    if table is not None and row is not None:
+        beside: Floats = table[row[job], row[others]]
+        packed = float(beside.prod())
+        if (beside == 0).any() or (table[row[others], row[job]] == 0).any():
+            return turns, turns
+    return min(turns, packed), max(turns, packed)

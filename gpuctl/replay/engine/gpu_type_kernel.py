@@ -1,0 +1,59 @@
+"""Compiled: what GPU types make of a job's speed, and the speed at which a job is seen to come forward."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.state import RUNNING, SUSPENDING
+
+
+@inner
+def type_speed(s, j):  # type: ignore[no-untyped-def]
+    """Speed of a job on the types of GPUs that it holds, as it is placed: that on the slowest of them."""
+    job = s.jobs[j]
+    row = s.attempts[job.row]
+    slowest = np.inf
+    for k in range(row.first, row.first + row.pieces):
+        slowest = min(slowest, s.by_type[job.row_of_speeds, s.servers[s.pieces[k].server].type, job.level])
+    return slowest
+
+
+@inner
+def beside(s, j, host):  # type: ignore[no-untyped-def]
+    """Speed of a job packed beside the others on a host's GPUs, for that alone: those beside each, multiplied."""
+    row = s.jobs[j].row_of_speeds
+    speed = 1.0
+    if host != j:
+        speed *= s.by_pair[row, s.jobs[host].row_of_speeds]
+    at = s.jobs[host].guest
+    while at >= 0:
+        if at != j:
+            speed *= s.by_pair[row, s.jobs[at].row_of_speeds]
+        at = s.jobs[at].next_guest
+    return speed
+
+
+@inner
+def may_pack(s, j, host):  # type: ignore[no-untyped-def]
+    """Whether a job can be packed beside the jobs on a host's GPUs: neither has speed 0 beside the other."""
+    row, other = s.jobs[j].row_of_speeds, s.jobs[host].row_of_speeds
+    fits = s.by_pair[row, other] > 0 and s.by_pair[other, row] > 0
+    at = s.jobs[host].guest
+    while at >= 0:
+        other = s.jobs[at].row_of_speeds
+        fits = fits and s.by_pair[row, other] > 0 and s.by_pair[other, row] > 0
+        at = s.jobs[at].next_guest
+    return fits
+
+
+@inner
+def rate_now(s, j):  # type: ignore[no-untyped-def]
+    """Reference seconds a second that a job comes forward by now: 0 without GPUs, and while a checkpoint is moved."""
+    job = s.jobs[j]
+    now = s.g[0].now
+    if job.last > now or (job.state != RUNNING and job.state != SUSPENDING):
+        return 0.0
+    if job.state == SUSPENDING and s.node_at[j] >= 0 and now >= s.heap_t[s.node_at[j]] - job.stopping:
+        return 0.0
+    return job.rate

@@ -1,0 +1,88 @@
+"""Compiled: servers that are lent to another class of servers, and how they come back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.event_heap_kernel import cancel, schedule
+from gpuctl.replay.engine.job_life_kernel import note, tell
+from gpuctl.replay.engine.placement_kernel import set_free
+from gpuctl.replay.engine.preemption_kernel import throw_out
+from gpuctl.replay.engine.state import (
+    A_RECLAIMED,
+    C_LEASE,
+    D_LOAN,
+    D_RECLAIM,
+    D_RETURN,
+    E_RECLAIM,
+    NAMED_TIMERS,
+    RUNNING,
+    SUSPENDING,
+)
+
+
+@inner
+def loan_node(s, number):  # type: ignore[no-untyped-def]
+    """The node of the event by which a server is wanted back."""
+    return 3 * s.jobs.size + NAMED_TIMERS + 2 + number
+
+
+@inner
+def lend(s, number, cls, until, notice, reason):  # type: ignore[no-untyped-def]
+    """Let a server without jobs belong to a class until a second (inf: until it is told otherwise)."""
+    server = s.servers[number]
+    _change_class(s, number, cls)
+    note(s, D_LOAN, -1, server.cap, number, reason)
+    cancel(s, loan_node(s, number))
+    server.back = np.inf
+    if cls != server.home and until < np.inf:
+        server.back = until
+        schedule(s, loan_node(s, number), max(until - notice, s.g[0].now), C_LEASE)
+
+
+@inner
+def wanted_back(s, number):  # type: ignore[no-untyped-def]
+    """The notice for a lent server has come, or its time.
+
+    From the notice on only jobs start on it that may use it at home; those that may not lose their GPUs in time.
+    """
+    server = s.servers[number]
+    tell(s, E_RECLAIM, number)
+    if server.cls != server.home:
+        _change_class(s, number, server.home)
+    if s.g[0].now < server.back:
+        schedule(s, loan_node(s, number), server.back, C_LEASE)
+        return
+    server.back = np.inf
+    for j in range(s.jobs.size):
+        job = s.jobs[j]
+        if (job.state == RUNNING or job.state == SUSPENDING) and job.mask >> np.uint64(server.home) & np.uint64(1) == 0:
+            row = s.attempts[job.row]
+            for k in range(row.first, row.first + row.pieces):
+                if s.pieces[k].server == number:
+                    throw_out(s, j, D_RECLAIM, A_RECLAIMED)
+                    break
+    note(s, D_RETURN, -1, server.cap, number, 0)
+
+
+@inner
+def _change_class(s, number, cls):  # type: ignore[no-untyped-def]
+    """Move a server, with what is free of it, from one class to another."""
+    server = s.servers[number]
+    free, old = server.free, server.cls
+    if server.up == 1:
+        set_free(s, number, 0)
+    # out of the index of its old class, into that of the new one
+    word, bit = number >> 6, np.uint64(1) << np.uint64(number & 63)
+    s.bits[old, 0, word] &= ~bit
+    s.count[old, 0] -= 1
+    server.cls = cls
+    s.bits[cls, 0, word] |= bit
+    s.count[cls, 0] += 1
+    s.class_cap[old] = s.class_cap[cls] = 0
+    for k in range(s.servers.size):
+        other = s.servers[k]
+        s.class_cap[other.cls] = max(s.class_cap[other.cls], other.cap)
+    if server.up == 1:
+        set_free(s, number, free)

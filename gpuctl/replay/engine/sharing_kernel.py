@@ -1,0 +1,192 @@
+"""Compiled: jobs on GPUs of another one: where they go, and what a host takes with it when it grows or shrinks.
+
+Guests are nested: on a server a larger guest is on all GPUs that a smaller one is on, and the host on all of them. So
+the largest guest covers all others, and each GPU counts in equal parts for the jobs on it (`job_kernel.new_rates`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.event_heap_kernel import cancel, schedule
+from gpuctl.replay.engine.job_life_kernel import (
+    begin,
+    join,
+    new_rates,
+    note,
+    plan_end,
+    resume_cost,
+    settle,
+    take,
+    unspent,
+)
+from gpuctl.replay.engine.placement_kernel import choose, find, set_free
+from gpuctl.replay.engine.resource_kernel import let_go
+from gpuctl.replay.engine.state import A_RESIZED, C_LEASE, D_RESIZE, D_SHARE
+
+
+@inner
+def lay_out(s, host, gpus):  # type: ignore[no-untyped-def]
+    """Choose GPUs of a host for one more guest: those of the next smaller guest, the rest of the next larger's."""
+    below, above = -1, s.jobs[host].guest
+    while above >= 0 and s.jobs[above].held < gpus:
+        below, above = above, s.jobs[above].next_guest
+    g = s.g[0]
+    g.chosen = 0
+    left = gpus
+    if below >= 0:
+        row = s.attempts[s.jobs[below].row]
+        for k in range(row.first, row.first + row.pieces):
+            choose(s, s.pieces[k].server, s.pieces[k].gpus)
+            left -= s.pieces[k].gpus
+    row = s.attempts[s.jobs[host if above < 0 else above].row]
+    for k in range(row.first, row.first + row.pieces):
+        at = _chosen_at(s, s.pieces[k].server)
+        some = min(left, s.pieces[k].gpus - (s.choice[at].gpus if at >= 0 else 0))
+        if some > 0:
+            if at >= 0:
+                s.choice[at].gpus += some
+            else:
+                choose(s, s.pieces[k].server, some)
+            left -= some
+
+
+@inner
+def _chosen_at(s, server):  # type: ignore[no-untyped-def]
+    for k in range(s.g[0].chosen):
+        if s.choice[k].server == server:
+            return k
+    return -1
+
+
+@inner
+def share(s, j, host, sliced, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on the GPUs in `choice`, which are some of a running one's."""
+    g = s.g[0]
+    job = s.jobs[j]
+    owner = s.jobs[host]
+    g.waiting -= 1
+    job.host = host
+    gpus = take(s, j, 1)
+    job.level = owner.level if g.chosen > 1 else 0
+    join(s, j, host)
+    owner.sliced = sliced
+    note(s, D_SHARE, j, gpus, job.row, reason)
+    begin(s, j, resume_cost(s, j))
+    new_rates(s, host)
+
+
+@inner
+def largest_guest(s, j):  # type: ignore[no-untyped-def]
+    """The guest of a host that covers all others; -1 none."""
+    at = s.jobs[j].guest
+    while at >= 0 and s.jobs[at].next_guest >= 0:
+        at = s.jobs[at].next_guest
+    return at
+
+
+@inner
+def guests_on(s, j, server):  # type: ignore[no-untyped-def]
+    """GPUs of a server on which a host has guests."""
+    at = largest_guest(s, j)
+    if at >= 0:
+        row = s.attempts[s.jobs[at].row]
+        for k in range(row.first, row.first + row.pieces):
+            if s.pieces[k].server == server:
+                return s.pieces[k].gpus
+    return 0
+
+
+@inner
+def own_on(s, j, server):  # type: ignore[no-untyped-def]
+    """GPUs of a server that a running job would free by leaving them: a guest none, a host what no guest is on."""
+    job = s.jobs[j]
+    if job.host >= 0:
+        return 0
+    row = s.attempts[job.row]
+    for k in range(row.first, row.first + row.pieces):
+        if s.pieces[k].server == server:
+            return s.pieces[k].gpus - guests_on(s, j, server)
+    return 0
+
+
+@inner
+def covers_guests(s, j):  # type: ignore[no-untyped-def]
+    """Whether the choice has all GPUs on which a host's guests are."""
+    at = largest_guest(s, j)
+    if at < 0:
+        return True
+    row = s.attempts[s.jobs[at].row]
+    for k in range(row.first, row.first + row.pieces):
+        place = _chosen_at(s, s.pieces[k].server)
+        if place < 0 or s.choice[place].gpus < s.pieces[k].gpus:
+            return False
+    return True
+
+
+@inner
+def extend(s, j, gpus, how):  # type: ignore[no-untyped-def]
+    """Choose GPUs for a host that keeps its guests: more beside its own, or fewer without any that guests are on."""
+    g = s.g[0]
+    job = s.jobs[j]
+    row = s.attempts[job.row]
+    extra = gpus - job.held
+    # `order` says how many more of each server
+    if extra > 0:
+        if not find(s, job.mask, extra, how):
+            return False
+        s.order[:] = 0
+        for k in range(g.chosen):
+            s.order[s.choice[k].server] = s.choice[k].gpus
+    else:
+        s.order[:] = 0
+        for k in range(row.first + row.pieces - 1, row.first - 1, -1):
+            piece = s.pieces[k]
+            less = min(-extra, piece.gpus - guests_on(s, j, piece.server))
+            s.order[piece.server] = -less
+            extra += less
+        if extra < 0:
+            return False
+    g.chosen = 0
+    for k in range(row.first, row.first + row.pieces):
+        piece = s.pieces[k]
+        if piece.gpus + s.order[piece.server] > 0:
+            choose(s, piece.server, piece.gpus + s.order[piece.server])
+        s.order[piece.server] = 0
+    for number in range(s.servers.size):
+        if s.order[number] > 0:
+            choose(s, number, s.order[number])
+    return True
+
+
+@inner
+def regrow(s, j, reason):  # type: ignore[no-untyped-def]
+    """Let a host go on with the GPUs in `choice`, which cover its guests: they stay beside it."""
+    g = s.g[0]
+    job = s.jobs[j]
+    settle(s, j)
+    unspent(s, j)
+    cancel(s, j)
+    row = s.attempts[job.row]
+    row.end, row.how = g.now, A_RESIZED
+    group = row.group
+    if g.resources == 1:
+        let_go(s, j)
+    for k in range(row.first, row.first + row.pieces):
+        piece = s.pieces[k]
+        set_free(s, piece.server, s.servers[piece.server].free + piece.gpus)
+    s.queue_used[job.queue] -= job.held
+    s.share_used[job.share] -= job.held
+    g.running -= 1
+    start, lease = job.start, job.lease
+    gpus = take(s, j, 0)
+    s.attempts[job.row].group = group
+    note(s, D_RESIZE, j, gpus, job.row, reason)
+    begin(s, j, job.move)
+    job.start, job.lease = start, lease
+    if g.limits == 1:
+        plan_end(s, j)
+    if lease < np.inf:
+        schedule(s, 2 * s.jobs.size + j, lease, C_LEASE)
+    new_rates(s, j)

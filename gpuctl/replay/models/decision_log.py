@@ -1,0 +1,88 @@
+"""What a replay decided, line by line: kept as numbers, for a log of millions of lines is seldom read as a whole."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+BATCH = 200_000
+
+
+@dataclass(frozen=True)
+class DecisionLog:
+    """The decision log of one replay, in order.
+
+    Attributes:
+        lines: a structured array with ``t`` (seconds), ``what`` and ``reason`` (numbers of `words` and `reasons`),
+            ``job`` (its number; negative: the line is about a server), ``gpus``, and ``row`` (for a server's line: its
+            number).
+        spread: servers that the job of each line was put on; 0 where it was on none.
+        words: what may be decided.
+        reasons: why.
+        jobs: names of the jobs.
+        servers: names of the servers.
+    """
+
+    lines: Any
+    spread: NDArray[np.int32]
+    words: tuple[str, ...]
+    reasons: tuple[str, ...]
+    jobs: tuple[str, ...]
+    servers: tuple[str, ...]
+
+    def frame(self, rows: Ints | slice = slice(None)) -> pl.DataFrame:
+        """Lines as a table: ``t_s``, ``decision``, ``job`` (name), ``gpus``, ``servers``, ``reason``, ``server``."""
+        lines, spread = self.lines[rows], self.spread[rows]
+        of_server = lines["job"] < 0
+        return pl.DataFrame(
+            {
+                "t_s": lines["t"].copy(),
+                "decision": _named(self.words, lines["what"]),
+                "job": _named(self.jobs, np.where(of_server, len(self.jobs), lines["job"])),
+                "gpus": lines["gpus"].astype(np.int64),
+                "servers": spread.astype(np.int64),
+                "reason": _named(self.reasons, lines["reason"]),
+                "server": _named(self.servers, np.where(of_server, lines["row"], len(self.servers))),
+            }
+        )
+
+    def of_jobs(self, numbers: Ints) -> pl.DataFrame:
+        """The lines of some jobs as a table."""
+        return self.frame(np.flatnonzero(np.isin(self.lines["job"], numbers)))
+
+    def json_lines(self) -> Iterator[bytes]:
+        """The log as JSON lines, some of them at a time; the same bytes for the same seed and input."""
+        for begin in range(0, self.lines.size, BATCH):
+            yield self.frame(slice(begin, begin + BATCH)).write_ndjson().encode()
+
+    def with_refused(self, kept: Ints, jobs: tuple[str, ...], refused: Any) -> DecisionLog:
+        """The log of all of a workload's jobs, where some were refused before the replay.
+
+        Args:
+            kept: numbers of the jobs of this log among all jobs.
+            jobs: names of all jobs.
+            refused: lines about the others.
+        """
+        lines = self.lines.copy()
+        of_jobs = lines["job"] >= 0
+        lines["job"][of_jobs] = kept[lines["job"][of_jobs]]
+        lines = np.concatenate([refused, lines])
+        spread = np.concatenate([np.zeros(refused.size, np.int32), self.spread])
+        order = np.argsort(lines["t"], kind="stable")
+        return dataclasses.replace(self, lines=lines[order], spread=spread[order], jobs=jobs)
+
+
+def _named(names: tuple[str, ...], numbers: Any) -> pl.Series:
+    """Names for numbers; null for the number after the last."""
+    return pl.Series([*names, None], dtype=pl.String).gather(pl.Series(numbers.astype(np.int64)))

@@ -1,0 +1,92 @@
+"""What Slurm says of a node: in slurm.conf, and as ``scontrol show node`` prints it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gpuctl.core.lines import RowError
+from gpuctl.slurm.gres import read_gres, read_tres
+from gpuctl.slurm.scontrol import fields, name_of, whole
+
+
+class Machine(NamedTuple):
+    """What one source says of a machine; None where it is silent.
+
+    Attributes:
+        machine: its name.
+        gpus: how many it has.
+        gpu_type: as Slurm calls it; several joined by commas.
+        cpus: as Slurm counts them.
+        mem_mb: memory that jobs may have, MiB.
+        partition: the first one listed.
+        rack: its leaf switch or block.
+    """
+
+    machine: str
+    gpus: int | None = None
+    gpu_type: str | None = None
+    cpus: int | None = None
+    mem_mb: int | None = None
+    partition: str | None = None
+    rack: str | None = None
+
+
+def machine_of(found: dict[str, str]) -> Machine:
+    """Read what a node statement says of each of its nodes; the name is left empty.
+
+    Raises:
+        RowError: a number or the generic resources cannot be read.
+    """
+    try:
+        gres = read_gres(found.get("gres", ""))
+    except ValueError as bad:
+        raise RowError(str(bad)) from None
+    per_node = 1
+    for key in ("boards", "sockets", "corespersocket", "threadspercore"):
+        per_node *= whole(found.get(key), 2**16) or 1
+    sockets = whole(found.get("socketsperboard"), 2**16)
+    cpus = whole(found.get("cpus") or found.get("procs")) or per_node * (sockets or 1)
+    if cpus > 2**20:
+        raise RowError("a node with more than 1048576 CPUs")
+    return Machine("", gres.gpus, gres.gpu_type, cpus, whole(found.get("realmemory"), 2**50))
+
+
+def read_node(text: str) -> tuple[Machine, list[str]]:
+    """Read one node: what the store keeps of it, and all of its partitions.
+
+    Raises:
+        RowError: a name or number is none.
+    """
+    return node_of(fields(text))
+
+
+def node_of(found: dict[str, str]) -> tuple[Machine, list[str]]:
+    """The same of its fields, which are named as scontrol names them.
+
+    ``gpus`` is what ``Gres`` says, or ``CfgTRES`` where there is no ``Gres``; typed and untyped entries of CfgTRES
+    are the same GPUs and are counted once. Memory is ``RealMemory`` (MiB).
+
+    Raises:
+        RowError: a name or number is none.
+    """
+    machine = name_of(found.get("NodeName"), "node name")
+    gpus, kind = _gpus(found)
+    partitions = [p for p in found.get("Partitions", "").split(",") if p and p != "(null)"]
+    for partition in partitions:
+        name_of(partition, "partition name")
+    cpus, memory = whole(found.get("CPUTot")), whole(found.get("RealMemory"), 2**50)
+    return Machine(machine, gpus, kind, cpus, memory, partitions[0] if partitions else None), partitions
+
+
+def _gpus(found: dict[str, str]) -> tuple[int | None, str | None]:
+    try:
+        if "Gres" in found:
+            gres = read_gres(found["Gres"])
+            return gres.gpus, gres.gpu_type
+        if "CfgTRES" in found:
+            tres = read_tres(found["CfgTRES"])
+            typed = {name: count for name, count in tres.items() if name}
+            return int(tres.get(None, sum(typed.values()))), ",".join(typed) or None
+    except ValueError as bad:
+        raise RowError(str(bad)) from None
+    return None, None

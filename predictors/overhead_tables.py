@@ -1,0 +1,184 @@
+"""What suspensions cost as results: predicted for one job, and how near a fitted model comes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core import suspension_cost
+from gpuctl.core.errors import UsageError
+from gpuctl.core.results import Analysis, Column, ResultTable
+from gpuctl.core.text import plural
+from gpuctl.predictors import overhead
+from gpuctl.predictors.card import load_folder
+from gpuctl.predictors.epoch_left import Rest
+from gpuctl.predictors.overhead import from_json, inside
+from gpuctl.predictors.results import analysis_of, finite
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.core.suspension_cost import Mode
+    from gpuctl.predictors.overhead import Suspended, Tried
+
+COSTS = (
+    Column("suspend_s", "s", "From the request until its GPUs are free; up to the end of the epoch the job goes on."),
+    Column("suspend_lower_s", "s", "Lower end of its interval: four of five such suspensions are inside it; none with "
+           "the defaults, which no measurement stands behind."),
+    Column("suspend_upper_s", "s", "Upper end of it."),
+    Column("resume_s", "s", "From its next start until it makes progress."),
+    Column("resume_lower_s", "s", "Lower end of its interval."),
+    Column("resume_upper_s", "s", "Upper end of it."),
+    Column("loss_s", "s", "On GPUs without progress that counts, in all."),
+    Column("loss_lower_s", "s", "Lower end of its interval."),
+    Column("loss_upper_s", "s", "Upper end of it."),
+    Column("method", "-", "defaults: the constants of the documentation; fitted: a model of gpuctl train overhead."),
+    Column("error_pct", "%", "Mean absolute error of the fitted model's loss for jobs that it has not seen."),
+)  # fmt: skip
+
+FITTED = (
+    Column("cost", "-", "suspend_s, resume_s, loss_s as gpuctl predict overhead gives them; overhead_s: suspend_s and "
+           "resume_s together; abort_s: suspend_s of jobs that were stopped without finishing their epochs."),
+    Column("suspensions", "suspensions", "Predicted, with what was known at the request."),
+    Column("mean_pct", "%", "Mean absolute relative error."),
+    Column("median_pct", "%", "Median of it."),
+    Column("worst_pct", "%", "The largest."),
+    Column("epochs_pct", "%", "Mean absolute error as a share of the job's epoch, where the rest of one is in it."),
+    Column("inside_pct", "%", "Inside an interval that was meant to hold four of five, and that other jobs' gave."),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Suspension:
+    """One suspension, as ``gpuctl predict overhead`` is asked about it.
+
+    Attributes:
+        epoch_s: length of the job's epoch; None: not known.
+        phase_s: seconds since the epoch began.
+        left: seconds that are left of it, with bounds; None: what `phase_s` leaves.
+        checkpoint_bytes: of the job's checkpoint; None: by its GPUs.
+        first_bytes: what it reads before it makes progress.
+        gpus: of the job.
+        bandwidth: bytes a second of the storage; None: the default.
+        mode: ``epoch``, ``now`` or ``abort``.
+        model_name: of the job's model, as measured suspensions call theirs.
+    """
+
+    epoch_s: float | None
+    phase_s: float
+    left: tuple[float, float, float] | None
+    checkpoint_bytes: float | None
+    first_bytes: float
+    gpus: int
+    bandwidth: float | None
+    mode: str
+    model_name: str | None
+
+
+def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Analysis:
+    """Predict what one suspension costs.
+
+    Raises:
+        InputError: the model cannot be read.
+    """
+    size = asked.checkpoint_bytes
+    if size is None:
+        size = min(suspension_cost.CHECKPOINT_BYTES_PER_GPU * asked.gpus, suspension_cost.MOST_CHECKPOINT_BYTES)
+    epoch_s = math.inf if asked.epoch_s is None else asked.epoch_s
+    mode: Mode = asked.mode  # type: ignore[assignment]
+    error: float | None = None
+    bounds: tuple[float | None, ...] = (None,) * 6
+    if model is None:
+        rate = asked.bandwidth or suspension_cost.SERVER_RATE
+        resume = suspension_cost.resume_seconds(size, asked.first_bytes, rate)
+        stop = suspension_cost.stop_seconds(size, rate)
+        left_s = asked.left[0] if asked.left else epoch_s - asked.phase_s
+        phase_s = epoch_s - left_s if math.isfinite(epoch_s) and mode != "abort" else asked.phase_s
+        costs = suspension_cost.costs(stop, resume, epoch_s=epoch_s, phase_s=phase_s, mode=mode)
+        method = "defaults"
+    else:
+        if asked.bandwidth is not None:
+            raise UsageError("--bandwidth and --model: a fitted model has its own rates", hint="give one of them")
+        fitted = from_json(load_folder(model, "overhead").json("overhead.json"), str(model / "overhead.json"))
+        left = Rest(*asked.left) if asked.left else None
+        found = fitted.predict(
+            checkpoint_bytes=size, dataset_bytes=asked.first_bytes, gpus=asked.gpus, epoch_s=epoch_s,
+            phase_s=asked.phase_s, mode=mode, model=asked.model_name or "", left=left,
+        )  # fmt: skip
+        costs, bounds = found.costs, tuple(map(finite, (*found.suspend_s, *found.resume_s, *found.loss_s)))
+        method, error = "fitted", 100 * fitted.error.get("loss_s", math.nan)
+    row = (
+        costs.suspend_s, *bounds[:2], costs.resume_s, *bounds[2:4], costs.loss_s, *bounds[4:], method,
+        None if error is None else finite(error),
+    )  # fmt: skip
+    types = {c.name: pl.String if c.name == "method" else pl.Float64 for c in COSTS}
+    frame = pl.DataFrame([row], schema=types, orient="row")
+    table = ResultTable(
+        name="overhead",
+        section="overhead",
+        title="Cost of one suspension",
+        question="What does suspending and resuming this job cost?",
+        population=f"One job of {plural(asked.gpus, 'GPU')} with a checkpoint of {size:,.0f} bytes, mode {asked.mode}.",
+        notes=(),
+        columns=COSTS,
+        frame=frame,
+    )
+    return analysis_of("suspension", (table,), {"mode": asked.mode}, command, ())
+
+
+def error_tables(usable: Sequence[Suspended], population: str, notes: tuple[str, ...]) -> tuple[ResultTable, ...]:
+    """How near a model comes for suspensions, and for jobs, that it was not fitted on.
+
+    Args:
+        usable: measured suspensions.
+        population: how many they are, as readers are told.
+        notes: what was left out.
+    """
+    share = 100 - 100 // overhead.MOST_FOLDS
+    alone = (
+        "Each suspension is predicted by a model fitted on all others, other suspensions of its job among them; of "
+        f"more than {overhead.MOST_FOLDS}, by one fitted on {share} % of them."
+    )
+    new = "Each suspension is predicted by a model fitted on those of all other jobs."
+    return (
+        ResultTable(
+            name="overhead_errors",
+            section="overhead",
+            title="Errors of the fitted costs",
+            question="How near do predictions come for suspensions that the model has not seen?",
+            population=population,
+            notes=(alone, *notes),
+            columns=FITTED,
+            frame=_errors(overhead.left_out(usable, "suspension")),
+        ),
+        ResultTable(
+            name="overhead_new_jobs",
+            section="overhead",
+            title="Errors for jobs that were never suspended",
+            question="How near do they come for jobs that the model has not seen?",
+            population=population,
+            notes=(new, *notes),
+            columns=FITTED,
+            frame=_errors(overhead.left_out(usable, "job")),
+        ),
+    )
+
+
+def _errors(tests: list[Tried]) -> pl.DataFrame:
+    """A row of `FITTED` for each cost."""
+    lines = []
+    for cost in dict.fromkeys(test.cost for test in tests):
+        errors = 100 * abs(np.array([t.error for t in tests if t.cost == cost]))
+        epochs = [t.epochs for t in tests if t.cost == cost and math.isfinite(t.epochs)]
+        held = inside(tests, cost)
+        lines.append((
+            cost, int(errors.size), float(errors.mean()), float(np.median(errors)), float(errors.max()),
+            100 * float(np.mean(epochs)) if epochs else None, 100 * float(np.mean(held)) if held else None,
+        ))  # fmt: skip
+    kinds: dict[str, Any] = {c.name: pl.Float64 for c in FITTED} | {"cost": pl.String, "suspensions": pl.Int64}
+    return pl.DataFrame(lines, schema=kinds, orient="row")

@@ -1,0 +1,272 @@
+"""The screen of ``gpuctl analyze``: what this cluster is, how busy it was, who waited and why, who lost what."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from gpuctl.reports.screens.model import Figures, Grid, Head, Line, Screen, Sentences, Strip, Strips
+from gpuctl.reports.screens.words import (
+    briefly,
+    clipped,
+    count,
+    day,
+    known,
+    lasting,
+    only,
+    percent,
+    rows,
+    timed,
+    unit_of,
+    whole,
+)
+from gpuctl.reports.stacked_columns import CAUSES
+from gpuctl.reports.standout import findings
+from gpuctl.reports.text import MISSING, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.core.results import Analysis
+    from gpuctl.reports.screens.model import Block
+    from gpuctl.reports.screens.words import Row
+    from gpuctl.reports.standout import Finding
+
+LINES = 45
+"""The screen has no more lines."""
+TABLES = (
+    "overview", "status", "queues", "users", "occupancy", "wait_by_size", "wait_by_queue", "never_started",
+    "delay_causes", "delay_by_size", "gpu_util_by_state", "gpu_util_by_servers", "gpu_hours_lost", "failure_reasons",
+    "failure_savings", "failure_machines", "training_convergence",
+)  # fmt: skip
+"""The tables that the screen is made from."""
+
+LOST = (
+    "GPU-hours held by attempts that did not end in success: the last attempt of a job that failed, or that was "
+    "killed, cancelled after its start, preempted or ended by its time limit; and every attempt that was followed by "
+    "another one (retried). gpu_hours_lost has them by size, users by user, both by kind"
+)
+_OWN_LINE = frozenset({"failure_machines", "sources"})
+_SENTENCES = 6
+_TOP = 5
+_CAUSE_NAMES = {
+    "fair_share_h": "fair share",
+    "capacity_h": "capacity",
+    "fragmentation_h": "fragmentation",
+    "scheduler_h": "unexplained",
+    "ineligible_h": "held back",
+}
+
+
+def screen(analysis: Analysis) -> Screen:
+    """Make the screen of an analysis; a table that is missing or empty leaves its part out."""
+    about, unit = only(analysis, "overview"), _unit(analysis)
+    found = [one for one in findings(analysis) if one.table not in _OWN_LINE][:_SENTENCES]
+    blocks: list[Block | None] = [
+        _figures(analysis, about, unit),
+        _strips(analysis),
+        Sentences("What stands out", tuple(one.text for one in found)),
+        _sizes(analysis, unit),
+        _queues(analysis, unit),
+        _users(analysis),
+        _machines(analysis),
+        briefly(analysis.warnings),
+        _next(analysis, found),
+    ]
+    return Screen(
+        _title(analysis, about),
+        _subtitle(about),
+        tuple(block for block in blocks if block is not None),
+        LINES,
+        _notes(analysis, found),
+    )
+
+
+def _title(analysis: Analysis, about: Row) -> str:
+    name = clipped(analysis.cluster, 40)
+    if about.get("first_submit_ts") is None:
+        return f"{name}: no job with a time of submission" if about.get("jobs") else f"{name}: no jobs"
+    times = f"{day(about['first_submit_ts'])} to {day(about['last_ts'])} UTC"
+    return f"{name}: {times} ({lasting(about['span_days'])})"
+
+
+def _subtitle(about: Row) -> str:
+    users, queues = about.get("users"), about.get("queues")
+    jobs = count(about.get("jobs"), "job")
+    of = f" of {count(users, 'user')}" if users else " (users not named)" if about.get("jobs") else ""
+    among = f" in {count(queues, 'queue')}" if queues else ""
+    gpus, machines = about.get("gpus"), about.get("machines")
+    size = f"{count(gpus, 'GPU')} on {count(machines, 'machine')}" if gpus else "GPUs of the cluster not known"
+    return f"{jobs}{of}{among}; {size}" if about.get("jobs") else size
+
+
+def _unit(analysis: Analysis) -> tuple[float, str]:
+    """The unit of all waits on the screen."""
+    values = [only(analysis, "overview").get("wait_p95_min")]
+    values += [row["p95_min"] for row in rows(analysis, "wait_by_size")]
+    values += [row["wait_p95_min"] for row in rows(analysis, "queues")[:_TOP]]
+    return unit_of(60 * value for value in values if known(value))
+
+
+def _figures(analysis: Analysis, about: Row, unit: tuple[float, str]) -> Figures | None:
+    if not about.get("jobs"):
+        return None
+    allocated = about.get("occupancy_pct")
+    used = next((row for row in rows(analysis, "gpu_util_by_state") if row["gpus"] == row["state"] == "all"), {})
+    waits = [about.get("wait_p50_min"), about.get("wait_p95_min")]
+    lost, never = only(analysis, "gpu_hours_lost", "size_bucket"), only(analysis, "never_started", "size_bucket")
+    waiting = never.get("waiting") or 0
+    asked = f" for {whole(never['waiting_gpus'])} GPUs" if waiting and never.get("waiting_gpus") else ""
+    wait = ", ".join(timed(value and 60 * value, unit) for value in waits) + f" {unit[1]}"
+    return Figures(
+        (
+            ("GPUs allocated", percent(allocated) if known(allocated) else "n/a (GPUs not known)"),
+            ("GPU utilization", percent(used["mean_pct"]) if known(used.get("mean_pct")) else "n/a (no telemetry)"),
+            (
+                "GPU-hours lost",
+                f"{percent(lost['lost_pct'])} of {whole(lost['gpu_hours'])}"
+                if known(lost.get("lost_pct"))
+                else "n/a (GPUs not known)",
+            ),
+            ("Wait p50, p95", wait if known(waits[0]) else "n/a (no start times)"),
+            ("Still waiting", f"{count(waiting, 'job')}{asked}"),
+            ("Completed", _completed(analysis)),
+        )
+    )
+
+
+def _completed(analysis: Analysis) -> str:
+    shares = {row["state"]: row["jobs_pct"] for row in rows(analysis, "status")}
+    if set(shares) <= {"unknown", "all"}:
+        return "n/a (end states not known)"
+    return f"{percent(shares.get('completed', 0.0))} of jobs"
+
+
+def _strips(analysis: Analysis) -> Strips | None:
+    """GPUs in use and jobs waiting over time, from the bins of the table occupancy."""
+    bins = [row for row in rows(analysis, "occupancy") if isinstance(row["ts"], datetime)]
+    starts = [row["ts"].timestamp() for row in bins]
+    if len(bins) < 2:
+        return None
+    ends = [*starts[1:], 2 * starts[-1] - starts[-2]]
+    total = max((row["gpus_total"] or 0.0 for row in bins), default=0.0)
+    strips = []
+    for label, column, most in (("GPUs in use", "gpus_busy", total), ("Jobs waiting", "jobs_waiting", 0.0)):
+        values = [row[column] for row in bins]
+        top = most or max((value for value in values if known(value)), default=0.0)
+        if top > 0:
+            scale = f"of {whole(top)}" if most else f"max {whole(top)}"
+            strips.append(Strip(label, tuple(zip(starts, ends, values, strict=True)), top, scale))
+    return Strips(tuple(strips), starts[0], ends[-1], calendar=True) if strips else None
+
+
+def _sizes(analysis: Analysis, unit: tuple[float, str]) -> Grid | None:
+    waits = [row for row in rows(analysis, "wait_by_size") if row["size_bucket"] != "all" and row["waits"]]
+    causes = {row["size_bucket"]: row for row in rows(analysis, "delay_by_size")}
+    explained = any((row.get("wait_h") or 0) > 0 for row in causes.values())
+    heads = [Head("Wait by size", "GPUs", right=False), Head("waits"), Head("p50"), Head("p95", unit[1])]
+    heads += [Head("main cause, of the time waited", right=False)] if explained else []
+    cells = []
+    for row in waits:
+        own = [row["size_bucket"], shown(row["waits"])]
+        own += [timed(row[name] and 60 * row[name], unit) for name in ("p50_min", "p95_min")]
+        cells.append((*own, _main_cause(analysis, causes.get(row["size_bucket"], {}))) if explained else tuple(own))
+    return Grid(tuple(heads), tuple(cells), least=6) if cells else None
+
+
+def _main_cause(analysis: Analysis, row: Row) -> str:
+    total = row.get("wait_h") or 0.0
+    if total <= 0:
+        return MISSING
+    most = max((name for name in CAUSES if name in row), key=lambda name: row[name] or 0.0)
+    # of Slurm, fair share is a priority
+    slurm = any(source.format.startswith("slurm") for source in analysis.sources)
+    name = "quota" if slurm and most == "fair_share_h" else _CAUSE_NAMES.get(most, most.removesuffix("_h"))
+    return f"{name}, {percent(100 * (row[most] or 0.0) / total)}"
+
+
+def _queues(analysis: Analysis, unit: tuple[float, str]) -> Grid | None:
+    every = rows(analysis, "queues")
+    top = every[:_TOP]
+    title = f"Top {len(top)} of {len(every)} queues" if len(every) > len(top) else "Queues"
+    quotas = any(known(row["quota_gpus"]) for row in top)
+    heads = [
+        Head(title, right=False), Head("jobs"), Head("GPU-hours"), Head("of all", "%"), Head("wait p50"),
+        Head("p95", unit[1]),
+    ]  # fmt: skip
+    heads += [Head("quota")] if quotas else []
+    cells = []
+    for row in top:
+        own = [clipped(row["queue"]), shown(row["jobs"]), whole(row["gpu_hours"]), shown(row["gpu_hours_pct"], "%")]
+        own += [timed(row[name] and 60 * row[name], unit) for name in ("wait_p50_min", "wait_p95_min")]
+        own += [whole(row["quota_gpus"])] if quotas else []
+        cells.append(tuple(own))
+    return Grid(tuple(heads), tuple(cells)) if cells else None
+
+
+def _users(analysis: Analysis) -> Grid | None:
+    every = rows(analysis, "users")
+    losing = [row for row in every if (row["lost_gpu_hours"] or 0) > 0]
+    if not any(row["user"] is not None for row in every) or not losing:
+        return None
+    top = losing[:_TOP]
+    heads = (
+        Head("Users by GPU-hours lost", right=False), Head("lost"), Head("of all", "%"), Head("of own", "%"),
+        Head("failed"), Head("killed"), Head("retried"),
+    )  # fmt: skip
+    cells = tuple(
+        (
+            clipped(row["user"]) if row["user"] is not None else "(not named)", whole(row["lost_gpu_hours"]),
+            shown(row["lost_pct"], "%"), shown(row["own_lost_pct"], "%"), whole(row["failed_h"]),
+            whole(row["killed_h"]), whole(row["retried_h"]),
+        )
+        for row in top
+    )  # fmt: skip
+    return Grid(heads, cells)
+
+
+def _machines(analysis: Analysis) -> Line | None:
+    every = rows(analysis, "failure_machines")
+    if not every:
+        return None
+    bad = [row for row in every if row["bad"] == "yes"]
+    told = [
+        f"{clipped(row['machine'])} ({shown(row['failures'])} of {shown(row['attempts'])} attempts failed, "
+        f"{shown(round(row['expected'], 1))} expected)"
+        for row in bad[:3]
+    ]
+    more = f"; and {len(bad) - len(told)} more" if len(bad) > len(told) else ""
+    text = "; ".join(told) + more if told else f"none of {len(every)} fails more often than chance explains"
+    return Line("Suspect machines", text, lines=2)
+
+
+def _next(analysis: Analysis, found: Sequence[Finding]) -> Line:
+    if not only(analysis, "overview").get("jobs"):
+        return Line("Next", "load the job log into the same store too: docs/sources.md lists what is read")
+    sections = [table.section for one in found if (table := analysis.table(one.table)) is not None]
+    ways = [f"--section {section}" for section in dict.fromkeys([*sections, "queueing"])][:1]
+    ways += ["--table users", "--all", "--html FILE", "gpuctl explain JOB"]
+    return Line("Next", ", ".join(ways))
+
+
+def _notes(analysis: Analysis, found: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
+    notes = [("Caveat", text) for text in analysis.warnings]
+    notes.append(("GPU-hours lost", LOST))
+    for label, name, column in (
+        ("GPUs allocated", "overview", "occupancy_pct"),
+        ("GPU utilization", "gpu_util_by_state", "mean_pct"),
+        ("Wait p50, p95", "overview", "wait_p50_min"),
+        ("Still waiting", "never_started", "waiting"),
+        ("Suspect machines", "failure_machines", "bad"),
+    ):
+        table = analysis.table(name)
+        if table is not None:
+            words = next((one.description for one in table.columns if one.name == column), "")
+            notes.append((f"{label} (table {name})", f"{words}. {table.population}"))
+    seen = {"overview", "gpu_util_by_state", "never_started", "failure_machines"}
+    for name in TABLES:
+        table = analysis.table(name)
+        if table is not None and name not in seen and table.frame.height:
+            notes.append((f"{table.title} (table {name})", table.population))
+    notes += [(f"Why this stands out (table {one.table})", one.rule) for one in found]
+    return tuple(notes)

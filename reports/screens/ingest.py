@@ -1,0 +1,86 @@
+"""The screen of ``gpuctl ingest``: what was read into the store, what was not, and what next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuctl.reports.screens.model import Grid, Head, Line, Screen
+from gpuctl.reports.screens.words import clipped, count
+from gpuctl.reports.text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LINES = 25
+"""The screen has no more lines."""
+_ROWS = 14
+
+
+@dataclass(frozen=True)
+class Source:
+    """What became of one file, or of several of one format of which the same was done.
+
+    Attributes:
+        path: its name, or that of the first.
+        format: the format's name.
+        status: what was done.
+        files: how many.
+        loaded: rows that are in the store; None where it was not read.
+        rejected: rows that were rejected.
+    """
+
+    path: str
+    format: str
+    status: str
+    files: int
+    loaded: int | None
+    rejected: int
+
+
+def screen(store: str, cluster: str, sources: Sequence[Source], not_read: int, *, dry_run: bool) -> Screen:
+    """Make the screen of an ingest.
+
+    Args:
+        store: the trace store, as the user names it.
+        cluster: the cluster's name in it.
+        sources: the files that were recognised.
+        not_read: how many files were not, for no fault.
+        dry_run: whether nothing was written.
+    """
+    by_kind = sources if len(sources) <= _ROWS else _summed(sources)
+    heads = (
+        Head("Files" if by_kind is sources else "Files by format", right=False), Head("format", right=False),
+        Head("status", right=False), Head("rows loaded"), Head("rejected"),
+    )  # fmt: skip
+    cells = tuple(
+        (
+            clipped(one.path.rsplit("/", 1)[-1], 32) if one.files == 1 else count(one.files, "file"), one.format,
+            one.status, "" if one.loaded is None else shown(one.loaded), shown(one.rejected) if one.rejected else "",
+        )
+        for one in by_kind
+    )  # fmt: skip
+    rejected = sum(one.rejected for one in sources)
+    caveats = [f"{count(rejected, 'row')} rejected"] * bool(rejected)
+    caveats += [f"{count(not_read, 'file')} not read"] * bool(not_read)
+    lines = [Line("Left out", f"{', '.join(caveats)} (--notes says why)")] if caveats else []
+    name = clipped(store, 60)
+    title = f"{name}: {count(sum(one.files for one in sources), 'file')} of cluster {clipped(cluster)}"
+    what = "nothing was written (--dry-run)" if dry_run else ""
+    grid = Grid(heads, cells, "... and {count} more: --json lists all")
+    blocks = (*((grid,) if cells else ()), *lines, Line("Next", f"gpuctl analyze {name}"))
+    return Screen(title, what, blocks, LINES)
+
+
+def _summed(sources: Sequence[Source]) -> list[Source]:
+    kinds: dict[tuple[str, str], list[Source]] = {}
+    for one in sources:
+        kinds.setdefault((one.format, one.status), []).append(one)
+    return [
+        Source(
+            own[0].path, kind, status, sum(one.files for one in own),
+            None if all(one.loaded is None for one in own) else sum(one.loaded or 0 for one in own),
+            sum(one.rejected for one in own),
+        )
+        for (kind, status), own in kinds.items()
+    ]  # fmt: skip

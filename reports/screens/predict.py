@@ -1,0 +1,95 @@
+"""The screens of ``gpuctl predict``: how long jobs run, and what suspending one of them costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from gpuctl.reports.screens.model import Figures, Grid, Head, Line, Screen
+from gpuctl.reports.screens.words import briefly, clipped, count, known, rows, timed, unit_of
+from gpuctl.reports.text import MISSING, visible
+
+if TYPE_CHECKING:
+    from gpuctl.core.results import Analysis
+    from gpuctl.reports.screens.model import Block
+    from gpuctl.reports.screens.words import Row
+
+LINES = 25
+"""The screens have no more lines."""
+_JOBS = 14
+
+
+def runtime_screen(analysis: Analysis) -> Screen:
+    """Make the screen of ``gpuctl predict runtime``."""
+    found = rows(analysis, "predictions")
+    answered = [row for row in found if known(row["run_time_s"])]
+    blocks: list[Block | None] = [
+        _jobs(answered),
+        _methods(answered),
+        _silent([row for row in found if row not in answered]),
+        briefly(analysis.warnings),
+        Line("Next", "--format csv for every job, --job NAME for one, --json"),
+    ]
+    title = f"Run times predicted for {len(answered):,} of {count(len(found), 'job')}"
+    return Screen(title, "", tuple(block for block in blocks if block is not None), LINES, _notes(analysis))
+
+
+def _jobs(answered: list[Row]) -> Grid | None:
+    unit = unit_of(row[name] for row in answered for name in ("run_time_s", "upper_s"))
+    left = any(known(row["remaining_s"]) for row in answered)
+    heads = [Head("Job", right=False), Head("run time", unit[1]), Head("80 % interval")]
+    heads += [Head("still to run")] if left else []
+    cells = []
+    for row in answered[:_JOBS]:
+        own = [clipped(row["job"], 32), timed(row["run_time_s"], unit)]
+        own += [f"{timed(row['lower_s'], unit)} to {timed(row['upper_s'], unit)}" if known(row["lower_s"]) else MISSING]
+        own += [timed(row["remaining_s"], unit)] if left else []
+        cells.append((*own, str(row["method"])))
+    more = "... and {count} more jobs: --format csv has all"
+    heads.append(Head("method", right=False))
+    return Grid(tuple(heads), tuple(cells), more, left_out=max(0, len(answered) - _JOBS)) if cells else None
+
+
+def _methods(answered: list[Row]) -> Line | None:
+    counts = Counter(str(row["method"]) for row in answered).most_common()
+    return Line("Methods", ", ".join(f"{name} {number:,}" for name, number in counts)) if counts else None
+
+
+def _silent(others: list[Row]) -> Line | None:
+    if not others:
+        return None
+    reasons = Counter(visible(str(row["reason"])) for row in others).most_common(2)
+    told = "; ".join(f"{why} ({number:,})" for why, number in reasons)
+    return Line(f"No answer for {count(len(others), 'job')}", told, lines=2)
+
+
+def overhead_screen(analysis: Analysis) -> Screen:
+    """Make the screen of ``gpuctl predict overhead``."""
+    [row] = rows(analysis, "overhead")
+    unit = unit_of(row[f"{name}{end}"] for name in ("suspend", "resume", "loss") for end in ("_s", "_upper_s"))
+    items = [
+        (label, f"{timed(row[f'{name}_s'], unit)} {unit[1]}{_interval(row, name, unit)}")
+        for label, name in (("Until its GPUs are free", "suspend"), ("To resume", "resume"), ("Time lost", "loss"))
+    ]
+    blocks: list[Block | None] = [
+        Figures((*items, ("Method", str(row["method"])))),
+        briefly(analysis.warnings),
+        Line("Next", "gpuctl train overhead for costs of your own jobs, --json"),
+    ]
+    table = analysis.table("overhead")
+    subtitle = visible(table.population) if table is not None else ""
+    there = tuple(block for block in blocks if block is not None)
+    return Screen("Cost of one suspension", subtitle, there, LINES, _notes(analysis))
+
+
+def _interval(row: Row, name: str, unit: tuple[float, str]) -> str:
+    low, high = row[f"{name}_lower_s"], row[f"{name}_upper_s"]
+    return f" ({timed(low, unit)} to {timed(high, unit)})" if known(low) and known(high) else ""
+
+
+def _notes(analysis: Analysis) -> tuple[tuple[str, str], ...]:
+    notes = [("Caveat", text) for text in analysis.warnings]
+    for table in analysis.tables:
+        notes.append((f"{table.title} (table {table.name})", " ".join((table.population, *table.notes))))
+        notes += [(column.name, column.description) for column in table.columns]
+    return tuple(notes)

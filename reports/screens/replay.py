@@ -1,0 +1,198 @@
+"""The screen of ``gpuctl replay``: the policies side by side, what each changes, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences, Strip, Strips
+from gpuctl.reports.screens.words import briefly, clipped, known, rows, timed, unit_of, whole
+from gpuctl.reports.standout import findings
+from gpuctl.reports.text import MISSING, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.core.results import Analysis
+    from gpuctl.reports.screens.model import Block
+    from gpuctl.reports.screens.words import Row
+    from gpuctl.reports.standout import Finding
+
+LINES = 25
+"""The screen has no more lines."""
+TABLES = ("replay_summary", "replay_vs_baseline", "replay_timeline", "replay_vs_recorded", "replay_fidelity")
+"""The tables that the screen is made from."""
+_SENTENCES = 4
+_MARK = "*"
+
+
+def screen(analysis: Analysis, told: Sequence[str] = ()) -> Screen:
+    """Make the screen of a replay.
+
+    Args:
+        analysis: its tables.
+        told: what else is to be known of the jobs and policies replayed; it counts as a caveat.
+    """
+    found = [one for one in findings(analysis) if one.rule != "a policy is told true run times"][:_SENTENCES]
+    policies = rows(analysis, "replay_summary")
+    blocks: list[Block | None] = [
+        _policies(analysis, policies),
+        _strips(analysis, policies),
+        Sentences("What stands out", tuple(one.text for one in found), least=2),
+        _recorded(analysis),
+        _oracles(policies),
+        _caveats(analysis, policies, told),
+        _next(policies),
+    ]
+    there = tuple(block for block in blocks if block is not None)
+    return Screen(_title(analysis), "", there, LINES, _notes(analysis, found, told))
+
+
+def _title(analysis: Analysis) -> str:
+    chosen = analysis.settings
+    return (
+        f"{clipped(chosen.get('workload', analysis.cluster), 48)}, replayed on {clipped(chosen.get('cluster', ''), 48)}"
+    )
+
+
+def _policies(analysis: Analysis, policies: Sequence[Row]) -> Grid:
+    changes = {
+        row["policy"]: row
+        for row in rows(analysis, "replay_vs_baseline")
+        if row["measure"] == "wait" and row["size_bucket"] == "all"
+    }
+    unit = unit_of(row[name] for row in policies for name in ("wait_p95_s", "jct_mean_s"))
+    change = [Head("change", "95 % interval", right=False)] if changes else []
+    heads = (
+        Head("Policy", unit[1], right=False), Head("wait"), Head("p95"), *change, Head("JCT"), Head("util %"),
+        Head("preempted"),
+    )  # fmt: skip
+    baseline = next((str(row["baseline"]) for row in changes.values()), None)
+    cells = []
+    for row in policies:
+        own = [clipped(row["policy"], 16) + (_MARK if row["oracle"] else "")]
+        own += [timed(row[column], unit) for column in ("wait_mean_s", "wait_p95_s")]
+        own += (
+            [_change(changes.get(row["policy"]), is_baseline=baseline == row["policy"], unit=unit)] if changes else []
+        )
+        own += [timed(row["jct_mean_s"], unit), shown(row["utilization_pct"], "%"), whole(row["preemptions"])]
+        cells.append(tuple(own))
+    return Grid(heads, tuple(cells), "... and {count} more: --table replay_summary", least=4)
+
+
+def _change(row: Row | None, *, is_baseline: bool, unit: tuple[float, str]) -> str:
+    if is_baseline:
+        return "baseline"
+    if row is None or not known(row["diff_mean_s"]):
+        return MISSING
+    mean = _signed(row["diff_mean_s"], unit)
+    if not known(row["diff_low_s"]):
+        return f"{mean} (no interval)"
+    return f"{mean} ({_signed(row['diff_low_s'], unit)} to {_signed(row['diff_high_s'], unit)})"
+
+
+def _signed(value: float, unit: tuple[float, str]) -> str:
+    text = timed(abs(value), unit)
+    return text if text == "0" else f"{'-' if value < 0 else '+'}{text}"
+
+
+def _strips(analysis: Analysis, policies: Sequence[Row]) -> Strips | None:
+    """Jobs waiting under the baseline and under the best usable policy; of one policy alone, GPUs in use and jobs."""
+    names = [row["policy"] for row in policies]
+    timeline = [row for row in rows(analysis, "replay_timeline") if known(row["t_s"]) and known(row["t_end_s"])]
+    if not names or not timeline:
+        return None
+    compared = _compared(analysis, policies)
+    if len(compared) > 1:
+        wanted = [(f"Waiting, {clipped(name, 16)}", name, "waiting_jobs") for name in compared]
+    else:
+        wanted = [("GPUs in use", names[0], "gpus_busy"), ("Jobs waiting", names[0], "waiting_jobs")]
+    shown_of = {(name, column) for _, name, column in wanted}
+    tops: dict[str, float] = {}
+    for row in timeline:
+        for name, column in shown_of:
+            if row["policy"] == name and known(row[column]):
+                tops[column] = max(tops.get(column, 0.0), row[column])
+    strips = []
+    for label, name, column in wanted:
+        own = [row for row in timeline if row["policy"] == name]
+        spans = tuple((row["t_s"], row["t_end_s"], row[column]) for row in own)
+        if tops.get(column, 0.0) > 0 and spans:
+            most = max((row[column] for row in own if known(row[column])), default=0.0)
+            strips.append(Strip(label, spans, tops[column], f"max {whole(most)}"))
+    low = min(row["t_s"] for row in timeline)
+    high = max(row["t_end_s"] for row in timeline)
+    if not strips or not math.isfinite(high - low) or high <= low:
+        return None
+    return Strips(tuple(strips), low, high, calendar=False)
+
+
+def _compared(analysis: Analysis, policies: Sequence[Row]) -> list[str]:
+    """The baseline, and the policy with the shortest mean wait, one that can be used as it is if there is one."""
+    others = rows(analysis, "replay_vs_baseline")
+    if not others:
+        return []
+    baseline = others[0]["baseline"]
+    waited = [row for row in policies if known(row["wait_mean_s"]) and row["policy"] != baseline]
+    usable = [row for row in waited if not row["oracle"] and not row["preemptions"]]
+    best = min(usable or waited, key=lambda row: row["wait_mean_s"], default=None)
+    return [baseline, *([best["policy"]] if best is not None else [])]
+
+
+def _oracles(policies: Sequence[Row]) -> Line | None:
+    told = [clipped(row["policy"], 20) for row in policies if row["oracle"]]
+    if not told:
+        return None
+    return Line(f"{_MARK} oracle", f"{', '.join(told)} knew true run times, as no real scheduler does: a bound")
+
+
+def _recorded(analysis: Analysis) -> Line | None:
+    """How near the replay comes to the trace, where that was asked for."""
+    found = [
+        row
+        for row in rows(analysis, "replay_vs_recorded")
+        if row["measure"] == "wait" and row["size_bucket"] == "all" and known(row["diff_mean_s"])
+    ]
+    unit = unit_of(row[name] for row in found for name in ("mean_s", "baseline_mean_s"))
+    told = [
+        f"{clipped(row['policy'], 16)} {timed(row['mean_s'], unit)}, {_change(row, is_baseline=False, unit=unit)}"
+        for row in found
+    ]
+    if not told:
+        return None
+    recorded = timed(found[0]["baseline_mean_s"], unit)
+    return Line("Recorded", f"mean wait {recorded} {unit[1]}; replayed: {'; '.join(told)}", lines=2)
+
+
+def _caveats(analysis: Analysis, policies: Sequence[Row], told: Sequence[str]) -> Line | None:
+    left = {row["policy"]: row["jobs"] - row["jobs_finished"] for row in policies}
+    texts = [text for text in _known_once(analysis, told) if not text.startswith("Told true run times")]
+    unfinished = sum(count for count in left.values() if count > 0)
+    if unfinished:
+        texts = [f"{unfinished:,} jobs did not finish", *texts]
+    return briefly(texts)
+
+
+def _known_once(analysis: Analysis, told: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys((*analysis.warnings, *told)))
+
+
+def _next(policies: Sequence[Row]) -> Line:
+    more = "--scale-load 1.2" if len(policies) > 1 else "--policy A,B"
+    return Line("Next", f"--table replay_by_size, --all, --html FILE, {more}")
+
+
+def _notes(analysis: Analysis, found: Sequence[Finding], told: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    notes = [("Caveat", text) for text in _known_once(analysis, told)]
+    notes += [
+        ("wait, p95, JCT", "mean wait and its 95th percentile, and mean time from submission to end, of finished jobs"),
+        ("util", "GPU-hours held over GPU-hours available in the measured time, which differs between policies"),
+        ("change", f"mean difference of the same jobs' waits; {analysis.settings.get('intervals', '')}"),
+    ]
+    for name in TABLES:
+        table = analysis.table(name)
+        if table is not None:
+            notes.append((f"{table.title} (table {name})", " ".join((table.population, *table.notes))))
+    notes += [(f"Setting: {key}", value) for key, value in analysis.settings.items()]
+    notes += [(f"Why this stands out (table {one.table})", one.rule) for one in found]
+    return tuple(notes)

@@ -1,0 +1,112 @@
+"""The screen of ``gpuctl report``: what was checked, what stands out, and the first figures of each result."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences
+from gpuctl.reports.screens.words import briefly, clipped, count, rows
+from gpuctl.reports.summary import headlines
+from gpuctl.reports.text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.core.results import Analysis
+    from gpuctl.reports.report import Part
+    from gpuctl.reports.screens.model import Block
+
+LINES = 45
+"""The screen has no more lines."""
+_RESULTS = 6
+_CHECKS = 10
+_CHANGES = 5
+_SENTENCES = 8
+
+
+def screen(parts: Sequence[Part], summary: Analysis) -> Screen:
+    """Make the screen of a report.
+
+    Args:
+        parts: the results.
+        summary: what the report says of them, as `gpuctl.reports.report.summarize` returns it.
+    """
+    standout = rows(summary, "standout")
+    several = len(parts) > 1
+    texts = [f"{clipped(row['result'])}: {row['finding']}" if several else str(row["finding"]) for row in standout]
+    blocks: list[Block | None] = [
+        _checks(summary),
+        Sentences("What stands out", tuple(texts[:_SENTENCES])),
+        _changes(summary),
+        *(_figures(part) for part in parts[:_RESULTS]),
+        briefly(summary.warnings),
+        Line("Next", "--table metrics, --html FILE, --fail-if CONDITION, --baseline FILE, --all"),
+    ]
+    names = ", ".join(clipped(part.label) for part in parts[:_RESULTS])
+    more = f" and {len(parts) - _RESULTS} more" if len(parts) > _RESULTS else ""
+    title = f"Report of {count(len(parts), 'result')}: {names}{more}"
+    return Screen(title, "", tuple(block for block in blocks if block is not None), LINES, _notes(summary))
+
+
+def _checks(summary: Analysis) -> Grid | None:
+    checks = sorted(rows(summary, "checks"), key=lambda row: not row["failed"])
+    if not checks:
+        return None
+    failed = sum(1 for row in checks if row["failed"])
+    heads = (
+        Head(f"Checks: {failed} of {len(checks)} failed", right=False), Head("verdict", right=False), Head("value"),
+        Head("limit"), Head("result", right=False),
+    )  # fmt: skip
+    cells = tuple(
+        (
+            clipped(row["condition"], 38), "failed" if row["failed"] else "passed",
+            _with_unit(row["value"], row["unit"]), shown(row["limit"]), clipped(row["result"] or "", 20),
+        )
+        for row in checks[:_CHECKS]
+    )  # fmt: skip
+    more = "... and {count} more: --table checks"
+    return Grid(heads, cells, more, least=3, left_out=max(0, len(checks) - _CHECKS))
+
+
+def _with_unit(value: float | None, unit: str | None) -> str:
+    return f"{shown(value)} {clipped(unit, 8)}" if value is not None and unit and unit != "-" else shown(value)
+
+
+def _changes(summary: Analysis) -> Grid | None:
+    """The metrics that changed most against the baseline, by their share of the value before."""
+    changed = [
+        row
+        for row in rows(summary, "metrics")
+        if row.get("change_pct") is not None and math.isfinite(row["change_pct"]) and row["change_pct"]
+    ]
+    top = sorted(changed, key=lambda row: -abs(row["change_pct"]))[:_CHANGES]
+    heads = (
+        Head("Largest changes", right=False), Head("before"), Head("now"), Head("unit", right=False),
+        Head("change %"), Head("result", right=False),
+    )  # fmt: skip
+    cells = tuple(
+        (
+            clipped(row["metric"], 40), shown(row["baseline"]), shown(row["value"]), clipped(row["unit"], 8),
+            f"{row['change_pct']:+,.1f}", clipped(row["result"], 20),
+        )
+        for row in top
+    )  # fmt: skip
+    return Grid(heads, cells) if cells else None
+
+
+def _figures(part: Part) -> Line | None:
+    figures = headlines(part.analysis)
+    told = ", ".join(f"{one.label} {one.value}{chr(0xA0) + one.unit if one.unit else ''}" for one in figures)
+    return Line(clipped(part.label, 40), told, lines=2) if told else None
+
+
+def _notes(summary: Analysis) -> tuple[tuple[str, str], ...]:
+    notes = [("Caveat", text) for text in summary.warnings]
+    notes += [
+        (f"{table.title} (table {table.name})", " ".join((table.population, *table.notes)))
+        for table in summary.tables
+        if table.frame.height
+    ]
+    notes += [(f"Why this stands out (table {row['table']})", str(row["rule"])) for row in rows(summary, "standout")]
+    return tuple(notes)

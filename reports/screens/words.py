@@ -1,0 +1,119 @@
+"""Numbers and names as screens write them: one unit for one quantity, names no longer than their column."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from rich.cells import cell_len, set_cell_size
+
+from gpuctl.reports.screens.model import Line
+from gpuctl.reports.text import MISSING, shown, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gpuctl.core.results import Analysis
+
+    Row = dict[str, Any]
+
+NAME = 24
+"""A name from a log takes no more characters; ``--table`` has it in full."""
+_CAVEATS = 54
+"""The first words of caveats take no more characters: with the label, a line of 80."""
+_UNITS = ((1.0, "s", 600.0), (60.0, "min", 1000 * 60.0), (3600.0, "h", 1000 * 3600.0), (86400.0, "d", math.inf))
+
+
+def rows(analysis: Analysis, name: str) -> list[Row]:
+    """The rows of a table; none where the analysis has no such table."""
+    table = analysis.table(name)
+    return [] if table is None else table.frame.to_dicts()
+
+
+def only(analysis: Analysis, name: str, column: str = "", value: str = "all") -> Row:
+    """The row of a table that sums it up, or its only row; empty where there is none."""
+    found = rows(analysis, name)
+    return next((row for row in found if not column or row.get(column) == value), {})
+
+
+def known(value: object) -> TypeGuard[float]:
+    """Whether there is a number to show."""
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def clipped(text: object, most: int = NAME) -> str:
+    """A name from a log, made harmless and no longer than `most` characters."""
+    plain = visible(str(text)) or '""'
+    return plain if cell_len(plain) <= most else set_cell_size(plain, most - 1) + "\u2026"
+
+
+def count(number: object, word: str) -> str:
+    """``1 job``, ``1,962 jobs``; empty where there is no number."""
+    return "" if number is None else f"{shown(number)} {word}{'' if number == 1 else 's'}"
+
+
+def percent(value: float | None) -> str:
+    """``72.1 %``, or a dash."""
+    return f"{shown(value, '%')} %" if value is not None and math.isfinite(value) else MISSING
+
+
+def whole(value: float | None) -> str:
+    """A number of GPUs or GPU-hours, with a decimal only where it is small."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    return "<0.1" if 0 < value < 0.05 else f"{value:,.1f}" if 0 < value < 9.95 and value % 1 else f"{value:,.0f}"
+
+
+def unit_of(seconds: Iterable[float | None]) -> tuple[float, str]:
+    """The unit that the largest of some times reads best in: its seconds, and its name."""
+    most = max((abs(value) for value in seconds if value is not None and math.isfinite(value)), default=0.0)
+    return next((size, unit) for size, unit, below in _UNITS if most < below)
+
+
+def timed(seconds: float | None, unit: tuple[float, str]) -> str:
+    """A time in a unit, without the unit."""
+    if seconds is None or not math.isfinite(seconds):
+        return MISSING
+    value = seconds / unit[0]
+    return (
+        "0"
+        if value == 0
+        else "<0.1"
+        if 0 < value < 0.05
+        else f"{value:,.1f}"
+        if abs(value) < 99.95
+        else f"{value:,.0f}"
+    )
+
+
+def day(time: object) -> str:
+    """``2017-10-02 07:00``; a dash where the time is not known."""
+    return f"{time:%Y-%m-%d %H:%M}" if isinstance(time, datetime) else MISSING
+
+
+def lasting(days: float | None) -> str:
+    """``6.9 days``, ``5.2 hours``."""
+    if days is None or not math.isfinite(days):
+        return MISSING
+    return (
+        f"{days:,.1f} days" if days >= 2 else f"{days * 24:,.1f} hours" if days * 24 >= 2 else f"{days * 1440:,.0f} min"
+    )
+
+
+def briefly(warnings: Sequence[str]) -> Line | None:
+    """The line of caveats: how many there are, and what each says first; None where there is none."""
+    if not warnings:
+        return None
+    told: list[str] = []
+    for words in map(_first_words, warnings):
+        if told and len("; ".join((*told, words))) > _CAVEATS:
+            break
+        told.append(words)
+    more = " ..." if len(told) < len(warnings) else ""
+    return Line(f"Caveats ({len(warnings)}, --notes)", "; ".join(told) + more)
+
+
+def _first_words(warning: str) -> str:
+    ends = [at for sign in (". ", ", which", " (", "; ", ", so ", " from what", ": ") if (at := warning.find(sign)) > 0]
+    return clipped(warning[: min(ends, default=len(warning))].removeprefix("the "), 48)
