@@ -95,13 +95,14 @@ def _jobs(site: Site, gpus: int, quotas: list[int], rng: random.Random) -> list[
     mean_gpus = sum(s * w for s, w in choices) / sum(weights)
     mean_s = 3600 * np.exp(1.2**2 / 2)
     gap = mean_gpus * mean_s / (site.load * gpus)
+    empty, last = _Cluster(site.racks), sum(seconds < NEVER for seconds in site.relax)
     now, made = 0.0, []
     for _ in range(site.jobs):
         busy = 1.0 if int(now / 43200) % 2 else 2.0  # half of each day twice as many arrive
         now += rng.expovariate(busy / gap / 1.5)
         queue = rng.choices(range(len(demand)), demand)[0]
         size = rng.choices(sizes, weights)[0]
-        while size > quotas[queue]:  # what could never start is refused
+        while size > quotas[queue] or empty.place(size, last) is None:  # what could never start is refused
             size //= 2
         length = max(30.0, 3600 * rng.lognormvariate(0, 1.2))
         made.append(_Job(float(round(now)), float(round(length)), size, queue, rng.randrange(USERS)))

@@ -15,8 +15,7 @@ def fair_shares(speeds, gpus, room):
 
     Args:
         speeds: (jobs, types); 0 where the job may not run.
-        gpus: (jobs) of each gang.
-        room: (types) GPUs of each type.
+        gpus, room: (jobs) of each gang, and (types) of each type.
 
     Returns:
         (jobs, types), as even over the types as can be; and of each job the GPUs' worth that it gets, for an equal part
@@ -41,7 +40,7 @@ def best(worth, gpus, room, level, rises):
     row = [job, np.arange(jobs), jobs + job, 2 * jobs + kind]
     column = [at, np.full(jobs, at.size), at, at]
     value = [-worth.ravel(), rises, np.ones(at.size), gpus[job]]
-    bounds = [np.where(rises, 0, -level * (1 - 1e-9)), np.ones(jobs), room]
+    bounds = [np.where(rises, 0, -level * (1 - 1e-6)), np.ones(jobs), room]
     if not rises.any():
         # and: each share is at least so much of the type's part
         row += 2 * [2 * jobs + types + np.arange(runs.size)]
@@ -73,8 +72,7 @@ class MaxMinFairness(PythonPolicy):
     def begin(self, view):
         self.next = self.reset = -np.inf
         self.new, self.draw = True, random.Random(int(self.params["seed"]))
-        self.share, self.got, self.owed, self.plan, self.ran, self.speeds = {}, {}, {}, {}, {}, {}
-        self.servers = {}
+        self.share, self.got, self.owed, self.plan, self.ran, self.speeds, self.servers = {}, {}, {}, {}, {}, {}, {}
         for server in range(len(view.servers)):
             self.servers.setdefault(view.gpu_type(server), []).append(server)
         self.types = list(self.servers)
@@ -83,8 +81,10 @@ class MaxMinFairness(PythonPolicy):
     def on_submit(self, view, job):
         self.new = True
         told = [view.type_speed(job, kind) if self.params["by"] == "speed" else 1.0 for kind in self.types]
-        may = [any(view.suits(job, server) for server in self.servers[kind]) for kind in self.types]
-        self.speeds[job] = np.where(may, told, 0.0)
+        room = [sum(view.servers[s] for s in self.servers[kind] if view.suits(job, s)) for kind in self.types]
+        self.speeds[job] = np.where(np.array(room) >= view.gpus[job], told, 0.0)
+        if not self.speeds[job].any():
+            view.reject(job, "larger than any GPU type")
 
     def on_finish(self, view, job):
         self.new = True

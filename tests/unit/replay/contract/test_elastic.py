@@ -11,7 +11,7 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.replay.contract.conformance import foresight, random_case, run, violations
-from gpuctl.replay.contract.gpu_type_cases import with_bounds
+from gpuctl.replay.contract.gpu_type_cases import with_bounds, with_types
 from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.policies import find
 from tests.unit.replay.engine.test_engine import jobs
@@ -123,7 +123,7 @@ def test_the_example_shrinks_for_who_waits_and_grows_into_what_is_idle(tmp_path:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_example_breaks_no_invariant(seed: int) -> None:
-    case = with_bounds(seed, random_case(seed))
+    case = with_bounds(seed, with_types(seed, random_case(seed)) if seed % 2 else random_case(seed))
     params = {"grow_every": "7"}
     outcome = run(find(EXAMPLE)(params), *case)
     assert violations(outcome, *case) == []

@@ -38,16 +38,16 @@ def test_no_division_of_time_leaves_the_worst_off_better_off(seed: int) -> None:
     assert (found.sum(axis=1) <= 1 + 1e-9).all()
     assert (gpus @ found <= room + 1e-9).all()
     worth = gpus[:, None] * speeds / (speeds @ room / room.sum())[:, None]
-    assert (worth * found).sum(axis=1) == pytest.approx(level, rel=1e-6)
+    assert (worth * found).sum(axis=1) == pytest.approx(level, rel=1e-5)  # the last program gives way by 1e-6
     grid = np.array(list(itertools.product(np.arange(13) / 12, repeat=4))).reshape(-1, 2, 2)
     fit = grid[
         (grid.sum(axis=2) <= 1 + 1e-9).all(axis=1) & (np.einsum("j,njt->nt", gpus, grid) <= room + 1e-9).all(axis=1)
     ]
     got = (worth * fit).sum(axis=2)
-    assert got.min(axis=1).max() <= level.min() + 1e-6
+    assert got.min(axis=1).max() <= level.min() + 1e-5
     assert level.min() <= got.min(axis=1).max() + worth.max() * 4 / 12
     # nor the other one, unless the worst off pays for it
-    assert got[got.min(axis=1) >= level.min() - 1e-9].max(initial=0.0) <= level.max() + 1e-6
+    assert got[got.min(axis=1) >= level.min() - 1e-9].max(initial=0.0) <= level.max() + 1e-5
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_shares_are_fair_beyond_the_worst_off_and_even_over_types(
     speeds: list[list[float]], gpus: list[int], room: list[int], expected: list[list[float]]
 ) -> None:
     found, _ = shares(np.array(speeds), np.array(gpus), np.array(room))
-    assert found == pytest.approx(np.array(expected), abs=1e-6)
+    assert found == pytest.approx(np.array(expected), abs=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), 880035])  # a bound that rounding can break
 def test_it_keeps_what_no_replay_may_break(seed: int) -> None:
     case = with_types(seed, random_case(seed))
     params = {"round": "20", "shares_every": "40"}
