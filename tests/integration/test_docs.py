@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.commands_not_run import NOT_RUN
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-NOT_RUN = "# not run by the tests: "
-"""A line that ends in this and a reason is shown but not run."""
 RUN_ELSEWHERE = ("make ", "git clone", "cd ")
 STAND_INS = {
     "philly-traces": "sample_data/philly",
@@ -71,7 +71,7 @@ def test_every_command_line_runs(document: Path, tmp_path: Path, stand_in: Path)
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": os.pathsep.join([*map(str, first), os.environ["PATH"]])}
     for number, language, text in blocks(document):
         for line in shell_lines(language, text):
-            if NOT_RUN in line or line.startswith(RUN_ELSEWHERE):
+            if line.startswith((*RUN_ELSEWHERE, *NOT_RUN.get(named(document), ()))):
                 continue
             done = subprocess.run(
                 ["bash", "-euo", "pipefail", "-c", line],
@@ -85,12 +85,21 @@ def test_every_command_line_runs(document: Path, tmp_path: Path, stand_in: Path)
             assert "Traceback" not in done.stderr
 
 
-def test_lines_that_are_not_run_say_why() -> None:
+def test_lines_that_are_not_run_are_there_and_no_document_talks_of_tests() -> None:
+    for name, beginnings in NOT_RUN.items():
+        lines = [line for _, language, text in blocks(ROOT / name) for line in shell_lines(language, text)]
+        for beginning in beginnings:
+            assert any(line.startswith(beginning) for line in lines), f"{name}: {beginning}"
     for document in DOCUMENTS:
-        for number, language, text in blocks(document):
-            for line in shell_lines(language, text):
-                if NOT_RUN in line:
-                    assert len(line.partition(NOT_RUN)[2]) > 10, f"{named(document)}:{number}"
+        assert "not run by the tests" not in document.read_text("utf-8"), named(document)
+
+
+def test_the_readme_is_short_and_runs_on_what_the_checkout_has() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert text.count("\n") < 150
+    commands = [line for _, language, body in blocks(ROOT / "README.md") for line in shell_lines(language, body)]
+    others = [name for name in (*STAND_INS, "derived.csv") if name not in {"quotas.csv", "racks.csv"}]
+    assert not [line for line in commands if any(name in line for name in others)]
 
 
 def test_make_targets_in_documents_exist(root: Path) -> None:

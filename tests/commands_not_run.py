@@ -1,0 +1,44 @@
+"""Command lines of the documents that the tests do not run, and why."""
+
+NOT_RUN: dict[str, dict[str, str]] = {
+    "README.md": {
+        "pip install .": "tests/integration/test_wheel.py does it in an empty environment",
+        "gpuctl --install-completion": "it would change the user's shell",
+    },
+    "docs/add-a-format.md": {
+        "pip install -e .": "it would change the tests' environment",
+        "cp docs/examples/format/": "it changes the checkout; tests/unit/ingest/pipeline/test_example_format.py does it",
+        "gpuctl analyze docs/examples/format/jobs.turnstile": "it needs the format that the line before adds",
+    },
+    "docs/ci.md": {
+        "useradd ": "it would make a user",
+        "python3 -m venv /opt/gpuctl": "it writes to /opt",
+        "install -m 755 examples/ci/nightly.sh /opt": "it writes to /opt",
+        "cp examples/ci/gpuctl-nightly.service": "it writes to /etc",
+        "systemctl daemon-reload": "it starts a service",
+        "systemctl start": "it needs the service",
+        "install -d -o gpuctl": "it needs the user",
+        "cp examples/ci/nightly.cron": "it writes to /etc",
+        "gpuctl ingest --from sacct": "it needs a Slurm: tests/integration/test_slurm_lab.py runs it on one",
+    },
+    "docs/cli.md": {"gpuctl sample ": "it needs a Slurm, and runs until it is stopped"},
+    "docs/sources.md": {
+        "gpuctl ingest --from sacct": "it needs a Slurm: tests/integration/test_slurm_lab.py runs it on one",
+        "gpuctl sample ": "it needs a Slurm, and runs until it is stopped",
+        "TZ=UTC SLURM_TIME_FORMAT=%s": "it needs a Slurm",
+        "gpuctl profile record --pid 4711": "no such process; tests/integration/test_profile_record.py has real ones",
+        "gpuctl ingest train-7.csv": "it needs that recording",
+        "while sleep 1;": "it has no end",
+        "curl -G http://prometheus": "it needs a Prometheus",
+        "gpuctl ingest /data/jobs": "it needs the logs",
+        "gpuctl analyze /data/jobs": "it needs the logs",
+        "yarn logs ": "it needs a YARN",
+    },
+    "docs/start.md": {
+        "python3 -m venv .venv": "it would make an environment inside the tests' own",
+        "pip install .": "tests/integration/test_wheel.py does it in an empty environment",
+        "gpuctl ingest --from sacct": "it needs a Slurm: tests/integration/test_slurm_lab.py runs it on one",
+        "gpuctl ingest --from yarn": "it needs a ResourceManager; tests/unit/ingest/yarn/test_live.py has its own",
+    },
+}
+"""By document, how a line begins: the documents themselves say nothing of tests."""
