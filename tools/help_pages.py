@@ -37,8 +37,10 @@ def help_page(*command: str) -> str:
 
 
 def commands_in(page: str) -> list[str]:
-    """Return the names listed under ``Commands:`` in a help page."""
-    _, _, listed = page.partition("\nCommands:\n")
+    """Return the names of the commands that a help page lists, below its options."""
+    if not re.search(r"^Usage: .* COMMAND \[ARGS\]", page, re.MULTILINE):
+        return []
+    _, _, listed = page.rpartition("Show this message and exit.\n")
     return re.findall(r"^  ([a-z][a-z-]*)", listed, re.MULTILINE)
 
 

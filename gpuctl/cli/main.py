@@ -26,6 +26,7 @@ from gpuctl.cli.ingest import ingest
 from gpuctl.cli.policies import policies
 from gpuctl.cli.predict import predict
 from gpuctl.cli.profile import profile
+from gpuctl.cli.questions import ByQuestion
 from gpuctl.cli.replay import replay
 from gpuctl.cli.report import report
 from gpuctl.cli.sample import sample
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="gpuctl",
+    cls=ByQuestion,
     help="Turn the logs of a GPU cluster into answers: who waited, why, and what the GPUs did meanwhile.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -50,7 +52,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ERO
 
 _MOMENT_S = 0.01
 
-# one line a command, in the order that --help lists them in
+# one line a command; --help lists them as `gpuctl.cli.questions` has them
 app.command()(analyze)
 app.command()(explain)
 app.command()(replay)

@@ -89,8 +89,10 @@ def test_without_a_path_the_store_is_made_or_migrated(gpuctl: Run, tmp_path: Pat
         (["ingest", "LOGS", "--timezone", "Mars/Base"], 2, "'Mars/Base': no such time zone"),
         (["ingest", "LOGS", "--cluster", "a\x1b[31m"], 2, "'a\\x1b[31m'"),
         (["ingest", "LOGS", "--db", "TEXT"], 4, "not a DuckDB database"),
-        (["ingst"], 2, "Did you mean 'ingest'?"),
-        (["ingest", "--nope"], 2, "No such option"),
+        (["ingst"], 2, "gpuctl: no such command 'ingst'\nhint: did you mean 'ingest'?\n"),
+        (["ingest", "--nope"], 2, "gpuctl: no such option: --nope\nhint: did you mean --notes, --since?\n"),
+        (["ingest", "--clster", "a"], 2, "gpuctl: no such option: --clster\nhint: did you mean --cluster, "),
+        (["ingest", "--from", "sge"], 2, "hint: gpuctl ingest -h lists what it takes\n"),
         ([], 2, "Usage: gpuctl"),
     ],
 )

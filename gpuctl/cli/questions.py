@@ -1,0 +1,79 @@
+"""What ``gpuctl --help`` lists by question, and wrong options in the words of all other errors."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from gpuctl.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QUESTIONS: Final = {
+    "What happened": {
+        "analyze": "How busy the GPUs were, why jobs waited, what failed.",
+        "explain": "One job: why it waited, where it ran, why it failed.",
+        "classify": "Why programs failed, by what they printed.",
+        "report": "Results on one page, or as a check in a CI.",
+    },
+    "What if": {
+        "replay": "The same jobs under other policies, loads and servers.",
+        "policies": "The policies that replay can run, and their parameters.",
+    },
+    "What will happen": {
+        "predict": "Run times, and what it costs to suspend a job.",
+        "train": "Learn from logs what predict answers with.",
+        "profile": "Record what jobs read over the network.",
+    },
+    "Data and upkeep": {
+        "ingest": "Read cluster logs into a trace store.",
+        "sample": "Record the queue and the nodes of a live Slurm.",
+        "formats": "The log formats that gpuctl reads.",
+        "doctor": "Check the installation, the machine, stores and models.",
+    },
+}
+"""The commands by the question that they answer, each with one line for the list."""
+
+_Wrong: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
+"""Typer's own, which it exports only by its subclasses."""
+
+
+class ByQuestion(TyperGroup):
+    """The program's commands."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands below their questions."""
+        width = max(map(len, self.commands))
+        for question, commands in QUESTIONS.items():
+            with formatter.section(question):
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        """See Typer's; a wrong option is an error of ours."""
+        with _in_our_words():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """See Typer's; a wrong option of a command is an error of ours."""
+        with _in_our_words():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    try:
+        yield
+    except _Wrong as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        text, _, meant = error.format_message().partition(" Did you mean ")
+        if found := re.fullmatch(r"(.*) \(Possible options: (.*)\)", text):
+            text, meant = found[1], found[2]
+        command = error.ctx.command_path if error.ctx is not None else "gpuctl"
+        hint = f"did you mean {meant.rstrip('?')}?" if meant else f"{command} -h lists what it takes"
+        raise UsageError(text[:1].lower() + text[1:].rstrip("."), hint=hint) from error
