@@ -254,7 +254,7 @@ def test_nothing_is_computed_that_no_table_asked_for_needs(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("not asked for")
 
-    for place in ("delaytable.build", "failuretable.build", "badmachines.build"):
+    for place in ("delay_table.build", "failure_table.build", "bad_machines.build"):
         monkeypatch.setattr(f"gpuctl.analyze.{place}", never)
     with Store(stores["philly"]) as store:
         found = analyze(store, Options(tables=("overview", "occupancy", "wait_by_size", "users")))

@@ -245,9 +245,9 @@ import os, sys
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[2])])
 sys.path.insert(0, sys.argv[3])
 from pathlib import Path
-from test_history import history, historyfolder, historytables, log
+from test_history import history, history_folder, history_tables, log
 trained = history.train(log())
-historyfolder.save(Path(sys.argv[1]), trained.model, historytables.about(trained, ()))
+history_folder.save(Path(sys.argv[1]), trained.model, history_tables.about(trained, ()))
 """
 
 
