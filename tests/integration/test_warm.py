@@ -96,7 +96,7 @@ def test_a_stand_in_reads_and_writes_what_the_shell_gives_it(stand_in: Path, roo
     environment = {**os.environ, "PYTHONPATH": str(root)}
     lines = {
         # whoever goes before it has asked for anything, or is ended, leaves the others alone
-        f"{stand_in} profile record --iface lo --for 60 --output p.csv >/dev/null 2>&1 & sleep 0.3; kill -9 $!; wait $! 2>/dev/null; exit 5": 5,
+        f"{stand_in} profile record --iface lo --for 60 &>out & sleep 0.3; kill -9 $!; wait $! 2>said; exit 5": 5,
         f"{stand_in} formats | head -1; echo ${{PIPESTATUS[0]}}": 0,
         f"{stand_in} analyze absent 2>said; exit $?": 3,
         f"{stand_in} --version >&- 2>&-; exit $?": 0,
