@@ -26,6 +26,7 @@ from gpuctl.cli.ingest import ingest
 from gpuctl.cli.policies import policies
 from gpuctl.cli.predict import predict
 from gpuctl.cli.profile import profile
+from gpuctl.cli.query import query, tables
 from gpuctl.cli.questions import ByQuestion
 from gpuctl.cli.replay import replay
 from gpuctl.cli.report import report
@@ -58,6 +59,8 @@ app.command()(explain)
 app.command()(replay)
 app.command()(policies)
 app.command()(report)
+app.command()(query)
+app.command()(tables)
 app.command()(ingest)
 app.command()(classify)
 app.command()(sample)

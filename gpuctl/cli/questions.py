@@ -20,6 +20,8 @@ QUESTIONS: Final = {
         "explain": "One job: why it waited, where it ran, why it failed.",
         "classify": "Why programs failed, by what they printed.",
         "report": "Results on one page, or as a check in a CI.",
+        "query": "SQL of your own over a trace store.",
+        "tables": "What that SQL can read: tables and columns.",
     },
     "What if": {
         "replay": "The same jobs under other policies, loads and servers.",

@@ -157,6 +157,44 @@ class Store:
         self._check_times(found)
         return found
 
+    def asked(self, sql: str) -> pl.DataFrame:
+        """Run a reader's own SELECT and return its rows; times come back as UTC, intervals as seconds.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C; it was stopped.
+            UsageError: it is no statement, several, one that does more than read, or none that DuckDB can run.
+            StoreError: the store is damaged, or there is not enough memory.
+        """
+
+        def run() -> pl.DataFrame:
+            try:
+                statements = duckdb.extract_statements(sql)
+                if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
+                    raise UsageError(
+                        f"the SQL holds {len(statements)} statements" if len(statements) != 1 else
+                        f"the SQL does more than read: {statements[0].type.name}",
+                        hint="one SELECT, which may begin with WITH; gpuctl tables lists what it can read",
+                    )  # fmt: skip
+                relation = self._con.sql(sql)
+                twice = [name for k, name in enumerate(relation.columns) if name in relation.columns[:k]]
+                if twice:
+                    raise UsageError(f"the SQL returns two columns {twice[0]!r}", hint="name one of them with AS")
+                frame: pl.DataFrame = relation.project(
+                    ", ".join(map(_known_kind, relation.columns, relation.types))
+                ).pl()
+                return frame
+            except duckdb.PermissionException as error:
+                raise UsageError(
+                    f"the SQL asks for more than the store: {_first_line(error)}",
+                    hint="a query reads the store alone, no files and no network",
+                ) from error
+            except duckdb.Error as error:
+                if isinstance(error, _OF_THE_FILE):
+                    raise _unusable(error, self.path, write=False) from error
+                raise UsageError(_first_line(error), hint="gpuctl tables lists tables and columns") from error
+
+        return uninterrupted(run, self._con.interrupt)
+
     @contextmanager
     def _told(self) -> Iterator[None]:
         """Say what it means for the store that a statement of ours cannot be done."""
@@ -301,6 +339,25 @@ class Store:
             self._con.execute(schema.migration(name))
             self.execute("INSERT INTO gpuctl_schema VALUES (?, ?)", [number, name])
         self.execute("COMMIT")
+
+
+_KINDS = re.compile(
+    r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|VARCHAR|DATE|TIMESTAMP( WITH TIME ZONE)?"
+)
+"""Kinds of columns that every output has, and lists of them."""
+
+
+def _known_kind(name: str, kind: Any) -> str:
+    """A column as a kind that every output has: of intervals the seconds, of what else is not known the text."""
+    column = '"' + name.replace('"', '""') + '"'
+    known = _KINDS.fullmatch(str(kind).removesuffix("[]"))
+    if str(kind) == "INTERVAL":
+        return f"epoch({column}) AS {column}"
+    return column if known else f"CAST({column} AS VARCHAR) AS {column}"
+
+
+def _first_line(error: duckdb.Error) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _wrong_version(path: Path, version: int) -> WrongSchemaError:

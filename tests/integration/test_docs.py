@@ -128,7 +128,9 @@ def as_anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("tool", ["help_pages.py", "metric_pages.py", "analysis_pages.py", "policy_pages.py"])
+@pytest.mark.parametrize(
+    "tool", ["help_pages.py", "metric_pages.py", "analysis_pages.py", "policy_pages.py", "schema_page.py"]
+)
 def test_generated_parts_of_the_documents_are_current(root: Path, tool: str) -> None:
     done = subprocess.run(
         [sys.executable, root / "tools" / tool, "--check"],

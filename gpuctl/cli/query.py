@@ -1,0 +1,116 @@
+"""``gpuctl query`` and ``gpuctl tables``: SQL of one's own over a trace store, and what it can read."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.cli.common import print_json, print_table, settings
+from gpuctl.cli.output import FormatOption, OutputFormat, OutputOption, chosen_format, print_result
+from gpuctl.core.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from gpuctl.core.results import Analysis
+    from gpuctl.store.views import View
+
+
+def query(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="A trace store; it is only read.")],
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT over the tables that gpuctl tables lists.")],
+    output_format: FormatOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a list of rows as JSON.")] = False,
+    output: OutputOption = None,
+) -> None:
+    """Answer SQL over a trace store: one SELECT, which reads no file and no network."""
+    given = settings(context)
+    from gpuctl.store.database import Store
+    from gpuctl.store.views import ask
+
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["query"])
+    with Store(store) as opened:
+        found = _plain(ask(opened, sql))
+    result = _as_result(found)
+    if shape is not OutputFormat.JSON:
+        print_result(result, shape, output, ["query"], given, notes=False, paged=True)
+        return
+    from gpuctl.reports.export.files import write_atomically
+    from gpuctl.reports.export.values import objects
+
+    rows = list(objects(result.tables[0]))
+    if output is None:
+        print_json(rows)
+    else:
+        write_atomically(output, lambda file: file.write(json.dumps(rows, ensure_ascii=False).encode()))
+
+
+def tables(
+    context: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="One table: its columns; else all tables.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the tables that gpuctl query can read; of one, its columns."""
+    from difflib import get_close_matches
+
+    from gpuctl.store.views import VIEWS
+
+    given = settings(context)
+    chosen = [view for view in VIEWS if name in {None, view.name}]
+    if not chosen:
+        known = [view.name for view in VIEWS]
+        near = get_close_matches(str(name), known)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
+        raise UsageError(f"there is no table {name!r}", hint=hint)
+    if as_json or given.json:
+        print_json([_described(view) for view in chosen])
+    elif name is None:
+        rows = [(view.name, view.text, ", ".join(field.name for field in view.fields)) for view in chosen]
+        print_table(("table", "one row is", "columns"), rows, color=given.color)
+    else:
+        print_table(("column", "type", "what it is"), chosen[0].fields, color=given.color)
+
+
+def _described(view: View) -> dict[str, object]:
+    columns = [{"name": field.name, "type": field.kind, "description": field.text} for field in view.fields]
+    return {"name": view.name, "row": view.text, "columns": columns}
+
+
+def _plain(found: pl.DataFrame) -> pl.DataFrame:
+    """The rows with sums of whole numbers as such: DuckDB adds them up to numbers of 38 digits."""
+    import polars as pl
+
+    new = []
+    for name, kind in found.schema.items():
+        if isinstance(kind, pl.Decimal):
+            largest = found[name].cast(pl.Float64).abs().max()
+            whole = kind.scale == 0 and (not isinstance(largest, float) or largest < 2**62)
+            new.append(pl.col(name).cast(pl.Int64 if whole else pl.Float64))
+    return found.with_columns(new)
+
+
+def _as_result(found: pl.DataFrame) -> Analysis:
+    from gpuctl import __version__
+    from gpuctl.core.results import Analysis, Column, ResultTable
+    from gpuctl.core.text import plural
+
+    table = ResultTable(
+        name="query",
+        section="query",
+        title=plural(found.height, "row"),
+        question="",
+        population="",
+        notes=(),
+        columns=tuple(Column(name, "-", "") for name in found.columns),
+        frame=found,
+    )
+    command = "gpuctl " + shlex.join(sys.argv[1:])
+    return Analysis("query", (table,), (("query", "Query"),), (), {}, command, __version__)

@@ -1,0 +1,233 @@
+"""What a trace store shows to SQL of one's own: views whose names and columns stay, each documented.
+
+The tables behind them are gpuctl's own and change with its versions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from gpuctl.store.database import Store
+
+
+class Field(NamedTuple):
+    """A column of a view.
+
+    Attributes:
+        name: its name.
+        kind: its type in SQL.
+        text: what it means, with its unit.
+    """
+
+    name: str
+    kind: str
+    text: str
+
+
+class View(NamedTuple):
+    """A view.
+
+    Attributes:
+        name: its name; that of the table that it shows.
+        text: what one row is.
+        fields: its columns.
+    """
+
+    name: str
+    text: str
+    fields: tuple[Field, ...]
+
+
+_TEXT, _TIME, _NUMBER, _COUNT, _LONG = "VARCHAR", "TIMESTAMP WITH TIME ZONE", "DOUBLE", "INTEGER", "BIGINT"
+_CLUSTER = Field("cluster", _TEXT, "the cluster's name in the store")
+_JOB = Field("job", _TEXT, "the job's id, as the scheduler has it")
+_ATTEMPT = Field("attempt", _COUNT, "number of the attempt of that job, from 0")
+_MACHINE = Field("machine", _TEXT, "the node's name")
+_TS = Field("ts", _TIME, "when (UTC)")
+_EXITS = (
+    Field("exit_code", _COUNT, "exit code; NULL where the source has none"),
+    Field("exit_signal", _COUNT, "signal that ended it; NULL: none, or not known"),
+)
+
+VIEWS: tuple[View, ...] = (
+    View("clusters", "a cluster", (
+        _CLUSTER,
+        Field("source_format", _TEXT, "format of its job log"),
+        Field("timezone", _TEXT, "zone of the times in its logs"),
+        Field("clock", _TEXT, "wall: those are local times; utc: they are not"),
+        Field("first_ts", _TIME, "first time in its logs (UTC)"),
+        Field("last_ts", _TIME, "last time in its logs (UTC)"),
+    )),
+    View("machines", "a node", (
+        _CLUSTER, _MACHINE,
+        Field("rack", _TEXT, "rack or leaf switch; NULL where no source tells"),
+        Field("gpus", _COUNT, "GPUs: the larger of gpus_labelled and gpus_observed"),
+        Field("gpus_labelled", _COUNT, "GPUs, as the inventory has it"),
+        Field("gpus_observed", _COUNT, "highest GPU index that a job used, plus one"),
+        Field("gpu_type", _TEXT, "model of its GPUs"),
+        Field("gpu_mem_mb", _LONG, "memory of each GPU, MB"),
+        Field("cpus", _COUNT, "CPUs"),
+        Field("mem_mb", _LONG, "memory, MB"),
+        Field("partition", _TEXT, "partition or node label"),
+    )),
+    View("queues", "a queue: virtual cluster, YARN queue, Slurm partition or account", (
+        _CLUSTER,
+        Field("queue", _TEXT, "its name"),
+        Field("parent", _TEXT, "the queue above it; NULL: none"),
+        Field("quota_gpus", _NUMBER, "GPUs that it is promised; NULL: not known"),
+        Field("quota_source", _TEXT, "configured or inferred"),
+        Field("limit_gpus", _NUMBER, "most GPUs that it may hold; NULL: no limit, or not known"),
+        Field("qos", _TEXT, "quality of service of a Slurm partition"),
+    )),
+    View("jobs", "a job", (
+        _CLUSTER, _JOB,
+        Field("queue", _TEXT, "its queue; NULL where the source has none"),
+        Field("user", _TEXT, "who submitted it; in SQL the name needs double quotes"),
+        Field("account", _TEXT, "the account that it counts for"),
+        Field("name", _TEXT, "its name"),
+        Field("partition", _TEXT, "the Slurm partition"),
+        Field("qos", _TEXT, "the quality of service"),
+        Field("array_job", _TEXT, "the array that it is a task of"),
+        Field("array_task", _TEXT, "number of that task"),
+        Field("submit_ts", _TIME, "submission (UTC)"),
+        Field("eligible_ts", _TIME, "when it could start: submission, or the end of a hold or dependency (UTC)"),
+        Field("start_ts", _TIME, "first start; NULL: never started (UTC)"),
+        Field("end_ts", _TIME, "last end; NULL: not ended (UTC)"),
+        Field("state", _TEXT, "how it ended, in words that all sources share: completed, failed, killed, running, ..."),
+        Field("source_state", _TEXT, "the same as the source has it"),
+        Field("gpus", _NUMBER, "GPUs; NULL: not known"),
+        Field("gpu_type", _TEXT, "model of GPU that it asked for"),
+        Field("nodes", _COUNT, "nodes"),
+        Field("cpus", _COUNT, "CPUs"),
+        Field("mem_mb", _LONG, "memory, MB"),
+        Field("time_limit_s", _LONG, "time limit, s"),
+        Field("priority", _LONG, "priority"),
+        *_EXITS,
+        Field("reason", _TEXT, "the scheduler's reason"),
+        Field("attempts", _COUNT, "attempts that started or waited"),
+        Field("wait_s", _NUMBER, "submission to first start, s"),
+        Field("run_span_s", _NUMBER, "first start to last end, s"),
+        Field("run_sum_s", _NUMBER, "run time, all attempts together, s"),
+        Field("run_last_s", _NUMBER, "run time of the last attempt, s"),
+        Field("quirks", "VARCHAR[]", "what was odd in its records, and how it was treated"),
+    )),
+    View("attempts", "an attempt: each time that a job held its GPUs, or waited for them to the end of the log", (
+        _CLUSTER, _JOB, _ATTEMPT,
+        Field("queued_ts", _TIME, "submission; of a retry the end of the attempt before (UTC)"),
+        Field("eligible_ts", _TIME, "when it could start (UTC)"),
+        Field("start_ts", _TIME, "start; NULL: not started (UTC)"),
+        Field("end_ts", _TIME, "end; NULL: not ended, or not known (UTC)"),
+        Field("released_ts", _TIME, "when its GPUs were free again (UTC)"),
+        Field("state", _TEXT, "how it ended, in the same words"),
+        Field("source_state", _TEXT, "the same as the source has it"),
+        Field("gpus", _NUMBER, "GPUs that it held"),
+        Field("servers", _COUNT, "nodes that it was on"),
+        Field("wait_s", _NUMBER, "queued_ts to start_ts, s"),
+        Field("run_s", _NUMBER, "start_ts to end_ts, s"),
+        *_EXITS,
+        Field("reason", _TEXT, "the scheduler's reason"),
+        Field("started_by", _TEXT, "how Slurm started it: main or backfill scheduler"),
+        Field("preempted_by", _TEXT, "the job that took its place"),
+        Field("quirks", "VARCHAR[]", "what was odd in its records, and how it was treated"),
+    )),
+    View("placements", "an attempt on a node", (
+        _CLUSTER, _JOB, _ATTEMPT, _MACHINE,
+        Field("gpus", _NUMBER, "GPUs there"),
+        Field("gpu_indices", "INTEGER[]", "which ones; NULL where the source has only a count"),
+        Field("estimated", "BOOLEAN", "the count there is an equal part of the attempt's GPUs"),
+    )),
+    View("gpu_util", "a sample of a GPU", (
+        _CLUSTER, _TS, _MACHINE,
+        Field("gpu", _COUNT, "its index"),
+        Field("util", "FLOAT", "utilization, %; NULL: the source has none"),
+        Field("mem_mb", "FLOAT", "memory in use, MB"),
+    )),
+    View("host_util", "a sample of a node's CPUs and memory", (
+        _CLUSTER, _TS, _MACHINE,
+        Field("cpu_pct", "FLOAT", "CPU utilization, %"),
+        Field("mem_total_kb", _NUMBER, "memory, kB"),
+        Field("mem_free_kb", _NUMBER, "free memory, kB"),
+    )),
+    View("machine_events", "a time in which a node was not available", (
+        _CLUSTER, _MACHINE,
+        Field("from_ts", _TIME, "its beginning (UTC)"),
+        Field("to_ts", _TIME, "its end; NULL: not in the log (UTC)"),
+        Field("state", _TEXT, "the state that the scheduler gave it"),
+        Field("reason", _TEXT, "why"),
+    )),
+    View("queue_samples", "a job in a sample of a live queue", (
+        _CLUSTER, _TS, _JOB,
+        Field("state", _TEXT, "its state then"),
+        Field("reason", _TEXT, "why it waited then"),
+    )),
+    View("job_events", "what a scheduler's own log says happened to a job", (
+        _CLUSTER, _JOB, _TS,
+        Field("event", _TEXT, "what"),
+        Field("other_job", _TEXT, "preempted: the job that took its place"),
+        Field("machine", _TEXT, "node_fail: the node"),
+    )),
+    View("job_logs", "a line of job output that a signature knows, or that may explain a failure", (
+        _CLUSTER, _JOB,
+        Field("attempt", _COUNT, "number of the attempt, from 0; NULL: not known"),
+        Field("stream", _TEXT, "stdout, stderr or a file's name"),
+        Field("line_no", _LONG, "line, from 1"),
+        Field("ts", _TIME, "time of the line (UTC); NULL: it has none"),
+        Field("text", _TEXT, "the line"),
+        Field("signature", _TEXT, "the signature that knows it"),
+        Field("count", _LONG, "lines of that signature in this output"),
+    )),
+    View("progress", "a line of training progress", (
+        _CLUSTER, _JOB,
+        Field("attempt", _COUNT, "number of the attempt, from 0; NULL: not known"),
+        Field("ts", _TIME, "time of the line (UTC); NULL: it has none"),
+        Field("epoch", _NUMBER, "epoch"),
+        Field("epochs", _NUMBER, "of so many"),
+        Field("step", _LONG, "step"),
+        Field("steps", _LONG, "of so many"),
+        Field("loss", _NUMBER, "loss, or the metric that `metric` names"),
+        Field("metric", _TEXT, "which"),
+    )),
+    View("sources", "a file that was read", (
+        Field("source", _COUNT, "its number"),
+        _CLUSTER,
+        Field("path", _TEXT, "where it was; members of archives as archive!member"),
+        Field("format", _TEXT, "its format"),
+        Field("sha256", _TEXT, "digest of its content"),
+        Field("bytes", _LONG, "its size"),
+        Field("rows_in", _LONG, "records in it: rows_loaded + rows_rejected"),
+        Field("rows_loaded", _LONG, "records that were understood"),
+        Field("rows_rejected", _LONG, "records that were not"),
+        Field("loaded_at", _TIME, "when it was read (UTC)"),
+    )),
+    View("rejects", "a record that was not understood", (
+        Field("source", _COUNT, "number of its file, see sources"),
+        Field("line_no", _LONG, "line, from 1"),
+        Field("reason", _TEXT, "why"),
+        Field("raw", _TEXT, "the record"),
+    )),
+)  # fmt: skip
+
+
+def show(store: Store) -> None:
+    """Let SQL see the views, and nothing but them by their names; no setting can be changed after that."""
+    for view in VIEWS:
+        names = ", ".join(f'"{field.name}"' for field in view.fields)
+        # names of this module's own
+        rows = f'SELECT {names} FROM trace.main."{view.name}"'  # noqa: S608
+        store.execute(f'CREATE VIEW memory.main."{view.name}" AS {rows}')
+    store.execute("USE memory.main")
+    store.execute("SET lock_configuration = true")
+
+
+def ask(store: Store, sql: str) -> pl.DataFrame:
+    """Answer one SELECT over the views; times are UTC, intervals seconds.
+
+    Raises:
+        UsageError: it is no statement, several, one that does more than read, or none that DuckDB can run.
+        StoreError: the store is damaged, or there is not enough memory.
+    """
+    show(store)
+    return store.asked(sql)
