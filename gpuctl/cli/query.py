@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -47,8 +47,12 @@ def query(  # noqa: PLR0917 - Typer passes options by name
     rows = list(objects(result.tables[0]))
     if output is None:
         print_json(rows)
-    else:
-        write_atomically(output, lambda file: file.write(json.dumps(rows, ensure_ascii=False).encode()))
+        return
+
+    def write(file: BinaryIO) -> None:
+        file.write(json.dumps(rows, ensure_ascii=False).encode())
+
+    write_atomically(output, write)
 
 
 def tables(
