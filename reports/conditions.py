@@ -12,10 +12,10 @@ import math
 import operator
 import re
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.spelling import meant
 from gpuctl.core.text import storable
 from gpuctl.reports.metrics import METRICS, written
 
@@ -104,8 +104,7 @@ def parse(text: str) -> Condition:
         raise UsageError(f"--fail-if {text[:200]!r}: not understood", hint=_FORM)
     known = {metric.name: metric for metric in METRICS}
     if found["name"] not in known:
-        near = get_close_matches(found["name"], known, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "gpuctl report --metrics lists them"
+        hint = meant(found["name"], known, "gpuctl report --metrics lists them")
         raise UsageError(f"--fail-if {text[:200]!r}: there is no metric {found['name']}", hint=hint)
     labels = _labels(found["labels"] or "", text)
     there = {label for metric in METRICS if metric.name == found["name"] for label in metric.labels}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +37,4 @@ def choose_tables(
 
 
 def _unknown(name: str, known: Sequence[str]) -> UsageError:
-    near = get_close_matches(name, known, n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known) or 'none'}"
-    return UsageError(f"this analysis has no table {name!r}", hint=hint)
+    return UsageError(f"this analysis has no table {name!r}", hint=meant(name, known))

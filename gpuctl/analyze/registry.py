@@ -6,10 +6,10 @@ can offer the names without loading anything heavy.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,6 +102,4 @@ def check_names(*, sections: Iterable[str] = (), tables: Iterable[str] = (), ref
     ):
         for name in names:
             if name not in known:
-                near = get_close_matches(name, known, n=3)
-                hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
-                raise UsageError(f"there is no {kind} {name!r}", hint=hint)
+                raise UsageError(f"there is no {kind} {name!r}", hint=meant(name, known))

@@ -13,6 +13,7 @@ import typer
 from gpuctl.cli.common import print_json, print_table, settings
 from gpuctl.cli.output import FormatOption, OutputFormat, OutputOption, chosen_format, print_result
 from gpuctl.core.errors import UsageError
+from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,7 +37,7 @@ def query(  # noqa: PLR0917 - Typer passes options by name
 
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["query"])
     with Store(store) as opened:
-        found = _plain(ask(opened, sql))
+        found = ask(opened, sql)
     result = _as_result(found)
     if shape is not OutputFormat.JSON:
         print_result(result, shape, output, ["query"], given, notes=False, paged=True)
@@ -63,17 +64,12 @@ def tables(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the tables that gpuctl query can read; of one, its columns."""
-    from difflib import get_close_matches
-
     from gpuctl.store.views import VIEWS
 
     given = settings(context)
     chosen = [view for view in VIEWS if name in {None, view.name}]
     if not chosen:
-        known = [view.name for view in VIEWS]
-        near = get_close_matches(str(name), known)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
-        raise UsageError(f"there is no table {name!r}", hint=hint)
+        raise UsageError(f"there is no table {name!r}", hint=meant(str(name), [view.name for view in VIEWS]))
     if as_json or given.json:
         print_json([_described(view) for view in chosen])
     elif name is None:
@@ -86,19 +82,6 @@ def tables(
 def _described(view: View) -> dict[str, object]:
     columns = [{"name": field.name, "type": field.kind, "description": field.text} for field in view.fields]
     return {"name": view.name, "row": view.text, "columns": columns}
-
-
-def _plain(found: pl.DataFrame) -> pl.DataFrame:
-    """The rows with sums of whole numbers as such: DuckDB adds them up to numbers of 38 digits."""
-    import polars as pl
-
-    new = []
-    for name, kind in found.schema.items():
-        if isinstance(kind, pl.Decimal):
-            largest = found[name].cast(pl.Float64).abs().max()
-            whole = kind.scale == 0 and (not isinstance(largest, float) or largest < 2**62)
-            new.append(pl.col(name).cast(pl.Int64 if whole else pl.Float64))
-    return found.with_columns(new)
 
 
 def _as_result(found: pl.DataFrame) -> Analysis:

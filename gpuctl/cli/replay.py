@@ -32,6 +32,7 @@ from gpuctl.cli.output import (
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.policy_choice import checked_baseline, policies
 from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -426,14 +427,10 @@ def _check_wishes(
     sections: Sequence[str], tables: Sequence[str], warmup: float, *, compared: bool, against: bool
 ) -> None:
     """See that the result will have the tables asked for."""
-    from difflib import get_close_matches
-
     for kind, names, known in (("section", sections, SECTIONS), ("table", tables, TABLES)):
         for name in names:
             if name not in known:
-                near = get_close_matches(name, known, n=3)
-                hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
-                raise UsageError(f"a replay has no {kind} {name!r}", hint=hint)
+                raise UsageError(f"a replay has no {kind} {name!r}", hint=meant(name, known))
     if "replay_vs_baseline" in tables and not compared:
         raise UsageError("--table replay_vs_baseline: one policy alone is compared with no other")
     if {"replay_vs_recorded", "replay_fidelity"} & set(tables) and not against:

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
+def meant(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """A hint for a name that there is not: those that are spelt like it, else `otherwise`, or all that there are."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    near = get_close_matches(name, names, n=3)
+    return f"did you mean {' or '.join(near)}?" if near else otherwise or f"there are: {', '.join(names) or 'none'}"
+
+
 def check_queues(given: Iterable[str], known: Collection[str]) -> None:
     """Refuse quotas of queues that a trace does not have, where one of its own is left without: names may be misspelt.
 

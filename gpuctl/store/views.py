@@ -223,11 +223,24 @@ def show(store: Store) -> None:
 
 
 def ask(store: Store, sql: str) -> pl.DataFrame:
-    """Answer one SELECT over the views; times are UTC, intervals seconds.
+    """Answer one SELECT over the views; times are UTC, intervals seconds, sums of whole numbers whole.
 
     Raises:
         UsageError: it is no statement, several, one that does more than read, or none that DuckDB can run.
         StoreError: the store is damaged, or there is not enough memory.
     """
     show(store)
-    return store.asked(sql)
+    return _plain(store.asked(sql))
+
+
+def _plain(found: pl.DataFrame) -> pl.DataFrame:
+    """The rows with sums of whole numbers as such: DuckDB adds them up to numbers of 38 digits."""
+    import polars as pl
+
+    new = []
+    for name, kind in found.schema.items():
+        if isinstance(kind, pl.Decimal):
+            largest = found[name].cast(pl.Float64).abs().max()
+            whole = kind.scale == 0 and (not isinstance(largest, float) or largest < 2**62)
+            new.append(pl.col(name).cast(pl.Int64 if whole else pl.Float64))
+    return found.with_columns(new)

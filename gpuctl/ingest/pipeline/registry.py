@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.core import plugins
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
+from gpuctl.core.spelling import meant
 from gpuctl.ingest import formats
 from gpuctl.ingest.core.format import Format
 
@@ -167,16 +168,13 @@ def named(name: str, formats: Sequence[Format]) -> Format:
         UsageError: there is none, or several packages have one.
         InputError: that of a package cannot be loaded.
     """
-    from difflib import get_close_matches
-
     known = {fmt.name: fmt for fmt in formats}
     for plugin in installed():
         if plugin.name == name:
             # why it cannot be used, where that is so
             of_package(plugin)
     if name not in known:
-        near = get_close_matches(name, known, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "gpuctl formats lists them"
+        hint = meant(name, known, "gpuctl formats lists them")
         raise UsageError(f"--log-format {name!r}: there is no such format", hint=hint)
     return known[name]
 

@@ -51,12 +51,11 @@ UNDECIDED = 20_000_000
 STEPS = 20_000
 """Instants between two looks at the clock, the progress bar and Ctrl-C."""
 
+SLOW_STEPS = 200
+"""The same of loops that run as Python."""
 
 BATCH = 100_000
 """Attempts that are numbered at a time."""
-
-SLOW_STEPS = 200
-"""The same of loops that run as Python."""
 
 
 class Simulation:

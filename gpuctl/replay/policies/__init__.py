@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpuctl.core import plugins
 from gpuctl.core.errors import UsageError
+from gpuctl.core.spelling import meant
 from gpuctl.replay.contract.policy import Policy
 
 GROUP = "gpuctl.policies"
@@ -82,12 +83,8 @@ def find(name: str) -> type[Policy]:
     if packaged:
         return _from_package(packaged[0])
     if name not in BUILT_IN:
-        from difflib import get_close_matches
-
         known = sorted({*BUILT_IN, *(each.name for each in installed())})
-        near = get_close_matches(name, known, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
-        raise UsageError(f"there is no policy {name!r}", hint=hint + "; or give FILE.py:CLASS")
+        raise UsageError(f"there is no policy {name!r}", hint=meant(name, known) + "; or give FILE.py:CLASS")
     return built_in_policy(name)
 
 
