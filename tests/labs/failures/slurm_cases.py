@@ -92,7 +92,7 @@ def submit(case: Case, env: dict[str, str]) -> str:
     """Hands a case to sbatch; its number."""
     import record
 
-    work = LAB / "work" / record.workdir(case).name
+    work = LAB / "jobs" / record.workdir(case).name
     work.mkdir()
     out = record.ROOM / ".out" / case.case
     shutil.rmtree(out, ignore_errors=True)
@@ -139,13 +139,13 @@ def wait(cases: list[Case], jobs: dict[str, str], env: dict[str, str]) -> dict[s
                 began.setdefault(case.case, time.time())
                 if time.time() - began[case.case] > 4:
                     action = record.fill(todo.pop(case.case), case).replace("{node}", fields.get("NodeList", ""))
-                    subprocess.run(["bash", "-c", action], env=env | {"JOB": job}, check=True, cwd=LAB / "work")
+                    subprocess.run(["bash", "-c", action], env=env | {"JOB": job}, check=True, cwd=LAB / "jobs")
             if state in ENDED and case.case not in said:
                 code, _, number = fields.get("ExitCode", "0:0").partition(":")
                 said[case.case] = (state.lower(), int(code), int(number))
     time.sleep(2)
     for case in cases:
-        for path in (LAB / "work" / record.workdir(case).name).glob("*.txt"):
+        for path in (LAB / "jobs" / record.workdir(case).name).glob("*.txt"):
             if path.name in record.OUTPUTS or path.name.startswith("rank"):
                 shutil.copyfile(path, record.ROOM / ".out" / case.case / path.name)
     return said

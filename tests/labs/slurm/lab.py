@@ -35,7 +35,7 @@ class Lab:
         # not under pytest's own folder, nor TMPDIR: they may be closed to the users whom the jobs run as, and too long
         # for the name of a socket
         self.folder = Path(tempfile.mkdtemp(prefix="gpuctl-slurm-", dir="/tmp"))
-        self.work = self.folder / "work"
+        self.work = self.folder / "jobs"
         self.env = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf"), "BASEPORT": str(_free_ports())}
         self._guard: subprocess.Popen[bytes] | None = None
 

@@ -91,7 +91,7 @@ def record(lab: Lab, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, command in said.items():
         (folder / name).write_text(_plain(lab, lab.run(*command)), "utf-8")
-    for path in (conf, lab.folder / "topology.conf", lab.folder / "work" / "dump.cfg"):
+    for path in (conf, lab.folder / "topology.conf", lab.folder / "jobs" / "dump.cfg"):
         (folder / path.name).write_text(_plain(lab, path.read_text("utf-8")), "utf-8")
 
 

@@ -204,9 +204,9 @@ all_idle() { [ "$(sinfo --noheader --Node --format='%N %t' | sort -u | grep -c '
 start() {
     for user in $USERS; do id "$user" >/dev/null; done
     rm -rf "$LAB"
-    mkdir -p "$LAB"/{run,log,spool,state,mysql,dev,work,munge}
+    mkdir -p "$LAB"/{run,log,spool,state,mysql,dev,jobs,munge}
     chmod 755 "$LAB" "$LAB"/{run,munge}
-    chmod 1777 "$LAB/work"
+    chmod 1777 "$LAB/jobs"
     start_munge
     start_database
     write_slurm_conf >"$SLURM_CONF"
