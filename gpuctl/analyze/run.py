@@ -33,6 +33,9 @@ class Options:
         quotas: GPUs of each queue's quota, as the user gave them.
         racks: rack of each machine, as the user gave them.
         borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0 never; None where it is inferred.
+        by: the periods of series over time, in UTC.
+        idle_below: mean GPU utilization, %, below which a job counts as idle.
+        brief: leave empty what only GPU telemetry tells of users, queues and accounts: the first screen has none of it.
         reference: a key of `registry.REFERENCES`, or None.
         sections: keys of the sections to run; with no `tables` either, all.
         tables: names of the tables to run beside those of `sections`.
@@ -46,6 +49,9 @@ class Options:
     quotas: dict[str, float] = field(default_factory=dict)
     racks: dict[str, str] = field(default_factory=dict)
     borrow_below: float | None = None
+    by: Literal["hour", "day"] = "hour"
+    idle_below: float = 5.0
+    brief: bool = False
     reference: str | None = None
     sections: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
@@ -136,6 +142,7 @@ def _numbers(asked: query.Query, bases: Bases, cluster: str, options: Options) -
     wanted = {name for _, name, _, _ in Formatter().parse(asked.population) if name}
     known = {
         "cluster": cluster,
+        "idle_below": f"{options.idle_below:g}",
         "telemetry_note": "a minute belongs to an attempt from the minute in which it starts"
         if options.definition == "notebook"
         else "a sample belongs to the attempt that holds the GPU at the sample's time",
@@ -153,8 +160,7 @@ def _numbers(asked: query.Query, bases: Bases, cluster: str, options: Options) -
 
 def _ask(store: Store, asked: query.Query, bases: Bases, cluster: str, options: Options) -> ResultTable:
     bases.need(query.uses(asked.sql, "base"))
-    wanted = {"cluster": cluster} if asked.parameters else {}
-    store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", wanted)
+    store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", bases.chosen(asked.sql))
     frame = _tidy(store.frame(f"FROM result_{asked.name}"))
     notes: tuple[str, ...] = ()
     if asked.needs:

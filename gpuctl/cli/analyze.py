@@ -50,6 +50,13 @@ class Definition(StrEnum):
     NOTEBOOK = "notebook"
 
 
+class Period(StrEnum):
+    """How long the periods of series over time are."""
+
+    HOUR = "hour"
+    DAY = "day"
+
+
 class Duration(StrEnum):
     """What a job's duration is."""
 
@@ -97,6 +104,13 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
             "span, or sum where the source tells nothing else, unless given."
         ),
     ] = None,
+    by: Annotated[Period, typer.Option(help="Periods of the series over time, in UTC.")] = Period.HOUR,
+    idle_below: Annotated[
+        float,
+        typer.Option(
+            metavar="PCT", min=0, max=100, help="Mean GPU utilization below which a job counts as idle (tables users, ...)."
+        ),
+    ] = 5.0,
     reference: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"Print published values beside ours: {', '.join(REFERENCES)}.")
     ] = None,
@@ -143,6 +157,9 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         quotas=read_quotas(quotas) if quotas else {},
         racks=read_racks(racks) if racks else {},
         borrow_below=borrow_below,
+        by=by.value,
+        idle_below=idle_below,
+        brief=first and not whole,
         reference=reference,
         sections=tuple(section or ()),
         tables=_wanted(table or (), first=first, whole=whole and not section, drawing=people and shape is None),
