@@ -30,7 +30,7 @@ changes AS (
     UNION ALL
     SELECT until_ts, 0, -1, -gpus FROM base_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
     UNION ALL
-    SELECT ts, 0, 0, 0 FROM edges
+    SELECT greatest(ts, first_ts), 0, 0, 0 FROM edges CROSS JOIN base_log_span
     UNION ALL
     SELECT last_ts, 0, 0, 0 FROM base_log_span
 ),
