@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.analyze.registry import REFERENCES, SECTIONS, TABLES, check_names
+from gpuctl.analyze.registry import REFERENCES, check_names, known
+from gpuctl.analyze.registry import tables as tables_of
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.ingest import JobLogsOption, LogFormatOption, SignaturesOption
 from gpuctl.cli.inputs import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
@@ -33,6 +34,7 @@ from gpuctl.cli.output import (
 )
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
+from gpuctl.queries.catalogue import SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,7 +138,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
     first = people and not (section or table or every or reference)
     whole = any((csv, parquet, html, keep_as))
     if reference and people and not (section or table or every):
-        table = list(REFERENCES[reference])
+        table = list(tables_of(reference))
     options = Options(
         definition=definition.value,
         duration=duration.value if duration else None,
@@ -201,7 +203,7 @@ def _wanted(tables: Sequence[str], *, first: bool, whole: bool, drawing: bool) -
     if drawing:
         from gpuctl.reports.terminal.pictures import drawn_from
 
-        return (*tables, *(name for name in drawn_from(tables) if name in TABLES))
+        return (*tables, *(name for name in drawn_from(tables) if name in known()))
     return tuple(tables)
 
 
