@@ -1,5 +1,6 @@
 -- title: Queues
 -- section: overview
+-- order: 30
 -- question: What does each queue ask for, hold and wait?
 -- population: {jobs} jobs, {attempts} attempts. GPU-hours are those of status, empty for a queue of which none is known; the overview's are those that were held.
 -- column: queue | - | queue or virtual cluster

@@ -1,5 +1,6 @@
 -- title: Users
 -- section: overview
+-- order: 40
 -- question: Who used the GPUs, and whose GPU-hours were lost?
 -- population: {jobs} jobs; {attempts} attempts less {attempts_without_start} without a start. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. Who loses much need not be to blame. GPU-hours are empty where no source tells the GPUs of any of a user's attempts.
 -- column: user | - | who submitted; empty where the source names nobody

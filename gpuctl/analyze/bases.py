@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.analyze import query
 from gpuctl.core.spelling import check_queues
+from gpuctl.queries.catalogue import parameters
 from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Bases:
         self._made.add(name)
 
     def _chosen(self, sql: str) -> dict[str, Any]:
-        return {key: self._values[key] for key in query.parameters(sql)}
+        return {key: self._values[key] for key in parameters(sql)}
 
     def _ends(self) -> None:
         for name, sql in (("source_ends", SOURCE_ENDS), ("last_samples", LAST_SAMPLES)):

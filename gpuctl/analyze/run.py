@@ -12,12 +12,14 @@ import gpuctl
 from gpuctl.analyze import query, registry
 from gpuctl.analyze.bases import DELAYS, Bases
 from gpuctl.core.results import Analysis, ResultTable
+from gpuctl.queries.catalogue import SECTIONS
 from gpuctl.store.sources import read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from gpuctl.queries.catalogue import Query
     from gpuctl.store.database import Store
 
 
@@ -70,7 +72,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     """
     cluster = store.cluster(options.cluster)
     names = _tables(options)
-    asked = [query.load(name) for name in _with_needed(names)]
+    asked = [registry.known()[name] for name in _with_needed(names)]
     steps = len(asked) + 2
     done = 0
 
@@ -95,7 +97,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     return Analysis(
         cluster=cluster,
         tables=tables,
-        sections=tuple((key, title) for key, title in registry.SECTIONS if any(t.section == key for t in tables)),
+        sections=tuple((key, title) for key, title in SECTIONS if any(t.section == key for t in tables)),
         sources=read_sources(store, cluster),
         settings=settings,
         command=options.command,
@@ -108,21 +110,20 @@ def _tables(options: Options) -> list[str]:
     """The tables asked for, in the order of the registry."""
     registry.check_names(sections=options.sections, tables=options.tables, reference=options.reference)
     every = not options.sections and not options.tables
-    names = [
-        name
-        for name in registry.TABLES
-        if every or name in options.tables or query.load(name).section in options.sections
-    ]
-    if options.reference and not options.tables:
-        return [*names, *registry.REFERENCES[options.reference]]
-    return [*names, *(name for name in registry.REFERENCE_TABLES if name in options.tables)]
+
+    def wanted(one: Query) -> bool:
+        if one.reference and not options.tables:
+            return one.reference == options.reference
+        return one.name in options.tables or (not one.reference and (every or one.section in options.sections))
+
+    return [name for name, one in registry.known().items() if wanted(one)]
 
 
 def _with_needed(names: Sequence[str]) -> list[str]:
     """The tables to compute: those asked for, each behind the ones that its SQL reads."""
     ordered: dict[str, None] = {}
     for name in names:
-        for needed in _with_needed(query.uses(query.load(name).sql, "result")):
+        for needed in _with_needed(query.uses(registry.known()[name].sql, "result")):
             ordered.setdefault(needed)
         ordered.setdefault(name)
     return list(ordered)
@@ -131,7 +132,7 @@ def _with_needed(names: Sequence[str]) -> list[str]:
 _NOTES = ("quota_note", "rack_note", "borrow_note")
 
 
-def _numbers(asked: query.Query, bases: Bases, cluster: str, options: Options) -> dict[str, str]:
+def _numbers(asked: Query, bases: Bases, cluster: str, options: Options) -> dict[str, str]:
     """What the sentence of a table's population is filled with; no more of it is counted than the sentence says."""
     wanted = {name for _, name, _, _ in Formatter().parse(asked.population) if name}
     known = {
@@ -151,7 +152,7 @@ def _numbers(asked: query.Query, bases: Bases, cluster: str, options: Options) -
     return known
 
 
-def _ask(store: Store, asked: query.Query, bases: Bases, cluster: str, options: Options) -> ResultTable:
+def _ask(store: Store, asked: Query, bases: Bases, cluster: str, options: Options) -> ResultTable:
     bases.need(query.uses(asked.sql, "base"))
     wanted = {"cluster": cluster} if asked.parameters else {}
     store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", wanted)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.analyze.registry import REFERENCES, SECTIONS, TABLES, check_names
+from gpuctl.analyze.registry import REFERENCES, check_names, known
+from gpuctl.analyze.registry import tables as tables_of
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.inputs import opened
 from gpuctl.cli.keep import keep, keeping_place
@@ -30,6 +31,7 @@ from gpuctl.cli.options import (
 from gpuctl.cli.output import for_people, print_result, print_screen, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
+from gpuctl.queries.catalogue import SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +119,7 @@ def analyze(
     first = people and not (section or table or shown.every or reference)
     whole = any((csv, parquet, html, keep_as))
     if reference and people and not (section or table or shown.every):
-        table = list(REFERENCES[reference])
+        table = list(tables_of(reference))
     options = Options(
         definition=definition.value,
         duration=duration.value if duration else None,
@@ -178,7 +180,7 @@ def _wanted(tables: Sequence[str], *, first: bool, whole: bool, drawing: bool) -
     if drawing:
         from gpuctl.reports.terminal.pictures import drawn_from
 
-        return (*tables, *(name for name in drawn_from(tables) if name in TABLES))
+        return (*tables, *(name for name in drawn_from(tables) if name in known()))
     return tuple(tables)
 
 

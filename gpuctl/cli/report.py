@@ -216,7 +216,7 @@ def _told(pseudonyms: Pseudonyms, text: str, names: Mapping[str, str]) -> str:
 
 def _prose() -> set[str]:
     """The words that the analyses' own texts are made of."""
-    from gpuctl.analyze import query, registry
+    from gpuctl.analyze.registry import known
     from gpuctl.reports.privacy.anonymise import words
 
-    return words(query.load(name).population for name in (*registry.TABLES, *registry.REFERENCE_TABLES))
+    return words(query.population for query in known().values())

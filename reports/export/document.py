@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gpuctl import __version__
+from gpuctl.core.charts import declared
 from gpuctl.core.errors import InputError
 from gpuctl.core.files import read_whole
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
@@ -96,7 +97,7 @@ def described(table: ResultTable) -> dict[str, object]:
             }
             for c in table.columns
         ],
-    }
+    } | ({"charts": list(table.charts)} if table.charts else {})
 
 
 def read_document(path: Path) -> Analysis:
@@ -198,7 +199,18 @@ def _table(name: str, found: dict[str, Any]) -> ResultTable:
         frame=pl.DataFrame([_series(column, kind, rows, place) for column, kind in schema.items()]),
         detail=found.get("detail") is True,
         first_columns=_count(found.get("first_columns", 0), f"{place}.first_columns"),
+        charts=_drawings(name, found.get("charts", []), f"{place}.charts"),
     )
+
+
+def _drawings(table: str, found: object, place: str) -> tuple[str, ...]:
+    texts = _texts(found, place)
+    for k, text in enumerate(texts):
+        try:
+            declared(table, text)
+        except ValueError as error:
+            raise _NotOursError(f"{place}[{k}] declares no chart: {error}") from None
+    return texts
 
 
 def _series(name: str, kind: str, rows: list[dict[str, Any]], place: str) -> pl.Series:
