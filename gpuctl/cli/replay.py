@@ -32,6 +32,7 @@ from gpuctl.cli.output import (
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.policy_choice import checked_baseline, policies
 from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.core.notes import ours
 from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
@@ -497,7 +498,7 @@ def _result(
         warmup=warmup,
         sources=source.sources,
     )
-    found = replace(found, settings=found.settings | {"locality": source.locality})
+    found = replace(found, settings=found.settings | {"locality": ours(source.locality)})
     if not sections:
         return found
     return replace(

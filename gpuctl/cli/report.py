@@ -31,6 +31,7 @@ from gpuctl.core.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis
     from gpuctl.reports.privacy.anonymise import Pseudonyms
     from gpuctl.reports.report import Part
@@ -152,7 +153,7 @@ def report(  # noqa: PLR0917 - Typer passes options by name
             from gpuctl.reports.privacy.anonymise import hide
 
             results = [(one.name, one.analysis) for one in found]
-            hidden = hide(results, conditions, old, pseudonyms, _prose())
+            hidden = hide(results, conditions, old, pseudonyms)
             parts, conditions, before, command = hidden.parts, list(hidden.conditions), hidden.baseline, short(command)
         summary = summarize(parts, conditions, before, command)
         screen = screen_of(parts, summary) if for_people(shape, output) and not (table or every) else None
@@ -220,16 +221,8 @@ def _pseudonyms(key: Path | None, *, anonymise: bool, queues: bool) -> Pseudonym
     return Pseudonyms(random_key() if key is None else read_key(key), queues=queues)
 
 
-def _told(pseudonyms: Pseudonyms, text: str, names: Mapping[str, str]) -> str:
+def _told(pseudonyms: Pseudonyms, text: Note) -> Note:
     """What is said on stderr of logs that were read, without names."""
-    from gpuctl.reports.privacy.anonymise import told
+    from gpuctl.reports.privacy.anonymise import pseudonymous
 
-    return told(text, names, pseudonyms, _prose())
-
-
-def _prose() -> set[str]:
-    """The words that the analyses' own texts are made of."""
-    from gpuctl.analyze import query, registry
-    from gpuctl.reports.privacy.anonymise import words
-
-    return words(query.load(name).population for name in (*registry.TABLES, *registry.REFERENCE_TABLES))
+    return pseudonymous(text, pseudonyms)
