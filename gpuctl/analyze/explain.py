@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gpuctl
 from gpuctl.analyze import delays, failure_table, query
 from gpuctl.analyze.bases import Bases
+from gpuctl.analyze.run import REPLAY
 from gpuctl.core.errors import UsageError
 from gpuctl.core.job_explanation import (
     Cause,
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 _MANY = 5
-_REPLAY = "replay"
-"""``clusters.source_format`` of what a replay wrote."""
 _LONGEST_DECISION = 1 << 20
 _MOST_DECISIONS = 200
 Row = dict[str, Any]
@@ -239,7 +238,7 @@ def _decisions(
     """The decisions about the job, the file that they are from, and what to tell where there are none."""
     logs = store.frame(
         "SELECT path, sha256 FROM sources WHERE cluster = $cluster AND format = $format",
-        {"cluster": cluster, "format": _REPLAY},
+        {"cluster": cluster, "format": REPLAY},
     ).to_dicts()
     if not logs:
         if given is not None:

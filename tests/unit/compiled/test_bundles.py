@@ -42,5 +42,5 @@ def test_a_bundle_takes_arrays_or_their_sizes() -> None:
 
 @pytest.mark.parametrize("fields", [{"key": 3}, {"key": 3, "table": (1, 1), "tabel": 4}])
 def test_a_field_that_is_missing_or_unknown_is_an_error(fields: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match="_Pair: tabe?le?: missing, or not among its fields"):
+    with pytest.raises(TypeError, match=r"_Pair: tabe?le?: missing, or not among its fields"):
         _Pair(**fields)
