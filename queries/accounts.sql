@@ -1,5 +1,6 @@
 -- title: Accounts
 -- section: overview
+-- order: 45
 -- question: Which accounts used the GPUs, how well, and whose GPU-hours were lost?
 -- population: {account_jobs} of {jobs} jobs, those that count for an account; GPU-hours are those of attempts with a start. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. Who loses much need not be to blame. GPU-hours are empty where no source tells the GPUs of any attempt. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
 -- needs: accounts

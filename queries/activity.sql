@@ -1,5 +1,6 @@
 -- title: The cluster over time
 -- section: overview
+-- order: 52
 -- question: When were GPUs held and used, when did work wait, and when did attempts fail?
 -- population: {attempts} attempts less {attempts_without_start} without a start; {delays} waits, and {never_started} that never started. Means of each hour or day (--by), UTC, over the part of it that the log covers.
 -- needs: attempts
@@ -12,6 +13,9 @@
 -- column: waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of their log
 -- column: waiting_gpus | GPUs | mean number of GPUs that they asked for
 -- column: failures | attempts | attempts that then failed, ran out of memory or time, lost a machine or were preempted
+-- chart: time x=ts y=gpus_busy,waiting_gpus y_title=GPUs
+--   page.title="GPUs held and waited for, by hour or day" terminal.title="GPUs held and waited for over time"
+--   terminal.y="gpus_busy:GPUs held,waiting_gpus:GPUs waited for"
 WITH edges AS (
     SELECT unnest(generate_series(date_trunc($by, first_ts), last_ts, CASE $by WHEN 'day' THEN INTERVAL 1 DAY ELSE INTERVAL 1 HOUR END)) AS ts
     FROM base_log_span

@@ -1,5 +1,6 @@
 -- title: GPUs held and used over time, by user
 -- section: overview
+-- order: 54
 -- question: When did each user hold GPUs, and how well did it use them?
 -- population: {attempts} attempts less {attempts_without_start} without a start, by hour or day (--by), UTC; a row for each in which the user held GPUs.
 -- needs: attempts

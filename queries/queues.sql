@@ -1,5 +1,6 @@
 -- title: Queues
 -- section: overview
+-- order: 30
 -- question: What does each queue ask for, hold and wait?
 -- population: {jobs} jobs, {attempts} attempts. gpu_hours are those of status, empty for a queue of which none is known; all others are those that were held. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
 -- first_columns: 10

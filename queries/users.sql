@@ -1,5 +1,6 @@
 -- title: Users
 -- section: overview
+-- order: 40
 -- question: Who used the GPUs, how well, and whose GPU-hours were lost?
 -- population: {jobs} jobs; {attempts} attempts less {attempts_without_start} without a start. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. Who loses much need not be to blame. GPU-hours are empty where no source tells the GPUs of any attempt. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
 -- first_columns: 9

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.analyze import query
 from gpuctl.core.spelling import check_queues
+from gpuctl.queries.catalogue import parameters
 from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Bases:
     def chosen(self, sql: str, **more: object) -> dict[str, Any]:
         """The values of the parameters of a statement, among them `more`."""
         values = self._values | more
-        return {key: values[key] for key in query.parameters(sql)}
+        return {key: values[key] for key in parameters(sql)}
 
     def _ends(self) -> None:
         for name, sql in (("source_ends", SOURCE_ENDS), ("last_samples", LAST_SAMPLES)):

@@ -11,8 +11,10 @@ import polars as pl
 from gpuctl.analyze import cause_table, delays, gpu_limits, occupancy, scheduler_rules
 from gpuctl.analyze.cause_table import gangs_of
 from gpuctl.analyze.racks import guess_layouts, infer_racks, known_layouts
+from gpuctl.core.notes import listed, note, ours, together
 
 if TYPE_CHECKING:
+    from gpuctl.core.notes import Kind, Note
     from gpuctl.store.database import Store
 
 
@@ -26,10 +28,10 @@ _NAMED = 5
 class Site:
     """Where quotas, racks and the rule of borrowing came from, in words, and what a reader must know about them."""
 
-    quota_note: str
-    rack_note: str
-    borrow_note: str
-    warnings: tuple[str, ...]
+    quota_note: Note
+    rack_note: Note
+    borrow_note: Note
+    warnings: tuple[Note, ...]
 
 
 def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borrow_below: float | None) -> Site:
@@ -87,7 +89,9 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     warnings = _quota_warnings(table, strangers=sorted(strangers))
     lost = sorted(set(racks) - set(machines["machine"]))
     if lost:
-        warnings.append(f"--racks names machines that the trace does not have: {_some(lost)}")
+        warnings.append(
+            note("--racks names machines that the trace does not have: {machines}", machines=_some("machine", lost))
+        )
     inferred = found_rules is not None and bool(known["limit_gpus"].null_count())
     warnings += cause_table.warnings(found_rules) if found_rules and inferred else _unexplained_warning(found)
     warnings += _limits_warning(store)
@@ -155,43 +159,53 @@ def _limits(table: pl.DataFrame) -> np.ndarray:
     return table["limit_gpus"].fill_null(np.inf).to_numpy()
 
 
-def _quota_note(table: pl.DataFrame) -> str:
+def _quota_note(table: pl.DataFrame) -> Note:
     counts = table["quota_source"].drop_nulls().value_counts(sort=True).rows()
-    return ", ".join(f"{source} for {count} queues" for source, count in counts) or "none known"
+    told = [note("{source} for {count} queues", source=ours(source), count=count) for source, count in counts]
+    return together(", ", told) if told else note("none known")
 
 
-def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[str]:
+def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[Note]:
     warnings = []
     inferred = (table["quota_source"] == "inferred").sum()
     if inferred:
         warnings.append(
-            f"the quotas of {inferred} queues are inferred from what explains the waits and starts best, "
-            "which is a guess (docs/analyses/delays.md). Give them with --quotas"
+            note(
+                "the quotas of {inferred} queues are inferred from what explains the waits and starts best, which is a "
+                "guess (docs/analyses/delays.md). Give them with --quotas",
+                inferred=int(inferred),
+            )
         )
     if strangers:
-        warnings.append(f"--quotas names queues that the trace does not have: {_some(strangers)}")
+        warnings.append(
+            note("--quotas names queues that the trace does not have: {queues}", queues=_some("queue", strangers))
+        )
     return warnings
 
 
-def _some(names: list[str]) -> str:
+def _some(kind: Kind, names: list[str]) -> Note:
     more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    some = listed(kind, names, _NAMED)
+    return note("{some} and {more} more", some=some, more=more) if more > 0 else some
 
 
-def _unexplained_warning(found: delays.Delays) -> list[str]:
+def _unexplained_warning(found: delays.Delays) -> list[Note]:
     """Where no quota is a guess, say how much waiting is left to limits that are not known, or to the scheduler."""
     left = _unexplained(found)
     each = float(found.seconds[:, delays.CAUSES.index("scheduler")].mean()) if len(found.seconds) else 0.0
     if left <= cause_table.UNEXPLAINED or each < A_PASS_S:
         return []
     return [
-        f"{left:.0%} of the waiting time is put down to the scheduler, as neither fair share nor GPUs that were not "
-        "there or not together explain it: limits that are not loaded, or its own doing. Give quotas with --quotas; "
-        "docs/sources.md says what else tells limits"
+        note(
+            "{left:.0%} of the waiting time is put down to the scheduler, as neither fair share nor GPUs that were not "
+            "there or not together explain it: limits that are not loaded, or its own doing. Give quotas with "
+            "--quotas; docs/sources.md says what else tells limits",
+            left=left,
+        )
     ]
 
 
-def _limits_warning(store: Store) -> list[str]:
+def _limits_warning(store: Store) -> list[Note]:
     """Where Slurm named limits, and none is loaded, say how to load them."""
     [(named, known)] = store.frame(
         "SELECT count(*) FILTER (r.category = 'quota'), (SELECT count(*) FROM base_gpu_limits) FROM base_attempts AS a "
@@ -200,8 +214,11 @@ def _limits_warning(store: Store) -> list[str]:
     if not named or known:
         return []
     return [
-        f"{named} attempts waited for a limit, as Slurm says, and no limits are loaded: put sacctmgr -P show assoc > "
-        "sacctmgr_assoc.txt and sacctmgr -P show qos > sacctmgr_qos.txt beside the logs"
+        note(
+            "{named} attempts waited for a limit, as Slurm says, and no limits are loaded: put sacctmgr -P show assoc "
+            "> sacctmgr_assoc.txt and sacctmgr -P show qos > sacctmgr_qos.txt beside the logs",
+            named=named,
+        )
     ]
 
 
@@ -232,28 +249,38 @@ def _named(machines: pl.DataFrame, racks: np.ndarray) -> pl.DataFrame:
     return machines.with_columns(pl.Series("rack", names, pl.String))
 
 
-def _rack_note(machines: pl.DataFrame, source: str) -> str:
+def _rack_note(machines: pl.DataFrame, source: str) -> Note:
     racks = machines["rack"].drop_nulls()
-    return f"{racks.n_unique()} {source}, for {racks.len()} of {machines.height} machines"
+    return note(
+        "{racks} {source}, for {some} of {machines} machines",
+        racks=racks.n_unique(),
+        source=ours(source),
+        some=racks.len(),
+        machines=machines.height,
+    )
 
 
-def _rack_warnings(machines: pl.DataFrame, source: str) -> list[str]:
+def _rack_warnings(machines: pl.DataFrame, source: str) -> list[Note]:
     count = machines["rack"].drop_nulls().n_unique()
     if source != GUESSED or not count:
         return []
     return [
-        f"the {count} racks are guesses (machines that share gangs); fragmentation and locality rest on them. Give "
-        "them with --racks"
+        note(
+            "the {count} racks are guesses (machines that share gangs); fragmentation and locality rest on them. Give "
+            "them with --racks",
+            count=count,
+        )
     ]
 
 
-def _borrow_note(cluster: delays.Cluster, found: scheduler_rules.Rules | None) -> str:
-    note = (
-        f"allowed while at most {cluster.borrow_below:.0%} of the GPUs are busy"
+def _borrow_note(cluster: delays.Cluster, found: scheduler_rules.Rules | None) -> Note:
+    rule = (
+        note("allowed while at most {share:.0%} of the GPUs are busy", share=cluster.borrow_below)
         if cluster.borrow_below
-        else "a queue may never exceed its quota"
+        else note("a queue may never exceed its quota")
     )
-    return f"{note} (inferred)" if found is not None and found.considered[0].busy.size > 1 else note
+    inferred = found is not None and found.considered[0].busy.size > 1
+    return note("{rule} (inferred)", rule=rule) if inferred else rule
 
 
 def _numbered(name: str, values: list[str]) -> pl.DataFrame:

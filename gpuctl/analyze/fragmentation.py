@@ -122,9 +122,7 @@ def means(servers: Servers, pools: Sequence[Bools], demand: Demand, edges: Float
     return Levels(*np.divide(sums, whole, out=np.zeros_like(sums), where=whole > 0))
 
 
-def levels(
-    times: Floats, servers: Servers, pools: Sequence[Bools], demand: Demand
-) -> Iterator[tuple[slice, Levels]]:
+def levels(times: Floats, servers: Servers, pools: Sequence[Bools], demand: Demand) -> Iterator[tuple[slice, Levels]]:
     """What holds on the intervals that begin at `times`, a run of them at a time.
 
     Args:

@@ -89,9 +89,7 @@ def test_every_subset_of_servers_tells_the_same(seed: int) -> None:
         assert found.stranded[t] == (sum(free) - sum(free[s] for s in used) if waiting else 0)
 
 
-def ways(
-    size: int, pool: np.ndarray, gpus: np.ndarray, rack: np.ndarray, free: list[int]
-) -> Iterable[tuple[int, ...]]:
+def ways(size: int, pool: np.ndarray, gpus: np.ndarray, rack: np.ndarray, free: list[int]) -> Iterable[tuple[int, ...]]:
     """Every set of servers, the fewest that can hold the gang and of one rack, that has room for it."""
     ours = np.flatnonzero(pool).tolist()
     largest = max((int(gpus[s]) for s in ours), default=0)

@@ -31,7 +31,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for job, gpu in (("good", 0), ("idle", 1)):
             store.execute("UPDATE placements SET gpu_indices = [$gpu] WHERE job = $job", {"gpu": gpu, "job": job})
         for minute in range(120):
-            made.insert("gpu_samples", ts=at(minute), machine="m1", util=[40.0, 2.0 if minute < 60 else None, None, None])
+            made.insert(
+                "gpu_samples", ts=at(minute), machine="m1", util=[40.0, 2.0 if minute < 60 else None, None, None]
+            )
     return path
 
 
@@ -97,4 +99,8 @@ def test_activity_by_owner(site: Path) -> None:
 
 def test_fragmentation(site: Path) -> None:
     # bob's gang of 2 waits for the first hour, beside 2 free GPUs of the same server
-    assert [tuple(row.values())[1:] for row in rows(site, "fragmentation")] == [(2, 2, 0, 2), (1, 1, 0, 0), (2, 2, 0, 0)]
+    assert [tuple(row.values())[1:] for row in rows(site, "fragmentation")] == [
+        (2, 2, 0, 2),
+        (1, 1, 0, 0),
+        (2, 2, 0, 0),
+    ]
