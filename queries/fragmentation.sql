@@ -14,6 +14,6 @@
 --   page.title="Free GPUs, those that no waiting job could use, and the largest gang that would fit"
 --   terminal.title="Free GPUs and the largest gang that would fit, over time"
 --   terminal.y="free_gpus:free,largest_gang:largest gang,stranded_gpus:of no use to waiting jobs"
-SELECT ts, free AS free_gpus, largest AS largest_gang, stranded AS stranded_gpus, waiting AS waiting_gpus
+SELECT to_timestamp(start_s) AS ts, free AS free_gpus, largest AS largest_gang, stranded AS stranded_gpus, waiting AS waiting_gpus
 FROM base_fragmentation
 ORDER BY ts

@@ -105,9 +105,7 @@ class Bases:
     def _reasons(self) -> None:
         import polars as pl
 
-        self._store.view("reason_rows", pl.read_csv(query.reasons()))
-        self._store.execute("CREATE OR REPLACE TEMP TABLE base_reasons AS SELECT * FROM reason_rows")
-        self._store.drop_view("reason_rows")
+        self._store.keep("base_reasons", pl.read_csv(query.reasons()))
 
     def _delays(self) -> None:
         from gpuctl.analyze import delay_table

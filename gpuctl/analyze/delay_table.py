@@ -96,17 +96,11 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     warnings += cause_table.warnings(found_rules) if found_rules and inferred else _unexplained_warning(found)
     warnings += _limits_warning(store)
     warnings += _rack_warnings(machines, rack_source)
-    store.view("rack_rows", machines.select("machine", "rack"))
-    store.execute("CREATE OR REPLACE TEMP TABLE base_racks AS SELECT * FROM rack_rows")
-    store.drop_view("rack_rows")
-    store.view("quota_rows", table)
-    store.execute("CREATE OR REPLACE TEMP TABLE base_quotas AS SELECT * FROM quota_rows")
-    store.drop_view("quota_rows")
+    store.keep("base_racks", machines.select("machine", "rack"))
+    store.keep("base_quotas", table)
     cause_table.build(store, found, found_rules)
     _sampled(store, waited, waits, cluster)
-    store.view("delay_rows", _delay_rows(waited, waits, found, pools, placements, machines))
-    store.execute("CREATE OR REPLACE TEMP TABLE base_delays AS SELECT * FROM delay_rows")
-    store.drop_view("delay_rows")
+    store.keep("base_delays", _delay_rows(waited, waits, found, pools, placements, machines))
     return Site(
         _quota_note(table), _rack_note(machines, rack_source), _borrow_note(cluster, found_rules), tuple(warnings)
     )
@@ -121,9 +115,7 @@ def _sampled(store: Store, waited: pl.DataFrame, waits: delays.Waits, cluster: d
     found, behind = delays.causes_at(waits, cluster, wait, samples["at_c"].to_numpy())
     causes = pl.Series("cause", delays.CAUSES).gather(found.tolist())
     rows = samples.select("job", "attempt", "at_c", "reason").with_columns(causes, pl.Series("behind", behind))
-    store.view("sampled_rows", rows)
-    store.execute("CREATE OR REPLACE TEMP TABLE base_sampled_causes AS SELECT * FROM sampled_rows")
-    store.drop_view("sampled_rows")
+    store.keep("base_sampled_causes", rows)
 
 
 def _configured(store: Store) -> pl.DataFrame:

@@ -91,12 +91,7 @@ def build(store: Store, by: Literal["hour", "day"]) -> None:
     edges = np.array([]) if first is None else np.arange(first // seconds * seconds, last + seconds, seconds)
     found = means(servers, [*pools, *delay_table.queues_of(machines, own)], demand, np.clip(edges, first, last))
     rows = pl.DataFrame({"start_s": edges[:-1], **{name: getattr(found, name) for name in Levels.__dataclass_fields__}})
-    store.view("fragmentation_rows", rows)
-    store.execute(
-        "CREATE OR REPLACE TEMP TABLE base_fragmentation AS "
-        "SELECT to_timestamp(start_s) AS ts, * EXCLUDE (start_s) FROM fragmentation_rows"
-    )
-    store.drop_view("fragmentation_rows")
+    store.keep("base_fragmentation", rows)
 
 
 def means(servers: Servers, pools: Sequence[Bools], demand: Demand, edges: Floats) -> Levels:
@@ -104,11 +99,11 @@ def means(servers: Servers, pools: Sequence[Bools], demand: Demand, edges: Float
 
     Args:
         servers: all servers, and what was held on them.
-        pools: for each pool, which servers are in it; first those that ``demand.pool`` numbers. A gang runs in one pool.
+        pools: for each pool, which servers are in it; first those that ``demand.pool`` numbers. A gang runs in one.
         demand: the gangs that wait.
         edges: seconds, ascending; periods lie between neighbours, and one of no length has zeros.
     """
-    if edges.size < 2:  # noqa: PLR2004 - no period
+    if edges.size < 2:
         return Levels(*(np.zeros(0) for _ in range(4)))
     times = np.unique(np.concatenate([edges, servers.start, servers.end, demand.start, demand.end]))
     times = times[(times >= edges[0]) & (times <= edges[-1])]
@@ -116,8 +111,8 @@ def means(servers: Servers, pools: Sequence[Bools], demand: Demand, edges: Float
     period = np.searchsorted(edges, times[:-1], side="right") - 1
     sums = np.zeros((4, edges.size - 1))
     for part, found in levels(times[:-1], servers, pools, demand):
-        for row, values in zip(sums, (found.free, found.largest, found.stranded, found.waiting), strict=True):
-            row += np.bincount(period[part], weights=values * lengths[part], minlength=row.size)
+        for k, values in enumerate((found.free, found.largest, found.stranded, found.waiting)):
+            sums[k] += np.bincount(period[part], weights=values * lengths[part], minlength=edges.size - 1)
     whole = np.diff(edges)
     return Levels(*np.divide(sums, whole, out=np.zeros_like(sums), where=whole > 0))
 
@@ -127,43 +122,80 @@ def levels(times: Floats, servers: Servers, pools: Sequence[Bools], demand: Dema
 
     Args:
         times: seconds, ascending; every change is one of them or lies before the first.
-        servers, pools, demand: as in `means`.
+        servers: all servers, and what was held on them.
+        pools: as in `means`.
+        demand: the gangs that wait.
     """
-    groups, racks, within = _groups(servers, pools)
-    largest = [int(servers.gpus[pool].max(initial=0)) for pool in pools]
+    groups = _groups(servers, pools)
     top = int(servers.gpus.max(initial=0))
-    # how many servers of each group (of one rack, in the same pools) have so many free GPUs
-    state = np.zeros((racks.size, top + 1), np.int64)
-    np.add.at(state, (groups, servers.gpus), 1)
+    # how many servers of each group have so many free GPUs
+    state = np.zeros((groups.rack.size, top + 1), np.int64)
+    np.add.at(state, (groups.of_server, servers.gpus), 1)
     at, server, before, after = _changes(times, servers)
     waits = _Waiting(times, demand)
     chunk = max(64, _CELLS // max(1, state.size))
+    by_level = np.arange(top + 1)[None, :, None]
     for low in range(0, times.size, chunk):
         part = slice(low, min(low + chunk, times.size))
-        width = part.stop - low
-        changes = np.zeros((racks.size, top + 1, width), np.int32)
+        changes = np.zeros((*state.shape, part.stop - low), np.int32)
         mine = slice(*np.searchsorted(at, (part.start, part.stop)))
-        np.add.at(changes, (groups[server[mine]], before[mine], at[mine] - low), -1)
-        np.add.at(changes, (groups[server[mine]], after[mine], at[mine] - low), 1)
+        np.add.at(changes, (groups.of_server[server[mine]], before[mine], at[mine] - low), -1)
+        np.add.at(changes, (groups.of_server[server[mine]], after[mine], at[mine] - low), 1)
         counts = state[:, :, None] + np.cumsum(changes, axis=2)
         state = counts[:, :, -1]
-        # the fewest free GPUs that a server of each group must have for some waiting gang to use them
-        usable = np.full((racks.size, width), top + 1)
-        fits = np.zeros(width)
-        for number, size in enumerate(largest):
-            asking = waits.of_pool(number, part)
-            for rack in np.unique(racks[within[:, number]]).tolist() if size else ():
-                ours = within[:, number] & (racks == rack)
-                here = counts[ours].sum(axis=0)
-                known = rack >= 0
-                np.maximum(fits, _largest_gang(here, size) if known else _most_free(here), out=fits)
-                fitting = {gang: at for gang, at in asking.items() if known or gang <= size}
-                usable[ours] = np.minimum(usable[ours], _least_usable(here, size, fitting))
-        by_level = np.arange(top + 1)[None, :, None]
+        largest, usable = _fitting(counts, groups, waits, part)
         free = (counts * by_level).sum(axis=(0, 1))
         used = (counts * by_level * (by_level >= usable[:, None, :])).sum(axis=(0, 1))
         asked = waits.gpus[part]
-        yield part, Levels(free, fits, np.where(asked > 0, free - used, 0.0), asked)
+        yield part, Levels(free, largest, np.where(asked > 0, free - used, 0.0), asked)
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Servers that may stand in for each other: those of one rack that are in the same pools.
+
+    The servers of unknown rack are together in rack -1, in which no gang may have two of them.
+
+    Attributes:
+        of_server: the group of each server.
+        rack: of each group.
+        within: (groups, pools): whether a group is in a pool.
+        largest: GPUs of the largest server of each pool.
+    """
+
+    of_server: Ints
+    rack: Ints
+    within: Bools
+    largest: list[int]
+
+
+def _groups(servers: Servers, pools: Sequence[Bools]) -> _Groups:
+    keys, of_server = np.unique(np.column_stack([servers.rack, *pools]), axis=0, return_inverse=True)
+    largest = [int(servers.gpus[pool].max(initial=0)) for pool in pools]
+    return _Groups(of_server.reshape(-1), keys[:, 0], keys[:, 1:].astype(bool), largest)
+
+
+def _fitting(counts: Ints, groups: _Groups, waits: _Waiting, part: slice) -> tuple[Floats, Ints]:
+    """The largest gang that fits on each interval, and the fewest free GPUs with which a server of a group is of use.
+
+    Args:
+        counts: (groups, free GPUs, intervals): servers.
+        groups: of the servers.
+        waits: the gangs that wait.
+        part: which intervals these are.
+    """
+    gang = np.zeros(counts.shape[2])
+    usable = np.full((groups.rack.size, counts.shape[2]), counts.shape[1])
+    for pool, size in enumerate(groups.largest):
+        asking = waits.of_pool(pool, part)
+        for rack in np.unique(groups.rack[groups.within[:, pool]]).tolist() if size else ():
+            ours = groups.within[:, pool] & (groups.rack == rack)
+            here = counts[ours].sum(axis=0)
+            known = rack >= 0
+            np.maximum(gang, _largest_gang(here, size) if known else _most_free(here), out=gang)
+            fitting = {asked: when for asked, when in asking.items() if known or asked <= size}
+            usable[ours] = np.minimum(usable[ours], _least_usable(here, size, fitting))
+    return gang, usable
 
 
 class _Waiting:
@@ -186,18 +218,6 @@ class _Waiting:
         """By size, the intervals of `part` on which such a gang waits; sizes that do not wait at all are left out."""
         there = {size: count[part] > 0 for size, count in self._of.get(pool, {}).items()}
         return {size: waits for size, waits in there.items() if waits.any()}
-
-
-def _groups(servers: Servers, pools: Sequence[Bools]) -> tuple[Ints, Ints, Bools]:
-    """The group of each server, each group's rack, and (groups, pools) whether it is in a pool.
-
-    The servers of a group may stand in for each other.
-
-    The servers of unknown rack are together in rack -1, in which no gang may have two of them.
-    """
-    keys = np.column_stack([servers.rack, *pools])
-    unique, groups = np.unique(keys, axis=0, return_inverse=True)
-    return groups.reshape(-1), unique[:, 0], unique[:, 1:].astype(bool)
 
 
 def _changes(times: Floats, servers: Servers) -> tuple[Ints, Ints, Ints, Ints]:
