@@ -54,10 +54,7 @@ def build(store: Store, found: delays.Delays, rules: Rules | None) -> None:
     ranges = [(cause, float(low[k]), float(high[k])) for k, cause in enumerate(delays.CAUSES)]
     settings = [] if rules is None else [row for one in rules.considered for row in _rows(one, rules)]
     for name, rows, schema in (("cause_ranges", ranges, RANGES), ("delay_settings", settings, SETTINGS)):
-        store.view("made_rows", pl.DataFrame(rows, schema=schema, orient="row"))
-        # both names are ours
-        store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS SELECT * FROM made_rows")  # noqa: S608
-        store.drop_view("made_rows")
+        store.keep(f"base_{name}", pl.DataFrame(rows, schema=schema, orient="row"))
 
 
 def _rows(one: Found, rules: Rules) -> list[tuple[object, ...]]:

@@ -63,9 +63,11 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     machines, rack_source = _known_racks(machines, racks)
     if not rack_source and not own.is_empty():
         machines, rack_source = _shared_gangs(machines, placements), GUESSED
-    waited, pools = _pools(
-        attempts.filter(pl.col("wait_s").is_not_null()), machines, _servers(machines, placements, events), own
-    )
+    waited, members = pools_of(attempts.filter(pl.col("wait_s").is_not_null()), machines, own)
+    servers = servers_of(machines, placements, events)
+    pools = tuple(occupancy.subset(servers, each) for each in members)
+    largest = pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
+    waited = waited.with_columns(largest=largest.gather(waited["pool"]))
     waits = _waits(waited)
     limits = gpu_limits.caps(waited, attempts, store.frame("FROM base_gpu_limits"), store.frame("FROM base_owners"))
     known = _quotas(queues, given=quotas, configured=configured, inferred=None)
@@ -94,14 +96,11 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     warnings += cause_table.warnings(found_rules) if found_rules and inferred else _unexplained_warning(found)
     warnings += _limits_warning(store)
     warnings += _rack_warnings(machines, rack_source)
-    store.view("quota_rows", table)
-    store.execute("CREATE OR REPLACE TEMP TABLE base_quotas AS SELECT * FROM quota_rows")
-    store.drop_view("quota_rows")
+    store.keep("base_racks", machines.select("machine", "rack"))
+    store.keep("base_quotas", table)
     cause_table.build(store, found, found_rules)
     _sampled(store, waited, waits, cluster)
-    store.view("delay_rows", _delay_rows(waited, waits, found, pools, placements, machines))
-    store.execute("CREATE OR REPLACE TEMP TABLE base_delays AS SELECT * FROM delay_rows")
-    store.drop_view("delay_rows")
+    store.keep("base_delays", _delay_rows(waited, waits, found, pools, placements, machines))
     return Site(
         _quota_note(table), _rack_note(machines, rack_source), _borrow_note(cluster, found_rules), tuple(warnings)
     )
@@ -116,9 +115,7 @@ def _sampled(store: Store, waited: pl.DataFrame, waits: delays.Waits, cluster: d
     found, behind = delays.causes_at(waits, cluster, wait, samples["at_c"].to_numpy())
     causes = pl.Series("cause", delays.CAUSES).gather(found.tolist())
     rows = samples.select("job", "attempt", "at_c", "reason").with_columns(causes, pl.Series("behind", behind))
-    store.view("sampled_rows", rows)
-    store.execute("CREATE OR REPLACE TEMP TABLE base_sampled_causes AS SELECT * FROM sampled_rows")
-    store.drop_view("sampled_rows")
+    store.keep("base_sampled_causes", rows)
 
 
 def _configured(store: Store) -> pl.DataFrame:
@@ -293,7 +290,7 @@ def _waits(waited: pl.DataFrame) -> delays.Waits:
     return delays.Waits(eligible, start, gpus, waited["code"].to_numpy(), waited["pool"].to_numpy(), priority)
 
 
-def _servers(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
+def servers_of(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
     """The cluster's servers; one that is down or drained counts as held."""
     numbers = _numbered("machine", machines["machine"].to_list())
     racks = _numbered("rack", sorted(machines["rack"].drop_nulls().unique().to_list()))
@@ -311,27 +308,38 @@ def _servers(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFr
     )
 
 
-def _pools(
-    waited: pl.DataFrame, machines: pl.DataFrame, servers: occupancy.Servers, own: pl.DataFrame
-) -> tuple[pl.DataFrame, tuple[occupancy.Servers, ...]]:
-    """Number the pools that attempts may run on: all machines, or those of their queue and GPU type."""
+def pools_of(asking: pl.DataFrame, machines: pl.DataFrame, own: pl.DataFrame) -> tuple[pl.DataFrame, list[np.ndarray]]:
+    """Number the pools of machines that gangs may run on: all machines, or those of their queue and GPU type.
+
+    Args:
+        asking: one row a gang, with columns queue and gpu_type.
+        machines: ``base_machines``, one row a machine.
+        own: queue and machine, a row for each machine that a queue may use; empty: every queue may use all.
+
+    Returns:
+        `asking` with a column ``pool``; for each pool, which machines are in it.
+    """
+    everything = np.ones(machines.height, bool)
     if own.is_empty():
-        pool = pl.lit(0, pl.Int64).alias("pool")
-        largest = pl.lit(max(1, int(servers.gpus.max(initial=0)))).alias("largest")
-        return waited.with_columns(pool, largest), (servers,)
-    requests = waited.select("queue", "gpu_type").unique(maintain_order=True).with_row_index("pool")
+        return asking.with_columns(pool=pl.lit(0, pl.Int64)), [everything]
+    requests = asking.select("queue", "gpu_type").unique(maintain_order=True).with_row_index("pool")
     pools = []
     for _, queue, kind in requests.iter_rows():
-        members = machines["machine"].is_in(own.filter(pl.col("queue") == queue)["machine"].implode())
-        if not members.any():
-            members = pl.Series([True] * machines.height)
-        typed = members & machines["gpu_type"].eq_missing(pl.Series([kind], dtype=pl.String))
-        pools.append(occupancy.subset(servers, (typed if kind is not None and typed.any() else members).to_numpy()))
-    requests = requests.with_columns(
-        pl.col("pool").cast(pl.Int64), largest=pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
-    )
-    joined = waited.join(requests, on=["queue", "gpu_type"], nulls_equal=True, maintain_order="left")
-    return joined, tuple(pools)
+        members = machines["machine"].is_in(own.filter(pl.col("queue") == queue)["machine"].implode()).to_numpy()
+        members = members if members.any() else everything
+        typed = members & machines["gpu_type"].eq_missing(pl.Series([kind], dtype=pl.String)).to_numpy()
+        pools.append(typed if kind is not None and typed.any() else members)
+    requests = requests.with_columns(pl.col("pool").cast(pl.Int64))
+    return asking.join(requests, on=["queue", "gpu_type"], nulls_equal=True, maintain_order="left"), pools
+
+
+def queues_of(machines: pl.DataFrame, own: pl.DataFrame) -> list[np.ndarray]:
+    """For each queue that has machines of its own, which machines are in it; queues with the same ones once."""
+    found = {}
+    for (_,), rows in own.group_by("queue", maintain_order=True):
+        members = machines["machine"].is_in(rows["machine"].implode()).to_numpy()
+        found[members.tobytes()] = members
+    return list(found.values())
 
 
 def _delay_rows(  # noqa: PLR0917

@@ -28,6 +28,7 @@ from gpuctl.core.job_explanation import (
 from gpuctl.core.paths import is_file, is_folder, within
 from gpuctl.joblogs.classify import SCHEDULER
 from gpuctl.joblogs.table import load as load_signatures
+from gpuctl.queries.catalogue import parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -97,7 +98,7 @@ def explain(
 
 def _rows(store: Store, name: str, values: dict[str, Any]) -> list[Row]:
     sql = query.base_sql(name)
-    return store.frame(sql, {key: values[key] for key in query.parameters(sql)}).to_dicts()
+    return store.frame(sql, {key: values[key] for key in parameters(sql)}).to_dicts()
 
 
 def _cluster(store: Store, job: str, name: str | None) -> str:

@@ -13,6 +13,7 @@ from gpuctl.analyze import query, registry
 from gpuctl.analyze.bases import DELAYS, Bases
 from gpuctl.core.notes import Named, foreign, named, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
+from gpuctl.queries.catalogue import SECTIONS
 from gpuctl.store.sources import read_sources
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuctl.core.notes import Note
+    from gpuctl.queries.catalogue import Query
     from gpuctl.store.database import Store
 
 
@@ -39,6 +41,9 @@ class Options:
         quotas: GPUs of each queue's quota, as the user gave them.
         racks: rack of each machine, as the user gave them.
         borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0 never; None where it is inferred.
+        by: the periods of series over time, in UTC.
+        idle_below: mean GPU utilization, %, below which a job counts as idle.
+        brief: leave empty what only GPU telemetry tells of users, queues and accounts: the first screen has none of it.
         reference: a key of `registry.REFERENCES`, or None.
         sections: keys of the sections to run; with no `tables` either, all.
         tables: names of the tables to run beside those of `sections`.
@@ -52,6 +57,9 @@ class Options:
     quotas: dict[str, float] = field(default_factory=dict)
     racks: dict[str, str] = field(default_factory=dict)
     borrow_below: float | None = None
+    by: Literal["hour", "day"] = "hour"
+    idle_below: float = 5.0
+    brief: bool = False
     reference: str | None = None
     sections: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
@@ -76,7 +84,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     """
     cluster = store.cluster(options.cluster)
     names = _tables(options)
-    asked = [query.load(name) for name in _with_needed(names)]
+    asked = [registry.known()[name] for name in _with_needed(names)]
     steps = len(asked) + 2
     done = 0
 
@@ -101,7 +109,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     return Analysis(
         cluster=cluster_note(store, cluster),
         tables=tables,
-        sections=tuple((key, title) for key, title in registry.SECTIONS if any(t.section == key for t in tables)),
+        sections=tuple((key, title) for key, title in SECTIONS if any(t.section == key for t in tables)),
         sources=read_sources(store, cluster),
         settings=settings,
         command=options.command,
@@ -114,21 +122,20 @@ def _tables(options: Options) -> list[str]:
     """The tables asked for, in the order of the registry."""
     registry.check_names(sections=options.sections, tables=options.tables, reference=options.reference)
     every = not options.sections and not options.tables
-    names = [
-        name
-        for name in registry.TABLES
-        if every or name in options.tables or query.load(name).section in options.sections
-    ]
-    if options.reference and not options.tables:
-        return [*names, *registry.REFERENCES[options.reference]]
-    return [*names, *(name for name in registry.REFERENCE_TABLES if name in options.tables)]
+
+    def wanted(one: Query) -> bool:
+        if one.reference and not options.tables:
+            return one.reference == options.reference
+        return one.name in options.tables or (not one.reference and (every or one.section in options.sections))
+
+    return [name for name, one in registry.known().items() if wanted(one)]
 
 
 def _with_needed(names: Sequence[str]) -> list[str]:
     """The tables to compute: those asked for, each behind the ones that its SQL reads."""
     ordered: dict[str, None] = {}
     for name in names:
-        for needed in _with_needed(query.uses(query.load(name).sql, "result")):
+        for needed in _with_needed(query.uses(registry.known()[name].sql, "result")):
             ordered.setdefault(needed)
         ordered.setdefault(name)
     return list(ordered)
@@ -137,11 +144,12 @@ def _with_needed(names: Sequence[str]) -> list[str]:
 _NOTES = ("quota_note", "rack_note", "borrow_note")
 
 
-def _numbers(store: Store, asked: query.Query, bases: Bases, cluster: str, options: Options) -> dict[str, Note]:
+def _numbers(store: Store, asked: Query, bases: Bases, cluster: str, options: Options) -> dict[str, Note]:
     """What the sentence of a table's population is filled with; no more of it is counted than the sentence says."""
     wanted = {name for _, name, _, _ in Formatter().parse(asked.population) if name}
     known = {
         "cluster": cluster_note(store, cluster),
+        "idle_below": note("{pct:g}", pct=options.idle_below),
         "telemetry_note": note("a minute belongs to an attempt from the minute in which it starts")
         if options.definition == "notebook"
         else note("a sample belongs to the attempt that holds the GPU at the sample's time"),
@@ -157,10 +165,9 @@ def _numbers(store: Store, asked: query.Query, bases: Bases, cluster: str, optio
     return known
 
 
-def _ask(store: Store, asked: query.Query, bases: Bases, cluster: str, options: Options) -> ResultTable:
+def _ask(store: Store, asked: Query, bases: Bases, cluster: str, options: Options) -> ResultTable:
     bases.need(query.uses(asked.sql, "base"))
-    wanted = {"cluster": cluster} if asked.parameters else {}
-    store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", wanted)
+    store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", bases.chosen(asked.sql))
     frame = _tidy(store.frame(f"FROM result_{asked.name}"))
     notes: tuple[Note, ...] = ()
     if asked.needs:

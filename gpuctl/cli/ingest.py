@@ -12,6 +12,14 @@ import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings
 from gpuctl.cli.live import Asked, Brought, Scheduler, fetch, plan
+from gpuctl.cli.options import (
+    LOG_FORMAT_HELP,
+    ColumnsOption,
+    CumulativeOption,
+    JobLogsOption,
+    PlainJsonOption,
+    SignaturesOption,
+)
 from gpuctl.cli.output import print_screen
 from gpuctl.core.errors import ExitCode, UsageError
 from gpuctl.core.notes import Named, foreign, note
@@ -26,23 +34,6 @@ if TYPE_CHECKING:
     from gpuctl.ingest.pipeline.report import IngestReport, SourceReport
     from gpuctl.reports.screens.model import Screen
 
-JobLogsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--job-logs",
-        metavar="PATTERN",
-        help="Where below a PATH the jobs' own output is: '{job}/{attempt}/{stream}', 'logs/%x-%j.out'; several times.",
-    ),
-]
-SignaturesOption = Annotated[
-    list[Path] | None,
-    typer.Option("--signatures", metavar="FILE", help="Your own signatures to look for in it; several times."),
-]
-_LOG_FORMAT_HELP = (
-    "What the files are that are named one by one, whatever they look like (gpuctl formats lists the names); in "
-    "directories, where several formats would fit. FILE.py:NAME is a format of your own."
-)
-LogFormatOption = Annotated[str | None, typer.Option("--log-format", metavar="NAME", help=_LOG_FORMAT_HELP)]
 DEFAULT_DB = Path("gpuctl.duckdb")
 _NOT_READ_SHOWN = 20
 _ONE_BY_ONE = 20
@@ -69,16 +60,11 @@ def ingest(
     *,
     job_logs: JobLogsOption = None,
     signatures: SignaturesOption = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header: JobIDRaw,State,..."),
-    ] = None,
+    columns: ColumnsOption = None,
     log_format: Annotated[
-        str | None, typer.Option("--log-format", "--format", metavar="NAME", help=_LOG_FORMAT_HELP)
+        str | None, typer.Option("--log-format", "--format", metavar="NAME", help=LOG_FORMAT_HELP)
     ] = None,
-    cumulative: Annotated[
-        bool, typer.Option("--cumulative", help="The bytes of a CSV job_id,t,bytes are counters, not differences.")
-    ] = False,
+    cumulative: CumulativeOption = False,
     source: Annotated[
         Scheduler | None, typer.Option("--from", help="Ask a live scheduler instead of reading files.")
     ] = None,
@@ -109,7 +95,7 @@ def ingest(
     notes: Annotated[
         bool, typer.Option("--notes", help="On a terminal, list every file, what was rejected and what was not read.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PlainJsonOption = False,
 ) -> None:
     """Read cluster logs into a trace store. Files that are in it already are left alone.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gpuctl import __version__
+from gpuctl.core.charts import declared
 from gpuctl.core.errors import InputError
 from gpuctl.core.files import read_whole
 from gpuctl.core.notes import Note, Span, foreign, known_kind, named
@@ -108,7 +109,7 @@ def described(table: ResultTable) -> dict[str, object]:
             "notes": [_spans(text) for text in table.notes],
             "sentences": [[text, _spans(text)] for text in table.sentences],
         },
-    }
+    } | ({"charts": list(table.charts)} if table.charts else {})
 
 
 def _spans(text: str) -> list[Span] | None:
@@ -220,11 +221,22 @@ def _table(name: str, found: dict[str, Any]) -> ResultTable:
         frame=pl.DataFrame([_series(column, kind, rows, place) for column, kind in schema.items()]),
         detail=found.get("detail") is True,
         first_columns=_count(found.get("first_columns", 0), f"{place}.first_columns"),
+        charts=_drawings(name, found.get("charts", []), f"{place}.charts"),
         sentences=tuple(
             _note(*_pair(one, f"{place}.names.sentences"), f"{place}.names.sentences")
             for one in _list(names.get("sentences", []), f"{place}.names.sentences")
         ),
     )
+
+
+def _drawings(table: str, found: object, place: str) -> tuple[str, ...]:
+    texts = _texts(found, place)
+    for k, text in enumerate(texts):
+        try:
+            declared(table, text)
+        except ValueError as error:
+            raise _NotOursError(f"{place}[{k}] declares no chart: {error}") from None
+    return texts
 
 
 # ---- sentences
@@ -312,6 +324,10 @@ def _text(value: object, place: str) -> str:
         raise _NotOursError(f"{place} is {_what(value)}, expected a text")
     # JSON may hold halves of surrogates, which no file or table can
     return storable(value)
+
+
+def _texts(value: object, place: str) -> tuple[str, ...]:
+    return tuple(_text(one, f"{place}[{k}]") for k, one in enumerate(_list(value, place)))
 
 
 def _count(value: object, place: str) -> int:

@@ -43,7 +43,9 @@ HEAD = "JobIDRaw|JobID|JobName|User|Account|Partition|State|Submit|Start|End|NNo
 
 def site(names: list[str], folder: Path) -> None:
     """The logs of a site with these names: three users, two accounts, two queues, three machines, ten jobs."""
-    users, accounts, queues, machines = names[:3], names[3:5], names[5:7], names[7:10]
+    users, accounts, queues = names[:3], names[3:5], names[5:7]
+    # what Slurm can call a machine
+    machines = [name if re.fullmatch(r"[\w.]+", name, re.ASCII) else f"m.{k}-{k}" for k, name in enumerate(names[7:10])]
     lines = [HEAD]
     for number in range(1, 31):
         user, machine = users[number % 3], machines[number % 3]

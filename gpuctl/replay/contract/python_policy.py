@@ -52,8 +52,7 @@ class RankPolicy(Policy):
         import numpy as np
 
         from gpuctl.replay.contract.arrivals import arrivals
-        from gpuctl.replay.order.order import Order, list_program, placements
-        from gpuctl.replay.order.order_kernel import BY_RANK
+        from gpuctl.replay.order.order import FixedRank, NonPreemptive, PastHead, list_program, placements
 
         del cluster
         rank = np.zeros(workload.size)
@@ -74,7 +73,8 @@ class RankPolicy(Policy):
                 f"{self.name}: rank() gave NaN for {np.isnan(rank).sum()} of {rank.size} jobs", hint="expected numbers"
             )
         how = placements(workload, self.placement, settings.placement)
-        return list_program(Order(BY_RANK, rank, how, strict=self.strict), workload, state)
+        past_head = PastHead.NOBODY if self.strict else PastHead.WHOEVER_FITS
+        return list_program(NonPreemptive(FixedRank(rank), past_head, how), workload, state)
 
 
 class PythonPolicy(Listener, Policy):

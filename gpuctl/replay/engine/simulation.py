@@ -10,7 +10,6 @@ import polars as pl
 
 from gpuctl.compiled import jit
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import named, ours
 from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.setup import build, grow
 from gpuctl.replay.engine.state import (
@@ -35,7 +34,6 @@ from gpuctl.replay.models.resources import GPUS_ONLY
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuctl.core.notes import Note
     from gpuctl.replay.engine.program import Program, Scheduler
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
@@ -182,7 +180,7 @@ class Simulation:
         """What has come out so far."""
         return Outcome(
             policy=self.label,
-            params=self._params(),
+            params=self.policy.shown_params(),
             oracle=self.policy.oracle and not (self.policy.predicts and self.workload.predicted is not None),
             settings=self.settings.text(),
             jobs=self._jobs(),
@@ -195,16 +193,6 @@ class Simulation:
             notes=(*self.notes, *getattr(self.program, "notes", ())),
             kind=self.policy.name,
         )
-
-    def _params(self) -> dict[str, Any]:
-        """The policy's parameters; those of a few words are ours, other text may name anything."""
-        ours_of = {p.name: {p.default, *p.choices} for p in self.policy.parameters}
-
-        def said(name: str, value: str) -> Note:
-            return ours(value) if value in ours_of.get(name, ()) else named("value", value)
-
-        params = self.policy.params.items()
-        return {name: said(name, value) if isinstance(value, str) else value for name, value in params}
 
     def _jobs(self) -> pl.DataFrame:
         s, w = self.state, self.workload

@@ -26,7 +26,7 @@ WORDS = {
     "gpuctl/cli/replay.py": {"source.locality"},
     "gpuctl/doctor/run.py": {"name", "status"},
     "gpuctl/replay/engine/setup.py": {"name", "HOW_TEXT[self.mode]", "self.placement"},
-    "gpuctl/replay/engine/simulation.py": {"value"},
+    "gpuctl/replay/contract/policy.py": {"value"},
     "gpuctl/replay/inputs/clusters.py": {"key"},
     "gpuctl/replay/inputs/trace.py": {"why"},
     "gpuctl/replay/models/resources.py": {"word"},
