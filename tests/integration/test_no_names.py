@@ -38,6 +38,8 @@ SHAPE = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z"), excl
 ORDINARY = st.sampled_from(["rows", "and", "were", "not", "in", "its", "attempts", "at", "is", "mean", "GPUs", "day"])
 OURS = {"all", "other", "others", "unknown", "none", "not told"}
 """Names of totals, which stay."""
+ZEROS = "0" * 2000
+"""Make a file so large that no figure of a report is its size by chance."""
 HEAD = "JobIDRaw|JobID|JobName|User|Account|Partition|State|Submit|Start|End|NNodes|AllocTRES|NodeList|ExitCode"
 
 
@@ -62,7 +64,10 @@ def site(names: list[str], folder: Path) -> None:
     cells = [f'"{name}"' for name in names[12:14]]
     traffic += [f"{cell},{t},{1000 if t % 60 < 30 else 10}" for cell in cells for t in range(0, 600, 5)]
     (folder / "traffic.csv").write_text("\n".join(traffic) + "\n")
-    told = ["job_id,model,batch,samples,gpus,epochs", *(f'"{names[k]}","{names[14]}",8,80,1,9' for k in (12, 13, 15))]
+    told = [
+        "job_id,model,batch,samples,gpus,epochs",
+        *(f'"{names[k]}","{names[14]}",8,80.{ZEROS},1,9' for k in (12, 13, 15)),
+    ]
     (folder / "open.csv").write_text("\n".join(told) + "\n")
 
 
