@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import polars as pl
 
-from gpuctl.reports.export.files import write_atomically
+from gpuctl.core.files import write_atomically
 from gpuctl.reports.export.markdown import escaped
 from gpuctl.reports.report import sentence, verdict
 from gpuctl.reports.text import shown, visible

@@ -16,11 +16,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl import __version__
+from gpuctl.core.files import write_atomically
 from gpuctl.core.notes import note
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.registry import draw_all
-from gpuctl.reports.export.files import write_atomically
 from gpuctl.reports.export.values import json_value
 from gpuctl.reports.report import against_baseline, compared, failed, labelled, summarize, verdict
 from gpuctl.reports.summary import headlines

@@ -63,7 +63,7 @@ def explain(
     from dataclasses import replace
 
     from gpuctl.analyze.run import Options
-    from gpuctl.reports.export.files import write_atomically
+    from gpuctl.core.files import write_atomically
 
     check_outputs(context, {"--html": html})
     options = Options(

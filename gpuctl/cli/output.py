@@ -69,7 +69,8 @@ def print_result(
         notes: whether a reader gets what the tables count and how figures are defined.
         paged: whether a terminal gets it page by page.
     """
-    from gpuctl.reports.export.files import write_atomically, write_tables
+    from gpuctl.core.files import write_atomically
+    from gpuctl.reports.export.files import write_tables
 
     if for_people(shape, output):
         if screen is not None:
@@ -118,7 +119,7 @@ def _tables(  # noqa: PLR0917 - as print_result has them
 def _print(show: Show, output: Path | None, *, paged: bool = False) -> None:
     """Let something be written to a file, to a pager, or to standard output."""
     if output is not None:
-        from gpuctl.reports.export.files import write_atomically
+        from gpuctl.core.files import write_atomically
 
         text = io.StringIO()
         show(text, color=False)

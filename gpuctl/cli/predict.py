@@ -198,7 +198,7 @@ def _write(
     if output is None:
         sys.stdout.write(text)
         return
-    from gpuctl.reports.export.files import write_atomically
+    from gpuctl.core.files import write_atomically
 
     def write(file: BinaryIO) -> None:
         file.write(text.encode())

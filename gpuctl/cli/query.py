@@ -44,7 +44,7 @@ def query(  # noqa: PLR0917 - Typer passes options by name
     if shape is not OutputFormat.JSON:
         print_result(result, shape, output, ["query"], given, notes=False, paged=True)
         return
-    from gpuctl.reports.export.files import write_atomically
+    from gpuctl.core.files import write_atomically
     from gpuctl.reports.export.values import objects
 
     rows = list(objects(result.tables[0]))

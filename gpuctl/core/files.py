@@ -1,4 +1,4 @@
-"""Reads files that are to be had whole in memory: within a limit, and never waiting for ever."""
+"""Reads files whole, within a limit and never waiting for ever, and writes them whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import os
 import select
 import stat
 import time
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from gpuctl.core.errors import InputError
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.paths import resolved
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 MOST_SMALL = 64 << 20
@@ -151,3 +154,44 @@ class _Pipe:
                 )
             if not found[0][1] & select.POLLIN:
                 return b""
+
+
+def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write a file so that it is there whole or not at all.
+
+    Args:
+        path: the file; an existing one is replaced at the end, but a device or a pipe is written to.
+        write: puts the bytes into the stream it is given.
+
+    Raises:
+        UsageError: the file cannot be written; nothing is left behind.
+    """
+    path = resolved(path)  # where a link leads to
+    if path.exists() and not path.is_file():
+        _write_through(path, write)
+        return
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("xb") as file:
+            write(file)
+        draft.replace(path)
+    except OSError as error:
+        _forget(draft)
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
+    except BaseException:
+        _forget(draft)
+        raise
+
+
+def _write_through(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write to a device or a pipe, as of ``>(gzip > FILE)``: it is there already, and is no file to replace."""
+    try:
+        with path.open("wb") as file:
+            write(file)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
+
+
+def _forget(draft: Path) -> None:
+    with suppress(OSError):
+        draft.unlink(missing_ok=True)

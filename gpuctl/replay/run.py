@@ -36,7 +36,7 @@ from gpuctl.replay.order import list_kernel
 from gpuctl.replay.policies import find, label
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
     from types import FrameType, TracebackType
@@ -343,6 +343,35 @@ def _compile(task: _Task, jobs: int, tell: Callable[[str], None]) -> None:
                 task.simulation(number).run()
     finally:
         gc.enable()
+
+
+def compile_for(
+    workload: Workload,
+    cluster: Cluster,
+    policies: Sequence[tuple[str, Mapping[str, str]]],
+    jobs: int,
+    *,
+    tell: Callable[[str], None] | None = None,
+    **models: Any,
+) -> None:
+    """Compile what policies need, where so many jobs in all are done sooner compiled and nothing is compiled yet.
+
+    Args:
+        workload: jobs of the kind that will be replayed.
+        cluster: servers, likewise.
+        policies: each with its parameters.
+        jobs: how many will be replayed in all.
+        tell: called with a line for the user where something is compiled.
+        models: as `replay` takes them.
+
+    Raises:
+        InputError: jobs or servers cannot be replayed.
+        UsageError: no such policy, parameter or model.
+    """
+    known = {field.name for field in dataclasses.fields(Models)}
+    chosen = Models(**{name: value for name, value in models.items() if name in known})
+    task = _Task(workload, cluster, chosen, tuple((name, dict(params)) for name, params in policies))
+    _compile(_one_job(task), jobs, tell or (lambda _text: None))
 
 
 def entries(kind: type[Policy]) -> list[Any]:

@@ -11,12 +11,11 @@ import io
 import json
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.paths import resolved
+from gpuctl.core.files import write_atomically
 from gpuctl.reports.export import values
 from gpuctl.reports.export.document import described, document
 from gpuctl.reports.export.markdown import markdown
@@ -24,7 +23,7 @@ from gpuctl.reports.selection import choose_tables
 from gpuctl.reports.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpuctl.core.results import Analysis, ResultTable
 
@@ -156,47 +155,6 @@ def write_dir(
     except OSError as error:
         raise UsageError(f"{directory}: cannot be made: {error.strerror}", hint="name another place") from error
     return tuple(_write_one(analysis, table, directory, format, spreadsheet=spreadsheet) for table in chosen)
-
-
-def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write a file so that it is there whole or not at all.
-
-    Args:
-        path: the file; an existing one is replaced at the end, but a device or a pipe is written to.
-        write: puts the bytes into the stream it is given.
-
-    Raises:
-        UsageError: the file cannot be written; nothing is left behind.
-    """
-    path = resolved(path)  # where a link leads to
-    if path.exists() and not path.is_file():
-        _write_through(path, write)
-        return
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with draft.open("xb") as file:
-            write(file)
-        draft.replace(path)
-    except OSError as error:
-        _forget(draft)
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
-    except BaseException:
-        _forget(draft)
-        raise
-
-
-def _write_through(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write to a device or a pipe, as of ``>(gzip > FILE)``: it is there already, and is no file to replace."""
-    try:
-        with path.open("wb") as file:
-            write(file)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
-
-
-def _forget(draft: Path) -> None:
-    with suppress(OSError):
-        draft.unlink(missing_ok=True)
 
 
 def _write_one(

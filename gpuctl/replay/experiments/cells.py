@@ -1,0 +1,171 @@
+"""The cells of an experiment: every combination of a policy, factors and a seed; each is one replay and one row.
+
+A cell depends on nothing but what it is made of, so cells run in any order, on any number of processes, and give the
+same bytes. All cells of one seed replay the same jobs: differences between policies are paired.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl import __version__
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.inputs import clusters, transforms
+from gpuctl.replay.policies import label
+from gpuctl.replay.results.metrics import summary
+from gpuctl.replay.run import replay
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpuctl.replay.models.records import Cluster, Workload
+
+RESAMPLES = ("days", "none")
+"""How a seed makes other jobs of the trace's: drawn by days (`gpuctl.replay.inputs.transforms.bootstrap`), or not."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One replay of an experiment.
+
+    Attributes:
+        policy: as ``--policy`` names it.
+        params: its parameters as texts; those that vary are in `factors`, too.
+        factors: what varies, by name: ``scale_load``, ``add_servers``, ``POLICY.PARAMETER``; values as texts.
+        seed: of the jobs that are drawn, and of stochastic policies.
+    """
+
+    policy: str
+    params: tuple[tuple[str, str], ...]
+    factors: tuple[tuple[str, str], ...]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Base:
+    """What all cells are made from.
+
+    Attributes:
+        workload: the trace's jobs.
+        cluster: the servers.
+        models: what `gpuctl.replay.run.replay` takes beside: overhead, placement, rates and so on, without the seed.
+        resample: one of `RESAMPLES`.
+        warmup: share of the jobs that only fill the cluster.
+    """
+
+    workload: Workload
+    cluster: Cluster
+    models: dict[str, Any]
+    resample: str
+    warmup: float = 0.0
+
+    def digest(self) -> str:
+        """A digest of all of it: cells that were kept count for the same base alone."""
+        made = hashlib.sha256()
+        for part in (self.workload, self.cluster, self.models, self.resample, self.warmup, __version__):
+            _feed(made, part)
+        return made.hexdigest()
+
+
+def plan(
+    policies: Sequence[tuple[str, Mapping[str, str]]],
+    factors: Mapping[str, Sequence[str]],
+    seeds: Sequence[int],
+) -> list[Cell]:
+    """Return every combination, policies innermost and seeds outermost.
+
+    Args:
+        policies: as `gpuctl.replay.run.replay` takes them.
+        factors: the values of each; those of a parameter, ``LABEL.NAME``, vary for that policy alone.
+        seeds: at least one.
+    """
+    shared = {name: tuple(of) for name, of in factors.items() if "." not in name}
+    cells = []
+    for seed in seeds:
+        for values in itertools.product(*shared.values()):
+            common = tuple(zip(shared, values, strict=True))
+            for name, params in policies:
+                own = {key: of for key, of in factors.items() if key.partition(".")[0] == label(name) and "." in key}
+                for chosen in itertools.product(*own.values()):
+                    varied = tuple(zip(own, chosen, strict=True))
+                    whole = dict(params) | {key.partition(".")[2]: value for key, value in varied}
+                    cells.append(Cell(name, tuple(sorted(whole.items())), (*common, *varied), seed))
+    return cells
+
+
+def run(base: Base, cell: Cell) -> dict[str, Any]:
+    """Replay one cell and return its figures, by the columns of ``replay_summary``.
+
+    Raises:
+        UsageError: a factor's value makes no sense.
+        InputError: the jobs cannot be replayed.
+    """
+    workload, cluster = _changed(base, cell)
+    [outcome] = replay(
+        workload, cluster, [(cell.policy, dict(cell.params))], seed=cell.seed, processes=1, **base.models
+    )
+    return summary(outcome, workload, cluster, warmup=base.warmup)
+
+
+def _changed(base: Base, cell: Cell) -> tuple[Workload, Cluster]:
+    workload, cluster = base.workload, base.cluster
+    if base.resample != "none":
+        workload = transforms.bootstrap(workload, workload.size, cell.seed)
+    for name, value in cell.factors:
+        if name == "scale_load":
+            workload = transforms.scale_load(workload, load_factor(value))
+        elif name == "add_servers" and value != "0":
+            cluster = clusters.add_servers(cluster, value)
+    return workload, cluster
+
+
+def load_factor(text: str) -> float:
+    """Return a factor of ``--scale-load``.
+
+    Raises:
+        UsageError: it is no number.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"--scale-load {text}: expected a number", hint="1.2 is 20 % more load") from None
+
+
+def _feed(made: hashlib._Hash, value: object) -> None:
+    """Add a value to a digest, with what it is made of, so that two different ones never read alike."""
+    made.update(type(value).__name__.encode())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for one in dataclasses.fields(value):
+            made.update(one.name.encode())
+            if one.name not in {"notes"}:
+                _feed(made, getattr(value, one.name))
+    elif isinstance(value, np.ndarray):
+        made.update(f"{value.dtype.str}{value.shape}".encode())
+        made.update(np.ascontiguousarray(value).tobytes() if value.dtype != object else repr(value.tolist()).encode())
+    elif isinstance(value, dict):
+        for key in value:
+            _feed(made, key)
+            _feed(made, value[key])
+    elif isinstance(value, list | tuple):
+        made.update(str(len(value)).encode())
+        if all(isinstance(one, str | int | float | bool | None) for one in value):
+            made.update(json.dumps(value).encode())
+        else:
+            for one in value:
+                _feed(made, one)
+    else:
+        made.update(repr(value).encode())
+
+
+def key(base_digest: str, cell: Cell) -> str:
+    """Return the name under which a cell's figures are kept."""
+    made = hashlib.sha256(base_digest.encode())
+    _feed(made, cell)
+    return made.hexdigest()

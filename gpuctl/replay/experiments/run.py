@@ -1,0 +1,155 @@
+"""Runs the cells of an experiment, several at a time, and keeps every one that is done.
+
+A cell that is done is a small JSON file of its own, written whole or not at all. The same experiment run again, after
+Ctrl-C or a killed worker, finds them and does the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.core.errors import GpuctlError
+from gpuctl.core.files import read_whole, write_atomically
+from gpuctl.replay.experiments import cells as cells_of
+from gpuctl.replay.run import compile_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from gpuctl.replay.experiments.cells import Base, Cell
+
+    Figures = dict[str, Any]
+
+_MOST_BYTES = 1 << 20
+
+
+class Kept:
+    """The folder in which the figures of cells that are done are kept.
+
+    Args:
+        folder: made where it is not there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, key: str) -> Figures | None:
+        """The figures of a cell, or None where it is not done; a file that is not whole counts as not done."""
+        place = self._folder / f"{key}.json"
+        if not place.is_file():
+            return None
+        try:
+            found = json.loads(read_whole(place, most=_MOST_BYTES, begins=b"{", hint=""))
+        except (ValueError, GpuctlError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def put(self, key: str, figures: Figures) -> None:
+        """Keep the figures of a cell."""
+        text = json.dumps(figures, allow_nan=True).encode()
+        write_atomically(self._folder / f"{key}.json", lambda file: file.write(text))
+
+
+def run(
+    base: Base,
+    cells: Sequence[Cell],
+    kept: Kept | None = None,
+    *,
+    processes: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> list[Figures]:
+    """Replay every cell and return its figures, in the order of `cells`. The result does not depend on `processes`.
+
+    Args:
+        base: what all cells are made from.
+        cells: what to replay.
+        kept: where cells are kept as they are done, and looked for; None: nowhere.
+        processes: at most so many at a time; None: one for each processor.
+        progress: called with how many cells are done, of how many.
+        tell: called with a line for the user.
+
+    Raises:
+        GpuctlError: a cell cannot be replayed; cells that are done stay kept.
+        KeyboardInterrupt: Ctrl-C; likewise.
+    """
+    digest = base.digest()
+    keys = [cells_of.key(digest, cell) for cell in cells]
+    done: dict[str, Figures] = {}
+    for key in dict.fromkeys(keys):
+        found = None if kept is None else kept.get(key)
+        if found is not None:
+            done[key] = found
+    left = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in done}
+    say = progress or (lambda _done, _all: None)
+    say(len(done), len(set(keys)))
+    if done and left and tell is not None:
+        tell(f"{len(done):,} of {len(set(keys)):,} cells were done before")
+    if left:
+        policies = [
+            (name, dict(params)) for name, params in sorted({(one.policy, one.params) for one in left.values()})
+        ]
+        compile_for(base.workload, base.cluster, policies, base.workload.size * len(left), tell=tell, **base.models)
+    count = min(len(left), processes or len(os.sched_getaffinity(0)))
+    for key, figures in _here(base, left) if count <= 1 else _apart(base, left, count):
+        done[key] = figures
+        if kept is not None:
+            kept.put(key, figures)
+        say(len(done), len(set(keys)))
+    return [done[key] for key in keys]
+
+
+def _here(base: Base, left: dict[str, Cell]) -> Iterator[tuple[str, Figures]]:
+    for key, cell in left.items():
+        yield key, cells_of.run(base, cell)
+
+
+_BASE: Base | None = None
+
+
+def _begin(base: Base) -> None:
+    global _BASE  # noqa: PLW0603 - what a worker is given once, not with every cell
+    _BASE = base
+    # Ctrl-C reaches the whole group of processes: the first one answers it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _work(cell: Cell) -> Figures:
+    assert _BASE is not None  # noqa: S101 - set by _begin
+    return cells_of.run(_BASE, cell)
+
+
+def _apart(base: Base, left: dict[str, Cell], count: int) -> Iterator[tuple[str, Figures]]:
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (base,))
+    waiting = iter(left.items())
+    running: dict[Future[Figures], str] = {}
+    try:
+        while True:
+            # no more are handed out than run, so that Ctrl-C loses no more than one a worker
+            for key, cell in waiting:
+                running[pool.submit(_work, cell)] = key
+                if len(running) > count:
+                    break
+            if not running:
+                break
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                key = running.pop(future)
+                yield key, future.result()
+    except BrokenProcessPool:
+        raise GpuctlError(
+            "a worker was killed (out of memory?)",
+            hint="what is done is kept: run the same command again, with --jobs 1 where memory is short",
+        ) from None
+    finally:
+        for process in list((pool._processes or {}).values()):
+            process.kill()
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,154 @@
+"""The figures of an experiment's cells as tables: one row a cell, and means over the seeds with their intervals."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.notes import note
+from gpuctl.core.results import Column, ResultTable
+from gpuctl.replay.policies import label
+from gpuctl.replay.results.columns import columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.replay.experiments.cells import Cell
+
+LEADING = "wait_mean_s"
+"""The figure whose interval ``lower`` and ``upper`` are."""
+MEANS = (LEADING, "wait_p95_s", "jct_mean_s", "jct_p95_s", "utilization_pct", "makespan_s", "preemptions")
+"""The figures that the summary shows."""
+CONFIDENCE = 0.95
+
+_INTERVAL = (
+    "95 % interval of the mean over the seeds (Student's t). It narrows with more seeds; how far one seed is from "
+    "another, *_sd says"
+)
+
+
+def interval(values: Sequence[float | None]) -> tuple[float | None, float | None, float | None, float | None]:
+    """Return the mean of some values, the ends of its 95 % interval by Student's t, and their standard deviation.
+
+    Values that are not known are left out; with one alone there is no interval, with none no mean.
+    """
+    from scipy.special import stdtrit
+
+    there = np.array([value for value in values if value is not None], np.float64)
+    if not there.size:
+        return None, None, None, None
+    mean = math.fsum(there) / there.size
+    if there.size == 1:
+        return mean, None, None, None
+    sd = math.sqrt(math.fsum((there - mean) ** 2) / (there.size - 1))
+    half = float(stdtrit(there.size - 1, (1 + CONFIDENCE) / 2)) * sd / math.sqrt(there.size)
+    return mean, mean - half, mean + half, sd
+
+
+def rows(cells: Sequence[Cell], figures: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    """Return one row a cell: policy, every factor, seed, every figure of ``replay_summary``, lower, upper.
+
+    Factors that are numbers throughout are numbers; a policy without one of them has null there. ``lower`` and
+    ``upper`` are the interval of `LEADING` over the seeds of the same policy and factors.
+    """
+    names = list(dict.fromkeys(name for cell in cells for name, _ in cell.factors))
+    made = [
+        {"policy": label(cell.policy), **dict.fromkeys(names), **dict(cell.factors), "seed": cell.seed}
+        for cell in cells
+    ]
+    frame = pl.DataFrame(made, infer_schema_length=None).with_columns(_numbers(name, made) for name in names)
+    found = pl.DataFrame(list(figures), infer_schema_length=None).drop("policy")
+    frame = frame.hstack(found)
+    groups = frame.group_by("policy", *names, maintain_order=True).agg(LEADING)
+    ends = [interval(values)[1:3] for values in groups[LEADING].to_list()]
+    bounds = groups.drop(LEADING).with_columns(
+        pl.Series("lower", [low for low, _ in ends], pl.Float64),
+        pl.Series("upper", [high for _, high in ends], pl.Float64),
+    )
+    return frame.join(bounds, on=["policy", *names], nulls_equal=True, maintain_order="left")
+
+
+def summarized(frame: pl.DataFrame, factors: Sequence[str], baseline: str) -> pl.DataFrame:
+    """Return one row a policy and combination of factors: seeds, and of `MEANS` mean, interval and spread.
+
+    ``change_s`` is the mean wait less that of the baseline at the same load, servers and seed, with its interval
+    over the seeds: pairs have the same jobs. Parameters of a policy do not pair: the baseline's are all taken together.
+    """
+    shared = [name for name in factors if "." not in name]
+    base = (
+        frame.filter(policy=baseline)
+        .group_by(*shared, "seed", maintain_order=True)
+        .agg(pl.col(LEADING).mean().alias("base_s"))
+    )
+    paired = frame.join(base, on=[*shared, "seed"], how="left", nulls_equal=True, maintain_order="left")
+    paired = paired.with_columns((pl.col(LEADING) - pl.col("base_s")).alias("change_s"))
+    found = []
+    for key, some in paired.group_by("policy", *factors, maintain_order=True):
+        row: dict[str, Any] = dict(zip(("policy", *factors), key, strict=True))
+        row["seeds"] = some.height
+        for name in MEANS:
+            row[name], row[f"{name}_low"], row[f"{name}_high"], row[f"{name}_sd"] = interval(some[name].to_list())
+        own = key[0] == baseline
+        row["change_s"], row["change_low_s"], row["change_high_s"], _ = (
+            (None,) * 4 if own else interval(some["change_s"].to_list())
+        )
+        found.append(row)
+    return pl.DataFrame(found, infer_schema_length=None)
+
+
+def tables(cells: Sequence[Cell], figures: Sequence[dict[str, Any]], baseline: str) -> tuple[ResultTable, ResultTable]:
+    """Return ``experiments_summary`` and ``experiments``."""
+    frame = rows(cells, figures)
+    factors = list(dict.fromkeys(name for cell in cells for name, _ in cell.factors))
+    short = summarized(frame, factors, baseline)
+    seeds = frame["seed"].n_unique()
+    population = note(
+        "{cells:,} replays: every combination of policy, factors and {seeds:,} seeds", cells=frame.height, seeds=seeds
+    )
+    return (
+        _table("experiments_summary", "Policies by load, servers and parameters", short, population, factors),
+        _table("experiments", "Every replay of the experiment", frame, population, factors, detail=True),
+    )
+
+
+def _table(
+    name: str, title: str, frame: pl.DataFrame, population: Any, factors: Sequence[str], *, detail: bool = False
+) -> ResultTable:
+    known = {column.name: column for column in columns("replay_summary")}
+    described = tuple(known.get(column) or _column(column, known, factors) for column in frame.columns)
+    question = "How do the policies compare as the load, the servers and the parameters change?"
+    return ResultTable(name, "experiments", title, question, population, (), described, frame, detail=detail)
+
+
+def _column(name: str, known: dict[str, Column], factors: Sequence[str]) -> Column:
+    if name in factors:
+        return Column(name, "-", "What varies, as the command line has it.")
+    for ending, words in (("_low", "Lower end"), ("_high", "Upper end"), ("_sd", "Standard deviation over the seeds")):
+        figure = known.get(name.removesuffix(ending))
+        if name.endswith(ending) and figure is not None:
+            text = f"{words} of {figure.name}." if ending == "_sd" else f"{words} of {figure.name}: {_INTERVAL}."
+            return Column(name, figure.unit, text)
+    return _OWN[name]
+
+
+_OWN = {
+    "seed": Column("seed", "-", "Of the jobs that are drawn, and of stochastic policies."),
+    "seeds": Column("seeds", "replays", "Replays that the means are over, one a seed."),
+    "lower": Column("lower", "s", f"Lower end of {LEADING} of this policy and these factors: {_INTERVAL}."),
+    "upper": Column("upper", "s", f"Upper end of {LEADING} of this policy and these factors: {_INTERVAL}."),
+    "change_s": Column("change_s", "s", f"Mean over the seeds of {LEADING} less the baseline's with the same jobs."),
+    "change_low_s": Column("change_low_s", "s", f"Lower end of change_s: {_INTERVAL}."),
+    "change_high_s": Column("change_high_s", "s", f"Upper end of change_s: {_INTERVAL}."),
+}
+
+
+def _numbers(name: str, made: Sequence[dict[str, Any]]) -> pl.Expr:
+    given = [row[name] for row in made if row[name] is not None]
+    try:
+        [float(value) for value in given]
+    except ValueError:
+        return pl.col(name)
+    return pl.col(name).cast(pl.Float64)
