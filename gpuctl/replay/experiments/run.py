@@ -12,7 +12,7 @@ import os
 import signal
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuctl.core.errors import GpuctlError
 from gpuctl.core.files import read_whole, write_atomically
@@ -56,7 +56,11 @@ class Kept:
     def put(self, key: str, figures: Figures) -> None:
         """Keep the figures of a cell."""
         text = json.dumps(figures, allow_nan=True).encode()
-        write_atomically(self._folder / f"{key}.json", lambda file: file.write(text))
+
+        def write(file: BinaryIO) -> None:
+            file.write(text)
+
+        write_atomically(self._folder / f"{key}.json", write)
 
 
 def run(
