@@ -165,7 +165,7 @@ def _run(
                 rates=source.rates,
                 processes=jobs,
                 progress=at,
-                tell=lambda text: message(text, quiet=given.quiet),
+                tell=lambda text: None if given.quiet else bar.tell(text),
                 **models,
             )
         except ReplayInterrupted as stop:
