@@ -69,6 +69,9 @@ def explain(
     chosen = {"cluster": cluster, "job": name}
     tell("reading jobs", 0, 3)
     bases = Bases(store, cluster, options, lambda text: tell(text, 1, 3))
+    if bases.chosen and not store.value("SELECT count(*) FROM base_chosen WHERE job = $job", {"job": name}):
+        raise UsageError(f"job {name} is not among the jobs chosen: {options.filter.told(*bases.chosen)}")
+    chosen_note = [f"the filter {options.filter.told(*bases.chosen)}, this one among them"] if bases.chosen else []
     bases.need(("jobs", "attempts", "placements", "machines", "never_started", "queue_samples", "reasons", "delays"))
     signatures = load_signatures(options.signatures)
     failure_table.build(store, cluster, signatures, job=name)
@@ -90,7 +93,7 @@ def explain(
         never_started=_never(never[0]) if never else None,
         decisions=made,
         decisions_from=where,
-        notes=(*notes, *([note] if note else [])),
+        notes=(*notes, *([note] if note else []), *chosen_note),
         version=gpuctl.__version__,
         command=options.command,
     )

@@ -11,6 +11,7 @@ import polars as pl
 import gpuctl
 from gpuctl.analyze import query, registry
 from gpuctl.analyze.bases import DELAYS, Bases
+from gpuctl.core.job_filter import EVERY_JOB, JobFilter
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.store.sources import read_sources
 
@@ -37,6 +38,7 @@ class Options:
         sections: keys of the sections to run; with no `tables` either, all.
         tables: names of the tables to run beside those of `sections`.
         signatures: the user's own signature tables, beside gpuctl's.
+        filter: which jobs the figures are of; those of the cluster are of all jobs.
         command: the command line, for the record.
     """
 
@@ -50,6 +52,7 @@ class Options:
     sections: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     signatures: tuple[Path, ...] = ()
+    filter: JobFilter = EVERY_JOB
     command: str = ""
 
 
@@ -88,6 +91,8 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     site = bases.site
     tables = tuple(found[name] for name in names)
     settings = {"definition": options.definition, "duration": bases.duration}
+    if bases.chosen is not None:
+        settings["filter"] = options.filter.told(*bases.chosen)
     if site is not None:
         settings |= {"quotas": site.quota_note, "racks": site.rack_note, "borrowing": site.borrow_note}
     done = steps
@@ -128,6 +133,7 @@ def _with_needed(names: Sequence[str]) -> list[str]:
     return list(ordered)
 
 
+ABOUT_ALL = "Of the whole cluster: the filter chooses none of these rows."
 _NOTES = ("quota_note", "rack_note", "borrow_note")
 
 
@@ -146,21 +152,23 @@ def _numbers(asked: query.Query, bases: Bases, cluster: str, options: Options) -
         known |= {name: getattr(site, name) for name in _NOTES}
     counted = wanted - set(known)
     if counted:
-        [row] = bases.ask(query.scalars("population", counted))
+        [row] = bases.ask(query.scalars("population", counted), whole=bases.about_all(asked.sql))
         known |= {key: _plain(value) for key, value in row.items()}
     return known
 
 
 def _ask(store: Store, asked: query.Query, bases: Bases, cluster: str, options: Options) -> ResultTable:
-    bases.need(query.uses(asked.sql, "base"))
+    sql = bases.ready(asked.sql)
     wanted = {"cluster": cluster} if asked.parameters else {}
-    store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", wanted)
+    store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {sql}", wanted)
     frame = _tidy(store.frame(f"FROM result_{asked.name}"))
     notes: tuple[str, ...] = ()
     if asked.needs:
-        [there] = bases.ask(query.scalars("counts", {asked.needs.replace(" ", "_")}))
+        [there] = bases.ask(query.scalars("counts", {asked.needs.replace(" ", "_")}), whole=True)
         what = asked.needs.replace("_", " ")
         notes = () if any(there.values()) else (f"no rows: this source has no {what}",)
+    if bases.about_all(asked.sql):
+        notes = (*notes, ABOUT_ALL)
     return ResultTable(
         name=asked.name,
         section=asked.section,

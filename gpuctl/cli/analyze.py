@@ -17,6 +17,7 @@ from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
     ClusterOption,
     ColumnsOption,
+    Filters,
     HtmlOption,
     KeepOption,
     LogFormatOption,
@@ -74,6 +75,7 @@ def analyze(
     log_format: LogFormatOption = None,
     columns: ColumnsOption = None,
     site: Site,
+    filters: Filters,
     definition: Annotated[
         Definition, typer.Option(help="Waits and run times as gpuctl defines them, or as the published notebook does.")
     ] = Definition.GPUCTL,
@@ -123,6 +125,7 @@ def analyze(
         duration=duration.value if duration else None,
         **site.settings(),
         reference=reference,
+        filter=filters.parsed(),
         sections=tuple(section or ()),
         tables=_wanted(table or (), first=first, whole=whole and not section, drawing=people and shape is None),
         command="gpuctl " + shlex.join(sys.argv[1:]),
@@ -138,7 +141,10 @@ def analyze(
         site=site,
         brief=first,
     ) as (store_path, name, report):
-        if first and name is None and not whole and (several := _clusters(store_path, options, given)) is not None:
+        several = None
+        if first and name is None and not whole and not options.filter:
+            several = _clusters(store_path, options, given)
+        if several is not None:
             print_screen(several, output, given, notes=shown.notes)
             tell_written((output,), given)
             return

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpuctl.cli.common import Settings
+    from gpuctl.core.job_filter import JobFilter
 
 
 class OutputFormat(StrEnum):
@@ -150,6 +151,46 @@ class Site:
             "borrow_below": self.borrow_below,
             "signatures": tuple(self.signatures or ()),
         }
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which jobs the result is about."""
+
+    user: Annotated[
+        list[str] | None, typer.Option(metavar="A,B", help="Only jobs of these users; may be given several times.")
+    ] = None
+    queue: Annotated[
+        list[str] | None, typer.Option(metavar="A,B", help="Only jobs in these queues; may be given several times.")
+    ] = None
+    account: Annotated[
+        list[str] | None, typer.Option(metavar="A,B", help="Only jobs of these accounts; may be given several times.")
+    ] = None
+    state: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Only jobs in these states (completed, failed, killed ...); several times."),
+    ] = None
+    gpus: Annotated[
+        str | None, typer.Option(metavar="A..B", help="Only jobs of so many GPUs: 4, 4..8, ..1 or 8.. .")
+    ] = None
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only jobs submitted then or later: an ISO date or time on the log's clock."),
+    ] = None
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only jobs submitted before.")] = None
+
+    def parsed(self) -> JobFilter:
+        """The filter that they make.
+
+        Raises:
+            UsageError: one of them makes no sense.
+        """
+        from gpuctl.core.job_filter import parse
+
+        return parse(
+            user=self.user or (), queue=self.queue or (), account=self.account or (), state=self.state or (),
+            gpus=self.gpus, since=self.since, until=self.until,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

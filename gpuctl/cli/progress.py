@@ -87,14 +87,14 @@ class Bar:
         self._show()
 
     def _show(self) -> None:
-        if not (self._begun and self._what):
-            return
         with self._lock:
-            if self._progress is None and self._begun:
+            if not (self._begun and self._what):
+                return
+            if self._progress is None:
                 self._progress = _bar(color=self._color, steps=self._steps)
                 self._task = self._progress.add_task("", total=None)
                 self._progress.start()
-            if self._progress is not None and self._task is not None:
+            if self._task is not None:
                 self._progress.update(self._task, description=self._what, total=self._total, completed=self._done)
 
 

@@ -13,7 +13,7 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.keep import keep, keeping_place, traces_db
-from gpuctl.cli.options import Shown, grouped
+from gpuctl.cli.options import Filters, Shown, grouped
 from gpuctl.cli.output import for_people, print_result, tell_written
 from gpuctl.cli.policy_choice import checked_baseline, policies
 from gpuctl.cli.replay_options import SECTIONS, Compared, Inputs, Places, Policies, Rules
@@ -41,6 +41,7 @@ def replay(
     *,
     chosen: Policies,
     inputs: Inputs,
+    filters: Filters,
     rules: Rules,
     compared: Compared,
     shown: Shown,
@@ -69,7 +70,7 @@ def replay(
 
     inputs = replace(inputs, db=traces_db(paths or [], inputs.db, places.keep_as))
     models = _models(rules)
-    source = read(paths or [], inputs, rules, tuple(chosen.slurm_conf or ()), given)
+    source = read(paths or [], inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given)
     first = for_people(shape, shown.output) and not (compared.section or shown.table or shown.every)
     told = [*source.workload.notes, *source.cluster.notes]
     for note in told:
@@ -188,7 +189,7 @@ def _result(outcomes: list[Outcome], source: Source, baseline: str | None, compa
         warmup=compared.warmup,
         sources=source.sources,
     )
-    found = replace(found, settings=found.settings | {"locality": source.locality})
+    found = replace(found, settings=found.settings | {"locality": source.locality} | source.chosen)
     sections = compared.section
     if not sections:
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from gpuctl.core.job_filter import renamed
 from gpuctl.reports.privacy.names import KNOWN_FILES, MARKERS
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ class Scrubber:
         """A setting's value."""
         if key == "history":
             return self._of("path", value)
+        if key == "filter":
+            return renamed(value, lambda kind, name: self._of(self._names.get(name, kind), name))
         return self.text(f"{key} {value}")[len(key) + 1 :] if key in _NOUNS else self.text(value)
 
     def paths(self, text: str) -> str:
