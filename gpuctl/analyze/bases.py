@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.analyze import query
 from gpuctl.core.spelling import check_queues
+from gpuctl.queries.catalogue import parameters
 from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from gpuctl.analyze.run import Options
     from gpuctl.store.database import Store
 
-DELAYS = ("delays", "quotas", "cause_ranges", "delay_settings", "sampled_causes")
+DELAYS = ("delays", "quotas", "racks", "cause_ranges", "delay_settings", "sampled_causes")
 """What the split of delays makes."""
 _DELAYS_NEED = (
     "jobs", "attempts", "placements", "machines", "machine_events", "queue_machines", "queues", "gpu_limits", "owners",
@@ -31,7 +32,12 @@ _DELAYS_NEED = (
 )  # fmt: skip
 _RECOMPUTED = frozenset({"wait_survival", "util_pieces", "util_histogram"})
 """Shared tables without a column ``job`` that are counted anew of the jobs chosen."""
+_FRAGMENTATION_NEEDS = (
+    "machines", "racks", "placements", "machines_down", "queue_machines", "waiting_gangs", "log_span",
+)  # fmt: skip
 _FAILURES = ("failed", "failures")
+_OWNERS = ("user", "queue", "account")
+"""Whose figures ``queries/base/owner_*.sql`` make: base_user_figures, base_queue_activity and so on."""
 _MACHINES = ("machine_failures", "machine_trials", "machine_units", "bad_machines")
 
 
@@ -41,7 +47,7 @@ class Bases:
     Attributes:
         duration: what a job's run time is, see `Options.duration`.
         site: where quotas, racks and the rule of borrowing came from; None as long as no table needed the delays.
-        chosen: how many jobs the filter keeps, and of how many; None where there is no filter.
+        kept: how many jobs the filter keeps, and of how many; None where there is no filter.
     """
 
     def __init__(self, store: Store, cluster: str, options: Options, tell: Callable[[str], None]) -> None:
@@ -49,14 +55,21 @@ class Bases:
         self._store, self._cluster, self._options, self._tell = store, cluster, options, tell
         self._notebook = options.definition == "notebook"
         self.duration = "span" if self._notebook else options.duration or _known_duration(store, cluster)
-        self._values = {"cluster": cluster, "duration": self.duration, "whole_minutes": self._notebook}
+        self._values = {
+            "cluster": cluster,
+            "duration": self.duration,
+            "whole_minutes": self._notebook,
+            "by": options.by,
+            "idle_below": options.idle_below,
+            "brief": options.brief,
+        }
         self._made: set[str] = set()
         self._narrowed: dict[str, str] = {}
-        self.chosen: tuple[int, int] | None = None
+        self.kept: tuple[int, int] | None = None
         if options.filter:
             from gpuctl.analyze.chosen_jobs import choose
 
-            self.chosen = choose(store, cluster, options.filter)
+            self.kept = choose(store, cluster, options.filter)
 
     def need(self, names: Iterable[str]) -> None:
         """Make tables, named without ``base_``, unless they are made already."""
@@ -71,12 +84,12 @@ class Bases:
     def ask(self, sql: str, *, whole: bool = False) -> list[dict[str, Any]]:
         """The rows of a statement of ours, with the tables made that it needs; `whole`: of all jobs."""
         made = self.ready(sql, whole=whole)
-        return self._store.frame(made, self._chosen(made)).to_dicts()
+        return self._store.frame(made, self.chosen(made)).to_dicts()
 
     def ready(self, sql: str, *, whole: bool = False) -> str:
         """A statement with the names of the tables that it is to read, all of them made; `whole`: those of all jobs."""
         self.need((*query.uses(sql, "base"), *query.uses(sql, "unfiltered")))
-        if self.chosen is not None and not whole:
+        if self.kept is not None and not whole:
             names = {name: self._narrow(name) for name in query.uses(sql, "base")}
             sql = re.sub(r"\bbase_([a-z0-9_]+)", lambda found: names.get(found[1], found[0]), sql)
         return re.sub(r"\bunfiltered_([a-z0-9_]+)", r"base_\1", sql)
@@ -84,7 +97,7 @@ class Bases:
     def about_all(self, sql: str) -> bool:
         """Whether the filter has no effect on what a statement reads: it is about the cluster."""
         return (
-            self.chosen is not None
+            self.kept is not None
             and all(self._narrow(name) == f"base_{name}" for name in query.uses(sql, "base"))
             and not query.uses(sql, "result")
         )
@@ -93,17 +106,19 @@ class Bases:
         """The table of the jobs chosen that stands for ``base_<name>``; that one itself where it is not about jobs."""
         if name not in self._narrowed:
             self.need((name,))
-            sql = None
-            if name in _RECOMPUTED:
-                sql = self.ready(query.base_sql(name))
+            sql, more = self._sql(name)
+            if name in _RECOMPUTED or more:
+                sql = self.ready(sql)
             elif name == "cause_ranges":
                 # what rules make of all waits says nothing of some of them
                 sql = "SELECT * REPLACE (NULL::DOUBLE AS low_s, NULL::DOUBLE AS high_s) FROM base_cause_ranges"
             elif "job" in self._store.frame(f"DESCRIBE base_{name}")["column_name"].to_list():
                 sql = f"SELECT * FROM base_{name} SEMI JOIN base_chosen USING (job)"  # noqa: S608 - ours, as below
-            self._narrowed[name] = f"base_{name}" if sql is None else f"chosen_{name}"
-            if sql is not None:
-                self._store.execute(f"CREATE OR REPLACE TEMP TABLE chosen_{name} AS {sql}", self._chosen(sql))
+            else:
+                sql = ""
+            self._narrowed[name] = f"chosen_{name}" if sql else f"base_{name}"
+            if sql:
+                self._store.execute(f"CREATE OR REPLACE TEMP TABLE chosen_{name} AS {sql}", self.chosen(sql, **more))
         return self._narrowed[name]
 
     def _make(self, name: str) -> None:
@@ -114,15 +129,26 @@ class Bases:
             make(self)
             self._made.update(makes)
             return
-        sql = query.base_sql("waits_notebook" if name == "waits" and self._notebook else name)
+        sql, more = self._sql(name)
         sql = self.ready(sql, whole=True)
         # every part of this text is ours: names out of our SQL, SQL from queries/
         made = f"CREATE OR REPLACE TEMP TABLE base_{name} AS SELECT * FROM ({sql})"  # noqa: S608
-        self._store.execute(made, self._chosen(sql))
+        self._store.execute(made, self.chosen(sql, **more))
         self._made.add(name)
 
-    def _chosen(self, sql: str) -> dict[str, Any]:
-        return {key: self._values[key] for key in query.parameters(sql)}
+    def _sql(self, name: str) -> tuple[str, dict[str, str]]:
+        """The SQL of a shared table, and the values of its own parameters; "" of one that a step makes."""
+        if any(name in step[0] for step in _STEPS):
+            return "", {}
+        owner, _, kind = name.partition("_")
+        if owner in _OWNERS and kind in {"figures", "activity"}:
+            return query.base_sql(f"owner_{kind}"), {"owner": owner}
+        return query.base_sql("waits_notebook" if name == "waits" and self._notebook else name), {}
+
+    def chosen(self, sql: str, **more: str) -> dict[str, Any]:
+        """The values of the parameters of a statement, among them `more`."""
+        values = self._values | more
+        return {key: values[key] for key in parameters(sql)}
 
     def _ends(self) -> None:
         for name, sql in (("source_ends", SOURCE_ENDS), ("last_samples", LAST_SAMPLES)):
@@ -131,9 +157,7 @@ class Bases:
     def _reasons(self) -> None:
         import polars as pl
 
-        self._store.view("reason_rows", pl.read_csv(query.reasons()))
-        self._store.execute("CREATE OR REPLACE TEMP TABLE base_reasons AS SELECT * FROM reason_rows")
-        self._store.drop_view("reason_rows")
+        self._store.keep("base_reasons", pl.read_csv(query.reasons()))
 
     def _delays(self) -> None:
         from gpuctl.analyze import delay_table
@@ -146,6 +170,12 @@ class Bases:
         self.site = delay_table.build(
             self._store, quotas=options.quotas, racks=options.racks, borrow_below=options.borrow_below
         )
+
+    def _fragmentation(self) -> None:
+        from gpuctl.analyze import fragmentation
+
+        self._tell("placing waiting gangs")
+        fragmentation.build(self._store, self._options.by)
 
     def _failures(self) -> None:
         from gpuctl.analyze import failure_table
@@ -165,6 +195,7 @@ _STEPS: tuple[tuple[tuple[str, ...], tuple[str, ...], Callable[[Bases], None]], 
     (("source_ends", "last_samples"), (), Bases._ends),
     (("reasons",), (), Bases._reasons),
     (DELAYS, _DELAYS_NEED, Bases._delays),
+    (("fragmentation",), _FRAGMENTATION_NEEDS, Bases._fragmentation),
     (_FAILURES, ("attempts", "jobs", "machine_events", "placements", "reasons"), Bases._failures),
     (_MACHINES, ("attempts", "placements", "failed", "failures"), Bases._machines),
 )

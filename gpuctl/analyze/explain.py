@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gpuctl
 from gpuctl.analyze import delays, failure_table, query
 from gpuctl.analyze.bases import Bases
+from gpuctl.analyze.run import REPLAY
 from gpuctl.core.errors import UsageError
 from gpuctl.core.job_explanation import (
     Cause,
@@ -27,6 +28,7 @@ from gpuctl.core.job_explanation import (
 from gpuctl.core.paths import is_file, is_folder, within
 from gpuctl.joblogs.classify import SCHEDULER
 from gpuctl.joblogs.table import load as load_signatures
+from gpuctl.queries.catalogue import parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 _MANY = 5
-_REPLAY = "replay"
-"""``clusters.source_format`` of what a replay wrote."""
 _LONGEST_DECISION = 1 << 20
 _MOST_DECISIONS = 200
 Row = dict[str, Any]
@@ -69,9 +69,9 @@ def explain(
     chosen = {"cluster": cluster, "job": name}
     tell("reading jobs", 0, 3)
     bases = Bases(store, cluster, options, lambda text: tell(text, 1, 3))
-    if bases.chosen and not store.value("SELECT count(*) FROM base_chosen WHERE job = $job", {"job": name}):
-        raise UsageError(f"job {name} is not among the jobs chosen: {options.filter.told(*bases.chosen)}")
-    chosen_note = [f"the filter {options.filter.told(*bases.chosen)}, this one among them"] if bases.chosen else []
+    if bases.kept and not store.value("SELECT count(*) FROM base_chosen WHERE job = $job", {"job": name}):
+        raise UsageError(f"job {name} is not among the jobs chosen: {options.filter.told(*bases.kept)}")
+    among = [f"the filter {options.filter.told(*bases.kept)}, this one among them"] if bases.kept else []
     bases.need(("jobs", "attempts", "placements", "machines", "never_started", "queue_samples", "reasons", "delays"))
     signatures = load_signatures(options.signatures)
     failure_table.build(store, cluster, signatures, job=name)
@@ -93,7 +93,7 @@ def explain(
         never_started=_never(never[0]) if never else None,
         decisions=made,
         decisions_from=where,
-        notes=(*notes, *([note] if note else []), *chosen_note),
+        notes=(*notes, *([note] if note else []), *among),
         version=gpuctl.__version__,
         command=options.command,
     )
@@ -101,7 +101,7 @@ def explain(
 
 def _rows(store: Store, name: str, values: dict[str, Any]) -> list[Row]:
     sql = query.base_sql(name)
-    return store.frame(sql, {key: values[key] for key in query.parameters(sql)}).to_dicts()
+    return store.frame(sql, {key: values[key] for key in parameters(sql)}).to_dicts()
 
 
 def _cluster(store: Store, job: str, name: str | None) -> str:
@@ -241,7 +241,7 @@ def _decisions(
     """The decisions about the job, the file that they are from, and what to tell where there are none."""
     logs = store.frame(
         "SELECT path, sha256 FROM sources WHERE cluster = $cluster AND format = $format",
-        {"cluster": cluster, "format": _REPLAY},
+        {"cluster": cluster, "format": REPLAY},
     ).to_dicts()
     if not logs:
         if given is not None:

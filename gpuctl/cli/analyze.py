@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.analyze.registry import REFERENCES, SECTIONS, TABLES, check_names
+from gpuctl.analyze.registry import REFERENCES, check_names, known
+from gpuctl.analyze.registry import tables as tables_of
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.inputs import opened
 from gpuctl.cli.keep import keep, keeping_place
@@ -31,6 +32,7 @@ from gpuctl.cli.options import (
 from gpuctl.cli.output import for_people, print_result, print_screen, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
+from gpuctl.queries.catalogue import SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +48,13 @@ class Definition(StrEnum):
 
     GPUCTL = "gpuctl"
     NOTEBOOK = "notebook"
+
+
+class Period(StrEnum):
+    """How long the periods of series over time are."""
+
+    HOUR = "hour"
+    DAY = "day"
 
 
 class Duration(StrEnum):
@@ -86,6 +95,16 @@ def analyze(
             "span, or sum where the source tells nothing else, unless given."
         ),
     ] = None,
+    by: Annotated[Period, typer.Option(help="Periods of the series over time, in UTC.")] = Period.HOUR,
+    idle_below: Annotated[
+        float,
+        typer.Option(
+            metavar="PCT",
+            min=0,
+            max=100,
+            help="Mean GPU utilization below which a job counts as idle (tables users, ...).",
+        ),
+    ] = 5.0,
     reference: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"Print published values beside ours: {', '.join(REFERENCES)}.")
     ] = None,
@@ -119,11 +138,14 @@ def analyze(
     first = people and not (section or table or shown.every or reference)
     whole = any((csv, parquet, html, keep_as))
     if reference and people and not (section or table or shown.every):
-        table = list(REFERENCES[reference])
+        table = list(tables_of(reference))
     options = Options(
         definition=definition.value,
         duration=duration.value if duration else None,
         **site.settings(),
+        by=by.value,
+        idle_below=idle_below,
+        brief=first and not whole,
         reference=reference,
         filter=filters.parsed(),
         sections=tuple(section or ()),
@@ -184,7 +206,7 @@ def _wanted(tables: Sequence[str], *, first: bool, whole: bool, drawing: bool) -
     if drawing:
         from gpuctl.reports.terminal.pictures import drawn_from
 
-        return (*tables, *(name for name in drawn_from(tables) if name in TABLES))
+        return (*tables, *(name for name in drawn_from(tables) if name in known()))
     return tuple(tables)
 
 

@@ -14,6 +14,7 @@ from gpuctl.cli.common import print_json, print_table, settings
 from gpuctl.cli.options import FormatOption, OutputFormat, OutputOption, PlainJsonOption
 from gpuctl.cli.output import chosen_format, print_result
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import note
 from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
@@ -95,10 +96,10 @@ def _as_result(found: pl.DataFrame) -> Analysis:
         section="query",
         title=plural(found.height, "row"),
         question="",
-        population="",
+        population=note(""),
         notes=(),
         columns=tuple(Column(name, "-", "") for name in found.columns),
         frame=found,
     )
     command = "gpuctl " + shlex.join(sys.argv[1:])
-    return Analysis("query", (table,), (("query", "Query"),), (), {}, command, __version__)
+    return Analysis(note("query"), (table,), (("query", "Query"),), (), {}, command, __version__)

@@ -18,6 +18,7 @@ from gpuctl.cli.output import for_people, print_result, tell_written
 from gpuctl.cli.policy_choice import checked_baseline, policies
 from gpuctl.cli.replay_options import SECTIONS, Compared, Inputs, Places, Policies, Rules
 from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.core.notes import ours
 from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def _result(outcomes: list[Outcome], source: Source, baseline: str | None, compa
         warmup=compared.warmup,
         sources=source.sources,
     )
-    found = replace(found, settings=found.settings | {"locality": source.locality} | source.chosen)
+    found = replace(found, settings=found.settings | {"locality": ours(source.locality)} | source.chosen)
     sections = compared.section
     if not sections:
         return found

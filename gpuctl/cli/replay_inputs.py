@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.inputs import is_jobs_csv, opened
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.notes import Named, listed, note
 from gpuctl.core.paths import exists
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gpuctl.cli.common import Settings
     from gpuctl.cli.replay_options import Inputs, Rules
     from gpuctl.core.job_filter import JobFilter
+    from gpuctl.core.notes import Note
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Workload
     from gpuctl.replay.models.speed_table import SpeedTable
@@ -53,7 +55,7 @@ class Source:
     rates: str | SpeedTable
     locality: str
     failed: bool = False
-    chosen: dict[str, str] = dataclasses.field(default_factory=dict)
+    chosen: dict[str, Note] = dataclasses.field(default_factory=dict)
 
 
 def read(  # noqa: PLR0917 - groups of options, each named once
@@ -84,7 +86,7 @@ def read(  # noqa: PLR0917 - groups of options, each named once
 
     if span is not None:
         workload = transforms.window(workload, *span)
-    chosen = {}
+    chosen: dict[str, Note] = {}
     if wanted:
         every = workload.size
         workload = choose.choose(workload, wanted)
@@ -204,10 +206,16 @@ def _given_cluster(wishes: _Wishes, workload: Workload) -> Cluster:
 
     if inputs.cluster is None:
         from gpuctl.replay.policies.slurm.cluster import cluster_of
+        from gpuctl.replay.results.tables import servers_note
         from gpuctl.slurm.site import read_site
 
         cluster = cluster_of(read_site(wishes.slurm_conf), workload, wishes.resources)
-        told = f"replayed on {cluster.name}: {len(cluster.servers):,} servers, {cluster.total_gpus:,} GPUs"
+        told = note(
+            "replayed on {name}: {servers:,} servers, {total_gpus:,} GPUs",
+            name=servers_note(cluster),
+            servers=len(cluster.servers),
+            total_gpus=cluster.total_gpus,
+        )
         cluster = dataclasses.replace(cluster, notes=(told, *cluster.notes))
     else:
         cluster = parse_cluster(inputs.cluster, workload)
@@ -221,7 +229,17 @@ def _given_cluster(wishes: _Wishes, workload: Workload) -> Cluster:
     known = read_quotas(inputs.quotas)
     check_queues(known, workload.queues)
     strangers = sorted(set(known) - set(workload.queues))
-    notes = (f"{inputs.quotas}: quotas of queues that no job is in: {', '.join(strangers[:5])}",) if strangers else ()
+    notes = (
+        (
+            note(
+                "{quotas}: quotas of queues that no job is in: {strangers}",
+                quotas=Named("path", str(inputs.quotas)),
+                strangers=listed("queue", strangers, 5),
+            ),
+        )
+        if strangers
+        else ()
+    )
     quota = np.array([known.get(q, own) for q, own in zip(workload.queues, cluster.quota.tolist(), strict=True)])
     source = "configured" if np.isfinite(quota).any() else cluster.quota_source
     return dataclasses.replace(cluster, quota=quota, quota_source=source, notes=(*cluster.notes, *notes))

@@ -21,6 +21,7 @@ from gpuctl.core.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis
     from gpuctl.reports.privacy.anonymise import Pseudonyms
     from gpuctl.reports.report import Part
@@ -140,7 +141,7 @@ def report(
             from gpuctl.reports.privacy.anonymise import hide
 
             results = [(one.name, one.analysis) for one in found]
-            hidden = hide(results, conditions, old, pseudonyms, _prose())
+            hidden = hide(results, conditions, old, pseudonyms)
             parts, conditions, before, command = hidden.parts, list(hidden.conditions), hidden.baseline, short(command)
         summary = summarize(parts, conditions, before, command)
         screen = screen_of(parts, summary) if for_people(shape, output) and not (table or shown.every) else None
@@ -208,16 +209,8 @@ def _pseudonyms(key: Path | None, *, anonymise: bool, queues: bool) -> Pseudonym
     return Pseudonyms(random_key() if key is None else read_key(key), queues=queues)
 
 
-def _told(pseudonyms: Pseudonyms, text: str, names: Mapping[str, str]) -> str:
+def _told(pseudonyms: Pseudonyms, text: Note) -> Note:
     """What is said on stderr of logs that were read, without names."""
-    from gpuctl.reports.privacy.anonymise import told
+    from gpuctl.reports.privacy.anonymise import pseudonymous
 
-    return told(text, names, pseudonyms, _prose())
-
-
-def _prose() -> set[str]:
-    """The words that the analyses' own texts are made of."""
-    from gpuctl.analyze import query, registry
-    from gpuctl.reports.privacy.anonymise import words
-
-    return words(query.load(name).population for name in (*registry.TABLES, *registry.REFERENCE_TABLES))
+    return pseudonymous(text, pseudonyms)

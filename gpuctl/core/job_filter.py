@@ -10,16 +10,20 @@ import math
 import shlex
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import Named, Note, note, ours, together
 from gpuctl.core.spelling import meant
 from gpuctl.core.states import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-NAMES = ("user", "queue", "account")
+    from gpuctl.core.notes import Kind
+
+Name = Literal["user", "queue", "account"]
+NAMES: tuple[Name, ...] = get_args(Name)
 """What is chosen by names; of state, too, but those are ours."""
 
 
@@ -46,20 +50,22 @@ class JobFilter:
         return self != EVERY_JOB
 
     @property
-    def names(self) -> dict[str, tuple[str, ...]]:
+    def names(self) -> dict[Name, tuple[str, ...]]:
         """The names asked for, by what they are names of."""
         return {"user": self.user, "queue": self.queue, "account": self.account}
 
-    def told(self, kept: int, of: int) -> str:
+    def told(self, kept: int, of: int) -> Note:
         """The filter as it would be given, and how many jobs it keeps."""
-        words = [f"--{kind} {shlex.quote(name)}" for kind in (*NAMES, "state") for name in getattr(self, kind)]
+        words = [_option(kind, name) for kind in NAMES for name in self.names[kind]]
+        words += [ours(f"--state {name}") for name in self.state]
         if self.gpus is not None:
             least, most = (f"{end:g}" if math.isfinite(end) and end > 0 else "" for end in self.gpus)
-            words.append(f"--gpus {least}" if least == most else f"--gpus {least}..{most}")
-        words += [f"--{name} {getattr(self, name)}" for name in ("since", "until") if getattr(self, name) is not None]
-        return f"{' '.join(words)} keeps {kept:,} of {of:,} jobs"
+            words.append(ours(f"--gpus {least}" if least == most else f"--gpus {least}..{most}"))
+        words += [note("--since {when}", when=Named("value", self.since))] if self.since else []
+        words += [note("--until {when}", when=Named("value", self.until))] if self.until else []
+        return note("{options} keeps {kept:,} of {of:,} jobs", options=together(" ", words), kept=kept, of=of)
 
-    def check(self, known: Mapping[str, Collection[str]]) -> None:
+    def check(self, known: Mapping[Name, Collection[str]]) -> None:
         """Refuse names that no job has.
 
         Args:
@@ -127,16 +133,10 @@ def instant(text: str, option: str) -> datetime:
         ) from error
 
 
-def renamed(told: str, name_of: Callable[[str, str], str]) -> str:
-    """What `JobFilter.told` says, with other names.
-
-    Args:
-        told: the text.
-        name_of: called with what a name is of and the name.
-    """
-    words = shlex.split(told)
-    kinds = [word[2:] if word in {f"--{kind}" for kind in NAMES} else "" for word in ["", *words[:-1]]]
-    return " ".join(shlex.quote(name_of(kind, word)) if kind else word for kind, word in zip(kinds, words, strict=True))
+def _option(kind: Kind, name: str) -> Note:
+    """One option, with its name in quotes where a shell would need them."""
+    template = "--{kind} {name}" if shlex.quote(name) == name else "--{kind} '{name}'"
+    return note(template, kind=ours(kind), name=Named(kind, name))
 
 
 def _listed(given: Sequence[str]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from gpuctl.reports.figures import CAUSES
 from gpuctl.reports.screens.model import Figures, Grid, Head, Line, Screen, Sentences, Strip, Strips
 from gpuctl.reports.screens.words import (
     briefly,
@@ -21,7 +22,6 @@ from gpuctl.reports.screens.words import (
     unit_of,
     whole,
 )
-from gpuctl.reports.stacked_columns import CAUSES
 from gpuctl.reports.standout import findings
 from gpuctl.reports.text import MISSING, shown
 
@@ -64,7 +64,7 @@ def screen(analysis: Analysis) -> Screen:
     about, unit = only(analysis, "overview"), _unit(analysis)
     found = [one for one in findings(analysis) if one.table not in _OWN_LINE][:_SENTENCES]
     blocks: list[Block | None] = [
-        filtered(analysis),
+        filtered(analysis, "; GPUs allocated and in use, and jobs waiting, are of all"),
         _figures(analysis, about, unit),
         _strips(analysis),
         Sentences("What stands out", tuple(one.text for one in found)),
@@ -252,7 +252,7 @@ def _next(analysis: Analysis, found: Sequence[Finding]) -> Line:
 
 
 def _notes(analysis: Analysis, found: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
-    notes = [("Caveat", text) for text in analysis.warnings]
+    notes: list[tuple[str, str]] = [("Caveat", text) for text in analysis.warnings]
     notes.append(("GPU-hours lost", LOST))
     for label, name, column in (
         ("GPUs allocated", "overview", "occupancy_pct"),

@@ -101,10 +101,10 @@ def lasting(days: float | None) -> str:
     )
 
 
-def filtered(analysis: Analysis) -> Line | None:
-    """The line that says which jobs a result is about; None where it is about all."""
+def filtered(analysis: Analysis, but: str = "") -> Line | None:
+    """The line that says which jobs a result is about, and what is not; None where it is about all."""
     told = analysis.settings.get("filter")
-    return None if told is None else Line("Filter", told, lines=2)
+    return None if told is None else Line("Filter", f"{told}{but}", lines=2)
 
 
 def briefly(warnings: Sequence[str]) -> Line | None:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import note
 from gpuctl.replay.inputs.transforms import instant, take
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuctl.core.job_filter import JobFilter
+    from gpuctl.core.job_filter import JobFilter, Name
     from gpuctl.replay.models.records import Ints, Workload
 
 
@@ -26,7 +27,7 @@ def choose(workload: Workload, wanted: JobFilter) -> Workload:
     Raises:
         UsageError: a name that no job has, no time, or no job is chosen.
     """
-    of = {
+    of: dict[Name, tuple[Ints | None, Sequence[str]]] = {
         "user": (workload.user, workload.users),
         "queue": (workload.queue, workload.queues),
         "account": (workload.account, workload.accounts),
@@ -50,10 +51,9 @@ def choose(workload: Workload, wanted: JobFilter) -> Workload:
     jobs = np.flatnonzero(kept)
     if not jobs.size:
         wanted.refuse_empty(workload.size)
-    note = (
-        f"the filter keeps {jobs.size:,} of {workload.size:,} jobs; they are replayed alone, without the others' load"
-    )
-    return take(workload, jobs, note)
+    told = note("the filter keeps {kept:,} of {of:,} jobs", kept=jobs.size, of=workload.size)
+    alone = note("{told}; they are replayed alone, without the load of the others", told=told)
+    return take(workload, jobs, alone)
 
 
 def _there(numbers: Ints | None, names: Sequence[str]) -> set[str]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuctl.analyze import query, registry
+from gpuctl.analyze import registry
 from gpuctl.core.errors import InputError
 from gpuctl.core.results import Analysis, SourceInfo
 from gpuctl.replay.results import columns as replay_columns
@@ -245,17 +245,12 @@ def test_white_space_around_a_secret_does_not_count(tmp_path: Path) -> None:
 def test_every_column_of_text_is_known() -> None:
     """What is in no table of names becomes a pseudonym: safe, but of no use to a reader."""
     known = set(NAMES) | KEPT | LINES | MESSAGES | WORDS | NUMBERED | NUMBERS
-    analyses = {
-        column.name
-        for name in (*registry.TABLES, *registry.REFERENCE_TABLES)
-        for column in query.load(name).columns
-        if column.unit == "-"
-    }
+    analyses = {column.name for query in registry.known().values() for column in query.columns if column.unit == "-"}
     replays = {c.name for name in replay_columns._TABLES for c in replay_columns.columns(name) if c.unit == "-"}
     times = {name for name in analyses | replays if name.endswith(("ts", "_s"))}
     assert analyses | replays <= known | times
     assert KEPT.isdisjoint(NAMES)
-    assert all(name in registry.TABLES or name.startswith(("replay", "predictions")) for name, _ in TOLD)
+    assert all(name in registry.tables() or name.startswith(("replay", "predictions")) for name, _ in TOLD)
 
 
 def test_an_anonymised_result_is_a_document(tmp_path: Path) -> None:
