@@ -61,9 +61,11 @@ class Bases:
             "whole_minutes": self._notebook,
             "by": options.by,
             "idle_below": options.idle_below,
-            "brief": options.brief,
         }
         self._made: set[str] = set()
+        self._instead = {"waits": "waits_notebook"} if self._notebook else {}
+        if options.brief:
+            self._instead["job_use"] = "job_use_none"
         self._narrowed: dict[str, str] = {}
         self.kept: tuple[int, int] | None = None
         if options.filter:
@@ -143,7 +145,7 @@ class Bases:
         owner, _, kind = name.partition("_")
         if owner in _OWNERS and kind in {"figures", "activity"}:
             return query.base_sql(f"owner_{kind}"), {"owner": owner}
-        return query.base_sql("waits_notebook" if name == "waits" and self._notebook else name), {}
+        return query.base_sql(self._instead.get(name, name)), {}
 
     def chosen(self, sql: str, **more: str) -> dict[str, Any]:
         """The values of the parameters of a statement, among them `more`."""

@@ -12,6 +12,7 @@ import typer
 
 from gpuctl.analyze.registry import REFERENCES, check_names, known
 from gpuctl.analyze.registry import tables as tables_of
+from gpuctl.cli import complete
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.inputs import opened
 from gpuctl.cli.keep import keep, keeping_place
@@ -112,6 +113,7 @@ def analyze(
         list[str] | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=complete.sections,
             help=f"Only this section; may be given several times: {', '.join(key for key, _ in SECTIONS)}.",
         ),
     ] = None,

@@ -52,17 +52,15 @@ def opened(
 
     Raises:
         UsageError: no rows are named, or a store and something else; a format is named that there is not, or for a
-            store; a zone that is none or comes too late.
+            store; a zone that comes too late.
         InputError: some of the logs are of another cluster, as far as their times tell.
     """
     from gpuctl.cli.ingest import tell, tell_stopped
     from gpuctl.cli.progress import Bar
-    from gpuctl.core.local_time import check_timezone
     from gpuctl.ingest.pipeline.load import ingest
     from gpuctl.ingest.pipeline.registry import formats_for
     from gpuctl.ingest.pipeline.report import IngestInterrupted
 
-    check_timezone(timezone)
     stores = [path for path in paths if is_store(path)]
     if stores and (len(paths) > 1 or db is not None):
         raise UsageError(f"{stores[0]} is a trace store; it comes alone", hint="name it, and nothing else")

@@ -16,7 +16,7 @@ from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import Filters, Shown, grouped
 from gpuctl.cli.output import for_people, print_result, tell_written
 from gpuctl.cli.policy_choice import checked_baseline, policies
-from gpuctl.cli.replay_options import SECTIONS, Compared, Inputs, Places, Policies, Rules
+from gpuctl.cli.replay_options import SECTIONS, TABLES, Compared, Inputs, Places, Policies, Rules
 from gpuctl.core.errors import ExitCode, UsageError
 from gpuctl.core.notes import ours
 from gpuctl.core.spelling import meant
@@ -28,12 +28,6 @@ if TYPE_CHECKING:
     from gpuctl.cli.replay_inputs import Source
     from gpuctl.core.results import Analysis
     from gpuctl.replay.models.records import Outcome
-
-TABLES = (
-    "replay_summary", "replay_by_size", "replay_by_queue", "replay_preemptions", "replay_jct_cdf", "replay_wait_cdf",
-    "replay_vs_baseline", "replay_vs_recorded", "replay_fidelity", "replay_timeline", "replay_heatmap",
-    "replay_unfinished", "replay_jobs",
-)  # fmt: skip
 
 
 @grouped

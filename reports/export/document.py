@@ -12,7 +12,7 @@ from gpuctl import __version__
 from gpuctl.core.charts import declared
 from gpuctl.core.errors import InputError
 from gpuctl.core.files import read_whole
-from gpuctl.core.notes import Note, foreign, known_kind, named
+from gpuctl.core.notes import Note, Span, foreign, known_kind, named
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.core.text import storable
 from gpuctl.reports.export.values import json_type, objects
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from gpuctl.core.notes import Span
 
 SCHEMA = 1
 """Of the document; raised when a key changes its name or meaning."""

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import NONE, Named, foreign, listed, named, note, ours, together
+from gpuctl.core.notes import NONE, Named, Note, foreign, listed, named, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.results import comparison, metrics, timelines
 from gpuctl.replay.results.columns import columns
@@ -19,7 +19,6 @@ from gpuctl.replay.results.columns import columns
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gpuctl.core.notes import Note
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Outcome, Workload
 
@@ -188,8 +187,10 @@ def _settings(asked: _Asked, *, compared: bool) -> dict[str, Note]:
 
 
 def _value(value: object) -> Note:
-    """A parameter's value: numbers are ours, text may be a path or a name."""
-    return ours(str(value)) if isinstance(value, int | float) else named("value", str(value))
+    """A parameter's value: numbers are ours, text that is no note may be a path or a name."""
+    if isinstance(value, Note):
+        return value
+    return named("value", value) if isinstance(value, str) else ours(str(value))
 
 
 def servers_note(cluster: Cluster) -> Note:
