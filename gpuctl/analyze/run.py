@@ -15,7 +15,7 @@ from gpuctl.core.job_filter import EVERY_JOB, JobFilter
 from gpuctl.core.notes import Named, foreign, named, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.queries.catalogue import SECTIONS
-from gpuctl.store.sources import read_sources
+from gpuctl.store.sources import JOBS_CSV, read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -245,6 +245,9 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
                 **sizeless,
             )
         )
+    asked = "SELECT source_format FROM clusters WHERE cluster = $cluster"
+    if store.value(asked, {"cluster": cluster}) == JOBS_CSV:
+        warnings.append(_OF_CSV)
     inferred = store.value("SELECT count(*) FROM base_machines WHERE gpus_inferred")
     if inferred:
         warnings.append(
@@ -283,6 +286,12 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
             )
         )
     return warnings
+
+
+_OF_CSV = note(
+    "a CSV of jobs tells neither when and where they ran nor how they ended: there are no waits, causes, failures or "
+    "utilization, and GPU-hours are of the run times that it gives; seconds are counted from 1970"
+)
 
 
 def _no_job(store: Store, cluster: str) -> Note:
