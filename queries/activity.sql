@@ -22,17 +22,17 @@ WITH edges AS (
     WHERE first_ts IS NOT NULL
 ),
 changes AS (
-    SELECT held_from_ts AS ts, gpus AS busy, 0 AS waiting, 0.0 AS demand FROM base_attempts WHERE start_ts IS NOT NULL
+    SELECT held_from_ts AS ts, gpus AS busy, 0 AS waiting, 0.0 AS demand FROM unfiltered_attempts WHERE start_ts IS NOT NULL
     UNION ALL
-    SELECT greatest(held_until_ts, held_from_ts), -gpus, 0, 0 FROM base_attempts WHERE start_ts IS NOT NULL
+    SELECT greatest(held_until_ts, held_from_ts), -gpus, 0, 0 FROM unfiltered_attempts WHERE start_ts IS NOT NULL
     UNION ALL
-    SELECT queued_ts, 0, 1, gpus FROM base_attempts WHERE wait_s IS NOT NULL
+    SELECT queued_ts, 0, 1, gpus FROM unfiltered_attempts WHERE wait_s IS NOT NULL
     UNION ALL
-    SELECT greatest(queued_ts, held_from_ts), 0, -1, -gpus FROM base_attempts WHERE wait_s IS NOT NULL
+    SELECT greatest(queued_ts, held_from_ts), 0, -1, -gpus FROM unfiltered_attempts WHERE wait_s IS NOT NULL
     UNION ALL
-    SELECT queued_ts, 0, 1, gpus FROM base_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
+    SELECT queued_ts, 0, 1, gpus FROM unfiltered_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
     UNION ALL
-    SELECT until_ts, 0, -1, -gpus FROM base_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
+    SELECT until_ts, 0, -1, -gpus FROM unfiltered_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
     UNION ALL
     SELECT greatest(ts, first_ts), 0, 0, 0 FROM edges CROSS JOIN base_log_span
     UNION ALL
@@ -54,9 +54,9 @@ means AS (
     GROUP BY ALL
 ),
 total AS (SELECT sum(gpus) AS gpus FROM base_machines),
-used AS (SELECT ts, sum(total) / sum(samples) / 1e6 AS mean_pct FROM base_job_use GROUP BY ts),
-submitted AS (SELECT date_trunc($by, submit_ts) AS ts, count(*) AS jobs FROM base_jobs GROUP BY ALL),
-failed AS (SELECT date_trunc($by, end_ts) AS ts, count(*) AS attempts FROM base_attempts
+used AS (SELECT ts, sum(total) / sum(samples) / 1e6 AS mean_pct FROM unfiltered_job_use GROUP BY ts),
+submitted AS (SELECT date_trunc($by, submit_ts) AS ts, count(*) AS jobs FROM unfiltered_jobs GROUP BY ALL),
+failed AS (SELECT date_trunc($by, end_ts) AS ts, count(*) AS attempts FROM unfiltered_attempts
            WHERE state IN ('failed', 'out_of_memory', 'node_fail', 'timeout', 'preempted') GROUP BY ALL)
 SELECT e.ts, busy_s / seconds AS gpus_busy, 100 * busy_s / seconds / nullif(total.gpus, 0) AS allocated_pct, u.mean_pct AS util_mean_pct,
        coalesce(s.jobs, 0) AS submitted, waiting_s / seconds AS waiting, demand_s / seconds AS waiting_gpus, coalesce(f.attempts, 0) AS failures

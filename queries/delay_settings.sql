@@ -20,5 +20,5 @@
 SELECT racks_by, racks, borrow_pct AS borrow_below_pct, unexplained_s / 3600 AS unexplained_h, forbidden_starts, lost_pct, as_good, used,
        one_rack_s / 3600 AS one_rack_after_h, any_rack_s / 3600 AS any_rack_after_h,
        100 * fair_share_low_s / nullif(w.seconds, 0) AS fair_share_low_pct, 100 * fair_share_high_s / nullif(w.seconds, 0) AS fair_share_high_pct
-FROM base_delay_settings CROSS JOIN (SELECT sum(wait_s) AS seconds FROM base_delays) AS w
+FROM base_delay_settings CROSS JOIN (SELECT sum(wait_s) AS seconds FROM unfiltered_delays) AS w
 ORDER BY used DESC, as_good DESC, lost_pct, racks, racks_by, borrow_pct

@@ -19,7 +19,7 @@
 -- column: all_trials | attempts | all failed attempts on it, whatever the reason and however often
 -- column: gpu_hours | GPU-h | held by the failed attempts on it that a machine may have a part in, whole gangs
 -- column: top_reason | - | the most frequent reason of these
-WITH met AS (SELECT unnest(machines) AS machine, title, gpu_hours, suspect FROM base_machine_failures),
+WITH met AS (SELECT unnest(machines) AS machine, title, gpu_hours, suspect FROM unfiltered_machine_failures),
 lost AS (
     SELECT machine, count(*) AS all_trials, coalesce(sum(gpu_hours::DECIMAL(28, 9)) FILTER (suspect)::DOUBLE, 0) AS gpu_hours,
            mode(title ORDER BY title) FILTER (suspect) AS top_reason

@@ -17,7 +17,7 @@
 --   beside=overview height=3
 WITH span AS (
     SELECT min(first_ts) AS first_ts, max(last_ts) AS last_ts
-    FROM (SELECT queued_ts AS first_ts, log_end_ts AS last_ts FROM base_attempts UNION ALL SELECT queued_ts, until_ts FROM base_never_started)
+    FROM (SELECT queued_ts AS first_ts, log_end_ts AS last_ts FROM unfiltered_attempts UNION ALL SELECT queued_ts, until_ts FROM unfiltered_never_started)
 ),
 width AS (
     SELECT first_ts, last_ts, greatest(60, ceil(epoch(last_ts - first_ts) / 400 / 60) * 60)::BIGINT AS s FROM span
@@ -26,17 +26,17 @@ bins AS (
     SELECT unnest(generate_series(0, (epoch(last_ts - first_ts) / s)::BIGINT)) AS bin FROM width
 ),
 changes AS (
-    SELECT held_from_ts AS ts, gpus AS busy, 0 AS waiting, 0.0 AS demand FROM base_attempts WHERE start_ts IS NOT NULL
+    SELECT held_from_ts AS ts, gpus AS busy, 0 AS waiting, 0.0 AS demand FROM unfiltered_attempts WHERE start_ts IS NOT NULL
     UNION ALL
-    SELECT greatest(held_until_ts, held_from_ts), -gpus, 0, 0 FROM base_attempts WHERE start_ts IS NOT NULL
+    SELECT greatest(held_until_ts, held_from_ts), -gpus, 0, 0 FROM unfiltered_attempts WHERE start_ts IS NOT NULL
     UNION ALL
-    SELECT queued_ts, 0, 1, gpus FROM base_attempts WHERE wait_s IS NOT NULL
+    SELECT queued_ts, 0, 1, gpus FROM unfiltered_attempts WHERE wait_s IS NOT NULL
     UNION ALL
-    SELECT greatest(queued_ts, held_from_ts), 0, -1, -gpus FROM base_attempts WHERE wait_s IS NOT NULL
+    SELECT greatest(queued_ts, held_from_ts), 0, -1, -gpus FROM unfiltered_attempts WHERE wait_s IS NOT NULL
     UNION ALL
-    SELECT queued_ts, 0, 1, coalesce(gpus, 0) FROM base_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
+    SELECT queued_ts, 0, 1, coalesce(gpus, 0) FROM unfiltered_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
     UNION ALL
-    SELECT until_ts, 0, -1, -coalesce(gpus, 0) FROM base_never_started WHERE NOT still_waits AND until_ts > queued_ts
+    SELECT until_ts, 0, -1, -coalesce(gpus, 0) FROM unfiltered_never_started WHERE NOT still_waits AND until_ts > queued_ts
     UNION ALL
     SELECT first_ts + to_seconds(bin * s), 0, 0, 0 FROM bins CROSS JOIN width
 ),

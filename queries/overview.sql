@@ -21,10 +21,10 @@
 -- column: wait_p95_min | min | 95th percentile of the wait of an attempt
 -- column: gpu_samples | rows | telemetry rows (machine and minute)
 WITH held AS (
-    SELECT sum(gpus * (held_until_c - held_from_c)) / 3600 AS gpu_hours, max(log_end_ts) AS attempts_end FROM base_attempts
+    SELECT sum(gpus * (held_until_c - held_from_c)) / 3600 AS gpu_hours, max(log_end_ts) AS attempts_end FROM unfiltered_attempts
 ),
 log AS (
-    SELECT min(submit_ts) AS first_submit_ts, max(greatest(submit_ts, start_ts, end_ts)) AS last_job_ts FROM base_jobs
+    SELECT min(submit_ts) AS first_submit_ts, max(greatest(submit_ts, start_ts, end_ts)) AS last_job_ts FROM unfiltered_jobs
 ),
 size AS (
     SELECT count(*) AS machines, sum(gpus)::BIGINT AS gpus, sum(gpus_labelled)::BIGINT AS gpus_labelled FROM base_machines
@@ -38,7 +38,7 @@ SELECT $cluster AS cluster,
        log.first_submit_ts,
        greatest(log.last_job_ts, held.attempts_end) AS last_ts,
        epoch(greatest(log.last_job_ts, held.attempts_end) - log.first_submit_ts) / 86400 AS span_days,
-       coalesce(held.gpu_hours, (SELECT sum(gpus * run_s) / 3600 FROM base_jobs)) AS gpu_hours,
+       coalesce((SELECT sum(gpus * (held_until_c - held_from_c)) / 3600 FROM base_attempts), (SELECT sum(gpus * run_s) / 3600 FROM base_jobs)) AS gpu_hours,
        100 * held.gpu_hours * 3600
            / nullif(size.gpus * epoch(greatest(log.last_job_ts, held.attempts_end) - log.first_submit_ts), 0) AS occupancy_pct,
        (SELECT count(*) FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NULL) AS size_unknown,

@@ -12,9 +12,9 @@
 WITH levels AS (
     SELECT machine, at_c, sum(sum(gpus)) OVER (PARTITION BY machine ORDER BY at_c) AS held
     FROM (
-        SELECT machine, held_from_c AS at_c, gpus FROM base_placements WHERE held_until_c > held_from_c
+        SELECT machine, held_from_c AS at_c, gpus FROM unfiltered_placements WHERE held_until_c > held_from_c
         UNION ALL
-        SELECT machine, held_until_c, -gpus FROM base_placements WHERE held_until_c > held_from_c
+        SELECT machine, held_until_c, -gpus FROM unfiltered_placements WHERE held_until_c > held_from_c
     )
     GROUP BY machine, at_c
 ),

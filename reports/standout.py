@@ -89,7 +89,7 @@ def _causes(table: ResultTable) -> Iterator[Finding]:
     rows = _rows(table)
     total = next((row["hours"] for row in rows if row["cause"] == "all"), 0.0)
     waits = sum(row["waits"] for row in rows if row["cause"] != "all")
-    named = [row for row in rows if row["cause"] != "all" and row["share_pct"] is not None]
+    named = [row for row in rows if row["cause"] != "all" and row["low_pct"] is not None]
     for row in named:
         apart = all(other is row or not row["low_pct"] <= other["high_pct"] for other in named)
         if row["cause"] in _CAUSES and row["low_pct"] >= 40 and waits >= FEW and apart:

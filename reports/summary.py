@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import TOTAL
@@ -11,7 +11,7 @@ from gpuctl.reports.figures import CAUSES
 from gpuctl.reports.text import between, heading, shown, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from gpuctl.core.results import Analysis, ResultTable
 
@@ -97,8 +97,15 @@ def _causes(table: ResultTable) -> Headline | None:
     if total <= 0:
         return None
     most = sorted(rows, key=lambda row: -float(row["share_pct"]))[:2]
-    told = (f"{between(row['low_pct'], row['high_pct'])} {str(row['cause']).replace('_', ' ')}" for row in most)
+    told = (f"{_share(row)} {str(row['cause']).replace('_', ' ')}" for row in most)
     return Headline("Time in queue", shown(total), "h", ", ".join(told), table.name)
+
+
+def _share(row: Mapping[str, Any]) -> str:
+    """Within what bounds a cause's share lies; of jobs that a filter chose, no bounds are known."""
+    if row["low_pct"] is None:
+        return f"{shown(row['share_pct'], '%')}\u00a0%"
+    return between(row["low_pct"], row["high_pct"])
 
 
 def _utilization(table: ResultTable) -> Headline | None:

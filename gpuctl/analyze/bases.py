@@ -1,12 +1,15 @@
 """Makes the temporary tables that analyses share, each of them once, when something first asks for it.
 
 What a table needs is read from its SQL: it names ``base_X`` for a shared table and ``result_X`` for another result.
+With a filter, ``base_X`` in an analysis means the rows of the jobs chosen, and ``unfiltered_X`` those of all jobs: the
+tables ``base_X`` themselves are always of all jobs, and ``chosen_X`` is made from them (`Bases.ready`).
 Five steps are no SQL; `_STEPS` says which tables each of them makes and what it needs. Each imports what it is made
 with when it runs: the libraries behind it take longer to load than a small table to compute.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.analyze import query
@@ -27,6 +30,8 @@ _DELAYS_NEED = (
     "jobs", "attempts", "placements", "machines", "machine_events", "queue_machines", "queues", "gpu_limits", "owners",
     "queue_samples", "reasons",
 )  # fmt: skip
+_RECOMPUTED = frozenset({"wait_survival", "util_pieces", "util_histogram"})
+"""Shared tables without a column ``job`` that are counted anew of the jobs chosen."""
 _FRAGMENTATION_NEEDS = (
     "machines", "racks", "placements", "machines_down", "queue_machines", "waiting_gangs", "log_span",
 )  # fmt: skip
@@ -42,6 +47,7 @@ class Bases:
     Attributes:
         duration: what a job's run time is, see `Options.duration`.
         site: where quotas, racks and the rule of borrowing came from; None as long as no table needed the delays.
+        kept: how many jobs the filter keeps, and of how many; None where there is no filter.
     """
 
     def __init__(self, store: Store, cluster: str, options: Options, tell: Callable[[str], None]) -> None:
@@ -60,6 +66,12 @@ class Bases:
         self._instead = {"waits": "waits_notebook"} if self._notebook else {}
         if options.brief:
             self._instead["job_use"] = "job_use_none"
+        self._narrowed: dict[str, str] = {}
+        self.kept: tuple[int, int] | None = None
+        if options.filter:
+            from gpuctl.analyze.chosen_jobs import choose
+
+            self.kept = choose(store, cluster, options.filter)
 
     def need(self, names: Iterable[str]) -> None:
         """Make tables, named without ``base_``, unless they are made already."""
@@ -71,10 +83,45 @@ class Bases:
         """The rows of ``queries/base/<name>.sql``, with the tables made that it needs."""
         return self.ask(query.base_sql(name))
 
-    def ask(self, sql: str) -> list[dict[str, Any]]:
-        """The rows of a statement of ours, with the tables made that it needs."""
-        self.need(query.uses(sql, "base"))
-        return self._store.frame(sql, self.chosen(sql)).to_dicts()
+    def ask(self, sql: str, *, whole: bool = False) -> list[dict[str, Any]]:
+        """The rows of a statement of ours, with the tables made that it needs; `whole`: of all jobs."""
+        made = self.ready(sql, whole=whole)
+        return self._store.frame(made, self.chosen(made)).to_dicts()
+
+    def ready(self, sql: str, *, whole: bool = False) -> str:
+        """A statement with the names of the tables that it is to read, all of them made; `whole`: those of all jobs."""
+        self.need((*query.uses(sql, "base"), *query.uses(sql, "unfiltered")))
+        if self.kept is not None and not whole:
+            names = {name: self._narrow(name) for name in query.uses(sql, "base")}
+            sql = re.sub(r"\bbase_([a-z0-9_]+)", lambda found: names.get(found[1], found[0]), sql)
+        return re.sub(r"\bunfiltered_([a-z0-9_]+)", r"base_\1", sql)
+
+    def about_all(self, sql: str) -> bool:
+        """Whether the filter has no effect on what a statement reads: it is about the cluster."""
+        return (
+            self.kept is not None
+            and all(self._narrow(name) == f"base_{name}" for name in query.uses(sql, "base"))
+            and not query.uses(sql, "result")
+        )
+
+    def _narrow(self, name: str) -> str:
+        """The table of the jobs chosen that stands for ``base_<name>``; that one itself where it is not about jobs."""
+        if name not in self._narrowed:
+            self.need((name,))
+            sql, more = self._sql(name)
+            if name in _RECOMPUTED or more:
+                sql = self.ready(sql)
+            elif name == "cause_ranges":
+                # what rules make of all waits says nothing of some of them
+                sql = "SELECT * REPLACE (NULL::DOUBLE AS low_s, NULL::DOUBLE AS high_s) FROM base_cause_ranges"
+            elif "job" in self._store.frame(f"DESCRIBE base_{name}")["column_name"].to_list():
+                sql = f"SELECT * FROM base_{name} SEMI JOIN base_chosen USING (job)"  # noqa: S608 - ours, as below
+            else:
+                sql = ""
+            self._narrowed[name] = f"chosen_{name}" if sql else f"base_{name}"
+            if sql:
+                self._store.execute(f"CREATE OR REPLACE TEMP TABLE chosen_{name} AS {sql}", self.chosen(sql, **more))
+        return self._narrowed[name]
 
     def _make(self, name: str) -> None:
         step = next((step for step in _STEPS if name in step[0]), None)
@@ -84,18 +131,23 @@ class Bases:
             make(self)
             self._made.update(makes)
             return
-        file = self._instead.get(name, name)
-        owner, _, kind = name.partition("_")
-        if owner in _OWNERS and kind in {"figures", "activity"}:
-            file = f"owner_{kind}"
-        sql = query.base_sql(file)
-        self.need(query.uses(sql, "base"))
+        sql, more = self._sql(name)
+        sql = self.ready(sql, whole=True)
         # every part of this text is ours: names out of our SQL, SQL from queries/
         made = f"CREATE OR REPLACE TEMP TABLE base_{name} AS SELECT * FROM ({sql})"  # noqa: S608
-        self._store.execute(made, self.chosen(sql, owner=owner))
+        self._store.execute(made, self.chosen(sql, **more))
         self._made.add(name)
 
-    def chosen(self, sql: str, **more: object) -> dict[str, Any]:
+    def _sql(self, name: str) -> tuple[str, dict[str, str]]:
+        """The SQL of a shared table, and the values of its own parameters; "" of one that a step makes."""
+        if any(name in step[0] for step in _STEPS):
+            return "", {}
+        owner, _, kind = name.partition("_")
+        if owner in _OWNERS and kind in {"figures", "activity"}:
+            return query.base_sql(f"owner_{kind}"), {"owner": owner}
+        return query.base_sql(self._instead.get(name, name)), {}
+
+    def chosen(self, sql: str, **more: str) -> dict[str, Any]:
         """The values of the parameters of a statement, among them `more`."""
         values = self._values | more
         return {key: values[key] for key in parameters(sql)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.compiled.jit import compiled
+from gpuctl.compiled.jit import compiled, inner
 
 
 @compiled
@@ -107,7 +107,7 @@ def free_and_fitting(intervals, rack, k, before, after, at_first, demands):  # t
     return vacant, fitting
 
 
-@compiled
+@inner
 def _fits(free, demand, largest):  # type: ignore[no-untyped-def]
     """Whether (1 or 0) so many GPUs are free on the fewest servers that can hold them; free: servers by free GPUs."""
     left = (demand + largest - 1) // largest

@@ -71,6 +71,9 @@ def explain(
     chosen = {"cluster": cluster, "job": name}
     tell("reading jobs", 0, 3)
     bases = Bases(store, cluster, options, lambda text: tell(text, 1, 3))
+    if bases.kept and not store.value("SELECT count(*) FROM base_chosen WHERE job = $job", {"job": name}):
+        raise UsageError(f"job {name} is not among the jobs chosen: {options.filter.told(*bases.kept)}")
+    among = [f"the filter {options.filter.told(*bases.kept)}, this one among them"] if bases.kept else []
     bases.need(("jobs", "attempts", "placements", "machines", "never_started", "queue_samples", "reasons", "delays"))
     signatures = load_signatures(options.signatures)
     failure_table.build(store, cluster, signatures, job=name)
@@ -93,7 +96,7 @@ def explain(
         similar=_similar(_rows(store, "explain_similar", chosen), facts),
         decisions=made,
         decisions_from=where,
-        notes=(*notes, *([note] if note else [])),
+        notes=(*notes, *([note] if note else []), *among),
         version=gpuctl.__version__,
         command=options.command,
     )

@@ -23,8 +23,14 @@ def reasons() -> bytes:
     return files("gpuctl.queries").joinpath("reasons.csv").read_bytes()
 
 
-def uses(sql: str, kind: Literal["base", "result"]) -> list[str]:
-    """The shared tables (``base_X``) or results (``result_X``) that a statement reads, comments aside, each as X."""
+def uses(sql: str, kind: Literal["base", "unfiltered", "result"]) -> list[str]:
+    """The tables that a statement reads, comments aside, each as X.
+
+    Args:
+        sql: the statement.
+        kind: ``base_X`` and ``unfiltered_X`` are shared tables, the latter of all jobs, whatever the filter chooses;
+            ``result_X`` is another result.
+    """
     return sorted(set(re.findall(rf"\b{kind}_([a-z0-9_]+)", _COMMENT.sub("", sql))))
 
 

@@ -11,10 +11,11 @@ import polars as pl
 import gpuctl
 from gpuctl.analyze import query, registry
 from gpuctl.analyze.bases import DELAYS, Bases
+from gpuctl.core.job_filter import EVERY_JOB, JobFilter
 from gpuctl.core.notes import Named, foreign, named, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.queries.catalogue import SECTIONS
-from gpuctl.store.sources import read_sources
+from gpuctl.store.sources import JOBS_CSV, read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,6 +49,7 @@ class Options:
         sections: keys of the sections to run; with no `tables` either, all.
         tables: names of the tables to run beside those of `sections`.
         signatures: the user's own signature tables, beside gpuctl's.
+        filter: which jobs the figures are of; those of the cluster are of all jobs.
         command: the command line, for the record.
     """
 
@@ -64,6 +66,7 @@ class Options:
     sections: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     signatures: tuple[Path, ...] = ()
+    filter: JobFilter = EVERY_JOB
     command: str = ""
 
 
@@ -102,6 +105,8 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     site = bases.site
     tables = tuple(found[name] for name in names)
     settings = {"definition": ours(options.definition), "duration": ours(bases.duration)}
+    if bases.kept is not None:
+        settings["filter"] = options.filter.told(*bases.kept)
     if site is not None:
         settings |= {"quotas": site.quota_note, "racks": site.rack_note, "borrowing": site.borrow_note}
     done = steps
@@ -141,6 +146,8 @@ def _with_needed(names: Sequence[str]) -> list[str]:
     return list(ordered)
 
 
+ABOUT_ALL = ours("Of the whole cluster: the filter chooses none of these rows.")
+PARTLY_ALL = ours("What is of the cluster (its GPUs, its times, how many were allocated) is of all jobs.")
 _NOTES = ("quota_note", "rack_note", "borrow_note")
 
 
@@ -160,20 +167,24 @@ def _numbers(store: Store, asked: Query, bases: Bases, cluster: str, options: Op
         known |= {name: getattr(site, name) for name in _NOTES}
     counted = wanted - set(known)
     if counted:
-        [row] = bases.ask(query.scalars("population", counted))
+        [row] = bases.ask(query.scalars("population", counted), whole=bases.about_all(asked.sql))
         known |= {key: _plain(value) for key, value in row.items()}
     return known
 
 
 def _ask(store: Store, asked: Query, bases: Bases, cluster: str, options: Options) -> ResultTable:
-    bases.need(query.uses(asked.sql, "base"))
-    store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", bases.chosen(asked.sql))
+    sql = bases.ready(asked.sql)
+    store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {sql}", bases.chosen(sql))
     frame = _tidy(store.frame(f"FROM result_{asked.name}"))
     notes: tuple[Note, ...] = ()
     if asked.needs:
-        [there] = bases.ask(query.scalars("counts", {asked.needs.replace(" ", "_")}))
+        [there] = bases.ask(query.scalars("counts", {asked.needs.replace(" ", "_")}), whole=True)
         what = asked.needs.replace("_", " ")
         notes = () if any(there.values()) else (note("no rows: this source has no {what}", what=ours(what)),)
+    if bases.about_all(asked.sql):
+        notes = (*notes, ABOUT_ALL)
+    elif bases.kept is not None and query.uses(asked.sql, "unfiltered"):
+        notes = (*notes, PARTLY_ALL)
     return ResultTable(
         name=asked.name,
         section=asked.section,
@@ -234,6 +245,9 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
                 **sizeless,
             )
         )
+    asked = "SELECT source_format FROM clusters WHERE cluster = $cluster"
+    if store.value(asked, {"cluster": cluster}) == JOBS_CSV:
+        warnings.append(_OF_CSV)
     inferred = store.value("SELECT count(*) FROM base_machines WHERE gpus_inferred")
     if inferred:
         warnings.append(
@@ -272,6 +286,12 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
             )
         )
     return warnings
+
+
+_OF_CSV = note(
+    "a CSV of jobs tells neither when and where they ran nor how they ended: there are no waits, causes, failures or "
+    "utilization, and GPU-hours are of the run times that it gives; seconds are counted from 1970"
+)
 
 
 def _no_job(store: Store, cluster: str) -> Note:

@@ -12,12 +12,14 @@ import typer
 
 from gpuctl.analyze.registry import REFERENCES, check_names, known
 from gpuctl.analyze.registry import tables as tables_of
+from gpuctl.cli import complete
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.inputs import opened
 from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
     ClusterOption,
     ColumnsOption,
+    Filters,
     HtmlOption,
     KeepOption,
     LogFormatOption,
@@ -83,6 +85,7 @@ def analyze(
     log_format: LogFormatOption = None,
     columns: ColumnsOption = None,
     site: Site,
+    filters: Filters,
     definition: Annotated[
         Definition, typer.Option(help="Waits and run times as gpuctl defines them, or as the published notebook does.")
     ] = Definition.GPUCTL,
@@ -110,6 +113,7 @@ def analyze(
         list[str] | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=complete.sections,
             help=f"Only this section; may be given several times: {', '.join(key for key, _ in SECTIONS)}.",
         ),
     ] = None,
@@ -145,6 +149,7 @@ def analyze(
         idle_below=idle_below,
         brief=first and not whole,
         reference=reference,
+        filter=filters.parsed(),
         sections=tuple(section or ()),
         tables=_wanted(table or (), first=first, whole=whole and not section, drawing=people and shape is None),
         command="gpuctl " + shlex.join(sys.argv[1:]),
@@ -160,7 +165,10 @@ def analyze(
         site=site,
         brief=first,
     ) as (store_path, name, report):
-        if first and name is None and not whole and (several := _clusters(store_path, options, given)) is not None:
+        several = None
+        if first and name is None and not whole and not options.filter:
+            several = _clusters(store_path, options, given)
+        if several is not None:
             print_screen(several, output, given, notes=shown.notes)
             tell_written((output,), given)
             return

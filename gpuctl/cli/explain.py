@@ -11,7 +11,16 @@ import typer
 
 from gpuctl.cli.common import message, print_json, settings
 from gpuctl.cli.inputs import opened
-from gpuctl.cli.options import HtmlOption, JsonOption, LogFormatOption, Site, TimezoneOption, TracesArgument, grouped
+from gpuctl.cli.options import (
+    Filters,
+    HtmlOption,
+    JsonOption,
+    LogFormatOption,
+    Site,
+    TimezoneOption,
+    TracesArgument,
+    grouped,
+)
 from gpuctl.cli.output import tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
@@ -48,6 +57,7 @@ def explain(
     timezone: TimezoneOption = None,
     log_format: LogFormatOption = None,
     site: Site,
+    filters: Filters,
     decisions: Annotated[
         Path | None,
         typer.Option(
@@ -68,6 +78,7 @@ def explain(
     check_outputs(context, {"--html": html})
     options = Options(
         **site.settings(),
+        filter=filters.parsed(),
         command="gpuctl " + shlex.join(sys.argv[1:]),
     )
     with opened(

@@ -19,6 +19,7 @@ from gpuctl.cli.options import (
     JobLogsOption,
     PlainJsonOption,
     SignaturesOption,
+    StampTimezoneOption,
 )
 from gpuctl.cli.output import print_screen
 from gpuctl.core.errors import ExitCode, UsageError
@@ -54,9 +55,7 @@ def ingest(
     cluster: Annotated[
         str | None, typer.Option(metavar="NAME", help="What to call the cluster; the first directory's name if absent.")
     ] = None,
-    timezone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="Time zone of stamps that name none, e.g. Europe/Berlin.")
-    ] = None,
+    timezone: StampTimezoneOption = None,
     *,
     job_logs: JobLogsOption = None,
     signatures: SignaturesOption = None,
@@ -104,12 +103,10 @@ def ingest(
     folder beside the store.
     """
     from gpuctl.cli.progress import Bar
-    from gpuctl.core.local_time import check_timezone
     from gpuctl.ingest.pipeline.registry import formats_for, with_named
 
     options = settings(context)
     as_json = as_json or options.json
-    check_timezone(timezone)
     known = formats_for(columns, cumulative=cumulative, job_logs=job_logs or (), signatures=signatures or ())
     known, log_format = with_named(log_format, known)
     store = db or DEFAULT_DB

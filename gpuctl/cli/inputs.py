@@ -13,11 +13,15 @@ from gpuctl.core.errors import ExitCode, InputError, UsageError
 from gpuctl.core.files import read_head
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpuctl.cli.common import Settings
     from gpuctl.cli.options import Site
     from gpuctl.ingest.pipeline.report import IngestReport
+
+
+_OF_STORES = frozenset({"analyze", "explain", "report"})
+"""What is done with any trace, one that is only a CSV of jobs too; the others read such a file their own way."""
 
 
 @contextmanager
@@ -52,17 +56,15 @@ def opened(
 
     Raises:
         UsageError: no rows are named, or a store and something else; a format is named that there is not, or for a
-            store; a zone that is none or comes too late.
+            store; a zone that comes too late.
         InputError: some of the logs are of another cluster, as far as their times tell.
     """
     from gpuctl.cli.ingest import tell, tell_stopped
     from gpuctl.cli.progress import Bar
-    from gpuctl.core.local_time import check_timezone
     from gpuctl.ingest.pipeline.load import ingest
     from gpuctl.ingest.pipeline.registry import formats_for
     from gpuctl.ingest.pipeline.report import IngestInterrupted
 
-    check_timezone(timezone)
     stores = [path for path in paths if is_store(path)]
     if stores and (len(paths) > 1 or db is not None):
         raise UsageError(f"{stores[0]} is a trace store; it comes alone", hint="name it, and nothing else")
@@ -77,6 +79,17 @@ def opened(
                 hint="leave it out, or load the logs again into another --db",
             )
         yield stores[0] if stores else db, cluster, None  # type: ignore[misc]
+        return
+    tables = [path for path in paths if log_format is None and doing in _OF_STORES and is_jobs_csv(path)]
+    if tables:
+        _check_alone(tables[0], paths, {"--db": db, "--timezone": timezone, "--columns": columns})
+        from gpuctl.replay.inputs.job_csv import read_jobs
+        from gpuctl.replay.inputs.jobs_store import write_jobs
+
+        with tempfile.TemporaryDirectory(prefix="gpuctl-") as folder:
+            place = Path(folder) / "jobs.duckdb"
+            name = write_jobs(place, read_jobs(tables[0]), tables[0])
+            yield place, name, None
         return
     with ExitStack() as stack:
         if db is None:
@@ -112,6 +125,14 @@ def opened(
                 hint="name the files of one cluster, or, if they are of one, say so with --cluster NAME",
             )
         yield store_path, report.cluster, report
+
+
+def _check_alone(table: Path, paths: Sequence[Path], given: Mapping[str, object]) -> None:
+    if len(paths) > 1:
+        raise UsageError(f"{table} is a CSV of jobs; it comes alone", hint="name it, and nothing else")
+    option = next((option for option, value in given.items() if value is not None), None)
+    if option is not None:
+        raise UsageError(f"{option} is for logs; {table} is a CSV of jobs", hint=f"leave {option} out")
 
 
 def is_store(path: Path) -> bool:

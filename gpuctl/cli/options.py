@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from gpuctl.cli import complete
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpuctl.cli.common import Settings
+    from gpuctl.core.job_filter import JobFilter
 
 
 class OutputFormat(StrEnum):
@@ -33,6 +36,15 @@ class OutputFormat(StrEnum):
     PARQUET = "parquet"
 
 
+def _zone(name: str | None) -> str | None:
+    """Refuse what is no time zone, before anything is read."""
+    if name is not None:
+        from gpuctl.core.local_time import check_timezone
+
+        check_timezone(name)
+    return name
+
+
 # what is read
 TracesArgument = Annotated[
     list[Path] | None,
@@ -43,10 +55,17 @@ ClusterOption = Annotated[
 ]
 TimezoneOption = Annotated[
     str | None,
-    typer.Option(metavar="ZONE", help="Zone of times that carry none, e.g. Europe/Berlin; else the format's own."),
+    typer.Option(
+        metavar="ZONE", callback=_zone, help="Zone of times that carry none, e.g. Europe/Berlin; else the format's own."
+    ),
 ]
 LogTimezoneOption = Annotated[
-    str | None, typer.Option(metavar="ZONE", help="Zone of times in logs that carry none; else the format's own.")
+    str | None,
+    typer.Option(metavar="ZONE", callback=_zone, help="Zone of times in logs that carry none; else the format's own."),
+]
+StampTimezoneOption = Annotated[
+    str | None,
+    typer.Option(metavar="ZONE", callback=_zone, help="Time zone of stamps that name none, e.g. Europe/Berlin."),
 ]
 LOG_FORMAT_HELP = (
     "What the files are that are named one by one, whatever they look like (gpuctl formats lists the names); in "
@@ -100,7 +119,11 @@ BorrowBelowOption = Annotated[
 # where results go
 TableOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Print only this table (detail tables too); may be given several times."),
+    typer.Option(
+        metavar="NAME",
+        autocompletion=complete.tables,
+        help="Print only this table (detail tables too); may be given several times.",
+    ),
 ]
 FormatOption = Annotated[
     OutputFormat | None, typer.Option("--format", help="table on a terminal and tsv into a pipe, unless given.")
@@ -150,6 +173,50 @@ class Site:
             "borrow_below": self.borrow_below,
             "signatures": tuple(self.signatures or ()),
         }
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which jobs the result is about."""
+
+    user: Annotated[
+        list[str] | None, typer.Option(metavar="A,B", help="Only jobs of these users; may be given several times.")
+    ] = None
+    queue: Annotated[
+        list[str] | None, typer.Option(metavar="A,B", help="Only jobs in these queues; may be given several times.")
+    ] = None
+    account: Annotated[
+        list[str] | None, typer.Option(metavar="A,B", help="Only jobs of these accounts; may be given several times.")
+    ] = None
+    state: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B",
+            autocompletion=complete.states,
+            help="Only jobs in these states (completed, failed, killed ...); several times.",
+        ),
+    ] = None
+    gpus: Annotated[
+        str | None, typer.Option(metavar="A..B", help="Only jobs of so many GPUs: 4, 4..8, ..1 or 8.. .")
+    ] = None
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Only jobs submitted then or later: an ISO date or time on the log's clock."),
+    ] = None
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only jobs submitted before.")] = None
+
+    def parsed(self) -> JobFilter:
+        """The filter that they make.
+
+        Raises:
+            UsageError: one of them makes no sense.
+        """
+        from gpuctl.core.job_filter import parse
+
+        return parse(
+            user=self.user or (), queue=self.queue or (), account=self.account or (), state=self.state or (),
+            gpus=self.gpus, since=self.since, until=self.until,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from typing import TYPE_CHECKING
 
-from gpuctl.cli.common import visible
+from gpuctl.cli.common import message, visible
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -19,7 +19,10 @@ _NAME_WIDTH = 40
 
 
 class Bar:
-    """Shows what is at hand and how much of it is done; a context manager.
+    """Shows what is at hand, how much of it is done, and for how long it has been at work; a context manager.
+
+    What is at hand may take a minute of which nothing is heard, as compiling does: a thread of Rich's draws the seconds
+    meanwhile, and a timer sees to it that there is something to draw.
 
     Args:
         steps: count in steps rather than in bytes.
@@ -31,7 +34,10 @@ class Bar:
         self._wanted = wanted and sys.stderr.isatty()
         self._color = color
         self._steps = steps
-        self._since = time.monotonic()
+        self._timer = threading.Timer(PATIENCE_S, self._begin)
+        self._timer.daemon = True
+        self._begun = False
+        self._lock = threading.RLock()
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._what = ""
@@ -39,13 +45,18 @@ class Bar:
         self._done = 0
 
     def __enter__(self) -> Bar:
+        if self._wanted:
+            self._timer.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+        self._timer.cancel()
+        with self._lock:
+            self._begun = False
+            if self._progress is not None:
+                self._progress.stop()
 
     def start(self, what: str, total: int) -> None:
         """Begin with a file of `total` bytes (0 where that is not known)."""
@@ -65,15 +76,26 @@ class Bar:
         self._done += size
         self._show()
 
+    def tell(self, text: str) -> None:
+        """Print a line for the user, which stays, and show that this is what goes on."""
+        message(text)
+        self._what, self._total, self._done = visible(text.partition(" (")[0]), None, 0
+        self._show()
+
+    def _begin(self) -> None:
+        self._begun = True
+        self._show()
+
     def _show(self) -> None:
-        if not self._wanted or time.monotonic() - self._since < PATIENCE_S:
-            return
-        if self._progress is None:
-            self._progress = _bar(color=self._color, steps=self._steps)
-            self._progress.start()
-            self._task = self._progress.add_task("", total=None)
-        if self._task is not None:
-            self._progress.update(self._task, description=self._what, total=self._total, completed=self._done)
+        with self._lock:
+            if not (self._begun and self._what):
+                return
+            if self._progress is None:
+                self._progress = _bar(color=self._color, steps=self._steps)
+                self._task = self._progress.add_task("", total=None)
+                self._progress.start()
+            if self._task is not None:
+                self._progress.update(self._task, description=self._what, total=self._total, completed=self._done)
 
 
 def _bar(*, color: bool, steps: bool) -> Progress:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from gpuctl.cli import complete
 from gpuctl.cli.common import print_json, print_table, settings
 from gpuctl.cli.options import FormatOption, OutputFormat, OutputOption, PlainJsonOption
 from gpuctl.cli.output import chosen_format, print_result
@@ -61,7 +62,10 @@ def query(  # noqa: PLR0917 - Typer passes options by name
 def tables(
     context: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="One table: its columns; else all tables.")
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", autocompletion=complete.views, help="One table: its columns; else all tables."
+        ),
     ] = None,
     as_json: PlainJsonOption = False,
 ) -> None:

@@ -13,10 +13,10 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.keep import keep, keeping_place, traces_db
-from gpuctl.cli.options import Shown, grouped
+from gpuctl.cli.options import Filters, Shown, grouped
 from gpuctl.cli.output import for_people, print_result, tell_written
 from gpuctl.cli.policy_choice import checked_baseline, policies
-from gpuctl.cli.replay_options import SECTIONS, Compared, Inputs, Places, Policies, Rules
+from gpuctl.cli.replay_options import SECTIONS, TABLES, Compared, Inputs, Places, Policies, Rules
 from gpuctl.core.errors import ExitCode, UsageError
 from gpuctl.core.notes import ours
 from gpuctl.core.spelling import meant
@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from gpuctl.core.results import Analysis
     from gpuctl.replay.models.records import Outcome
 
-TABLES = (
-    "replay_summary", "replay_by_size", "replay_by_queue", "replay_preemptions", "replay_jct_cdf", "replay_wait_cdf",
-    "replay_vs_baseline", "replay_vs_recorded", "replay_fidelity", "replay_timeline", "replay_heatmap",
-    "replay_unfinished", "replay_jobs",
-)  # fmt: skip
-
 
 @grouped
 def replay(
@@ -42,6 +36,7 @@ def replay(
     *,
     chosen: Policies,
     inputs: Inputs,
+    filters: Filters,
     rules: Rules,
     compared: Compared,
     shown: Shown,
@@ -70,7 +65,7 @@ def replay(
 
     inputs = replace(inputs, db=traces_db(paths or [], inputs.db, places.keep_as))
     models = _models(rules)
-    source = read(paths or [], inputs, rules, tuple(chosen.slurm_conf or ()), given)
+    source = read(paths or [], inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given)
     first = for_people(shape, shown.output) and not (compared.section or shown.table or shown.every)
     told = [*source.workload.notes, *source.cluster.notes]
     for note in told:
@@ -166,7 +161,7 @@ def _run(
                 rates=source.rates,
                 processes=jobs,
                 progress=at,
-                tell=lambda text: message(text, quiet=given.quiet),
+                tell=lambda text: None if given.quiet else bar.tell(text),
                 **models,
             )
         except ReplayInterrupted as stop:
@@ -189,7 +184,7 @@ def _result(outcomes: list[Outcome], source: Source, baseline: str | None, compa
         warmup=compared.warmup,
         sources=source.sources,
     )
-    found = replace(found, settings=found.settings | {"locality": ours(source.locality)})
+    found = replace(found, settings=found.settings | {"locality": ours(source.locality)} | source.chosen)
     sections = compared.section
     if not sections:
         return found

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from gpuctl.cli.common import Settings
     from gpuctl.cli.replay_options import Inputs, Rules
+    from gpuctl.core.job_filter import JobFilter
+    from gpuctl.core.notes import Note
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Workload
     from gpuctl.replay.models.speed_table import SpeedTable
@@ -44,6 +46,7 @@ class Source:
         rates: the speed model, by name or as a table.
         locality: whether scattered jobs run slower, and why so.
         failed: whether something of the input could not be read.
+        chosen: what the filter says and how many jobs it keeps, as a setting of the result; empty without a filter.
     """
 
     workload: Workload
@@ -52,14 +55,18 @@ class Source:
     rates: str | SpeedTable
     locality: str
     failed: bool = False
+    chosen: dict[str, Note] = dataclasses.field(default_factory=dict)
 
 
-def read(paths: list[Path], inputs: Inputs, rules: Rules, slurm_conf: tuple[Path, ...], given: Settings) -> Source:
+def read(  # noqa: PLR0917 - groups of options, each named once
+    paths: list[Path], inputs: Inputs, wanted: JobFilter, rules: Rules, slurm_conf: tuple[Path, ...], given: Settings
+) -> Source:
     """Read jobs and servers.
 
     Args:
         paths: a CSV of jobs, a trace store, or logs.
         inputs: the options that say what is replayed on what.
+        wanted: which of the jobs; the others are as if they had never been submitted.
         rules: those of speeds, run times and resources.
         slurm_conf: files of Slurm's configuration.
         given: the global options.
@@ -75,10 +82,15 @@ def read(paths: list[Path], inputs: Inputs, rules: Rules, slurm_conf: tuple[Path
     tables = [path for path in paths if inputs.log_format is None and is_jobs_csv(path)]
     source = _from_csv(wishes, tables) if tables else _from_trace(wishes, given)
     workload, cluster = source.workload, source.cluster
-    from gpuctl.replay.inputs import clusters, run_time_estimates, time_limits, transforms
+    from gpuctl.replay.inputs import choose, clusters, run_time_estimates, time_limits, transforms
 
     if span is not None:
         workload = transforms.window(workload, *span)
+    chosen: dict[str, Note] = {}
+    if wanted:
+        every = workload.size
+        workload = choose.choose(workload, wanted)
+        chosen["filter"] = wanted.told(workload.size, every)
     if inputs.scale_load is not None:
         workload = transforms.scale_load(workload, inputs.scale_load)
     workload = run_time_estimates.tell(workload, rules.run_times)
@@ -87,7 +99,7 @@ def read(paths: list[Path], inputs: Inputs, rules: Rules, slurm_conf: tuple[Path
         cluster = clusters.add_servers(cluster, inputs.add_servers)
     per_gpu = None if rules.per_gpu is None else resources.parse_per_gpu(rules.per_gpu)
     workload, cluster = resources.tell(workload, cluster, wishes.resources, per_gpu)
-    return dataclasses.replace(source, workload=workload, cluster=cluster)
+    return dataclasses.replace(source, workload=workload, cluster=cluster, chosen=chosen)
 
 
 def _window(text: str | None) -> tuple[str | None, str | None] | None:

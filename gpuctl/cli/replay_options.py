@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpuctl.cli import complete
 from gpuctl.cli.options import (
     ClusterOption,
     HtmlOption,
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Outcome
 
 SECTIONS = ("replay", "replay_compared", "replay_over_time", "replay_jobs")
+TABLES = (
+    "replay_summary", "replay_by_size", "replay_by_queue", "replay_preemptions", "replay_jct_cdf", "replay_wait_cdf",
+    "replay_vs_baseline", "replay_vs_recorded", "replay_fidelity", "replay_timeline", "replay_heatmap",
+    "replay_unfinished", "replay_jobs",
+)  # fmt: skip
 SHORT_FILES = {"replay_jobs": "jobs", "replay_summary": "summary"}
 """Tables whose files --parquet and --csv call by a shorter name; other programs read them."""
 
@@ -68,6 +74,7 @@ class Policies:
         list[str] | None,
         typer.Option(
             metavar="A,B",
+            autocompletion=complete.policies,
             help="Policies, as gpuctl policies lists them, or FILE.py:CLASS; LABEL=POLICY calls it LABEL, so that one "
             "policy can be compared with itself. May be given several times.",
         ),
@@ -252,7 +259,11 @@ class Compared:
     ] = None
     section: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help=f"Only this section; may be given several times: {', '.join(SECTIONS)}."),
+        typer.Option(
+            metavar="NAME",
+            autocompletion=complete.sections,
+            help=f"Only this section; may be given several times: {', '.join(SECTIONS)}.",
+        ),
     ] = None
 
 

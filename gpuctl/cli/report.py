@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.options import Shown, grouped
+from gpuctl.cli.options import Filters, Shown, grouped
 from gpuctl.cli.output import for_people, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
@@ -54,6 +54,7 @@ def report(
             "given several times. Else all.",
         ),
     ] = None,
+    filters: Filters,
     list_kept: Annotated[
         bool, typer.Option("--list", help="List the clusters and kept results of the stores, and report nothing.")
     ] = False,
@@ -129,7 +130,7 @@ def report(
     if pseudonyms is not None:
         given = replace(given, hide=partial(_told, pseudonyms))
     conditions = [parse(text) for text in fail_if or ()]
-    found = gather(paths, Wanted(tuple(cluster or ()), tuple(only or ()), command), given)
+    found = gather(paths, Wanted(tuple(cluster or ()), tuple(only or ()), command, filters.parsed()), given)
     old = [read_document(path) for path in baseline] if baseline else None
     with strangers(read=old is not None or any(one.read for one in found)):
         if pseudonyms is None:

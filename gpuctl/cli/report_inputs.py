@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuctl.cli.inputs import is_store, opened
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import read_head
+from gpuctl.core.job_filter import EVERY_JOB, JobFilter
 from gpuctl.store.contents import clusters
 
 if TYPE_CHECKING:
@@ -27,11 +28,13 @@ class Wanted:
         clusters: names; their analyses.
         only: names of kept results.
         command: the command line, for the record of analyses that are made now.
+        filter: which jobs these analyses are of.
     """
 
     clusters: tuple[str, ...]
     only: tuple[str, ...]
     command: str
+    filter: JobFilter = EVERY_JOB
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,12 @@ def gather(paths: Sequence[Path], wanted: Wanted, given: Settings) -> list[Found
     if (wanted.only or wanted.clusters) and not stores:
         option = "--only" if wanted.only else "--cluster"
         raise UsageError(f"{option} chooses from a trace store, and none is named", hint=f"leave {option} out")
+    ready = "--only" if wanted.only else str(documents[0]) if documents else None
+    if wanted.filter and ready is not None:
+        raise UsageError(
+            f"a filter chooses among jobs, and {ready} names a result that is ready",
+            hint="give the filter to the command that makes the result",
+        )
     found: list[Found] = []
     for path in paths:
         if path in stores:
@@ -72,7 +81,7 @@ def gather(paths: Sequence[Path], wanted: Wanted, given: Settings) -> list[Found
             found.append(Found(None, read_result(path)))
     if logs:
         with opened(logs, None, None, given, timezone=None, columns=None, doing="report") as (store, name, _):
-            found += _of_store(store, Wanted((name,) if name else (), (), wanted.command), given)
+            found += _of_store(store, replace(wanted, clusters=(name,) if name else (), only=()), given)
     return found
 
 
@@ -138,12 +147,13 @@ def _of_store(path: Path, wanted: Wanted, given: Settings) -> list[Found]:
         strange = next((name for name in wanted.clusters if name not in there), None)
         if strange is not None:
             raise UsageError(f"{path} has no cluster {strange!r}", hint=f"it has: {', '.join(there) or 'none'}")
-        names = wanted.only if chosen else tuple(one.name for one in kept_results.listed(store))
+        every = () if chosen or wanted.filter else tuple(one.name for one in kept_results.listed(store))
+        names = wanted.only or every
         documents = [(name, kept_results.read(store, name)) for name in dict.fromkeys(names)]
         found = []
         for name in dict.fromkeys(wanted.clusters if chosen else there):
             with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-                made = analyze(store, Options(cluster=name, command=wanted.command), bar.at)
+                made = analyze(store, Options(cluster=name, command=wanted.command, filter=wanted.filter), bar.at)
             found.append(Found(None, made, read=False))
     found += [Found(name, parse_document(text, f"{path}: result {name!r}")) for name, text in documents]
     if not found:

@@ -64,6 +64,10 @@ def read_sources(store: Store, cluster: str) -> tuple[SourceInfo, ...]:
     return tuple(SourceInfo(**row) for row in rows.iter_rows(named=True))
 
 
+JOBS_CSV = "jobs-csv"
+"""``format`` of a CSV of jobs."""
+
+
 def jobs_csv(path: Path, rows_in: int, rows_loaded: int) -> SourceInfo:
     """A CSV of jobs that was read without a store.
 
@@ -75,4 +79,4 @@ def jobs_csv(path: Path, rows_in: int, rows_loaded: int) -> SourceInfo:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         size = file.tell()
-    return SourceInfo(storable(str(path)), "jobs-csv", digest, size, rows_in, rows_loaded, rows_in - rows_loaded)
+    return SourceInfo(storable(str(path)), JOBS_CSV, digest, size, rows_in, rows_loaded, rows_in - rows_loaded)

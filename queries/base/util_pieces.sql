@@ -7,7 +7,7 @@ held AS (
     SELECT p.job, p.attempt, machine, gpu_indices,
            greatest(CASE WHEN $whole_minutes THEN date_trunc('minute', p.start_ts) ELSE p.start_ts END, first_ts) AS from_ts,
            least(held_until_ts, last_ts) AS to_ts
-    FROM base_placements AS p CROSS JOIN bounds
+    FROM unfiltered_placements AS p CROSS JOIN bounds
     WHERE gpu_indices IS NOT NULL AND held_until_ts > first_ts AND p.start_ts < last_ts AND held_until_ts > p.start_ts
 ),
 edges AS (
@@ -29,7 +29,7 @@ span_hours AS (
 ),
 held_hours AS (
     SELECT *, unnest(generate_series(date_trunc('hour', from_ts), date_trunc('hour', to_ts), INTERVAL 1 HOUR)) AS hour
-    FROM held
+    FROM held SEMI JOIN base_attempts USING (job, attempt)
 )
 SELECT h.job, a.gpus::INTEGER AS gpus, a.servers, a.job_state AS state, s.attempts_here > 1 AS colocated,
        h.machine, h.hour, list_transform(h.gpu_indices, lambda i: i + 1) AS lanes,

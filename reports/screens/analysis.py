@@ -12,6 +12,7 @@ from gpuctl.reports.screens.words import (
     clipped,
     count,
     day,
+    filtered,
     known,
     lasting,
     only,
@@ -63,6 +64,7 @@ def screen(analysis: Analysis) -> Screen:
     about, unit = only(analysis, "overview"), _unit(analysis)
     found = [one for one in findings(analysis) if one.table not in _OWN_LINE][:_SENTENCES]
     blocks: list[Block | None] = [
+        filtered(analysis, "; GPUs allocated and in use, and jobs waiting, are of all"),
         _figures(analysis, about, unit),
         _strips(analysis),
         Sentences("What stands out", tuple(one.text for one in found)),

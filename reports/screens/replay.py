@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences, Strip, Strips
-from gpuctl.reports.screens.words import briefly, clipped, known, rows, timed, unit_of, whole
+from gpuctl.reports.screens.words import briefly, clipped, filtered, known, rows, timed, unit_of, whole
 from gpuctl.reports.standout import findings
 from gpuctl.reports.text import MISSING, shown
 
@@ -36,6 +36,7 @@ def screen(analysis: Analysis, told: Sequence[str] = ()) -> Screen:
     found = [one for one in findings(analysis) if one.rule != "a policy is told true run times"][:_SENTENCES]
     policies = rows(analysis, "replay_summary")
     blocks: list[Block | None] = [
+        filtered(analysis),
         _policies(analysis, policies),
         _strips(analysis, policies),
         Sentences("What stands out", tuple(one.text for one in found), least=2),

@@ -101,6 +101,12 @@ def lasting(days: float | None) -> str:
     )
 
 
+def filtered(analysis: Analysis, but: str = "") -> Line | None:
+    """The line that says which jobs a result is about, and what is not; None where it is about all."""
+    told = analysis.settings.get("filter")
+    return None if told is None else Line("Filter", f"{told}{but}", lines=2)
+
+
 def briefly(warnings: Sequence[str]) -> Line | None:
     """The line of caveats: how many there are, and what each says first; None where there is none."""
     if not warnings:

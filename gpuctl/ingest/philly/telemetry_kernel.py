@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.compiled.jit import compiled
+from gpuctl.compiled.jit import compiled, inner
 
 OK, BLANK = 0, 1
 BAD_TIME, BAD_ZONE, BAD_MACHINE, TOO_FEW, TOO_MANY, BAD_VALUE, OUT_OF_RANGE, HEADER = 2, 3, 4, 5, 6, 7, 8, 9
@@ -32,7 +32,7 @@ _NO_ZONE = np.int64(1) << 60
 _SLOTS = 1 << 16  # hash slots for machine names; a chunk with more than half as many names is scanned in two
 
 
-@compiled
+@inner
 def _digits(buf, start, count):  # type: ignore[no-untyped-def]
     """The number in `count` bytes from `start`, or -1 where one of them is no digit."""
     value = 0
@@ -44,7 +44,7 @@ def _digits(buf, start, count):  # type: ignore[no-untyped-def]
     return value
 
 
-@compiled
+@inner
 def _timestamp(buf, start, end):  # type: ignore[no-untyped-def]
     """(seconds since 1970 on the stamp's own clock, seconds to add for UTC or _NO_ZONE, status) of a time field."""
     bad = (0, _NO_ZONE, BAD_TIME)
@@ -86,7 +86,7 @@ def _timestamp(buf, start, end):  # type: ignore[no-untyped-def]
     return (0, _NO_ZONE, BAD_ZONE)
 
 
-@compiled
+@inner
 def _number(buf, start, end):  # type: ignore[no-untyped-def]
     """(value, ok) of a field; NaN for an empty field, NA and NaN."""
     while start < end and buf[start] == _SPACE:
@@ -145,7 +145,7 @@ def _number(buf, start, end):  # type: ignore[no-untyped-def]
     return (-value if negative else value, True)
 
 
-@compiled
+@inner
 def _lookup(buf, start, end, h, slots, name_start, name_end, names):  # type: ignore[no-untyped-def]
     """The number of a machine name with hash `h` in this chunk; a new name gets the number `names`."""
     slot = np.int64((h ^ (h >> np.uint64(29))) & np.uint64(_SLOTS - 1))
@@ -167,7 +167,7 @@ def _lookup(buf, start, end, h, slots, name_start, name_end, names):  # type: ig
         slot = (slot + 1) & (_SLOTS - 1)
 
 
-@compiled
+@inner
 def _values(buf, at, values, used, least, most, low, high):  # type: ignore[no-untyped-def]
     """Read the values of an ordinary row, from the comma at `at` to its line end, in one pass.
 
@@ -215,15 +215,6 @@ def _values(buf, at, values, used, least, most, low, high):  # type: ignore[no-u
             return (count, at) if count >= least else (-1, 0)
         if c != _COMMA:
             return (-1, 0)
-
-
-@compiled
-def count_lines(buf):  # type: ignore[no-untyped-def]
-    """How many line ends there are."""
-    found = 0
-    for k in range(buf.size):
-        found += buf[k] == _LF
-    return found
 
 
 @compiled

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.compiled.jit import compiled
+from gpuctl.compiled.jit import compiled, inner
 
 _LF, _SPACE, _COLON, _DASH, _DOT, _OPEN, _CLOSE = 10, 32, 58, 45, 46, 91, 93
 _STAMP = 20  # bytes of [YYYY-MM-DDTHH:MM:SS
@@ -37,7 +37,7 @@ _FORMS = np.array([form for _, form in _SENTENCES], np.int64)
 _NODE_LIST, _ON, _IN, _IS_DONE = (np.frombuffer(word, np.uint8) for word in (b" NodeList=", b" on ", b" in ", b" done"))
 
 
-@compiled
+@inner
 def _number(buf, at, count):  # type: ignore[no-untyped-def]
     """The number in `count` digits, or -1 where one of them is none."""
     value = np.int64(0)
@@ -49,7 +49,7 @@ def _number(buf, at, count):  # type: ignore[no-untyped-def]
     return value
 
 
-@compiled
+@inner
 def _stands(buf, at, end, word):  # type: ignore[no-untyped-def]
     """Whether a word stands at `at`."""
     if at + word.size > end:
@@ -60,7 +60,7 @@ def _stands(buf, at, end, word):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled
+@inner
 def _stamp_end(buf, at, end):  # type: ignore[no-untyped-def]
     """Where the stamp of a line ends; -1 where it has none."""
     if end - at <= _STAMP or buf[at] != _OPEN or buf[at + 5] != _DASH or buf[at + 8] != _DASH or buf[at + 11] != 84:
@@ -76,7 +76,7 @@ def _stamp_end(buf, at, end):  # type: ignore[no-untyped-def]
     return -1
 
 
-@compiled
+@inner
 def _millis(buf, at, body):  # type: ignore[no-untyped-def]
     """Milliseconds since 1970 on the stamp's own clock; -1 for a stamp in another form than Slurm's default."""
     if body - at != _STAMP + 5 or buf[at + _STAMP] != _DOT:
@@ -100,7 +100,7 @@ def _millis(buf, at, body):  # type: ignore[no-untyped-def]
     return ((days * 24 + hour) * 60 + minute) * 60000 + second * 1000 + fraction
 
 
-@compiled
+@inner
 def _job(buf, at, end):  # type: ignore[no-untyped-def]
     """The job of a line that tells of one of the two events in its plainest form; -1 for any other line."""
     opening = _which(buf, at, end, _OPENINGS, _OPENING_ENDS)
@@ -132,7 +132,7 @@ def _job(buf, at, end):  # type: ignore[no-untyped-def]
     return job if there else np.int64(-1)
 
 
-@compiled
+@inner
 def _which(buf, at, end, words, ends):  # type: ignore[no-untyped-def]
     """The number of the word that stands at `at`; -1 for none."""
     start = 0
@@ -148,7 +148,7 @@ def _which(buf, at, end, words, ends):  # type: ignore[no-untyped-def]
     return -1
 
 
-@compiled
+@inner
 def _grown(table):  # type: ignore[no-untyped-def]
     more = np.empty((table.shape[0], 2 * table.shape[1]), np.int64)
     more[:, : table.shape[1]] = table

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.compiled.jit import compiled
+from gpuctl.compiled.jit import compiled, inner
 
 _LF, _CR, _SPACE, _TAB, _COLON = 10, 13, 32, 9, 58
 NO_DATE = np.int64(-1) << 62
@@ -17,14 +17,14 @@ TORN = 1 << 20
 """Added to the kind of a record that another one follows on its line: its own end is lost."""
 
 
-@compiled
+@inner
 def _two(buf, at):  # type: ignore[no-untyped-def]
     """The number in two digits, or -1000 where they are none."""
     high, low = np.int64(buf[at]) - 48, np.int64(buf[at + 1]) - 48
     return high * 10 + low if 0 <= high <= 9 and 0 <= low <= 9 else np.int64(-1000)
 
 
-@compiled
+@inner
 def _millis(year, month, day, hour, minute, second):  # type: ignore[no-untyped-def]
     """Milliseconds since 1970 on the clock of the stamp; NO_DATE where there is no such time."""
     if month < 1 or month > 12 or day < 1 or hour < 0 or minute < 0 or second < 0:
@@ -42,7 +42,7 @@ def _millis(year, month, day, hour, minute, second):  # type: ignore[no-untyped-
     return ((days * 24 + hour) * 60 + minute) * 60000 + second * 1000
 
 
-@compiled
+@inner
 def _date(buf, at, end):  # type: ignore[no-untyped-def]
     """(milliseconds since 1970 on the stamp's own clock, where the stamp ends) of a line; NO_DATE where it has none."""
     none = (NO_DATE, at)
@@ -68,7 +68,7 @@ def _date(buf, at, end):  # type: ignore[no-untyped-def]
     return (whole + fraction if whole != NO_DATE else whole), at + 23
 
 
-@compiled
+@inner
 def _message(buf, at, end):  # type: ignore[no-untyped-def]
     """Where the message of a line begins, the date being before `at`; `end` where no logger is found.
 
@@ -103,7 +103,7 @@ def _message(buf, at, end):  # type: ignore[no-untyped-def]
     return end
 
 
-@compiled
+@inner
 def _kind(buf, at, end, marks, ends):  # type: ignore[no-untyped-def]
     """The number of the mark that stands at `at`, or after the first word as `scan` has it; -1 for none."""
     second = at
@@ -133,7 +133,7 @@ def _kind(buf, at, end, marks, ends):  # type: ignore[no-untyped-def]
     return -1
 
 
-@compiled
+@inner
 def _named_level(buf, at, n):  # type: ignore[no-untyped-def]
     """Whether one of log4j's levels stands at `at`, and a blank after it: a zone (``UTC``) is none."""
     end = at
@@ -153,7 +153,7 @@ def _named_level(buf, at, n):  # type: ignore[no-untyped-def]
     )
 
 
-@compiled
+@inner
 def _follows(buf, at, n, marks, ends):  # type: ignore[no-untyped-def]
     """Whether a record begins at `at`, within a line: a date, a level, and, after a blank, a message that is wanted.
 

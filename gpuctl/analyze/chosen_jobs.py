@@ -1,0 +1,51 @@
+"""Makes ``base_chosen``: the jobs of one cluster that a filter chooses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from gpuctl.analyze import query
+from gpuctl.core.errors import UsageError
+from gpuctl.core.job_filter import NAMES, instant
+
+if TYPE_CHECKING:
+    from gpuctl.core.job_filter import JobFilter
+    from gpuctl.store.database import Store
+
+
+def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[int, int]:
+    """Create the temporary table ``base_chosen``; how many jobs are in it, and how many the cluster has.
+
+    Dates without a zone are read on the clock that the log counts on (UTC where its times name a zone).
+
+    Raises:
+        UsageError: a name that no job has, no time, or no job is chosen.
+    """
+    known = {kind: _known(store, cluster, kind) if wanted.names[kind] else [] for kind in NAMES}
+    wanted.check(known)
+    asked = "SELECT timezone, clock FROM clusters WHERE cluster = $cluster"
+    zone, clock = store.frame(asked, {"cluster": cluster}).row(0)
+    zone = ZoneInfo(zone if clock == "wall" else "UTC")
+    values: dict[str, Any] = {"cluster": cluster}
+    for kind in (*NAMES, "state"):
+        values[f"{kind}s"] = list(getattr(wanted, kind)) or None
+    values["least"], values["most"] = wanted.gpus or (None, None)
+    for name in ("since", "until"):
+        text = getattr(wanted, name)
+        told = None if text is None else instant(text, f"--{name}")
+        values[name] = told if told is None or told.tzinfo else told.replace(tzinfo=zone)
+    if values["since"] and values["until"] and values["since"] >= values["until"]:
+        raise UsageError(f"--until {wanted.until} is not after --since {wanted.since}")
+    store.execute(f"CREATE OR REPLACE TEMP TABLE base_chosen AS {query.base_sql('chosen')}", values)
+    kept = int(store.value("SELECT count(*) FROM base_chosen"))
+    of = int(store.value("SELECT count(*) FROM jobs WHERE cluster = $cluster", {"cluster": cluster}))
+    if not kept:
+        wanted.refuse_empty(of)
+    return kept, of
+
+
+def _known(store: Store, cluster: str, kind: str) -> list[str]:
+    sql = query.scalars("chosen_names", {kind})
+    names: list[str] = store.value(sql, {"cluster": cluster}) or []
+    return names

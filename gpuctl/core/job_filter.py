@@ -1,0 +1,156 @@
+"""Which jobs a result is about: the filter that ``--user``, ``--queue``, ``--since`` and the like make.
+
+A filter chooses jobs, and with them what is theirs: attempts, waits, telemetry, failures. What is a figure of the
+cluster (GPUs in use, quotas, why a job waited) is worked out over all jobs, whatever the filter chooses.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, get_args
+
+from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import Named, Note, note, ours, together
+from gpuctl.core.spelling import meant
+from gpuctl.core.states import State
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from gpuctl.core.notes import Kind
+
+Name = Literal["user", "queue", "account"]
+NAMES: tuple[Name, ...] = get_args(Name)
+"""What is chosen by names; of state, too, but those are ours."""
+
+
+@dataclass(frozen=True)
+class JobFilter:
+    """What is asked for; a job is chosen that is all of it. False where nothing is.
+
+    Attributes:
+        user: names, of which a job has one; empty: any. So ``queue``, ``account`` and ``state``.
+        gpus: the fewest and the most GPUs of a job.
+        since: submitted at this ISO date or time, or later; a replay of a CSV takes seconds, too.
+        until: submitted before.
+    """
+
+    user: tuple[str, ...] = ()
+    queue: tuple[str, ...] = ()
+    account: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+    gpus: tuple[float, float] | None = None
+    since: str | None = None
+    until: str | None = None
+
+    def __bool__(self) -> bool:
+        return self != EVERY_JOB
+
+    @property
+    def names(self) -> dict[Name, tuple[str, ...]]:
+        """The names asked for, by what they are names of."""
+        return {"user": self.user, "queue": self.queue, "account": self.account}
+
+    def told(self, kept: int, of: int) -> Note:
+        """The filter as it would be given, and how many jobs it keeps."""
+        words = [_option(kind, name) for kind in NAMES for name in self.names[kind]]
+        words += [ours(f"--state {name}") for name in self.state]
+        if self.gpus is not None:
+            least, most = (f"{end:g}" if math.isfinite(end) and end > 0 else "" for end in self.gpus)
+            words.append(ours(f"--gpus {least}" if least == most else f"--gpus {least}..{most}"))
+        words += [note("--since {when}", when=Named("value", self.since))] if self.since else []
+        words += [note("--until {when}", when=Named("value", self.until))] if self.until else []
+        return note("{options} keeps {kept:,} of {of:,} jobs", options=together(" ", words), kept=kept, of=of)
+
+    def check(self, known: Mapping[Name, Collection[str]]) -> None:
+        """Refuse names that no job has.
+
+        Args:
+            known: those that jobs have, by what they are names of.
+
+        Raises:
+            UsageError: says which name is near.
+        """
+        for kind, wanted in self.names.items():
+            for name in wanted:
+                if name not in known[kind]:
+                    there = sorted(known[kind])
+                    some = f"there are: {', '.join(there[:10])}{' ...' if len(there) > 10 else ''}"
+                    hint = meant(name, there, some if there else f"this log names no {kind} of any job")
+                    raise UsageError(f"--{kind} {name}: no job is of this {kind}", hint=hint)
+
+    def refuse_empty(self, of: int) -> None:
+        """Say that no job of so many is chosen.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(f"the filter {self.told(0, of)}", hint="leave one of its options out")
+
+
+EVERY_JOB = JobFilter()
+
+
+def parse(
+    *,
+    user: Sequence[str] = (),
+    queue: Sequence[str] = (),
+    account: Sequence[str] = (),
+    state: Sequence[str] = (),
+    gpus: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+) -> JobFilter:
+    """The filter that options make; names may have commas between them.
+
+    Raises:
+        UsageError: something of it makes no sense.
+    """
+    states = _listed(state)
+    for name in states:
+        if name not in set(State):
+            raise UsageError(f"--state {name}: there is no such state", hint=meant(name, list(State)))
+    return JobFilter(
+        _listed(user), _listed(queue), _listed(account), states, None if gpus is None else _range(gpus),
+        since and since.strip(), until and until.strip(),
+    )  # fmt: skip
+
+
+def instant(text: str, option: str) -> datetime:
+    """An ISO date or time; without a zone where it names none.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(
+            f"{option} {text}: expected an ISO date or time", hint="2017-10-09, 2017-10-09T12:00"
+        ) from error
+
+
+def _option(kind: Kind, name: str) -> Note:
+    """One option, with its name in quotes where a shell would need them."""
+    template = "--{kind} {name}" if shlex.quote(name) == name else "--{kind} '{name}'"
+    return note(template, kind=ours(kind), name=Named(kind, name))
+
+
+def _listed(given: Sequence[str]) -> tuple[str, ...]:
+    names = (name.strip() for text in given for name in text.split(","))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _range(text: str) -> tuple[float, float]:
+    first, dots, last = text.partition("..")
+    try:
+        least = float(first) if first.strip() else 0.0
+        most = least if not dots else float(last) if last.strip() else math.inf
+    except ValueError:
+        least, most = 1.0, 0.0
+    if not (0 <= least <= most and (first.strip() or last.strip())) or math.isinf(least):
+        raise UsageError(f"--gpus {text}: expected GPUs of a job, or FROM..TO", hint="4, 4..8, ..1 or 8..")
+    return least, most

@@ -1,0 +1,61 @@
+"""The jobs of a workload that a filter chooses; all others are as if they had never been submitted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import note
+from gpuctl.replay.inputs.transforms import instant, take
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.core.job_filter import JobFilter, Name
+    from gpuctl.replay.models.records import Ints, Workload
+
+
+def choose(workload: Workload, wanted: JobFilter) -> Workload:
+    """Return the jobs that a filter chooses, with a note that the others are not there to be waited for.
+
+    Args:
+        workload: the jobs.
+        wanted: the filter; a job of which the workload does not tell what is asked for is not chosen.
+
+    Raises:
+        UsageError: a name that no job has, no time, or no job is chosen.
+    """
+    of: dict[Name, tuple[Ints | None, Sequence[str]]] = {
+        "user": (workload.user, workload.users),
+        "queue": (workload.queue, workload.queues),
+        "account": (workload.account, workload.accounts),
+    }
+    wanted.check({kind: _there(numbers, names) for kind, (numbers, names) in of.items()})
+    kept = np.ones(workload.size, bool)
+    for kind, names in wanted.names.items():
+        numbers, known = of[kind]
+        if names and numbers is not None:
+            kept &= np.isin(numbers, [k for k, name in enumerate(known) if name in names])
+    if wanted.state:
+        if not any(workload.state):
+            raise UsageError("--state: these jobs have no states: nothing tells how they ended", hint="leave it out")
+        kept &= np.isin(np.array(workload.state, object), list(wanted.state))
+    if wanted.gpus is not None:
+        kept &= (workload.gpus >= wanted.gpus[0]) & (workload.gpus <= wanted.gpus[1])
+    if wanted.since is not None:
+        kept &= workload.submit >= instant(workload, wanted.since)
+    if wanted.until is not None:
+        kept &= workload.submit < instant(workload, wanted.until)
+    jobs = np.flatnonzero(kept)
+    if not jobs.size:
+        wanted.refuse_empty(workload.size)
+    told = note("the filter keeps {kept:,} of {of:,} jobs", kept=jobs.size, of=workload.size)
+    alone = note("{told}; they are replayed alone, without the load of the others", told=told)
+    return take(workload, jobs, alone)
+
+
+def _there(numbers: Ints | None, names: Sequence[str]) -> set[str]:
+    """The names that some job has."""
+    return set() if numbers is None else {names[k] for k in np.unique(numbers).tolist() if k >= 0}

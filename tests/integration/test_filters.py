@@ -1,0 +1,110 @@
+"""A filtered analysis against the same analysis of a log from which all other jobs were cut."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from gpuctl.analyze.run import Options, analyze
+from gpuctl.core.job_filter import JobFilter, parse
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.store.database import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuctl.core.results import Analysis
+
+SAMPLE = Path(__file__).resolve().parents[2] / "sample_data" / "philly"
+OWN = (
+    "status", "users", "runtime_by_size", "runtime_cdf", "job_times", "wait_by_size", "wait_by_queue", "never_started",
+    "wait_cdf", "waits", "attempts_by_size", "gpu_hours_lost", "gpu_util_by_state", "gpu_util_by_servers",
+    "gpu_util_cdf", "failure_reasons", "failure_categories", "failures_by_size", "failures_by_queue",
+    "failures_by_user", "failures", "retry_by_size", "retry_reasons", "failure_savings", "activity_by_user",
+    "activity_by_queue",
+)  # fmt: skip
+"""Tables that the jobs chosen make alone."""
+ABOUT_ALL = ("occupancy", "activity", "fragmentation", "failure_machines", "delay_settings", "host_util", "sources")
+"""Tables of the cluster: the same with and without a filter."""
+
+
+def _when(job: dict[str, Any]) -> str:
+    return str(job["submitted_time"])
+
+
+def _gpus(job: dict[str, Any]) -> int:
+    return sum(len(place["gpus"]) for attempt in job["attempts"][:1] for place in attempt["detail"])
+
+
+CASES: dict[str, tuple[JobFilter, Callable[[dict[str, Any]], bool]]] = {
+    "two users": (parse(user=["04b4d9,04b4da", "04b4ed"]), lambda job: job["user"] in {"04b4d9", "04b4da", "04b4ed"}),
+    "one queue": (parse(queue=["94cc07"]), lambda job: job["vc"].startswith("94cc07")),
+    "states and time": (
+        parse(state=["killed,failed"], since="2017-10-04", until="2017-10-06T12:00"),
+        lambda job: job["status"] in {"Killed", "Failed"} and "2017-10-04" <= _when(job) < "2017-10-06 12:00",
+    ),
+    "small gangs": (
+        # without the last days: an attempt whose end the log lacks holds its GPUs to the end of the log that is left
+        parse(gpus="2..4", until="2017-10-07"),
+        lambda job: 2 <= _gpus(job) <= 4 and _when(job) < "2017-10-07",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("whole") / "whole.duckdb"
+    ingest([SAMPLE], store, cluster="philly")
+    return store
+
+
+def _analyzed(path: Path, **options: Any) -> Analysis:
+    with Store(path) as store:
+        return analyze(store, Options(cluster="philly", **options))
+
+
+def _rows(result: Analysis, name: str) -> pl.DataFrame:
+    table = result.table(name)
+    assert table is not None
+    return table.frame
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_filter_is_a_log_without_the_others(case: str, whole: Path, tmp_path: Path) -> None:
+    wanted, keeps = CASES[case]
+    jobs = json.loads((SAMPLE / "cluster_job_log").read_bytes())
+    left = [job for job in jobs if keeps(job)]
+    assert 0 < len(left) < len(jobs)
+    for file in SAMPLE.glob("cluster_*"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "cluster_job_log").write_text(json.dumps(left))
+    ingest([tmp_path], tmp_path / "cut.duckdb", cluster="philly")
+    cut = _analyzed(tmp_path / "cut.duckdb", tables=OWN)
+    found = _analyzed(whole, tables=OWN, filter=wanted)
+    assert str(found.settings["filter"]).endswith(f" keeps {len(left):,} of {len(jobs):,} jobs")
+    differ = [name for name in OWN if not _rows(found, name).equals(_rows(cut, name))]
+    assert differ == []
+    told, expected = ([(table.name, table.population) for table in result.tables] for result in (found, cut))
+    assert told == expected
+
+
+def test_causes_are_those_that_all_jobs_make(whole: Path) -> None:
+    """A wait's cause is judged with everybody's jobs, and reported for the chosen; the cluster stays the cluster."""
+    names = ("queue_delays", "overview", "delay_causes", *ABOUT_ALL)
+    every, some = _analyzed(whole, tables=names), _analyzed(whole, tables=names, filter=parse(queue=["94cc07"]))
+    delays = _rows(every, "queue_delays")
+    assert _rows(some, "queue_delays").equals(delays.filter(pl.col("queue") == "94cc07"))
+    for name in ABOUT_ALL:
+        assert _rows(some, name).equals(_rows(every, name)), name
+        assert "Of the whole cluster" in str(some.table(name).notes), name  # type: ignore[union-attr]
+    cluster = ["machines", "gpus", "first_submit_ts", "last_ts", "occupancy_pct"]
+    assert _rows(some, "overview")[cluster].equals(_rows(every, "overview")[cluster])
+    assert _rows(some, "overview")["jobs"][0] < _rows(every, "overview")["jobs"][0]
+    causes = _rows(some, "delay_causes").filter(pl.col("cause") == "fair_share")
+    own = delays.filter(pl.col("queue") == "94cc07")
+    assert causes["hours"].to_list() == pytest.approx([own["fair_share_s"].sum() / 3600])
+    assert causes["low_pct"].to_list() == [None]

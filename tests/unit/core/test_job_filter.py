@@ -1,0 +1,48 @@
+"""What a filter's options mean, and what is said of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuctl.core.errors import UsageError
+from gpuctl.core.job_filter import EVERY_JOB, JobFilter, parse
+
+
+def test_names_repeat_or_have_commas_between_them() -> None:
+    found = parse(user=["ann, bob", "ann"], queue=["q"], state=["failed,killed"])
+    assert found == JobFilter(user=("ann", "bob"), queue=("q",), state=("failed", "killed"))
+    assert found
+    assert not EVERY_JOB
+    assert not parse()
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [("4", (4, 4)), ("4..8", (4, 8)), ("..1", (0, 1)), ("8..", (8, float("inf"))), ("0.5", (0.5, 0.5))],
+)
+def test_gpus(text: str, bounds: tuple[float, float]) -> None:
+    assert parse(gpus=text).gpus == bounds
+
+
+@pytest.mark.parametrize("text", ["", "..", "8..4", "four", "-1", "nan", "1..nan", "inf"])
+def test_no_gpus(text: str) -> None:
+    with pytest.raises(UsageError, match=f"--gpus {text}: expected GPUs"):
+        parse(gpus=text)
+
+
+def test_a_state_that_there_is_not() -> None:
+    with pytest.raises(UsageError, match="no such state") as found:
+        parse(state=["complete"])
+    assert found.value.hint == "did you mean completed?"
+
+
+def test_it_is_told_as_it_is_given_and_knows_its_names() -> None:
+    told = parse(user=["ann"], account=["big lab"], gpus="..8", since="2017-10-02").told(3, 1200)
+    assert told == "--user ann --account 'big lab' --gpus ..8 --since 2017-10-02 keeps 3 of 1,200 jobs"
+    assert told.replaced(lambda kind, _: kind).startswith("--user user --account 'account' ")
+
+
+def test_a_name_that_no_job_has() -> None:
+    with pytest.raises(UsageError, match="--user anne: no job is of this user") as found:
+        parse(user=["anne"]).check({"user": ["ann", "bob"], "queue": [], "account": []})
+    assert found.value.hint == "did you mean ann?"
