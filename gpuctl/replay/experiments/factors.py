@@ -37,8 +37,8 @@ def _part(text: str, what: str) -> tuple[str, ...]:
         first, _, last = text.partition("..")
         return _steps(_number(first, text, what, whole=True), _number(last, text, what, whole=True), Decimal(1), text)
     if text.count(":") == 2:
-        first, last, step = (_number(one, text, what) for one in text.split(":"))
-        return _steps(first, last, step, text)
+        low, high, step = (_number(one, text, what) for one in text.split(":"))
+        return _steps(low, high, step, text)
     return (text,)
 
 
