@@ -15,7 +15,7 @@ from gpuctl.cli.common import message, settings
 from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import Filters, Shown, grouped
 from gpuctl.cli.output import for_people, print_result, tell_written
-from gpuctl.cli.policy_choice import checked_baseline, policies
+from gpuctl.cli.policy_choice import checked_baseline
 from gpuctl.cli.replay_options import SECTIONS, TABLES, Compared, Inputs, Places, Policies, Rules
 from gpuctl.core.errors import ExitCode, UsageError
 from gpuctl.core.notes import ours
@@ -53,12 +53,16 @@ def replay(
     """Replay jobs under other policies, with more load or on other servers, and say how they would have fared."""
     given = settings(context)
     shape = shown.shape(given)
-    names = policies(
-        chosen.policy or (), chosen.param or (), {"yarn": chosen.yarn_conf or [], "slurm": chosen.slurm_conf or []}
-    )
+    from gpuctl.cli import experiment
+
+    names, varied = experiment.asked(chosen, inputs, rules)
     baseline = checked_baseline(compared.baseline, names)
-    _check_wishes(compared, shown.table or (), several=len(names) > 1)
     places.check(context, shown)
+    if varied.several:
+        experiment.refuse(places, compared)
+        inputs = replace(inputs, scale_load=None, add_servers=None)
+    else:
+        _check_wishes(compared, shown.table or (), several=len(names) > 1)
     kept = keeping_place(places.keep_as, paths or [], inputs.db)
     from gpuctl.cli.replay_inputs import read
     from gpuctl.replay.results.tables import policy_notes
@@ -70,6 +74,10 @@ def replay(
     told = [*source.workload.notes, *source.cluster.notes]
     for note in told:
         message(f"note: {note}", quiet=given.quiet or first)
+    if varied.several:
+        experiment.answer(source, names, models, varied, rules, compared, places, shown, baseline, given)
+        return
+    models["seed"] = varied.seeds[0]
     outcomes, missing = _run(source, names, models, compared.jobs, given)
     if missing:
         message(f"gpuctl: interrupted; not done: {', '.join(missing)}" + ("" if outcomes else "; nothing is done"))
@@ -128,7 +136,6 @@ def _models(rules: Rules) -> dict[str, Any]:
         "overhead": rules.overhead,
         "placement": rules.placement and rules.placement.value,
         "limits": rules.limits,
-        "seed": rules.seed,
         "mode": rules.mode and rules.mode.value,
         "resources": parse_resources(rules.resources),
         "pairs": None if rules.pair_speeds is None else read_pairs(rules.pair_speeds),

@@ -92,7 +92,7 @@ def read(  # noqa: PLR0917 - groups of options, each named once
         workload = choose.choose(workload, wanted)
         chosen["filter"] = wanted.told(workload.size, every)
     if inputs.scale_load is not None:
-        workload = transforms.scale_load(workload, inputs.scale_load)
+        workload = transforms.scale_load(workload, transforms.load_factor(inputs.scale_load))
     workload = run_time_estimates.tell(workload, rules.run_times)
     workload = time_limits.plan(workload, rules.limits_from)
     if inputs.add_servers is not None:

@@ -58,6 +58,13 @@ class Mode(StrEnum):
     ABORT = "abort"
 
 
+class Resample(StrEnum):
+    """How a seed draws jobs."""
+
+    DAYS = "days"
+    NONE = "none"
+
+
 class Work(StrEnum):
     """What a job's run time is made of."""
 
@@ -84,7 +91,7 @@ class Policies:
         typer.Option(
             metavar="NAME=VALUE",
             help="A parameter of every policy that has it, or of one: POLICY.NAME=VALUE or LABEL.NAME=VALUE; may be "
-            "given several times.",
+            "given several times. Several values: NAME=600,1200 or NAME=600:2400:600.",
         ),
     ] = None
     yarn_conf: Annotated[
@@ -118,7 +125,10 @@ class Inputs:
         ),
     ] = None
     add_servers: Annotated[
-        str | None, typer.Option(metavar="N|NxG", help="Put so many more servers beside them, like those or of G GPUs.")
+        str | None,
+        typer.Option(
+            metavar="N|NxG", help="Put so many more servers beside them, like those or of G GPUs. Several: 0,2,4."
+        ),
     ] = None
     trace_cluster: ClusterOption = None
     db: Annotated[
@@ -142,7 +152,11 @@ class Inputs:
         typer.Option(metavar="A..B", help="Only jobs submitted from A on and before B: seconds, or ISO dates."),
     ] = None
     scale_load: Annotated[
-        float | None, typer.Option(metavar="F", help="Submit jobs F times as fast: 1.2 is 20 % more load.")
+        str | None,
+        typer.Option(
+            metavar="F",
+            help="Submit jobs F times as fast: 1.2 is 20 % more load. Several: 0.8,1,1.2 or 0.8:1.4:0.1.",
+        ),
     ] = None
     work: Annotated[
         Work | None,
@@ -235,7 +249,20 @@ class Rules:
             "those before it leave without one.",
         ),
     ] = "asked"
-    seed: Annotated[int, typer.Option(metavar="N", help="Random seed for stochastic policies.")] = 0
+    seed: Annotated[
+        str,
+        typer.Option(
+            metavar="N",
+            help="Random seed for stochastic policies. Several (1..10): each also draws jobs of its own from the "
+            "trace's (--resample), and figures have intervals over the seeds.",
+        ),
+    ] = "0"
+    resample: Annotated[
+        Resample,
+        typer.Option(
+            help="With several seeds: draw whole days of the jobs with replacement, or take them as they are."
+        ),
+    ] = Resample.DAYS
     skip_unplaceable: Annotated[
         bool,
         typer.Option("--skip-unplaceable", help="List jobs larger than all servers that they may use, run the rest."),
@@ -312,6 +339,18 @@ class Places:
 
     def write(self, result: Analysis, outcomes: list[Outcome], source: Source, given: Settings) -> None:
         """Write all that was asked for."""
+        self.write_tables(result, given)
+        if self.decisions is not None:
+            from gpuctl.replay.results.store import write_decisions
+
+            write_decisions(self.decisions, outcomes)
+        if self.store is not None:
+            from gpuctl.replay.results.store import write_store
+
+            write_store(self.store, outcomes, source.workload, source.cluster)
+
+    def write_tables(self, result: Analysis, given: Settings) -> None:
+        """Write the tables as files, and the page."""
         from gpuctl.cli.output import write_directory
 
         short = replace(result, tables=tuple(replace(t, name=SHORT_FILES.get(t.name, t.name)) for t in result.tables))
@@ -323,11 +362,3 @@ class Places:
             from gpuctl.reports.html import write_html
 
             write_html(result, self.html)
-        if self.decisions is not None:
-            from gpuctl.replay.results.store import write_decisions
-
-            write_decisions(self.decisions, outcomes)
-        if self.store is not None:
-            from gpuctl.replay.results.store import write_store
-
-            write_store(self.store, outcomes, source.workload, source.cluster)

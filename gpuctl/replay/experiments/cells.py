@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl import __version__
-from gpuctl.core.errors import UsageError
 from gpuctl.replay.inputs import clusters, transforms
 from gpuctl.replay.policies import label
 from gpuctl.replay.results.metrics import summary
@@ -120,22 +119,10 @@ def _changed(base: Base, cell: Cell) -> tuple[Workload, Cluster]:
         workload = transforms.bootstrap(workload, workload.size, cell.seed)
     for name, value in cell.factors:
         if name == "scale_load":
-            workload = transforms.scale_load(workload, load_factor(value))
+            workload = transforms.scale_load(workload, transforms.load_factor(value))
         elif name == "add_servers" and value != "0":
             cluster = clusters.add_servers(cluster, value)
     return workload, cluster
-
-
-def load_factor(text: str) -> float:
-    """Return a factor of ``--scale-load``.
-
-    Raises:
-        UsageError: it is no number.
-    """
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(f"--scale-load {text}: expected a number", hint="1.2 is 20 % more load") from None
 
 
 def _feed(made: hashlib._Hash, value: object) -> None:

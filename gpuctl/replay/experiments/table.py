@@ -88,6 +88,7 @@ def summarized(frame: pl.DataFrame, factors: Sequence[str], baseline: str) -> pl
     found = []
     for key, some in paired.group_by("policy", *factors, maintain_order=True):
         row: dict[str, Any] = dict(zip(("policy", *factors), key, strict=True))
+        row["oracle"] = some["oracle"].any()
         row["seeds"] = some.height
         for name in MEANS:
             row[name], row[f"{name}_low"], row[f"{name}_high"], row[f"{name}_sd"] = interval(some[name].to_list())

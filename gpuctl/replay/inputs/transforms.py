@@ -81,6 +81,18 @@ def offered_gpus(workload: Workload) -> float:
     return gpu_s / span if span else math.inf
 
 
+def load_factor(text: str) -> float:
+    """Return a factor of ``--scale-load``.
+
+    Raises:
+        UsageError: it is no number.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"--scale-load {text}: expected a number", hint="1.2 is 20 % more load") from None
+
+
 def scale_load(workload: Workload, factor: float) -> Workload:
     """Return the same jobs submitted `factor` times as fast.
 

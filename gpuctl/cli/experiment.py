@@ -1,0 +1,207 @@
+"""``gpuctl replay`` with several values of something: an experiment of many replays."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from gpuctl.cli.common import message
+from gpuctl.cli.output import for_people, print_result, tell_written
+from gpuctl.cli.policy_choice import policies
+from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.core.spelling import meant
+from gpuctl.replay.experiments.factors import values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from gpuctl.cli.common import Settings
+    from gpuctl.cli.options import Shown
+    from gpuctl.cli.replay_inputs import Source
+    from gpuctl.cli.replay_options import Compared, Inputs, Places, Policies, Rules
+    from gpuctl.replay.experiments.cells import Base, Cell
+    from gpuctl.replay.experiments.run import Kept
+
+    Named = list[tuple[str, dict[str, str]]]
+
+TABLES = ("experiments_summary", "experiments")
+_CELLS = "cells"
+"""Where below --parquet what is done is kept."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """What varies.
+
+    Attributes:
+        factors: the values of each, as texts, by what `gpuctl.replay.experiments.cells.Cell` calls it.
+        seeds: of the jobs drawn.
+    """
+
+    factors: dict[str, tuple[str, ...]]
+    seeds: tuple[int, ...]
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one replay a policy."""
+        return len(self.seeds) > 1 or any(len(of) > 1 for of in self.factors.values())
+
+
+def _split(
+    given: Sequence[str], params: Sequence[str], conf: Mapping[str, Sequence[Path]]
+) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+    """Tell parameters with several values from those with one: a value that the parameter takes as it stands is one.
+
+    Returns:
+        the parameters, those with several values with their first one; the values of these, by ``LABEL.NAME``.
+
+    Raises:
+        UsageError: a value, or the policies, make no sense.
+    """
+    single, lists = [], {}
+    for text in params:
+        key, _, value = text.partition("=")
+        several = values(value, f"--param {key}=") if any(mark in value for mark in (",", "..", ":")) else (value,)
+        if len(several) < 2 or _taken(given, text, conf):
+            single.append(text)
+            continue
+        single.append(f"{key}={several[0]}")
+        for each in several:
+            policies(given, [f"{key}={each}"], conf)
+        lists[key.strip()] = several
+    chosen = policies(given, single, conf)
+    from gpuctl.replay.policies import find, label
+
+    factors = {}
+    for key, several in lists.items():
+        prefix, _, name = key.rpartition(".")
+        for policy, _ in chosen:
+            kind = find(policy)
+            if prefix in {"", kind.name, policy, label(policy)} and name in {one.name for one in kind.parameters}:
+                factors[f"{label(policy)}.{name}"] = several
+    return single, factors
+
+
+def _taken(given: Sequence[str], param: str, conf: Mapping[str, Sequence[Path]]) -> bool:
+    try:
+        policies(given, [param], conf)
+    except UsageError:
+        return False
+    return True
+
+
+def asked(chosen: Policies, inputs: Inputs, rules: Rules) -> tuple[Named, Experiment]:
+    """Return the policies, each with its parameters as texts, and what varies, as the options say.
+
+    Raises:
+        UsageError: a list makes no sense, or the policies do not.
+    """
+    conf = {"yarn": chosen.yarn_conf or [], "slurm": chosen.slurm_conf or []}
+    single, params = _split(chosen.policy or (), chosen.param or (), conf)
+    names = policies(chosen.policy or (), single, conf)
+    factors = {}
+    if inputs.scale_load is not None:
+        factors["scale_load"] = values(inputs.scale_load, "--scale-load")
+    if inputs.add_servers is not None:
+        factors["add_servers"] = values(inputs.add_servers, "--add-servers")
+    seeds = values(rules.seed, "--seed")
+    bad = next((one for one in seeds if not one.isdecimal() or len(one) > 9), None)
+    if bad is not None:
+        raise UsageError(f"--seed {bad}: expected a whole number from 0 on", hint="1..10 is ten of them")
+    return names, Experiment(factors | params, tuple(map(int, seeds)))
+
+
+def refuse(places: Places, compared: Compared) -> None:
+    """Refuse what one replay can have and many cannot.
+
+    Raises:
+        UsageError: names the option.
+    """
+    for option, value in (
+        ("--store", places.store), ("--decisions", places.decisions), ("--keep", places.keep_as),
+        ("--against", compared.against), ("--section", compared.section),
+    ):  # fmt: skip
+        if value is not None:
+            raise UsageError(
+                f"{option} is for one replay of each policy; several values of an option make an experiment",
+                hint="leave it out, or give one value of each option",
+            )
+
+
+def answer(  # noqa: PLR0917
+    source: Source,
+    names: Named,
+    models: dict[str, Any],
+    varied: Experiment,
+    rules: Rules,
+    compared: Compared,
+    places: Places,
+    shown: Shown,
+    baseline: str | None,
+    given: Settings,
+) -> None:
+    """Replay every cell, print the result and write the files that are asked for.
+
+    Raises:
+        UsageError: there is no such table.
+        Exit: Ctrl-C; a message says what was kept.
+    """
+    from gpuctl.replay.experiments import cells as cells_of
+    from gpuctl.replay.experiments.result import result
+    from gpuctl.replay.experiments.run import Kept
+    from gpuctl.replay.policies import label
+
+    bad = next((name for name in shown.table or () if name not in TABLES), None)
+    if bad is not None:
+        raise UsageError(f"an experiment has no table {bad!r}", hint=meant(bad, TABLES))
+    resample = rules.resample.value if len(varied.seeds) > 1 else "none"
+    settings = {**models, "rates": source.rates}
+    base = cells_of.Base(source.workload, source.cluster, settings, resample, compared.warmup)
+    plan = cells_of.plan(names, varied.factors, varied.seeds)
+    kept = None if places.parquet is None else Kept(places.parquet / _CELLS)
+    figures = _figures(base, plan, kept, compared.jobs, given)
+    found = result(
+        base, plan, figures, baseline or label(names[0][0]),
+        sources=source.sources, command="gpuctl " + shlex.join(sys.argv[1:]), locality=source.locality,
+    )  # fmt: skip
+    places.write_tables(found, given)
+    shape = shown.shape(given)
+    first = for_people(shape, shown.output) and not (shown.table or shown.every)
+    screen = None
+    if first:
+        from gpuctl.reports.screens.experiments import screen as screen_of
+
+        screen = screen_of(found)
+    print_result(found, shape, shown.output, shown.table, given, screen=screen, notes=shown.notes, paged=shown.every)
+    tell_written((*places.all, shown.output), given)
+    if source.failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _figures(
+    base: Base, plan: list[Cell], kept: Kept | None, jobs: int | None, given: Settings
+) -> list[dict[str, Any]]:
+    from gpuctl.cli.progress import Bar
+    from gpuctl.replay.experiments.run import run as replay_all
+
+    done = 0
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+
+        def at(count: int, size: int) -> None:
+            nonlocal done
+            done = count
+            bar.at(f"replay {count:,} of {size:,}", count, size)
+
+        try:
+            return replay_all(
+                base, plan, kept, processes=jobs, progress=at, tell=lambda text: message(text, quiet=given.quiet)
+            )
+        except KeyboardInterrupt:
+            where = "and kept: the same command does the rest" if kept else "and lost; with --parquet DIR they are kept"
+            message(f"gpuctl: interrupted; {done:,} of {len(plan):,} replays are done {where}")
+            raise typer.Exit(ExitCode.INTERRUPTED) from None

@@ -1,0 +1,81 @@
+"""An experiment as a result: its tables, and what a reader must know of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpuctl import __version__
+from gpuctl.core.notes import Named, listed, note, ours
+from gpuctl.core.results import Analysis
+from gpuctl.replay.experiments.table import tables
+from gpuctl.replay.policies import label
+from gpuctl.replay.results.tables import servers_note
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.core.results import SourceInfo
+    from gpuctl.replay.experiments.cells import Base, Cell
+
+SECTION = ("experiments", "Experiment")
+
+
+def result(
+    base: Base,
+    cells: Sequence[Cell],
+    figures: Sequence[dict[str, Any]],
+    baseline: str,
+    *,
+    sources: tuple[SourceInfo, ...] = (),
+    command: str = "",
+    locality: str = "",
+) -> Analysis:
+    """Return an experiment's tables.
+
+    Args:
+        base: what all cells were made from.
+        cells: the cells.
+        figures: of each.
+        baseline: label of the policy that the others are compared with.
+        sources: the files that the jobs came from.
+        command: the command line.
+        locality: whether scattered jobs run slower, in words.
+    """
+    labels = list(dict.fromkeys(label(cell.policy) for cell in cells))
+    seeds = list(dict.fromkeys(cell.seed for cell in cells))
+    drawn = {
+        "days": note(
+            "each seed draws whole days of the trace's jobs with replacement, as many jobs as there are; all policies "
+            "and loads of a seed replay the same jobs"
+        ),
+        "none": note("every seed replays the trace's own jobs"),
+    }[base.resample]
+    unfinished = sum(row["jobs"] - row["jobs_finished"] for row in figures)
+    warnings = []
+    if len(seeds) == 1:
+        warnings.append(note("one seed alone: no interval says how sure these figures are. Give --seed 1..10"))
+    if unfinished:
+        warnings.append(
+            note(
+                "{unfinished:,} jobs of all replays together did not finish: figures of jobs are of those that did",
+                unfinished=unfinished,
+            )
+        )
+    return Analysis(
+        cluster=note(
+            "{jobs} on {servers}", jobs=Named("cluster", base.workload.name), servers=servers_note(base.cluster)
+        ),
+        tables=tables(cells, figures, baseline),
+        sections=(SECTION,),
+        sources=sources,
+        settings={
+            "policies": listed("policy", labels),
+            "baseline": note("{name}", name=Named("policy", baseline)),
+            "jobs": drawn,
+            "intervals": note("95 % of the mean over the seeds, by Student's t; differences are of the same jobs"),
+            "locality": ours(locality),
+        },
+        command=command,
+        version=__version__,
+        warnings=(*base.workload.notes, *base.cluster.notes, *warnings),
+    )

@@ -1,0 +1,87 @@
+"""The screen of an experiment: policies by what varies, with their intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuctl.core.notes import ours
+from gpuctl.reports.screens.model import Grid, Head, Line, Screen
+from gpuctl.reports.screens.words import briefly, clipped, filtered, known, rows, timed, unit_of
+from gpuctl.reports.text import MISSING, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.core.results import Analysis
+    from gpuctl.reports.screens.model import Block
+    from gpuctl.reports.screens.words import Row
+
+LINES = 45
+"""The screen has no more lines."""
+_SUMMARY = "experiments_summary"
+_AFTER_FACTORS = "oracle"
+_MARK = "*"
+
+
+def screen(analysis: Analysis) -> Screen:
+    """Make the screen of an experiment."""
+    table = analysis.table(_SUMMARY)
+    found = rows(analysis, _SUMMARY)
+    names = [] if table is None else table.frame.columns[1 : table.frame.columns.index(_AFTER_FACTORS)]
+    blocks: list[Block | None] = [
+        filtered(analysis),
+        _grid(found, names),
+        _oracles(found),
+        briefly(list(dict.fromkeys(analysis.warnings))),
+        Line("Next", "--table experiments, --parquet DIR (resumes), --html FILE, --json"),
+    ]
+    notes = [("Caveat", text) for text in dict.fromkeys(analysis.warnings)]
+    if table is not None:
+        notes += [(f"{column.name} ({column.unit})", ours(column.description)) for column in table.columns]
+    notes += [(f"Setting: {key}", value) for key, value in analysis.settings.items()]
+    title = f"Experiment: {clipped(analysis.cluster, 96)}"
+    return Screen(title, "", tuple(block for block in blocks if block is not None), LINES, tuple(notes))
+
+
+def _grid(found: Sequence[Row], names: Sequence[str]) -> Grid:
+    unit = unit_of(row[name] for row in found for name in ("wait_mean_s", "jct_mean_s") if known(row[name]))
+    several = any(known(row["wait_mean_s_low"]) for row in found)
+    ends = "95 % interval" if several else ""
+    compared = any(known(row["change_s"]) for row in found)
+    heads = [Head("Policy", unit[1], right=False), *(Head(clipped(name, 16)) for name in names)]
+    heads += [Head("wait", ends, right=False), Head("p95"), *([Head("change", ends, right=False)] if compared else [])]
+    heads += [Head("JCT"), Head("util %")]
+    cells = []
+    for row in found:
+        own = [clipped(row["policy"], 16) + (_MARK if row["oracle"] else ""), *(_value(row[name]) for name in names)]
+        own += [
+            _with_ends(row, "wait_mean_s", "wait_mean_s_low", "wait_mean_s_high", unit),
+            timed(row["wait_p95_s"], unit),
+        ]
+        own += [_with_ends(row, "change_s", "change_low_s", "change_high_s", unit)] if compared else []
+        own += [timed(row["jct_mean_s"], unit), shown(row["utilization_pct"], "%")]
+        cells.append(tuple(own))
+    return Grid(tuple(heads), tuple(cells), f"... and {{count}} more: --table {_SUMMARY}", least=8)
+
+
+def _value(value: object) -> str:
+    return MISSING if value is None else f"{value:g}" if isinstance(value, float) else clipped(value, 16)
+
+
+def _oracles(found: Sequence[Row]) -> Line | None:
+    told = list(dict.fromkeys(clipped(row["policy"], 20) for row in found if row["oracle"]))
+    if not told:
+        return None
+    return Line(f"{_MARK} oracle", f"{', '.join(told)} knew true run times, as no real scheduler does: a bound")
+
+
+def _with_ends(row: Row, name: str, low: str, high: str, unit: tuple[float, str]) -> str:
+    if not known(row[name]):
+        return MISSING
+    mean = _signed(row[name], unit)
+    return mean if not known(row[low]) else f"{mean} ({_signed(row[low], unit)} to {_signed(row[high], unit)})"
+
+
+def _signed(value: float, unit: tuple[float, str]) -> str:
+    text = timed(abs(value), unit)
+    return f"-{text}" if value < 0 and text != "0" and not text.startswith("<") else text

@@ -1,0 +1,78 @@
+"""Several values of an option of ``gpuctl replay`` make an experiment."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+LISTS = ("--scale-load", "0.8:1.2:0.4", "--seed", "1..2", "--param", "x.promote=4,8")
+
+
+@pytest.fixture(scope="module")
+def command(root: Path) -> list[str]:
+    """An experiment of 2 loads, 2 seeds, and one policy with two values of a parameter beside another one."""
+    return ["replay", str(root / "sample_data/jobs.csv"), "--cluster", "2x8", "--policy", "fifo,x=tiresias", *LISTS]
+
+
+def test_one_row_a_cell_as_json_and_parquet_and_nothing_is_done_twice(
+    gpuctl: Cli, command: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    first = gpuctl(*command, "--parquet", out, "--json", "--jobs", "1")
+    found = json.loads(first.stdout)
+    rows = pl.read_parquet(out / "experiments.parquet")
+    assert rows.height == len(found["tables"]["experiments"]["rows"]) == 2 * 2 * (1 + 2)
+    assert rows.columns[:4] == ["policy", "scale_load", "x.promote", "seed"]
+    assert rows["scale_load"].unique().sort().to_list() == [0.8, 1.2]
+    assert rows.filter(policy="fifo")["x.promote"].null_count() == 4
+    assert {"wait_mean_s", "utilization_pct", "lower", "upper"} <= set(rows.columns)
+    assert rows["lower"].null_count() == 0
+    again = gpuctl(*command, "--parquet", out, "--json", "--jobs", "1")
+    assert again.stdout == first.stdout
+    assert "12 of 12 cells were done before" not in again.stderr, "only told where something is left"
+    assert len(list((out / "cells").iterdir())) == 12
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--store", "s.duckdb"), "--store is for one replay"),
+        (("--section", "replay"), "--section is for one replay"),
+        (("--table", "experiment"), "did you mean experiments?"),
+        (("--seed", "1..x"), "'x' is not a whole number"),
+        (("--seed", "a,b"), "--seed a: expected a whole number"),
+        (("--scale-load", "0.8:1.2"), "--scale-load 0.8:1.2: expected a number"),
+        (("--param", "x.promote=4,-1"), "promote"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(gpuctl: Cli, command: list[str], more: tuple[str, str], words: str) -> None:
+    result = gpuctl(*command, *more, check=False)
+    assert result.returncode == 2
+    assert words in result.stderr
+
+
+def test_one_value_is_one_replay_as_before(gpuctl: Cli, root: Path) -> None:
+    result = gpuctl(
+        "replay",
+        str(root / "sample_data/jobs.csv"),
+        "--cluster",
+        "2x8",
+        "--policy",
+        "fifo",
+        "--scale-load",
+        "1.2",
+        "--seed",
+        "3",
+        "--json",
+    )
+    assert "replay_summary" in json.loads(result.stdout)["tables"]

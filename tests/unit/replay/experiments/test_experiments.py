@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.experiments import cells as cells_of
+from gpuctl.replay.experiments import run as run_of
+from gpuctl.replay.experiments.cells import Base, Cell, plan
+from gpuctl.replay.experiments.run import Kept, run
+from gpuctl.replay.experiments.table import interval, tables
+from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.inputs.transforms import bootstrap, scale_load
+from gpuctl.replay.models.resources import GPUS_ONLY
+from gpuctl.replay.results.metrics import summary
+from gpuctl.replay.run import replay
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
+    """120 jobs of six days on two servers, more than they can hold at times."""
+    random = np.random.default_rng(3)
+    submit = np.sort(random.uniform(0, 6 * 86_400, 120)).round()
+    rows = zip(submit, random.lognormal(8.5, 1.2, 120).round() + 1, random.choice([1, 2, 4], 120), strict=True)
+    path = tmp_path_factory.mktemp("jobs") / "jobs.csv"
+    path.write_text(
+        "job_id,submit_time,duration,num_gpus\n"
+        + "".join(f"j{k},{at:.0f},{lasts:.0f},{gpus}\n" for k, (at, lasts, gpus) in enumerate(rows))
+    )
+    workload = read_jobs(path, GPUS_ONLY)
+    return Base(workload, parse_cluster("2x4", workload), {"rates": "recorded", "overhead": "none"}, "days")
+
+
+@pytest.fixture(scope="module")
+def alone(base: Base) -> list[dict[str, Any]]:
+    """The figures of `CELLS`, made one after the other."""
+    return run(base, CELLS, processes=1)
+
+
+CELLS = plan([("fifo", {}), ("las", {})], {"scale_load": ("1", "1.5"), "add_servers": ("0", "1")}, (1, 2, 3))
+
+
+def test_a_cell_is_a_replay_of_its_own_jobs(base: Base) -> None:
+    cell = Cell("las", (), (("scale_load", "1.5"), ("add_servers", "1")), 2)
+    workload = scale_load(bootstrap(base.workload, base.workload.size, 2), 1.5)
+    servers = parse_cluster("3x4", workload)
+    [outcome] = replay(workload, servers, [("las", {})], seed=2, **base.models)
+    assert cells_of.run(base, cell) == summary(outcome, workload, servers)
+
+
+def test_every_combination_once_and_parameters_of_their_policy_alone() -> None:
+    made = plan([("fifo", {}), ("x=las", {"a": "1"})], {"scale_load": ("1", "2"), "x.b": ("3", "4")}, (0, 1))
+    assert [(cell.policy, dict(cell.factors), cell.seed) for cell in made[:3]] == [
+        ("fifo", {"scale_load": "1"}, 0),
+        ("x=las", {"scale_load": "1", "x.b": "3"}, 0),
+        ("x=las", {"scale_load": "1", "x.b": "4"}, 0),
+    ]
+    assert dict(made[1].params) == {"a": "1", "b": "3"}
+    assert len(made) == len(set(made)) == 2 * 2 * 3
+
+
+def test_any_number_of_processes_gives_the_same_bytes_and_what_is_kept_is_not_done_again(
+    base: Base, alone: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept(tmp_path / "cells")
+    assert run(base, CELLS, kept, processes=2) == alone
+    files = sorted((tmp_path / "cells").iterdir())
+    assert len(files) == len(CELLS)
+    # one is torn, one is gone: these two alone are done again
+    files[0].write_bytes(files[0].read_bytes()[:-7])
+    files[1].unlink()
+    done: list[Cell] = []
+    real = cells_of.run
+    monkeypatch.setattr(run_of.cells_of, "run", lambda base, cell: done.append(cell) or real(base, cell))
+    assert run(base, CELLS, kept, processes=1) == alone
+    assert len(done) == 2
+    # other jobs, servers, models or versions are another experiment
+    done.clear()
+    run(dataclasses.replace(base, warmup=0.1), CELLS[:1], kept, processes=1)
+    assert len(done) == 1
+
+
+def test_policies_of_a_seed_replay_the_same_jobs(alone: list[dict[str, Any]]) -> None:
+    work = {
+        (cell.seed, dict(cell.factors)["scale_load"], row["work_finished_gpu_h"])
+        for cell, row in zip(CELLS, alone, strict=True)
+    }
+    assert len({(seed, load) for seed, load, _ in work}) == 6
+    assert len({hours for _, _, hours in work}) == 3, "a seed's jobs differ from another one's"
+
+
+def test_intervals_are_students(alone: list[dict[str, Any]]) -> None:
+    # worked out by hand: mean 4, standard deviation 2, t(2; 0.975) = 4.302653
+    assert interval([2.0, 4.0, 6.0, None]) == pytest.approx(
+        (4, 4 - 4.302653 * 2 / math.sqrt(3), 4 + 4.302653 * 2 / math.sqrt(3), 2), rel=1e-6
+    )
+    assert interval([5.0]) == (5, None, None, None)
+    assert interval([]) == (None,) * 4
+    short, whole = (table.frame for table in tables(CELLS, alone, "fifo"))
+    assert whole.height == len(CELLS)
+    [one] = short.filter(policy="las", scale_load=1.5, add_servers=0).to_dicts()
+    mine = whole.filter(policy="las", scale_load=1.5, add_servers=0)
+    theirs = whole.filter(policy="fifo", scale_load=1.5, add_servers=0)
+    assert (one["seeds"], mine["lower"].unique().to_list()) == (3, [one["wait_mean_s_low"]])
+    change = interval((mine["wait_mean_s"] - theirs["wait_mean_s"]).to_list())
+    assert (one["change_s"], one["change_low_s"], one["change_high_s"]) == pytest.approx(change[:3])
+    assert short.filter(policy="fifo")["change_s"].null_count() == 4
+
+
+def test_every_column_says_what_it_is(base: Base) -> None:
+    made = plan([("fifo", {}), ("tiresias", {})], {"tiresias.promote": ("4", "8")}, (1, 2))
+    for table in tables(made, run(base, made, processes=1), "fifo"):
+        assert [column.name for column in table.columns] == table.frame.columns
+        assert all(column.description and column.unit for column in table.columns)
+        assert table.frame["tiresias.promote"].dtype == pl.Float64
+
+
+def test_a_load_that_is_none_is_refused(base: Base) -> None:
+    with pytest.raises(UsageError, match="scale-load fast"):
+        cells_of.run(base, Cell("fifo", (), (("scale_load", "fast"),), 1))
+
+
+def test_a_worker_that_is_killed_is_told_and_loses_no_cell_that_is_done(base: Base, tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    run(base, CELLS[:3], kept, processes=1)
+    broken = Cell("tests/unit/replay/experiments/killed.py:Killed", (), (), 1)
+    with pytest.raises(Exception, match="a worker was killed"):
+        run(base, [*CELLS, broken], kept, processes=2)
+    assert len(list(tmp_path.iterdir())) >= 3
