@@ -48,7 +48,7 @@ def test_one_row_a_cell_as_json_and_parquet_and_nothing_is_done_twice(
     [
         (("--store", "s.duckdb"), "--store is for one replay"),
         (("--section", "replay"), "--section is for one replay"),
-        (("--table", "experiment"), "did you mean experiments?"),
+        (("--table", "experiment"), "did you mean experiments"),
         (("--seed", "1..x"), "'x' is not a whole number"),
         (("--seed", "a,b"), "--seed a: expected a whole number"),
         (("--scale-load", "0.8:1.2"), "--scale-load 0.8:1.2: expected a number"),
