@@ -317,7 +317,9 @@ class Store:
 
     def _look_through(self) -> int:
         """The schema version of what the store holds, all of which is looked at unless this process left it so."""
-        if self._new:
+        tables = "SELECT 1 FROM system.main.duckdb_tables() WHERE database_name = 'trace' LIMIT 1"
+        # another process may have made it meanwhile
+        if self._new and not self._con.execute(tables).fetchall():
             return 0
         known = left_behind.version(self.path, self._before)
         return self._version(schema.objects(self._con, "trace")) if known is None else known
