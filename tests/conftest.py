@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -58,6 +59,22 @@ def pytest_configure() -> None:
     # else each of a hundred programs compiles all of its modules anew
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.update(COLUMNS="100", LINES="40", TERM="xterm-256color", LC_ALL="C.UTF-8", TZ="UTC")
+
+
+def pytest_collection() -> None:
+    """Collect without looking for garbage: thousands of tests are made, and all of them stay."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, but not among the tests."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Let what the tests held go: DuckDB tells on standard error of what is left of it at the end."""
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

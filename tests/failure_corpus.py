@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from gpuctl.core.states import State
 from gpuctl.joblogs.classify import classify
 from gpuctl.joblogs.evidence import Facts, Match, Verdict
-from gpuctl.joblogs.scan import Scanner
-from gpuctl.joblogs.table import Table, load
+from gpuctl.joblogs.table import Table
+from tests.signatures import scanner
 
 CORPUS = Path(__file__).parent / "fixtures" / "failures"
 HIGH = 0.8
@@ -76,11 +75,6 @@ def cases(split: str) -> list[Case]:
 
 
 _STATES = {"cancelled": State.KILLED}
-
-
-@cache
-def scanner() -> Scanner:
-    return Scanner(load())
 
 
 def judge(case: Case, *, told: bool) -> Outcome:

@@ -231,20 +231,25 @@ class Restless(PythonPolicy):
         if view.round is not None and view.round < 40:
             for job in view.running:
                 self.stir(view, job)
+        self.hosts: list[int] | None = None
         for job in list(view.waiting):
             gpus = int(self.draw.integers(view.least[job], view.most[job] + 1))
-            if not (view.start(job, gpus=gpus) or view.start(job)):
-                self.put(view, job, gpus)
+            if view.start(job, gpus=gpus) or view.start(job) or self.put(view, job, gpus):
+                # what a refusal leaves is as it was
+                self.hosts = None
 
-    def put(self, view: View, job: int, gpus: int) -> None:
-        """On some running job's GPUs."""
-        hosts = [host for host in view.running if len(view.beside(host)) < 3]
+    def put(self, view: View, job: int, gpus: int) -> bool:
+        """On some running job's GPUs; returns whether it got there."""
+        if self.hosts is None:
+            self.hosts = [host for host in view.running if len(view.beside(host)) < 3]
+        hosts = self.hosts
         sliced = bool(self.draw.integers(2))
         for host in self.draw.permutation(hosts).tolist():
             if view.share(job, host, "", gpus=gpus, sliced=sliced) or view.share(job, host, "", sliced=sliced):
                 if view.host(job) != host or job not in view.beside(host):
                     raise AssertionError(f"{job} is not beside {host}")
-                return
+                return True
+        return False
 
     def stir(self, view: View, job: int) -> None:
         """Move, resize or stop one."""

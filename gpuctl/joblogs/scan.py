@@ -163,7 +163,8 @@ class Scanner:
 
     def _blame(self, error: Exception) -> None:
         """Find the signature whose pattern does not compile, and say so."""
-        for entry in self.table.signatures.values():
+        # those of the user come last, and gpuctl's compile
+        for entry in reversed([*self.table.signatures.values()]):
             try:
                 hyperscan.Database().compile(expressions=[entry.pattern.encode()], flags=[_flags(entry)])
             except hyperscan.error as fault:

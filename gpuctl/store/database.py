@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from gpuctl.core.errors import StoreError, UsageError
-from gpuctl.store import schema
+from gpuctl.store import left_behind, schema
 from gpuctl.store.schema import MIGRATIONS
 from gpuctl.store.uninterrupted import uninterrupted
 
@@ -104,6 +104,8 @@ class Store:
             raise StoreError(f"{path}: {error.strerror}", hint="name another file with --db") from error
         if not write and not there:
             raise StoreError(f"{path}: no trace store here", hint="make one with: gpuctl ingest LOGDIR --db FILE")
+        self._before = left_behind.seal(path)
+        self._new = not there and not left_behind.log_of(path).exists()
         uninterrupted(lambda: self._open(write=write, temp_dir=temp_dir))
 
     def __enter__(self) -> Store:
@@ -119,6 +121,8 @@ class Store:
         with suppress(duckdb.Error):
             # what could not be written was told when it was written
             uninterrupted(self._con.close)
+            if self._write:
+                left_behind.note(self.path, len(MIGRATIONS))
 
     def execute(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Rows:
         """Run one statement to its end; values only through ``params`` (``$name`` or ``?``).
@@ -295,7 +299,7 @@ class Store:
         try:
             with self._told():
                 # before anything in the store is asked: it may hold macros
-                version = self._version(schema.objects(self._con, "trace"))
+                version = self._look_through()
                 self._con.execute("USE trace")
                 self._con.execute("SET TimeZone = 'UTC'")
                 # DuckDB would print it to standard output, into the results
@@ -310,6 +314,15 @@ class Store:
             with suppress(duckdb.Error):
                 self._con.close()
             raise
+
+    def _look_through(self) -> int:
+        """The schema version of what the store holds, all of which is looked at unless this process left it so."""
+        tables = "SELECT 1 FROM system.main.duckdb_tables() WHERE database_name = 'trace' LIMIT 1"
+        # another process may have made it meanwhile
+        if self._new and not self._con.execute(tables).fetchall():
+            return 0
+        known = left_behind.version(self.path, self._before)
+        return self._version(schema.objects(self._con, "trace")) if known is None else known
 
     def _version(self, found: schema.Objects) -> int:
         """The schema version of what the store holds.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from functools import cache
 from random import Random
 
 from hypothesis import example, given, settings
@@ -13,11 +12,10 @@ from gpuctl.core.states import State
 from gpuctl.joblogs import scan
 from gpuctl.joblogs.classify import classify
 from gpuctl.joblogs.evidence import TEXT_LIMIT, Facts, Match
-from gpuctl.joblogs.scan import Scanner
-from gpuctl.joblogs.table import load
 from tests.examples import examples
+from tests.signatures import scanner, table
 
-TABLE = load()
+TABLE = table()
 EXAMPLES = [line for signature in TABLE.signatures.values() for line in signature.examples]
 LINES = st.one_of(
     st.sampled_from(EXAMPLES),
@@ -35,11 +33,6 @@ FACTS = st.one_of(
         exit_signal=st.one_of(st.none(), st.integers(0, 64)),
     ),
 )
-
-
-@cache
-def scanner() -> Scanner:
-    return Scanner(TABLE)
 
 
 class _Pieces(io.RawIOBase):

@@ -10,16 +10,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import simpy
 from numpy.typing import NDArray
-from scipy import integrate, stats
 
 from gpuctl.replay.models.records import Workload
 from tests.replay_reference import Job, cluster, simulate, workload
+
+# SciPy and SimPy are imported by the tests that run: to collect them would take a second more
+if TYPE_CHECKING:
+    import simpy
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Floats]
@@ -72,6 +74,8 @@ def means(column: str, load: float, servers: int, draw: Draw, policy: str, **par
 
 def agrees(found: Floats, theory: float) -> None:
     """Theory lies in the confidence interval, which is narrow."""
+    from scipy import stats
+
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, found.size - 1) * found.std(ddof=1) / math.sqrt(found.size))
     assert half < 0.15 * theory
     assert abs(found.mean() - theory) <= half, f"{found.mean():.4g} s ± {half:.2g}, theory {theory:.4g} s"
@@ -104,6 +108,8 @@ def foreground_background(rate: float) -> float:
         left = 1 - rate * first
         return rate * second / 2 / left**2 + x / left
 
+    from scipy import integrate
+
     end = 60 * MIX[1][1]
     parts = [SCALE_S, 10 * SCALE_S]
     return float(integrate.quad(lambda x: of_size(x) * density_of_mix(x), 0, end, limit=500, points=parts)[0])
@@ -125,6 +131,8 @@ def test_las_of_exponential_jobs_takes_as_long_as_processor_sharing() -> None:
 
 def shortest_remaining(rate: float) -> float:
     """Mean time in an M/M/1 queue under SRPT: Schrage and Miller, 1966; service times of mean 1."""
+
+    from scipy import integrate
 
     def busy(x: float) -> float:
         return rate * (1 - (1 + x) * math.exp(-x))
@@ -149,6 +157,8 @@ def test_srtf_is_shortest_remaining_processing_time(load: float) -> None:
 
 def simpy_starts(work: Workload, serve: Callable[[simpy.Environment, int], Generator[Any, Any, float]]) -> Floats:
     """When each job gets what it wants."""
+    import simpy
+
     env = simpy.Environment()
     start = np.full(work.size, np.nan)
 
@@ -164,6 +174,8 @@ def simpy_starts(work: Workload, serve: Callable[[simpy.Environment, int], Gener
 
 @pytest.mark.parametrize("seed", range(5))
 def test_fifo_is_a_resource_of_simpy(seed: int) -> None:
+    import simpy
+
     work = poisson(np.random.default_rng(seed), 0.95, 2, exponential)
     resources: list[simpy.Resource] = []
 
@@ -181,6 +193,8 @@ def test_fifo_is_a_resource_of_simpy(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_sjf_is_a_priority_resource_of_simpy(seed: int) -> None:
+    import simpy
+
     # a preemptive one maps to none of these policies: it compares priorities of the time of the request, and a running
     # job's remaining time is less than that
     work = poisson(np.random.default_rng(seed), 0.95, 2, exponential)
@@ -200,6 +214,8 @@ def test_sjf_is_a_priority_resource_of_simpy(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_fifo_of_gangs_is_a_container_of_simpy(seed: int) -> None:
+    import simpy
+
     rng = np.random.default_rng(seed)
     work = poisson(rng, 1.0, 2, exponential)
     work = dataclasses.replace(work, gpus=rng.integers(1, 6, work.size))

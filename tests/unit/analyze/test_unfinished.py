@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import polars.selectors as cs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuctl.analyze.query import base_sql
 from gpuctl.analyze.run import Options, analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,14 +102,15 @@ def test_waits_that_never_ended_are_in_the_waits(found: Analysis, tmp_path: Path
     assert (one["not_started"], one["km_p50_min"], one["km_p95_min"]) == (1, 10, 40)
 
 
+@settings(max_examples=examples(100))
 @given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=30))
 def test_kaplan_and_meier_as_their_formula_has_it(spells: list[tuple[int, bool]]) -> None:
     con = duckdb.connect()
     con.execute("CREATE TABLE base_waits (queue VARCHAR, size_bucket VARCHAR, seconds DOUBLE)")
     con.execute("CREATE TABLE base_never_started (queue VARCHAR, size_bucket VARCHAR, so_far_s DOUBLE)")
-    for seconds, started in spells:
-        into = "base_waits" if started else "base_never_started"
-        con.execute(f"INSERT INTO {into} VALUES ('q', '1', ?)", [seconds])
+    for into, which in (("base_waits", True), ("base_never_started", False)):
+        seconds = [at for at, started in spells if started is which]
+        con.execute(f"INSERT INTO {into} SELECT 'q', '1', unnest(?::INTEGER[])", [seconds])
     for name, share in (("km_p50_min", 0.5), ("km_p95_min", 0.95)):
         left, answer = Fraction(1), None
         for at in sorted({seconds for seconds, started in spells if started}):
@@ -132,7 +134,7 @@ def test_a_source_without_starts_does_not_tell_what_never_started(tmp_path: Path
     for name, waiting in (("derived.csv", []), ("sacct.txt", [(1, 0), (1, 0)])):
         ingest([tmp_path / name], tmp_path / "t.duckdb", cluster=name)
         with Store(tmp_path / "t.duckdb") as store:
-            table = analyze(store, Options(cluster=name)).table("never_started")
+            table = analyze(store, Options(cluster=name, tables=("never_started",))).table("never_started")
         assert table is not None
         assert table.frame.select("waiting", "given_up").rows() == waiting
 
@@ -236,7 +238,7 @@ def test_seconds_have_no_noise_of_binary_numbers(tmp_path: Path, root: Path) -> 
         cluster="rest-end",
     )
     with Store(tmp_path / "t.duckdb") as store:
-        table = analyze(store, Options()).table("queue_delays")
+        table = analyze(store, Options(tables=("queue_delays",))).table("queue_delays")
     assert table is not None
     seconds = table.frame.select(cs.ends_with("_s") & cs.float()).unpivot()["value"].drop_nulls()
     assert any(not value.is_integer() for value in seconds), "nothing here that could be inexact"

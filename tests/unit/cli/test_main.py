@@ -85,7 +85,7 @@ def test_ctrl_c_that_python_drops_is_raised_again(
 def test_closed_streams_are_as_the_null_device(closed: str, root: Path, sample_data: Path, tmp_path: Path) -> None:
     """Of a command that prints, one that opens a store, one that is wrong; no file takes the place of a stream."""
     db = tmp_path / "g.duckdb"
-    jobs = sample_data / "failures"
+    jobs = sample_data / "philly" / "cluster_machine_list"
     for command, code in ((["formats"], 0), (["nosuch"], 2), (["ingest", jobs, "--db", db], 0), (["doctor", "/x"], 2)):
         done = subprocess.run(
             ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "gpuctl", *map(str, command)],

@@ -218,7 +218,8 @@ def test_another_schema_version(store: Path, version: int) -> None:
     ],
 )
 def test_a_store_that_is_not_as_gpuctl_made_it(store: Path, statement: str, told: str) -> None:
-    change(store, statement)
+    with duckdb.connect(str(store)) as con:
+        con.execute(statement)
     (only,) = look(store).values()
     assert (only.check, only.status) == ("store_schema", Status.FAIL)
     assert told in only.evidence

@@ -7,12 +7,13 @@ import pytest
 from gpuctl.core.states import State
 from gpuctl.joblogs.classify import AT_END, SURVIVED, classify
 from gpuctl.joblogs.evidence import Facts, Match
-from gpuctl.joblogs.table import RELEASE, Reason, Signature, Table, Tier, load
+from gpuctl.joblogs.table import RELEASE, Reason, Signature, Table, Tier
+from tests.signatures import table
 
 _REASONS = {name: Reason(name, name, ("user",)) for name in ("disk", "bug", "bug2", "peer", "trace")}
 TABLE = Table(
     RELEASE,
-    {**load().reasons, **_REASONS},
+    {**table().reasons, **_REASONS},
     {
         s.id: s
         for s in (
@@ -151,13 +152,13 @@ def test_without_a_signature_the_most_telling_line_is_the_evidence() -> None:
 
 
 def test_a_cluster_managers_word_that_it_ended_the_job_is_enough_without_state_or_exit_code() -> None:
-    table = load()
-    final = [signature for signature in table.signatures.values() if signature.final]
+    every = table()
+    final = [signature for signature in every.signatures.values() if signature.final]
     assert {"pbs-walltime", "slurm-time-limit", "lsf-runtime"} <= {signature.id for signature in final}
     for signature in final:
         ended = Match(signature.id, 1, signature.examples[0])
         for facts in (None, Facts(), Facts(state=State.UNKNOWN), Facts(texts=("",))):
-            verdict = classify([ended], table, facts)
+            verdict = classify([ended], every, facts)
             assert (verdict.failed, verdict.reason) == (True, signature.reason)
         # a requeued job appends to its log: the end of an earlier attempt is not its own
-        assert classify([ended._replace(ordinary_after=AT_END + 1)], table).failed is False
+        assert classify([ended._replace(ordinary_after=AT_END + 1)], every).failed is False

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import io
-from functools import cache
 
 import pytest
 
 from gpuctl.core.states import State
 from gpuctl.joblogs.classify import classify
 from gpuctl.joblogs.evidence import Facts
-from gpuctl.joblogs.scan import Scanner
-from gpuctl.joblogs.table import load
+from tests.signatures import scanner
 
 FAILED = Facts(state=State.FAILED, exit_code=1)
-
-
-@cache
-def scanner() -> Scanner:
-    return Scanner(load())
 
 
 def reason(*lines: str) -> str | None:

@@ -6,7 +6,6 @@ import csv
 import json
 import re
 from datetime import timedelta, timezone
-from functools import cache
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,8 +15,7 @@ import pytest
 
 from gpuctl.joblogs.evidence import Step
 from gpuctl.joblogs.progress import PATTERNS, Parser
-from gpuctl.joblogs.scan import Scanner
-from gpuctl.joblogs.table import load
+from tests.signatures import scanner
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "progress"
 WORDINGS = [json.loads(line) for line in (FOLDER / "wordings.jsonl").read_text("utf-8").splitlines()]
@@ -56,11 +54,6 @@ def test_wordings(lines: list[dict[str, Any]]) -> None:
         steps = parser.read(row["line"], number)
         assert " ; ".join(short(step) for step in steps) == row["expect"], row["line"]
         assert {step.line_no for step in steps} <= {number}
-
-
-@cache
-def scanner() -> Scanner:
-    return Scanner(load())
 
 
 def steps_of(name: str) -> list[Step]:

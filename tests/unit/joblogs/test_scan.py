@@ -208,8 +208,9 @@ def test_any_bytes_can_be_read() -> None:
     assert result.matches[-1].signature == "boom"
 
 
-def test_what_is_kept_does_not_grow_with_the_log() -> None:
-    block = b"it went boom\nordinary line of some length\nBangError: x\nepoch 3 loss 0.5\n" * 20_000
+def test_what_is_kept_does_not_grow_with_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "CHUNK", 1 << 17)
+    block = b"it went boom\nordinary line of some length\nBangError: x\nepoch 3 loss 0.5\n" * 2_000
 
     class Endless(io.RawIOBase):
         left = 0
@@ -225,7 +226,7 @@ def test_what_is_kept_does_not_grow_with_the_log() -> None:
         try:
             result = scanner().scan(stream)  # type: ignore[arg-type]
             assert result.size == blocks * len(block)
-            assert {m.signature: m.times for m in result.matches} == dict.fromkeys(("boom", "bang"), 20_000 * blocks)
+            assert {m.signature: m.times for m in result.matches} == dict.fromkeys(("boom", "bang"), 2_000 * blocks)
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.joblogs.scan import Scanner
-from gpuctl.joblogs.table import CATEGORIES, CAUSES, Tier, load
+from gpuctl.joblogs.table import CATEGORIES, CAUSES, Tier
+from tests.signatures import scanner, table
 
-TABLE = load()
+TABLE = table()
 EVERY = tuple(TABLE.signatures.values())
 _UNBOUNDED_END = re.compile(r"(?<!\\)(?:\*|\+|,\})\)?\??$")
-
-
-@cache
-def scanner() -> Scanner:
-    return Scanner(TABLE)
 
 
 def test_every_signature_finds_its_examples_and_no_look_alike() -> None:

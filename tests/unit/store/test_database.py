@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -105,6 +107,37 @@ def test_a_store_that_holds_something_else_is_refused(store: Path, tmp_path: Pat
     assert told in error.value.message
     assert error.value.hint
     assert store.read_bytes() == before
+
+
+def test_what_this_process_left_is_looked_through_again_where_it_was_changed(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(schema, "objects", lambda con, name, see=schema.objects: looked.append(name) or see(con, name))
+    Store(store).close()
+    Store(store, write=True).close()
+    Store(tmp_path / "new.duckdb", write=True).close()
+    assert looked == []
+    other = tmp_path / "copy.duckdb"
+    other.write_bytes(store.read_bytes())
+    Store(other).close()
+    assert looked == ["trace"]
+    # another file in its place, of the same bytes but for a macro
+    with duckdb.connect(str(other)) as con:
+        con.execute("CREATE MACRO count(x) AS 7")
+    times = store.stat()
+    other.replace(store)
+    os.utime(store, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(StoreError, match="a macro that gpuctl did not make: count"):
+        Store(store)
+    # what is not in the file yet
+    left = tmp_path / "left.duckdb"
+    Store(left, write=True).close()
+    left.with_name("left.duckdb.wal").write_bytes(b"")
+    looked.clear()
+    with suppress(StoreError):
+        Store(left).close()
+    assert looked == ["trace"]
 
 
 @pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))

@@ -22,6 +22,12 @@ WHEN = datetime(2026, 11, 22, 20, 0, 1, 123456, tzinfo=UTC)
 HOSTILE = "'; DROP TABLE results; -- </script>\N{RIGHT-TO-LEFT OVERRIDE}"
 
 
+def bomb() -> bytes:
+    """A small document that is a gigabyte, made without one."""
+    packer, piece = zstandard.ZstdCompressor(level=1).compressobj(), bytes(1 << 20)
+    return b"".join(packer.compress(piece) for _ in range(1 << 10)) + packer.flush()
+
+
 def kept(name: str, size: int = 0) -> Kept:
     return Kept(name, "replay", WHEN, "0.1.0", f"gpuctl replay --keep {name}", size)
 
@@ -44,7 +50,7 @@ def test_what_was_kept_comes_back_and_is_replaced_by_name(tmp_path: Path) -> Non
     ("size", "document", "told"),
     [
         (14, zstandard.compress(b"x" * 15), "it has more bytes, expected 14"),
-        (14, zstandard.compress(b"x" * 1_000_000_000), "it has more bytes, expected 14"),
+        (14, None, "it has more bytes, expected 14"),
         (14, zstandard.compress(b"x" * 13), "it has 13 bytes, expected 14"),
         (14, zstandard.compress(b"x" * 14)[:-4], "it has 0 bytes, expected 14|damaged"),
         (14, b"{}", "is damaged"),
@@ -53,11 +59,11 @@ def test_what_was_kept_comes_back_and_is_replaced_by_name(tmp_path: Path) -> Non
     ],
 )
 def test_a_damaged_document_is_told_and_none_is_larger_than_it_says(
-    size: int, document: bytes, told: str, tmp_path: Path
+    size: int, document: bytes | None, told: str, tmp_path: Path
 ) -> None:
     with Store(tmp_path / "s.duckdb", write=True) as store:
         keep(store, kept("a"), b"{}")
-        store.execute("UPDATE results SET bytes = ?, document = ?", [size, document])
+        store.execute("UPDATE results SET bytes = ?, document = ?", [size, bomb() if document is None else document])
         with pytest.raises(InputError, match=told):
             read(store, "a")
 

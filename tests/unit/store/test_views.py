@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.store.database import Store
-from gpuctl.store.views import VIEWS, ask
+from gpuctl.store.views import VIEWS, show
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +15,8 @@ def test_columns_and_types_are_those_of_the_store(tmp_path: Path) -> None:
     path = tmp_path / "s.duckdb"
     with Store(path, write=True):
         pass
-    for view in VIEWS:
-        with Store(path) as store:
-            found = ask(store, f"DESCRIBE {view.name}").select("column_name", "column_type").rows()
-        assert found == [(field.name, field.kind) for field in view.fields], view.name
+    with Store(path) as store:
+        show(store)
+        for view in VIEWS:
+            found = store.asked(f"DESCRIBE {view.name}").select("column_name", "column_type").rows()
+            assert found == [(field.name, field.kind) for field in view.fields], view.name

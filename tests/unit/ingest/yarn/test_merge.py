@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.store.database import Store
 from tests.unit.ingest.yarn import cluster as y
 from tests.unit.ingest.yarn.test_dumps import capacity_scheduler
 from tests.unit.ingest.yarn.test_logs import JOB
@@ -38,8 +39,9 @@ def story(db: Path) -> dict[str, list[Any]]:
     What two overlapping logs tell alike may be put down to either.
     """
     told = {}
-    for table in TABLES:
-        rows = y.frame(db, f"SELECT * FROM {table}").drop("source", strict=False)
+    with Store(db) as store:
+        found = {table: store.frame(f"SELECT * FROM {table}").drop("source", strict=False) for table in TABLES}
+    for table, rows in found.items():
         told[table] = sorted(repr([sorted(v) if isinstance(v, list) else v for v in r]) for r in rows.rows())
     sql = """
         SELECT DISTINCT job, field, replace(parse_filename(path), '.log.1', '.log')

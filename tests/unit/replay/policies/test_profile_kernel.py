@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 
@@ -12,12 +12,10 @@ from gpuctl.compiled.jit import load_compiler
 from gpuctl.replay.policies.backfill import profile_kernel
 from gpuctl.replay.policies.backfill.profile_kernel import NO_LIMIT, Profile, profile
 
-load_compiler()
 STEPS, FIRST = 150, 41
 
 
-@numba.njit
-def looked_up(c: Any, k: int, end: int, gpus: int, most: int, second: float) -> tuple[int, int, int, int]:
+def look_up(c: Any, k: int, end: int, gpus: int, most: int, second: float) -> tuple[int, int, int, int]:
     """The four answers: functions of compiled code are called by such."""
     return (
         profile_kernel.fuller_from(c, k, gpus, second),
@@ -25,6 +23,15 @@ def looked_up(c: Any, k: int, end: int, gpus: int, most: int, second: float) -> 
         profile_kernel.open_since(c, k, gpus),
         profile_kernel.step_from(c, second, FIRST),
     )
+
+
+@pytest.fixture(scope="module")
+def looked_up() -> Callable[..., tuple[int, int, int, int]]:
+    import numba
+
+    load_compiler()
+    compiled: Callable[..., tuple[int, int, int, int]] = numba.njit(look_up)
+    return compiled
 
 
 def some_profile(seed: int) -> Profile:
@@ -39,7 +46,7 @@ def some_profile(seed: int) -> Profile:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_lookups_are_those_of_loops(seed: int) -> None:
+def test_lookups_are_those_of_loops(seed: int, looked_up: Callable[..., tuple[int, int, int, int]]) -> None:
     c = some_profile(seed)
     draw = np.random.default_rng(1000 + seed)
     stop = FIRST + STEPS

@@ -59,7 +59,7 @@ def workload(sample_data: Path) -> Workload:
 
 def tables(path: Path, name: str, *wanted: str) -> dict[str, pl.DataFrame]:
     with Store(path) as store:
-        result = analyze(store, Options(cluster=name))
+        result = analyze(store, Options(cluster=name, tables=wanted))
     found = {table.name: table.frame for table in result.tables}
     return {each: found[each] for each in wanted}
 

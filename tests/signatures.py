@@ -1,0 +1,20 @@
+"""The table of signatures that gpuctl brings, read once for all tests, and a scanner that was built of it once."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from gpuctl.joblogs.scan import Scanner
+from gpuctl.joblogs.table import Table, load
+
+
+@cache
+def table() -> Table:
+    """All that gpuctl brings."""
+    return load()
+
+
+@cache
+def scanner() -> Scanner:
+    """It looks for all of them."""
+    return Scanner(table())
