@@ -96,7 +96,7 @@ def about(trained: Trained, sources: Sequence[SourceInfo]) -> dict[str, Any]:
             {"file": _name(source.path), "sha256": source.sha256, "rows": source.rows_loaded} for source in sources
         ],
         "scores": wide(trained).to_dicts(),
-        "baselines": BASELINES,
+        "baselines": BASELINES | trained.others,
         "measures": {name: f"{text} [{unit}]" for name, (unit, text) in evaluate.MEASURES.items()},
         "features": {name: history.described()[name] for name in trained.model.features},
     }
@@ -117,6 +117,7 @@ def wide(trained: Trained) -> pl.DataFrame:
 
 def _compared(trained: Trained) -> ResultTable:
     low, middle, high = trained.model.quantiles
+    rules = BASELINES | trained.others
     return ResultTable(
         name="runtime_predictors",
         section="run_times",
@@ -126,7 +127,7 @@ def _compared(trained: Trained) -> ResultTable:
         notes=(
             f"history: the model; quantile {middle:g} is its prediction, {low:g} to {high:g} its interval, which "
             f"should hold {100 * (high - low):g} % of the jobs.",
-            *(f"{name}: {text}" for name, text in BASELINES.items() if name in trained.scores["predictor"].unique()),
+            *(f"{name}: {text}" for name, text in rules.items() if name in trained.scores["predictor"].unique()),
             "Run times under 1 s count as 1 s. runtime_scores has every figure with its 95 % interval.",
         ),
         columns=(_PREDICTOR, _JOBS, *(Column(name, *evaluate.MEASURES[name]) for name in _WIDE)),

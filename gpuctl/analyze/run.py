@@ -11,12 +11,16 @@ import polars as pl
 import gpuctl
 from gpuctl.analyze import query, registry
 from gpuctl.analyze.bases import DELAYS, Bases
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.plugins import BUILT_IN
 from gpuctl.core.results import Analysis, ResultTable
-from gpuctl.queries.catalogue import SECTIONS
+from gpuctl.queries.catalogue import in_order
+from gpuctl.queries.sections import SECTIONS
 from gpuctl.store.sources import read_sources
+from gpuctl.store.views import as_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from gpuctl.queries.catalogue import Query
@@ -39,6 +43,7 @@ class Options:
         sections: keys of the sections to run; with no `tables` either, all.
         tables: names of the tables to run beside those of `sections`.
         signatures: the user's own signature tables, beside gpuctl's.
+        own: the analyses of files that the user named; which of them run, `tables` says.
         command: the command line, for the record.
     """
 
@@ -52,6 +57,7 @@ class Options:
     sections: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     signatures: tuple[Path, ...] = ()
+    own: tuple[Query, ...] = ()
     command: str = ""
 
 
@@ -71,8 +77,9 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
         InputError: quotas are given of queues that it does not have, and not of all that it has.
     """
     cluster = store.cluster(options.cluster)
-    names = _tables(options)
-    asked = [registry.known()[name] for name in _with_needed(names)]
+    known = registry.known() | {query.name: query for query in options.own}
+    names = _tables(options, known)
+    asked = [known[name] for name in _with_needed(names, known)]
     steps = len(asked) + 2
     done = 0
 
@@ -86,9 +93,15 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     warnings = _warnings(store, bases, cluster)
     for done, one in enumerate(asked, 1):  # noqa: B007 - tell() says how far it is
         tell(one.name)
-        found[one.name] = _ask(store, one, bases, cluster, options)
+        try:
+            found[one.name] = _ask(store, one, bases, cluster, options)
+        except InputError as error:
+            # a package's analysis that nobody asked for by name keeps no other from its rows
+            if one.name in options.tables or one.origin == BUILT_IN:
+                raise
+            warnings.append(f"{error.message}. Its table is left out")
     site = bases.site
-    tables = tuple(found[name] for name in names)
+    tables = tuple(found[name] for name in names if name in found)
     settings = {"definition": options.definition, "duration": bases.duration}
     if site is not None:
         settings |= {"quotas": site.quota_note, "racks": site.rack_note, "borrowing": site.borrow_note}
@@ -106,9 +119,9 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     )
 
 
-def _tables(options: Options) -> list[str]:
-    """The tables asked for, in the order of the registry."""
-    registry.check_names(sections=options.sections, tables=options.tables, reference=options.reference)
+def _tables(options: Options, known: Mapping[str, Query]) -> list[str]:
+    """The tables asked for, in the order in which they are shown."""
+    registry.check_names(sections=options.sections, tables=options.tables, reference=options.reference, own=options.own)
     every = not options.sections and not options.tables
 
     def wanted(one: Query) -> bool:
@@ -116,20 +129,18 @@ def _tables(options: Options) -> list[str]:
             return one.reference == options.reference
         return one.name in options.tables or (not one.reference and (every or one.section in options.sections))
 
-    return [name for name, one in registry.known().items() if wanted(one)]
+    return [one.name for one in in_order(known.values()) if wanted(one)]
 
 
-def _with_needed(names: Sequence[str]) -> list[str]:
+def _with_needed(names: Sequence[str], known: Mapping[str, Query]) -> list[str]:
     """The tables to compute: those asked for, each behind the ones that its SQL reads."""
     ordered: dict[str, None] = {}
     for name in names:
-        for needed in _with_needed(query.uses(registry.known()[name].sql, "result")):
+        uses = (each for each in query.uses(known[name].sql, "result") if each in known)
+        for needed in _with_needed(list(uses), known):
             ordered.setdefault(needed)
         ordered.setdefault(name)
     return list(ordered)
-
-
-_NOTES = ("quota_note", "rack_note", "borrow_note")
 
 
 def _numbers(asked: Query, bases: Bases, cluster: str, options: Options) -> dict[str, str]:
@@ -141,10 +152,10 @@ def _numbers(asked: Query, bases: Bases, cluster: str, options: Options) -> dict
         if options.definition == "notebook"
         else "a sample belongs to the attempt that holds the GPU at the sample's time",
     }
-    if wanted & set(_NOTES):
+    if wanted & set(registry.SITE_NOTES):
         bases.need(DELAYS)
         site = bases.site
-        known |= {name: getattr(site, name) for name in _NOTES}
+        known |= {name: getattr(site, name) for name in registry.SITE_NOTES}
     counted = wanted - set(known)
     if counted:
         [row] = bases.ask(query.scalars("population", counted))
@@ -153,10 +164,13 @@ def _numbers(asked: Query, bases: Bases, cluster: str, options: Options) -> dict
 
 
 def _ask(store: Store, asked: Query, bases: Bases, cluster: str, options: Options) -> ResultTable:
-    bases.need(query.uses(asked.sql, "base"))
     wanted = {"cluster": cluster} if asked.parameters else {}
-    store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", wanted)
-    frame = _tidy(store.frame(f"FROM result_{asked.name}"))
+    if asked.origin == BUILT_IN:
+        bases.need(query.uses(asked.sql, "base"))
+        store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", wanted)
+        frame = _tidy(store.frame(f"FROM result_{asked.name}"))
+    else:
+        frame = _of_others(store, asked, bases, wanted)
     notes: tuple[str, ...] = ()
     if asked.needs:
         [there] = bases.ask(query.scalars("counts", {asked.needs.replace(" ", "_")}))
@@ -173,7 +187,30 @@ def _ask(store: Store, asked: Query, bases: Bases, cluster: str, options: Option
         frame=frame,
         detail=asked.detail,
         first_columns=asked.first_columns,
+        charts=() if asked.origin == BUILT_IN else asked.drawings,
     )
+
+
+def _of_others(store: Store, asked: Query, bases: Bases, wanted: Mapping[str, str]) -> pl.DataFrame:
+    """The rows of an analysis that is not ours: one SELECT, which reads the store and the tables that ours share.
+
+    Raises:
+        InputError: it is none, cannot be run, or has other columns than its header says.
+    """
+    there = {
+        name for one in registry.known().values() if one.origin == BUILT_IN for name in query.uses(one.sql, "base")
+    }
+    bases.need(name for name in query.uses(asked.sql, "base") if name in there)
+    what = f"analysis {asked.name!r} of {asked.origin}"
+    try:
+        frame = as_plain(store.asked(asked.sql, wanted))
+    except UsageError as error:
+        raise InputError(f"{what}: {error.message}", hint=error.hint) from error
+    names = [column.name for column in asked.columns]
+    if frame.columns != names:
+        told = f"its header names the columns {', '.join(names)}; its rows have {', '.join(frame.columns)}"
+        raise InputError(f"{what}: {told}", hint="one line '-- column: name | unit | definition' for each, in order")
+    return frame
 
 
 def _tidy(frame: pl.DataFrame) -> pl.DataFrame:

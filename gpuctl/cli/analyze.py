@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.analyze.registry import REFERENCES, check_names, known
-from gpuctl.analyze.registry import tables as tables_of
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.ingest import JobLogsOption, LogFormatOption, SignaturesOption
 from gpuctl.cli.inputs import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
@@ -24,7 +22,6 @@ from gpuctl.cli.output import (
     NotesOption,
     OutputFormat,
     OutputOption,
-    TableOption,
     chosen_format,
     for_people,
     print_result,
@@ -34,7 +31,7 @@ from gpuctl.cli.output import (
 )
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
-from gpuctl.queries.catalogue import SECTIONS
+from gpuctl.queries.sections import REFERENCES, SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +106,13 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
             help=f"Only this section; may be given several times: {', '.join(key for key, _ in SECTIONS)}.",
         ),
     ] = None,
-    table: TableOption = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Print only this table (detail tables too), or that of FILE.sql; may be given several times.",
+        ),
+    ] = None,
     every: AllOption = False,
     notes: NotesOption = False,
     output_format: FormatOption = None,
@@ -128,7 +131,10 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
     """
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
-    check_names(sections=section or (), tables=table or (), reference=reference)
+    from gpuctl.analyze import registry
+
+    table, own = registry.with_files(table or ())
+    registry.check_names(sections=section or (), tables=table, reference=reference, own=own)
     from gpuctl.analyze.run import Options
     from gpuctl.analyze.site_files import read_quotas, read_racks
 
@@ -138,7 +144,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
     first = people and not (section or table or every or reference)
     whole = any((csv, parquet, html, keep_as))
     if reference and people and not (section or table or every):
-        table = list(tables_of(reference))
+        table = list(registry.tables(reference))
     options = Options(
         definition=definition.value,
         duration=duration.value if duration else None,
@@ -149,6 +155,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         sections=tuple(section or ()),
         tables=_wanted(table or (), first=first, whole=whole and not section, drawing=people and shape is None),
         signatures=tuple(signatures or ()),
+        own=own,
         command="gpuctl " + shlex.join(sys.argv[1:]),
     )
     with opened(
@@ -201,6 +208,7 @@ def _wanted(tables: Sequence[str], *, first: bool, whole: bool, drawing: bool) -
 
         return SHOWN
     if drawing:
+        from gpuctl.analyze.registry import known
         from gpuctl.reports.terminal.pictures import drawn_from
 
         return (*tables, *(name for name in drawn_from(tables) if name in known()))
