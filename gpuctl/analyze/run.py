@@ -12,6 +12,7 @@ import gpuctl
 from gpuctl.analyze import query, registry
 from gpuctl.analyze.bases import DELAYS, Bases
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.notes import Named, foreign, named, note, ours, together
 from gpuctl.core.plugins import BUILT_IN
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.queries.catalogue import in_order
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from gpuctl.core.notes import Note
     from gpuctl.queries.catalogue import Query
     from gpuctl.store.database import Store
+
+
+REPLAY = "replay"
+"""``clusters.source_format`` of what a replay wrote."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,9 @@ class Options:
         quotas: GPUs of each queue's quota, as the user gave them.
         racks: rack of each machine, as the user gave them.
         borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0 never; None where it is inferred.
+        by: the periods of series over time, in UTC.
+        idle_below: mean GPU utilization, %, below which a job counts as idle.
+        brief: leave empty what only GPU telemetry tells of users, queues and accounts: the first screen has none of it.
         reference: a key of `registry.REFERENCES`, or None.
         sections: keys of the sections to run; with no `tables` either, all.
         tables: names of the tables to run beside those of `sections`.
@@ -53,6 +62,9 @@ class Options:
     quotas: dict[str, float] = field(default_factory=dict)
     racks: dict[str, str] = field(default_factory=dict)
     borrow_below: float | None = None
+    by: Literal["hour", "day"] = "hour"
+    idle_below: float = 5.0
+    brief: bool = False
     reference: str | None = None
     sections: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
@@ -99,16 +111,16 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
             # a package's analysis that nobody asked for by name keeps no other from its rows
             if one.name in options.tables or one.origin == BUILT_IN:
                 raise
-            warnings.append(f"{error.message}. Its table is left out")
+            warnings.append(foreign(f"{error.message}. Its table is left out"))
     site = bases.site
     tables = tuple(found[name] for name in names if name in found)
-    settings = {"definition": options.definition, "duration": bases.duration}
+    settings = {"definition": ours(options.definition), "duration": ours(bases.duration)}
     if site is not None:
         settings |= {"quotas": site.quota_note, "racks": site.rack_note, "borrowing": site.borrow_note}
     done = steps
     tell("done")
     return Analysis(
-        cluster=cluster,
+        cluster=cluster_note(store, cluster),
         tables=tables,
         sections=tuple((key, title) for key, title in SECTIONS if any(t.section == key for t in tables)),
         sources=read_sources(store, cluster),
@@ -143,14 +155,15 @@ def _with_needed(names: Sequence[str], known: Mapping[str, Query]) -> list[str]:
     return list(ordered)
 
 
-def _numbers(asked: Query, bases: Bases, cluster: str, options: Options) -> dict[str, str]:
+def _numbers(store: Store, asked: Query, bases: Bases, cluster: str, options: Options) -> dict[str, Note]:
     """What the sentence of a table's population is filled with; no more of it is counted than the sentence says."""
     wanted = {name for _, name, _, _ in Formatter().parse(asked.population) if name}
     known = {
-        "cluster": cluster,
-        "telemetry_note": "a minute belongs to an attempt from the minute in which it starts"
+        "cluster": cluster_note(store, cluster),
+        "idle_below": note("{pct:g}", pct=options.idle_below),
+        "telemetry_note": note("a minute belongs to an attempt from the minute in which it starts")
         if options.definition == "notebook"
-        else "a sample belongs to the attempt that holds the GPU at the sample's time",
+        else note("a sample belongs to the attempt that holds the GPU at the sample's time"),
     }
     if wanted & set(registry.SITE_NOTES):
         bases.need(DELAYS)
@@ -164,24 +177,23 @@ def _numbers(asked: Query, bases: Bases, cluster: str, options: Options) -> dict
 
 
 def _ask(store: Store, asked: Query, bases: Bases, cluster: str, options: Options) -> ResultTable:
-    wanted = {"cluster": cluster} if asked.parameters else {}
     if asked.origin == BUILT_IN:
         bases.need(query.uses(asked.sql, "base"))
-        store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", wanted)
+        store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", bases.chosen(asked.sql))
         frame = _tidy(store.frame(f"FROM result_{asked.name}"))
     else:
-        frame = _of_others(store, asked, bases, wanted)
-    notes: tuple[str, ...] = ()
+        frame = _of_others(store, asked, bases, {"cluster": cluster} if asked.parameters else {})
+    notes: tuple[Note, ...] = ()
     if asked.needs:
         [there] = bases.ask(query.scalars("counts", {asked.needs.replace(" ", "_")}))
         what = asked.needs.replace("_", " ")
-        notes = () if any(there.values()) else (f"no rows: this source has no {what}",)
+        notes = () if any(there.values()) else (note("no rows: this source has no {what}", what=ours(what)),)
     return ResultTable(
         name=asked.name,
         section=asked.section,
         title=asked.title,
         question=asked.question,
-        population=asked.population.format_map(_numbers(asked, bases, cluster, options)),
+        population=note(asked.population, **_numbers(store, asked, bases, cluster, options)),
         notes=notes,
         columns=asked.columns,
         frame=frame,
@@ -218,17 +230,32 @@ def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(pl.Decimal).cast(pl.Int64))
 
 
-def _plain(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def _plain(value: object) -> Note:
+    return note("{value:,}", value=value) if isinstance(value, int) else foreign(str(value))
 
 
-def _warnings(store: Store, bases: Bases, cluster: str) -> list[str]:
+def cluster_note(store: Store, cluster: str) -> Note:
+    """A cluster's name; of what a replay wrote, that of the trace and the policy."""
+    source = store.value("SELECT source_format FROM clusters WHERE cluster = $cluster", {"cluster": cluster})
+    trace, at, policy = cluster.rpartition("@")
+    if source != REPLAY or not at:
+        return named("cluster", cluster)
+    return note("{trace}@{policy}", trace=Named("cluster", trace), policy=Named("policy", policy))
+
+
+def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     bases.need(("jobs", "attempts", "machines", "queue_machines"))
     rejected = bases.rows("rejected")
     warnings = [] if store.value("SELECT count(*) FROM base_jobs") else [_no_job(store, cluster)]
     warnings += [
-        f"{row['rows_rejected']} of {row['rows_in']} rows of {row['path']} were rejected; "
-        f"most often ({row['rows']}): {row['reason']}"
+        note(
+            "{rejected} of {rows} rows of {path} were rejected; most often ({often}): {reason}",
+            rejected=row["rows_rejected"],
+            rows=row["rows_in"],
+            path=Named("path", row["path"]),
+            often=row["rows"],
+            reason=Named("text", row["reason"]),
+        )
         for row in rejected
     ]
     [sizeless] = store.frame(
@@ -238,40 +265,58 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[str]:
     ).to_dicts()
     if sizeless["attempts"]:
         warnings.append(
-            f"no source tells how many GPUs {sizeless['attempts']} of {sizeless['ran']} attempts held, "
-            f"{sizeless['hours']:,.2f} hours in all: GPU-hours and occupancy lack them, so they are lower bounds. "
-            "docs/sources.md says what tells them"
+            note(
+                "no source tells how many GPUs {attempts} of {ran} attempts held, {hours:,.2f} hours in all: GPU-hours "
+                "and occupancy lack them, so they are lower bounds. docs/sources.md says what tells them",
+                **sizeless,
+            )
         )
     inferred = store.value("SELECT count(*) FROM base_machines WHERE gpus_inferred")
     if inferred:
         warnings.append(
-            f"the GPUs of {inferred} machines are inferred: no source tells them, so each counts with the most that "
-            "its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/sources.md says what to "
-            "load"
+            note(
+                "the GPUs of {inferred} machines are inferred: no source tells them, so each counts with the most that "
+                "its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/sources.md says what "
+                "to load",
+                inferred=inferred,
+            )
         )
     partitions = store.value("SELECT count(DISTINCT queue) FROM base_queue_machines WHERE inferred")
     if partitions:
         warnings.append(
-            f"the machines of {partitions} partitions are inferred: those that their jobs ran on. Load slurm.conf or "
-            "scontrol show partition"
+            note(
+                "the machines of {partitions} partitions are inferred: those that their jobs ran on. Load slurm.conf "
+                "or scontrol show partition",
+                partitions=partitions,
+            )
         )
     [twice] = bases.rows("told_twice")
     if twice["tasks"]:
         warnings.append(
-            f"{twice['tasks']} array tasks are counted twice: one source names them by JobID (12_3), another one by "
-            "JobIDRaw (15). Leave one of the two out"
+            note(
+                "{tasks} array tasks are counted twice: one source names them by JobID (12_3), another one by JobIDRaw "
+                "(15). Leave one of the two out",
+                tasks=twice["tasks"],
+            )
         )
     [changed] = bases.rows("clock_change")
     if changed["attempts"]:
         warnings.append(
-            f"{changed['attempts']} attempts span a change of the clock. The log's times carry no zone, so waits and "
-            "run times are differences of its wall clock, as in the published analyses: an hour off if it was changed"
+            note(
+                "{attempts} attempts span a change of the clock. The log's times carry no zone, so waits and run times "
+                "are differences of its wall clock, as in the published analyses: an hour off if it was changed",
+                attempts=changed["attempts"],
+            )
         )
     return warnings
 
 
-def _no_job(store: Store, cluster: str) -> str:
+def _no_job(store: Store, cluster: str) -> Note:
     formats = store.frame(
         "SELECT DISTINCT format FROM sources WHERE cluster = $cluster ORDER BY format", {"cluster": cluster}
     )["format"].to_list()
-    return f"there is no job of cluster {cluster} in the store, only what {', '.join(formats) or 'no file'} told"
+    return note(
+        "there is no job of cluster {cluster} in the store, only what {formats} told",
+        cluster=cluster_note(store, cluster),
+        formats=together(", ", [ours(name) for name in formats]) if formats else note("no file"),
+    )

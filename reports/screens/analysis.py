@@ -250,7 +250,7 @@ def _next(analysis: Analysis, found: Sequence[Finding]) -> Line:
 
 
 def _notes(analysis: Analysis, found: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
-    notes = [("Caveat", text) for text in analysis.warnings]
+    notes: list[tuple[str, str]] = [("Caveat", text) for text in analysis.warnings]
     notes.append(("GPU-hours lost", LOST))
     for label, name, column in (
         ("GPUs allocated", "overview", "occupancy_pct"),
