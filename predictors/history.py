@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import UsageError
-from gpuctl.predictors import evaluate, features, job_table, trees
+from gpuctl.predictors import contract, evaluate, features, job_table, trees
 from gpuctl.predictors.baselines import baselines, last_two
 from gpuctl.predictors.evaluate import Guess
 from gpuctl.predictors.time_split import split
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gpuctl.predictors.contract import Predictor
     from gpuctl.predictors.features import Features, State
     from gpuctl.predictors.job_table import JobTable
     from gpuctl.predictors.time_split import Parts
@@ -108,6 +109,7 @@ class Trained:
         window: first and last second of submission of each part.
         digest: SHA-256 of the features and run times of the jobs that were learnt from.
         table: what it was trained on.
+        others: predictors that were scored, too, and what each goes by.
     """
 
     model: Model
@@ -117,6 +119,7 @@ class Trained:
     window: dict[str, tuple[float, float]]
     digest: str
     table: JobTable = field(repr=False)
+    others: dict[str, str] = field(default_factory=dict)
 
 
 def train(
@@ -124,6 +127,7 @@ def train(
     *,
     test_share: float = TEST_SHARE,
     quantiles: tuple[float, ...] = QUANTILES,
+    others: Sequence[type[Predictor]] = (),
     tell: Callable[[str, int, int], None] | None = None,
 ) -> Trained:
     """Learn run times from the jobs of a log, and score what was learnt on its last jobs.
@@ -134,6 +138,7 @@ def train(
         table: the jobs.
         test_share: share of the jobs, the last submitted ones, that it is scored on.
         quantiles: of the lower end, the prediction and the upper end.
+        others: predictors that are scored beside the model and the rules.
         tell: called with (what is being done, steps done, steps in all).
 
     Raises:
@@ -180,12 +185,13 @@ def train(
     gain = np.sum([one.feature_importance("gain") for one in fitted], axis=0)
     return Trained(
         model=model,
-        scores=_scores(table, known, parts, answers + base, model),
+        scores=_scores(table, known, parts, answers + base, model, others),
         parts=parts.counts,
         gain=(100 * gain / max(float(gain.sum()), 1e-300)).tolist(),
         window=parts.windows(table.rows["submit_s"].to_numpy()),
         digest=hashlib.sha256(matrix[parts.fit | parts.calibration].tobytes() + run.tobytes()).hexdigest(),
         table=table,
+        others={kind.name: kind.title for kind in others},
     )
 
 
@@ -315,7 +321,9 @@ def _weighted_quantile(values: Floats, weight: Floats, share: float) -> float:
     return float(values[order][min(int(at), len(values) - 1)])
 
 
-def _scores(table: JobTable, known: Features, parts: Parts, answers: Floats, model: Model) -> pl.DataFrame:
+def _scores(  # noqa: PLR0917 - as train has them
+    table: JobTable, known: Features, parts: Parts, answers: Floats, model: Model, others: Sequence[type[Predictor]]
+) -> pl.DataFrame:
     rows, test = table.rows, parts.test
     truth = rows["run_s"].to_numpy()
     day = np.floor(rows["submit_s"].to_numpy()[test] / 86400).astype(np.int64)
@@ -323,6 +331,7 @@ def _scores(table: JobTable, known: Features, parts: Parts, answers: Floats, mod
     guesses = [Guess("history", middle, low, high)]
     rules = baselines(rows, known, float(np.median(truth[parts.fit])))
     guesses += [Guess(name, values[test]) for name, values in rules.items()]
+    guesses += [Guess(kind.name, contract.answers(kind, rows)[test]) for kind in others]
     return pl.concat(
         evaluate.score(guess, truth[test], day, model.quantiles)
         for guess in guesses

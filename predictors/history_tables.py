@@ -100,7 +100,7 @@ def about(trained: Trained, sources: Sequence[SourceInfo]) -> dict[str, Any]:
             {"file": _name(source.path), "sha256": source.sha256, "rows": source.rows_loaded} for source in sources
         ],
         "scores": wide(trained).to_dicts(),
-        "baselines": BASELINES,
+        "baselines": BASELINES | trained.others,
         "measures": {name: f"{text} [{unit}]" for name, (unit, text) in evaluate.MEASURES.items()},
         "features": {name: history.described()[name] for name in trained.model.features},
     }
@@ -121,6 +121,7 @@ def wide(trained: Trained) -> pl.DataFrame:
 
 def _compared(trained: Trained) -> ResultTable:
     low, middle, high = trained.model.quantiles
+    rules = BASELINES | trained.others
     return ResultTable(
         name="runtime_predictors",
         section="run_times",
@@ -136,11 +137,7 @@ def _compared(trained: Trained) -> ResultTable:
                 high=high,
                 value=100 * (high - low),
             ),
-            *(
-                ours(f"{name}: {text}")
-                for name, text in BASELINES.items()
-                if name in trained.scores["predictor"].unique()
-            ),
+            *(ours(f"{name}: {text}") for name, text in rules.items() if name in trained.scores["predictor"].unique()),
             note("Run times under 1 s count as 1 s. runtime_scores has every figure with its 95 % interval."),
         ),
         columns=(_PREDICTOR, _JOBS, *(Column(name, *evaluate.MEASURES[name]) for name in _WIDE)),

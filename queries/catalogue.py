@@ -12,23 +12,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from gpuctl.core.charts import Chart, declared
+from gpuctl.core.plugins import BUILT_IN
 from gpuctl.core.results import Column
+from gpuctl.queries.sections import SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-SECTIONS = (
-    ("overview", "Overview"),
-    ("runtime", "Run time"),
-    ("queueing", "Waiting"),
-    ("delays", "Why jobs waited"),
-    ("locality", "Locality and order"),
-    ("utilization", "Utilization"),
-    ("failures", "Attempts and lost GPU-hours"),
-    ("training", "Training progress"),
-    ("quality", "Quality of the log"),
-    ("reference", "Beside published values"),
-)
 
 LAST = 1000
 """The place in its section of an analysis that tells none."""
@@ -62,6 +51,7 @@ class Query:
         reference: the key of published values that it prints beside ours, only where asked for; '' for none.
         drawings: the declarations of its charts.
         charts: the same, read.
+        origin: where it is from: built in, a package and its version, or a file.
     """
 
     name: str
@@ -79,6 +69,7 @@ class Query:
     reference: str
     drawings: tuple[str, ...]
     charts: tuple[Chart, ...]
+    origin: str = BUILT_IN
 
 
 def parameters(sql: str) -> frozenset[str]:

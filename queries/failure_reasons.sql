@@ -22,7 +22,7 @@
 -- column: gpu_minutes_pct | % | share of those of all failed attempts
 -- column: confidence_mean | - | mean confidence of these verdicts, 0 to 1; 0 where no signature was found
 -- column: scheduler_only | attempts | attempts whose reason is the scheduler's word alone: no log, or nothing in it
--- chart: bars x=reason y=trials_pct,gpu_minutes_pct
+-- chart: bars on=page x=reason y=trials_pct,gpu_minutes_pct
 --   title="Failed attempts and the GPU time they held, by reason"
 WITH total AS (SELECT count(*) AS trials, sum(rtf_s::DECIMAL(28, 9))::DOUBLE AS rtf_s, sum((gpus * rtf_s)::DECIMAL(28, 9))::DOUBLE AS held_s FROM base_failures)
 SELECT CASE WHEN grouping(f.reason) = 1 THEN 'all' ELSE any_value(f.title) END AS reason,

@@ -16,7 +16,7 @@
 -- column: gpu_hours_sum_pct | % | its share
 -- column: gpu_hours_last | GPU-h | GPU time, duration = last attempt only
 -- column: gpu_hours_last_pct | % | its share
--- chart: bars x=state series=source_state y=jobs_pct,gpu_hours_pct
+-- chart: bars on=page x=state series=source_state y=jobs_pct,gpu_hours_pct
 --   title="Jobs and their GPU-hours by final state"
 WITH by_state AS MATERIALIZED (
     SELECT CASE WHEN grouping(state) = 1 THEN 'all' ELSE state END AS state,

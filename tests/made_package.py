@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from gpuctl.analyze.registry import known
 from gpuctl.core import plugins
 from gpuctl.ingest.pipeline import registry
 
@@ -43,3 +44,4 @@ def forget() -> None:
     """Forget which packages there are."""
     plugins._points.cache_clear()
     registry.all_formats.cache_clear()
+    known.cache_clear()

@@ -10,7 +10,8 @@ import re
 import sys
 from pathlib import Path
 
-from gpuctl.queries.catalogue import SECTIONS, Query, built_in
+from gpuctl.queries.catalogue import Query, built_in
+from gpuctl.queries.sections import SECTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = ROOT / "docs" / "analyses.md"

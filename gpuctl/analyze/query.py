@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
@@ -34,11 +35,21 @@ def uses(sql: str, kind: Literal["base", "unfiltered", "result"]) -> list[str]:
     return sorted(set(re.findall(rf"\b{kind}_([a-z0-9_]+)", _COMMENT.sub("", sql))))
 
 
+def numbers(name: str) -> frozenset[str]:
+    """The names of the numbers of ``queries/base/<name>.sql``, a list of ``(SELECT ...) AS number``."""
+    return frozenset(_scalars(name))
+
+
+@cache
+def _scalars(name: str) -> dict[str, str]:
+    return {key: sql for sql, key in _SCALAR.findall(_COMMENT.sub("", base_sql(name)))}
+
+
 def scalars(name: str, wanted: Collection[str]) -> str:
     """The statement of ``queries/base/<name>.sql``, a list of ``(SELECT ...) AS number``, with the wanted ones alone.
 
     Raises:
         KeyError: it has no such number; a fault of ours that the tests look for.
     """
-    known = {key: sql for sql, key in _SCALAR.findall(_COMMENT.sub("", base_sql(name)))}
+    known = _scalars(name)
     return "SELECT " + ", ".join(f"{known[key]} AS {key}" for key in sorted(wanted))

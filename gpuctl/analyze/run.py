@@ -11,14 +11,18 @@ import polars as pl
 import gpuctl
 from gpuctl.analyze import query, registry
 from gpuctl.analyze.bases import DELAYS, Bases
+from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.job_filter import EVERY_JOB, JobFilter
 from gpuctl.core.notes import Named, foreign, named, note, ours, together
+from gpuctl.core.plugins import BUILT_IN
 from gpuctl.core.results import Analysis, ResultTable
-from gpuctl.queries.catalogue import SECTIONS
+from gpuctl.queries.catalogue import in_order
+from gpuctl.queries.sections import SECTIONS
 from gpuctl.store.sources import JOBS_CSV, read_sources
+from gpuctl.store.views import as_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from gpuctl.core.notes import Note
@@ -50,6 +54,7 @@ class Options:
         tables: names of the tables to run beside those of `sections`.
         signatures: the user's own signature tables, beside gpuctl's.
         filter: which jobs the figures are of; those of the cluster are of all jobs.
+        own: the analyses of files that the user named; which of them run, `tables` says.
         command: the command line, for the record.
     """
 
@@ -67,6 +72,7 @@ class Options:
     tables: tuple[str, ...] = ()
     signatures: tuple[Path, ...] = ()
     filter: JobFilter = EVERY_JOB
+    own: tuple[Query, ...] = ()
     command: str = ""
 
 
@@ -86,8 +92,9 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
         InputError: quotas are given of queues that it does not have, and not of all that it has.
     """
     cluster = store.cluster(options.cluster)
-    names = _tables(options)
-    asked = [registry.known()[name] for name in _with_needed(names)]
+    known = registry.known() | {query.name: query for query in options.own}
+    names = _tables(options, known)
+    asked = [known[name] for name in _with_needed(names, known)]
     steps = len(asked) + 2
     done = 0
 
@@ -101,9 +108,15 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     warnings = _warnings(store, bases, cluster)
     for done, one in enumerate(asked, 1):  # noqa: B007 - tell() says how far it is
         tell(one.name)
-        found[one.name] = _ask(store, one, bases, cluster, options)
+        try:
+            found[one.name] = _ask(store, one, bases, cluster, options)
+        except InputError as error:
+            # a package's analysis that nobody asked for by name keeps no other from its rows
+            if one.name in options.tables or one.origin == BUILT_IN:
+                raise
+            warnings.append(foreign(f"{error.message}. Its table is left out"))
     site = bases.site
-    tables = tuple(found[name] for name in names)
+    tables = tuple(found[name] for name in names if name in found)
     settings = {"definition": ours(options.definition), "duration": ours(bases.duration)}
     if bases.kept is not None:
         settings["filter"] = options.filter.told(*bases.kept)
@@ -123,9 +136,9 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     )
 
 
-def _tables(options: Options) -> list[str]:
-    """The tables asked for, in the order of the registry."""
-    registry.check_names(sections=options.sections, tables=options.tables, reference=options.reference)
+def _tables(options: Options, known: Mapping[str, Query]) -> list[str]:
+    """The tables asked for, in the order in which they are shown."""
+    registry.check_names(sections=options.sections, tables=options.tables, reference=options.reference, own=options.own)
     every = not options.sections and not options.tables
 
     def wanted(one: Query) -> bool:
@@ -133,14 +146,15 @@ def _tables(options: Options) -> list[str]:
             return one.reference == options.reference
         return one.name in options.tables or (not one.reference and (every or one.section in options.sections))
 
-    return [name for name, one in registry.known().items() if wanted(one)]
+    return [one.name for one in in_order(known.values()) if wanted(one)]
 
 
-def _with_needed(names: Sequence[str]) -> list[str]:
+def _with_needed(names: Sequence[str], known: Mapping[str, Query]) -> list[str]:
     """The tables to compute: those asked for, each behind the ones that its SQL reads."""
     ordered: dict[str, None] = {}
     for name in names:
-        for needed in _with_needed(query.uses(registry.known()[name].sql, "result")):
+        uses = (each for each in query.uses(known[name].sql, "result") if each in known)
+        for needed in _with_needed(list(uses), known):
             ordered.setdefault(needed)
         ordered.setdefault(name)
     return list(ordered)
@@ -148,7 +162,6 @@ def _with_needed(names: Sequence[str]) -> list[str]:
 
 ABOUT_ALL = ours("Of the whole cluster: the filter chooses none of these rows.")
 PARTLY_ALL = ours("What is of the cluster (its GPUs, its times, how many were allocated) is of all jobs.")
-_NOTES = ("quota_note", "rack_note", "borrow_note")
 
 
 def _numbers(store: Store, asked: Query, bases: Bases, cluster: str, options: Options) -> dict[str, Note]:
@@ -161,10 +174,10 @@ def _numbers(store: Store, asked: Query, bases: Bases, cluster: str, options: Op
         if options.definition == "notebook"
         else note("a sample belongs to the attempt that holds the GPU at the sample's time"),
     }
-    if wanted & set(_NOTES):
+    if wanted & set(registry.SITE_NOTES):
         bases.need(DELAYS)
         site = bases.site
-        known |= {name: getattr(site, name) for name in _NOTES}
+        known |= {name: getattr(site, name) for name in registry.SITE_NOTES}
     counted = wanted - set(known)
     if counted:
         [row] = bases.ask(query.scalars("population", counted), whole=bases.about_all(asked.sql))
@@ -173,9 +186,12 @@ def _numbers(store: Store, asked: Query, bases: Bases, cluster: str, options: Op
 
 
 def _ask(store: Store, asked: Query, bases: Bases, cluster: str, options: Options) -> ResultTable:
-    sql = bases.ready(asked.sql)
-    store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {sql}", bases.chosen(sql))
-    frame = _tidy(store.frame(f"FROM result_{asked.name}"))
+    if asked.origin == BUILT_IN:
+        sql = bases.ready(asked.sql)
+        store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {sql}", bases.chosen(sql))
+        frame = _tidy(store.frame(f"FROM result_{asked.name}"))
+    else:
+        frame = _of_others(store, asked, bases, {"cluster": cluster} if asked.parameters else {})
     notes: tuple[Note, ...] = ()
     if asked.needs:
         [there] = bases.ask(query.scalars("counts", {asked.needs.replace(" ", "_")}), whole=True)
@@ -196,7 +212,31 @@ def _ask(store: Store, asked: Query, bases: Bases, cluster: str, options: Option
         frame=frame,
         detail=asked.detail,
         first_columns=asked.first_columns,
+        charts=() if asked.origin == BUILT_IN else asked.drawings,
     )
+
+
+def _of_others(store: Store, asked: Query, bases: Bases, wanted: Mapping[str, str]) -> pl.DataFrame:
+    """The rows of an analysis that is not ours: one SELECT, which reads the store and the tables that ours share.
+
+    Raises:
+        InputError: it is none, cannot be run, or has other columns than its header says.
+    """
+    there = {
+        name for one in registry.known().values() if one.origin == BUILT_IN for name in query.uses(one.sql, "base")
+    }
+    used = {*query.uses(asked.sql, "base"), *query.uses(asked.sql, "unfiltered")}
+    sql = bases.ready(asked.sql) if used <= there else asked.sql
+    what = f"analysis {asked.name!r} of {asked.origin}"
+    try:
+        frame = as_plain(store.asked(sql, wanted))
+    except UsageError as error:
+        raise InputError(f"{what}: {error.message}", hint=error.hint) from error
+    names = [column.name for column in asked.columns]
+    if frame.columns != names:
+        told = f"its header names the columns {', '.join(names)}; its rows have {', '.join(frame.columns)}"
+        raise InputError(f"{what}: {told}", hint="one line '-- column: name | unit | definition' for each, in order")
+    return frame
 
 
 def _tidy(frame: pl.DataFrame) -> pl.DataFrame:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.analyze.registry import REFERENCES, check_names, known
-from gpuctl.analyze.registry import tables as tables_of
 from gpuctl.cli import complete
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.inputs import opened
@@ -33,7 +31,7 @@ from gpuctl.cli.options import (
 from gpuctl.cli.output import for_people, print_result, print_screen, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
-from gpuctl.queries.catalogue import SECTIONS
+from gpuctl.queries.sections import REFERENCES, SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,10 +126,14 @@ def analyze(
     """Say how busy the cluster was, how long jobs waited and why, and how well they used their GPUs.
 
     A terminal gets one screen; --section, --table and --all print tables. Files and pipes get tables, --json all.
+    --table FILE.sql runs an analysis of your own (docs/add-an-analysis.md).
     """
     given = settings(context)
-    shape, output, table = shown.shape(given), shown.output, shown.table
-    check_names(sections=section or (), tables=table or (), reference=reference)
+    shape, output = shown.shape(given), shown.output
+    from gpuctl.analyze import registry
+
+    table, own = registry.with_files(shown.table or ())
+    registry.check_names(sections=section or (), tables=table, reference=reference, own=own)
     from gpuctl.analyze.run import Options
 
     check_outputs(context, {"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
@@ -140,7 +142,7 @@ def analyze(
     first = people and not (section or table or shown.every or reference)
     whole = any((csv, parquet, html, keep_as))
     if reference and people and not (section or table or shown.every):
-        table = list(tables_of(reference))
+        table = list(registry.tables(reference))
     options = Options(
         definition=definition.value,
         duration=duration.value if duration else None,
@@ -152,6 +154,7 @@ def analyze(
         filter=filters.parsed(),
         sections=tuple(section or ()),
         tables=_wanted(table or (), first=first, whole=whole and not section, drawing=people and shape is None),
+        own=own,
         command="gpuctl " + shlex.join(sys.argv[1:]),
     )
     with opened(
@@ -206,6 +209,7 @@ def _wanted(tables: Sequence[str], *, first: bool, whole: bool, drawing: bool) -
 
         return SHOWN
     if drawing:
+        from gpuctl.analyze.registry import known
         from gpuctl.reports.terminal.pictures import drawn_from
 
         return (*tables, *(name for name in drawn_from(tables) if name in known()))

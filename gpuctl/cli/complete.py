@@ -29,7 +29,7 @@ def sections(context: typer.Context, incomplete: str) -> list[str]:
         from gpuctl.cli.replay_options import SECTIONS
 
         return _beginning(SECTIONS, incomplete)
-    from gpuctl.queries.catalogue import SECTIONS as ANALYZED
+    from gpuctl.queries.sections import SECTIONS as ANALYZED
 
     return _beginning((key for key, _ in ANALYZED), incomplete)
 

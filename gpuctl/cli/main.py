@@ -24,9 +24,9 @@ from gpuctl.cli.explain import explain
 from gpuctl.cli.formats import formats
 from gpuctl.cli.ingest import ingest
 from gpuctl.cli.policies import policies
-from gpuctl.cli.predict import predict
+from gpuctl.cli.predict import predict, predictors
 from gpuctl.cli.profile import profile
-from gpuctl.cli.query import query, tables
+from gpuctl.cli.query import analyses, query, tables
 from gpuctl.cli.questions import ByQuestion
 from gpuctl.cli.replay import replay
 from gpuctl.cli.report import report
@@ -57,6 +57,7 @@ _MOMENT_S = 0.01
 app.command()(analyze)
 app.command()(explain)
 app.command()(replay)
+app.command()(analyses)
 app.command()(policies)
 app.command()(report)
 app.command()(query)
@@ -65,6 +66,7 @@ app.command()(ingest)
 app.command()(classify)
 app.command()(sample)
 app.add_typer(train)
+app.command()(predictors)
 app.add_typer(predict)
 app.add_typer(profile)
 app.command()(formats)

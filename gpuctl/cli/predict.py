@@ -1,4 +1,4 @@
-"""``gpuctl predict``: how long jobs will run, and what suspending them costs."""
+"""``gpuctl predict``: how long jobs will run, what suspending them costs; ``gpuctl predictors``: with what."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from gpuctl.cli.common import settings
+from gpuctl.cli.common import message, print_json, print_table, settings, visible
 from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
     ClusterOption,
@@ -21,13 +21,14 @@ from gpuctl.cli.options import (
     NotesOption,
     OutputFormat,
     OutputOption,
+    PlainJsonOption,
 )
 from gpuctl.cli.output import chosen_format, print_result
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.core.errors import ExitCode, GpuctlError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import Analysis
@@ -204,3 +205,66 @@ def _write(
         file.write(text.encode())
 
     write_atomically(output, write)
+
+
+def predictors(
+    context: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="One predictor, or FILE.py:CLASS; else all of them.")
+    ] = None,
+    check: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Let it predict N random logs, and say what no predictor may do."),
+    ] = None,
+    as_json: PlainJsonOption = False,
+) -> None:
+    """List what gpuctl train runtime scores: the model, simple rules, and the predictors of installed packages."""
+    from gpuctl.predictors.registry import find, origin
+
+    options = settings(context)
+    as_json = as_json or options.json
+    if check is not None:
+        if name is None:
+            raise UsageError("--check checks one predictor", hint="gpuctl predictors NAME --check 100")
+        _check(name, check, as_json=as_json)
+        return
+    found = list(_all())
+    if name is not None:
+        found = [row for row in found if row[0] == name]
+        if not found:
+            kind = find(name)
+            found = [(kind.name, kind.title, origin(name))]
+    if as_json:
+        print_json([{"name": key, "title": title, "from": whence} for key, title, whence in found])
+    else:
+        print_table(("name", "goes by", "from"), [tuple(map(visible, row)) for row in found], color=options.color)
+
+
+def _all() -> Iterator[tuple[str, str, str]]:
+    """Every predictor and where it is from; of one that cannot be used, why not is told instead."""
+    from gpuctl.core.plugins import BUILT_IN
+    from gpuctl.predictors.registry import built_in, find, installed
+
+    yield from ((key, title, BUILT_IN) for key, title in built_in().items())
+    for plugin in {each.name: each for each in installed()}.values():
+        try:
+            kind = find(plugin.name)
+            plugin.refuse_rivals()
+            yield kind.name, kind.title, plugin.origin
+        except GpuctlError as error:
+            message(f"Warning: {error.message}")
+
+
+def _check(name: str, cases: int, *, as_json: bool) -> None:
+    from gpuctl.predictors.conformance import check
+    from gpuctl.predictors.registry import find
+
+    kind = find(name)
+    found = check(kind, cases)
+    if as_json:
+        print_json({"predictor": kind.name, "cases": cases, "violations": found})
+    elif found:
+        print_table(("violation",), [(visible(line),) for line in found], color=False)
+    message(f"{kind.name}: {cases} random logs, {len(found)} violations")
+    if found:
+        raise typer.Exit(ExitCode.CHECK_FAILED)

@@ -1,4 +1,4 @@
-"""``gpuctl query`` and ``gpuctl tables``: SQL of one's own over a trace store, and what it can read."""
+"""``gpuctl query``, ``tables`` and ``analyses``: SQL over a trace store, what it can read, and the SQL there is."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from gpuctl.cli import complete
-from gpuctl.cli.common import print_json, print_table, settings
+from gpuctl.cli.common import message, print_json, print_table, settings, visible
 from gpuctl.cli.options import FormatOption, OutputFormat, OutputOption, PlainJsonOption
 from gpuctl.cli.output import chosen_format, print_result
-from gpuctl.core.errors import UsageError
+from gpuctl.core.errors import ExitCode, UsageError
 from gpuctl.core.notes import note
 from gpuctl.core.spelling import meant
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from gpuctl.core.results import Analysis
+    from gpuctl.queries.catalogue import Query
     from gpuctl.store.views import View
 
 
@@ -107,3 +108,64 @@ def _as_result(found: pl.DataFrame) -> Analysis:
     )
     command = "gpuctl " + shlex.join(sys.argv[1:])
     return Analysis(note("query"), (table,), (("query", "Query"),), (), {}, command, __version__)
+
+
+def analyses(
+    context: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="One analysis, or FILE.sql: its columns; else all of them.")
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(metavar="STORE", help="Run it on an empty store and this one, and say what no analysis may do."),
+    ] = None,
+    as_json: PlainJsonOption = False,
+) -> None:
+    """List the analyses that gpuctl analyze runs, one a table, and where each is from."""
+    from gpuctl.analyze.registry import known, named
+
+    options = settings(context)
+    as_json = as_json or options.json
+    if check is not None:
+        if name is None:
+            raise UsageError("--check checks one analysis", hint="gpuctl analyses NAME --check STORE")
+        _checked(named(name), check, as_json=as_json)
+        return
+    found = list(known().values()) if name is None else [named(name)]
+    if as_json:
+        print_json([_told(query) for query in found])
+    elif name is None:
+        rows = [(q.name, q.section, visible(q.title), _kinds(q), visible(q.origin)) for q in found]
+        print_table(("table", "section", "title", "chart", "from"), rows, color=options.color)
+    else:
+        print_table(("column", "unit", "what it is"), [_words(c) for c in found[0].columns], color=options.color)
+
+
+def _words(column: object) -> tuple[str, str, str]:
+    return tuple(visible(getattr(column, key)) for key in ("name", "unit", "description"))  # type: ignore[return-value]
+
+
+def _kinds(query: Query) -> str:
+    return ", ".join(dict.fromkeys(chart.kind for chart in query.charts))
+
+
+def _told(query: Query) -> dict[str, object]:
+    plain = ("name", "section", "title", "question", "population", "needs", "detail")
+    return {key: getattr(query, key) for key in plain} | {
+        "from": query.origin,
+        "charts": list(query.drawings),
+        "columns": [vars(column) for column in query.columns],
+    }
+
+
+def _checked(query: Query, store: Path, *, as_json: bool) -> None:
+    from gpuctl.analyze.conformance import check
+
+    found = check(query, [store])
+    if as_json:
+        print_json({"analysis": query.name, "violations": found})
+    elif found:
+        print_table(("violation",), [(visible(line),) for line in found], color=False)
+    message(f"{query.name}: an empty store and {visible(store.name)}, {len(found)} violations")
+    if found:
+        raise typer.Exit(ExitCode.CHECK_FAILED)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 QUESTIONS: Final = {
     "What happened": {
         "analyze": "How busy the GPUs were, why jobs waited, what failed.",
+        "analyses": "What analyze knows: its tables, and where each is from.",
         "explain": "One job: why it waited, where it ran, why it failed.",
         "classify": "Why programs failed, by what they printed.",
         "report": "Results on one page, or as a check in a CI.",
@@ -30,6 +31,7 @@ QUESTIONS: Final = {
     "What will happen": {
         "predict": "Run times, and what it costs to suspend a job.",
         "train": "Learn from logs what predict answers with.",
+        "predictors": "What run times can be predicted with.",
         "profile": "Record what jobs read over the network.",
     },
     "Data and upkeep": {

@@ -70,6 +70,14 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     quantiles: Annotated[
         str, typer.Option(metavar="A,B,C", help="Quantiles of the interval's lower end, the prediction, the upper end.")
     ] = "0.1,0.5,0.9",
+    predictor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Also score this predictor, one that gpuctl predictors lists or FILE.py:CLASS; may be given several "
+            "times.",
+        ),
+    ] = None,
     table: TableOption = None,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
@@ -81,8 +89,10 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     shares = _numbers(quantiles)
     from gpuctl.predictors import card, history, history_folder, history_tables
+    from gpuctl.predictors.registry import find
 
     check_tables(table or (), history_tables.TABLES)
+    others = [find(name) for name in dict.fromkeys(predictor or ())]
     card.check_place(model)
     kept = keeping_place(keep_as, paths or [], db)
     check_outputs(context, {"--output": output})
@@ -93,7 +103,7 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.cli.progress import Bar
 
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-        trained = history.train(jobs, test_share=test_share, quantiles=shares, tell=bar.at)
+        trained = history.train(jobs, test_share=test_share, quantiles=shares, others=others, tell=bar.at)
     history_folder.save(model, trained.model, history_tables.about(trained, sources))
     result = history_tables.result(trained, sources, "gpuctl " + shlex.join(sys.argv[1:]))
     print_result(result, shape, output, table, given)

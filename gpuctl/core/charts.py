@@ -19,7 +19,7 @@ KINDS = {
     "time": MEDIA,
     "lines": MEDIA,
     "stacked": MEDIA,
-    "bars": ("page",),
+    "bars": MEDIA,
     "grouped": ("page",),
     "heat": ("page",),
     "ranges": ("page",),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -56,6 +55,28 @@ class Plugin:
             return self.point.load()
         except (Exception, SystemExit) as error:
             raise self.broken(f"it cannot be loaded: {type(error).__name__}: {error}") from error
+
+    def files(self, ending: str) -> dict[str, str]:
+        """The text of the files of one kind beside the module that the entry point names, by name without the ending.
+
+        Where it names something in the module, ``MODULE:NAME``, that file alone.
+
+        Raises:
+            InputError: the module cannot be imported, or a file is no text.
+        """
+        from importlib import import_module
+        from importlib.resources import files
+
+        try:
+            import_module(self.point.module)
+            found = {
+                file.name.removesuffix(ending): file.read_text("utf-8")
+                for file in files(self.point.module).iterdir()
+                if file.name.endswith(ending) and self.point.attr in {None, "", file.name.removesuffix(ending)}
+            }
+        except (Exception, SystemExit) as error:
+            raise self.broken(f"it cannot be loaded: {type(error).__name__}: {error}") from error
+        return dict(sorted(found.items()))
 
     def refuse_rivals(self) -> None:
         """Raise where others have the same name.
@@ -142,6 +163,8 @@ def of_file(path: Path, word: str, usage: str) -> ModuleType:
 
 @cache
 def _module(path: Path, word: str, code: bytes) -> ModuleType:
+    from hashlib import sha256
+
     module = ModuleType(f"{path.stem}_{sha256(code).hexdigest()[:12]}")
     module.__file__ = str(path)
     # where dataclasses look for what their annotations mean

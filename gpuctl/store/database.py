@@ -161,7 +161,7 @@ class Store:
         self._check_times(found)
         return found
 
-    def asked(self, sql: str) -> pl.DataFrame:
+    def asked(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
         """Run a reader's own SELECT and return its rows; times come back as UTC, intervals as seconds.
 
         Raises:
@@ -179,7 +179,7 @@ class Store:
                         f"the SQL does more than read: {statements[0].type.name}",
                         hint="one SELECT, which may begin with WITH; gpuctl tables lists what it can read",
                     )  # fmt: skip
-                relation = self._con.sql(sql)
+                relation = self._con.sql(sql, params=dict(params)) if params else self._con.sql(sql)
                 twice = [name for k, name in enumerate(relation.columns) if name in relation.columns[:k]]
                 if twice:
                     raise UsageError(f"the SQL returns two columns {twice[0]!r}", hint="name one of them with AS")

@@ -230,10 +230,10 @@ def ask(store: Store, sql: str) -> pl.DataFrame:
         StoreError: the store is damaged, or there is not enough memory.
     """
     show(store)
-    return _plain(store.asked(sql))
+    return as_plain(store.asked(sql))
 
 
-def _plain(found: pl.DataFrame) -> pl.DataFrame:
+def as_plain(found: pl.DataFrame) -> pl.DataFrame:
     """The rows with sums of whole numbers as such: DuckDB adds them up to numbers of 38 digits."""
     import polars as pl
 

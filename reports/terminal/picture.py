@@ -43,6 +43,7 @@ TOTAL = "all"
 """In a column of names: the row sums up the others."""
 
 OVER_TIME = ("time", "lines")
+_BESIDE = ("stacked", "bars")
 _SHORT = 0.1
 """Seconds: an axis of durations starts near there where there are shorter ones, too."""
 _SIZES = ("0", "1", "2-4", "5-8", ">8", "unknown")
@@ -100,8 +101,8 @@ def draw(rule: Chart, table: ResultTable, width: int, signs: Signs) -> Picture |
     rule = _worded(rule, table)
     if rule.kind in OVER_TIME:
         return _over_time(rule, frame, width, signs)
-    if rule.kind == "stacked":
-        return _stacked(rule, frame, width, signs)
+    if rule.kind in _BESIDE:
+        return (_stacked if rule.kind == "stacked" else _bars)(rule, frame, width, signs)
     kind = durations if rule.scale == "minutes" else _percents
     return kind(rule, curves(rule, frame), width, signs, rule.table)
 
@@ -122,7 +123,7 @@ def _worded(rule: Chart, table: ResultTable) -> Chart:
 
 def _label(rule: Chart) -> str:
     """The column that names the rows; empty: each of ``y`` is a row."""
-    return rule.x if rule.kind == "stacked" else rule.series
+    return rule.x if rule.kind in _BESIDE else rule.series
 
 
 def rows_of(rule: Chart, table: ResultTable) -> pl.DataFrame | None:
@@ -440,6 +441,30 @@ def _distributions(  # noqa: PLR0917 - as its callers have them
     )
     heads = (rule.head, rule.zero if room[1] else "")
     return Picture(rule.title, _assembled(drawn, heads, room, signs, scale.ticks), caption)
+
+
+def _bars(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> Picture | None:
+    several = len(rule.y) > 1
+    every = [
+        (f"{shown(row[rule.x])}, {words}" if several else shown(row[rule.x]), row[column])
+        for row in frame.iter_rows(named=True)
+        if row[rule.x] != TOTAL
+        for column, words in zip(rule.y, rule.words, strict=True)
+    ]
+    groups, left_out = _fewer(every)
+    top = _most(value for _, value in groups)
+    rows = [
+        _Row(name, (shown(value, rule.unit, whole=False) if value is not None else UNKNOWN,)) for name, value in groups
+    ]
+    heads = (rule.head, "" if several else rule.words[0])
+    room = _room(rows, heads, width) if rows else (0, 0, 0)
+    if room[2] < NARROWEST or top <= 0:
+        return None
+    lengths = [round(room[2] * _most([value]) / top) for _, value in groups]
+    drawn = [(row, ((signs.full * n).ljust(room[2]),)) for row, n in zip(rows, lengths, strict=True)]
+    full = f"{shown(top, rule.unit, whole=False)} {rule.unit}".rstrip()
+    caption = f"a full bar is {full}. {left_out}From {rule.table}."
+    return Picture(rule.title, _assembled(drawn, heads, room, signs), caption)
 
 
 def _stacked(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> Picture | None:

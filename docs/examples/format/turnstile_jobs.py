@@ -14,7 +14,17 @@ from gpuctl.core.errors import InputError
 from gpuctl.core.lines import Line, RowError, numbered_lines
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.core.job_rows import ATTEMPTS, DUPLICATE_JOB, JOBS, PLACEMENTS, add_queues, known_jobs
+from gpuctl.ingest.core.job_rows import (
+    ATTEMPTS,
+    DUPLICATE_JOB,
+    JOBS,
+    PLACEMENTS,
+    AttemptRow,
+    JobRow,
+    PlacementRow,
+    add_queues,
+    known_jobs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,12 +160,12 @@ def _write(sink: Sink, batch: dict[str, tuple[Line, Job]]) -> None:
     started = [job for job in jobs if job.started is not None]
     _insert(sink, JOBS, [_job_row(job) for job in jobs])
     _insert(sink, ATTEMPTS, [_attempt_row(job) for job in started])
-    _insert(sink, PLACEMENTS, [(j.name, 0, machine, gpus, None) for j in started for machine, gpus in j.places.items()])
+    _insert(sink, PLACEMENTS, [PlacementRow(j.name, 0, *place) for j in started for place in j.places.items()])
     add_queues(sink, {job.queue for job in jobs if job.queue is not None})
     sink.loaded(len(jobs))
 
 
-def _insert(sink: Sink, table: Any, rows: Sequence[tuple[Any, ...]]) -> None:
+def _insert(sink: Sink, table: Any, rows: Sequence[Any]) -> None:
     if rows:
         sink.insert(table.table, table.arrow(rows, sink))
 
@@ -166,20 +176,44 @@ def _spans(job: Job) -> tuple[int | None, int | None]:
     return wait, None if job.started is None or job.ended is None else job.ended - job.started
 
 
-def _job_row(job: Job) -> tuple[Any, ...]:
-    """One row of ``jobs``, values in the order of `JOBS`."""
+def _job_row(job: Job) -> JobRow:
+    """One row of ``jobs``."""
     wait, run = _spans(job)
-    times = (job.submitted, job.started, job.ended)
-    attempts = 0 if job.started is None else 1
-    what = (RESULTS[job.result].value, job.result, job.gpus, len(job.places) or None, attempts)
-    return (job.name, job.queue, job.user, *times, *what, wait, run, run, run, ())
+    return JobRow(
+        job=job.name,
+        queue=job.queue,
+        user=job.user,
+        submit_ts=job.submitted,
+        start_ts=job.started,
+        end_ts=job.ended,
+        state=RESULTS[job.result].value,
+        source_state=job.result,
+        gpus=job.gpus,
+        nodes=len(job.places) or None,
+        attempts=0 if job.started is None else 1,
+        wait_s=wait,
+        run_span_s=run,
+        run_sum_s=run,
+        run_last_s=run,
+    )
 
 
-def _attempt_row(job: Job) -> tuple[Any, ...]:
-    """One row of ``attempts``, values in the order of `ATTEMPTS`; its GPUs are free again when it ends."""
+def _attempt_row(job: Job) -> AttemptRow:
+    """One row of ``attempts``; its GPUs are free again when it ends."""
     wait, run = _spans(job)
-    times = (job.submitted, job.started, job.ended, job.ended)
-    return (job.name, 0, *times, RESULTS[job.result].value, job.gpus, len(job.places), wait, run, ())
+    return AttemptRow(
+        job=job.name,
+        attempt=0,
+        queued_ts=job.submitted,
+        start_ts=job.started,
+        end_ts=job.ended,
+        released_ts=job.ended,
+        state=RESULTS[job.result].value,
+        gpus=job.gpus,
+        servers=len(job.places),
+        wait_s=wait,
+        run_s=run,
+    )
 
 
 FORMAT = Format(

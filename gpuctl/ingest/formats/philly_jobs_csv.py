@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import Line, RowError, numbered_lines
 from gpuctl.core.local_time import Stamp, WallClock
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, JOBS, add_queues, known_jobs
+from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, JOBS, JobRow, add_queues, known_jobs
 from gpuctl.ingest.read.csv_header import split
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class Table:
         self._product = header.index(PRODUCT) if PRODUCT in header else None
         self._clock = clock
 
-    def row(self, line: Line) -> tuple[Any, ...]:
-        """Return one row of the table ``jobs``, values in the order of `JOBS`.
+    def row(self, line: Line) -> JobRow:
+        """Return one row of the table ``jobs``.
 
         Raises:
             RowError: it is not what the header promises.
@@ -79,23 +79,15 @@ class Table:
             product = _number(cells[self._product].strip(), PRODUCT, math.inf)
             if not math.isclose(product, duration * gpus, rel_tol=1e-6, abs_tol=1e-3):
                 raise RowError("gpu_time is not duration times num_gpus")
-        return (
-            f"row-{line.line_no}",
-            queue or None,
-            None,
-            stamp.utc,
-            None,
-            None,
-            State.UNKNOWN.value,
-            None,
-            gpus,
-            None,
-            0,
-            None,
-            None,
-            duration,
-            None,
-            () if stamp.later is None else ("ambiguous_hour",),
+        return JobRow(
+            job=f"row-{line.line_no}",
+            queue=queue or None,
+            submit_ts=stamp.utc,
+            state=State.UNKNOWN.value,
+            gpus=gpus,
+            attempts=0,
+            run_sum_s=duration,
+            quirks=() if stamp.later is None else ("ambiguous_hour",),
         )
 
 
@@ -119,7 +111,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """
     lines = numbered_lines(stream)
     reader = Table(_header(next(lines, None)), WallClock(sink.timezone))
-    batch: list[tuple[Line, tuple[Any, ...]]] = []
+    batch: list[tuple[Line, JobRow]] = []
     queues: set[str] = set()
     for line in lines:
         if not line.data.strip():
@@ -144,19 +136,19 @@ def _header(line: Line | None) -> list[str]:
         return []
 
 
-def _write(sink: Sink, batch: Iterable[tuple[Line, tuple[Any, ...]]]) -> set[str]:
+def _write(sink: Sink, batch: Iterable[tuple[Line, JobRow]]) -> set[str]:
     """Write the jobs that the store does not have yet, and name their queues."""
-    known = known_jobs(sink, [row[0] for _, row in batch])
+    known = known_jobs(sink, [row.job for _, row in batch])
     fresh = []
     for line, row in batch:
-        if row[0] in known:
+        if row.job in known:
             sink.reject(line.line_no, DUPLICATE_JOB, line.data)
         else:
             fresh.append(row)
     if fresh:
         sink.insert(JOBS.table, JOBS.arrow(fresh, sink))
         sink.loaded(len(fresh))
-    return {row[1] for row in fresh if row[1] is not None}
+    return {row.queue for row in fresh if row.queue is not None}
 
 
 def sniff(name: str, head: bytes) -> str | None:

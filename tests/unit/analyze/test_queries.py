@@ -11,7 +11,8 @@ from gpuctl.analyze import registry
 from gpuctl.analyze.run import Options, analyze
 from gpuctl.core.errors import UsageError
 from gpuctl.core.results import Analysis
-from gpuctl.queries.catalogue import SECTIONS, read
+from gpuctl.queries.catalogue import read
+from gpuctl.queries.sections import SECTIONS
 from gpuctl.store.database import Store
 
 NAMES = tuple(registry.known())
@@ -36,7 +37,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
         ("-- chart: bars x=a y=a", "-- chart: pie x=a", "no kind of chart 'pie'"),
         ("y=a", "y=b", "drawn from 'b', which is none of its columns"),
         ("y=a", "y=a colour=red", "a chart has no 'colour'"),
-        ("y=a", "y=a on=terminal", "can be on page"),
+        ("y=a", "y=a on=paper", "can be on page or terminal"),
         ("y=a", 'y=a title="', "No closing quotation"),
         ("y=a", "", "needs y"),
         ("y=a", "y=a\n-- chart: bars x=a y=a", "two of its charts are called chart-one"),

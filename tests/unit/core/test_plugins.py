@@ -1,4 +1,4 @@
-"""Policies and formats of installed packages and of files: found, named with where they are from, kept apart."""
+"""What installed packages and files add, of all four kinds: found, named with where they are from, kept apart."""
 
 from __future__ import annotations
 
@@ -15,14 +15,21 @@ import pytest
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.ingest.pipeline import registry
+from gpuctl.predictors import history
+from gpuctl.predictors.conformance import random_log
+from gpuctl.predictors.registry import find
 from gpuctl.replay import policies
 from gpuctl.replay.contract.policy import Policy
+from gpuctl.reports.export.document import read_document
+from gpuctl.reports.figures import in_terminal
 from tests.damage import command
 from tests.made_package import forget, install, on_path
+from tests.made_store import make_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+GROUPS = ("gpuctl.policies", "gpuctl.formats", "gpuctl.analyses", "gpuctl.predictors")
 ROOT = Path(__file__).resolve().parents[3]
 FORMAT = (ROOT / "docs" / "examples" / "format" / "turnstile_jobs.py").read_text("utf-8")
 POLICY = """
@@ -34,6 +41,35 @@ class Last(RankPolicy):
 
     def rank(self, jobs):
         return -jobs.submit
+"""
+HEADER = """-- title: Waits by user
+-- section: queueing
+-- question: Who waits?
+-- population: {waits} waits.
+-- column: user | - | who
+-- column: wait_h | h | hours waited
+-- chart: stacked x=user y=wait_h title="Who waits how long"
+"""
+SELECT = """SELECT coalesce("user", 'none') AS user,
+    sum(epoch(start_ts - submit_ts)::DECIMAL(28, 9))::DOUBLE / 3600 AS wait_h
+FROM base_jobs GROUP BY ALL ORDER BY ALL
+"""
+ANALYSIS = HEADER + SELECT
+PREDICTOR = """
+from gpuctl.predictors.contract import Predictor
+
+class Last(Predictor):
+    name = "last"
+    title = "the last run time of the same user"
+
+    def __init__(self):
+        self.last = {}
+
+    def ended(self, job, run_s):
+        self.last[job.user] = run_s
+
+    def predict(self, job):
+        return self.last.get(job.user)
 """
 GOOD = {
     "gpuctl.policies": {"last-first": "good:Last"},
@@ -68,6 +104,132 @@ def test_a_package_s_policy_and_format_are_listed_with_where_they_are_from(site:
     assert "turnstile-jobs" not in command("formats").out
     again = command("analyze", site / "t.duckdb", "--table", "overview")
     assert again.code == 0, again.err
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_store(tmp_path_factory.mktemp("stores") / "t.duckdb")
+
+
+def test_a_package_s_analysis_is_there_as_ours_are(site: Path, store: Path, caplog: pytest.LogCaptureFixture) -> None:
+    points = {
+        "gpuctl.analyses": {"any": "good_sql", "one": "good_sql:no_such"},
+        "gpuctl.predictors": {"last": "good:Last"},
+    }
+    install(site, "good", points, good=PREDICTOR)
+    (site / "good_sql").mkdir()
+    (site / "good_sql" / "__init__.py").touch()
+    (site / "good_sql" / "waits_by_user.sql").write_text(ANALYSIS)
+    forget()
+    ended = command("analyses", "--json")
+    listed = {one["name"]: one["from"] for one in json.loads(ended.out)}
+    assert (listed["waits_by_user"], listed["overview"]) == ("package good 1.2", "built in")
+    assert "analysis 'one' of package good 1.2: there is no file of SQL" in caplog.text
+    page = site / "page.html"
+    ended = command("analyze", store, "--json", "--html", page)
+    assert ended.code == 0, ended.err
+    tables = json.loads(ended.out)["tables"]
+    assert tables["waits_by_user"]["rows"] == [{"user": "none", "wait_h": pytest.approx(200 * 60 / 3600)}]
+    assert list(tables).index("waits_by_user") == list(tables).index("waits") + 1, "last of its section"
+    assert "Who waits how long" in page.read_text()
+    # a document carries its chart to where the package is not
+    (site / "kept.json").write_text(ended.out)
+    (site / "good-1.2.dist-info" / "entry_points.txt").unlink()
+    forget()
+    [drawn] = [chart for chart in in_terminal(read_document(site / "kept.json")) if chart.table == "waits_by_user"]
+    assert drawn.title == "Who waits how long"
+
+
+def test_a_package_s_predictor_is_scored_beside_the_rules(site: Path) -> None:
+    install(site, "good", {"gpuctl.predictors": {"last": "good:Last"}}, good=PREDICTOR)
+    forget()
+    assert json.loads(command("predictors", "last", "--json").out)[0]["from"] == "package good 1.2"
+    assert command("predictors", "last", "--check", "3").code == 0
+    jobs = random_log(0, jobs=500)
+    scores = history.train(jobs, others=[find("last")]).scores
+    assert {"history", "last", "mean"} <= set(scores["predictor"])
+    with pytest.raises(UsageError, match="gpuctl's own"):
+        find("mean")
+    with pytest.raises(UsageError, match="no predictor 'lasst'"):
+        find("lasst")
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("return -1", "expected seconds, at least 0, or None"),
+        ("return job.age", "AttributeError"),
+        ("SEEN.append(1); return len(SEEN)", "asked once more, it answers otherwise"),
+    ],
+)
+def test_what_no_predictor_may_do_is_found(tmp_path: Path, body: str, told: str) -> None:
+    own = tmp_path / "own.py"
+    head = "from gpuctl.predictors.contract import Predictor\nSEEN = []\nclass Bad(Predictor):\n"
+    own.write_text(f"{head}    def predict(self, job):\n        {body}\n")
+    ended = command("predictors", f"{own}:Bad", "--check", "2")
+    assert ended.code == 1
+    assert told in ended.out
+
+
+def test_a_file_of_sql_is_an_analysis_that_reads_the_store_alone(tmp_path: Path, store: Path) -> None:
+    own = tmp_path / "waits_by_user.sql"
+    own.write_text(ANALYSIS)
+    ended = command("analyze", store, "--table", own, "--format", "csv")
+    assert (ended.code, ended.out.splitlines()[0]) == (0, "user,wait_h"), ended.err
+    assert command("analyses", own, "--check", store).code == 0
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a,wait_h\n1,2\n")
+    before = store.read_bytes()
+    for select, told in {
+        f"SELECT 'a' AS user, 1.0 AS wait_h FROM read_csv('{secret}')": "more than the store",
+        f"SELECT content AS user, 1.0 AS wait_h FROM read_text('{secret}')": "more than the store",
+        "SELECT 'a' AS user, 1.0 AS wait_h FROM 'https://example.org/x.parquet'": "",
+        "SELECT 'a' AS user, 1.0 AS wait_h; DELETE FROM jobs": "holds 2 statements",
+        "DELETE FROM jobs": "does more than read: DELETE",
+        f"COPY jobs TO '{tmp_path / 'out.csv'}'": "does more than read: COPY",
+        "SET enable_external_access = true": "does more than read: SET",
+        "SELECT 1.0 AS wait_h": "its rows have wait_h",
+        "SELECT 'a' AS user, gpus AS wait_h FROM base_explain_job": "base_explain_job",
+        "SELECT 'a' AS user, x AS wait_h FROM jobs": "x",
+    }.items():
+        own.write_text(HEADER + select)
+        ended = command("analyze", store, "--table", own)
+        assert ended.code == 3, (select, ended)
+        assert "analysis 'waits_by_user' of file" in ended.err
+        assert told in ended.err
+    for old, new, told in (
+        ("{waits}", "{waits.__class__}", "there is no number {waits.__class__}"),
+        ("-- title: Waits by user\n", "", "needs a '-- title:' line"),
+        ("by user\n", "by user\n-- needs: magic\n", "'magic' is nothing that gpuctl looks for"),
+        ("by user\n", "by user\n-- reference: atc19\n", "only gpuctl's own"),
+        ("SELECT", "SELECT $job,", "there is no parameter $job"),
+    ):
+        own.write_text(ANALYSIS.replace(old, new, 1))
+        ended = command("analyze", store, "--table", own)
+        assert (ended.code, told in ended.err) == (3, True), ended
+    ours = tmp_path / "overview.sql"
+    ours.write_text(ANALYSIS)
+    assert "more than once: built in; file" in command("analyze", store, "--table", ours).err
+    assert command("analyze", store, "--table", tmp_path / "none.sql").code == 2
+    assert store.read_bytes() == before
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_an_analysis_that_fails_leaves_the_others_their_tables(
+    site: Path, store: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(site, "bad", {"gpuctl.analyses": {"x": "bad_sql", "y": "torn_sql", "z": "ours_sql"}})
+    texts = {"bad_sql/waits_by_user": ANALYSIS.replace("base_jobs", "nothing"), "ours_sql/overview": ANALYSIS}
+    for name, text in texts.items():
+        (site / name).parent.mkdir()
+        (site / f"{name}.sql").write_text(text)
+    forget()
+    ended = command("analyze", store, "--json")
+    assert ended.code == 0, ended.err
+    assert "analysis 'waits_by_user' of package bad 1.2" in " ".join(json.loads(ended.out)["warnings"])
+    assert "analysis 'y' of package bad 1.2: it cannot be loaded: ModuleNotFoundError" in caplog.text
+    assert "analysis 'overview' is there more than once: built in; package bad 1.2" in caplog.text
+    assert command("analyze", store, "--table", "waits_by_user").code == 3
 
 
 def test_a_broken_one_is_named_and_stops_no_other(site: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -158,7 +320,7 @@ def test_a_file_that_has_no_such_format_is_refused(tmp_path: Path, text: str, na
 
 def test_nothing_of_a_package_is_imported_before_it_is_needed(tmp_path: Path) -> None:
     site = tmp_path / "site"
-    points = {group: {"noisy": "noisy:X"} for group in ("gpuctl.policies", "gpuctl.formats", "gpuctl.analyses")}
+    points = {group: {"noisy": "noisy:X"} for group in GROUPS}
     install(site, "noisy", points, noisy="open(__file__ + '.ran', 'w')")
     for arguments in (["--help"], ["policies", "--help"], ["analyze", "--help"], ["policies", "fifo"], ["--version"]):
         ended = subprocess.run(

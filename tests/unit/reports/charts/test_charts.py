@@ -245,7 +245,7 @@ def test_nothing_waited_is_said() -> None:
 
 
 def test_a_new_chart_of_a_known_kind_is_one_row() -> None:
-    [chart] = declared("users", 'bars x=user y=jobs_pct title="Jobs by user"')
+    chart, _ = declared("users", 'bars x=user y=jobs_pct title="Jobs by user"')
     with drawing_settings():
         assert draw(chart, table("users", "s", pl.DataFrame({"user": ["ann"], "jobs_pct": [7.5]}))).svg
 

@@ -25,6 +25,7 @@ from rich.cells import cell_len
 
 from gpuctl.cli.common import Settings
 from gpuctl.cli.output import OutputFormat, print_result
+from gpuctl.core.charts import declared
 from gpuctl.core.job_explanation import Explanation, Tried, Wait
 from gpuctl.reports.explain import print_explanation
 from gpuctl.reports.figures import GROUPS, on
@@ -32,7 +33,7 @@ from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.terminal.picture import NARROWEST, ROWS, attempts, draw
 from gpuctl.reports.terminal.pictures import of_analysis, of_results
 from gpuctl.reports.terminal.printer import print_analysis
-from gpuctl.reports.terminal.text_graphics import BLOCKS, PLAIN, Signs
+from gpuctl.reports.terminal.text_graphics import BLOCKS, PLAIN, UNKNOWN, Signs
 from tests.unit.reports.fakes import HOSTILE, SIZES, curves, delays, make_analysis, occupancy, table, totals
 from tests.unit.reports.test_golden import compare
 
@@ -306,6 +307,23 @@ def test_jobs_that_did_not_finish_are_told() -> None:
     picture = draw(rule_of("replay_jct_cdf"), table("replay_jct_cdf", "replay", replayed()[1]), 80, BLOCKS)
     assert picture is not None
     assert "Without a value: fifo 10.0 %." in picture.caption
+
+
+def test_bars_are_as_long_as_their_values_and_leave_the_total_out() -> None:
+    one, two = (declared("users", f"bars on=terminal x=user y={y} title=T")[0] for y in ("a_h", "a_h:held,b_h:lost"))
+    frame = pl.DataFrame({"user": ["ann", "bob", "all"], "a_h": [10.0, 5.0, 15.0], "b_h": [0.0, None, 1.0]})
+    lines = lines_of(one, frame, 60)
+    assert lines is not None
+    full, half = (line.count(PLAIN.full) for line in lines[1:])
+    assert abs(full - 2 * half) <= 1 < full
+    named = [line.split(PLAIN.edge)[0].split() for line in (lines_of(two, frame, 60) or ())[1:]]
+    assert named == [
+        ["ann,", "held", "10.0"],
+        ["ann,", "lost", "0"],
+        ["bob,", "held", "5.00"],
+        ["bob,", "lost", UNKNOWN],
+    ]
+    assert lines_of(one, frame.with_columns(a_h=pl.lit(0.0)), 60) is None
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.table}-{rule.kind}")

@@ -1,0 +1,1 @@
+"""One of each kind that gpuctl takes from packages."""

@@ -1,0 +1,1 @@
+"""Analyses: every file of SQL in this folder is one."""

@@ -1,0 +1,85 @@
+"""The predictors of run times, by name: the model, simple rules, those of installed packages, and of files.
+
+A package adds one by the group of entry points ``gpuctl.predictors``: a subclass of
+`gpuctl.predictors.contract.Predictor`, of the entry point's name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeGuard
+
+from gpuctl.core import plugins
+from gpuctl.core.errors import UsageError
+from gpuctl.core.spelling import meant
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuctl.predictors.contract import Predictor
+
+GROUP = "gpuctl.predictors"
+MODEL = "history"
+_FILE = "--predictor FILE.py:CLASS, where CLASS is a gpuctl.predictors.contract.Predictor in it"
+
+
+def built_in() -> dict[str, str]:
+    """What gpuctl itself predicts run times with: names, and what each goes by."""
+    from gpuctl.predictors.baselines import BASELINES
+
+    return {MODEL: "Quantiles by regression trees, from how earlier jobs like it fared.", **BASELINES}
+
+
+def installed() -> tuple[plugins.Plugin, ...]:
+    """The predictors of installed packages; nothing of them is imported."""
+    return plugins.installed("predictor", GROUP, built_in())
+
+
+def origin(name: str) -> str:
+    """Where the predictor of that name is from: built in, a package and its version, or a file."""
+    file = plugins.split_file(name)
+    if file is not None:
+        return f"file {file[0]}"
+    return next((each.origin for each in installed() if each.name == name), plugins.BUILT_IN)
+
+
+def find(name: str) -> type[Predictor]:
+    """The predictor of an installed package, or ``FILE.py:CLASS``.
+
+    Raises:
+        UsageError: there is none, it is one of gpuctl's own, or several have the name.
+        InputError: the file or the package that has it cannot be loaded.
+    """
+    file = plugins.split_file(name)
+    if file is not None:
+        return _from_file(*file)
+    plugin = next((each for each in installed() if each.name == name), None)
+    if plugin is None:
+        if name in built_in():
+            raise UsageError(f"predictor {name!r} is gpuctl's own: it is always scored", hint="leave it out")
+        known = [each.name for each in installed()]
+        raise UsageError(f"there is no predictor {name!r}", hint=meant(name, known, "or give FILE.py:CLASS"))
+    found = plugin.load()
+    if not _is_one(found):
+        raise plugin.broken("it is no subclass of gpuctl.predictors.contract.Predictor")
+    if found.name != plugin.name:
+        raise plugin.broken(f"its class calls itself {found.name!r}")
+    return found
+
+
+def _is_one(found: object) -> TypeGuard[type[Predictor]]:
+    from gpuctl.predictors.contract import Predictor
+
+    return isinstance(found, type) and issubclass(found, Predictor) and found is not Predictor
+
+
+def _from_file(path: Path, name: str) -> type[Predictor]:
+    module = plugins.of_file(path, "predictor", _FILE)
+    found = module.__dict__.get(name)
+    if not _is_one(found):
+        there = [key for key, value in vars(module).items() if _is_one(value)]
+        hint = f"its predictors are: {', '.join(there)}" if there else _FILE
+        raise UsageError(f"{path}: has no predictor {name!r}", hint=hint)
+    found.name = found.name or name
+    if found.name in built_in() or any(each.name == found.name for each in installed()):
+        raise UsageError(f"predictor {found.name!r} is there more than once", hint="call the one in the file otherwise")
+    return found

@@ -1,0 +1,18 @@
+"""The sections that analyses stand in, and the published values that they can print; for the command line's help."""
+
+SECTIONS = (
+    ("overview", "Overview"),
+    ("runtime", "Run time"),
+    ("queueing", "Waiting"),
+    ("delays", "Why jobs waited"),
+    ("locality", "Locality and order"),
+    ("utilization", "Utilization"),
+    ("failures", "Attempts and lost GPU-hours"),
+    ("training", "Training progress"),
+    ("quality", "Quality of the log"),
+    ("reference", "Beside published values"),
+)
+"""Key and heading of each, in the order in which they are shown."""
+
+REFERENCES = ("atc19",)
+"""Published values that ``--reference NAME`` prints beside ours."""
