@@ -343,7 +343,7 @@ def _compile(task: _Task, jobs: int, tell: Callable[[str], None]) -> None:
 
 def entries(kind: type[Policy]) -> list[Any]:
     """Return the functions by which a policy enters compiled code."""
-    return [view_kernel.next_decision if issubclass(kind, PythonPolicy) else (kind.kernel or list_kernel).run]
+    return [view_kernel.next_decision if issubclass(kind, PythonPolicy) else kind.run or list_kernel.run]
 
 
 def _here(task: _Task, progress: Progress | None) -> Iterator[tuple[int, Outcome]]:

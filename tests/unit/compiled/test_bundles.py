@@ -31,8 +31,8 @@ class _Pair(Bundle):
 
 def test_a_bundle_takes_arrays_or_their_sizes() -> None:
     pair = _Pair(key=np.arange(3), table=(2, 5))
-    assert (pair.key.dtype, pair.key.tolist()) == (np.float64, [0.0, 1.0, 2.0])
-    assert (pair.table.dtype, pair.table.shape, pair.table.any()) == (np.int64, (2, 5), False)
+    assert (str(pair.key.dtype), pair.key.tolist()) == ("float64", [0.0, 1.0, 2.0])
+    assert (str(pair.table.dtype), pair.table.tolist()) == ("int64", [[0] * 5] * 2)
     twin = pair.copy()
     twin.table[1, 4] = 7
     assert not pair.table.any()
@@ -42,5 +42,5 @@ def test_a_bundle_takes_arrays_or_their_sizes() -> None:
 
 @pytest.mark.parametrize("fields", [{"key": 3}, {"key": 3, "table": (1, 1), "tabel": 4}])
 def test_a_field_that_is_missing_or_unknown_is_an_error(fields: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match="_Pair: tabe?le?: missing, or not among its fields"):
+    with pytest.raises(TypeError, match=r"_Pair: tabe?le?: missing, or not among its fields"):
         _Pair(**fields)
