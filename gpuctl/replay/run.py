@@ -358,7 +358,7 @@ def _here(task: _Task, progress: Progress | None) -> Iterator[tuple[int, Outcome
 
         simulation = task.run(number, at)
         at(task.workload.size, task.workload.size, simulation.now)
-        yield number, simulation.outcome()
+        yield number, simulation.outcome(last=True)
 
 
 def _apart(task: _Task, processes: int, progress: Progress | None, ctrl_c: _CtrlC) -> Iterator[tuple[int, Outcome]]:
@@ -430,7 +430,7 @@ def _work(connection: Connection, task: _Task, number: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         simulation = task.run(number, lambda ended, _size, second: connection.send(("progress", (ended, second))))
-        connection.send(("outcome", simulation.outcome()))
+        connection.send(("outcome", simulation.outcome(last=True)))
     except BrokenPipeError:
         # whoever asked is gone
         return
