@@ -358,7 +358,10 @@ def _here(task: _Task, progress: Progress | None) -> Iterator[tuple[int, Outcome
 
         simulation = task.run(number, at)
         at(task.workload.size, task.workload.size, simulation.now)
-        yield number, simulation.outcome(last=True)
+        outcome = simulation.outcome(last=True)
+        # its memory goes before tables are made
+        del simulation
+        yield number, outcome
 
 
 def _apart(task: _Task, processes: int, progress: Progress | None, ctrl_c: _CtrlC) -> Iterator[tuple[int, Outcome]]:
