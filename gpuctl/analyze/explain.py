@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gpuctl
 from gpuctl.analyze import delays, failure_table, query
 from gpuctl.analyze.bases import Bases
+from gpuctl.analyze.run import REPLAY
 from gpuctl.core.errors import UsageError
 from gpuctl.core.job_explanation import (
     Cause,
@@ -27,6 +28,7 @@ from gpuctl.core.job_explanation import (
 from gpuctl.core.paths import is_file, is_folder, within
 from gpuctl.joblogs.classify import SCHEDULER
 from gpuctl.joblogs.table import load as load_signatures
+from gpuctl.queries.catalogue import parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 _MANY = 5
-_REPLAY = "replay"
-"""``clusters.source_format`` of what a replay wrote."""
 _LONGEST_DECISION = 1 << 20
 _MOST_DECISIONS = 200
 Row = dict[str, Any]
@@ -98,7 +98,7 @@ def explain(
 
 def _rows(store: Store, name: str, values: dict[str, Any]) -> list[Row]:
     sql = query.base_sql(name)
-    return store.frame(sql, {key: values[key] for key in query.parameters(sql)}).to_dicts()
+    return store.frame(sql, {key: values[key] for key in parameters(sql)}).to_dicts()
 
 
 def _cluster(store: Store, job: str, name: str | None) -> str:
@@ -238,7 +238,7 @@ def _decisions(
     """The decisions about the job, the file that they are from, and what to tell where there are none."""
     logs = store.frame(
         "SELECT path, sha256 FROM sources WHERE cluster = $cluster AND format = $format",
-        {"cluster": cluster, "format": _REPLAY},
+        {"cluster": cluster, "format": REPLAY},
     ).to_dicts()
     if not logs:
         if given is not None:

@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuctl.core.errors import GpuctlError, InputError
+from gpuctl.core.notes import foreign
 from gpuctl.core.plugins import own_fault
 from gpuctl.replay.contract import view_kernel as vk
 from gpuctl.replay.contract.hooks import Hooks, Listener
@@ -112,7 +113,7 @@ class PythonProgram:
     @property
     def reasons(self) -> tuple[str, ...]:
         """The reasons that it has given, after the engine's own."""
-        return tuple(self._view.reasons)
+        return tuple(map(foreign, self._view.reasons))
 
     def advance(self, state: State, until: float, steps: int) -> int:
         """Go on for so many instants at which the policy is asked."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
@@ -41,7 +42,7 @@ class CompiledProgram:
         run: Callable[..., Any],
         memory: tuple[Any, ...],
         reasons: tuple[str, ...] = (),
-        notes: tuple[str, ...] = (),
+        notes: tuple[Note, ...] = (),
     ) -> None:
         self.run = run
         self.memory = memory
@@ -67,6 +68,9 @@ class Scheduler(Protocol):
     predicts: ClassVar[bool]
     resources: ClassVar[bool]
     params: dict[str, Any]
+
+    def shown_params(self) -> dict[str, Any]:
+        """Its parameters as results show them."""
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """What runs it on a new simulation."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import note, ours, together
 from gpuctl.replay.engine.state import (
     GLOBAL,
     JOB,
@@ -23,12 +24,12 @@ from gpuctl.replay.models.resources import ASK, GPUS_ONLY, STOCK, UNBOUND, asks,
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.models.preemption_cost import Overhead
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
     from gpuctl.replay.models.speed import Rates
 
 MOST_CLASSES = 64
-RESOURCE_TEXT = "{}; a job starts where all of them are free"
 HOW_TEXT = {
     "now": "after a checkpoint, at any time",
     "epoch": "at the end of the epoch",
@@ -66,21 +67,26 @@ class Settings:
     slice_s: float = SLICE_S
     switch_s: float = SWITCH_S
 
-    def text(self) -> dict[str, str]:
+    def text(self) -> dict[str, Note]:
         """The settings as a report shows them."""
-        told = {} if self.resources == GPUS_ONLY else {"resources": RESOURCE_TEXT.format(", ".join(self.resources))}
-        if self.rates.pairs is not None:
+        told: dict[str, Note] = {}
+        if self.resources != GPUS_ONLY:
+            all_of_them = together(", ", [ours(name) for name in self.resources])
+            told["resources"] = note("{names}; a job starts where all of them are free", names=all_of_them)
+        if self.rates.pairs_text is not None:
             told["packed jobs"] = self.rates.pairs_text
         if (self.slice_s, self.switch_s) != (SLICE_S, SWITCH_S):
-            told["time slices"] = f"{self.slice_s:g} s, and {self.switch_s:g} s to switch"
+            told["time slices"] = note(
+                "{slice_s:g} s, and {switch_s:g} s to switch", slice_s=self.slice_s, switch_s=self.switch_s
+            )
         return {
             **told,
             "speed": self.rates.text,
             "preemption overhead": self.overhead.text,
-            "preemption": HOW_TEXT[self.mode] if self.mode else "each policy's own way",
-            "placement": self.placement or "each policy's own",
-            "time limits": "enforced" if self.limits else "not enforced",
-            "seed": str(self.seed),
+            "preemption": ours(HOW_TEXT[self.mode]) if self.mode else note("each policy's own way"),
+            "placement": ours(self.placement) if self.placement else note("each policy's own"),
+            "time limits": note("enforced") if self.limits else note("not enforced"),
+            "seed": note("{seed}", seed=self.seed),
         }
 
 

@@ -195,7 +195,7 @@ class Simulation:
             self._give_up("pieces", "needs")
         return Outcome(
             policy=self.label,
-            params=dict(self.policy.params),
+            params=self.policy.shown_params(),
             oracle=self.policy.oracle and not (self.policy.predicts and self.workload.predicted is not None),
             settings=self.settings.text(),
             jobs=jobs,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.compiled.bundles import records
+from gpuctl.core.notes import Named, foreign, note
 from gpuctl.replay.engine.running_jobs_kernel import nobody
 from gpuctl.replay.engine.state import MODES
 from gpuctl.replay.models.resources import UNBOUND
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.engine.running_jobs_kernel import Running
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
@@ -67,7 +69,7 @@ class SlurmProgram:
 
     reasons = OWN_REASONS
 
-    def __init__(self, slurm: Slurm, running: Running, notes: tuple[str, ...]) -> None:
+    def __init__(self, slurm: Slurm, running: Running, notes: tuple[Note, ...]) -> None:
         self._slurm = slurm
         self._running = running
         self.notes = notes
@@ -116,8 +118,10 @@ def slurm_program(setup: Setup, workload: Workload, cluster: Cluster, settings: 
     if x.lln.any() and not _knows_cpus(state):
         x.lln = 0
         more.append(
-            "LLN (the least loaded node first) goes by CPUs, which are not counted or not known of all servers: "
-            "nodes are taken by Weight alone"
+            note(
+                "LLN (the least loaded node first) goes by CPUs, which are not counted or not known of all "
+                "servers: nodes are taken by Weight alone"
+            )
         )
     ranked = setup.preempt != "none"
     _number_shapes(x, state, with_rank=ranked)
@@ -240,7 +244,7 @@ def _finer(group: Ints, values: Any) -> Ints:
     return np.asarray(pair, np.int64).reshape(-1)
 
 
-def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tuple[NDArray[np.uint64], list[str]]:
+def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tuple[NDArray[np.uint64], list[Note]]:
     """The nodes of each partition, a bit each, and what had to be assumed."""
     count = len(cluster.servers)
     number = {name: k for k, name in enumerate(cluster.servers)}
@@ -266,13 +270,21 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
     notes = []
     if strange:
         notes.append(
-            f"the servers replayed are not the nodes of {len(strange)} partitions (such as {strange[0]}): these "
-            "have all servers"
+            note(
+                "the servers replayed are not the nodes of {strange} partitions (such as {strange_2}): these have "
+                "all servers",
+                strange=len(strange),
+                strange_2=Named("queue", strange[0]),
+            )
         )
     if grown:
         notes.append(
-            f"{new.size:,} servers are no nodes of slurm.conf (such as {cluster.servers[new[0]]}): each is in the "
-            "partitions that have a node with as many GPUs, or in all where none has"
+            note(
+                "{size:,} servers are no nodes of slurm.conf (such as {servers}): each is in the partitions that "
+                "have a node with as many GPUs, or in all where none has",
+                size=new.size,
+                servers=Named("machine", cluster.servers[new[0]]),
+            )
         )
     return found, notes
 
@@ -293,7 +305,7 @@ def _knows_cpus(state: State) -> bool:
     return bool(state.g[0].resources) and bool((state.stock.cpu < UNBOUND).all())
 
 
-def _resets(setup: Setup, workload: Workload) -> tuple[Floats, list[str]]:
+def _resets(setup: Setup, workload: Workload) -> tuple[Floats, list[Note]]:
     """Seconds at which ``PriorityUsageResetPeriod`` clears usage."""
     period = setup.multifactor.reset_period
     if period == "NONE" or setup.fair_share == "none":
@@ -302,7 +314,12 @@ def _resets(setup: Setup, workload: Workload) -> tuple[Floats, list[str]]:
     if period == "NOW":
         return np.zeros(0), []
     if workload.origin is None:
-        return np.zeros(0), [f"PriorityUsageResetPeriod={period}: the jobs have no calendar, nothing is reset"]
+        return np.zeros(0), [
+            note(
+                "PriorityUsageResetPeriod={period}: the jobs have no calendar, nothing is reset",
+                period=Named("value", period),
+            )
+        ]
     zero = workload.origin.timestamp()
     found: list[float] = []
     last = zero + begin
@@ -412,16 +429,22 @@ def _bundle(
     )
 
 
-def _notes(setup: Setup, caps: Caps, x: Any, workload: Workload) -> list[str]:
+def _notes(setup: Setup, caps: Caps, x: Any, workload: Workload) -> list[Note]:
     """What is not modelled, one line a kind, and jobs that can never start."""
-    found = grouped((*setup.site.unmodelled, *caps.unmodelled))
+    found = [foreign(text) for text in grouped((*setup.site.unmodelled, *caps.unmodelled))]
     found += _resets(setup, workload)[1]
     suspended = int((x.mode == M_SUSPEND).sum())
     if setup.preempt != "none" and suspended:
         found.append(
-            f"PreemptMode=SUSPEND of {suspended:,} jobs: suspension on the same nodes is not modelled; they are "
-            "queued again and lose no progress"
+            note(
+                "PreemptMode=SUSPEND of {suspended:,} jobs: suspension on the same nodes is not modelled; they are "
+                "queued again and lose no progress",
+                suspended=suspended,
+            )
         )
     reasons = Counter(why for why in caps.never if why)
-    found += [f"{count:,} jobs can never start and are turned away: {why}" for why, count in reasons.items()]
+    found += [
+        note("{count:,} jobs can never start and are turned away: {why}", count=count, why=Named("text", why))
+        for why, count in reasons.items()
+    ]
     return found

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import note
 from gpuctl.replay.contract.tenants import shapes
 from gpuctl.replay.engine.state import ABORT
 from gpuctl.replay.models.resources import UNBOUND
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.contract.policy import Policy
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
@@ -66,7 +68,7 @@ class FairProgram:
 
     reasons = FAIR_REASONS
 
-    def __init__(self, own: Fair, queues: tuple[str, ...], notes: tuple[str, ...]) -> None:
+    def __init__(self, own: Fair, queues: tuple[str, ...], notes: tuple[Note, ...]) -> None:
         self.own = own
         self.queues = queues
         self.notes = notes
@@ -106,13 +108,15 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
     }
     check_parts(params, given)
     case = Case(params, given, workload, cluster, state, whole, parts)
-    notes: list[str] = []
+    notes: list[Note] = []
     allocations = None
     if params["conf"]:
         allocations, case.site = read_conf(params["conf"])
         notes += from_site(params, given, case.site)
         if allocations is None:
-            notes.append("no allocation file (fair-scheduler.xml) is given: queues of the workload are under the root")
+            notes.append(
+                note("no allocation file (fair-scheduler.xml) is given: queues of the workload are under the root")
+            )
     policy.params = shown(case, file=allocations is not None)
     if settings.mode is None:
         # YARN kills: what is not in a checkpoint is lost
@@ -124,11 +128,13 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
     own.p.how = PLACEMENTS[settings.placement or "any"]
     notes += [*places.notes, *left_out(case, places.allocations)]
     if not _holds_min(own):
-        notes.append("minResources of all queues together are more than the servers have")
+        notes.append(note("minResources of all queues together are more than the servers have"))
     if params["preemption"] and not np.isfinite([found.queues.fair_wait, found.queues.min_wait]).any():
         notes.append(
-            "preemption is on, and nothing is preempted: no queue has a time-out (fair_share_preemption_timeout, "
-            "min_share_preemption_timeout)"
+            note(
+                "preemption is on, and nothing is preempted: no queue has a time-out "
+                "(fair_share_preemption_timeout, min_share_preemption_timeout)"
+            )
         )
     return FairProgram(own, found.names, tuple(notes))
 
