@@ -376,7 +376,7 @@ def compile_for(
 
 def entries(kind: type[Policy]) -> list[Any]:
     """Return the functions by which a policy enters compiled code."""
-    return [view_kernel.next_decision if issubclass(kind, PythonPolicy) else (kind.kernel or list_kernel).run]
+    return [view_kernel.next_decision if issubclass(kind, PythonPolicy) else kind.run or list_kernel.run]
 
 
 def _here(task: _Task, progress: Progress | None) -> Iterator[tuple[int, Outcome]]:
@@ -391,7 +391,10 @@ def _here(task: _Task, progress: Progress | None) -> Iterator[tuple[int, Outcome
 
         simulation = task.run(number, at)
         at(task.workload.size, task.workload.size, simulation.now)
-        yield number, simulation.outcome()
+        outcome = simulation.outcome(last=True)
+        # its memory goes before tables are made
+        del simulation
+        yield number, outcome
 
 
 def _apart(task: _Task, processes: int, progress: Progress | None, ctrl_c: _CtrlC) -> Iterator[tuple[int, Outcome]]:
@@ -463,7 +466,7 @@ def _work(connection: Connection, task: _Task, number: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         simulation = task.run(number, lambda ended, _size, second: connection.send(("progress", (ended, second))))
-        connection.send(("outcome", simulation.outcome()))
+        connection.send(("outcome", simulation.outcome(last=True)))
     except BrokenPipeError:
         # whoever asked is gone
         return

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -279,3 +280,30 @@ def test_a_broken_outcome_is_found() -> None:
     twice = replace(outcome, pieces=outcome.pieces.with_columns(pl.col("gpus") * 9))
     assert any("eligible" in line for line in violations(early, workload, cluster, shared))
     assert any("gives" in line for line in violations(twice, workload, cluster, shared))
+
+
+class _Rejects(PythonPolicy):
+    """First come, first served; takes no job of two GPUs or more."""
+
+    name = "rejects"
+
+    def decide(self, view: View) -> None:
+        for job in view.waiting:
+            if view.gpus[job] > 1:
+                view.reject(job, "too large")
+            else:
+                view.start(job)
+
+
+def test_only_jobs_that_depend_on_a_rejected_one_may_be_held_to_the_end() -> None:
+    held = 0
+    for seed in range(80):
+        case = random_case(seed)
+        outcome = run(_Rejects(), *case)
+        assert violations(outcome, *case) == []
+        states = outcome.jobs["state"].to_list()
+        held += states.count("held")
+        if "rejected" not in states:
+            wrong = replace(outcome, jobs=outcome.jobs.with_columns(state=pl.lit("held")))
+            assert "has not ended: held" in violations(wrong, *case)[0]
+    assert held > 0

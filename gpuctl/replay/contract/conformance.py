@@ -26,6 +26,8 @@ from gpuctl.replay.results.timelines import levels
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from gpuctl.replay.contract.policy import Policy
     from gpuctl.replay.models.records import Outcome
 
@@ -216,17 +218,31 @@ def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings:
     most GPUs, once at a time, and not before it is eligible; what it did on each number of GPUs, alone and beside
     others, adds up to its work;
     no job is on a server that it may not use, unless that is lent to those which it may;
-    GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed; every job ends.
+    GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed; every job ends,
+    but those that were rejected and those that depend on one of them.
     """
     found = _capacity(outcome, cluster) + _attempts(outcome, workload, cluster) + _times(outcome, settings)
     found += _needs(outcome, workload, settings) + _counted_once(outcome, cluster)
     found += _elastic(outcome, workload, settings) + _places(outcome, workload, cluster)
     found += in_company(outcome, workload, settings, lambda job, gpus: _scale(workload, settings, job, gpus))
-    for job, state in (
-        outcome.jobs.filter(~pl.col("state").is_in(["finished", "rejected"])).select("job", "state").rows()
-    ):
-        found.append(f"{job} has not ended: {state}")
+    states = outcome.jobs["state"].to_list()
+    late = _after_rejected(states, workload)
+    for number, state in enumerate(states):
+        if state not in {"finished", "rejected"} and not (state == "held" and late[number]):
+            found.append(f"{workload.ids[number]} has not ended: {state}")
     return found
+
+
+def _after_rejected(states: list[str], workload: Workload) -> NDArray[np.bool_]:
+    """Which jobs wait for one that has been rejected, or for one that waits for such a one: they never start."""
+    late = np.array([state == "rejected" for state in states], bool)
+    after, before = workload.depends.T if workload.depends.size else (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    for _ in states:
+        known = int(late.sum())
+        late[after[late[before]]] = True
+        if int(late.sum()) == known:
+            break
+    return late
 
 
 def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:

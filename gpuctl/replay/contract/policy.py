@@ -13,8 +13,8 @@ from gpuctl.replay.engine.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import ModuleType
 
+    from gpuctl.compiled.jit import Loop
     from gpuctl.core.notes import Note
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
@@ -145,7 +145,7 @@ class Policy:
         preempts: whether it takes GPUs from running jobs.
         plans: whether it plans ahead with time limits.
         resources: whether it can be replayed where CPUs and memory count beside GPUs.
-        kernel: the module by whose ``run`` it enters compiled code; None: that of policies which are an order of jobs.
+        run: by what it enters compiled code; None: by that of policies which are an order of jobs.
         reads: whose configuration files its parameter ``conf`` takes, ``yarn`` or ``slurm``; "" none.
         parameters: what can be set.
     """
@@ -158,7 +158,7 @@ class Policy:
     preempts: ClassVar[bool] = False
     plans: ClassVar[bool] = False
     resources: ClassVar[bool] = False
-    kernel: ClassVar[ModuleType | None] = None
+    run: ClassVar[Loop | None] = None
     reads: ClassVar[str] = ""
     parameters: ClassVar[tuple[Parameter, ...]] = ()
 

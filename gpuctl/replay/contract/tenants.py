@@ -11,41 +11,15 @@ from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.policy import Parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
-    from gpuctl.replay.order.waiting_kernel import Queue
 
 BY = Parameter("by", "queue", "whose jobs are counted together: those of a queue or of a user", ("queue", "user"))
 WEIGHTED = Parameter("weighted", False, "weigh queues by their quotas; those without one count as 1")
 WEIGHTS = Parameter("weights", "", "weights of queues or users, NAME:W,NAME:W; others count as 1, or by their quotas")
-
-
-class QueueProgram:
-    """Runs a compiled policy on one simulation: its waiting jobs are in a queue, all else that it keeps in one record.
-
-    Args:
-        run: the kernel's ``run``.
-        reasons: what its decisions may say.
-        queue: the waiting jobs.
-        own: what else the kernel keeps; has a ``copy``.
-    """
-
-    def __init__(self, run: Callable[..., Any], reasons: tuple[str, ...], queue: Queue, own: Any) -> None:
-        self.reasons = reasons
-        self._run = run
-        self._queue = queue
-        self._own = own
-
-    def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants."""
-        return int(self._run(state, self._queue, self._own, until, steps))
-
-    def copy(self) -> QueueProgram:
-        """The same with a memory of its own."""
-        return QueueProgram(self._run, self.reasons, self._queue.copy(), self._own.copy())
 
 
 def share_out(params: Mapping[str, Any], workload: Workload, cluster: Cluster, state: State, policy: str) -> Floats:

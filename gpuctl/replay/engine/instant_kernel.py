@@ -235,17 +235,6 @@ def named_timer(s, number, t):  # type: ignore[no-untyped-def]
 
 
 @inner
-def next_round(s):  # type: ignore[no-untyped-def]
-    """Call the next round at the next whole multiple of its span after now."""
-    g = s.g[0]
-    node = 3 * s.jobs.size + NAMED_TIMERS
-    if s.node_at[node] < 0:
-        t = (np.floor(g.now / g.span) + 1.0) * g.span
-        # a multiple of the span, divided by it, may come out a little less than whole
-        schedule(s, node, t if t > g.now else t + g.span, C_ROUND)
-
-
-@inner
 def move(s, j, how, what, reason):  # type: ignore[no-untyped-def]
     """Go on with a running job on the GPUs in `choice`, which may be others or more or fewer."""
     job = s.jobs[j]

@@ -1,10 +1,13 @@
-"""What the simulator asks of a policy; `gpuctl.replay.contract.policy` has the class that policies are made of."""
+"""What the simulator asks of a policy, and how compiled ones run; `gpuctl.replay.contract.policy` has their class."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuctl.core.notes import Note
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
@@ -22,6 +25,39 @@ class Program(Protocol):
 
     def copy(self) -> Program:
         """The same, with a memory of its own: for a fork of the simulation."""
+
+
+class CompiledProgram:
+    """Runs a compiled policy on one simulation.
+
+    Args:
+        run: the compiled function that goes on for so many instants: ``run(state, *memory, until, steps)``.
+        memory: all that it keeps, bundles.
+        reasons: what its decisions may say, after the engine's own.
+        notes: lines for whoever reads the result.
+    """
+
+    def __init__(
+        self,
+        run: Callable[..., Any],
+        memory: tuple[Any, ...],
+        reasons: tuple[str, ...] = (),
+        notes: tuple[Note, ...] = (),
+    ) -> None:
+        self.run = run
+        self.memory = memory
+        self.reasons = reasons
+        self.notes = notes
+
+    def advance(self, state: State, until: float, steps: int) -> int:
+        """Go on for so many instants."""
+        return int(self.run(state, *self.memory, until, steps))
+
+    def copy(self) -> Self:
+        """The same with a memory of its own."""
+        # what is there twice is one bundle in the copy, too
+        twins = {id(bundle): bundle.copy() for bundle in self.memory}
+        return type(self)(self.run, tuple(twins[id(bundle)] for bundle in self.memory), self.reasons, self.notes)
 
 
 class Scheduler(Protocol):

@@ -1,4 +1,4 @@
-"""The rounds of a policy written in Python: at whole multiples of its `every` seconds, while jobs wait or run."""
+"""Rounds: at whole multiples of so many seconds."""
 
 from __future__ import annotations
 
@@ -11,21 +11,51 @@ from gpuctl.replay.engine.state import C_ROUND, E_ROUND, NAMED_TIMERS
 
 
 @inner
+def round_number(now, span):  # type: ignore[no-untyped-def]
+    """The number of the round that an instant is, or is next to.
+
+    A multiple of the span, divided by it, may come out a little less or more than whole.
+    """
+    return np.floor(now / span + 0.5)
+
+
+@inner
+def is_round(s):  # type: ignore[no-untyped-def]
+    """Whether this instant is a whole multiple of the span."""
+    g = s.g[0]
+    return round_number(g.now, g.span) * g.span == g.now
+
+
+@inner
+def next_multiple(now, span):  # type: ignore[no-untyped-def]
+    """The first whole multiple of a span after an instant."""
+    number = round_number(now, span)
+    if number * span <= now:
+        number += 1.0
+    t = number * span
+    return t if t > now else now + span
+
+
+@inner
+def next_round(s):  # type: ignore[no-untyped-def]
+    """Look again at the next whole multiple of the span after now: for a compiled policy that looks only then."""
+    g = s.g[0]
+    node = 3 * s.jobs.size + NAMED_TIMERS
+    if s.node_at[node] < 0:
+        schedule(s, node, next_multiple(g.now, g.span), C_ROUND)
+
+
+@inner
 def rounds(s):  # type: ignore[no-untyped-def]
     """Tell of the round where this instant is one, and call the next one while jobs wait or run."""
     g = s.g[0]
     node = 3 * s.jobs.size + NAMED_TIMERS + 1
     if s.node_at[node] >= 0 or g.waiting + g.running == 0:
         return
-    # a multiple of the span, divided by it, may come out a little less or more than whole
-    number = np.floor(g.now / g.span + 0.5)
-    if number * g.span == g.now and not _told(s):
+    if is_round(s) and not _told(s):
         # nobody was here when it would have been called
         tell(s, E_ROUND, 1)
-    if number * g.span <= g.now:
-        number += 1.0
-    t = number * g.span
-    schedule(s, node, t if t > g.now else g.now + g.span, C_ROUND)
+    schedule(s, node, next_multiple(g.now, g.span), C_ROUND)
 
 
 @inner

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -33,6 +34,8 @@ from gpuctl.replay.models.resources import GPUS_ONLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from gpuctl.replay.engine.program import Program, Scheduler
     from gpuctl.replay.engine.setup import Settings
@@ -176,17 +179,29 @@ class Simulation:
         twin.wall_s = 0.0
         return twin
 
-    def outcome(self) -> Outcome:
-        """What has come out so far."""
+    def outcome(self, *, last: bool = False) -> Outcome:
+        """What has come out so far.
+
+        Args:
+            last: nothing is asked of this simulation any more. It gives its arrays up as tables are made of them, so
+                that millions of attempts are not in memory twice.
+        """
+        # one after the other, what takes most memory last
+        jobs = self._jobs()
+        if last:
+            self._give_up(*(self.state.fields.keys() - {"g", "attempts", "pieces", "needs", "log"}))
+        log, pieces = self._log(), self._pieces()
+        if last:
+            self._give_up("pieces", "needs")
         return Outcome(
             policy=self.label,
             params=self.policy.shown_params(),
             oracle=self.policy.oracle and not (self.policy.predicts and self.workload.predicted is not None),
             settings=self.settings.text(),
-            jobs=self._jobs(),
-            attempts=self._attempts(),
-            pieces=self._pieces(),
-            log=self._log(),
+            jobs=jobs,
+            attempts=self._attempts(last=last),
+            pieces=pieces,
+            log=log,
             end_s=self.now,
             wall_s=self.wall_s,
             instants=int(self.state.g[0].instants),
@@ -233,32 +248,57 @@ class Simulation:
             }
         ).with_columns(pl.col("start_s", "end_s", "jct_s").fill_nan(None))
 
-    def _attempts(self) -> pl.DataFrame:
-        s = self.state
-        rows = s.attempts[: int(s.g[0].attempts)]
-        number = np.empty(rows.size, np.int32)
-        tried = np.zeros(max(s.jobs.size, 1), np.int32)
-        for begin in range(0, rows.size, BATCH):
-            job = rows.job[begin : begin + BATCH]
+    def _give_up(self, *names: str) -> None:
+        self.state.put(**{name: (0,) * self.state.fields[name][1] for name in names})
+
+    def _attempts(self, *, last: bool) -> pl.DataFrame:
+        count = int(self.state.g[0].attempts)
+        rows = _owner(self.state.attempts)
+        number = self._numbers(rows["job"][:count])
+        if last:
+            self._give_up("attempts")
+        columns = {
+            name: np.empty(count, rows.dtype[name]) for name in ("job", "start", "end", "gpus", "own", "group", "how")
+        }
+        for begin in reversed(range(0, count, BATCH)):
+            for name, column in columns.items():
+                column[begin : begin + BATCH] = rows[name][begin : min(begin + BATCH, count)]
+            if last:
+                # somebody else who looks at them, a policy say, keeps them as they are
+                with suppress(ValueError):
+                    rows.resize(begin)
+        end, own, how = columns.pop("end"), columns.pop("own"), columns.pop("how")
+        end[how == A_RUNNING] = np.nan
+        shared = own != columns["start"]
+        own[np.isinf(own)] = np.nan
+        # each is copied, and goes before the next one comes
+        return pl.DataFrame(
+            [
+                pl.Series("job", columns.pop("job")),
+                pl.Series("attempt", number),
+                pl.Series("start_s", columns.pop("start")),
+                pl.Series("end_s", end, nan_to_null=True),
+                pl.Series("end", ENDS, dtype=pl.Enum(ENDS)).gather(how.astype(np.uint32)),
+                pl.Series("gpus", columns.pop("gpus")),
+                pl.Series("shared", shared),
+                pl.Series("own_s", own, nan_to_null=True),
+                pl.Series("group", columns.pop("group")),
+            ]
+        )
+
+    def _numbers(self, jobs: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The number of each attempt among those of its job."""
+        number = np.empty(jobs.size, np.int32)
+        tried = np.zeros(max(self.workload.size, 1), np.int32)
+        for begin in range(0, jobs.size, BATCH):
+            job = jobs[begin : begin + BATCH]
             order = np.argsort(job, kind="stable")
             at = np.arange(job.size)
             first = np.flatnonzero(np.append(True, np.diff(job[order]) != 0))
             # so many of the same job come before it in the batch, and so many in the batches before
             number[begin + order] = at - np.repeat(first, np.diff(np.append(first, job.size))) + tried[job[order]]
             tried += np.bincount(job, minlength=tried.size).astype(np.int32)
-        return pl.DataFrame(
-            {
-                "job": rows.job.copy(),
-                "attempt": number,
-                "start_s": rows.start.copy(),
-                "end_s": np.where(rows.how == A_RUNNING, np.nan, rows.end),
-                "end": pl.Series(ENDS, dtype=pl.Enum(ENDS)).gather(rows.how.astype(np.uint32)),
-                "gpus": rows.gpus.copy(),
-                "shared": rows.own != rows.start,
-                "own_s": np.where(np.isinf(rows.own), np.nan, rows.own),
-                "group": rows.group.copy(),
-            }
-        ).with_columns(pl.col("end_s", "own_s").fill_nan(None))
+        return number
 
     def _pieces(self) -> pl.DataFrame:
         s = self.state
@@ -284,3 +324,11 @@ class Simulation:
         spread[placed] = s.attempts.pieces[lines["row"][placed]]
         reasons = (*REASONS, *getattr(self.program, "reasons", ()))
         return DecisionLog(lines, spread, DECISIONS, reasons, tuple(self.workload.ids), tuple(self.cluster.servers))
+
+
+def _owner(array: Any) -> np.ndarray[Any, Any]:
+    """The array whose memory it is that another one looks at."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    owner: np.ndarray[Any, Any] = array
+    return owner

@@ -189,7 +189,7 @@ GLOBAL = np.dtype(
         ("slice", "f8"),  # seconds of a time slice …
         ("switch", "f8"),  # … and of the switch between two
         ("span", "f8"),  # seconds from one round to the next; 0: no rounds
-        ("asked", "i8"),  # 0: the policy has seen this instant
+        ("asked", "i8"),  # 0: the policy has seen this instant; 2: its hooks have, decide has not
         ("mode", "i8"),  # how jobs are preempted: NOW, EPOCH, ABORT
         ("patience", "i8"),  # turns that jobs are given to get further than these cost; 0: any number
         ("storage", "f8"),  # bytes a second for all transfers of checkpoints together
@@ -241,7 +241,8 @@ class State(Bundle):
         pieces: their pieces.
         log: decisions.
         events: of this instant.
-        fresh: jobs that have come into the queue, for policies written in Python [jobs].
+        fresh: jobs that have come into the queue, for policies written in Python; of compiled ones, whether a job that
+            has come there is new [jobs].
         moving: jobs whose checkpoints are being written or read [jobs].
         asks: of each job, where CPUs and memory count [jobs or 1], and so on:
         stock: of each server.

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.event_heap_kernel import cancel
-from gpuctl.replay.engine.instant_kernel import named_timer, next_round
+from gpuctl.replay.engine.instant_kernel import named_timer
 from gpuctl.replay.engine.job_life_kernel import (
     launch,
 )
@@ -19,7 +19,8 @@ from gpuctl.replay.engine.placement_kernel import choose, find, hide
 from gpuctl.replay.engine.preemption_kernel import goal_at, must_go_on, preempt
 from gpuctl.replay.engine.reasons import R_DISPLACED, R_FILL, R_FIRST, R_PREEMPTING, R_SKIPPED
 from gpuctl.replay.engine.resource_kernel import find_for
-from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_ROUND, RUNNING, SUSPENDING, WAITING
+from gpuctl.replay.engine.rounds_kernel import is_round, next_round
+from gpuctl.replay.engine.state import RUNNING, SUSPENDING, WAITING
 from gpuctl.replay.order.claim_kernel import claim_for
 from gpuctl.replay.order.order_kernel import (
     BY_GITTINS,
@@ -32,6 +33,7 @@ from gpuctl.replay.order.order_kernel import (
     began,
     goes_before,
     into_run,
+    on_wake,
     out_of_run,
     place_of,
     sort_running,
@@ -274,32 +276,38 @@ def _by_start(s, r):  # type: ignore[no-untyped-def]
 
 
 @inner
+def waits(s, j, q, r):  # type: ignore[no-untyped-def]
+    """A job waits for the first time."""
+    if s.jobs[j].state == WAITING:
+        wait(s, q, r, j, 1)
+
+
+@inner
+def on_requeue(s, j, q, r):  # type: ignore[no-untyped-def]
+    """A job waits again."""
+    on_finish(s, j, q, r)
+    waits(s, j, q, r)
+
+
+@inner
+def on_finish(s, j, q, r):  # type: ignore[no-untyped-def]
+    """A job runs no more."""
+    if r.p[0].preempts == 1:
+        out_of_run(r, j)
+
+
+@inner
 def decide(s, q, r):  # type: ignore[no-untyped-def]
     """One pass at this instant."""
     g = s.g[0]
     p = r.p[0]
-    turn = g.span <= 0 or np.floor(g.now / g.span) * g.span == g.now
-    timers = False
-    for k in range(g.events):
-        event = s.events[k]
-        if event.kind == E_QUEUED:
-            if p.preempts == 1 and s.jobs[event.who].attempts > 0:
-                out_of_run(r, event.who)
-            if s.jobs[event.who].state == WAITING:
-                wait(s, q, r, event.who, 1)
-        elif event.kind == E_FINISHED:
-            if p.preempts == 1:
-                out_of_run(r, event.who)
-        elif event.kind == E_ROUND:
-            turn = True
-        elif event.kind == E_JOB_TIMER:
-            timers = True
+    timers = r.n[3] > 0
     if timers:
         timers_fire(s, q, r)
     if timers and p.inner == BY_SUBMIT:
         _by_start(s, r)
     if g.waiting > 0:
-        _pass(s, q, r, turn)
+        _pass(s, q, r, g.span <= 0 or is_round(s))
     if timers and p.inner == BY_LIST:
         # those that were put at the end of a lower level and kept their GPUs are ahead of its waiting jobs from now on
         for k in range(r.n[0]):
@@ -354,4 +362,7 @@ def _pass(s, q, r, turn):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, q, r, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    return loop(s, decide, (q, r), until, steps)
+    return loop(
+        s, (q, r), until, steps, decide=decide, on_submit=waits, on_requeue=on_requeue, on_finish=on_finish,
+        on_wake=on_wake,
+    )  # fmt: skip

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gpuctl.compiled.bundles import records
+from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.engine.state import ANY, CONSOLIDATE, FILL, SPREAD
 from gpuctl.replay.order import list_kernel
 from gpuctl.replay.order import order_kernel as ok
-from gpuctl.replay.order.waiting_kernel import Queue, empty
+from gpuctl.replay.order.waiting_kernel import empty
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -250,22 +251,6 @@ def _check(ranks: object, *kinds: type) -> None:
         )
 
 
-class ListProgram:
-    """Runs an `Order` on one simulation."""
-
-    def __init__(self, queue: Queue, rules: ok.Rules) -> None:
-        self._queue = queue
-        self._rules = rules
-
-    def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants."""
-        return int(list_kernel.run(state, self._queue, self._rules, until, steps))
-
-    def copy(self) -> ListProgram:
-        """The same with a memory of its own."""
-        return ListProgram(self._queue.copy(), self._rules.copy())
-
-
 def rest_of(workload: Workload) -> Floats:
     """Seconds of a job's later segments, by segment."""
     ends = np.append(0.0, np.add.accumulate(workload.segment_s))
@@ -274,7 +259,7 @@ def rest_of(workload: Workload) -> Floats:
     return np.where(last, 0.0, ends[workload.segment_start[1:]][owner] - ends[1:])
 
 
-def list_program(order: Order, workload: Workload, state: State) -> ListProgram:
+def list_program(order: Order, workload: Workload, state: State) -> CompiledProgram:
     """Make the program of an order; sets the state's rounds, patience and queue limits."""
     n, servers = workload.size, state.servers.size
     most = int(state.g[0].total)
@@ -323,7 +308,7 @@ def list_program(order: Order, workload: Workload, state: State) -> ListProgram:
         n=4,
         **arrays,
     )
-    return ListProgram(queue, rules)
+    return CompiledProgram(list_kernel.run, (queue, rules))
 
 
 def _all_fall_alike(order: Order, workload: Workload, state: State) -> bool:

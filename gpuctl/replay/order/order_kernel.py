@@ -8,7 +8,7 @@ from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.event_heap_kernel import cancel
 from gpuctl.replay.engine.instant_kernel import job_timer
-from gpuctl.replay.engine.state import E_JOB_TIMER, RUNNING, WAITING
+from gpuctl.replay.engine.state import RUNNING, WAITING
 from gpuctl.replay.order.waiting_kernel import insert, remove
 
 # ---- rules of order
@@ -55,7 +55,7 @@ class Rules(Bundle):
         parting: jobs that are being suspended.
         coming, held: by server: GPUs being given back, GPUs of running jobs that nobody has claimed.
         risen: by server, scratch of a claim.
-        n: counters: jobs in `run`, claims, jobs in `parting`.
+        n: counters: jobs in `run`, claims, jobs in `parting`, timers that ring at this instant, in `lost`.
     """
 
     p = rows(RULES)
@@ -236,19 +236,21 @@ def began(s, q, r, j):  # type: ignore[no-untyped-def]
 
 
 @inner
+def on_wake(s, j, q, r):  # type: ignore[no-untyped-def]
+    """A job's timer rings: note it, in order of arrival, for `timers_fire`."""
+    at = r.n[3]
+    while at > 0 and r.lost[at - 1] > j:
+        r.lost[at] = r.lost[at - 1]
+        at -= 1
+    r.lost[at] = j
+    r.n[3] += 1
+
+
+@inner
 def timers_fire(s, q, r):  # type: ignore[no-untyped-def]
     """Demote running jobs and promote waiting ones whose time has come, in order of arrival."""
-    g = s.g[0]
-    n = 0
-    for k in range(g.events):
-        event = s.events[k]
-        if event.kind == E_JOB_TIMER:
-            at = n
-            while at > 0 and r.lost[at - 1] > event.who:
-                r.lost[at] = r.lost[at - 1]
-                at -= 1
-            r.lost[at] = event.who
-            n += 1
+    n = r.n[3]
+    r.n[3] = 0
     for k in range(n):
         j = r.lost[k]
         job = s.jobs[j]

@@ -113,7 +113,7 @@ def _from_file(path: Path, cls: str) -> type[Policy]:
             f"{path}: has no policy {cls!r}",
             hint=f"its policies are: {', '.join(there)}"
             if there
-            else "a policy is a subclass of RankPolicy or PythonPolicy",
+            else "a policy is a subclass of RankPolicy, PythonPolicy or CompiledPolicy",
         )
     if not found.name:
         found.name = cls

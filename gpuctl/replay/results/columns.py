@@ -195,6 +195,7 @@ _PREEMPTIONS = (
     ("migrated", "Attempts that ended since the policy moved the job.", "attempts"),
     ("resized", "Attempts that ended since the policy gave the job more or fewer GPUs.", "attempts"),
     ("lease", "Attempts that ended with a lease.", "attempts"),
+    ("reclaimed", "Attempts that ended since a lent server was wanted back.", "attempts"),
     ("machine_down", "Attempts that ended since a server went down.", "attempts"),
     ("failed", "Attempts that ended in a failure, as recorded.", "attempts"),
     ("overhead_gpu_h", "GPU-hours held without progress, by all jobs."),

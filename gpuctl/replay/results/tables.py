@@ -339,7 +339,10 @@ def _preemptions(asked: _Asked) -> ResultTable:
                 "preemptions": int(count.sum()),
                 "most_of_a_job": count.max() or 0,
                 **{n: int(count.filter(jobs["size_bucket"] == s).sum()) for n, s in _PREEMPTED_SIZES},
-                **{end: int(ends.get(end, 0)) for end in ("migrated", "resized", "lease", "machine_down", "failed")},
+                **{
+                    end: int(ends.get(end, 0))
+                    for end in ("migrated", "resized", "lease", "reclaimed", "machine_down", "failed")
+                },
                 "overhead_gpu_h": float(jobs["overhead_gpu_s"].sum()) / 3600,
                 "lost_gpu_h": float(jobs["lost_gpu_s"].sum()) / 3600,
             }

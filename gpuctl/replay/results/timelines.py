@@ -6,12 +6,14 @@ All is made from the attempts of an `Outcome` with sorting and running sums; not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
     from gpuctl.replay.models.records import Cluster, Outcome
@@ -101,7 +103,9 @@ def down_times(cluster: Cluster, begin: float, end: float) -> tuple[Ints, Floats
     return rows[at, 0].astype(np.int64), rows[at, 1], until
 
 
-def levels(outcome: Outcome, cluster: Cluster, *, until: float | None = None) -> pl.DataFrame:
+def levels(
+    outcome: Outcome, cluster: Cluster, *, until: float | None = None, only: Sequence[str] = LEVELS
+) -> pl.DataFrame:
     """Return the exact levels over time, one row an instant at which one of them changes.
 
     A job waits from the instant at which it may start (submission, or the end of a hold, begin time or dependency) to
@@ -113,31 +117,32 @@ def levels(outcome: Outcome, cluster: Cluster, *, until: float | None = None) ->
         outcome: of the replay.
         cluster: for the GPUs that are up.
         until: the last instant, in seconds; None for the end of `window`, after which no job runs or waits.
+        only: which of `LEVELS`.
 
     Returns:
-        ``t_s`` and the columns of `LEVELS`; a row holds from its ``t_s`` to the next one's, the last row ends the
+        ``t_s`` and these columns; a row holds from its ``t_s`` to the next one's, the last row ends the
         window.
     """
     begin, own_end = window(outcome)
     end = max(own_end, until if until is not None else own_end)
     held = attempts(outcome)
     inside, arrive, leave, gang = _in_system(outcome, held, own_end)
+    # of jobs that did not stand in the queue no attempt counts
     mine = inside[held.job]
-    own = np.asarray(outcome.jobs["gpus"].to_numpy(), dtype=np.int64)[held.job]
+    own = np.where(inside, outcome.jobs["gpus"].to_numpy(), 0).astype(np.int32)[held.job]
     server, down, up = down_times(cluster, begin, end)
     size = np.asarray(cluster.gpus, dtype=np.int64)[server]
     changes = [np.array([begin, end]), held.start, held.own, held.end, arrive, leave, down, up]
     # each by itself first: attempts begin and end at the same instants as others do
     times = np.unique(np.concatenate([np.unique(change.clip(begin, end)) for change in changes]))
-    running = _steps(times, held.start, held.end, np.ones_like(held.job))
-    busy = _steps(times, held.own, held.end, held.gpus)
-    present = _steps(times, arrive, leave, np.ones_like(gang))
-    asked = _steps(times, arrive, leave, gang)
-    served = _steps(times, held.start[mine], held.end[mine], np.ones_like(held.job[mine]))
-    got = _steps(times, held.start[mine], held.end[mine], own[mine])
-    lost = _steps(times, down, up, size)
-    values = (running, present - served, asked - got, busy, cluster.total_gpus - lost)
-    return pl.DataFrame({"t_s": times, **dict(zip(LEVELS, values, strict=True))})
+    found: dict[str, Callable[[], Ints]] = {
+        "running_jobs": lambda: _steps(times, held.start, held.end),
+        "waiting_jobs": lambda: _steps(times, arrive, leave) - _steps(times, held.start, held.end, mine),
+        "gpus_waiting": lambda: _steps(times, arrive, leave, gang) - _steps(times, held.start, held.end, own),
+        "gpus_busy": lambda: _steps(times, held.own, held.end, held.gpus),
+        "gpus_available": lambda: cluster.total_gpus - _steps(times, down, up, size),
+    }
+    return pl.DataFrame({"t_s": times, **{name: found[name]() for name in only}})
 
 
 def binned(exact: pl.DataFrame, edges: Floats) -> pl.DataFrame:
@@ -175,17 +180,17 @@ def idle_despite_wait(outcome: Outcome, cluster: Cluster) -> float:
     """
     begin, end = window(outcome)
     held = attempts(outcome)
-    exact = levels(outcome, cluster)
+    exact = levels(outcome, cluster, only=("gpus_busy", "gpus_available"))
     times = exact["t_s"].to_numpy()
     free = (exact["gpus_available"] - exact["gpus_busy"]).to_numpy()
+    del exact
     inside, arrive, leave, gang = _in_system(outcome, held, end)
-    own = np.asarray(outcome.jobs["gpus"].to_numpy(), dtype=np.int64)[held.job]
+    own = np.where(inside, outcome.jobs["gpus"].to_numpy(), -1).astype(np.int32)[held.job]
     idle = np.zeros(len(times), dtype=bool)
-    mine = inside[held.job]
     for size in np.unique(gang):
-        here, ran = gang == size, mine & (own == size)
-        present = _steps(times, arrive[here], leave[here], np.ones(int(here.sum()), dtype=np.int64))
-        served = _steps(times, held.start[ran], held.end[ran], np.ones(int(ran.sum()), dtype=np.int64))
+        here, ran = gang == size, own == size
+        present = _steps(times, arrive[here], leave[here])
+        served = _steps(times, held.start[ran], held.end[ran])
         idle |= (present > served) & (free >= size)
     return float(np.diff(times)[idle[:-1]].sum()) if end > begin else 0.0
 
@@ -263,13 +268,16 @@ def _in_system(outcome: Outcome, held: Attempts, end: float) -> tuple[NDArray[np
     return inside, arrive[inside], leave[inside], gang[inside]
 
 
-def _steps(times: Floats, start: Floats, end: Floats, weight: Ints) -> Ints:
-    """Sum of the weights of the intervals that hold at each of the change points; exact, since whole numbers."""
+def _steps(times: Floats, start: Floats, end: Floats, weight: NDArray[Any] | None = None) -> Ints:
+    """Sum of the weights (none: 1) of the intervals that hold at each of the change points; exact: whole numbers."""
     last = len(times) - 1
     change = np.zeros(len(times), dtype=np.int64)
-    np.add.at(change, np.minimum(np.searchsorted(times, start), last), weight)
-    np.subtract.at(change, np.minimum(np.searchsorted(times, end), last), weight)
-    return np.cumsum(change)
+    for begin in range(0, len(start), BATCH):
+        part = slice(begin, begin + BATCH)
+        some = 1 if weight is None else weight[part]
+        np.add.at(change, np.minimum(np.searchsorted(times, start[part]), last), some)
+        np.subtract.at(change, np.minimum(np.searchsorted(times, end[part]), last), some)
+    return np.cumsum(change, out=change)
 
 
 def _areas(line: Ints, ends: tuple[Floats, Floats], weight: Floats | Ints, edges: Floats, lines: int) -> Floats:

@@ -31,8 +31,8 @@ class _Pair(Bundle):
 
 def test_a_bundle_takes_arrays_or_their_sizes() -> None:
     pair = _Pair(key=np.arange(3), table=(2, 5))
-    assert (pair.key.dtype, pair.key.tolist()) == (np.float64, [0.0, 1.0, 2.0])
-    assert (pair.table.dtype, pair.table.shape, pair.table.any()) == (np.int64, (2, 5), False)
+    assert (str(pair.key.dtype), pair.key.tolist()) == ("float64", [0.0, 1.0, 2.0])
+    assert (str(pair.table.dtype), pair.table.tolist()) == ("int64", [[0] * 5] * 2)
     twin = pair.copy()
     twin.table[1, 4] = 7
     assert not pair.table.any()

@@ -19,6 +19,7 @@ from gpuctl.replay.contract.planning import (
     ranks,
 )
 from gpuctl.replay.contract.policy import Policy
+from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.engine.running_jobs_kernel import nobody
 from gpuctl.replay.models.resources import GPUS_ONLY
 from gpuctl.replay.order.order import placements
@@ -27,42 +28,20 @@ from gpuctl.replay.policies.backfill.profile_kernel import profile
 from gpuctl.replay.policies.backfill.reservation_kernel import CONSERVATIVE, Reservations
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
+    from gpuctl.compiled.jit import Loop
     from gpuctl.replay.engine.program import Program
-    from gpuctl.replay.engine.running_jobs_kernel import Running
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
-    from gpuctl.replay.policies.backfill.profile_kernel import Profile
 
 
-class ConservativeProgram:
-    """Runs the policy on one simulation.
-
-    Attributes:
-        reasons: what the decision log says, after those of all policies.
-    """
-
-    reasons = conservative_kernel.OWN_REASONS
-
-    def __init__(self, known: Reservations, free: Profile, running: Running) -> None:
-        self._known = known
-        self._free = free
-        self._running = running
-
-    def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants."""
-        return int(conservative_kernel.run(state, self._known, self._free, self._running, until, steps))
-
-    def copy(self) -> ConservativeProgram:
-        """The same with a memory of its own."""
-        return ConservativeProgram(self._known.copy(), self._free.copy(), self._running.copy())
+class ConservativeProgram(CompiledProgram):
+    """Runs the policy on one simulation."""
 
     def reserved(self) -> dict[int, float]:
         """The second for which GPUs are reserved, by waiting job; inf: it fits on no servers that are up."""
-        line = self._known.line[: int(self._known.p[0].waiting)]
-        return {int(j): float(self._known.at[j]) for j in line}
+        known = self.memory[0]
+        return {int(j): float(known.at[j]) for j in known.line[: int(known.p[0].waiting)]}
 
 
 class Conservative(Policy):
@@ -76,7 +55,7 @@ class Conservative(Policy):
     )
     plans = True
     resources = True
-    kernel: ClassVar[ModuleType | None] = conservative_kernel
+    run: ClassVar[Loop | None] = conservative_kernel.run
     parameters = (ORDER, QUOTAS, LIMITS_FROM, UNLIMITED)
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
@@ -134,4 +113,5 @@ class Conservative(Policy):
         p.cpu = servers + (state.queue_limit.size if quotas else 0)
         columns = 0 if p.counts[0] else int(p.cpu[0]) + (2 * servers if several else 0)
         running = nobody(plan, servers, most_running(workload, cluster))
-        return ConservativeProgram(known, profile(n, columns), running)
+        memory = known, profile(n, columns), running
+        return ConservativeProgram(conservative_kernel.run, memory, conservative_kernel.OWN_REASONS)

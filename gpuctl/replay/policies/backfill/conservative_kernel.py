@@ -329,4 +329,4 @@ def decide(s, f, c, r):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, f, c, r, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    return loop(s, decide, (f, c, r), until, steps)
+    return loop(s, (f, c, r), until, steps, decide=decide)

@@ -21,50 +21,26 @@ from gpuctl.replay.contract.planning import (
     ranks,
 )
 from gpuctl.replay.contract.policy import Parameter, Policy
+from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.engine.running_jobs_kernel import nobody
 from gpuctl.replay.order.order import placements
 from gpuctl.replay.policies.backfill import easy_kernel
 from gpuctl.replay.policies.backfill.line_kernel import line
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
+    from gpuctl.compiled.jit import Loop
     from gpuctl.replay.engine.program import Program
-    from gpuctl.replay.engine.running_jobs_kernel import Running
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
-    from gpuctl.replay.policies.backfill.line_kernel import Line
 
 
-class EasyProgram:
-    """Runs the policy on one simulation.
-
-    Attributes:
-        reasons: what the decision log says, after those of all policies.
-    """
-
-    reasons = easy_kernel.OWN_REASONS
-
-    def __init__(self, queue: Line, behind: Line, easy: easy_kernel.Easy, running: Running) -> None:
-        self._queue = queue
-        self._behind = behind
-        self._easy = easy
-        self._running = running
-
-    def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants."""
-        return int(easy_kernel.run(state, self._queue, self._behind, self._easy, self._running, until, steps))
-
-    def copy(self) -> EasyProgram:
-        """The same with a memory of its own."""
-        queue = self._queue.copy()
-        behind = queue if self._behind is self._queue else self._behind.copy()
-        return EasyProgram(queue, behind, self._easy.copy(), self._running.copy())
+class EasyProgram(CompiledProgram):
+    """Runs the policy on one simulation."""
 
     def reserved(self) -> dict[int, float]:
         """The second for which GPUs are reserved, by job: of the one that waits first, if any cannot start."""
-        p = self._easy.p[0]
+        p = self.memory[2].p[0]
         return {int(p.head): float(p.at)} if p.head >= 0 else {}
 
 
@@ -79,7 +55,7 @@ class Easy(Policy):
     )
     plans = True
     resources = True
-    kernel: ClassVar[ModuleType | None] = easy_kernel
+    run: ClassVar[Loop | None] = easy_kernel.run
     parameters = (
         ORDER,
         Parameter(
@@ -138,4 +114,5 @@ class Easy(Policy):
             out=groups,
             late=groups,
         )
-        return EasyProgram(queue, behind, easy, nobody(plan, servers, most_running(workload, cluster)))
+        running = nobody(plan, servers, most_running(workload, cluster))
+        return EasyProgram(easy_kernel.run, (queue, behind, easy, running), easy_kernel.OWN_REASONS)

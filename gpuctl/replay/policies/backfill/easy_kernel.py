@@ -403,24 +403,33 @@ def _one_by_one(s, q, b, f, r):  # type: ignore[no-untyped-def]
 
 
 @inner
+def on_finish(s, j, q, b, f, r):  # type: ignore[no-untyped-def]
+    """A job has ended; where each event has a pass of its own, its turn is in `decide`."""
+    if f.p[0].each == 0:
+        runs_no_more(r, j)
+
+
+@inner
+def waits(s, j, q, b, f, r):  # type: ignore[no-untyped-def]
+    """A job waits, for the first time or again; see `on_finish`."""
+    if f.p[0].each == 0:
+        runs_no_more(r, j)
+        if s.jobs[j].state == WAITING:
+            _queue(q, b, r, j)
+
+
+@inner
 def decide(s, q, b, f, r):  # type: ignore[no-untyped-def]
     """One pass at this instant, or one for each of its events."""
-    g = s.g[0]
     if f.p[0].each == 1:
         _one_by_one(s, q, b, f, r)
-        return
-    for k in range(g.events):
-        event = s.events[k]
-        if event.kind == E_FINISHED:
-            runs_no_more(r, event.who)
-        elif event.kind == E_QUEUED:
-            runs_no_more(r, event.who)
-            if s.jobs[event.who].state == WAITING:
-                _queue(q, b, r, event.who)
-    _pass(s, q, b, f, r)
+    else:
+        _pass(s, q, b, f, r)
 
 
 @compiled
 def run(s, q, b, f, r, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    return loop(s, decide, (q, b, f, r), until, steps)
+    return loop(
+        s, (q, b, f, r), until, steps, decide=decide, on_submit=waits, on_requeue=waits, on_finish=on_finish,
+    )  # fmt: skip

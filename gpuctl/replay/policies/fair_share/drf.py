@@ -9,14 +9,14 @@ import numpy as np
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.policy import Parameter, Policy
-from gpuctl.replay.contract.tenants import BY, WEIGHTED, WEIGHTS, QueueProgram, groups, shapes, share_out
+from gpuctl.replay.contract.tenants import BY, WEIGHTED, WEIGHTS, groups, shapes, share_out
+from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.order.order import placements
 from gpuctl.replay.order.waiting_kernel import empty
 from gpuctl.replay.policies.fair_share import drf_kernel
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
+    from gpuctl.compiled.jit import Loop
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
@@ -33,7 +33,7 @@ class Drf(Policy):
         "(section 4.3); gangs start whole, and who waits with one that does not fit is skipped unless strict: ours"
     )
     resources = True
-    kernel: ClassVar[ModuleType | None] = drf_kernel
+    run: ClassVar[Loop | None] = drf_kernel.run
     parameters = (
         BY,
         WEIGHTED,
@@ -82,4 +82,4 @@ class Drf(Policy):
             share=count,
             job=count,
         )
-        return QueueProgram(drf_kernel.run, drf_kernel.DRF_REASONS, queue, shares)
+        return CompiledProgram(drf_kernel.run, (queue, shares), drf_kernel.DRF_REASONS)

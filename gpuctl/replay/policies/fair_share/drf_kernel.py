@@ -10,7 +10,7 @@ from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.resource_kernel import dominant_share, find_for
-from gpuctl.replay.engine.state import E_FINISHED, E_QUEUED, E_SERVER_UP, WAITING
+from gpuctl.replay.engine.state import WAITING
 from gpuctl.replay.order.waiting_kernel import insert, pop, sooner
 
 R_LEAST = len(REASONS)
@@ -52,15 +52,6 @@ class Shares(Bundle):
     party = ints()
     share = floats()
     job = ints()
-
-
-@inner
-def gives_back(s, k):  # type: ignore[no-untyped-def]
-    """Whether something is free after an event of this instant that was not free before it."""
-    event = s.events[k]
-    if event.kind == E_QUEUED:
-        return s.jobs[event.who].attempts > 0
-    return event.kind == E_FINISHED or event.kind == E_SERVER_UP
 
 
 @inner
@@ -144,13 +135,28 @@ def _pass(s, q, f):  # type: ignore[no-untyped-def]
 
 
 @inner
+def on_submit(s, j, q, f):  # type: ignore[no-untyped-def]
+    """A job waits."""
+    if s.jobs[j].state == WAITING:
+        insert(q, j)
+
+
+@inner
+def on_requeue(s, j, q, f):  # type: ignore[no-untyped-def]
+    """A job waits again, and what it had is free."""
+    f.p[0].freed += 1
+    on_submit(s, j, q, f)
+
+
+@inner
+def freed(s, _who, q, f):  # type: ignore[no-untyped-def]
+    """A job has ended, or a server has come up: what did not fit may do so now."""
+    f.p[0].freed += 1
+
+
+@inner
 def decide(s, q, f):  # type: ignore[no-untyped-def]
-    """All that happens at this instant."""
-    for k in range(s.g[0].events):
-        if gives_back(s, k):
-            f.p[0].freed += 1
-        if s.events[k].kind == E_QUEUED and s.jobs[s.events[k].who].state == WAITING:
-            insert(q, s.events[k].who)
+    """Share out what is free."""
     if s.g[0].waiting > 0:
         _pass(s, q, f)
 
@@ -158,4 +164,7 @@ def decide(s, q, f):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    return loop(s, decide, (q, f), until, steps)
+    return loop(
+        s, (q, f), until, steps, decide=decide, on_submit=on_submit, on_requeue=on_requeue, on_finish=freed,
+        on_server_up=freed,
+    )  # fmt: skip

@@ -9,14 +9,14 @@ import numpy as np
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.policy import Parameter, Policy
-from gpuctl.replay.contract.tenants import BY, WEIGHTED, WEIGHTS, QueueProgram, shapes, share_out
+from gpuctl.replay.contract.tenants import BY, WEIGHTED, WEIGHTS, shapes, share_out
+from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.order.order import placements
 from gpuctl.replay.order.waiting_kernel import empty
 from gpuctl.replay.policies.fair_share import mesos_kernel
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
+    from gpuctl.compiled.jit import Loop
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
@@ -36,7 +36,7 @@ class Mesos(Policy):
         "refuse_seconds 5, allocation_interval 1 s, REVIVE, offer_timeout); queues or users as frameworks: ours"
     )
     resources = True
-    kernel: ClassVar[ModuleType | None] = mesos_kernel
+    run: ClassVar[Loop | None] = mesos_kernel.run
     parameters = (
         BY,
         WEIGHTED,
@@ -92,4 +92,4 @@ class Mesos(Policy):
             shape=shape,
             bad=np.full(int(shape.max(initial=0)) + 1, -1),
         )
-        return QueueProgram(mesos_kernel.run, mesos_kernel.MESOS_REASONS, queue, offers)
+        return CompiledProgram(mesos_kernel.run, (queue, offers), mesos_kernel.MESOS_REASONS)

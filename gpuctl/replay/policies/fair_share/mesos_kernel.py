@@ -16,9 +16,8 @@ from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import hide
 from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.resource_kernel import dominant_share, find_for
-from gpuctl.replay.engine.state import E_QUEUED, E_TIMER, WAITING
+from gpuctl.replay.engine.state import WAITING
 from gpuctl.replay.order.waiting_kernel import insert, pop
-from gpuctl.replay.policies.fair_share.drf_kernel import gives_back
 
 R_ACCEPTED = len(REASONS)
 MESOS_REASONS = ("its queue or user accepts what it is offered",)
@@ -32,6 +31,7 @@ MESOS = np.dtype(
         ("hold", "i8"),
         ("least", "i8"),  # free GPUs below which an agent that is not idle is not offered
         ("freed", "i8"),  # how often something has been given back
+        ("back", "i8"),  # 1: at this instant something was
         ("changed", "f8"),  # when something last was, or a job came, or one started
         ("resort", "i8"),  # 1: shares are no longer those that `order` goes by
         ("left", "i8"),  # agents that have not been offered yet in this cycle
@@ -330,40 +330,54 @@ def _next_cycle(s, f):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _listen(s, q, f):  # type: ignore[no-untyped-def]
-    """Take in what has happened at this instant."""
-    now = s.g[0].now
-    freed = False
-    for k in range(s.g[0].events):
-        if s.events[k].kind != E_TIMER:
-            f.p[0].resort = 1
-        if gives_back(s, k):
-            freed = True
-        j = s.events[k].who
-        if s.events[k].kind == E_QUEUED and s.jobs[j].state == WAITING:
-            insert(q, j)
-            framework = s.jobs[j].share
-            this = f.frameworks[framework]
-            this.waiting += 1
-            f.p[0].changed = now
-            if this.waiting == 1:
-                # it has suppressed offers since it had nothing to run
-                _revive(s, f, framework)
-            elif q.head[framework] == j:
-                this.due = now
-    if freed:
-        f.p[0].freed += 1
-        f.p[0].changed = now
-        _all_due(f, now)
+def on_submit(s, j, q, f):  # type: ignore[no-untyped-def]
+    """A job waits: its framework asks for offers."""
+    f.p[0].resort = 1
+    if s.jobs[j].state != WAITING:
+        return
+    insert(q, j)
+    framework = s.jobs[j].share
+    this = f.frameworks[framework]
+    this.waiting += 1
+    f.p[0].changed = s.g[0].now
+    if this.waiting == 1:
+        # it has suppressed offers since it had nothing to run
+        _revive(s, f, framework)
+    elif q.head[framework] == j:
+        this.due = s.g[0].now
+
+
+@inner
+def on_requeue(s, j, q, f):  # type: ignore[no-untyped-def]
+    """A job waits again, and what it had is free."""
+    f.p[0].back = 1
+    on_submit(s, j, q, f)
+
+
+@inner
+def freed(s, _who, q, f):  # type: ignore[no-untyped-def]
+    """A job has ended, or a server has come up."""
+    f.p[0].resort = 1
+    f.p[0].back = 1
+
+
+@inner
+def on_server_down(s, _server, q, f):  # type: ignore[no-untyped-def]
+    """Shares are of what is there."""
+    f.p[0].resort = 1
 
 
 @inner
 def decide(s, q, f):  # type: ignore[no-untyped-def]
-    """All that happens at this instant."""
-    g = s.g[0]
-    _listen(s, q, f)
+    """Make the offers of this instant, where it is one of a cycle."""
+    g, p = s.g[0], f.p[0]
+    if p.back == 1:
+        p.back = 0
+        p.freed += 1
+        p.changed = g.now
+        _all_due(f, g.now)
     if g.waiting > 0:
-        if np.floor(g.now / f.p[0].cycle + 1e-9) * f.p[0].cycle == g.now:
+        if np.floor(g.now / p.cycle + 1e-9) * p.cycle == g.now:
             _cycle(s, q, f)
         if g.waiting > 0:
             _next_cycle(s, f)
@@ -372,4 +386,7 @@ def decide(s, q, f):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    return loop(s, decide, (q, f), until, steps)
+    return loop(
+        s, (q, f), until, steps, decide=decide, on_submit=on_submit, on_requeue=on_requeue, on_finish=freed,
+        on_server_up=freed, on_server_down=on_server_down,
+    )  # fmt: skip

@@ -8,34 +8,16 @@ import numpy as np
 
 from gpuctl.compiled.bundles import records
 from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
+from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.order.waiting_kernel import empty
 from gpuctl.replay.policies.philly import philly_kernel
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
+    from gpuctl.compiled.jit import Loop
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
-    from gpuctl.replay.order.waiting_kernel import Queue
-    from gpuctl.replay.policies.philly.philly_kernel import Gangs
-
-
-class PhillyProgram:
-    """Runs the policy on one simulation."""
-
-    def __init__(self, queue: Queue, gangs: Gangs) -> None:
-        self._queue = queue
-        self._gangs = gangs
-
-    def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants."""
-        return int(philly_kernel.run(state, self._queue, self._gangs, until, steps))
-
-    def copy(self) -> PhillyProgram:
-        """The same with a memory of its own."""
-        return PhillyProgram(self._queue.copy(), self._gangs.copy())
 
 
 class Philly(Policy):
@@ -49,7 +31,7 @@ class Philly(Policy):
         "attempts a level is ours"
     )
     preempts = True
-    kernel: ClassVar[ModuleType | None] = philly_kernel
+    run: ClassVar[Loop | None] = philly_kernel.run
     parameters = (
         Parameter("acquire", 150.0, "seconds that GPUs are held while a gang is gathered; 0: never held"),
         Parameter("backoff", 120.0, "seconds from a failed attempt to the next one"),
@@ -96,4 +78,4 @@ class Philly(Policy):
             since=queues,
             lent=workload.size + cluster.total_gpus + 64,
         )
-        return PhillyProgram(queue, gangs)
+        return CompiledProgram(philly_kernel.run, (queue, gangs))

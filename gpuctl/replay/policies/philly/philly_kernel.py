@@ -20,9 +20,6 @@ from gpuctl.replay.engine.state import (
     ANY,
     D_GATHER,
     D_GIVE_UP,
-    E_JOB_TIMER,
-    E_QUEUED,
-    E_SERVER_DOWN,
     FEWEST,
     RACK,
     RUNNING,
@@ -334,28 +331,39 @@ def _fail(s, f, j):  # type: ignore[no-untyped-def]
 
 
 @inner
+def waits(s, j, q, f):  # type: ignore[no-untyped-def]
+    """A job waits, for the first time or again: it asks for all its locality."""
+    if s.jobs[j].state == WAITING:
+        f.level[j] = 0
+        f.tries[j] = 0
+        _wait(q, f, j)
+
+
+@inner
+def on_server_down(s, server, q, f):  # type: ignore[no-untyped-def]
+    """What was gathered there is gone."""
+    _lose_server(s, f, server)
+
+
+@inner
+def on_wake(s, j, q, f):  # type: ignore[no-untyped-def]
+    """A job has gathered for long enough, or has waited after that."""
+    if s.jobs[j].state != WAITING:
+        return
+    queue = s.jobs[j].queue
+    if f.gatherer[queue] == j:
+        _settle(s, f, queue)
+        _let_go(s, f, queue, False)
+        _fail(s, f, j)
+    else:
+        _wait(q, f, j)
+
+
+@inner
 def decide(s, q, f):  # type: ignore[no-untyped-def]
     """One pass at this instant."""
-    g = s.g[0]
     p = f.p[0]
-    for k in range(g.events):
-        event = s.events[k]
-        j = event.who
-        if event.kind == E_SERVER_DOWN:
-            _lose_server(s, f, event.who)
-        elif event.kind == E_QUEUED and s.jobs[j].state == WAITING:
-            f.level[j] = 0
-            f.tries[j] = 0
-            _wait(q, f, j)
-        elif event.kind == E_JOB_TIMER and s.jobs[j].state == WAITING:
-            queue = s.jobs[j].queue
-            if f.gatherer[queue] == j:
-                _settle(s, f, queue)
-                _let_go(s, f, queue, False)
-                _fail(s, f, j)
-            else:
-                _wait(q, f, j)
-    if g.waiting == 0:
+    if s.g[0].waiting == 0:
         return
     for queue in range(f.gatherer.size):
         # those that gather get what has become free first
@@ -375,4 +383,7 @@ def decide(s, q, f):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants. Returns as `step` does."""
-    return loop(s, decide, (q, f), until, steps)
+    return loop(
+        s, (q, f), until, steps, decide=decide, on_submit=waits, on_requeue=waits, on_server_down=on_server_down,
+        on_wake=on_wake,
+    )  # fmt: skip

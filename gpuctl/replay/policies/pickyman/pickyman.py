@@ -8,33 +8,18 @@ import numpy as np
 
 from gpuctl.compiled.bundles import records
 from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
+from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.engine.state import EPOCH
 from gpuctl.replay.order.order import placements, rest_of
 from gpuctl.replay.policies.pickyman import pickyman_kernel
 from gpuctl.replay.policies.pickyman.lookahead_kernel import PICKY, Picky
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
+    from gpuctl.compiled.jit import Loop
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
-
-
-class PickyProgram:
-    """Runs the policy on one simulation."""
-
-    def __init__(self, picky: Picky) -> None:
-        self._picky = picky
-
-    def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants."""
-        return int(pickyman_kernel.run(state, self._picky, until, steps))
-
-    def copy(self) -> PickyProgram:
-        """The same with a memory of its own."""
-        return PickyProgram(self._picky.copy())
 
 
 class PickyMan(Policy):
@@ -52,7 +37,7 @@ class PickyMan(Policy):
     oracle = True
     predicts = True
     preempts = True
-    kernel: ClassVar[ModuleType | None] = pickyman_kernel
+    run: ClassVar[Loop | None] = pickyman_kernel.run
     parameters = (
         Parameter("age", 4 * 3600.0, "seconds of waiting that double a job's priority", least=1.0),
         Parameter("every", 60.0, "seconds between looks at the running jobs while jobs wait, but at most 1000 looks in "
@@ -104,7 +89,7 @@ class PickyMan(Policy):
             **ints,
             **floats,
         )
-        return PickyProgram(picky)
+        return CompiledProgram(pickyman_kernel.run, (picky,))
 
 
 NEAR = 0.1

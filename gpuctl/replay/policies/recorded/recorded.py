@@ -8,34 +8,15 @@ import numpy as np
 
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.policy import Policy
+from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.policies.recorded import recorded_kernel
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
+    from gpuctl.compiled.jit import Loop
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
-
-
-class RecordedProgram:
-    """Starts every segment when and where the trace says."""
-
-    def __init__(self, workload: Workload) -> None:
-        self._starts = workload.recorded_start.astype(np.float64)
-        self._pieces = tuple(
-            np.ascontiguousarray(a, np.int64)
-            for a in (workload.piece_start, workload.piece_server, workload.piece_gpus)
-        )
-
-    def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants."""
-        return int(recorded_kernel.run(state, self._starts, *self._pieces, until, steps))
-
-    def copy(self) -> RecordedProgram:
-        """The same: it has no memory."""
-        return self
 
 
 class Recorded(Policy):
@@ -45,7 +26,7 @@ class Recorded(Policy):
     title = "every attempt starts when and where the trace says; what a replay can be held against"
     source = "the trace itself"
     oracle = True
-    kernel: ClassVar[ModuleType | None] = recorded_kernel
+    run: ClassVar[Loop | None] = recorded_kernel.run
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`.
@@ -73,4 +54,12 @@ class Recorded(Policy):
         state.arrive_t[:] = arrive[order]
         # servers that were down in the log ran what they ran
         state.machine_t[:] = np.inf
-        return RecordedProgram(workload)
+        record = recorded_kernel.Record(
+            starts=workload.recorded_start,
+            piece_start=workload.piece_start,
+            piece_server=workload.piece_server,
+            piece_gpus=workload.piece_gpus,
+            due=2 * workload.size + 64,
+            n=2,
+        )
+        return CompiledProgram(recorded_kernel.run, (record,))

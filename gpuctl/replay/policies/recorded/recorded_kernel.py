@@ -4,23 +4,44 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuctl.compiled.bundles import Bundle, floats, ints
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.instant_kernel import job_timer, reject, room
 from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import choose, find
 from gpuctl.replay.engine.reasons import R_RECORDED, R_UNRECORDED
-from gpuctl.replay.engine.state import ANY, E_JOB_TIMER, E_QUEUED, WAITING
+from gpuctl.replay.engine.state import ANY, WAITING
+
+
+class Record(Bundle):
+    """What the log says, by segment of a job.
+
+    Attributes:
+        starts: second of each start; NaN: not known.
+        piece_start: its places are ``piece_start[segment]`` to ``piece_start[segment + 1]`` of:
+        piece_server: servers.
+        piece_gpus: GPUs there.
+        due: jobs that start at this instant, in the order in which they came [events].
+        n: how many those are, and how many of them have been looked at.
+    """
+
+    starts = floats()
+    piece_start = ints()
+    piece_server = ints()
+    piece_gpus = ints()
+    due = ints()
+    n = ints()
 
 
 @inner
-def _put(s, j, piece_start, piece_server, piece_gpus):  # type: ignore[no-untyped-def]
+def _put(s, j, f):  # type: ignore[no-untyped-def]
     """Choose the recorded places; where none are known, where it fits, and else where there is most room."""
     g = s.g[0]
     job = s.jobs[j]
     g.chosen = 0
-    for k in range(piece_start[job.segment], piece_start[job.segment + 1]):
-        choose(s, piece_server[k], piece_gpus[k])
+    for k in range(f.piece_start[job.segment], f.piece_start[job.segment + 1]):
+        choose(s, f.piece_server[k], f.piece_gpus[k])
     if g.chosen > 0 or find(s, job.mask, job.gpus, ANY):
         return
     left = job.gpus
@@ -42,31 +63,43 @@ def _put(s, j, piece_start, piece_server, piece_gpus):  # type: ignore[no-untype
 
 
 @inner
-def decide(s, starts, piece_start, piece_server, piece_gpus):  # type: ignore[no-untyped-def]
+def waits(s, j, f):  # type: ignore[no-untyped-def]
+    """A job waits, for the first time or again: it starts when the log says so, which may be now, or never."""
+    if s.jobs[j].state == WAITING:
+        at = f.starts[s.jobs[j].segment]
+        if at > s.g[0].now:
+            job_timer(s, j, at)
+        else:
+            on_wake(s, j, f)
+
+
+@inner
+def on_wake(s, j, f):  # type: ignore[no-untyped-def]
+    """It is time for a job to start."""
+    f.due[f.n[0]] = j
+    f.n[0] += 1
+
+
+@inner
+def decide(s, f):  # type: ignore[no-untyped-def]
     """Start what starts at this instant; true where there is no room for it yet."""
-    g = s.g[0]
-    for k in range(g.events):
-        j = s.events[k].who
-        if s.events[k].kind == E_QUEUED and s.jobs[j].state == WAITING:
-            at = starts[s.jobs[j].segment]
-            if np.isnan(at):
-                reject(s, j, R_UNRECORDED)
-                continue
-            if at > g.now:
-                job_timer(s, j, at)
-                continue
-        elif s.events[k].kind != E_JOB_TIMER:
-            continue
+    while f.n[1] < f.n[0]:
+        j = f.due[f.n[1]]
         if s.jobs[j].state == WAITING:
-            if not room(s):
+            if np.isnan(f.starts[s.jobs[j].segment]):
+                reject(s, j, R_UNRECORDED)
+            elif not room(s):
                 # a log may put more on GPUs than there are; whoever has started does not wait when this goes on
                 return True
-            _put(s, j, piece_start, piece_server, piece_gpus)
-            launch(s, j, R_RECORDED)
+            else:
+                _put(s, j, f)
+                launch(s, j, R_RECORDED)
+        f.n[1] += 1
+    f.n[:] = 0
     return False
 
 
 @compiled
-def run(s, starts, piece_start, piece_server, piece_gpus, until, steps):  # type: ignore[no-untyped-def]
+def run(s, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants. Returns as `step` does."""
-    return loop(s, decide, (starts, piece_start, piece_server, piece_gpus), until, steps)
+    return loop(s, (f,), until, steps, decide=decide, on_submit=waits, on_requeue=waits, on_wake=on_wake)

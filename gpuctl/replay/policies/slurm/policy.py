@@ -11,8 +11,7 @@ from gpuctl.replay.policies.slurm.program import slurm_program
 from gpuctl.replay.policies.slurm.setup import REQUEUE_DELAY_S, setup_of
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
+    from gpuctl.compiled.jit import Loop
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
@@ -39,7 +38,7 @@ class SlurmPolicy(Policy):
     preempts = True
     resources = True
     reads = "slurm"
-    kernel: ClassVar[ModuleType | None] = slurm_kernel
+    run: ClassVar[Loop | None] = slurm_kernel.run
     parameters = (
         Parameter(
             "conf",

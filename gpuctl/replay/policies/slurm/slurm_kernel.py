@@ -159,4 +159,4 @@ def decide(s, f, r):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, f, r, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    return loop(s, decide, (f, r), until, steps)
+    return loop(s, (f, r), until, steps, decide=decide)

@@ -9,7 +9,8 @@ import numpy as np
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.policy import Parameter, Policy
-from gpuctl.replay.contract.tenants import BY, WEIGHTED, WEIGHTS, QueueProgram, groups, shapes, share_out
+from gpuctl.replay.contract.tenants import BY, WEIGHTED, WEIGHTS, groups, shapes, share_out
+from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.engine.state import CONSOLIDATE
 from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.order.order import placements, rest_of
@@ -17,8 +18,7 @@ from gpuctl.replay.order.waiting_kernel import empty
 from gpuctl.replay.policies.tetris import tetris_kernel
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
+    from gpuctl.compiled.jit import Loop
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
@@ -37,7 +37,7 @@ class Tetris(Policy):
     oracle = True
     predicts = True
     resources = True
-    kernel: ClassVar[ModuleType | None] = tetris_kernel
+    run: ClassVar[Loop | None] = tetris_kernel.run
     parameters = (
         BY,
         WEIGHTED,
@@ -96,7 +96,7 @@ class Tetris(Policy):
             rest=rest_of(workload),
             bias=workload.run_time - workload.true_run_time,
         )
-        return QueueProgram(tetris_kernel.run, tetris_kernel.TETRIS_REASONS, empty(group, kept.size), packing)
+        return CompiledProgram(tetris_kernel.run, (empty(group, kept.size), packing), tetris_kernel.TETRIS_REASONS)
 
 
 def _shapes(state: State, shape: Ints) -> Any:

@@ -15,7 +15,7 @@ from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import free_for
 from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.resource_kernel import choose_for, dominant_share, room_for, room_in, units_of
-from gpuctl.replay.engine.state import E_QUEUED, WAITING
+from gpuctl.replay.engine.state import WAITING
 from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.order.order_kernel import remaining
 from gpuctl.replay.order.waiting_kernel import insert, pop
@@ -285,18 +285,22 @@ def _pass(s, q, f):  # type: ignore[no-untyped-def]
 
 
 @inner
+def waits(s, j, q, f):  # type: ignore[no-untyped-def]
+    """A job waits, for the first time or again."""
+    if s.jobs[j].state != WAITING:
+        return
+    group = f.groups[q.group[j]]
+    q.key[j] = f.shapes[group.kind].demand * min(remaining(s, f, j), LONGEST_S)
+    insert(q, j)
+    group.waiting += 1
+    group.work += q.key[j]
+    f.waiting[s.jobs[j].share] += 1
+
+
+@inner
 def decide(s, q, f):  # type: ignore[no-untyped-def]
-    """All that happens at this instant."""
+    """Start what aligns best with what is free."""
     g = s.g[0]
-    for k in range(g.events):
-        j = s.events[k].who
-        if s.events[k].kind == E_QUEUED and s.jobs[j].state == WAITING:
-            group = f.groups[q.group[j]]
-            q.key[j] = f.shapes[group.kind].demand * min(remaining(s, f, j), LONGEST_S)
-            insert(q, j)
-            group.waiting += 1
-            group.work += q.key[j]
-            f.waiting[s.jobs[j].share] += 1
     if g.waiting > 0 and (g.free > 0 or g.resources == 1):
         _pass(s, q, f)
 
@@ -304,4 +308,4 @@ def decide(s, q, f):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    return loop(s, decide, (q, f), until, steps)
+    return loop(s, (q, f), until, steps, decide=decide, on_submit=waits, on_requeue=waits)

@@ -18,8 +18,8 @@ from gpuctl.replay.policies.yarn.capacity_conf import MOST_COUNT, named_numbers,
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import ModuleType
 
+    from gpuctl.compiled.jit import Loop
     from gpuctl.core.notes import Note
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
@@ -68,7 +68,7 @@ class YarnCapacity(Policy):
     preempts = True
     resources = True
     reads = "yarn"
-    kernel: ClassVar[ModuleType | None] = capacity_run_kernel
+    run: ClassVar[Loop | None] = capacity_run_kernel.run
     parameters = (
         Parameter("conf", "", "capacity-scheduler.xml and yarn-site.xml, or a directory with them; else by quotas"),
         Parameter(

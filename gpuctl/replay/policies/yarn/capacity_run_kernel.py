@@ -243,4 +243,4 @@ def run(s, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
     if f.p[0].version == 0:
         _begin(s, f)
-    return loop(s, decide, (f, until), until, steps)
+    return loop(s, (f, until), until, steps, decide=decide)

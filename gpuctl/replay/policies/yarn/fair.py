@@ -11,8 +11,8 @@ from gpuctl.replay.policies.yarn import fair_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
 
+    from gpuctl.compiled.jit import Loop
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
@@ -39,7 +39,7 @@ class YarnFair(Policy):
     preempts = True
     resources = True
     reads: ClassVar[str] = "yarn"
-    kernel: ClassVar[ModuleType | None] = fair_kernel
+    run: ClassVar[Loop | None] = fair_kernel.run
     parameters = (
         Parameter("conf", "", "fair-scheduler.xml, yarn-site.xml, or a directory with them; several with ':' between"),
         Parameter(

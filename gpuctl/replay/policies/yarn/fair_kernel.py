@@ -296,4 +296,4 @@ def decide(s, f):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
-    return loop(s, decide, (f,), until, steps)
+    return loop(s, (f,), until, steps, decide=decide)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -18,8 +19,6 @@ from gpuctl.replay.policies import find
 from tests.unit.replay.engine.test_engine import jobs, replay
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpuctl.replay.contract.view import View
 
 
@@ -208,3 +207,14 @@ def test_a_fault_in_a_hook_names_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         replay(find(f"{file}:Bad"), jobs(tmp_path, "a,0,10,1"), "1x1")
     assert (caught.value.path, caught.value.line) == (str(file), 5)
+
+
+def test_the_example_that_makes_room_stops_nobody_without_progress(tmp_path: Path) -> None:
+    # a has run longest, and is the oldest whenever the GPU is free: each of the others could stop it at once
+    rows = ["a,0,50000,1", "b,100,4000,1", *(f"c{k},{3800 + 4000 * k},4000,1" for k in range(5))]
+    kind = find(f"{Path(__file__).parents[4] / 'docs' / 'examples' / 'my_policies.py'}:MakeRoom")
+    done = replay(kind, jobs(tmp_path, *rows), "1x1")
+    attempts = done.attempts.filter(done.attempts["end"] == "preempted")
+    assert attempts.height > 0
+    assert (attempts["end_s"] - attempts["start_s"]).min() >= 3600  # type: ignore[operator]
+    assert done.jobs["preemptions"].max() == 1

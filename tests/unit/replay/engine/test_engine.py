@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.replay.contract.conformance import violations
+from gpuctl.replay.contract.conformance import random_case, violations
 from gpuctl.replay.contract.python_policy import PythonPolicy, RankPolicy
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation
@@ -507,3 +507,19 @@ def test_a_fault_of_the_users_policy_names_file_and_line(tmp_path: Path) -> None
     file.write_text("class X(:\n")
     with pytest.raises(InputError, match=r"own\.py:1: not Python"):
         find(f"{file}:X")
+
+
+@pytest.mark.parametrize("resources", [False, True])
+def test_a_simulation_that_gives_up_its_arrays_says_the_same(resources: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuctl.replay.engine.simulation.BATCH", 7)
+    for seed in range(12):
+        workload, cluster, shared = random_case(seed, resources=resources)
+        simulation = Simulation(workload, cluster, find("fifo-skip" if resources else "tiresias")(), shared)
+        simulation.run()
+        one, two = simulation.outcome(), simulation.outcome(last=True)
+        assert one.decisions.equals(two.decisions)
+        for name in ("jobs", "attempts", "pieces"):
+            assert getattr(one, name).equals(getattr(two, name)), name
+        assert (one.end_s, one.instants) == (two.end_s, two.instants)
+        # nothing of it is left but what the tables look at
+        assert simulation.state.attempts.size == simulation.state.jobs.size == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +31,14 @@ from gpuctl.replay.order.order import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
 
-Make = "Callable[[Workload, Cluster, State], Order]"
+
+Make = Callable[[Any, Any, Any], Order]
+"""An order for a workload, a cluster and a state."""
 
 
 class _Composed(Policy):
@@ -46,7 +48,7 @@ class _Composed(Policy):
     preempts = True
     oracle = True
 
-    def __init__(self, make: Callable[[Workload, Cluster, State], Order]) -> None:
+    def __init__(self, make: Make) -> None:
         super().__init__()
         self.make = make
 
@@ -54,35 +56,40 @@ class _Composed(Policy):
         return list_program(self.make(workload, cluster, state), workload, state)
 
 
-def _non_preemptive() -> list[Callable[[Workload, Cluster, State], Order]]:
-    ranks: tuple[Any, ...] = (
-        lambda w, s: FixedRank(w.gpus.astype(np.float64)),
-        lambda w, s: LeastShare(np.arange(1.0, s.share_used.size + 1)),
+def _non_preemptive() -> list[Make]:
+    ranks: tuple[Callable[[Any, Any], Any], ...] = (
+        lambda w, _s: FixedRank(w.gpus.astype(np.float64)),
+        lambda _w, s: LeastShare(np.arange(1.0, s.share_used.size + 1)),
     )
-    return [
-        lambda w, c, s, rank=rank, past=past, own=own, limit=limit: NonPreemptive(
-            rank(w, s), past, placements(w, own, None), np.full(len(w.queues), c.total_gpus - 1.0) if limit else None
-        )
-        for rank, past, own, limit in product(ranks, PastHead, ("any", "consolidate"), (False, True))
-    ]
+
+    def make(rank: Any, past: PastHead, own: str, limited: bool) -> Make:
+        def order(w: Any, c: Any, s: Any) -> Order:
+            limit = np.full(len(w.queues), c.total_gpus - 1.0) if limited else None
+            return NonPreemptive(rank(w, s), past, placements(w, own, None), limit)
+
+        return order
+
+    return [make(*parts) for parts in product(ranks, PastHead, ("any", "consolidate"), (False, True))]
 
 
-def _preemptive() -> list[Callable[[Workload, Cluster, State], Order]]:
+def _preemptive() -> list[Make]:
+    def remaining(w: Any, first: bool, weigh: bool) -> LeastRemaining:
+        return LeastRemaining(w.gpus.astype(np.float64) if weigh else None, first)
+
+    def levels(w: Any, inside: Inside | None, promote: float) -> Levels:
+        return Levels((30.0, 90.0), "gpu-time", inside or Gittins(w.run_time), promote)
+
+    def make(rank: Any, when: Any, own: str) -> Make:
+        return lambda w, _c, _s: Preemptive(rank(w), placements(w, own, None), when, patience=3)
+
     ranks: list[Any] = [
-        lambda w, first=first, weigh=weigh: LeastRemaining(w.gpus.astype(np.float64) if weigh else None, first)
-        for first, weigh in product((False, True), (False, True))
+        partial(remaining, first=first, weigh=weigh) for first, weigh in product((False, True), (False, True))
     ]
-    ranks += [lambda w: LeastService("gpu-time"), lambda w: LeastService("time")]
+    ranks += [lambda _w: LeastService("gpu-time"), lambda _w: LeastService("time")]
     ranks += [
-        lambda w, inside=inside, promote=promote: Levels(
-            (30.0, 90.0), "gpu-time", inside or Gittins(w.run_time), promote
-        )
-        for inside, promote in product((*Inside, None), (0.0, 2.0))
+        partial(levels, inside=inside, promote=promote) for inside, promote in product((*Inside, None), (0.0, 2.0))
     ]
-    return [
-        lambda w, c, s, rank=rank, when=when, own=own: Preemptive(rank(w), placements(w, own, None), when, patience=3)
-        for rank, when, own in product(ranks, (None, Quantum(40.0), Rounds(30.0)), ("fill", "consolidate"))
-    ]
+    return [make(*parts) for parts in product(ranks, (None, Quantum(40.0), Rounds(30.0)), ("fill", "consolidate"))]
 
 
 @pytest.mark.parametrize("make", [pytest.param(_non_preemptive, id="waits"), pytest.param(_preemptive, id="preempts")])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.results import Analysis, ResultTable
+from gpuctl.replay.engine.state import ENDS
 from gpuctl.replay.results import columns
 from gpuctl.replay.results.tables import CDF_POINTS, LISTED, cdf_points, result
 from gpuctl.reports.export.files import write_tables
@@ -83,6 +84,14 @@ def test_two_jobs_on_paper() -> None:
     assert table(found, "replay_unfinished").frame.height == 0
     assert found.table("replay_fidelity") is None
     assert table(found, "replay_timeline").frame["ts"].null_count() == 1000
+
+
+def test_every_way_to_lose_gpus_has_a_column() -> None:
+    ways = [end for end in ENDS if end not in {"running", "finished", "preempted", "time_limit"}]
+    for way in ways:
+        lost = replace(FIFO, attempts=FIFO.attempts.with_columns(end=pl.lit(way, pl.Enum(ENDS))))
+        row = table(result([lost], TWO, FOUR), "replay_preemptions").frame.row(0, named=True)
+        assert {name: row[name] for name in ways} == {name: lost.attempts.height * (name == way) for name in ways}
 
 
 def test_the_names_that_stay() -> None:
