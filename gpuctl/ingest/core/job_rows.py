@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import compress
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,9 +65,6 @@ class PlacementRow(NamedTuple):
     gpu_indices: Sequence[int] | None = None
 
 
-Row = TypeVar("Row", JobRow, AttemptRow, PlacementRow)
-
-
 @dataclass(frozen=True)
 class Columns:
     """The columns of a table of the store that a source with wall-clock stamps fills, in the order its rows have."""
@@ -76,17 +72,14 @@ class Columns:
     table: str
     kinds: dict[str, str]
 
-    def arrow(self, rows: Sequence[JobRow] | Sequence[AttemptRow] | Sequence[PlacementRow], sink: Sink) -> pa.Table:
+    def arrow(self, rows: Sequence[tuple[Any, ...]], sink: Sink) -> pa.Table:
         """Make an Arrow table of rows; the sink's cluster and source are added as columns.
 
         Args:
-            rows: at least one, of this table.
+            rows: at least one `JobRow`, `AttemptRow` or `PlacementRow`, or plain tuples in that order where many are
+                kept: the garbage collector leaves these alone, which is a fifth of the time of a large load.
             sink: where the table is to go.
         """
-        return self.of_cells(list(zip(*rows, strict=True)), sink)
-
-    def of_cells(self, cells: Sequence[Sequence[Any]], sink: Sink) -> pa.Table:
-        """Make an Arrow table of the cells of each column, in their order; see `arrow`."""
         import pyarrow as pa
 
         types = {
@@ -97,9 +90,10 @@ class Columns:
             _TEXTS: pa.list_(pa.string()),
             _WHOLES: pa.list_(pa.int32()),
         }
+        cells = zip(*rows, strict=True)
         made = {name: pa.array(c, types[kind]) for (name, kind), c in zip(self.kinds.items(), cells, strict=True)}
-        made["cluster"] = pa.repeat(sink.cluster, len(cells[0]))
-        made["source"] = pa.repeat(pa.scalar(sink.source, pa.int32()), len(cells[0]))
+        made["cluster"] = pa.repeat(sink.cluster, len(rows))
+        made["source"] = pa.repeat(pa.scalar(sink.source, pa.int32()), len(rows))
         return pa.table(made)
 
 
@@ -144,44 +138,6 @@ ATTEMPTS = Columns(
 PLACEMENTS = Columns(
     "placements", {"job": _TEXT, "attempt": _WHOLE, "machine": _TEXT, "gpus": _REAL, "gpu_indices": _WHOLES}
 )
-
-
-class Rows(Generic[Row]):
-    """Many rows of one table, kept column by column.
-
-    Python's garbage collector goes through rows that are kept as such again and again: a fifth of the time of a load.
-
-    Args:
-        columns: of the table.
-    """
-
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
-        self._cells: tuple[list[Any], ...] = tuple([] for _ in columns.kinds)
-
-    def __len__(self) -> int:
-        return len(self._cells[0])
-
-    def __getitem__(self, column: str) -> list[Any]:
-        """The cells of a column."""
-        return self._cells[list(self._columns.kinds).index(column)]
-
-    def add(self, row: Row) -> None:
-        """Take one more row."""
-        for cells, cell in zip(self._cells, row, strict=True):
-            cells.append(cell)
-
-    def drop(self, jobs: set[str]) -> None:
-        """Leave out the rows of some jobs."""
-        kept = [job not in jobs for job in self["job"]]
-        for cells in self._cells:
-            cells[:] = compress(cells, kept)
-
-    def write(self, sink: Sink) -> None:
-        """Put the rows into the store, and forget them."""
-        if len(self):
-            sink.insert(self._columns.table, self._columns.of_cells(self._cells, sink))
-        self._cells = tuple([] for _ in self._cells)
 
 
 def known_jobs(sink: Sink, jobs: Sequence[str]) -> set[str]:

@@ -15,18 +15,7 @@ from gpuctl.core.lines import RowError
 from gpuctl.core.local_time import MISSING, Stamp, WallClock
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.core.job_rows import (
-    ATTEMPTS,
-    DUPLICATE_JOB,
-    JOBS,
-    PLACEMENTS,
-    AttemptRow,
-    JobRow,
-    PlacementRow,
-    Rows,
-    add_queues,
-    known_jobs,
-)
+from gpuctl.ingest.core.job_rows import ATTEMPTS, DUPLICATE_JOB, JOBS, PLACEMENTS, add_queues, known_jobs
 from gpuctl.ingest.philly.attempts import Span, Timeline, timeline
 from gpuctl.ingest.read.json_stream import elements
 
@@ -145,16 +134,20 @@ def _gpu_index(name: object) -> int:
 
 @dataclass
 class _Batch:
-    """Rows that have been read and not yet written, and the ids of all jobs so far."""
+    """Rows that have been read and not yet written, and the ids of all jobs so far.
+
+    Rows are tuples of plain values: Python's garbage collector leaves such alone, and would else go through all of
+    them again and again (more than half of the time of a load).
+    """
 
     sink: Sink
     seen: set[str] = field(default_factory=set)
     queues: set[str] = field(default_factory=set)
     machines: Counter[str] = field(default_factory=Counter)
     places: list[tuple[int, bytes]] = field(default_factory=list)
-    jobs: Rows[JobRow] = field(default_factory=lambda: Rows(JOBS))
-    attempts: Rows[AttemptRow] = field(default_factory=lambda: Rows(ATTEMPTS))
-    placements: Rows[PlacementRow] = field(default_factory=lambda: Rows(PLACEMENTS))
+    jobs: list[tuple[Any, ...]] = field(default_factory=list)
+    attempts: list[tuple[Any, ...]] = field(default_factory=list)
+    placements: list[tuple[Any, ...]] = field(default_factory=list)
 
     def add(self, job: Job, line_no: int, raw: bytes) -> None:
         """Take one job, and write the batch when it is full."""
@@ -163,33 +156,34 @@ class _Batch:
             return
         self.seen.add(job.job)
         self.places.append((line_no, raw))
-        self.jobs.add(_job_row(job))
+        self.jobs.append(_job_row(job))
         for number, gang in enumerate(job.gangs):
-            self.attempts.add(_attempt_row(job, number))
-            for name, ids in gang.machines.items():
-                self.placements.add(PlacementRow(job.job, number, name, len(ids), tuple(ids)))
+            self.attempts.append(_attempt_row(job, number))
+            self.placements += [(job.job, number, name, len(ids), tuple(ids)) for name, ids in gang.machines.items()]
         if len(self.jobs) >= _BATCH_JOBS or len(self.attempts) + len(self.placements) >= _BATCH_ROWS:
             self.write()
 
     def write(self) -> None:
         """Write the jobs that the store does not have yet, and reject the others."""
-        known = known_jobs(self.sink, self.jobs["job"])
+        known = known_jobs(self.sink, [row[0] for row in self.jobs])
         if known:
             self._reject(known)
+        for columns, rows in ((JOBS, self.jobs), (ATTEMPTS, self.attempts), (PLACEMENTS, self.placements)):
+            if rows:
+                self.sink.insert(columns.table, columns.arrow(rows, self.sink))
         self.sink.loaded(len(self.jobs))
-        self.queues.update(queue for queue in self.jobs["queue"] if queue is not None)
-        for machine, indices in zip(self.placements["machine"], self.placements["gpu_indices"], strict=True):
+        self.queues.update(row[1] for row in self.jobs if row[1] is not None)
+        for _, _, machine, _, indices in self.placements:
             self.machines[machine] = max(self.machines[machine], indices[-1] + 1 if indices else 0)
-        for rows in (self.jobs, self.attempts, self.placements):
-            rows.write(self.sink)
-        self.places = []
+        self.places, self.jobs, self.attempts, self.placements = [], [], [], []
 
     def _reject(self, known: set[str]) -> None:
-        for (line_no, raw), job in zip(self.places, self.jobs["job"], strict=True):
-            if job in known:
+        for (line_no, raw), row in zip(self.places, self.jobs, strict=True):
+            if row[0] in known:
                 self.sink.reject(line_no, DUPLICATE_JOB, raw)
-        for rows in (self.jobs, self.attempts, self.placements):
-            rows.drop(known)
+        self.jobs, self.attempts, self.placements = (
+            [row for row in rows if row[0] not in known] for rows in (self.jobs, self.attempts, self.placements)
+        )
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
@@ -252,33 +246,33 @@ def _write_machines(sink: Sink, gpus: Counter[str]) -> None:
         sink.insert("machines", pl.DataFrame({"cluster": names, "machine": fresh, "gpus_observed": observed}))
 
 
-def _job_row(job: Job) -> JobRow:
+def _job_row(job: Job) -> tuple[Any, ...]:
     times, gangs = job.times, job.gangs
     quirks = times.quirks
     if len({gang.gpus for gang in gangs}) > 1:
         quirks = [*quirks, "gpus_changed"]
     first, last = (times.attempts[0], times.attempts[-1]) if gangs else (None, None)
-    return JobRow(
-        job=job.job,
-        queue=job.queue,
-        user=job.user,
-        submit_ts=times.submit and times.submit.utc,
-        start_ts=first.start.utc if first and first.start else None,
-        end_ts=last.end.utc if last and last.end else None,
-        state=job.state.value,
-        source_state=job.status,
-        gpus=gangs[0].gpus if gangs else None,
-        nodes=len(gangs[0].machines) if gangs else None,
-        attempts=len(gangs),
-        wait_s=times.wait,
-        run_span_s=times.run_span,
-        run_sum_s=times.run_sum,
-        run_last_s=times.run_last,
-        quirks=quirks,
+    return (
+        job.job,
+        job.queue,
+        job.user,
+        times.submit and times.submit.utc,
+        first and first.start and first.start.utc,
+        last and last.end and last.end.utc,
+        job.state.value,
+        job.status,
+        gangs[0].gpus if gangs else None,
+        len(gangs[0].machines) if gangs else None,
+        len(gangs),
+        times.wait,
+        times.run_span,
+        times.run_sum,
+        times.run_last,
+        tuple(quirks),
     )
 
 
-def _attempt_row(job: Job, number: int) -> AttemptRow:
+def _attempt_row(job: Job, number: int) -> tuple[Any, ...]:
     times, gang = job.times.attempts[number], job.gangs[number]
     if number < len(job.gangs) - 1:
         state = State.FAILED
@@ -286,19 +280,19 @@ def _attempt_row(job: Job, number: int) -> AttemptRow:
         state = State.RUNNING
     else:
         state = job.state
-    return AttemptRow(
-        job=job.job,
-        attempt=number,
-        queued_ts=times.queued and times.queued.utc,
-        start_ts=times.start and times.start.utc,
-        end_ts=times.end and times.end.utc,
-        released_ts=times.released and times.released.utc,
-        state=state.value,
-        gpus=gang.gpus,
-        servers=len(gang.machines),
-        wait_s=times.wait,
-        run_s=times.run,
-        quirks=times.quirks,
+    return (
+        job.job,
+        number,
+        times.queued and times.queued.utc,
+        times.start and times.start.utc,
+        times.end and times.end.utc,
+        times.released and times.released.utc,
+        state.value,
+        gang.gpus,
+        len(gang.machines),
+        times.wait,
+        times.run,
+        tuple(times.quirks),
     )
 
 
