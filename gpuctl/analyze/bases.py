@@ -55,9 +55,11 @@ class Bases:
             "whole_minutes": self._notebook,
             "by": options.by,
             "idle_below": options.idle_below,
-            "brief": options.brief,
         }
         self._made: set[str] = set()
+        self._instead = {"waits": "waits_notebook"} if self._notebook else {}
+        if options.brief:
+            self._instead["job_use"] = "job_use_none"
 
     def need(self, names: Iterable[str]) -> None:
         """Make tables, named without ``base_``, unless they are made already."""
@@ -82,7 +84,7 @@ class Bases:
             make(self)
             self._made.update(makes)
             return
-        file = "waits_notebook" if name == "waits" and self._notebook else name
+        file = self._instead.get(name, name)
         owner, _, kind = name.partition("_")
         if owner in _OWNERS and kind in {"figures", "activity"}:
             file = f"owner_{kind}"

@@ -4,7 +4,7 @@ FROM (
     SELECT p.job, date_trunc($by, s.ts) AS ts, unnest(list_select(s.util, p.lanes)) AS util
     FROM gpu_samples AS s
     JOIN base_util_pieces AS p ON p.machine = s.machine AND p.hour = date_trunc('hour', s.ts) AND s.ts >= p.from_ts AND s.ts < p.to_ts
-    WHERE s.cluster = $cluster AND NOT $brief
+    WHERE s.cluster = $cluster
 )
 WHERE util IS NOT NULL
 GROUP BY ALL

@@ -80,6 +80,13 @@ def every_wait(rng: random.Random) -> pl.DataFrame:
 
 
 @cache
+def by_hour(*names: str) -> pl.DataFrame:
+    """Figures of two days."""
+    rng = random.Random(8)
+    hours = [datetime(2017, 10, 2, tzinfo=UTC) + timedelta(hours=k) for k in range(48)]
+    return pl.DataFrame({"ts": hours} | {name: [rng.uniform(0, 40) for _ in hours] for name in names})
+
+
 def sample() -> Analysis:
     """An analysis and a replay in one, with every table that a picture is drawn from."""
     rng = random.Random(7)
@@ -93,6 +100,8 @@ def sample() -> Analysis:
     tables = (
         table("overview", "overview", totals()),
         table("occupancy", "overview", occupancy(rng, 385), detail=True),
+        table("activity", "overview", by_hour("gpus_busy", "waiting_gpus"), detail=True),
+        table("fragmentation", "overview", by_hour("free_gpus", "stranded_gpus", "largest_gang"), detail=True),
         table("runtime_by_size", "runtime", sizes),
         table("runtime_cdf", "runtime", curves(rng, 300), detail=True),
         table("wait_by_size", "queueing", sizes),
