@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Run = Callable[..., subprocess.CompletedProcess[str]]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 MANY = 16
 """Names that the site needs."""
@@ -164,7 +164,7 @@ def plain(gpuctl: Run, tmp_path_factory: pytest.TempPathFactory) -> Plain:
     return Plain(made)
 
 
-@settings(max_examples=20, deadline=None, phases=PHASES,
+@settings(max_examples=5, deadline=None, phases=PHASES,
           suppress_health_check=list(HealthCheck))  # fmt: skip
 @given(
     names=st.lists(ORDINARY | SHAPE.filter(lambda text: text not in OURS), min_size=MANY, max_size=MANY, unique=True)
