@@ -9,8 +9,6 @@ is no `Note` may hold anything, and is replaced as a whole.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
-from numbers import Number
 from string import Formatter
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
@@ -18,6 +16,7 @@ from gpuctl.core.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from decimal import Decimal
 
 Kind = Literal[
     "account", "cluster", "job", "machine", "model", "name", "path", "policy", "queue", "rack", "text", "user", "value"
@@ -82,9 +81,9 @@ class Note(str):
         return _joined([*parts, self[end:]])
 
 
-Argument = int | float | Decimal | Named | Note
-"""What may stand in a template; text only as a `Named`, or as a `Note` of ours."""
-
+if TYPE_CHECKING:
+    Argument = int | float | Decimal | Named | Note
+    """What may stand in a template; text only as a `Named`, or as a `Note` of ours."""
 
 NONE = Note("")
 """A sentence that says nothing."""
@@ -162,7 +161,7 @@ def is_foreign(text: Note) -> bool:
 def _formatted(name: str, value: Argument, form: str) -> str | Named | Note:
     if isinstance(value, Note | Named):
         return value
-    if not isinstance(value, Number):
+    if not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise TypeError(f"{name} is text: say with Named whose, or make a note of it")
     return format(value, form)
 

@@ -52,7 +52,6 @@ _DRAIN, _NO_RESPOND = 1 << 9, 1 << 11
 
 TRES = {1: "cpu", 2: "mem", 3: "energy", 4: "node", 5: "billing", 6: "fs/disk", 7: "vmem", 8: "pages"}
 """The resources whose numbers are the same everywhere; those from 1001 on are each site's own."""
-FIRST_OWN_TRES = 1001
 
 _TRES_PART = re.compile(r"(\d{1,10})=(\d{1,20})", re.ASCII)
 _NO_COUNT = frozenset({2**64 - 1, 2**64 - 2, 2**63 - 1, 2**63 - 2})

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
     from gpuctl.replay.policies.slurm.setup import Setup
-    from gpuctl.slurm.accounts import Qos
 
 UNKNOWN = "?"
 """The account of jobs that tell none, where accounts have shares, and the partition of jobs without a queue."""
@@ -67,10 +66,6 @@ class Jobs:
     billing: Floats
     rate: Floats
     notes: tuple[Note, ...]
-
-    def qos_of(self, setup: Setup, j: int) -> Qos | None:
-        """A job's QOS, as configured."""
-        return setup.site.qos.get(self.qos_names[self.qos[j]]) if self.qos[j] >= 0 else None
 
 
 def jobs_of(setup: Setup, workload: Workload, cluster: Cluster, settings: Settings) -> Jobs:
