@@ -17,9 +17,11 @@ from gpuctl.core.job_explanation import (
     Explanation,
     Line,
     Log,
+    Measure,
     Neighbour,
     Place,
     Sampled,
+    Similar,
     Training,
     Tried,
     Use,
@@ -91,6 +93,7 @@ def explain(
         facts={key: value for key, value in facts.items() if value is not None},
         attempts=attempts,
         never_started=_never(never[0]) if never else None,
+        similar=_similar(_rows(store, "explain_similar", chosen), facts),
         decisions=made,
         decisions_from=where,
         notes=(*notes, *([note] if note else []), *among),
@@ -108,9 +111,9 @@ def _cluster(store: Store, job: str, name: str | None) -> str:
     """The cluster of that name; else the only one, else the only one that has the job."""
     if name is None:
         known = [row[0] for row in store.execute("SELECT cluster FROM clusters ORDER BY cluster").fetchall()]
-        holding = [
-            one for one in known if len(known) > 1 and _rows(store, "explain_find", {"cluster": one, "text": job})
-        ]
+        meant = {one: _rows(store, "explain_find", {"cluster": one, "text": job}) for one in known if len(known) > 1}
+        surest = min((rows[0]["rank"] for rows in meant.values() if rows), default=None)
+        holding = [one for one, rows in meant.items() if rows and rows[0]["rank"] == surest]
         if len(holding) > 1:
             raise UsageError(
                 f"{len(holding)} clusters of {store.path} have a job {job}: {', '.join(holding)}",
@@ -122,11 +125,12 @@ def _cluster(store: Store, job: str, name: str | None) -> str:
 
 def _find(store: Store, cluster: str, text: str) -> str:
     found = _rows(store, "explain_find", {"cluster": cluster, "text": text})
-    if found and (found[0]["own"] or len(found) == 1):
+    if len(found) == 1:
         return str(found[0]["job"])
     if found:
+        more = f" or {len(found) - _MANY} more" if len(found) > _MANY else ""
         raise UsageError(
-            f"{text} may be job {' or '.join(row['job'] for row in found[:_MANY])}", hint="name one of them"
+            f"{text} may be job {' or '.join(row['job'] for row in found[:_MANY])}{more}", hint="name one of them"
         )
     near = [row["name"] for row in _rows(store, "explain_near", {"cluster": cluster, "text": text})]
     raise UsageError(
@@ -198,6 +202,19 @@ def _wait(row: Row, found: _Found) -> Wait | None:
 
 def _never(row: Row) -> Wait:
     return Wait(row["queued_ts"], row["so_far_s"], still_waits=row["still_waits"], never_started=True)
+
+
+def _similar(rows: list[Row], facts: Row) -> Similar | None:
+    if not rows:
+        return None
+    by = {"name": ("user", "name", "gpus"), "user": ("user", "gpus"), "queue": ("queue", "gpus")}[rows[0]["by"]]
+    measures = tuple(
+        Measure(row["measure"], row["own"], row["known"], row["p10"], row["p50"], row["p90"])
+        for row in rows
+        if row["known"]
+    )
+    alike = {key: facts[key] for key in by}
+    return Similar(alike, rows[0]["jobs"], rows[0]["failed"], measures)
 
 
 def _place(row: Row) -> Place:

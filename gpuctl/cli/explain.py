@@ -36,7 +36,10 @@ def explain(
     context: typer.Context,
     *,
     job: Annotated[
-        str, typer.Argument(metavar="JOB", help="Its id; of Slurm's array tasks and het jobs also 12_3 and 12+1.")
+        str,
+        typer.Argument(
+            metavar="JOB", help="Its id, or the end of it; of Slurm's array tasks and het jobs also 12_3 and 12+1."
+        ),
     ],
     paths: TracesArgument = None,
     db: Annotated[

@@ -235,7 +235,7 @@ class Rules:
             "those before it leave without one.",
         ),
     ] = "asked"
-    seed: Annotated[int, typer.Option(metavar="N", help="Of policies that draw lots.")] = 0
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed for stochastic policies.")] = 0
     skip_unplaceable: Annotated[
         bool,
         typer.Option("--skip-unplaceable", help="List jobs larger than all servers that they may use, run the rest."),

@@ -212,7 +212,7 @@ def replay(
         overhead: overhead model, see `gpuctl.replay.models.preemption_cost`.
         placement: any | consolidate | spread for every policy; None: each policy's own.
         limits: end jobs at their time limits.
-        seed: of policies that draw lots.
+        seed: random seed for stochastic policies.
         mode: how every policy preempts: now | epoch | abort; None: each policy's own way.
         resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
         pairs: speeds of packed jobs by the classes of both; None: one speed for all, see `gpuctl.replay.models.speed`.

@@ -50,7 +50,7 @@ class Settings:
         overhead: the overhead model.
         placement: any | consolidate | spread for every policy; None: each policy's own.
         limits: end jobs at their time limits.
-        seed: of policies that draw lots.
+        seed: random seed for stochastic policies.
         mode: how every policy preempts, see `MODES`; None: each policy's own way.
         resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
         slice_s: seconds of a turn of jobs that share GPUs by turns.
