@@ -15,10 +15,8 @@ from gpuctl.cli.common import message, settings
 from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import Filters, Shown, grouped
 from gpuctl.cli.output import for_people, print_result, tell_written
-from gpuctl.cli.policy_choice import checked_baseline, policies
 from gpuctl.cli.replay_options import SECTIONS, TABLES, Compared, Inputs, Places, Policies, Rules
 from gpuctl.core.errors import ExitCode, UsageError
-from gpuctl.core.notes import ours
 from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
@@ -51,6 +49,8 @@ def replay(
     ] = None,
 ) -> None:
     """Replay jobs under other policies, with more load or on other servers, and say how they would have fared."""
+    from gpuctl.cli.policy_choice import checked_baseline, policies
+
     given = settings(context)
     shape = shown.shape(given)
     names = policies(
@@ -171,6 +171,7 @@ def _run(
 
 def _result(outcomes: list[Outcome], source: Source, baseline: str | None, compared: Compared) -> Analysis:
     from gpuctl import __version__
+    from gpuctl.core.notes import ours
     from gpuctl.replay.results.tables import result
 
     found = result(
