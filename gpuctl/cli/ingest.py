@@ -23,7 +23,6 @@ from gpuctl.cli.options import (
 )
 from gpuctl.cli.output import print_screen
 from gpuctl.core.errors import ExitCode, UsageError
-from gpuctl.core.notes import Named, foreign, note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -259,6 +258,7 @@ def tell(
 
     Where `brief`, what is no fault is counted, not listed.
     """
+    from gpuctl.core.notes import Named, foreign, note
 
     def say(text: Note, *, quiet: bool = False) -> None:
         message(text if hide is None else hide(text), quiet=quiet)
@@ -298,6 +298,8 @@ def tell(
 
 def _tell_others(report: IngestReport, say: Callable[..., None], *, quiet: bool, brief: bool) -> None:
     """Say which files were not read, for no fault; only how many where `brief`."""
+    from gpuctl.core.notes import Named, foreign, note
+
     others = [n for n in report.not_read if not n.failed]
     if brief:
         told = note(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from gpuctl.cli.inputs import is_store
 from gpuctl.core.errors import UsageError
 from gpuctl.core.files import read_head
-from gpuctl.core.paths import resolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,6 +28,7 @@ def check_outputs(
     Raises:
         UsageError: names the option and what is wrong.
     """
+    from gpuctl.core.paths import resolved
     from gpuctl.reports.export.files import check_places
 
     check_places(files, directories or {})

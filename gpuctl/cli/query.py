@@ -15,7 +15,6 @@ from gpuctl.cli.common import message, print_json, print_table, settings, visibl
 from gpuctl.cli.options import FormatOption, OutputFormat, OutputOption, PlainJsonOption
 from gpuctl.cli.output import chosen_format, print_result
 from gpuctl.core.errors import ExitCode, UsageError
-from gpuctl.core.notes import note
 from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
@@ -93,6 +92,7 @@ def _described(view: View) -> dict[str, object]:
 
 def _as_result(found: pl.DataFrame) -> Analysis:
     from gpuctl import __version__
+    from gpuctl.core.notes import note
     from gpuctl.core.results import Analysis, Column, ResultTable
     from gpuctl.core.text import plural
 

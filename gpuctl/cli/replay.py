@@ -15,10 +15,8 @@ from gpuctl.cli.common import message, settings
 from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import Filters, Shown, grouped
 from gpuctl.cli.output import for_people, print_result, tell_written
-from gpuctl.cli.policy_choice import checked_baseline
 from gpuctl.cli.replay_options import SECTIONS, TABLES, Compared, Inputs, Places, Policies, Rules
 from gpuctl.core.errors import ExitCode, UsageError
-from gpuctl.core.notes import ours
 from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
@@ -51,10 +49,11 @@ def replay(
     ] = None,
 ) -> None:
     """Replay jobs under other policies, with more load or on other servers, and say how they would have fared."""
+    from gpuctl.cli import experiment
+    from gpuctl.cli.policy_choice import checked_baseline
+
     given = settings(context)
     shape = shown.shape(given)
-    from gpuctl.cli import experiment
-
     names, varied = experiment.asked(chosen, inputs, rules)
     baseline = checked_baseline(compared.baseline, names)
     places.check(context, shown)
@@ -178,6 +177,7 @@ def _run(
 
 def _result(outcomes: list[Outcome], source: Source, baseline: str | None, compared: Compared) -> Analysis:
     from gpuctl import __version__
+    from gpuctl.core.notes import ours
     from gpuctl.replay.results.tables import result
 
     found = result(

@@ -57,10 +57,9 @@ class JobFilter:
     def told(self, kept: int, of: int) -> Note:
         """The filter as it would be given, and how many jobs it keeps."""
         words = [_option(kind, name) for kind in NAMES for name in self.names[kind]]
-        words += [ours(f"--state {name}") for name in self.state]
+        words += [note("--state {state}", state=ours(name)) for name in self.state]
         if self.gpus is not None:
-            least, most = (f"{end:g}" if math.isfinite(end) and end > 0 else "" for end in self.gpus)
-            words.append(ours(f"--gpus {least}" if least == most else f"--gpus {least}..{most}"))
+            words.append(_gpus(*self.gpus))
         words += [note("--since {when}", when=Named("value", self.since))] if self.since else []
         words += [note("--until {when}", when=Named("value", self.until))] if self.until else []
         return note("{options} keeps {kept:,} of {of:,} jobs", options=together(" ", words), kept=kept, of=of)
@@ -135,8 +134,17 @@ def instant(text: str, option: str) -> datetime:
 
 def _option(kind: Kind, name: str) -> Note:
     """One option, with its name in quotes where a shell would need them."""
-    template = "--{kind} {name}" if shlex.quote(name) == name else "--{kind} '{name}'"
-    return note(template, kind=ours(kind), name=Named(kind, name))
+    if shlex.quote(name) == name:
+        return note("--{kind} {name}", kind=ours(kind), name=Named(kind, name))
+    return note("--{kind} '{name}'", kind=ours(kind), name=Named(kind, name))
+
+
+def _gpus(least: float, most: float) -> Note:
+    if least == most:
+        return note("--gpus {least:g}", least=least)
+    if math.isinf(most):
+        return note("--gpus {least:g}..", least=least)
+    return note("--gpus {least:g}..{most:g}", least=least, most=most) if least else note("--gpus ..{most:g}", most=most)
 
 
 def _listed(given: Sequence[str]) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def _digits(buf, start, count):  # type: ignore[no-untyped-def]
         c = buf[k]
         if c < 48 or c > 57:
             return -1
-        value = value * 10 + (c - 48)
+        value = value * 10 + (np.int64(c) - 48)
     return value
 
 

@@ -24,6 +24,7 @@ WORDS = {
     "gpuctl/analyze/run.py": {"name", "options.definition", "bases.duration", "what"},
     "gpuctl/cli/profiles.py": {"name"},
     "gpuctl/cli/replay.py": {"source.locality"},
+    "gpuctl/core/job_filter.py": {"kind", "name"},
     "gpuctl/doctor/run.py": {"name", "status"},
     "gpuctl/replay/engine/setup.py": {"name", "HOW_TEXT[self.mode]", "self.placement"},
     "gpuctl/replay/contract/policy.py": {"value"},
