@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -134,6 +135,18 @@ def load(extra: Sequence[Path] = ()) -> Table:
     Raises:
         InputError: a file cannot be read, or says something that no table has; names file and signature.
     """
+    known, own_reasons, own_signatures = _own()
+    digest, reasons, signatures = known.copy(), dict(own_reasons), dict(own_signatures)
+    for path in extra:
+        data = read_whole(path, most=MOST_TOML, hint=_EXPECTED)
+        digest.update(data)
+        _merge(str(path), data, reasons, signatures, own=False)
+    return Table(f"{RELEASE}+{digest.hexdigest()[:12]}", reasons, signatures)
+
+
+@functools.cache
+def _own() -> tuple[hashlib._Hash, Mapping[str, Reason], Mapping[str, Signature]]:
+    """The tables that gpuctl brings, and a digest of them."""
     digest = hashlib.sha256()
     reasons: dict[str, Reason] = {}
     signatures: dict[str, Signature] = {}
@@ -145,11 +158,7 @@ def load(extra: Sequence[Path] = ()) -> Table:
         data = entry.read_bytes()
         digest.update(data)
         _merge(entry.name, data, reasons, signatures, own=True)
-    for path in extra:
-        data = read_whole(path, most=MOST_TOML, hint=_EXPECTED)
-        digest.update(data)
-        _merge(str(path), data, reasons, signatures, own=False)
-    return Table(f"{RELEASE}+{digest.hexdigest()[:12]}", reasons, signatures)
+    return digest, reasons, signatures
 
 
 def _merge(name: str, data: bytes, reasons: dict[str, Reason], signatures: dict[str, Signature], *, own: bool) -> None:
