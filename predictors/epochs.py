@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from gpuctl.core.notes import NONE, note, together
 from gpuctl.predictors.series import COARSEST_S
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gpuctl.core.notes import Note
     from gpuctl.predictors.series import Series
 
     Floats = NDArray[np.float64]
@@ -81,7 +83,7 @@ class Epochs:
     seen: float = np.nan
     cached: bool = False
     epoch_bytes: float = np.nan
-    reason: str = ""
+    reason: Note = NONE
 
 
 def find_epochs(profile: Series, dataset_bytes: float = np.nan) -> Epochs:
@@ -92,10 +94,10 @@ def find_epochs(profile: Series, dataset_bytes: float = np.nan) -> Epochs:
         dataset_bytes: that one epoch reads; NaN unknown.
     """
     if not profile.bytes.any():
-        return Epochs("none", reason="no bytes were read: the data are local, or this is not the job's counter")
+        return Epochs("none", reason=note("no bytes were read: the data are local, or this is not the job's counter"))
     blind = _too_coarse(profile, dataset_bytes)
     if blind:
-        return Epochs("none", reason=f"cannot know: {blind}")
+        return Epochs("none", reason=note("cannot know: {blind}", blind=blind))
     drop = _drop(profile, dataset_bytes)
     if drop is not None:
         return _cached(profile, drop, dataset_bytes)
@@ -110,31 +112,42 @@ def find_epochs(profile: Series, dataset_bytes: float = np.nan) -> Epochs:
         if found.method != "none":
             return found
         reasons.append(found.reason)
-    return Epochs("none", reason="; ".join(reasons))
+    return Epochs("none", reason=together("; ", reasons))
 
 
-def _too_coarse(profile: Series, dataset_bytes: float) -> str:
+def _too_coarse(profile: Series, dataset_bytes: float) -> Note:
     """Why samples so far apart, or so few, cannot show epochs, and what would; "" where they may."""
     step, least = profile.step, _STEPS_AN_EPOCH * profile.step
-    apart = f"samples are {step:.3g} s apart"
+    apart = note("samples are {step:.3g} s apart", step=step)
     if np.isfinite(dataset_bytes) and dataset_bytes > 0:
         busy = profile.seconds - _begin(profile)
         epoch = busy * dataset_bytes / float(profile.total[-1])
         if epoch >= FEWEST_STEPS * step or profile.total[-1] < dataset_bytes:
-            return ""
-        return f"{apart}, and an epoch lasts about {epoch:.3g} s; sample at least every {epoch / _STEPS_AN_EPOCH:.2g} s"
+            return note("")
+        return note(
+            "{apart}, and an epoch lasts about {epoch:.3g} s; sample at least every {every:.2g} s",
+            apart=apart,
+            epoch=epoch,
+            every=epoch / _STEPS_AN_EPOCH,
+        )
     if step > COARSEST_S:
-        return (
-            f"{apart}; without dataset_bytes only samples at most {COARSEST_S:g} s apart show epochs, and six of them "
-            f"an epoch: one of {_STEPS_AN_EPOCH * COARSEST_S:g} s or more needs a sample every {COARSEST_S:g} s, a "
-            "shorter one more"
+        return note(
+            "{apart}; without dataset_bytes only samples at most {coarsest:g} s apart show epochs, and six of them "
+            "an epoch: one of {shortest:g} s or more needs a sample every {coarsest:g} s, a shorter one more",
+            apart=apart,
+            coarsest=COARSEST_S,
+            shortest=_STEPS_AN_EPOCH * COARSEST_S,
         )
     if profile.seconds < EPOCHS_NEEDED * least:
-        return (
-            f"{profile.bytes.size} samples are too few for a period: {apart}, which shows epochs from {least:.3g} s "
-            f"on, and takes {EPOCHS_NEEDED:g} of them; sample at least six times an epoch, or give dataset_bytes"
+        return note(
+            "{samples} samples are too few for a period: {apart}, which shows epochs from {least:.3g} s "
+            "on, and takes {needed:g} of them; sample at least six times an epoch, or give dataset_bytes",
+            samples=profile.bytes.size,
+            apart=apart,
+            least=least,
+            needed=EPOCHS_NEEDED,
         )
-    return ""
+    return note("")
 
 
 # ---- the cache
@@ -192,12 +205,14 @@ def _cached(profile: Series, drop: int, dataset_bytes: float) -> Epochs:
     """What can be told where later epochs are read from a cache, all or in part."""
     first = drop * profile.step
     volume = float(profile.total[drop])
-    reason = (
+    reason = note(
         "less is read from some point on: later epochs come from a cache, all or in part, or the job has become "
         "slower; only the first epoch's length is seen, and others may be shorter"
     )
     if not np.isnan(dataset_bytes) and volume < 0.9 * dataset_bytes:
-        reason = "the reading ends before the data set does: it is not read whole, or another counter has the rest"
+        reason = note(
+            "the reading ends before the data set does: it is not read whole, or another counter has the rest"
+        )
     return Epochs("none", first_s=first, cached=True, epoch_bytes=volume, reason=reason)
 
 
@@ -211,7 +226,7 @@ def by_volume(profile: Series, dataset_bytes: float) -> Epochs:
     a burst near a cut shows where it belongs.
     """
     if dataset_bytes <= 0:
-        return Epochs("none", reason="the data set's size is not above 0")
+        return Epochs("none", reason=note("the data set's size is not above 0"))
     total, step = profile.total, profile.step
     size = dataset_bytes * (1 + OVERHEAD)
     refined = _period_near(profile, size)
@@ -222,11 +237,11 @@ def by_volume(profile: Series, dataset_bytes: float) -> Epochs:
     if whole == 0:
         share = float(total[-1]) / size
         if share < 0.1:
-            return Epochs("none", reason=f"only {share:.0%} of an epoch has been read")
+            return Epochs("none", reason=note("only {share:.0%} of an epoch has been read", share=share))
         length = (profile.seconds - begin) / share
         return Epochs(
             "volume", length, length * (0.05 + 0.15 * (1 - share)), begin + length, profile.seconds - begin, share,
-            epoch_bytes=size, reason="less than one epoch seen: the first one, which is often longer",
+            epoch_bytes=size, reason=note("less than one epoch seen: the first one, which is often longer"),
         )  # fmt: skip
     at = step * np.arange(total.size)
     first = _after_pause(profile, float(np.interp(size, total, at)))
@@ -235,7 +250,9 @@ def by_volume(profile: Series, dataset_bytes: float) -> Epochs:
         share = (total[-1] - size) / size
         if share < 0.25:
             length = first - begin
-            return Epochs("volume", length, 0.08 * length, first, phase, 1.0, False, size, "only the first epoch seen")
+            return Epochs(
+                "volume", length, 0.08 * length, first, phase, 1.0, False, size, note("only the first epoch seen")
+            )
         # the rest of this epoch, with its pauses, will take as long as that of the first one
         length = phase + first - float(np.interp(share * size, total, at))
         return Epochs("volume", length, (0.03 + 0.05 * (1 - share)) * length, first, phase, 1.0 + share, False, size)
@@ -306,7 +323,7 @@ def by_period(profile: Series) -> Epochs:
     n = profile.bytes.size
     most = int(n / EPOCHS_NEEDED)
     if most < _STEPS_AN_EPOCH:
-        return Epochs("none", reason=f"{n} samples are too few for a period")
+        return Epochs("none", reason=note("{n} samples are too few for a period", n=n))
     best: Epochs | None = None
     for seconds in (SMOOTH_S, SMOOTH_S / 2, 0.0):
         width = max(1, round(seconds / profile.step))
@@ -317,10 +334,13 @@ def by_period(profile: Series) -> Epochs:
             break
     if best is None:
         shortest, longest = _STEPS_AN_EPOCH * profile.step, profile.seconds / EPOCHS_NEEDED
-        text = (
-            f"no period from {shortest:.3g} to {longest:.3g} s: epochs are longer (the profile is too short), "
-            f"shorter (an epoch of E seconds needs a sample every E/{_STEPS_AN_EPOCH} s), or traffic is too even or "
-            "too irregular to show them (give dataset_bytes)"
+        text = note(
+            "no period from {shortest:.3g} to {longest:.3g} s: epochs are longer (the profile is too short), "
+            "shorter (an epoch of E seconds needs a sample every E/{steps} s), or traffic is too even or "
+            "too irregular to show them (give dataset_bytes)",
+            shortest=shortest,
+            longest=longest,
+            steps=_STEPS_AN_EPOCH,
         )
         return Epochs("none", reason=text)
     return best
@@ -449,23 +469,23 @@ def by_change_points(profile: Series) -> Epochs:
     edges = [0, *cuts, x.size]
     means = np.array([x[a:b].mean() for a, b in pairwise(edges)])
     if means.size < 4:
-        return Epochs("none", reason="the traffic has too few changes of level")
+        return Epochs("none", reason=note("the traffic has too few changes of level"))
     high = means > 0.5 * (means.min() + means.max())
     begins = np.array([edges[k] for k in range(means.size) if high[k] and (k == 0 or not high[k - 1])])
     if begins.size < 3:
-        return Epochs("none", reason="fewer than three bursts")
+        return Epochs("none", reason=note("fewer than three bursts"))
     lengths = np.diff(begins)[1:] if begins.size > 3 else np.diff(begins)
     length = float(np.median(lengths))
     deviation = _spread(lengths.astype(float))
     if deviation > 0.15 * length or length < _STEPS_AN_EPOCH:
-        return Epochs("none", reason="bursts do not come evenly")
+        return Epochs("none", reason=note("bursts do not come evenly"))
     if np.sqrt(2) * BURST_AT > TOLD * length * lengths.size:
-        return Epochs("none", reason="too few samples between bursts to tell an epoch's length from them")
+        return Epochs("none", reason=note("too few samples between bursts to tell an epoch's length from them"))
     spread = max(step / np.sqrt(6), deviation * step / np.sqrt(lengths.size), 0.02 * length * step)
     total = profile.total
     volume = float(total[begins[-1]] - total[begins[-1 - lengths.size]]) / lengths.size
     return Epochs(
         "change-points", length * step, spread, float(begins[1]) * step, (x.size - float(begins[-1])) * step,
         float(begins.size - 1) + (x.size - begins[-1]) / length, False, volume,
-        "found from bursts alone: several bursts an epoch would look the same",
+        note("found from bursts alone: several bursts an epoch would look the same"),
     )  # fmt: skip

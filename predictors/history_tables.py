@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gpuctl import __version__
+from gpuctl.core.notes import Named, named, note, ours
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.predictors import evaluate, history, time_split
 from gpuctl.predictors.baselines import BASELINES
@@ -16,6 +17,7 @@ from gpuctl.predictors.job_table import POPULATION
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpuctl.core.notes import Note
     from gpuctl.core.results import SourceInfo
     from gpuctl.predictors.history import Trained
 
@@ -44,7 +46,7 @@ def result(trained: Trained, sources: Sequence[SourceInfo], command: str) -> Ana
     """
     tables = (_compared(trained), _scores(trained), _population(trained), _features(trained))
     return Analysis(
-        cluster=trained.table.name,
+        cluster=named("cluster", trained.table.name),
         tables=tables,
         sections=SECTIONS,
         sources=tuple(sources),
@@ -55,10 +57,10 @@ def result(trained: Trained, sources: Sequence[SourceInfo], command: str) -> Ana
     )
 
 
-def settings(trained: Trained) -> dict[str, str]:
+def settings(trained: Trained) -> dict[str, Note]:
     """The choices that shape the figures."""
     quantiles = ", ".join(f"{quantile:g}" for quantile in trained.model.quantiles)
-    return {
+    told = {
         "run time": "sum over a job's attempts; however it ended",
         "quantiles": quantiles,
         "size": trained.model.size,
@@ -72,6 +74,8 @@ def settings(trained: Trained) -> dict[str, str]:
         "trees": f"{history.TREES} a quantile, "
         + ", ".join(f"{name} {value}" for name, value in history.PARAMETERS.items()),
     }
+    # numbers and dates of ours
+    return {name: ours(text) for name, text in told.items()}
 
 
 def about(trained: Trained, sources: Sequence[SourceInfo]) -> dict[str, Any]:
@@ -124,10 +128,20 @@ def _compared(trained: Trained) -> ResultTable:
         question="How near do predictions made at submission come to the run times?",
         population=_tested(trained),
         notes=(
-            f"history: the model; quantile {middle:g} is its prediction, {low:g} to {high:g} its interval, which "
-            f"should hold {100 * (high - low):g} % of the jobs.",
-            *(f"{name}: {text}" for name, text in BASELINES.items() if name in trained.scores["predictor"].unique()),
-            "Run times under 1 s count as 1 s. runtime_scores has every figure with its 95 % interval.",
+            note(
+                "history: the model; quantile {middle:g} is its prediction, {low:g} to {high:g} its interval, "
+                "which should hold {value:g} % of the jobs.",
+                middle=middle,
+                low=low,
+                high=high,
+                value=100 * (high - low),
+            ),
+            *(
+                ours(f"{name}: {text}")
+                for name, text in BASELINES.items()
+                if name in trained.scores["predictor"].unique()
+            ),
+            note("Run times under 1 s count as 1 s. runtime_scores has every figure with its 95 % interval."),
         ),
         columns=(_PREDICTOR, _JOBS, *(Column(name, *evaluate.MEASURES[name]) for name in _WIDE)),
         frame=wide(trained),
@@ -142,7 +156,7 @@ def _scores(trained: Trained) -> ResultTable:
         title="Scores with their intervals",
         question="How sure are the figures of the comparison?",
         population=_tested(trained),
-        notes=tuple(f"{name} [{unit}]: {text}" for name, (unit, text) in evaluate.MEASURES.items()),
+        notes=tuple(ours(f"{name} [{unit}]: {text}") for name, (unit, text) in evaluate.MEASURES.items()),
         columns=(
             _PREDICTOR,
             Column("measure", "-", "See the notes."),
@@ -165,11 +179,17 @@ def _population(trained: Trained) -> ResultTable:
         section="learning",
         title="Jobs",
         question="Which jobs was it learnt from and scored on, and which not?",
-        population=f"{trained.table.counts['jobs']:,} jobs of {trained.table.name}.",
+        population=note(
+            "{jobs:,} jobs of {name}.",
+            jobs=trained.table.counts["jobs"],
+            name=Named("cluster", trained.table.name),
+        ),
         notes=(
-            "known = fit + ended_after_first_cut + calibration + ended_after_second_cut + test; jobs = known + those "
-            "left out. Jobs that ended too late for a part are stood for by jobs that ran as long and were submitted "
-            "earlier.",
+            note(
+                "known = fit + ended_after_first_cut + calibration + ended_after_second_cut + test; jobs = known + "
+                "those left out. Jobs that ended too late for a part are stood for by jobs that ran as long and "
+                "were submitted earlier."
+            ),
         ),
         columns=(
             Column("what", "-", "Which jobs."),
@@ -189,8 +209,8 @@ def _features(trained: Trained) -> ResultTable:
         section="learning",
         title="What predictions rest on",
         question="What is the model told of a job, and how much does each of it help?",
-        population=f"{trained.parts['fit']:,} jobs that the model was fitted on.",
-        notes=("What the log does not tell at all (users, names, limits …) is not among them.",),
+        population=note("{fit:,} jobs that the model was fitted on.", fit=trained.parts["fit"]),
+        notes=(note("What the log does not tell at all (users, names, limits …) is not among them."),),
         columns=(
             Column("feature", "-", "Known at submission."),
             Column(
@@ -203,26 +223,38 @@ def _features(trained: Trained) -> ResultTable:
     )
 
 
-def _tested(trained: Trained) -> str:
+def _tested(trained: Trained) -> Note:
     a, b = trained.window["test"]
-    return (
-        f"{trained.parts['test']:,} jobs of {trained.table.name} with a known run time, submitted from "
-        f"{_date(a, trained)} to {_date(b, trained)}, after all that the model was fitted on."
+    return note(
+        "{test:,} jobs of {name} with a known run time, submitted from {a} to {b}, after all that the model "
+        "was fitted on.",
+        test=trained.parts["test"],
+        name=Named("cluster", trained.table.name),
+        a=ours(_date(a, trained)),
+        b=ours(_date(b, trained)),
     )
 
 
-def _warnings(trained: Trained) -> tuple[str, ...]:
+def _warnings(trained: Trained) -> tuple[Note, ...]:
     counts = trained.table.counts
     found = []
     if counts["end_estimated"]:
         found.append(
-            f"The log has no end of {counts['end_estimated']:,} jobs: each is taken to have started when it was "
-            "submitted (or eligible), so that later jobs may be told of it before its true end."
+            note(
+                "The log has no end of {end_estimated:,} jobs: each is taken to have started when it was submitted "
+                "(or eligible), so that later jobs may be told of it before its true end.",
+                end_estimated=counts["end_estimated"],
+            )
         )
     if counts["still_running"] or counts["never_ran"] or counts["ended_from_outside"]:
         found.append(
-            f"Left out: {counts['never_ran']:,} jobs that never ran, {counts['still_running']:,} that still ran when "
-            f"the log was taken, {counts['ended_from_outside']:,} ended by a node failure or a preemption."
+            note(
+                "Left out: {never_ran:,} jobs that never ran, {still_running:,} that still ran when the log was "
+                "taken, {ended_from_outside:,} ended by a node failure or a preemption.",
+                never_ran=counts["never_ran"],
+                still_running=counts["still_running"],
+                ended_from_outside=counts["ended_from_outside"],
+            )
         )
     return tuple(found)
 

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.files import MOST_TABLE, read_whole
 from gpuctl.core.states import State
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from gpuctl.store.database import Store
 
@@ -95,6 +97,43 @@ def from_store(store: Store, cluster: str | None) -> JobTable:
     clock = zone if kind == "wall" else "UTC"
     rows = store.frame(_JOBS, {"cluster": name, "clock": clock})
     return table(name, rows, zone=zone, clock=clock)
+
+
+def from_jobs(jobs: Any, path: Path) -> JobTable:
+    """Make a table of the jobs of a CSV.
+
+    Args:
+        jobs: what `gpuctl.replay.inputs.job_csv.read_jobs` read of it, a room of the same height.
+        path: the file; its column ``name``, where it has one, tells the names of the jobs.
+
+    Raises:
+        InputError: none of the jobs has a known run time.
+    """
+    rows = pl.DataFrame(
+        {
+            "job": jobs.ids,
+            "user": [jobs.users[code] if code >= 0 else None for code in jobs.user],
+            "queue": [jobs.queues[code] for code in jobs.queue],
+            "name": _names(path, jobs.ids),
+            "gpus": jobs.gpus,
+            "time_limit_s": jobs.time_limit,
+            "submit_s": jobs.submit,
+            "run_s": jobs.segment_s,
+            "eligible_s": jobs.eligible,
+        }
+    )
+    return table(jobs.name, rows, dated=False)
+
+
+def _names(path: Path, ids: Sequence[str]) -> list[str | None]:
+    """Names of jobs, from a column ``name`` that a replay does not read."""
+    cells = pl.read_csv(read_whole(path, most=MOST_TABLE), infer_schema=False)
+    header = [column.strip() for column in cells.columns]
+    if "name" not in header:
+        return [None] * len(ids)
+    jobs, names = (cells.to_series(header.index(column)) for column in ("job_id", "name"))
+    found = dict(zip(jobs.str.strip_chars(), names, strict=True))
+    return [found[job] for job in ids]
 
 
 def table(name: str, rows: pl.DataFrame, *, zone: str = "UTC", clock: str = "UTC", dated: bool = True) -> JobTable:

@@ -12,8 +12,8 @@ import polars as pl
 
 from gpuctl.core import suspension_cost
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import counted, note, ours
 from gpuctl.core.results import Analysis, Column, ResultTable
-from gpuctl.core.text import plural
 from gpuctl.predictors import overhead
 from gpuctl.predictors.card import load_folder
 from gpuctl.predictors.epoch_left import Rest
@@ -23,6 +23,7 @@ from gpuctl.predictors.results import analysis_of, finite
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpuctl.core.notes import Note
     from gpuctl.core.suspension_cost import Mode
     from gpuctl.predictors.overhead import Suspended, Tried
 
@@ -123,15 +124,20 @@ def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Ana
         section="overhead",
         title="Cost of one suspension",
         question="What does suspending and resuming this job cost?",
-        population=f"One job of {plural(asked.gpus, 'GPU')} with a checkpoint of {size:,.0f} bytes, mode {asked.mode}.",
+        population=note(
+            "One job of {gpus} with a checkpoint of {size:,.0f} bytes, mode {mode}.",
+            gpus=counted(asked.gpus, "GPU"),
+            size=size,
+            mode=ours(asked.mode),
+        ),
         notes=(),
         columns=COSTS,
         frame=frame,
     )
-    return analysis_of("suspension", (table,), {"mode": asked.mode}, command, ())
+    return analysis_of(note("suspension"), (table,), {"mode": ours(asked.mode)}, command, ())
 
 
-def error_tables(usable: Sequence[Suspended], population: str, notes: tuple[str, ...]) -> tuple[ResultTable, ...]:
+def error_tables(usable: Sequence[Suspended], population: Note, notes: tuple[Note, ...]) -> tuple[ResultTable, ...]:
     """How near a model comes for suspensions, and for jobs, that it was not fitted on.
 
     Args:
@@ -140,11 +146,13 @@ def error_tables(usable: Sequence[Suspended], population: str, notes: tuple[str,
         notes: what was left out.
     """
     share = 100 - 100 // overhead.MOST_FOLDS
-    alone = (
+    alone = note(
         "Each suspension is predicted by a model fitted on all others, other suspensions of its job among them; of "
-        f"more than {overhead.MOST_FOLDS}, by one fitted on {share} % of them."
+        "more than {most}, by one fitted on {share} % of them.",
+        most=overhead.MOST_FOLDS,
+        share=share,
     )
-    new = "Each suspension is predicted by a model fitted on those of all other jobs."
+    new = note("Each suspension is predicted by a model fitted on those of all other jobs.")
     return (
         ResultTable(
             name="overhead_errors",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.notes import Named, note
 from gpuctl.core.text import storable
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def with_history(
             run, lower, upper = (max(v, p.elapsed_s) if math.isfinite(p.elapsed_s) else v for v in answers[p.job])
             p = replace(  # noqa: PLW2901 - the same prediction, answered
                 p, run_time_s=run, lower_s=lower, upper_s=upper, remaining_s=run - p.elapsed_s, method="history",
-                provenance=f"past jobs, as {storable(model.name)} was trained on them",
+                provenance=note("past jobs, as {model} was trained on them", model=Named("path", storable(model.name))),
             )  # fmt: skip
         result.append(p)
     return result

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from gpuctl import __version__
+from gpuctl.core.notes import Named, Note, counted, note
 from gpuctl.core.results import Analysis, ResultTable, SourceInfo
-from gpuctl.core.text import plural
 
-RECONSTRUCTED = (
+RECONSTRUCTED = note(
     "Reconstructed from the published abstract of PickyMan (IPCCC 2022); the estimators and constants are ours."
 )
 
@@ -20,17 +20,24 @@ def finite(value: Any) -> Any:
 
 
 def analysis_of(
-    cluster: str,
+    cluster: Note,
     tables: tuple[ResultTable, ...],
-    settings: dict[str, str],
+    settings: dict[str, Note],
     command: str,
     sources: tuple[SourceInfo, ...],
     *,
-    warnings: tuple[str, ...] = (RECONSTRUCTED,),
+    warnings: tuple[Note, ...] = (RECONSTRUCTED,),
 ) -> Analysis:
     """Put tables together as one result, whose first table names its section."""
     rejected = tuple(
-        f"{s.rows_rejected} of {plural(s.rows_in, 'row')} of {s.path} were rejected" for s in sources if s.rows_rejected
+        note(
+            "{rejected} of {rows} of {path} were rejected",
+            rejected=s.rows_rejected,
+            rows=counted(s.rows_in, "row"),
+            path=Named("path", s.path),
+        )
+        for s in sources
+        if s.rows_rejected
     )
 
     return Analysis(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.core.notes import NONE, Named, note, ours, together
 from gpuctl.predictors.epoch_left import rest_by_bytes
 from gpuctl.predictors.epochs import OVERHEAD, Epochs, by_volume, find_epochs
 from gpuctl.predictors.transfer import ENOUGH, Profiled, Shape, Transferred, transfer
@@ -18,6 +19,7 @@ from gpuctl.predictors.transfer import ENOUGH, Profiled, Shape, Transferred, tra
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpuctl.core.notes import Note
     from gpuctl.predictors.series import Series
 
 COVERAGE = 0.8
@@ -92,8 +94,8 @@ class Prediction:
     epoch_left_lower_s: float = np.nan
     epoch_left_upper_s: float = np.nan
     method: str = "none"
-    provenance: str = ""
-    reason: str = ""
+    provenance: Note = NONE
+    reason: Note = NONE
     cached: bool | None = None
 
 
@@ -140,8 +142,8 @@ def examine(known: Mapping[str, Described], profiles: Mapping[str, Series]) -> d
             size = float(np.median(rates)) * described.shape.samples
             again = by_volume(profiles[job], size / (1 + OVERHEAD))
             if again.method != "none":
-                text = f"bytes an epoch from {len(rates)} other jobs of the model"
-                found[job] = replace(again, reason=f"{again.reason}; {text}" if again.reason else text)
+                text = note("bytes an epoch from {others} other jobs of the model", others=len(rates))
+                found[job] = replace(again, reason=_both(again.reason, text))
     return found
 
 
@@ -167,7 +169,7 @@ def _predict(
     count, how_many = _count(job, others, epochs)
     if own is not None and own.method != "none" and (own.seen >= ENOUGH_SEEN or moved is None or _surer(own, moved)):
         error = np.hypot(Z * own.spread_s / own.epoch_s, LEAST_ERROR)
-        text = f"{own.seen:.1f} epochs of its own traffic"
+        text = note("{seen:.1f} epochs of its own traffic", seen=own.seen)
         found = _run(own.epoch_s, error, own.first_s, 0.1 * error * own.epoch_s, count)
         method: str = own.method
         reason, phase = own.reason, own.phase_s
@@ -176,16 +178,24 @@ def _predict(
             found = _run(moved.epoch_s, moved.error, own.first_s, 0.02 * own.first_s, count)
         else:
             found = _run(moved.epoch_s, moved.error, np.nan, 0.0, count, longer=_longer(others, seen))
-        method, text = "transfer", f"{moved.method}, {moved.jobs} profiled jobs of model {job.model}"
-        reason, phase = "" if own is None else own.reason, own.phase_s if own is not None else np.nan
+        method, text = (
+            "transfer",
+            note(
+                "{how}, {jobs} profiled jobs of model {model}",
+                how=ours(moved.method),
+                jobs=moved.jobs,
+                model=Named("model", job.model),
+            ),
+        )
+        reason, phase = note("") if own is None else own.reason, own.phase_s if own is not None else np.nan
     else:
-        why = own.reason if own is not None else "no traffic of its own"
-        why += "; no profiled job of its model" if job.model else "; its model is not known"
-        return Prediction(job.job, elapsed_s=elapsed, reason=why, cached=cached)
+        why = own.reason if own is not None else note("no traffic of its own")
+        more = note("no profiled job of its model") if job.model else note("its model is not known")
+        return Prediction(job.job, elapsed_s=elapsed, reason=together("; ", [why, more]), cached=cached)
     if not np.isfinite(count):
-        reason = "; ".join(filter(None, [reason, "how many epochs it will run is not known: give --epochs"]))
+        reason = _both(reason, note("how many epochs it will run is not known: give --epochs"))
     elif how_many:
-        text += f"; {how_many}"
+        text = _both(text, how_many)
     run, lower, upper = found
     if np.isfinite(elapsed) and np.isfinite(run):
         # it has run so long already
@@ -195,6 +205,10 @@ def _predict(
         job.job, _of(moved, own, method), run, lower, upper, run - elapsed, elapsed, phase,
         *(left or (np.nan, np.nan, np.nan)), method, text, reason, cached,
     )  # fmt: skip
+
+
+def _both(first: Note, second: Note) -> Note:
+    return together("; ", [one for one in (first, second) if one])
 
 
 def _surer(own: Epochs, moved: Transferred) -> bool:
@@ -230,20 +244,23 @@ def _run(
     return known + others, max(lower, 0.0), upper
 
 
-def _count(job: Described, others: Sequence[Described], epochs: float) -> tuple[float, str]:
+def _count(job: Described, others: Sequence[Described], epochs: float) -> tuple[float, Note]:
     """Epochs that a job will run, and where that comes from where it is not from the job itself."""
     if np.isfinite(job.epochs):
-        return job.epochs, ""
+        return job.epochs, note("")
     if np.isfinite(epochs):
-        return epochs, "epochs as given"
+        return epochs, note("epochs as given")
     for some, text in (
-        ([o.epochs for o in others if o.user and o.user == job.user], "of the user's jobs of the model"),
-        ([o.epochs for o in others], "of the model's jobs"),
+        (
+            [o.epochs for o in others if o.user and o.user == job.user],
+            note("epochs are the median of the user's jobs of the model"),
+        ),
+        ([o.epochs for o in others], note("epochs are the median of the model's jobs")),
     ):
         told = [e for e in some if np.isfinite(e)]
         if told:
-            return float(np.median(told)), f"epochs are the median {text}"
-    return np.nan, ""
+            return float(np.median(told)), text
+    return np.nan, note("")
 
 
 # ---- other jobs of the model

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from gpuctl.core.notes import note
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.predictors.results import RECONSTRUCTED, analysis_of, finite
 from gpuctl.predictors.runtime import Prediction
@@ -15,7 +16,9 @@ from gpuctl.predictors.runtime import Prediction
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-HISTORY = (
+    from gpuctl.core.notes import Note
+
+HISTORY = note(
     "Predicted from past jobs: the card of the model says on which jobs it was scored and how near it came; its "
     "history ends with the log that it was trained on."
 )
@@ -53,8 +56,8 @@ def _frame(found: list[Prediction]) -> pl.DataFrame:
 
 def result_of(
     found: list[Prediction],
-    cluster: str,
-    settings: dict[str, str],
+    cluster: Note,
+    settings: dict[str, Note],
     command: str,
     sources: tuple[SourceInfo, ...],
     *,
@@ -76,11 +79,17 @@ def result_of(
         section="predictions",
         title="Predicted run times",
         question="How long will each job run, and how sure is that?",
-        population=f"{len(found):,} jobs; {answered:,} have an answer, {with_traffic:,} have traffic of their own.",
+        population=note(
+            "{found:,} jobs; {answered:,} have an answer, {with_traffic:,} have traffic of their own.",
+            found=len(found),
+            answered=answered,
+            with_traffic=with_traffic,
+        ),
         notes=(),
         columns=PREDICTIONS,
         frame=_frame(found),
         first_columns=5,
+        sentences=tuple(dict.fromkeys(text for p in found for text in (p.provenance, p.reason))),
     )
     methods = {p.method for p in found}
     warnings = ((RECONSTRUCTED,) if with_traffic or methods - {"history", "none"} else ()) + (

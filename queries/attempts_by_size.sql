@@ -1,5 +1,6 @@
 -- title: Attempts and retries
 -- section: failures
+-- order: 10
 -- question: How often is a job of this size tried again, and how often in vain?
 -- population: {jobs} jobs less {jobs_without_attempts} without an attempt, by the GPUs of the first one.
 -- needs: attempts

@@ -1,5 +1,6 @@
 -- title: What the log leaves out or gets wrong
 -- section: quality
+-- order: 10
 -- question: Which rows need care, and what is done with them?
 -- population: {jobs} jobs, {attempts} attempts; rejected rows are counted in the table sources.
 -- column: finding | - | what was found

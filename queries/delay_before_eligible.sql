@@ -1,5 +1,6 @@
 -- title: Before a job asks for GPUs
 -- section: delays
+-- order: 50
 -- question: What kept attempts from being eligible at all?
 -- population: {delays} attempts with a known wait, of which {delays_ineligible} were not eligible at once. The time is exact (submission to eligibility). What it was for is told by samples of the queue in that time; else by the attempt's number (a requeued one waits for a back-off); else by the one reason that accounting keeps, where it is of this kind. 'not told' is where it is not: it belongs to a later part of the wait, or there is none, as of the tasks of an array, which a scheduling cycle makes eligible.
 -- needs: attempts

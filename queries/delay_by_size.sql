@@ -1,5 +1,6 @@
 -- title: Queueing delay by cause and gang size
 -- section: delays
+-- order: 20
 -- question: Do gangs of this size wait for quota, for capacity or for GPUs that lie together?
 -- population: {delays} attempts with a known wait, of which {delays_waited} waited; a count is of waits longer than 0 s by the cause with the most seconds. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
 -- needs: placements
@@ -18,6 +19,9 @@
 -- column: scheduler_h | h | hours of delay that none of these explains
 -- column: ineligible_h | h | hours before the attempt asked for GPUs at all (held, begin time, dependency, throttle, back-off)
 -- column: wait_gpu_h | GPU-h | hours waited times GPUs asked for
+-- chart: stacked x=size_bucket y=fair_share_h,capacity_h,fragmentation_h,scheduler_h,ineligible_h each=GPU
+--   page.title="Hours waited by cause and job size" terminal.title="What attempts waited for, by gang size"
+--   head=GPUs unit=h what=hours
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS attempts, count(*) FILTER (wait_s > 0) AS waits,
        count(*) FILTER (dominant_cause = 'fair_share') AS fair_share, count(*) FILTER (dominant_cause = 'capacity') AS capacity,
        count(*) FILTER (dominant_cause = 'fragmentation') AS fragmentation, count(*) FILTER (dominant_cause = 'scheduler') AS scheduler,

@@ -1,5 +1,6 @@
 -- title: Queueing delay by cause, and how sure that is
 -- section: delays
+-- order: 10
 -- question: Why did jobs wait, and how far may that be off?
 -- population: {delays} attempts with a known wait, of which {delays_waited} waited. Low and high are over all rules (quotas, borrowing, racks, relaxation of locality) that explain the log about as well as the ones used (delay_settings), so they do not sum to 100 %; where nothing is inferred, both are the share itself. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
 -- needs: placements

@@ -1,5 +1,6 @@
 -- title: Waiting while GPUs that fit were free
 -- section: delays
+-- order: 60
 -- question: What held attempts back although the replay finds GPUs for them?
 -- population: the scheduler hours of delay_by_size: {delays_while_free} attempts. Where the queue was sampled meanwhile, the time of an attempt is split as its samples' reasons are. Of the others: where the scheduler named a licence, an administrator, a reservation or missing nodes as the attempt's reason, all of this time counts there, an upper bound: it does not say when that held. Slurm goes on naming a limit while the job waits for others (on two recorded clusters, 34 % and 11 % of the samples in such waits named one), so that this time is of the limit or of priority; limits on GPUs that are loaded (sacctmgr show assoc, show qos) are replayed instead, as fair share. Else it is split by replay: behind an attempt of the same queue with a higher priority, or not (priorities are those of the jobs' last records; none is found for sources that tell none). CPUs, memory and the reservations of backfill are not replayed.
 -- needs: placements

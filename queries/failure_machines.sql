@@ -1,5 +1,6 @@
 -- title: Machines on which more fails than chance would have it
 -- section: failures
+-- order: 110
 -- question: Is there a machine that makes attempts fail?
 -- population: {machine_trials} attempts on {machines_tested} machines that passed, or failed for a reason that a machine may have a part in: not those that only users bring about, nor preemptions and time limits. Those that may fail for one cause count once: of a job one failure a reason, of a user the first attempt on the same machines on a day, so that {machine_units} count. Each is compared with those of the same user (queue, where no user is named), week and size, first attempts with first ones and retries with retries: had these met the machines by lot, p is the exact chance of so many failures or more (one-sided, the hypergeometric distributions of all these groups convolved). p and early p of all machines are adjusted together (Benjamini-Hochberg): of the machines called bad, 5 % are expected to be so by chance.
 -- needs: placements

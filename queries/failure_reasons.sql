@@ -1,5 +1,6 @@
 -- title: Why attempts failed
 -- section: failures
+-- order: 30
 -- question: For which reasons do attempts fail, after what time, and what do they hold until then?
 -- population: {failures} failed attempts (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempts that a user or an administrator ended and {attempts_end_unknown} whose end is not known. The reason is that of the log, or the scheduler's word; RTF (run time to failure) is how long the attempt held its GPUs, empty for {failures_without_rtf}. The columns are those of Table 7 of the Philly paper.
 -- needs: attempts
@@ -21,6 +22,8 @@
 -- column: gpu_minutes_pct | % | share of those of all failed attempts
 -- column: confidence_mean | - | mean confidence of these verdicts, 0 to 1; 0 where no signature was found
 -- column: scheduler_only | attempts | attempts whose reason is the scheduler's word alone: no log, or nothing in it
+-- chart: bars x=reason y=trials_pct,gpu_minutes_pct
+--   title="Failed attempts and the GPU time they held, by reason"
 WITH total AS (SELECT count(*) AS trials, sum(rtf_s::DECIMAL(28, 9))::DOUBLE AS rtf_s, sum((gpus * rtf_s)::DECIMAL(28, 9))::DOUBLE AS held_s FROM base_failures)
 SELECT CASE WHEN grouping(f.reason) = 1 THEN 'all' ELSE any_value(f.title) END AS reason,
        CASE WHEN grouping(f.reason) = 0 THEN any_value(f.reason_category) END AS category,

@@ -1,5 +1,6 @@
 -- title: Logs that no signature explains
 -- section: failures
+-- order: 120
 -- question: Which signature should be added?
 -- population: {failures_unmatched} failed attempts that have a log and for which neither it nor the scheduler gives a reason, by the line that tells most; lines that differ only in numbers, paths and names have one template. docs/failures.md says how to add a signature.
 -- needs: job_logs

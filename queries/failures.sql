@@ -1,5 +1,6 @@
 -- title: Every failed attempt
 -- section: failures
+-- order: 130
 -- question: Why did each attempt fail, and which line says so?
 -- population: {failures} failed attempts, as in failure_reasons.
 -- needs: attempts

@@ -1,5 +1,6 @@
 -- title: Failures by gang size
 -- section: failures
+-- order: 50
 -- question: Do larger gangs fail more often, and whose fault is it?
 -- population: {attempts_over} attempts that are over, {failures} of which failed, as in failure_reasons, by the GPUs of the attempt.
 -- needs: attempts

@@ -1,5 +1,6 @@
 -- title: Lost GPU-hours by user
 -- section: failures
+-- order: 70
 -- question: Whose GPU-hours went into attempts that did not end in success, and which of these failed for which reason?
 -- population: {attempts} attempts, of which {attempts_over} are over and {failures} of these failed, as in failure_reasons. Lost is as in gpu_hours_lost: what attempts held that were tried again, and the last ones of jobs that failed or were killed, cancelled after their start, preempted or ended by their time limit. Who loses much need not be to blame. Users who lost nothing and have no failed attempt are left out.
 -- needs: attempts

@@ -1,5 +1,6 @@
 -- title: Gathering a gang, container by container
 -- section: delays
+-- order: 100
 -- question: How long does an application wait for its master, and then for its containers one after the other?
 -- population: {gangs_acquired} attempts with a logged application master and container times (YARN).
 -- needs: containers

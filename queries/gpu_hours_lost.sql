@@ -1,5 +1,6 @@
 -- title: GPU-hours that did not end in success
 -- section: failures
+-- order: 20
 -- question: What do attempts that do not end in success cost?
 -- population: {attempts} attempts less {attempts_without_start} without a start; no source tells the GPUs of {ran_without_gpus}, whose GPU-hours are not known and in no column; GPU-hours are GPUs times the time held, overlapping attempts of a job not counted twice, an attempt that still ran counted to the end of its own log. An attempt is a success when it is the last of a job that passed.
 -- needs: attempts
@@ -11,6 +12,8 @@
 -- column: failed_h | GPU-h | by the last attempt of jobs that failed, ran out of memory or lost a machine
 -- column: other_h | GPU-h | by the last attempt of jobs in any other state, and by attempts that still ran
 -- column: lost_pct | % | share of gpu_hours in retried, killed and failed attempts
+-- chart: stacked on=terminal x=size_bucket y=succeeded_h,retried_h,killed_h,failed_h,other_h
+--   title="What became of the GPU-hours, by gang size" head=GPUs unit=GPU-h what=GPU-hours
 WITH held AS (
     SELECT size_bucket, gpus * (held_until_c - held_from_c) / 3600 AS hours,
            CASE WHEN NOT is_last THEN 'retried' WHEN state = 'running' THEN 'other' WHEN job_state = 'completed' THEN 'succeeded'

@@ -1,5 +1,6 @@
 -- title: GPU utilization alone and beside others
 -- section: utilization
+-- order: 30
 -- question: Does sharing a server with another job cost utilization?
 -- population: {util_samples} samples, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. A sample is colocated where another attempt held GPUs of the same server at that minute. Percentiles to 0.1 points.
 -- needs: telemetry
@@ -10,6 +11,8 @@
 -- column: p50_pct | % | median
 -- column: p90_pct | % | 90th percentile
 -- column: idle_pct | % | share of samples below 0.05 %
+-- chart: grouped x=gpus series=colocation y=mean_pct,p50_pct weight=gpu_minutes
+--   title="GPU utilization on dedicated and shared servers" y_title="GPU utilization, %"
 WITH folded AS (
     SELECT gpus, colocated, tenth, sum(samples) AS samples, sum(total) AS total FROM base_util_histogram GROUP BY ALL
 ),

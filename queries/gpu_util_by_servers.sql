@@ -1,5 +1,6 @@
 -- title: GPU utilization by number of servers
 -- section: utilization
+-- order: 20
 -- question: Does spreading a gang over more servers cost utilization?
 -- population: {util_samples} samples, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. Percentiles to 0.1 points.
 -- needs: telemetry
@@ -11,6 +12,8 @@
 -- column: p90_pct | % | 90th percentile
 -- column: p95_pct | % | 95th percentile
 -- column: idle_pct | % | share of samples below 0.05 %
+-- chart: grouped x=gpus series=servers y=mean_pct,p50_pct weight=gpu_minutes
+--   title="GPU utilization by job size and servers" y_title="GPU utilization, %"
 WITH folded AS (
     SELECT gpus, servers, tenth, sum(samples) AS samples, sum(total) AS total FROM base_util_histogram GROUP BY ALL
 ),

@@ -1,5 +1,6 @@
 -- title: GPU utilization by gang size and status
 -- section: utilization
+-- order: 10
 -- question: How busy are the GPUs that jobs of this size hold, by what became of the job?
 -- population: {util_samples} samples, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. Percentiles to 0.1 points.
 -- needs: telemetry

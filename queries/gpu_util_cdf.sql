@@ -1,5 +1,6 @@
 -- title: GPU utilization, cumulative
 -- section: utilization
+-- order: 40
 -- question: What share of GPU minutes is at most so busy, by gang size and status?
 -- population: {util_samples} samples, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. Points every 0.5 points of utilization; size 'all' and state 'all' are every one.
 -- needs: telemetry
@@ -8,6 +9,11 @@
 -- column: state | - | final state of the job
 -- column: util_pct | % | utilization
 -- column: cdf_pct | % | share of samples at most so busy
+-- chart: cdf x=util_pct y=cdf_pct page.series=state page.facet=size page.where=size:1,4,8,16 each=GPU
+--   page.title="GPU utilization by job size and final state"
+--   x_title="GPU utilization, %" y_title="% of GPU-minutes at most so high"
+--   terminal.series=size terminal.where=state:all terminal.title="How busy GPUs were, by GPUs of the job"
+--   beside=gpu_util_by_state head=GPUs zero=idle what=GPU-minutes
 WITH folded AS (
     SELECT CASE WHEN grouping(gpus) = 1 THEN 'all' ELSE gpus::VARCHAR END AS size, coalesce(gpus, 999999) AS rank,
            CASE WHEN grouping(state) = 1 THEN 'all' ELSE state END AS state, ceil(tenth / 5)::INTEGER AS half, sum(samples) AS samples

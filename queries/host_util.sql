@@ -1,5 +1,6 @@
 -- title: Host CPU and memory
 -- section: utilization
+-- order: 50
 -- question: How busy are the hosts?
 -- population: {host_samples} samples, one a machine and minute; NA, and a total memory of 0, are left out. Memory used is 100 (total - free) / total, the page cache counted as used. Percentiles to 0.1 points.
 -- needs: host telemetry

@@ -1,5 +1,6 @@
 -- title: Host CPU and memory, cumulative
 -- section: utilization
+-- order: 60
 -- question: What share of machine minutes is at most so busy?
 -- population: {host_samples} samples, as in host_util.
 -- needs: host telemetry
@@ -7,6 +8,10 @@
 -- column: measure | - | cpu or memory
 -- column: util_pct | % | utilization
 -- column: cdf_pct | % | share of samples at most so busy
+-- chart: cdf x=util_pct y=cdf_pct series=measure
+--   page.title="Processor and memory use of the servers"
+--   x_title="utilization, %" y_title="% of server-minutes at most so high"
+--   terminal.title="How busy processors and memory were" beside=host_util head=measure zero="at 0 %" what=samples
 WITH halves AS (
     SELECT measure, ceil(tenth / 5)::INTEGER AS half, sum(samples) AS samples FROM base_host_histogram GROUP BY ALL
 )

@@ -1,5 +1,6 @@
 -- title: Every job's times
 -- section: runtime
+-- order: 30
 -- question: When was each job submitted, how long did it wait and run?
 -- population: {jobs} jobs.
 -- detail: yes

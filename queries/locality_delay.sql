@@ -1,5 +1,6 @@
 -- title: Waits by number of servers
 -- section: locality
+-- order: 20
 -- question: Do gangs that are spread over more servers wait less?
 -- population: {gang_delays} attempts of 2 and more GPUs with a known wait.
 -- needs: placements

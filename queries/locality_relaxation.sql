@@ -1,5 +1,6 @@
 -- title: Locality given up with waiting
 -- section: locality
+-- order: 30
 -- question: The longer a gang waits, does it settle for worse servers?
 -- population: {gang_delays} attempts of 2 and more GPUs with a known wait. Racks: {rack_note}.
 -- needs: placements

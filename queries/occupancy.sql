@@ -1,5 +1,6 @@
 -- title: GPUs in use over time
 -- section: overview
+-- order: 50
 -- question: When was the cluster full, and when did work wait?
 -- population: {attempts} attempts less {attempts_without_start} without a start; {delays} waits, and {never_started} that never started. At most 400 bins of equal length; times are the bins' beginnings.
 -- needs: attempts
@@ -10,6 +11,10 @@
 -- column: busy_pct | % | gpus_busy over gpus_total
 -- column: jobs_waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of their log
 -- column: gpus_waited_for | GPUs | mean number of GPUs that waiting attempts asked for
+-- chart: time x=ts y=gpus_busy,gpus_waited_for limit=gpus_total
+--   page.title="GPUs in use and GPUs waited for" y_title=GPUs
+--   terminal.title="GPUs in use and attempts waiting over time" terminal.y="gpus_busy:GPUs in use,jobs_waiting:waiting"
+--   beside=overview height=3
 WITH span AS (
     SELECT min(first_ts) AS first_ts, max(last_ts) AS last_ts
     FROM (SELECT queued_ts AS first_ts, log_end_ts AS last_ts FROM base_attempts UNION ALL SELECT queued_ts, until_ts FROM base_never_started)

@@ -1,5 +1,6 @@
 -- title: Starts out of order
 -- section: locality
+-- order: 40
 -- question: How often does a later job of a queue start first, and how often does that hurt nobody?
 -- population: {delays} starts with a known wait; a start is out of order when an attempt of the same queue, queued earlier, still waits.
 -- needs: placements

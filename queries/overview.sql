@@ -1,5 +1,6 @@
 -- title: The trace at a glance
 -- section: overview
+-- order: 10
 -- question: How big is this trace, and how busy was the cluster?
 -- population: {jobs} jobs of cluster {cluster}, {jobs_without_attempts} of them without any attempt; {attempts} attempts, {attempts_without_start} without a start: the log lacks that of {attempts_start_lost}; never_started has those that never did.
 -- column: cluster | - | the cluster's name in the store

@@ -1,5 +1,6 @@
 -- title: Every queueing delay and its causes
 -- section: delays
+-- order: 110
 -- question: Why did this attempt wait, second by second?
 -- population: {delays} attempts with a known wait of {attempts}; {attempts_without_wait} have none (a time is missing, or attempts overlap).
 -- needs: placements

@@ -1,7 +1,9 @@
 -- title: Queues
 -- section: overview
+-- order: 30
 -- question: What does each queue ask for, hold and wait?
--- population: {jobs} jobs, {attempts} attempts. GPU-hours are those of status, empty for a queue of which none is known; the overview's are those that were held.
+-- population: {jobs} jobs, {attempts} attempts. gpu_hours are those of status, empty for a queue of which none is known; all others are those that were held. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
+-- first_columns: 10
 -- column: queue | - | queue or virtual cluster
 -- column: jobs | jobs | jobs submitted to it
 -- column: users | users | distinct users; empty where the source names none
@@ -12,14 +14,29 @@
 -- column: quota_source | - | given (--quotas), configured (in the logs) or inferred: what explains starts and waits best; empty where nothing bounds it
 -- column: wait_p50_min | min | median wait of its attempts
 -- column: wait_p95_min | min | 95th percentile of the wait of its attempts
+-- column: lost_gpu_hours | GPU-h | held by attempts that did not end in success: the sum of the three kinds
+-- column: lost_pct | % | share of all queues' lost GPU-hours
+-- column: own_lost_pct | % | share of this queue's own GPU-hours
+-- column: failed_h | GPU-h | lost by the last attempt of jobs that failed, ran out of memory or lost a machine
+-- column: killed_h | GPU-h | lost by the last attempt of jobs that were killed, cancelled after their start, ran into their time limit or were preempted
+-- column: retried_h | GPU-h | lost by attempts that were followed by another one
+-- column: failed_jobs | jobs | jobs that failed, ran out of memory or lost a machine
+-- column: measured_jobs | jobs | jobs with GPU utilization; empty without telemetry of any, as are the columns that follow
+-- column: util_mean_pct | % | mean GPU utilization of these jobs' GPU-minutes
+-- column: util_p10_pct | % | 10th percentile of these jobs' mean GPU utilization
+-- column: idle_jobs | jobs | jobs whose mean GPU utilization is below the limit
+-- column: idle_gpu_hours | GPU-h | held by those jobs
 SELECT j.queue, count(*) AS jobs, nullif(count(DISTINCT j."user"), 0) AS users,
        CASE WHEN sum(count(j.gpus * j.run_s)) OVER () > 0 AND (count(j.gpus * j.run_s) > 0 OR NOT bool_or(j.may_have_run)) THEN coalesce(sum(j.gpus * j.run_s), 0) END / 3600 AS gpu_hours,
        100 * CASE WHEN count(j.gpus * j.run_s) > 0 OR NOT bool_or(j.may_have_run) THEN coalesce(sum(j.gpus * j.run_s), 0) END / nullif(sum(sum(j.gpus * j.run_s)) OVER (), 0) AS gpu_hours_pct,
        any_value(q.quota_gpus) AS quota_gpus, nullif(any_value(q.limit_gpus), 'infinity') AS limit_gpus, any_value(q.quota_source) AS quota_source,
-       any_value(w.p50) AS wait_p50_min, any_value(w.p95) AS wait_p95_min
+       any_value(f.wait_p50_min) AS wait_p50_min, any_value(f.wait_p95_min) AS wait_p95_min, any_value(f.lost_gpu_hours) AS lost_gpu_hours,
+       any_value(f.lost_pct) AS lost_pct, any_value(f.own_lost_pct) AS own_lost_pct, any_value(f.failed_h) AS failed_h,
+       any_value(f.killed_h) AS killed_h, any_value(f.retried_h) AS retried_h, any_value(f.failed_jobs) AS failed_jobs,
+       any_value(f.measured_jobs) AS measured_jobs, any_value(f.util_mean_pct) AS util_mean_pct, any_value(f.util_p10_pct) AS util_p10_pct,
+       any_value(f.idle_jobs) AS idle_jobs, any_value(f.idle_gpu_hours) AS idle_gpu_hours
 FROM base_jobs AS j
 LEFT JOIN base_quotas AS q USING (queue)
-LEFT JOIN (SELECT queue, quantile_cont(minutes, 0.5) AS p50, quantile_cont(minutes, 0.95) AS p95 FROM base_waits GROUP BY queue) AS w
-  USING (queue)
+LEFT JOIN base_queue_figures AS f ON f.name = j.queue
 GROUP BY j.queue
 ORDER BY gpu_hours DESC NULLS LAST, j.queue

@@ -1,5 +1,6 @@
 -- title: Does trying again help?
 -- section: failures
+-- order: 80
 -- question: How often are jobs of this size tried again, and does it ever help?
 -- population: {jobs} jobs less {jobs_without_attempts} without an attempt, by the GPUs of the first one; a retry is any attempt after the first, whyever the one before it ended. mean retries and unsuccessful share are those of Figure 9 of the Philly paper.
 -- needs: attempts

@@ -1,5 +1,6 @@
 -- title: What came of retries, by reason
 -- section: failures
+-- order: 90
 -- question: When an attempt failed for this reason and was tried again, did the retry pass, or fail for the same reason?
 -- population: {failures} failed attempts, as in failure_reasons; a retry is the next attempt of the job. Without a signature, two failures have the same reason where the lines that tell most are of one template.
 -- needs: attempts

@@ -1,5 +1,6 @@
 -- title: Run time by gang size
 -- section: runtime
+-- order: 10
 -- question: How long do jobs run?
 -- population: {runs} jobs with a known run time of {jobs}. Size buckets by GPUs.
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size

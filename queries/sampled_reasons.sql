@@ -1,5 +1,6 @@
 -- title: Sampled reasons beside the cause at that instant
 -- section: delays
+-- order: 90
 -- question: When the scheduler gave this reason, what did the cluster's state show?
 -- population: {reason_samples} samples of waiting attempts, each while the attempt was eligible (squeue, gpuctl sample).
 -- needs: samples

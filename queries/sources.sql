@@ -1,5 +1,6 @@
 -- title: Files that the store was made from
 -- section: quality
+-- order: 20
 -- question: Which files are in the store, and how many of their rows are not?
 -- population: every file of cluster {cluster}; rows in = rows loaded + rows rejected.
 -- detail: yes

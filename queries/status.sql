@@ -1,5 +1,6 @@
 -- title: What became of the jobs
 -- section: overview
+-- order: 20
 -- question: How many jobs pass, are killed or fail, and how much GPU time do they take?
 -- population: {jobs} jobs; GPU-hours are of the jobs whose duration is known under that definition, times the GPUs of their first attempt; empty where no job that may have run has both. Under span, the gaps between the attempts of a job count too, and under last only its last attempt: the overview's gpu_hours are those that were held, so the sums differ.
 -- column: state | - | final state, one enumeration for all sources; 'all' is every job
@@ -15,6 +16,8 @@
 -- column: gpu_hours_sum_pct | % | its share
 -- column: gpu_hours_last | GPU-h | GPU time, duration = last attempt only
 -- column: gpu_hours_last_pct | % | its share
+-- chart: bars x=state series=source_state y=jobs_pct,gpu_hours_pct
+--   title="Jobs and their GPU-hours by final state"
 WITH by_state AS MATERIALIZED (
     SELECT CASE WHEN grouping(state) = 1 THEN 'all' ELSE state END AS state,
            CASE WHEN grouping(state) = 1 THEN NULL ELSE source_state END AS source_state,

@@ -1,5 +1,6 @@
 -- title: Training progress of each job
 -- section: training
+-- order: 20
 -- question: How far did each job train, and when was its loss near the lowest?
 -- population: {training_jobs} jobs whose output tells of training; the figures of the loss are empty for the {training_unusable} without a loss at three points or more. Definitions as in training_convergence.
 -- needs: training progress

@@ -1,5 +1,6 @@
 -- title: Waits by queue and gang size
 -- section: queueing
+-- order: 20
 -- question: Which queues wait, and for gangs of which size?
 -- population: {waits} waits, and {never_started} that never started, as in wait_by_size; rows with 'all' are the queue's every size.
 -- needs: attempts

@@ -1,5 +1,6 @@
 -- title: Every wait
 -- section: queueing
+-- order: 50
 -- question: How long was each wait, under the chosen definition?
 -- population: {waits} waits, as in wait_by_size.
 -- needs: attempts
@@ -9,4 +10,6 @@
 -- column: queue | - | queue or virtual cluster
 -- column: size_bucket | GPUs | GPUs of the gang
 -- column: wait_min | min | the wait
+-- chart: cdf on=terminal x=wait_min series=size_bucket scale=minutes
+--   title="How long attempts waited, by gang size" beside=wait_by_size head=GPUs zero="at once" what=waits
 SELECT job, attempt, queue, size_bucket, minutes AS wait_min FROM base_waits ORDER BY job, attempt

@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from gpuctl.core.text import plural
@@ -22,6 +23,7 @@ from gpuctl.reports.text import shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from datetime import datetime
 
     from gpuctl.core.job_explanation import Cause, Explanation, Place, Training, Tried, Wait
 
@@ -30,6 +32,8 @@ LINES = 12
 """So many kept lines of an attempt's logs are shown."""
 PLACES = 8
 """So many machines of an attempt are shown one by one."""
+TRIES = 40
+"""So many attempts are drawn in the page."""
 DECISIONS = 40
 """So many decisions of a policy are shown."""
 
@@ -39,6 +43,11 @@ CAUSES = {
     "capacity": "too few GPUs were free",
     "fragmentation": "enough GPUs were free, but not close together",
     "scheduler": "GPUs that fit were free (priority, a limit, or the scheduler's own time)",
+}
+_MEASURES = {
+    "wait_s": "Wait to the first start",
+    "run_s": "First start to last end",
+    "util_pct": "Mean GPU utilization",
 }
 _LABELS = {
     "state": "State", "user": "User", "queue": "Queue", "account": "Account", "partition": "Partition", "qos": "QOS",
@@ -65,6 +74,33 @@ class Item:
 
 
 @dataclass(frozen=True)
+class Bar:
+    """A time in which an attempt waited or ran: per cent of the figure's width, and the words for it."""
+
+    kind: Literal["waiting", "running"]
+    start_pct: float
+    width_pct: float
+    words: str
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """When each attempt waited and ran.
+
+    Attributes:
+        rows: name and bars of each.
+        first: time at the left edge.
+        last: time at the right edge.
+        left_out: so many attempts are not drawn.
+    """
+
+    rows: tuple[tuple[str, tuple[Bar, ...]], ...]
+    first: str
+    last: str
+    left_out: int
+
+
+@dataclass(frozen=True)
 class Block:
     """One heading and what stands under it; `name` is its place in the page."""
 
@@ -83,6 +119,7 @@ def blocks(found: Explanation) -> tuple[Block, ...]:
         ("where", "Where it ran", _places(found)),
         ("use", "How it used its GPUs", _uses(found)),
         ("training", "Training progress", _trainings(found)),
+        ("similar", "Beside similar jobs", _similar(found)),
         ("retries", "Attempts", _attempts(found)),
         ("decisions", "What the policy decided", _decisions(found)),
         ("notes", "To know", (Item("note", note) for note in found.notes)),
@@ -291,6 +328,32 @@ def _training(training: Training) -> str:
     return "; ".join([*parts, f"{plural(training.points, 'line')}{f', the last one {where}' if where else ''}"])
 
 
+def _similar(found: Explanation) -> Iterator[Item]:
+    similar = found.similar
+    if similar is None:
+        return
+    words = {"user": "of user {}", "name": "named {}", "queue": "in queue {}", "gpus": "with {} GPUs"}
+    alike = ", ".join(words[key].format(shown(value)) for key, value in similar.alike.items())
+    yield Item(
+        "text", f"{plural(similar.jobs, 'job')} {alike}, those submitted nearest to it; {similar.failed} failed."
+    )
+    for one in similar.measures:
+        values = [
+            f"{shown(value, '%')} %" if one.name == "util_pct" else duration(value)
+            for value in (one.p50, one.p10, one.p90)
+        ]
+        own = (
+            "not known"
+            if one.own is None
+            else f"{shown(one.own, '%')} %"
+            if one.name == "util_pct"
+            else duration(one.own)
+        )
+        others = f"{values[0]} at the median, {values[1]} to {values[2]} from the 10th to the 90th percentile"
+        few = "" if one.known == similar.jobs else f" (known of {one.known})"
+        yield Item("fact", f"{own}; theirs {others}{few}", _MEASURES[one.name])
+
+
 def _attempts(found: Explanation) -> Iterator[Item]:
     if len(found.attempts) < 2:
         return
@@ -320,6 +383,45 @@ def _decisions(found: Explanation) -> Iterator[Item]:
         yield Item("fact", f"{one.decision}{size}{on}: {one.reason}", f"after {duration(one.t_s)}")
     if len(found.decisions) > DECISIONS:
         yield Item("text", f"… and {plural(len(found.decisions) - DECISIONS, 'more decision')}: --json")
+
+
+def timeline(found: Explanation) -> Timeline | None:
+    """Return the figure of the page; None where no attempt has a known time."""
+    tries: list[tuple[str, Wait | None, datetime | None, datetime | None, str]] = []
+    if found.never_started is not None:
+        tries.append(("no attempt", found.never_started, None, None, ""))
+    tries += [(f"attempt {one.number}", one.wait, one.start_ts, one.end_ts, one.state) for one in found.attempts]
+    every = []
+    for name, wait, start, end, state in tries:
+        spans: list[tuple[Literal["waiting", "running"], datetime, datetime, str]] = []
+        if wait is not None and wait.queued_ts is not None and wait.seconds > 0:
+            until = wait.queued_ts + timedelta(seconds=wait.seconds)
+            spans.append(("waiting", wait.queued_ts, until, f"waited {duration(wait.seconds)}"))
+        if start is not None and end is not None and end > start:
+            spans.append(("running", start, end, f"ran {duration((end - start).total_seconds())}: {state}"))
+        every.append((name, spans))
+    shown_rows = every[:TRIES]
+    times = [time for _, spans in shown_rows for _, start, end, _ in spans for time in (start, end)]
+    if not times or min(times) == max(times):
+        return None
+    first, last = min(times), max(times)
+    whole = (last - first).total_seconds()
+    rows = tuple(
+        (
+            name,
+            tuple(
+                Bar(
+                    kind,
+                    round(100 * (start - first).total_seconds() / whole, 3),
+                    round(100 * (end - start).total_seconds() / whole, 3),
+                    f"{name} {words}, {shown(start)} to {shown(end)} UTC",
+                )
+                for kind, start, end, words in spans
+            ),
+        )
+        for name, spans in shown_rows
+    )
+    return Timeline(rows, f"{shown(first)} UTC", f"{shown(last)} UTC", len(every) - len(shown_rows))
 
 
 def title(found: Explanation) -> str:
@@ -389,4 +491,5 @@ def print_explanation(
 
 def render_explanation(found: Explanation) -> str:
     """Return an explanation as one HTML page that needs nothing else."""
-    return render_page("explain.html.j2", found=found, title=title(found), blocks=blocks(found))
+    drawn = timeline(found)
+    return render_page("explain.html.j2", found=found, title=title(found), blocks=blocks(found), timeline=drawn)

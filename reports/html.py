@@ -17,6 +17,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl import __version__
+from gpuctl.core.notes import note
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.registry import draw_all
@@ -387,7 +388,7 @@ def _sources_grid(sources: Sequence[SourceInfo]) -> _Grid:
     names = [c.name for c in columns]
     schema = {n: pl.Int64 if n.startswith(("rows", "bytes")) else pl.String for n in names}
     frame = pl.DataFrame([[getattr(s, n) for n in names] for s in sources], schema=schema, orient="row")
-    table = ResultTable("sources", "provenance", "Sources", "", "", (), columns, frame)
+    table = ResultTable("sources", "provenance", "Sources", "", note(""), (), columns, frame)
     return _grid(table, TABLE_ROWS // 2, table.name)
 
 

@@ -11,8 +11,8 @@ import polars as pl
 
 from gpuctl import __version__
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import Named, counted, foreign, named, note, together
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
-from gpuctl.core.text import plural
 from gpuctl.reports.conditions import check
 from gpuctl.reports.metrics import METRICS, Value, values, written
 from gpuctl.reports.standout import findings
@@ -20,6 +20,7 @@ from gpuctl.reports.standout import findings
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpuctl.core.notes import Note
     from gpuctl.reports.conditions import Check, Condition
 
 SECTION = ("report", "Report")
@@ -81,7 +82,7 @@ def earlier(analyses: Sequence[Analysis]) -> tuple[Part, ...]:
         if table is not None and is_summary(one):
             for label in table.frame["result"].drop_nulls().unique(maintain_order=True):
                 mine = replace(table, frame=table.frame.filter(pl.col("result") == label))
-                parts.append(Part(label, replace(one, cluster=label, tables=(mine,))))
+                parts.append(Part(label, replace(one, cluster=named("cluster", label), tables=(mine,))))
     twice = next((label for label, count in Counter(part.label for part in parts).items() if count > 1), None)
     if twice is not None:
         raise UsageError(f"several baselines have a result called {twice!r}", hint="leave all but one of them out")
@@ -113,19 +114,23 @@ def summarize(
     if conditions:
         tables.insert(0, _checks(checks))
     return Analysis(
-        cluster=_listed([part.label for part in parts]),
+        cluster=_listed([named("cluster", part.label) for part in parts]),
         tables=tuple(tables),
         sections=(SECTION,),
         sources=_sources(parts),
-        settings={f"{part.label}: {k}": v for part in parts for k, v in part.analysis.settings.items()},
+        settings={
+            note("{part}: {k}", part=Named("cluster", part.label), k=foreign(k)): v
+            for part in parts
+            for k, v in part.analysis.settings.items()
+        },
         command=command,
         version=__version__,
         warnings=tuple(dict.fromkeys(w for part in parts for w in part.analysis.warnings)),
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join((", ".join(names[:-1]), names[-1]) if len(names) > 1 else names)
+def _listed(names: Sequence[Note]) -> Note:
+    return together(" and ", [together(", ", names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def compared(parts: Sequence[Part], summary: Analysis) -> ResultTable | None:
@@ -162,7 +167,11 @@ def compared(parts: Sequence[Part], summary: Analysis) -> ResultTable | None:
         table,
         title="Side by side",
         question="How do the results differ?",
-        population=f"{frame.height} metrics of {len(parts)} results, each one value of one result table.",
+        population=note(
+            "{height} metrics of {parts} results, each one value of one result table.",
+            height=frame.height,
+            parts=len(parts),
+        ),
         columns=tuple(columns),
         frame=frame,
     )
@@ -196,7 +205,11 @@ def against_baseline(summary: Analysis) -> ResultTable | None:
         name="baseline",
         title="Against the baseline",
         question="What has changed?",
-        population=f"{plural(frame.height, 'metric')} of {plural(results, 'result')} that the baseline has, too.",
+        population=note(
+            "{height} of {results} that the baseline has, too.",
+            height=counted(frame.height, "metric"),
+            results=counted(results, "result"),
+        ),
         columns=tuple(c for c in table.columns if c.name != "table" and (c.name != "result" or results > 1)),
         frame=frame,
     )
@@ -238,10 +251,12 @@ def known_metrics(command: str = "") -> Analysis:
         section=SECTION[0],
         title="Metrics that conditions may name",
         question="What can be checked?",
-        population=f"{len(rows)} metrics; a result has those whose table it has.",
+        population=note("{rows} metrics; a result has those whose table it has.", rows=len(rows)),
         notes=(
-            "Labels are written in braces: {label=*} means each value. Without braces the value that has none is "
-            "meant, or all of them where each has some. {result=NAME} means one of several results.",
+            note(
+                "Labels are written in braces: {{label=*}} means each value. Without braces the value that has "
+                "none is meant, or all of them where each has some. {{result=NAME}} means one of several results."
+            ),
         ),
         columns=(
             Column("metric", "-", "its name, with its labels"),
@@ -252,7 +267,7 @@ def known_metrics(command: str = "") -> Analysis:
         ),
         frame=pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"),
     )
-    return Analysis("metrics", (table,), (SECTION,), (), {}, command, __version__)
+    return Analysis(note("metrics"), (table,), (SECTION,), (), {}, command, __version__)
 
 
 def _before(part: Part, baseline: Sequence[Part] | None) -> dict[str, float] | None:
@@ -302,10 +317,17 @@ def _checks(checks: Sequence[Check]) -> ResultTable:
         section=SECTION[0],
         title="Checks",
         question="Does anything exceed what was asked for?",
-        population=f"{plural(frame.height, 'value')} for {plural(len(conditions), 'condition')}, {bad} failed.",
+        population=note(
+            "{height} for {conditions}, {bad} failed.",
+            height=counted(frame.height, "value"),
+            conditions=counted(len(conditions), "condition"),
+            bad=bad,
+        ),
         notes=(
-            "A condition is held against every result that has its metric. It fails where it holds, where the "
-            "baseline does not have the value, and where no result has the metric.",
+            note(
+                "A condition is held against every result that has its metric. It fails where it holds, where the "
+                "baseline does not have the value, and where no result has the metric."
+            ),
         ),
         columns=(
             Column("failed", "-", "whether the condition holds, or could not be checked"),
@@ -333,8 +355,12 @@ def _standout(parts: Sequence[Part]) -> ResultTable:
         section=SECTION[0],
         title="What stands out",
         question="What should be looked at first?",
-        population=f"{len(found)} findings in {len(parts)} results; rules with fixed thresholds chose them.",
-        notes=("A reading aid: what no rule looks for is not here. The tables are the result.",),
+        population=note(
+            "{found} findings in {parts} results; rules with fixed thresholds chose them.",
+            found=len(found),
+            parts=len(parts),
+        ),
+        notes=(note("A reading aid: what no rule looks for is not here. The tables are the result."),),
         columns=(
             Column("result", "-", "the result that it is found in"),
             Column("finding", "-", "the finding, with its numbers"),
@@ -375,7 +401,11 @@ def _metrics(
         section=SECTION[0],
         title="Metrics",
         question="What do checks and comparisons go by?",
-        population=f"{frame.height} metrics of {len(measured)} results, each one value of one result table.",
+        population=note(
+            "{height} metrics of {measured} results, each one value of one result table.",
+            height=frame.height,
+            measured=len(measured),
+        ),
         notes=(),
         columns=(
             Column("result", "-", "the result that it is measured in"),

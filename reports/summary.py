@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import TOTAL
-from gpuctl.reports.stacked_columns import CAUSES
+from gpuctl.reports.figures import CAUSES
 from gpuctl.reports.text import between, heading, shown, visible
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from gpuctl.analyze import query, registry
+from gpuctl.queries.catalogue import SECTIONS, Query, built_in
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = ROOT / "docs" / "analyses.md"
@@ -19,18 +19,17 @@ LIST = "<!-- List of the tables, written by `make docs` from queries/*.sql: do n
 START = "<!-- Result tables, written by `make docs` from queries/*.sql: do not edit below. -->"
 
 
-def tables_of(section: str) -> list[query.Query]:
+def tables_of(section: str) -> list[Query]:
     """Return the tables of a section, in the order in which they are shown."""
-    every = (query.load(name) for name in (*registry.TABLES, *registry.REFERENCE_TABLES))
-    return [asked for asked in every if asked.section == section]
+    return [asked for asked in built_in().values() if asked.section == section]
 
 
-def title_of(asked: query.Query) -> str:
+def title_of(asked: Query) -> str:
     """Return the heading of a table."""
     return f"`{asked.name}`: {asked.title}"
 
 
-def described(asked: query.Query) -> str:
+def described(asked: Query) -> str:
     """Return the Markdown of one table."""
     kind = " Exported and charted, not printed unless asked for with `--table`." if asked.detail else ""
     needs = f" Needs: {asked.needs}." if asked.needs else ""
@@ -57,7 +56,7 @@ def anchor(heading: str) -> str:
 def listed() -> str:
     """Return the list of all tables, by section."""
     lines = []
-    for key, heading in registry.SECTIONS:
+    for key, heading in SECTIONS:
         rows = [
             f"| [`{asked.name}`](analyses/{key}.md#{anchor(title_of(asked))}) | {asked.question} |"
             for asked in tables_of(key)
@@ -77,7 +76,7 @@ def below(path: Path, mark: str, body: str) -> str:
 
 def main() -> None:
     """Write the pages, or check them."""
-    sections = [key for key, _ in registry.SECTIONS]
+    sections = [key for key, _ in SECTIONS]
     missing = [key for key in sections if not (PAGES / f"{key}.md").is_file()]
     more = sorted({path.stem for path in PAGES.glob("*.md")} - set(sections))
     if missing or more:

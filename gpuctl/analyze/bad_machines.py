@@ -66,10 +66,8 @@ def build(store: Store) -> None:
     rows = store.frame("FROM base_machine_trials ORDER BY start_c, job, attempt")
     units = independent(rows)
     machines = rows["machines"].explode(empty_as_null=False).unique().sort().to_list()
-    for name, frame in (("machine_units", units), ("bad_machines", find(units, machines))):
-        store.view("machine_rows", frame)
-        store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS SELECT * FROM machine_rows")  # noqa: S608
-        store.drop_view("machine_rows")
+    store.keep("base_machine_units", units)
+    store.keep("base_bad_machines", find(units, machines))
 
 
 def independent(rows: pl.DataFrame) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.analyze import query
 from gpuctl.core.spelling import check_queues
+from gpuctl.queries.catalogue import parameters
 from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
 
 if TYPE_CHECKING:
@@ -20,13 +21,18 @@ if TYPE_CHECKING:
     from gpuctl.analyze.run import Options
     from gpuctl.store.database import Store
 
-DELAYS = ("delays", "quotas", "cause_ranges", "delay_settings", "sampled_causes")
+DELAYS = ("delays", "quotas", "racks", "cause_ranges", "delay_settings", "sampled_causes")
 """What the split of delays makes."""
 _DELAYS_NEED = (
     "jobs", "attempts", "placements", "machines", "machine_events", "queue_machines", "queues", "gpu_limits", "owners",
     "queue_samples", "reasons",
 )  # fmt: skip
+_FRAGMENTATION_NEEDS = (
+    "machines", "racks", "placements", "machines_down", "queue_machines", "waiting_gangs", "log_span",
+)  # fmt: skip
 _FAILURES = ("failed", "failures")
+_OWNERS = ("user", "queue", "account")
+"""Whose figures ``queries/base/owner_*.sql`` make: base_user_figures, base_queue_activity and so on."""
 _MACHINES = ("machine_failures", "machine_trials", "machine_units", "bad_machines")
 
 
@@ -43,8 +49,17 @@ class Bases:
         self._store, self._cluster, self._options, self._tell = store, cluster, options, tell
         self._notebook = options.definition == "notebook"
         self.duration = "span" if self._notebook else options.duration or _known_duration(store, cluster)
-        self._values = {"cluster": cluster, "duration": self.duration, "whole_minutes": self._notebook}
+        self._values = {
+            "cluster": cluster,
+            "duration": self.duration,
+            "whole_minutes": self._notebook,
+            "by": options.by,
+            "idle_below": options.idle_below,
+        }
         self._made: set[str] = set()
+        self._instead = {"waits": "waits_notebook"} if self._notebook else {}
+        if options.brief:
+            self._instead["job_use"] = "job_use_none"
 
     def need(self, names: Iterable[str]) -> None:
         """Make tables, named without ``base_``, unless they are made already."""
@@ -59,7 +74,7 @@ class Bases:
     def ask(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a statement of ours, with the tables made that it needs."""
         self.need(query.uses(sql, "base"))
-        return self._store.frame(sql, self._chosen(sql)).to_dicts()
+        return self._store.frame(sql, self.chosen(sql)).to_dicts()
 
     def _make(self, name: str) -> None:
         step = next((step for step in _STEPS if name in step[0]), None)
@@ -69,15 +84,21 @@ class Bases:
             make(self)
             self._made.update(makes)
             return
-        sql = query.base_sql("waits_notebook" if name == "waits" and self._notebook else name)
+        file = self._instead.get(name, name)
+        owner, _, kind = name.partition("_")
+        if owner in _OWNERS and kind in {"figures", "activity"}:
+            file = f"owner_{kind}"
+        sql = query.base_sql(file)
         self.need(query.uses(sql, "base"))
         # every part of this text is ours: names out of our SQL, SQL from queries/
         made = f"CREATE OR REPLACE TEMP TABLE base_{name} AS SELECT * FROM ({sql})"  # noqa: S608
-        self._store.execute(made, self._chosen(sql))
+        self._store.execute(made, self.chosen(sql, owner=owner))
         self._made.add(name)
 
-    def _chosen(self, sql: str) -> dict[str, Any]:
-        return {key: self._values[key] for key in query.parameters(sql)}
+    def chosen(self, sql: str, **more: object) -> dict[str, Any]:
+        """The values of the parameters of a statement, among them `more`."""
+        values = self._values | more
+        return {key: values[key] for key in parameters(sql)}
 
     def _ends(self) -> None:
         for name, sql in (("source_ends", SOURCE_ENDS), ("last_samples", LAST_SAMPLES)):
@@ -86,9 +107,7 @@ class Bases:
     def _reasons(self) -> None:
         import polars as pl
 
-        self._store.view("reason_rows", pl.read_csv(query.reasons()))
-        self._store.execute("CREATE OR REPLACE TEMP TABLE base_reasons AS SELECT * FROM reason_rows")
-        self._store.drop_view("reason_rows")
+        self._store.keep("base_reasons", pl.read_csv(query.reasons()))
 
     def _delays(self) -> None:
         from gpuctl.analyze import delay_table
@@ -101,6 +120,12 @@ class Bases:
         self.site = delay_table.build(
             self._store, quotas=options.quotas, racks=options.racks, borrow_below=options.borrow_below
         )
+
+    def _fragmentation(self) -> None:
+        from gpuctl.analyze import fragmentation
+
+        self._tell("placing waiting gangs")
+        fragmentation.build(self._store, self._options.by)
 
     def _failures(self) -> None:
         from gpuctl.analyze import failure_table
@@ -120,6 +145,7 @@ _STEPS: tuple[tuple[tuple[str, ...], tuple[str, ...], Callable[[Bases], None]], 
     (("source_ends", "last_samples"), (), Bases._ends),
     (("reasons",), (), Bases._reasons),
     (DELAYS, _DELAYS_NEED, Bases._delays),
+    (("fragmentation",), _FRAGMENTATION_NEEDS, Bases._fragmentation),
     (_FAILURES, ("attempts", "jobs", "machine_events", "placements", "reasons"), Bases._failures),
     (_MACHINES, ("attempts", "placements", "failed", "failures"), Bases._machines),
 )

@@ -9,9 +9,11 @@ import polars as pl
 
 from gpuctl.analyze import delays
 from gpuctl.analyze.racks import Gangs
+from gpuctl.core.notes import note
 
 if TYPE_CHECKING:
     from gpuctl.analyze.scheduler_rules import Found, Rules
+    from gpuctl.core.notes import Note
     from gpuctl.store.database import Store
 
 UNEXPLAINED = 0.05
@@ -52,10 +54,7 @@ def build(store: Store, found: delays.Delays, rules: Rules | None) -> None:
     ranges = [(cause, float(low[k]), float(high[k])) for k, cause in enumerate(delays.CAUSES)]
     settings = [] if rules is None else [row for one in rules.considered for row in _rows(one, rules)]
     for name, rows, schema in (("cause_ranges", ranges, RANGES), ("delay_settings", settings, SETTINGS)):
-        store.view("made_rows", pl.DataFrame(rows, schema=schema, orient="row"))
-        # both names are ours
-        store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS SELECT * FROM made_rows")  # noqa: S608
-        store.drop_view("made_rows")
+        store.keep(f"base_{name}", pl.DataFrame(rows, schema=schema, orient="row"))
 
 
 def _rows(one: Found, rules: Rules) -> list[tuple[object, ...]]:
@@ -78,21 +77,28 @@ def _rows(one: Found, rules: Rules) -> list[tuple[object, ...]]:
     ]  # fmt: skip
 
 
-def warnings(rules: Rules) -> list[str]:
+def warnings(rules: Rules) -> list[Note]:
     """What a reader must know about how sure the causes are."""
     told = []
     share = rules.best / rules.waited if rules.waited else 0.0
     if share > UNEXPLAINED:
         told.append(
-            f"no quotas and no rule of borrowing explain {share:.0%} of the waiting time (delay_settings), so other "
-            "rules hold there, which the log does not tell. Give quotas with --quotas; docs/analyses/delays.md says "
-            "how far the causes can be trusted"
+            note(
+                "no quotas and no rule of borrowing explain {share:.0%} of the waiting time (delay_settings), so other "
+                "rules hold there, which the log does not tell. Give quotas with --quotas; docs/analyses/delays.md "
+                "says how far the causes can be trusted",
+                share=share,
+            )
         )
     width = float((rules.high - rules.low).max()) / rules.waited if rules.waited else 0.0
     if width > UNSURE:
         low, high = (100 * ends[0] / rules.waited for ends in (rules.low, rules.high))
         told.append(
-            f"settings that explain the log about equally well put fair share at {low:.0f} to {high:.0f} % of the "
-            "waiting time (delay_causes). Give what you know with --quotas, --racks and --borrow-below"
+            note(
+                "settings that explain the log about equally well put fair share at {low:.0f} to {high:.0f} % of the "
+                "waiting time (delay_causes). Give what you know with --quotas, --racks and --borrow-below",
+                low=low,
+                high=high,
+            )
         )
     return told

@@ -11,8 +11,10 @@ import polars as pl
 from gpuctl.analyze import cause_table, delays, gpu_limits, occupancy, scheduler_rules
 from gpuctl.analyze.cause_table import gangs_of
 from gpuctl.analyze.racks import guess_layouts, infer_racks, known_layouts
+from gpuctl.core.notes import listed, note, ours, together
 
 if TYPE_CHECKING:
+    from gpuctl.core.notes import Kind, Note
     from gpuctl.store.database import Store
 
 
@@ -26,10 +28,10 @@ _NAMED = 5
 class Site:
     """Where quotas, racks and the rule of borrowing came from, in words, and what a reader must know about them."""
 
-    quota_note: str
-    rack_note: str
-    borrow_note: str
-    warnings: tuple[str, ...]
+    quota_note: Note
+    rack_note: Note
+    borrow_note: Note
+    warnings: tuple[Note, ...]
 
 
 def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borrow_below: float | None) -> Site:
@@ -61,9 +63,11 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     machines, rack_source = _known_racks(machines, racks)
     if not rack_source and not own.is_empty():
         machines, rack_source = _shared_gangs(machines, placements), GUESSED
-    waited, pools = _pools(
-        attempts.filter(pl.col("wait_s").is_not_null()), machines, _servers(machines, placements, events), own
-    )
+    waited, members = pools_of(attempts.filter(pl.col("wait_s").is_not_null()), machines, own)
+    servers = servers_of(machines, placements, events)
+    pools = tuple(occupancy.subset(servers, each) for each in members)
+    largest = pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
+    waited = waited.with_columns(largest=largest.gather(waited["pool"]))
     waits = _waits(waited)
     limits = gpu_limits.caps(waited, attempts, store.frame("FROM base_gpu_limits"), store.frame("FROM base_owners"))
     known = _quotas(queues, given=quotas, configured=configured, inferred=None)
@@ -85,19 +89,18 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     warnings = _quota_warnings(table, strangers=sorted(strangers))
     lost = sorted(set(racks) - set(machines["machine"]))
     if lost:
-        warnings.append(f"--racks names machines that the trace does not have: {_some(lost)}")
+        warnings.append(
+            note("--racks names machines that the trace does not have: {machines}", machines=_some("machine", lost))
+        )
     inferred = found_rules is not None and bool(known["limit_gpus"].null_count())
     warnings += cause_table.warnings(found_rules) if found_rules and inferred else _unexplained_warning(found)
     warnings += _limits_warning(store)
     warnings += _rack_warnings(machines, rack_source)
-    store.view("quota_rows", table)
-    store.execute("CREATE OR REPLACE TEMP TABLE base_quotas AS SELECT * FROM quota_rows")
-    store.drop_view("quota_rows")
+    store.keep("base_racks", machines.select("machine", "rack"))
+    store.keep("base_quotas", table)
     cause_table.build(store, found, found_rules)
     _sampled(store, waited, waits, cluster)
-    store.view("delay_rows", _delay_rows(waited, waits, found, pools, placements, machines))
-    store.execute("CREATE OR REPLACE TEMP TABLE base_delays AS SELECT * FROM delay_rows")
-    store.drop_view("delay_rows")
+    store.keep("base_delays", _delay_rows(waited, waits, found, pools, placements, machines))
     return Site(
         _quota_note(table), _rack_note(machines, rack_source), _borrow_note(cluster, found_rules), tuple(warnings)
     )
@@ -112,9 +115,7 @@ def _sampled(store: Store, waited: pl.DataFrame, waits: delays.Waits, cluster: d
     found, behind = delays.causes_at(waits, cluster, wait, samples["at_c"].to_numpy())
     causes = pl.Series("cause", delays.CAUSES).gather(found.tolist())
     rows = samples.select("job", "attempt", "at_c", "reason").with_columns(causes, pl.Series("behind", behind))
-    store.view("sampled_rows", rows)
-    store.execute("CREATE OR REPLACE TEMP TABLE base_sampled_causes AS SELECT * FROM sampled_rows")
-    store.drop_view("sampled_rows")
+    store.keep("base_sampled_causes", rows)
 
 
 def _configured(store: Store) -> pl.DataFrame:
@@ -150,43 +151,53 @@ def _limits(table: pl.DataFrame) -> np.ndarray:
     return table["limit_gpus"].fill_null(np.inf).to_numpy()
 
 
-def _quota_note(table: pl.DataFrame) -> str:
+def _quota_note(table: pl.DataFrame) -> Note:
     counts = table["quota_source"].drop_nulls().value_counts(sort=True).rows()
-    return ", ".join(f"{source} for {count} queues" for source, count in counts) or "none known"
+    told = [note("{source} for {count} queues", source=ours(source), count=count) for source, count in counts]
+    return together(", ", told) if told else note("none known")
 
 
-def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[str]:
+def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[Note]:
     warnings = []
     inferred = (table["quota_source"] == "inferred").sum()
     if inferred:
         warnings.append(
-            f"the quotas of {inferred} queues are inferred from what explains the waits and starts best, "
-            "which is a guess (docs/analyses/delays.md). Give them with --quotas"
+            note(
+                "the quotas of {inferred} queues are inferred from what explains the waits and starts best, which is a "
+                "guess (docs/analyses/delays.md). Give them with --quotas",
+                inferred=int(inferred),
+            )
         )
     if strangers:
-        warnings.append(f"--quotas names queues that the trace does not have: {_some(strangers)}")
+        warnings.append(
+            note("--quotas names queues that the trace does not have: {queues}", queues=_some("queue", strangers))
+        )
     return warnings
 
 
-def _some(names: list[str]) -> str:
+def _some(kind: Kind, names: list[str]) -> Note:
     more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    some = listed(kind, names, _NAMED)
+    return note("{some} and {more} more", some=some, more=more) if more > 0 else some
 
 
-def _unexplained_warning(found: delays.Delays) -> list[str]:
+def _unexplained_warning(found: delays.Delays) -> list[Note]:
     """Where no quota is a guess, say how much waiting is left to limits that are not known, or to the scheduler."""
     left = _unexplained(found)
     each = float(found.seconds[:, delays.CAUSES.index("scheduler")].mean()) if len(found.seconds) else 0.0
     if left <= cause_table.UNEXPLAINED or each < A_PASS_S:
         return []
     return [
-        f"{left:.0%} of the waiting time is put down to the scheduler, as neither fair share nor GPUs that were not "
-        "there or not together explain it: limits that are not loaded, or its own doing. Give quotas with --quotas; "
-        "docs/sources.md says what else tells limits"
+        note(
+            "{left:.0%} of the waiting time is put down to the scheduler, as neither fair share nor GPUs that were not "
+            "there or not together explain it: limits that are not loaded, or its own doing. Give quotas with "
+            "--quotas; docs/sources.md says what else tells limits",
+            left=left,
+        )
     ]
 
 
-def _limits_warning(store: Store) -> list[str]:
+def _limits_warning(store: Store) -> list[Note]:
     """Where Slurm named limits, and none is loaded, say how to load them."""
     [(named, known)] = store.frame(
         "SELECT count(*) FILTER (r.category = 'quota'), (SELECT count(*) FROM base_gpu_limits) FROM base_attempts AS a "
@@ -195,8 +206,11 @@ def _limits_warning(store: Store) -> list[str]:
     if not named or known:
         return []
     return [
-        f"{named} attempts waited for a limit, as Slurm says, and no limits are loaded: put sacctmgr -P show assoc > "
-        "sacctmgr_assoc.txt and sacctmgr -P show qos > sacctmgr_qos.txt beside the logs"
+        note(
+            "{named} attempts waited for a limit, as Slurm says, and no limits are loaded: put sacctmgr -P show assoc "
+            "> sacctmgr_assoc.txt and sacctmgr -P show qos > sacctmgr_qos.txt beside the logs",
+            named=named,
+        )
     ]
 
 
@@ -227,28 +241,38 @@ def _named(machines: pl.DataFrame, racks: np.ndarray) -> pl.DataFrame:
     return machines.with_columns(pl.Series("rack", names, pl.String))
 
 
-def _rack_note(machines: pl.DataFrame, source: str) -> str:
+def _rack_note(machines: pl.DataFrame, source: str) -> Note:
     racks = machines["rack"].drop_nulls()
-    return f"{racks.n_unique()} {source}, for {racks.len()} of {machines.height} machines"
+    return note(
+        "{racks} {source}, for {some} of {machines} machines",
+        racks=racks.n_unique(),
+        source=ours(source),
+        some=racks.len(),
+        machines=machines.height,
+    )
 
 
-def _rack_warnings(machines: pl.DataFrame, source: str) -> list[str]:
+def _rack_warnings(machines: pl.DataFrame, source: str) -> list[Note]:
     count = machines["rack"].drop_nulls().n_unique()
     if source != GUESSED or not count:
         return []
     return [
-        f"the {count} racks are guesses (machines that share gangs); fragmentation and locality rest on them. Give "
-        "them with --racks"
+        note(
+            "the {count} racks are guesses (machines that share gangs); fragmentation and locality rest on them. Give "
+            "them with --racks",
+            count=count,
+        )
     ]
 
 
-def _borrow_note(cluster: delays.Cluster, found: scheduler_rules.Rules | None) -> str:
-    note = (
-        f"allowed while at most {cluster.borrow_below:.0%} of the GPUs are busy"
+def _borrow_note(cluster: delays.Cluster, found: scheduler_rules.Rules | None) -> Note:
+    rule = (
+        note("allowed while at most {share:.0%} of the GPUs are busy", share=cluster.borrow_below)
         if cluster.borrow_below
-        else "a queue may never exceed its quota"
+        else note("a queue may never exceed its quota")
     )
-    return f"{note} (inferred)" if found is not None and found.considered[0].busy.size > 1 else note
+    inferred = found is not None and found.considered[0].busy.size > 1
+    return note("{rule} (inferred)", rule=rule) if inferred else rule
 
 
 def _numbered(name: str, values: list[str]) -> pl.DataFrame:
@@ -266,7 +290,7 @@ def _waits(waited: pl.DataFrame) -> delays.Waits:
     return delays.Waits(eligible, start, gpus, waited["code"].to_numpy(), waited["pool"].to_numpy(), priority)
 
 
-def _servers(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
+def servers_of(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
     """The cluster's servers; one that is down or drained counts as held."""
     numbers = _numbered("machine", machines["machine"].to_list())
     racks = _numbered("rack", sorted(machines["rack"].drop_nulls().unique().to_list()))
@@ -284,27 +308,38 @@ def _servers(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFr
     )
 
 
-def _pools(
-    waited: pl.DataFrame, machines: pl.DataFrame, servers: occupancy.Servers, own: pl.DataFrame
-) -> tuple[pl.DataFrame, tuple[occupancy.Servers, ...]]:
-    """Number the pools that attempts may run on: all machines, or those of their queue and GPU type."""
+def pools_of(asking: pl.DataFrame, machines: pl.DataFrame, own: pl.DataFrame) -> tuple[pl.DataFrame, list[np.ndarray]]:
+    """Number the pools of machines that gangs may run on: all machines, or those of their queue and GPU type.
+
+    Args:
+        asking: one row a gang, with columns queue and gpu_type.
+        machines: ``base_machines``, one row a machine.
+        own: queue and machine, a row for each machine that a queue may use; empty: every queue may use all.
+
+    Returns:
+        `asking` with a column ``pool``; for each pool, which machines are in it.
+    """
+    everything = np.ones(machines.height, bool)
     if own.is_empty():
-        pool = pl.lit(0, pl.Int64).alias("pool")
-        largest = pl.lit(max(1, int(servers.gpus.max(initial=0)))).alias("largest")
-        return waited.with_columns(pool, largest), (servers,)
-    requests = waited.select("queue", "gpu_type").unique(maintain_order=True).with_row_index("pool")
+        return asking.with_columns(pool=pl.lit(0, pl.Int64)), [everything]
+    requests = asking.select("queue", "gpu_type").unique(maintain_order=True).with_row_index("pool")
     pools = []
     for _, queue, kind in requests.iter_rows():
-        members = machines["machine"].is_in(own.filter(pl.col("queue") == queue)["machine"].implode())
-        if not members.any():
-            members = pl.Series([True] * machines.height)
-        typed = members & machines["gpu_type"].eq_missing(pl.Series([kind], dtype=pl.String))
-        pools.append(occupancy.subset(servers, (typed if kind is not None and typed.any() else members).to_numpy()))
-    requests = requests.with_columns(
-        pl.col("pool").cast(pl.Int64), largest=pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
-    )
-    joined = waited.join(requests, on=["queue", "gpu_type"], nulls_equal=True, maintain_order="left")
-    return joined, tuple(pools)
+        members = machines["machine"].is_in(own.filter(pl.col("queue") == queue)["machine"].implode()).to_numpy()
+        members = members if members.any() else everything
+        typed = members & machines["gpu_type"].eq_missing(pl.Series([kind], dtype=pl.String)).to_numpy()
+        pools.append(typed if kind is not None and typed.any() else members)
+    requests = requests.with_columns(pl.col("pool").cast(pl.Int64))
+    return asking.join(requests, on=["queue", "gpu_type"], nulls_equal=True, maintain_order="left"), pools
+
+
+def queues_of(machines: pl.DataFrame, own: pl.DataFrame) -> list[np.ndarray]:
+    """For each queue that has machines of its own, which machines are in it; queues with the same ones once."""
+    found = {}
+    for (_,), rows in own.group_by("queue", maintain_order=True):
+        members = machines["machine"].is_in(rows["machine"].implode()).to_numpy()
+        found[members.tobytes()] = members
+    return list(found.values())
 
 
 def _delay_rows(  # noqa: PLR0917

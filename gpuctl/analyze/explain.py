@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gpuctl
 from gpuctl.analyze import delays, failure_table, query
 from gpuctl.analyze.bases import Bases
+from gpuctl.analyze.run import REPLAY
 from gpuctl.core.errors import UsageError
 from gpuctl.core.job_explanation import (
     Cause,
@@ -16,9 +17,11 @@ from gpuctl.core.job_explanation import (
     Explanation,
     Line,
     Log,
+    Measure,
     Neighbour,
     Place,
     Sampled,
+    Similar,
     Training,
     Tried,
     Use,
@@ -27,6 +30,7 @@ from gpuctl.core.job_explanation import (
 from gpuctl.core.paths import is_file, is_folder, within
 from gpuctl.joblogs.classify import SCHEDULER
 from gpuctl.joblogs.table import load as load_signatures
+from gpuctl.queries.catalogue import parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,8 +41,6 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 _MANY = 5
-_REPLAY = "replay"
-"""``clusters.source_format`` of what a replay wrote."""
 _LONGEST_DECISION = 1 << 20
 _MOST_DECISIONS = 200
 Row = dict[str, Any]
@@ -88,6 +90,7 @@ def explain(
         facts={key: value for key, value in facts.items() if value is not None},
         attempts=attempts,
         never_started=_never(never[0]) if never else None,
+        similar=_similar(_rows(store, "explain_similar", chosen), facts),
         decisions=made,
         decisions_from=where,
         notes=(*notes, *([note] if note else [])),
@@ -98,16 +101,16 @@ def explain(
 
 def _rows(store: Store, name: str, values: dict[str, Any]) -> list[Row]:
     sql = query.base_sql(name)
-    return store.frame(sql, {key: values[key] for key in query.parameters(sql)}).to_dicts()
+    return store.frame(sql, {key: values[key] for key in parameters(sql)}).to_dicts()
 
 
 def _cluster(store: Store, job: str, name: str | None) -> str:
     """The cluster of that name; else the only one, else the only one that has the job."""
     if name is None:
         known = [row[0] for row in store.execute("SELECT cluster FROM clusters ORDER BY cluster").fetchall()]
-        holding = [
-            one for one in known if len(known) > 1 and _rows(store, "explain_find", {"cluster": one, "text": job})
-        ]
+        meant = {one: _rows(store, "explain_find", {"cluster": one, "text": job}) for one in known if len(known) > 1}
+        surest = min((rows[0]["rank"] for rows in meant.values() if rows), default=None)
+        holding = [one for one, rows in meant.items() if rows and rows[0]["rank"] == surest]
         if len(holding) > 1:
             raise UsageError(
                 f"{len(holding)} clusters of {store.path} have a job {job}: {', '.join(holding)}",
@@ -119,11 +122,12 @@ def _cluster(store: Store, job: str, name: str | None) -> str:
 
 def _find(store: Store, cluster: str, text: str) -> str:
     found = _rows(store, "explain_find", {"cluster": cluster, "text": text})
-    if found and (found[0]["own"] or len(found) == 1):
+    if len(found) == 1:
         return str(found[0]["job"])
     if found:
+        more = f" or {len(found) - _MANY} more" if len(found) > _MANY else ""
         raise UsageError(
-            f"{text} may be job {' or '.join(row['job'] for row in found[:_MANY])}", hint="name one of them"
+            f"{text} may be job {' or '.join(row['job'] for row in found[:_MANY])}{more}", hint="name one of them"
         )
     near = [row["name"] for row in _rows(store, "explain_near", {"cluster": cluster, "text": text})]
     raise UsageError(
@@ -197,6 +201,19 @@ def _never(row: Row) -> Wait:
     return Wait(row["queued_ts"], row["so_far_s"], still_waits=row["still_waits"], never_started=True)
 
 
+def _similar(rows: list[Row], facts: Row) -> Similar | None:
+    if not rows:
+        return None
+    by = {"name": ("user", "name", "gpus"), "user": ("user", "gpus"), "queue": ("queue", "gpus")}[rows[0]["by"]]
+    measures = tuple(
+        Measure(row["measure"], row["own"], row["known"], row["p10"], row["p50"], row["p90"])
+        for row in rows
+        if row["known"]
+    )
+    alike = {key: facts[key] for key in by}
+    return Similar(alike, rows[0]["jobs"], rows[0]["failed"], measures)
+
+
 def _place(row: Row) -> Place:
     indices = row["gpu_indices"]
     return Place(
@@ -238,7 +255,7 @@ def _decisions(
     """The decisions about the job, the file that they are from, and what to tell where there are none."""
     logs = store.frame(
         "SELECT path, sha256 FROM sources WHERE cluster = $cluster AND format = $format",
-        {"cluster": cluster, "format": _REPLAY},
+        {"cluster": cluster, "format": REPLAY},
     ).to_dicts()
     if not logs:
         if given is not None:

@@ -66,9 +66,7 @@ def build(store: Store, cluster: str, table: Table, *, job: str | None = None) -
     found = pl.DataFrame([_row(verdict, table) for verdict in verdicts], schema=_NEW, orient="row")
     whole = rows.drop("texts", "end_s").hstack(found)
     whole = whole.with_columns(_templates(whole))
-    store.view("failure_rows", whole)
-    store.execute("CREATE OR REPLACE TEMP TABLE base_failures AS SELECT * FROM failure_rows")
-    store.drop_view("failure_rows")
+    store.keep("base_failures", whole)
 
 
 def _verdicts(store: Store, cluster: str, rows: pl.DataFrame, table: Table) -> list[Verdict]:

@@ -140,6 +140,17 @@ def _racks(servers: Servers) -> Ints:
 
 def _changes(times: Floats, servers: Servers, largest: int) -> tuple[Ints, Ints, Ints, Ints]:
     """Every change of a server's free GPUs, by rack and time: rack, interval that it begins, GPUs before and after."""
+    server, at, before, after = vacancies(servers)
+    after, before = np.minimum(after, largest), np.minimum(before, largest)
+    rack = _racks(servers)[server]
+    order = np.lexsort((at, rack))
+    # what lies before the first interval counts from there on
+    k = np.searchsorted(times, at[order], side="left")
+    return rack[order], k, before[order], after[order]
+
+
+def vacancies(servers: Servers) -> tuple[Ints, Floats, Ints, Ints]:
+    """Every change of a server's free GPUs, by server and time: server, seconds, free GPUs before and after."""
     at = np.concatenate([servers.start, servers.end])
     server = np.concatenate([servers.server, servers.server])
     change = np.concatenate([-servers.held, servers.held])
@@ -152,9 +163,4 @@ def _changes(times: Floats, servers: Servers, largest: int) -> tuple[Ints, Ints,
     after = servers.gpus[server] + sums - base[server]
     before = after - change
     # logs overlap now and then: a server is never less than empty nor more than full
-    after, before = np.clip(after, 0, largest), np.clip(before, 0, largest)
-    rack = _racks(servers)[server]
-    order = np.lexsort((at, rack))
-    # what lies before the first interval counts from there on
-    k = np.searchsorted(times, at[order], side="left")
-    return rack[order], k, before[order], after[order]
+    return server, at, np.clip(before, 0, servers.gpus[server]), np.clip(after, 0, servers.gpus[server])

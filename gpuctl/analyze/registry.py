@@ -1,7 +1,7 @@
 """The registry of results: which tables an analysis has, in the order they are shown.
 
-A new analysis is one file in `queries/` and one line here. Standard library only, so that the command line
-can offer the names without loading anything heavy.
+A new analysis is one file in `queries/`, found by itself; its header says where it stands. Standard library only, so
+that the command line can offer the names without loading anything heavy.
 """
 
 from __future__ import annotations
@@ -10,82 +10,25 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.spelling import meant
+from gpuctl.queries.catalogue import SECTIONS, built_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SECTIONS = (
-    ("overview", "Overview"),
-    ("runtime", "Run time"),
-    ("queueing", "Waiting"),
-    ("delays", "Why jobs waited"),
-    ("locality", "Locality and order"),
-    ("utilization", "Utilization"),
-    ("failures", "Attempts and lost GPU-hours"),
-    ("training", "Training progress"),
-    ("quality", "Quality of the log"),
-    ("reference", "Beside published values"),
-)
+    from gpuctl.queries.catalogue import Query
 
-TABLES = (
-    "overview",
-    "status",
-    "queues",
-    "users",
-    "occupancy",
-    "runtime_by_size",
-    "runtime_cdf",
-    "job_times",
-    "wait_by_size",
-    "wait_by_queue",
-    "never_started",
-    "wait_cdf",
-    "waits",
-    "delay_causes",
-    "delay_by_size",
-    "delay_by_queue",
-    "delay_two_way",
-    "delay_before_eligible",
-    "delay_while_free",
-    "delay_settings",
-    "delay_reasons",
-    "sampled_reasons",
-    "gang_acquisition",
-    "queue_delays",
-    "locality_by_size",
-    "locality_delay",
-    "locality_relaxation",
-    "out_of_order",
-    "gpu_util_by_state",
-    "gpu_util_by_servers",
-    "gpu_util_by_colocation",
-    "gpu_util_cdf",
-    "host_util",
-    "host_util_cdf",
-    "attempts_by_size",
-    "gpu_hours_lost",
-    "failure_reasons",
-    "failure_categories",
-    "failures_by_size",
-    "failures_by_queue",
-    "failures_by_user",
-    "retry_by_size",
-    "retry_reasons",
-    "failure_savings",
-    "failure_machines",
-    "failure_unmatched",
-    "failures",
-    "training_convergence",
-    "training_progress",
-    "data_quality",
-    "sources",
-    "sampled_occupancy",
-)
+REFERENCES = ("atc19",)
+"""Published values that ``--reference NAME`` prints beside ours."""
 
-REFERENCES = {"atc19": ("reference_atc19", "reference_failures")}
-"""Published values that ``--reference NAME`` prints beside ours, and the tables that do it."""
 
-REFERENCE_TABLES = tuple(name for names in REFERENCES.values() for name in names)
+def known() -> dict[str, Query]:
+    """Every analysis there is, by name, in the order in which they are shown."""
+    return built_in()
+
+
+def tables(reference: str = "") -> tuple[str, ...]:
+    """The names of the tables that every analysis has, or of those that print a reference's values, in their order."""
+    return tuple(name for name, query in known().items() if query.reference == reference)
 
 
 def check_names(*, sections: Iterable[str] = (), tables: Iterable[str] = (), reference: str | None = None) -> None:
@@ -94,12 +37,12 @@ def check_names(*, sections: Iterable[str] = (), tables: Iterable[str] = (), ref
     Raises:
         UsageError: names the nearest ones that there are.
     """
-    everything = (*TABLES, *REFERENCE_TABLES)
-    for kind, names, known in (
+    for kind, names, there in (
         ("section", sections, tuple(key for key, _ in SECTIONS)),
-        ("table", tables, everything),
-        ("reference", () if reference is None else (reference,), tuple(REFERENCES)),
+        ("table", tables, None),
+        ("reference", () if reference is None else (reference,), REFERENCES),
     ):
         for name in names:
-            if name not in known:
-                raise UsageError(f"there is no {kind} {name!r}", hint=meant(name, known))
+            allowed = tuple(known()) if there is None else there
+            if name not in allowed:
+                raise UsageError(f"there is no {kind} {name!r}", hint=meant(name, allowed))

@@ -11,14 +11,22 @@ import polars as pl
 import gpuctl
 from gpuctl.analyze import query, registry
 from gpuctl.analyze.bases import DELAYS, Bases
+from gpuctl.core.notes import Named, foreign, named, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
+from gpuctl.queries.catalogue import SECTIONS
 from gpuctl.store.sources import read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from gpuctl.core.notes import Note
+    from gpuctl.queries.catalogue import Query
     from gpuctl.store.database import Store
+
+
+REPLAY = "replay"
+"""``clusters.source_format`` of what a replay wrote."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,9 @@ class Options:
         quotas: GPUs of each queue's quota, as the user gave them.
         racks: rack of each machine, as the user gave them.
         borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0 never; None where it is inferred.
+        by: the periods of series over time, in UTC.
+        idle_below: mean GPU utilization, %, below which a job counts as idle.
+        brief: leave empty what only GPU telemetry tells of users, queues and accounts: the first screen has none of it.
         reference: a key of `registry.REFERENCES`, or None.
         sections: keys of the sections to run; with no `tables` either, all.
         tables: names of the tables to run beside those of `sections`.
@@ -46,6 +57,9 @@ class Options:
     quotas: dict[str, float] = field(default_factory=dict)
     racks: dict[str, str] = field(default_factory=dict)
     borrow_below: float | None = None
+    by: Literal["hour", "day"] = "hour"
+    idle_below: float = 5.0
+    brief: bool = False
     reference: str | None = None
     sections: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
@@ -70,7 +84,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     """
     cluster = store.cluster(options.cluster)
     names = _tables(options)
-    asked = [query.load(name) for name in _with_needed(names)]
+    asked = [registry.known()[name] for name in _with_needed(names)]
     steps = len(asked) + 2
     done = 0
 
@@ -87,15 +101,15 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
         found[one.name] = _ask(store, one, bases, cluster, options)
     site = bases.site
     tables = tuple(found[name] for name in names)
-    settings = {"definition": options.definition, "duration": bases.duration}
+    settings = {"definition": ours(options.definition), "duration": ours(bases.duration)}
     if site is not None:
         settings |= {"quotas": site.quota_note, "racks": site.rack_note, "borrowing": site.borrow_note}
     done = steps
     tell("done")
     return Analysis(
-        cluster=cluster,
+        cluster=cluster_note(store, cluster),
         tables=tables,
-        sections=tuple((key, title) for key, title in registry.SECTIONS if any(t.section == key for t in tables)),
+        sections=tuple((key, title) for key, title in SECTIONS if any(t.section == key for t in tables)),
         sources=read_sources(store, cluster),
         settings=settings,
         command=options.command,
@@ -108,21 +122,20 @@ def _tables(options: Options) -> list[str]:
     """The tables asked for, in the order of the registry."""
     registry.check_names(sections=options.sections, tables=options.tables, reference=options.reference)
     every = not options.sections and not options.tables
-    names = [
-        name
-        for name in registry.TABLES
-        if every or name in options.tables or query.load(name).section in options.sections
-    ]
-    if options.reference and not options.tables:
-        return [*names, *registry.REFERENCES[options.reference]]
-    return [*names, *(name for name in registry.REFERENCE_TABLES if name in options.tables)]
+
+    def wanted(one: Query) -> bool:
+        if one.reference and not options.tables:
+            return one.reference == options.reference
+        return one.name in options.tables or (not one.reference and (every or one.section in options.sections))
+
+    return [name for name, one in registry.known().items() if wanted(one)]
 
 
 def _with_needed(names: Sequence[str]) -> list[str]:
     """The tables to compute: those asked for, each behind the ones that its SQL reads."""
     ordered: dict[str, None] = {}
     for name in names:
-        for needed in _with_needed(query.uses(query.load(name).sql, "result")):
+        for needed in _with_needed(query.uses(registry.known()[name].sql, "result")):
             ordered.setdefault(needed)
         ordered.setdefault(name)
     return list(ordered)
@@ -131,14 +144,15 @@ def _with_needed(names: Sequence[str]) -> list[str]:
 _NOTES = ("quota_note", "rack_note", "borrow_note")
 
 
-def _numbers(asked: query.Query, bases: Bases, cluster: str, options: Options) -> dict[str, str]:
+def _numbers(store: Store, asked: Query, bases: Bases, cluster: str, options: Options) -> dict[str, Note]:
     """What the sentence of a table's population is filled with; no more of it is counted than the sentence says."""
     wanted = {name for _, name, _, _ in Formatter().parse(asked.population) if name}
     known = {
-        "cluster": cluster,
-        "telemetry_note": "a minute belongs to an attempt from the minute in which it starts"
+        "cluster": cluster_note(store, cluster),
+        "idle_below": note("{pct:g}", pct=options.idle_below),
+        "telemetry_note": note("a minute belongs to an attempt from the minute in which it starts")
         if options.definition == "notebook"
-        else "a sample belongs to the attempt that holds the GPU at the sample's time",
+        else note("a sample belongs to the attempt that holds the GPU at the sample's time"),
     }
     if wanted & set(_NOTES):
         bases.need(DELAYS)
@@ -151,22 +165,21 @@ def _numbers(asked: query.Query, bases: Bases, cluster: str, options: Options) -
     return known
 
 
-def _ask(store: Store, asked: query.Query, bases: Bases, cluster: str, options: Options) -> ResultTable:
+def _ask(store: Store, asked: Query, bases: Bases, cluster: str, options: Options) -> ResultTable:
     bases.need(query.uses(asked.sql, "base"))
-    wanted = {"cluster": cluster} if asked.parameters else {}
-    store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", wanted)
+    store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {asked.sql}", bases.chosen(asked.sql))
     frame = _tidy(store.frame(f"FROM result_{asked.name}"))
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     if asked.needs:
         [there] = bases.ask(query.scalars("counts", {asked.needs.replace(" ", "_")}))
         what = asked.needs.replace("_", " ")
-        notes = () if any(there.values()) else (f"no rows: this source has no {what}",)
+        notes = () if any(there.values()) else (note("no rows: this source has no {what}", what=ours(what)),)
     return ResultTable(
         name=asked.name,
         section=asked.section,
         title=asked.title,
         question=asked.question,
-        population=asked.population.format_map(_numbers(asked, bases, cluster, options)),
+        population=note(asked.population, **_numbers(store, asked, bases, cluster, options)),
         notes=notes,
         columns=asked.columns,
         frame=frame,
@@ -180,17 +193,32 @@ def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(pl.Decimal).cast(pl.Int64))
 
 
-def _plain(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def _plain(value: object) -> Note:
+    return note("{value:,}", value=value) if isinstance(value, int) else foreign(str(value))
 
 
-def _warnings(store: Store, bases: Bases, cluster: str) -> list[str]:
+def cluster_note(store: Store, cluster: str) -> Note:
+    """A cluster's name; of what a replay wrote, that of the trace and the policy."""
+    source = store.value("SELECT source_format FROM clusters WHERE cluster = $cluster", {"cluster": cluster})
+    trace, at, policy = cluster.rpartition("@")
+    if source != REPLAY or not at:
+        return named("cluster", cluster)
+    return note("{trace}@{policy}", trace=Named("cluster", trace), policy=Named("policy", policy))
+
+
+def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     bases.need(("jobs", "attempts", "machines", "queue_machines"))
     rejected = bases.rows("rejected")
     warnings = [] if store.value("SELECT count(*) FROM base_jobs") else [_no_job(store, cluster)]
     warnings += [
-        f"{row['rows_rejected']} of {row['rows_in']} rows of {row['path']} were rejected; "
-        f"most often ({row['rows']}): {row['reason']}"
+        note(
+            "{rejected} of {rows} rows of {path} were rejected; most often ({often}): {reason}",
+            rejected=row["rows_rejected"],
+            rows=row["rows_in"],
+            path=Named("path", row["path"]),
+            often=row["rows"],
+            reason=Named("text", row["reason"]),
+        )
         for row in rejected
     ]
     [sizeless] = store.frame(
@@ -200,40 +228,58 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[str]:
     ).to_dicts()
     if sizeless["attempts"]:
         warnings.append(
-            f"no source tells how many GPUs {sizeless['attempts']} of {sizeless['ran']} attempts held, "
-            f"{sizeless['hours']:,.2f} hours in all: GPU-hours and occupancy lack them, so they are lower bounds. "
-            "docs/sources.md says what tells them"
+            note(
+                "no source tells how many GPUs {attempts} of {ran} attempts held, {hours:,.2f} hours in all: GPU-hours "
+                "and occupancy lack them, so they are lower bounds. docs/sources.md says what tells them",
+                **sizeless,
+            )
         )
     inferred = store.value("SELECT count(*) FROM base_machines WHERE gpus_inferred")
     if inferred:
         warnings.append(
-            f"the GPUs of {inferred} machines are inferred: no source tells them, so each counts with the most that "
-            "its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/sources.md says what to "
-            "load"
+            note(
+                "the GPUs of {inferred} machines are inferred: no source tells them, so each counts with the most that "
+                "its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/sources.md says what "
+                "to load",
+                inferred=inferred,
+            )
         )
     partitions = store.value("SELECT count(DISTINCT queue) FROM base_queue_machines WHERE inferred")
     if partitions:
         warnings.append(
-            f"the machines of {partitions} partitions are inferred: those that their jobs ran on. Load slurm.conf or "
-            "scontrol show partition"
+            note(
+                "the machines of {partitions} partitions are inferred: those that their jobs ran on. Load slurm.conf "
+                "or scontrol show partition",
+                partitions=partitions,
+            )
         )
     [twice] = bases.rows("told_twice")
     if twice["tasks"]:
         warnings.append(
-            f"{twice['tasks']} array tasks are counted twice: one source names them by JobID (12_3), another one by "
-            "JobIDRaw (15). Leave one of the two out"
+            note(
+                "{tasks} array tasks are counted twice: one source names them by JobID (12_3), another one by JobIDRaw "
+                "(15). Leave one of the two out",
+                tasks=twice["tasks"],
+            )
         )
     [changed] = bases.rows("clock_change")
     if changed["attempts"]:
         warnings.append(
-            f"{changed['attempts']} attempts span a change of the clock. The log's times carry no zone, so waits and "
-            "run times are differences of its wall clock, as in the published analyses: an hour off if it was changed"
+            note(
+                "{attempts} attempts span a change of the clock. The log's times carry no zone, so waits and run times "
+                "are differences of its wall clock, as in the published analyses: an hour off if it was changed",
+                attempts=changed["attempts"],
+            )
         )
     return warnings
 
 
-def _no_job(store: Store, cluster: str) -> str:
+def _no_job(store: Store, cluster: str) -> Note:
     formats = store.frame(
         "SELECT DISTINCT format FROM sources WHERE cluster = $cluster ORDER BY format", {"cluster": cluster}
     )["format"].to_list()
-    return f"there is no job of cluster {cluster} in the store, only what {', '.join(formats) or 'no file'} told"
+    return note(
+        "there is no job of cluster {cluster} in the store, only what {formats} told",
+        cluster=cluster_note(store, cluster),
+        formats=together(", ", [ours(name) for name in formats]) if formats else note("no file"),
+    )

@@ -10,29 +10,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.analyze.registry import REFERENCES, SECTIONS, TABLES, check_names
+from gpuctl.analyze.registry import REFERENCES, check_names, known
+from gpuctl.analyze.registry import tables as tables_of
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.ingest import JobLogsOption, LogFormatOption, SignaturesOption
-from gpuctl.cli.inputs import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
-from gpuctl.cli.keep import KeepOption, keep, keeping_place
-from gpuctl.cli.output import (
-    AllOption,
-    FormatOption,
+from gpuctl.cli.inputs import opened
+from gpuctl.cli.keep import keep, keeping_place
+from gpuctl.cli.options import (
+    ClusterOption,
+    ColumnsOption,
     HtmlOption,
-    JsonOption,
-    NotesOption,
+    KeepOption,
+    LogFormatOption,
     OutputFormat,
-    OutputOption,
-    TableOption,
-    chosen_format,
-    for_people,
-    print_result,
-    print_screen,
-    tell_written,
-    write_directory,
+    Shown,
+    Site,
+    TimezoneOption,
+    TracesArgument,
+    grouped,
 )
+from gpuctl.cli.output import for_people, print_result, print_screen, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
+from gpuctl.queries.catalogue import SECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +49,13 @@ class Definition(StrEnum):
     NOTEBOOK = "notebook"
 
 
+class Period(StrEnum):
+    """How long the periods of series over time are."""
+
+    HOUR = "hour"
+    DAY = "day"
+
+
 class Duration(StrEnum):
     """What a job's duration is."""
 
@@ -58,12 +64,11 @@ class Duration(StrEnum):
     LAST = "last"
 
 
-def analyze(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def analyze(
     context: typer.Context,
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="PATH...", help="Log files, directories or archives, or one trace store (.duckdb)."),
-    ] = None,
+    *,
+    paths: TracesArgument = None,
     db: Annotated[
         Path | None,
         typer.Option(
@@ -73,20 +78,11 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
             "Without --db a temporary store is used.",
         ),
     ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which cluster of the store; needed where it holds several.")
-    ] = None,
+    cluster: ClusterOption = None,
     timezone: TimezoneOption = None,
     log_format: LogFormatOption = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header: JobIDRaw,State,..."),
-    ] = None,
-    job_logs: JobLogsOption = None,
-    signatures: SignaturesOption = None,
-    quotas: QuotasOption = None,
-    racks: RacksOption = None,
-    borrow_below: BorrowBelowOption = None,
+    columns: ColumnsOption = None,
+    site: Site,
     definition: Annotated[
         Definition, typer.Option(help="Waits and run times as gpuctl defines them, or as the published notebook does.")
     ] = Definition.GPUCTL,
@@ -97,6 +93,16 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
             "span, or sum where the source tells nothing else, unless given."
         ),
     ] = None,
+    by: Annotated[Period, typer.Option(help="Periods of the series over time, in UTC.")] = Period.HOUR,
+    idle_below: Annotated[
+        float,
+        typer.Option(
+            metavar="PCT",
+            min=0,
+            max=100,
+            help="Mean GPU utilization below which a job counts as idle (tables users, ...).",
+        ),
+    ] = 5.0,
     reference: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"Print published values beside ours: {', '.join(REFERENCES)}.")
     ] = None,
@@ -107,12 +113,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
             help=f"Only this section; may be given several times: {', '.join(key for key, _ in SECTIONS)}.",
         ),
     ] = None,
-    table: TableOption = None,
-    every: AllOption = False,
-    notes: NotesOption = False,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    shown: Shown,
     csv: Annotated[Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")] = None,
     parquet: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.parquet.")
@@ -125,28 +126,27 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
     A terminal gets one screen; --section, --table and --all print tables. Files and pipes get tables, --json all.
     """
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    shape, output, table = shown.shape(given), shown.output, shown.table
     check_names(sections=section or (), tables=table or (), reference=reference)
     from gpuctl.analyze.run import Options
-    from gpuctl.analyze.site_files import read_quotas, read_racks
 
     check_outputs(context, {"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
     place = keeping_place(keep_as, paths or [], db)
     people = for_people(shape, output)
-    first = people and not (section or table or every or reference)
+    first = people and not (section or table or shown.every or reference)
     whole = any((csv, parquet, html, keep_as))
-    if reference and people and not (section or table or every):
-        table = list(REFERENCES[reference])
+    if reference and people and not (section or table or shown.every):
+        table = list(tables_of(reference))
     options = Options(
         definition=definition.value,
         duration=duration.value if duration else None,
-        quotas=read_quotas(quotas) if quotas else {},
-        racks=read_racks(racks) if racks else {},
-        borrow_below=borrow_below,
+        **site.settings(),
+        by=by.value,
+        idle_below=idle_below,
+        brief=first and not whole,
         reference=reference,
         sections=tuple(section or ()),
         tables=_wanted(table or (), first=first, whole=whole and not section, drawing=people and shape is None),
-        signatures=tuple(signatures or ()),
         command="gpuctl " + shlex.join(sys.argv[1:]),
     )
     with opened(
@@ -157,12 +157,11 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         timezone=timezone,
         log_format=log_format,
         columns=columns,
-        job_logs=job_logs or (),
-        signatures=signatures or (),
+        site=site,
         brief=first,
     ) as (store_path, name, report):
         if first and name is None and not whole and (several := _clusters(store_path, options, given)) is not None:
-            print_screen(several, output, given, notes=notes)
+            print_screen(several, output, given, notes=shown.notes)
             tell_written((output,), given)
             return
         result = _run(store_path, options, name, given)
@@ -183,7 +182,7 @@ def analyze(  # noqa: PLR0917 - Typer passes options by name
         write_html(result, html)
     details = shape is OutputFormat.JSON
     names = [*_of_sections(result, section, details=details), *table] if section and table else table
-    print_result(result, shape, output, names, given, screen=screen, notes=notes, paged=every)
+    print_result(result, shape, output, names, given, screen=screen, notes=shown.notes, paged=shown.every)
     keep(result, keep_as, place, context, given)
     tell_written((csv, parquet, html, output), given)
     if report is not None and report.failed:
@@ -201,7 +200,7 @@ def _wanted(tables: Sequence[str], *, first: bool, whole: bool, drawing: bool) -
     if drawing:
         from gpuctl.reports.terminal.pictures import drawn_from
 
-        return (*tables, *(name for name in drawn_from(tables) if name in TABLES))
+        return (*tables, *(name for name in drawn_from(tables) if name in known()))
     return tuple(tables)
 
 

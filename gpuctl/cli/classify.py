@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings
+from gpuctl.cli.options import PlainJsonOption
 from gpuctl.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def classify(
     together: Annotated[
         bool, typer.Option("--together", help="The files are of one attempt (stdout and stderr, one a rank).")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PlainJsonOption = False,
 ) -> None:
     """Say why the programs failed that wrote these logs: reason, category, confidence, and the line that shows it.
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     import typer
+
+    from gpuctl.core.notes import Note
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
@@ -27,7 +29,7 @@ class Settings:
         debug: tracebacks.
         color: colours allowed (they still need a terminal).
         spreadsheet: CSV and TSV are for a spreadsheet: no text in them is a formula.
-        hide: takes names out of what is told of logs that are read, given the text, and names of each kind in it.
+        hide: takes the names out of what is told of logs that are read.
     """
 
     json: bool = False
@@ -35,7 +37,7 @@ class Settings:
     debug: bool = False
     color: bool = True
     spreadsheet: bool = False
-    hide: Callable[[str, Mapping[str, str]], str] | None = None
+    hide: Callable[[Note], Note] | None = None
 
 
 def settings(context: typer.Context) -> Settings:

@@ -10,16 +10,8 @@ from typing import Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.output import (
-    FormatOption,
-    JsonOption,
-    OutputFormat,
-    OutputOption,
-    TableOption,
-    chosen_format,
-    print_result,
-    tell_written,
-)
+from gpuctl.cli.options import FormatOption, JsonOption, OutputFormat, OutputOption, TableOption
+from gpuctl.cli.output import chosen_format, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 

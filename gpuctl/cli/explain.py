@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from gpuctl.cli.common import message, print_json, settings
-from gpuctl.cli.ingest import JobLogsOption, LogFormatOption, SignaturesOption
-from gpuctl.cli.inputs import BorrowBelowOption, QuotasOption, RacksOption, TimezoneOption, opened
-from gpuctl.cli.output import HtmlOption, JsonOption, tell_written
+from gpuctl.cli.inputs import opened
+from gpuctl.cli.options import HtmlOption, JsonOption, LogFormatOption, Site, TimezoneOption, TracesArgument, grouped
+from gpuctl.cli.output import tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
 
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
     from gpuctl.core.job_explanation import Explanation
 
 
-def explain(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def explain(
     context: typer.Context,
+    *,
     job: Annotated[
-        str, typer.Argument(metavar="JOB", help="Its id; of Slurm's array tasks and het jobs also 12_3 and 12+1.")
+        str,
+        typer.Argument(
+            metavar="JOB", help="Its id, or the end of it; of Slurm's array tasks and het jobs also 12_3 and 12+1."
+        ),
     ],
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="PATH...", help="Log files, directories or archives, or one trace store (.duckdb)."),
-    ] = None,
+    paths: TracesArgument = None,
     db: Annotated[
         Path | None,
         typer.Option(
@@ -45,11 +47,7 @@ def explain(  # noqa: PLR0917 - Typer passes options by name
     ] = None,
     timezone: TimezoneOption = None,
     log_format: LogFormatOption = None,
-    job_logs: JobLogsOption = None,
-    signatures: SignaturesOption = None,
-    quotas: QuotasOption = None,
-    racks: RacksOption = None,
-    borrow_below: BorrowBelowOption = None,
+    site: Site,
     decisions: Annotated[
         Path | None,
         typer.Option(
@@ -65,15 +63,11 @@ def explain(  # noqa: PLR0917 - Typer passes options by name
     from dataclasses import replace
 
     from gpuctl.analyze.run import Options
-    from gpuctl.analyze.site_files import read_quotas, read_racks
     from gpuctl.reports.export.files import write_atomically
 
     check_outputs(context, {"--html": html})
     options = Options(
-        quotas=read_quotas(quotas) if quotas else {},
-        racks=read_racks(racks) if racks else {},
-        borrow_below=borrow_below,
-        signatures=tuple(signatures or ()),
+        **site.settings(),
         command="gpuctl " + shlex.join(sys.argv[1:]),
     )
     with opened(
@@ -85,8 +79,7 @@ def explain(  # noqa: PLR0917 - Typer passes options by name
         log_format=log_format,
         columns=None,
         doing="explain",
-        job_logs=job_logs or (),
-        signatures=signatures or (),
+        site=site,
     ) as (store_path, name, report):
         found = _run(store_path, job, replace(options, cluster=name), decisions, given)
     from gpuctl.reports import explain as report_of

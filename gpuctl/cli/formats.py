@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings, visible
+from gpuctl.cli.options import PlainJsonOption
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def formats(
             help="Read this file of the format, whole and damaged, and say what no format may do with it.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PlainJsonOption = False,
 ) -> None:
     """List the log formats that gpuctl reads, where each is from, and how their files are usually called."""
     options = settings(context)

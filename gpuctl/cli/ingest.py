@@ -12,35 +12,28 @@ import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings
 from gpuctl.cli.live import Asked, Brought, Scheduler, fetch, plan
+from gpuctl.cli.options import (
+    LOG_FORMAT_HELP,
+    ColumnsOption,
+    CumulativeOption,
+    JobLogsOption,
+    PlainJsonOption,
+    SignaturesOption,
+)
 from gpuctl.cli.output import print_screen
 from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.core.notes import Named, foreign, note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from gpuctl.cli.common import Settings
     from gpuctl.cli.progress import Bar
+    from gpuctl.core.notes import Note
     from gpuctl.ingest.core.format import Format
     from gpuctl.ingest.pipeline.report import IngestReport, SourceReport
     from gpuctl.reports.screens.model import Screen
 
-JobLogsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--job-logs",
-        metavar="PATTERN",
-        help="Where below a PATH the jobs' own output is: '{job}/{attempt}/{stream}', 'logs/%x-%j.out'; several times.",
-    ),
-]
-SignaturesOption = Annotated[
-    list[Path] | None,
-    typer.Option("--signatures", metavar="FILE", help="Your own signatures to look for in it; several times."),
-]
-_LOG_FORMAT_HELP = (
-    "What the files are that are named one by one, whatever they look like (gpuctl formats lists the names); in "
-    "directories, where several formats would fit. FILE.py:NAME is a format of your own."
-)
-LogFormatOption = Annotated[str | None, typer.Option("--log-format", metavar="NAME", help=_LOG_FORMAT_HELP)]
 DEFAULT_DB = Path("gpuctl.duckdb")
 _NOT_READ_SHOWN = 20
 _ONE_BY_ONE = 20
@@ -67,16 +60,11 @@ def ingest(
     *,
     job_logs: JobLogsOption = None,
     signatures: SignaturesOption = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header: JobIDRaw,State,..."),
-    ] = None,
+    columns: ColumnsOption = None,
     log_format: Annotated[
-        str | None, typer.Option("--log-format", "--format", metavar="NAME", help=_LOG_FORMAT_HELP)
+        str | None, typer.Option("--log-format", "--format", metavar="NAME", help=LOG_FORMAT_HELP)
     ] = None,
-    cumulative: Annotated[
-        bool, typer.Option("--cumulative", help="The bytes of a CSV job_id,t,bytes are counters, not differences.")
-    ] = False,
+    cumulative: CumulativeOption = False,
     source: Annotated[
         Scheduler | None, typer.Option("--from", help="Ask a live scheduler instead of reading files.")
     ] = None,
@@ -107,7 +95,7 @@ def ingest(
     notes: Annotated[
         bool, typer.Option("--notes", help="On a terminal, list every file, what was rejected and what was not read.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PlainJsonOption = False,
 ) -> None:
     """Read cluster logs into a trace store. Files that are in it already are left alone.
 
@@ -267,53 +255,64 @@ def tell(
     store: Path,
     *,
     quiet: bool,
-    hide: Callable[[str, Mapping[str, str]], str] | None = None,
+    hide: Callable[[Note], Note] | None = None,
     brief: bool = False,
 ) -> None:
     """Say on stderr what the table leaves out: faults always, the rest unless `quiet`; without names where `hide`.
 
     Where `brief`, what is no fault is counted, not listed.
     """
-    names = {report.cluster: "cluster", str(store): "path"}
-    names |= {path: "path" for path in (*(s.path for s in report.sources), *(n.shown for n in report.not_read))}
 
-    def say(text: str, *, quiet: bool = False) -> None:
-        message(text if hide is None else hide(text, names), quiet=quiet)
+    def say(text: Note, *, quiet: bool = False) -> None:
+        message(text if hide is None else hide(text), quiet=quiet)
+
+    def say_of(path: str, told: Note, *, quiet: bool = False) -> None:
+        say(note("{path}: {told}", path=Named("path", path), told=told), quiet=quiet)
 
     rowless, nothing_loaded = {source.path for source in report.rowless}, report.nothing_loaded
     for source in report.sources:
         if source.status == "failed":
-            say(f"gpuctl: {source.path}: {source.message}")
+            say(note("gpuctl: {path}: {why}", path=Named("path", source.path), why=foreign(source.message)))
             continue
         # an answer of a server or a day without jobs may be empty, a whole input may not
         if source.path in rowless and (source.rows_in or nothing_loaded):
-            what = f"all {source.rows_in} rows were rejected" if source.rows_in else "no rows in it"
-            say(f"gpuctl: {source.path}: {what}; nothing of it was loaded")
+            what = (
+                note("all {rows} rows were rejected", rows=source.rows_in) if source.rows_in else note("no rows in it")
+            )
+            path = Named("path", source.path)
+            say(note("gpuctl: {path}: {what}; nothing of it was loaded", path=path, what=what))
         reasons = [] if brief else [(reason, count) for reason, count in source.reasons if reason != source.message]
         if source.message:
-            say(f"{source.path}: {source.message}", quiet=quiet)
+            say_of(source.path, foreign(source.message), quiet=quiet)
         for reason, count in reasons:
-            say(f"{source.path}: rejected {count}: {reason}", quiet=quiet)
+            told = note("rejected {count}: {reason}", count=count, reason=Named("text", reason))
+            say_of(source.path, told, quiet=quiet)
     for found in report.not_read:
         if found.failed:
-            say(f"gpuctl: {found.shown}: {found.why}")
+            say(note("gpuctl: {path}: {why}", path=Named("path", found.shown), why=foreign(found.why)))
     _tell_others(report, say, quiet=quiet, brief=brief)
     for warning in report.warnings:
-        say(f"Warning: {warning}", quiet=quiet)
+        say(note("Warning: {warning}", warning=foreign(warning)), quiet=quiet)
     if report.dry_run:
-        say("nothing was written (--dry-run)", quiet=quiet)
+        say(note("nothing was written (--dry-run)"), quiet=quiet)
     elif not report.sources:
-        say(f"{store} is up to date", quiet=quiet)
+        say(note("{store} is up to date", store=Named("path", str(store))), quiet=quiet)
 
 
 def _tell_others(report: IngestReport, say: Callable[..., None], *, quiet: bool, brief: bool) -> None:
     """Say which files were not read, for no fault; only how many where `brief`."""
     others = [n for n in report.not_read if not n.failed]
     if brief:
-        count = f"{len(others)} of {len(others) + len(report.sources)} files"
-        say(f"{count} not read: gpuctl ingest --notes says why", quiet=quiet or not others)
+        told = note(
+            "{others} of {files} files not read: gpuctl ingest --notes says why",
+            others=len(others),
+            files=len(others) + len(report.sources),
+        )
+        say(told, quiet=quiet or not others)
         return
     for found in others[:_NOT_READ_SHOWN]:
-        say(f"not read: {found.shown}: {found.why}", quiet=quiet)
+        path = Named("path", found.shown)
+        say(note("not read: {path}: {why}", path=path, why=foreign(found.why)), quiet=quiet)
     if len(others) > _NOT_READ_SHOWN:
-        say(f"not read: and {len(others) - _NOT_READ_SHOWN} more (--json lists all)", quiet=quiet)
+        more = len(others) - _NOT_READ_SHOWN
+        say(note("not read: and {more} more (--json lists all)", more=more), quiet=quiet)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,32 +13,11 @@ from gpuctl.core.errors import ExitCode, InputError, UsageError
 from gpuctl.core.files import read_head
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from gpuctl.cli.common import Settings
+    from gpuctl.cli.options import Site
     from gpuctl.ingest.pipeline.report import IngestReport
-
-TimezoneOption = Annotated[
-    str | None,
-    typer.Option(metavar="ZONE", help="Zone of times that carry none, e.g. Europe/Berlin; else the format's own."),
-]
-QuotasOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus: GPUs of each queue's quota; else inferred."),
-]
-RacksOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="CSV with columns machine,rack; else from the logs, else inferred."),
-]
-BorrowBelowOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="F",
-        min=0.0,
-        max=1.0,
-        help="A queue may exceed its quota while at most this share of all GPUs is in use; 0: never. Else inferred.",
-    ),
-]
 
 
 @contextmanager
@@ -52,8 +31,7 @@ def opened(
     columns: str | None,
     doing: str = "analyze",
     cumulative: bool = False,
-    job_logs: Sequence[str] = (),
-    signatures: Sequence[Path] = (),
+    site: Site | None = None,
     log_format: str | None = None,
     brief: bool = False,
 ) -> Iterator[tuple[Path, str | None, IngestReport | None]]:
@@ -68,8 +46,7 @@ def opened(
         columns: of sacct text without a header.
         doing: what is to be done with the rows, a verb for messages.
         cumulative: the bytes of traffic CSVs are counters.
-        job_logs: patterns of the paths of jobs' own output.
-        signatures: the user's own tables of what to look for in it.
+        site: where jobs' own output is, and the user's own tables of what to look for in it.
         log_format: the format that the files are of that are named one by one.
         brief: of what is no fault, say only how much there is.
 
@@ -107,7 +84,8 @@ def opened(
             store_path = Path(folder) / "trace.duckdb"
         else:
             store_path = db
-        formats = formats_for(columns, cumulative=cumulative, job_logs=job_logs, signatures=signatures)
+        patterns, signatures = (site.job_logs or (), site.signatures or ()) if site else ((), ())
+        formats = formats_for(columns, cumulative=cumulative, job_logs=patterns, signatures=signatures)
         try:
             with Bar(wanted=not given.quiet, color=given.color) as bar:
                 report = ingest(

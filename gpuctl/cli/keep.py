@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from gpuctl.cli.common import message
 from gpuctl.cli.inputs import is_jobs_csv, is_store
@@ -17,18 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import typer
+
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import Analysis
 
-KeepOption = Annotated[
-    str | None,
-    typer.Option(
-        "--keep",
-        metavar="NAME",
-        help="Also keep the result in the trace store that is worked on, or that --db names, under this name; one of "
-        "that name is replaced. gpuctl report shows it.",
-    ),
-]
 LONGEST = 100
 """Characters of a name."""
 

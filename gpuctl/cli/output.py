@@ -1,17 +1,15 @@
-"""Where results go: the options that all commands with result tables share, and the printing behind them."""
+"""Where results go, and in which format."""
 
 from __future__ import annotations
 
 import io
 import sys
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TextIO
-
-import typer
+from typing import TYPE_CHECKING, BinaryIO, Literal, TextIO
 
 from gpuctl.cli.common import message
+from gpuctl.cli.options import OutputFormat
 from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,36 +20,6 @@ if TYPE_CHECKING:
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Screen
     from gpuctl.reports.terminal.printer import Painter
-
-
-class OutputFormat(StrEnum):
-    """How results are written."""
-
-    TABLE = "table"
-    JSON = "json"
-    JSONL = "jsonl"
-    CSV = "csv"
-    TSV = "tsv"
-    MARKDOWN = "markdown"
-    PARQUET = "parquet"
-
-
-TableOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="Print only this table (detail tables too); may be given several times."),
-]
-FormatOption = Annotated[
-    OutputFormat | None, typer.Option("--format", help="table on a terminal and tsv into a pipe, unless given.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json, with every table.")]
-OutputOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")]
-NotesOption = Annotated[
-    bool, typer.Option("--notes", help="Also print caveats, what each figure counts, and how it is defined.")
-]
-AllOption = Annotated[
-    bool, typer.Option("--all", help="Print every table in place of the one screen; on a terminal, through a pager.")
-]
-HtmlOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one self-contained HTML page.")]
 
 
 def chosen_format(

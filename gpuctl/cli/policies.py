@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings, visible
+from gpuctl.cli.options import PlainJsonOption
 from gpuctl.core.errors import ExitCode, GpuctlError, UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def policies(
             help="Replay N random workloads under the policy, and say where it broke what no replay may break.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PlainJsonOption = False,
 ) -> None:
     """List the policies that a replay can run; of one, show its parameters, source and what it is told."""
     from gpuctl.replay.policies import find, origin

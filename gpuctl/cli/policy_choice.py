@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -72,13 +72,11 @@ def _there(unknown: str, kinds: Mapping[str, type[Policy]]) -> str:
     of = {kind.name: [p.name for p in kind.parameters] for kind in kinds.values()}
     _, _, wanted = unknown.strip().rpartition(".")
     owners = [f"{label(name)}.{wanted}" for name, kind in kinds.items() if wanted in of[kind.name]]
-    near = get_close_matches(wanted, [name for names in of.values() for name in names], n=3)
     if owners:
         return f"there is {', '.join(owners)}"
-    if near:
-        return f"did you mean {' or '.join(dict.fromkeys(near))}?"
     lists = [f"{name} has {', '.join(names)}" for name, names in of.items() if names]
-    return "; ".join(lists) or "the policies have no parameters"
+    known = dict.fromkeys(name for names in of.values() for name in names)
+    return meant(wanted, known, "; ".join(lists) or "the policies have no parameters")
 
 
 def _conf_of(kind: type[Policy], conf: Mapping[str, Sequence[Path]]) -> dict[str, str]:

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from gpuctl.cli.common import settings
-from gpuctl.cli.keep import KeepOption, keep, keeping_place
-from gpuctl.cli.output import (
+from gpuctl.cli.keep import keep, keeping_place
+from gpuctl.cli.options import (
+    ClusterOption,
+    CumulativeOption,
     FormatOption,
     JsonOption,
+    KeepOption,
     NotesOption,
     OutputFormat,
     OutputOption,
-    chosen_format,
-    print_result,
 )
+from gpuctl.cli.output import chosen_format, print_result
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -63,12 +65,8 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
         Path | None,
         typer.Option("--db", metavar="FILE", help="Keep the profiles in this trace store, and use what it has."),
     ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which cluster of the store; needed where it holds several.")
-    ] = None,
-    cumulative: Annotated[
-        bool, typer.Option("--cumulative", help="The bytes of a CSV job_id,t,bytes are counters, not differences.")
-    ] = False,
+    cluster: ClusterOption = None,
+    cumulative: CumulativeOption = False,
     notes: NotesOption = False,
     output_format: FormatOption = None,
     as_json: JsonOption = False,

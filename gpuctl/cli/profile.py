@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
+from gpuctl.cli.options import IntervalOption
 from gpuctl.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def record(  # noqa: PLR0917 - Typer passes options by name
     iface: Annotated[
         str | None, typer.Option(metavar="NAME", help="Count what this interface receives, e.g. eth0.")
     ] = None,
-    interval: Annotated[float, typer.Option(metavar="SECONDS", help="From one sample to the next.")] = 1.0,
+    interval: IntervalOption = 1.0,
     duration: Annotated[
         float | None, typer.Option("--for", metavar="SECONDS", help="Stop after so many seconds.")
     ] = None,

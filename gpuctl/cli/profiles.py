@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from gpuctl.cli.common import message
 from gpuctl.cli.inputs import is_store, opened
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.notes import counted, named, note, ours
 from gpuctl.core.results import Analysis, SourceInfo
-from gpuctl.core.text import plural, storable
+from gpuctl.core.text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,11 +91,21 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
         )
     epochs = math.nan if asked.epochs is None else float(asked.epochs)
     found = predict(described, profiles, epochs=epochs, wanted=asked.names or None)
-    settings = {"interval": "80 % of such jobs end inside it", "epochs": str(asked.epochs or "as each job has them")}
+    settings = {
+        "interval": note("80 % of such jobs end inside it"),
+        "epochs": note("{n}", n=asked.epochs) if asked.epochs else note("as each job has them"),
+    }
     if asked.model is not None:
         found = with_history(found, listed, described, asked.model)
-        settings["history"] = storable(str(asked.model))
-    result = result_of(found, cluster or "jobs", settings, command, sources, with_traffic=len(profiles))
+        settings["history"] = named("path", storable(str(asked.model)))
+    result = result_of(
+        found,
+        named("cluster", cluster) if cluster else note("jobs"),
+        settings,
+        command,
+        sources,
+        with_traffic=len(profiles),
+    )
     return result, failed
 
 
@@ -123,10 +134,15 @@ def train_overhead(
         rows, sources = read_suspensions(store, chosen), read_sources(store, chosen)
     fitted = overhead.fit(rows)
     usable, lacking = overhead.usable(rows)
-    population = f"{len(usable):,} measured suspensions of {len({r.job for r in usable}):,} jobs."
-    notes = tuple(f"Left out: {plural(count, 'suspension')} without {name}." for name, count in lacking.items())
-    for note in notes:
-        message(note)
+    population = note(
+        "{usable:,} measured suspensions of {jobs:,} jobs.", usable=len(usable), jobs=len({r.job for r in usable})
+    )
+    notes = tuple(
+        note("Left out: {count} without {name}.", count=counted(count, "suspension"), name=ours(name))
+        for name, count in lacking.items()
+    )
+    for told in notes:
+        message(told)
     tables = error_tables(usable, population, notes)
     about = {
         "title": "What suspending and resuming a job costs",
@@ -136,7 +152,7 @@ def train_overhead(
         "source": RECONSTRUCTED,
     }
     save_folder(place, "overhead", about, {"overhead.json": overhead.to_json(fitted)})
-    return analysis_of(chosen, tables, {}, command, sources), fell_short(report, paths)
+    return analysis_of(named("cluster", chosen), tables, {}, command, sources), fell_short(report, paths)
 
 
 def check_named(

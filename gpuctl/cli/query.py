@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from gpuctl.cli.common import print_json, print_table, settings
-from gpuctl.cli.output import FormatOption, OutputFormat, OutputOption, chosen_format, print_result
+from gpuctl.cli.options import FormatOption, OutputFormat, OutputOption, PlainJsonOption
+from gpuctl.cli.output import chosen_format, print_result
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import note
 from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def tables(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="One table: its columns; else all tables.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PlainJsonOption = False,
 ) -> None:
     """List the tables that gpuctl query can read; of one, its columns."""
     from gpuctl.store.views import VIEWS
@@ -94,10 +96,10 @@ def _as_result(found: pl.DataFrame) -> Analysis:
         section="query",
         title=plural(found.height, "row"),
         question="",
-        population="",
+        population=note(""),
         notes=(),
         columns=tuple(Column(name, "-", "") for name in found.columns),
         frame=found,
     )
     command = "gpuctl " + shlex.join(sys.argv[1:])
-    return Analysis("query", (table,), (("query", "Query"),), (), {}, command, __version__)
+    return Analysis(note("query"), (table,), (("query", "Query"),), (), {}, command, __version__)

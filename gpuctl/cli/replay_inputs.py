@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.inputs import is_jobs_csv, opened
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.notes import Named, listed, note
 from gpuctl.core.paths import exists
 
 if TYPE_CHECKING:
@@ -15,35 +16,21 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from gpuctl.cli.common import Settings
+    from gpuctl.cli.replay_options import Inputs, Rules
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Workload
     from gpuctl.replay.models.speed_table import SpeedTable
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """The options that say what is replayed on what; see ``gpuctl replay --help``."""
+class _Wishes:
+    """What is wanted: the options that say it, and what was made of some of them."""
 
     paths: list[Path]
-    db: Path | None
-    trace_cluster: str | None
-    timezone: str | None
-    columns: str | None
-    log_format: str | None
-    cluster: str | None
-    add_servers: str | None
-    quotas: Path | None
-    racks: Path | None
-    window: str | None
-    scale_load: float | None
-    work: Literal["sum", "last", "span"] | None
-    locality: bool | None
-    run_times: str = "given"
-    limits_from: str = "asked"
-    resources: tuple[str, ...] = ("gpu",)
-    per_gpu: str | None = None
-    slurm_conf: tuple[Path, ...] = ()
-    speeds: Path | None = None
+    inputs: Inputs
+    rules: Rules
+    slurm_conf: tuple[Path, ...]
+    resources: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -67,30 +54,38 @@ class Source:
     failed: bool = False
 
 
-def read(wishes: Wishes, given: Settings) -> Source:
+def read(paths: list[Path], inputs: Inputs, rules: Rules, slurm_conf: tuple[Path, ...], given: Settings) -> Source:
     """Read jobs and servers.
+
+    Args:
+        paths: a CSV of jobs, a trace store, or logs.
+        inputs: the options that say what is replayed on what.
+        rules: those of speeds, run times and resources.
+        slurm_conf: files of Slurm's configuration.
+        given: the global options.
 
     Raises:
         UsageError: the options do not fit together or do not fit the input.
         InputError: the input cannot be read, or nothing of it replayed.
     """
-    span = _window(wishes.window)
-    tables = [path for path in wishes.paths if wishes.log_format is None and is_jobs_csv(path)]
+    from gpuctl.replay.models import resources
+
+    span = _window(inputs.window)
+    wishes = _Wishes(paths, inputs, rules, slurm_conf, resources.parse_resources(rules.resources))
+    tables = [path for path in paths if inputs.log_format is None and is_jobs_csv(path)]
     source = _from_csv(wishes, tables) if tables else _from_trace(wishes, given)
     workload, cluster = source.workload, source.cluster
     from gpuctl.replay.inputs import clusters, run_time_estimates, time_limits, transforms
 
     if span is not None:
         workload = transforms.window(workload, *span)
-    if wishes.scale_load is not None:
-        workload = transforms.scale_load(workload, wishes.scale_load)
-    workload = run_time_estimates.tell(workload, wishes.run_times)
-    workload = time_limits.plan(workload, wishes.limits_from)
-    if wishes.add_servers is not None:
-        cluster = clusters.add_servers(cluster, wishes.add_servers)
-    from gpuctl.replay.models import resources
-
-    per_gpu = None if wishes.per_gpu is None else resources.parse_per_gpu(wishes.per_gpu)
+    if inputs.scale_load is not None:
+        workload = transforms.scale_load(workload, inputs.scale_load)
+    workload = run_time_estimates.tell(workload, rules.run_times)
+    workload = time_limits.plan(workload, rules.limits_from)
+    if inputs.add_servers is not None:
+        cluster = clusters.add_servers(cluster, inputs.add_servers)
+    per_gpu = None if rules.per_gpu is None else resources.parse_per_gpu(rules.per_gpu)
     workload, cluster = resources.tell(workload, cluster, wishes.resources, per_gpu)
     return dataclasses.replace(source, workload=workload, cluster=cluster)
 
@@ -105,17 +100,18 @@ def _window(text: str | None) -> tuple[str | None, str | None] | None:
     return start.strip() or None, end.strip() or None
 
 
-def _from_csv(wishes: Wishes, tables: list[Path]) -> Source:
+def _from_csv(wishes: _Wishes, tables: list[Path]) -> Source:
+    inputs = wishes.inputs
     [path, *_] = tables
     if len(wishes.paths) > 1:
         raise UsageError(f"{path} is a CSV of jobs; it comes alone", hint="name it, and nothing else")
     for option, value in (
-        ("--db", wishes.db), ("--trace-cluster", wishes.trace_cluster), ("--timezone", wishes.timezone),
-        ("--columns", wishes.columns), ("--work", wishes.work), ("--racks", wishes.racks),
+        ("--db", inputs.db), ("--trace-cluster", inputs.trace_cluster), ("--timezone", inputs.timezone),
+        ("--columns", inputs.columns), ("--work", inputs.work), ("--racks", inputs.racks),
     ):  # fmt: skip
         if value is not None:
             raise UsageError(f"{option} is for traces; {path} is a CSV of jobs", hint=f"leave {option} out")
-    if wishes.cluster is None and not wishes.slurm_conf:
+    if inputs.cluster is None and not wishes.slurm_conf:
         raise UsageError(
             f"{path} is a CSV of jobs, which names no servers",
             hint="add --cluster 64x8 (servers x GPUs of each), --cluster pool:512, or --cluster FILE.toml; with "
@@ -130,14 +126,16 @@ def _from_csv(wishes: Wishes, tables: list[Path]) -> Source:
     return Source(workload, cluster, sources, *_speeds(wishes, cluster, "off: a CSV does not tell where jobs ran"))
 
 
-def _from_trace(wishes: Wishes, given: Settings) -> Source:
+def _from_trace(wishes: _Wishes, given: Settings) -> Source:
     from gpuctl.analyze.site_files import read_quotas, read_racks
     from gpuctl.replay.inputs.trace import read_trace
     from gpuctl.replay.inputs.transforms import forget_placement
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources
 
-    if wishes.cluster is not None and wishes.racks is not None:
+    inputs = wishes.inputs
+
+    if inputs.cluster is not None and inputs.racks is not None:
         raise UsageError("--racks is for the trace's own servers", hint="with --cluster, put racks into a TOML file")
     absent = next((path for path in wishes.paths if not exists(path)), None)
     if absent is not None:
@@ -146,25 +144,26 @@ def _from_trace(wishes: Wishes, given: Settings) -> Source:
             path=str(absent),
             hint="name a CSV of jobs, a directory of logs, or a trace store",
         )
-    quotas = read_quotas(wishes.quotas) if wishes.quotas else {}
-    racks = read_racks(wishes.racks) if wishes.racks else {}
+    quotas = read_quotas(inputs.quotas) if inputs.quotas else {}
+    racks = read_racks(inputs.racks) if inputs.racks else {}
+    work: Literal["sum", "last", "span"] = inputs.work.value if inputs.work else "sum"
     with opened(
-        wishes.paths, wishes.db, wishes.trace_cluster, given,
-        timezone=wishes.timezone, columns=wishes.columns, log_format=wishes.log_format,
+        wishes.paths, inputs.db, inputs.trace_cluster, given,
+        timezone=inputs.timezone, columns=inputs.columns, log_format=inputs.log_format,
         doing="replay",
     ) as (path, name, report), Store(path) as store:  # fmt: skip
         workload, own = read_trace(
-            store, name, wishes.work or "sum", quotas=quotas, racks=racks, own_cluster=wishes.cluster is None,
+            store, name, work, quotas=quotas, racks=racks, own_cluster=inputs.cluster is None,
             resources=wishes.resources,
         )  # fmt: skip
         sources = read_sources(store, workload.name)
     failed = report is not None and report.failed
-    if wishes.cluster is not None:
+    if inputs.cluster is not None:
         workload = forget_placement(workload)
         cluster = _given_cluster(wishes, workload)
         why = "off: these are not the servers that the jobs ran on"
         return Source(workload, cluster, sources, *_speeds(wishes, cluster, why), failed)
-    if wishes.slurm_conf and not own.listed and wishes.racks is None and _has_nodes(wishes):
+    if wishes.slurm_conf and not own.listed and inputs.racks is None and _has_nodes(wishes):
         from gpuctl.replay.policies.slurm.cluster import on_nodes
 
         workload, own = on_nodes(workload, own, _given_cluster(wishes, workload))
@@ -180,58 +179,76 @@ def _from_trace(wishes: Wishes, given: Settings) -> Source:
     return Source(workload, own, sources, *_speeds(wishes, own, why), failed)
 
 
-def _has_nodes(wishes: Wishes) -> bool:
+def _has_nodes(wishes: _Wishes) -> bool:
     """Whether --slurm-conf names nodes; scontrol's settings alone do not."""
     from gpuctl.slurm.site import read_site
 
     return bool(read_site(wishes.slurm_conf).nodes)
 
 
-def _given_cluster(wishes: Wishes, workload: Workload) -> Cluster:
+def _given_cluster(wishes: _Wishes, workload: Workload) -> Cluster:
     """The servers of --cluster, or else of --slurm-conf, with the quotas of --quotas."""
     from gpuctl.replay.inputs.clusters import parse_cluster
 
-    if wishes.cluster is None:
+    inputs = wishes.inputs
+
+    if inputs.cluster is None:
         from gpuctl.replay.policies.slurm.cluster import cluster_of
+        from gpuctl.replay.results.tables import servers_note
         from gpuctl.slurm.site import read_site
 
         cluster = cluster_of(read_site(wishes.slurm_conf), workload, wishes.resources)
-        told = f"replayed on {cluster.name}: {len(cluster.servers):,} servers, {cluster.total_gpus:,} GPUs"
+        told = note(
+            "replayed on {name}: {servers:,} servers, {total_gpus:,} GPUs",
+            name=servers_note(cluster),
+            servers=len(cluster.servers),
+            total_gpus=cluster.total_gpus,
+        )
         cluster = dataclasses.replace(cluster, notes=(told, *cluster.notes))
     else:
-        cluster = parse_cluster(wishes.cluster, workload)
-    if wishes.quotas is None:
+        cluster = parse_cluster(inputs.cluster, workload)
+    if inputs.quotas is None:
         return cluster
     import numpy as np
 
     from gpuctl.analyze.site_files import read_quotas
     from gpuctl.core.spelling import check_queues
 
-    known = read_quotas(wishes.quotas)
+    known = read_quotas(inputs.quotas)
     check_queues(known, workload.queues)
     strangers = sorted(set(known) - set(workload.queues))
-    notes = (f"{wishes.quotas}: quotas of queues that no job is in: {', '.join(strangers[:5])}",) if strangers else ()
+    notes = (
+        (
+            note(
+                "{quotas}: quotas of queues that no job is in: {strangers}",
+                quotas=Named("path", str(inputs.quotas)),
+                strangers=listed("queue", strangers, 5),
+            ),
+        )
+        if strangers
+        else ()
+    )
     quota = np.array([known.get(q, own) for q, own in zip(workload.queues, cluster.quota.tolist(), strict=True)])
     source = "configured" if np.isfinite(quota).any() else cluster.quota_source
     return dataclasses.replace(cluster, quota=quota, quota_source=source, notes=(*cluster.notes, *notes))
 
 
-def _speeds(wishes: Wishes, cluster: Cluster, otherwise: str) -> tuple[str | SpeedTable, str]:
+def _speeds(wishes: _Wishes, cluster: Cluster, otherwise: str) -> tuple[str | SpeedTable, str]:
     """The speed model and whether and why scattered jobs run slower."""
-    if wishes.speeds is not None:
+    if wishes.rules.speeds is not None:
         from gpuctl.replay.models.speed_table import read_speeds
 
-        if wishes.locality is not None:
+        if wishes.rules.locality is not None:
             raise UsageError(
                 "--speeds and --locality or --no-locality: the table says how fast scattered jobs run",
                 hint="give one of them",
             )
-        table = read_speeds(wishes.speeds)
+        table = read_speeds(wishes.rules.speeds)
         return table, f"as {table.name} says"
     if cluster.pool:
-        if wishes.locality:
+        if wishes.rules.locality:
             raise UsageError("--locality: a pool of GPUs has no places", hint="give servers: --cluster 64x8")
         return "recorded", "off: a pool has no places"
-    if wishes.locality is None:
+    if wishes.rules.locality is None:
         return "locality" if otherwise.startswith("on") else "recorded", otherwise
-    return ("locality", "on: --locality") if wishes.locality else ("recorded", "off: --no-locality")
+    return ("locality", "on: --locality") if wishes.rules.locality else ("recorded", "off: --no-locality")

@@ -13,31 +13,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.output import (
-    AllOption,
-    FormatOption,
-    JsonOption,
-    NotesOption,
-    OutputOption,
-    TableOption,
-    chosen_format,
-    for_people,
-    print_result,
-    tell_written,
-)
+from gpuctl.cli.options import Shown, grouped
+from gpuctl.cli.output import for_people, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis
     from gpuctl.reports.privacy.anonymise import Pseudonyms
     from gpuctl.reports.report import Part
 
 
-def report(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def report(
     context: typer.Context,
+    *,
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -102,16 +95,11 @@ def report(  # noqa: PLR0917 - Typer passes options by name
     anonymise_queues: Annotated[
         bool, typer.Option("--anonymise-queues", help="Pseudonyms for queues, too; needs one of the other two.")
     ] = False,
-    table: TableOption = None,
-    every: AllOption = False,
-    notes: NotesOption = False,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    shown: Shown,
 ) -> None:
     """Put results on one page, say what stands out, and check what was measured."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    shape, output, table = shown.shape(given), shown.output, shown.table
     from gpuctl.reports.conditions import parse
     from gpuctl.reports.export.document import read_document
     from gpuctl.reports.report import earlier, failed, known_metrics, labelled, summarize
@@ -152,10 +140,10 @@ def report(  # noqa: PLR0917 - Typer passes options by name
             from gpuctl.reports.privacy.anonymise import hide
 
             results = [(one.name, one.analysis) for one in found]
-            hidden = hide(results, conditions, old, pseudonyms, _prose())
+            hidden = hide(results, conditions, old, pseudonyms)
             parts, conditions, before, command = hidden.parts, list(hidden.conditions), hidden.baseline, short(command)
         summary = summarize(parts, conditions, before, command)
-        screen = screen_of(parts, summary) if for_people(shape, output) and not (table or every) else None
+        screen = screen_of(parts, summary) if for_people(shape, output) and not (table or shown.every) else None
         for warning in () if screen else summary.warnings:
             message(f"Warning: {warning}", quiet=given.quiet)
         _write(parts, summary, html, markdown, junit)
@@ -164,7 +152,7 @@ def report(  # noqa: PLR0917 - Typer passes options by name
         with suppress(BrokenPipeError):  # whoever reads less has the verdict all the same
             print_result(
                 summary, shape, output, table, given,
-                painter=partial(of_results, parts), screen=screen, notes=notes, paged=every,
+                painter=partial(of_results, parts), screen=screen, notes=shown.notes, paged=shown.every,
             )  # fmt: skip
             sys.stdout.flush()
     # where they lie may name a user or a project
@@ -220,16 +208,8 @@ def _pseudonyms(key: Path | None, *, anonymise: bool, queues: bool) -> Pseudonym
     return Pseudonyms(random_key() if key is None else read_key(key), queues=queues)
 
 
-def _told(pseudonyms: Pseudonyms, text: str, names: Mapping[str, str]) -> str:
+def _told(pseudonyms: Pseudonyms, text: Note) -> Note:
     """What is said on stderr of logs that were read, without names."""
-    from gpuctl.reports.privacy.anonymise import told
+    from gpuctl.reports.privacy.anonymise import pseudonymous
 
-    return told(text, names, pseudonyms, _prose())
-
-
-def _prose() -> set[str]:
-    """The words that the analyses' own texts are made of."""
-    from gpuctl.analyze import query, registry
-    from gpuctl.reports.privacy.anonymise import words
-
-    return words(query.load(name).population for name in (*registry.TABLES, *registry.REFERENCE_TABLES))
+    return pseudonymous(text, pseudonyms)

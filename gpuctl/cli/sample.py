@@ -10,6 +10,7 @@ import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings
 from gpuctl.cli.live import check_timeout
+from gpuctl.cli.options import IntervalOption, PlainJsonOption
 from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def sample(  # noqa: PLR0917 - Typer passes options by name
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the files, one a day and program.")
     ] = DEFAULT_OUTPUT,
-    interval: Annotated[float, typer.Option(metavar="SECONDS", help="From one sample to the next.")] = 60.0,
+    interval: IntervalOption = 60.0,
     count: Annotated[
         int | None, typer.Option(metavar="N", help="Stop after so many samples; without, go on until Ctrl-C.")
     ] = None,
@@ -45,7 +46,7 @@ def sample(  # noqa: PLR0917 - Typer passes options by name
         float, typer.Option(metavar="SECONDS", help="A program that takes longer is stopped; that sample is missing.")
     ] = 60.0,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PlainJsonOption = False,
 ) -> None:
     """Ask squeue and sinfo of a Slurm cluster again and again, into text files that ingest and analyze read.
 

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import settings
-from gpuctl.cli.ingest import LogFormatOption
 from gpuctl.cli.inputs import is_jobs_csv, opened
-from gpuctl.cli.keep import KeepOption, keep, keeping_place, traces_db
-from gpuctl.cli.output import (
+from gpuctl.cli.keep import keep, keeping_place, traces_db
+from gpuctl.cli.options import (
+    ClusterOption,
     FormatOption,
     JsonOption,
+    KeepOption,
+    LogColumnsOption,
+    LogFormatOption,
+    LogTimezoneOption,
     OutputOption,
     TableOption,
-    chosen_format,
-    print_result,
-    tell_written,
 )
+from gpuctl.cli.output import chosen_format, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, InputError, UsageError
-from gpuctl.core.files import MOST_TABLE, read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,16 +60,10 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
             "--db", metavar="FILE", help="Keep logs that are read in this trace store; without INPUT, learn from it."
         ),
     ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which cluster of the store; needed where it holds several.")
-    ] = None,
-    timezone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="Zone of times in logs that carry none; else the format's own.")
-    ] = None,
+    cluster: ClusterOption = None,
+    timezone: LogTimezoneOption = None,
     log_format: LogFormatOption = None,
-    columns: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header.")
-    ] = None,
+    columns: LogColumnsOption = None,
     test_share: Annotated[
         float, typer.Option(metavar="F", help="Share of the jobs, the last submitted ones, that it is scored on.")
     ] = 0.2,
@@ -122,9 +117,7 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
         Path | None,
         typer.Option("--db", metavar="FILE", help="Keep what is read in this trace store, and use all of it."),
     ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which cluster of the store; needed where it holds several.")
-    ] = None,
+    cluster: ClusterOption = None,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
@@ -179,7 +172,12 @@ def _read(
     if tables:
         if len(paths) > 1 or db is not None:
             raise UsageError(f"{tables[0]} is a CSV of jobs; it comes alone", hint="name it, and nothing else")
-        return _from_csv(tables[0])
+        from gpuctl.predictors.job_table import from_jobs
+        from gpuctl.replay.inputs.job_csv import read_jobs
+        from gpuctl.store.sources import jobs_csv
+
+        listed = read_jobs(tables[0])
+        return from_jobs(listed, tables[0]), (jobs_csv(tables[0], listed.size, listed.size),), False
     from gpuctl.cli.profiles import check_named, fell_short
     from gpuctl.ingest.pipeline.given_files import QUEUED
     from gpuctl.predictors.job_table import from_store
@@ -192,40 +190,3 @@ def _read(
     ) as (path, name, report), Store(path) as store:  # fmt: skip
         jobs = from_store(store, name)
         return jobs, read_sources(store, jobs.name), fell_short(report, paths)
-
-
-def _from_csv(path: Path) -> tuple[JobTable, tuple[SourceInfo, ...], bool]:
-    import polars as pl
-
-    from gpuctl.predictors.job_table import table
-    from gpuctl.replay.inputs.job_csv import read_jobs
-    from gpuctl.store.sources import jobs_csv
-
-    jobs = read_jobs(path)
-    rows = pl.DataFrame(
-        {
-            "job": jobs.ids,
-            "user": [jobs.users[code] if code >= 0 else None for code in jobs.user],
-            "queue": [jobs.queues[code] for code in jobs.queue],
-            "name": _names(path, jobs.ids),
-            "gpus": jobs.gpus,
-            "time_limit_s": jobs.time_limit,
-            "submit_s": jobs.submit,
-            "run_s": jobs.segment_s,
-            "eligible_s": jobs.eligible,
-        }
-    )
-    return table(jobs.name, rows, dated=False), (jobs_csv(path, jobs.size, jobs.size),), False
-
-
-def _names(path: Path, ids: Sequence[str]) -> list[str | None]:
-    """Names of jobs, from a column ``name`` that a replay does not read."""
-    import polars as pl
-
-    cells = pl.read_csv(read_whole(path, most=MOST_TABLE), infer_schema=False)
-    header = [column.strip() for column in cells.columns]
-    if "name" not in header:
-        return [None] * len(ids)
-    jobs, names = (cells.to_series(header.index(column)) for column in ("job_id", "name"))
-    found = dict(zip(jobs.str.strip_chars(), names, strict=True))
-    return [found[job] for job in ids]

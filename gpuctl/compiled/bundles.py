@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuctl.compiled.jit import stands_for, when_compiling
 
@@ -67,10 +68,67 @@ def records(size: int, dtype: np.dtype[Any]) -> Any:
     return as_records(np.zeros(size, dtype))
 
 
+class _Field:
+    """One array of a bundle, as its class declares it."""
+
+    def __init__(self, dtype: Any, dimensions: int) -> None:
+        self.dtype = dtype
+        self.dimensions = dimensions
+
+
+def array_of(dtype: Any, dimensions: int = 1) -> Any:
+    """Declare a field of any other type, such as ``i4``."""
+    return _Field(dtype, dimensions)
+
+
+def floats(dimensions: int = 1) -> NDArray[np.float64]:
+    """Declare a field of numbers; `Bundle` has an example."""
+    declared: NDArray[np.float64] = array_of("f8", dimensions)
+    return declared
+
+
+def ints(dimensions: int = 1) -> NDArray[np.int64]:
+    """Declare a field of whole numbers."""
+    declared: NDArray[np.int64] = array_of("i8", dimensions)
+    return declared
+
+
+def words(dimensions: int = 1) -> NDArray[np.uint64]:
+    """Declare a field of words of 64 bits."""
+    declared: NDArray[np.uint64] = array_of("u8", dimensions)
+    return declared
+
+
+def flags(dimensions: int = 1) -> NDArray[np.bool_]:
+    """Declare a field of truths."""
+    declared: NDArray[np.bool_] = array_of("?", dimensions)
+    return declared
+
+
+def rows(dtype: np.dtype[Any]) -> Any:
+    """Declare a field of records."""
+    return array_of(dtype)
+
+
+Given = np.ndarray[Any, Any] | int | tuple[int, ...]
+"""An array, or the size of one of zeros."""
+
+
 class Bundle:
-    """Arrays by name; subclasses say which in ``fields``: name -> (dtype, dimensions).
+    """Arrays by name; subclasses declare them with `floats`, `ints`, `rows` …, and nowhere else.
+
+    An example::
+
+        class Line(Bundle):
+            key = floats()
+            queue = ints()
+
+        line = Line(key=np.arange(9), queue=9)
+
+    A number, or a tuple of them, is the size of an array of zeros.
 
     Attributes:
+        fields: what they have declared: name -> (dtype, dimensions).
         code_key: a name of how compiled code finds the arrays.
     """
 
@@ -79,16 +137,23 @@ class Bundle:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for name, (dtype, _) in cls.fields.items():
+        declared = {name: (each.dtype, each.dimensions) for name, each in vars(cls).items() if isinstance(each, _Field)}
+        for name, (dtype, _) in declared.items():
             if hasattr(Bundle, name) or name == "address":
                 raise TypeError(f"{cls.__name__}: a field may not be called {name}: that is something of every bundle")
             _check_names(np.dtype(dtype), f"{cls.__name__}.{name}")
+            # an array of each bundle, nothing of the class
+            delattr(cls, name)
+        cls.fields = cls.fields | declared
         cls.code_key = hashlib.sha256(f"{_HERE.hexdigest()} {cls.fields!r}".encode()).hexdigest()[:16]
 
-    def __init__(self, **arrays: np.ndarray[Any, Any]) -> None:
+    def __init__(self, **arrays: Given) -> None:
+        unknown = arrays.keys() ^ self.fields.keys()
+        if unknown:
+            raise TypeError(f"{type(self).__name__}: {', '.join(sorted(unknown))}: missing, or not among its fields")
         self._slots = np.zeros(sum(1 + dimensions for _, dimensions in self.fields.values()), np.int64)
         self.address = int(self._slots.ctypes.data)
-        self.put(**{name: arrays[name] for name in self.fields})
+        self.put(**arrays)
         _LIVE[self.address] = self
 
     @property
@@ -99,12 +164,14 @@ class Bundle:
         kind: Any = type(self)
         return bundle_type(kind)
 
-    def put(self, **arrays: np.ndarray[Any, Any]) -> None:
+    def put(self, **arrays: Given) -> None:
         """Let other arrays take the place of some; the bundle, and its address, stay."""
         at = 0
         for name, (dtype, dimensions) in self.fields.items():
             if name in arrays:
-                array = np.ascontiguousarray(arrays[name], dtype=dtype)
+                given = arrays[name]
+                sized = isinstance(given, (int, np.integer, tuple))
+                array = np.zeros(given, dtype) if sized else np.ascontiguousarray(given, dtype=dtype)
                 if array.ndim != dimensions:
                     raise ValueError(f"{name}: {array.ndim} dimensions, expected {dimensions}")
                 if array.dtype.names is not None:
@@ -113,7 +180,7 @@ class Bundle:
                 self._slots[at : at + 1 + dimensions] = array.ctypes.data, *array.shape
             at += 1 + dimensions
 
-    def replace(self, **arrays: np.ndarray[Any, Any]) -> Self:
+    def replace(self, **arrays: Given) -> Self:
         """The same with other arrays in the place of some."""
         return type(self)(**({name: getattr(self, name) for name in self.fields} | arrays))
 

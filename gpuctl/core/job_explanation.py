@@ -213,6 +213,45 @@ class Tried:
 
 
 @dataclass(frozen=True)
+class Measure:
+    """A figure of the job beside those of jobs like it.
+
+    Attributes:
+        name: ``wait_s`` (submission to first start), ``run_s`` (first start to last end) or ``util_pct`` (mean GPU
+            utilization).
+        own: of this job; None where it is not known.
+        known: of so many of the others it is known.
+        p10: their 10th percentile.
+        p50: their median.
+        p90: their 90th percentile.
+    """
+
+    name: str
+    own: float | None
+    known: int
+    p10: float
+    p50: float
+    p90: float
+
+
+@dataclass(frozen=True)
+class Similar:
+    """Jobs like this one.
+
+    Attributes:
+        alike: what they have in common with it, by name: user, name of the job, queue, GPUs.
+        jobs: how many: the 50 submitted nearest to it at most.
+        failed: so many of them failed, ran out of memory or lost a machine.
+        measures: their figures beside its own.
+    """
+
+    alike: dict[str, object]
+    jobs: int
+    failed: int
+    measures: tuple[Measure, ...]
+
+
+@dataclass(frozen=True)
 class Decision:
     """One decision of a replayed policy about the job: second of the replay, what, GPUs, servers, and why."""
 
@@ -234,6 +273,7 @@ class Explanation:
         facts: what the source tells of it, by name, in the order to be shown; what it does not tell is left out.
         attempts: in order.
         never_started: its wait, where it has no attempt.
+        similar: jobs like it; None where there are fewer than five.
         decisions: of the policy, where a replay wrote the store and its log of decisions is there.
         decisions_from: the file that they are from.
         notes: what a reader must know.
@@ -247,6 +287,7 @@ class Explanation:
     facts: dict[str, object]
     attempts: tuple[Tried, ...]
     never_started: Wait | None = None
+    similar: Similar | None = None
     decisions: tuple[Decision, ...] = ()
     decisions_from: str | None = None
     notes: tuple[str, ...] = ()

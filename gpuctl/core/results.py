@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
+    from gpuctl.core.notes import Note
+
 
 @dataclass(frozen=True)
 class Column:
@@ -42,18 +44,23 @@ class ResultTable:
             and charted, not printed.
         first_columns: so many of its columns answer the question; a terminal shows no more of them unless the table is
             asked for by name. 0: all of them.
+        charts: declarations of charts (`gpuctl.core.charts`) of a table that others' SQL made; those of gpuctl's own
+            tables go by the table's name.
+        sentences: what its columns of sentences hold, each once.
     """
 
     name: str
     section: str
     title: str
     question: str
-    population: str
-    notes: tuple[str, ...]
+    population: Note
+    notes: tuple[Note, ...]
     columns: tuple[Column, ...]
     frame: pl.DataFrame
     detail: bool = False
     first_columns: int = 0
+    charts: tuple[str, ...] = ()
+    sentences: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,20 +88,21 @@ class Analysis:
         tables: in the order they are to be shown.
         sections: (key, heading) of the groups of tables, in the order they are to be shown.
         sources: what the store was made from.
-        settings: the choices that shape the figures, by name (``definition``, ``quotas`` …).
+        settings: the choices that shape the figures, by name (``definition``, ``quotas`` …); a name that is not only of
+            our words is a note.
         command: the command line, as the user gave it.
         version: gpuctl's version.
         warnings: what a reader must know before trusting the figures.
     """
 
-    cluster: str
+    cluster: Note
     tables: tuple[ResultTable, ...]
     sections: tuple[tuple[str, str], ...]
     sources: tuple[SourceInfo, ...]
-    settings: dict[str, str]
+    settings: dict[str, Note]
     command: str
     version: str
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Note, ...] = ()
 
     def table(self, name: str) -> ResultTable | None:
         """Return the table of that name, or None where this analysis does not have it."""

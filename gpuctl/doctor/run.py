@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpuctl.core.notes import counted, note, ours, together
 from gpuctl.doctor import installation, machine, models, store
 from gpuctl.doctor.check import Check, Finding, Given, Status
 from gpuctl.doctor.rows import REJECTED_PCT
@@ -74,7 +75,7 @@ def analysis(given: Given, found: Sequence[Finding], rows: pl.DataFrame | None, 
 
     tables = (_checks(given, found, more=rows is not None),) + (() if rows is None else (_ledger(rows),))
     return Analysis(
-        cluster="",
+        cluster=note(""),
         tables=tables,
         sections=(("doctor", "Checks"), ("store", "Store")),
         sources=(),
@@ -92,11 +93,15 @@ def _checks(given: Given, found: Sequence[Finding], *, more: bool) -> ResultTabl
     counts = {status: sum(one.status is status for one in found) for status in Status}
     left = ["a store (--db FILE)"] if given.db is None else []
     left += [] if given.models else ["saved models (--model DIR)"]
-    notes = [f"Not named, so not looked into: {' and '.join(left)}."] if left else []
+    notes = (
+        [note("Not named, so not looked into: {left}.", left=together(" and ", [ours(name) for name in left]))]
+        if left
+        else []
+    )
     if more:
-        notes.append("The store's files, each with its share of rejected rows: --table ledger.")
+        notes.append(note("The store's files, each with its share of rejected rows: --table ledger."))
     if any(one.status is Status.FAIL and one.check.startswith("store") for one in found):
-        notes.append("The checks of the store behind the one that failed were not done.")
+        notes.append(note("The checks of the store behind the one that failed were not done."))
     cells = {
         "check": [one.check for one in found],
         "status": [one.status.value for one in found],
@@ -108,7 +113,12 @@ def _checks(given: Given, found: Sequence[Finding], *, more: bool) -> ResultTabl
         section="doctor",
         title="Checks",
         question="Is everything in order that gpuctl needs?",
-        population=", ".join(f"{count} {status}" for status, count in counts.items()) + ".",
+        population=note(
+            "{counts}.",
+            counts=together(
+                ", ", [note("{count} {status}", count=count, status=ours(status)) for status, count in counts.items()]
+            ),
+        ),
         notes=tuple(notes),
         columns=(
             Column("check", "-", "what was looked at: an id that stays the same"),
@@ -122,16 +132,23 @@ def _checks(given: Given, found: Sequence[Finding], *, more: bool) -> ResultTabl
 
 def _ledger(rows: pl.DataFrame) -> ResultTable:
     from gpuctl.core.results import Column, ResultTable
-    from gpuctl.core.text import plural
 
-    files = plural(rows.height, "file")
+    files = counted(rows.height, "file")
     return ResultTable(
         name="ledger",
         section="store",
         title="Files of the store",
         question="What was loaded, and how much of it was rejected?",
-        population=f"{files} of the ledger: all, those with the largest share of rejected rows first.",
-        notes=(f"Over {REJECTED_PCT:g} % rejected makes the check ledger a warning.",),
+        population=note(
+            "{files} of the ledger: all, those with the largest share of rejected rows first.",
+            files=files,
+        ),
+        notes=(
+            note(
+                "Over {REJECTED_PCT:g} % rejected makes the check ledger a warning.",
+                REJECTED_PCT=REJECTED_PCT,
+            ),
+        ),
         columns=(
             Column("cluster", "-", "the cluster that it was loaded into"),
             Column("path", "-", "as found; members of archives as archive!member"),

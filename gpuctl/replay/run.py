@@ -19,6 +19,7 @@ import polars as pl
 
 from gpuctl.compiled.jit import UNCOMPILED, is_compiled
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
+from gpuctl.core.notes import note, ours
 from gpuctl.replay import compile_cost
 from gpuctl.replay.contract import view_kernel
 from gpuctl.replay.contract.python_policy import PythonPolicy
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
     from types import FrameType, TracebackType
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.contract.policy import Policy
     from gpuctl.replay.models.records import Cluster, Ints, Outcome, Workload
     from gpuctl.replay.models.speed_table import PairTable, SpeedTable
@@ -210,7 +212,7 @@ def replay(
         overhead: overhead model, see `gpuctl.replay.models.preemption_cost`.
         placement: any | consolidate | spread for every policy; None: each policy's own.
         limits: end jobs at their time limits.
-        seed: of policies that draw lots.
+        seed: random seed for stochastic policies.
         mode: how every policy preempts: now | epoch | abort; None: each policy's own way.
         resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
         pairs: speeds of packed jobs by the classes of both; None: one speed for all, see `gpuctl.replay.models.speed`.
@@ -260,9 +262,9 @@ def replay(
     return [done[number] for number in range(len(task.policies))]
 
 
-def _check_limits(workload: Workload, policies: Sequence[tuple[str, dict[str, str]]]) -> list[tuple[str, ...]]:
+def _check_limits(workload: Workload, policies: Sequence[tuple[str, dict[str, str]]]) -> list[tuple[Note, ...]]:
     """See that policies that plan with time limits have some; for each policy a note where some jobs have none."""
-    notes: list[tuple[str, ...]] = []
+    notes: list[tuple[Note, ...]] = []
     for name, params in policies:
         left = int(np.isnan(own(workload, params).planned_time).sum()) if find(name).plans else 0
         if left and left == workload.size:
@@ -271,8 +273,10 @@ def _check_limits(workload: Workload, policies: Sequence[tuple[str, dict[str, st
                 hint="say what to take for them: --limits-from steps (guesses from true run times), true, or a CSV of "
                 "gpuctl predict runtime",
             )
-        text = (
-            f"{left:,} of {workload.size:,} jobs have no time limit; they are planned for as parameter unlimited says"
+        text = note(
+            "{left:,} of {size:,} jobs have no time limit; they are planned for as parameter unlimited says",
+            left=left,
+            size=workload.size,
         )
         notes.append((text,) if left else ())
     return notes
@@ -478,5 +482,8 @@ def _whole(outcome: Outcome, workload: Workload, kept: Ints) -> Outcome:
         jobs=pl.concat([outcome.jobs, left])[order],
         attempts=outcome.attempts.with_columns(pl.Series("job", kept, pl.Int32).gather(outcome.attempts["job"])),
         log=log.with_refused(kept, tuple(workload.ids), refused),
-        notes=(*outcome.notes, f"{rest.size:,} jobs were not run: {TOO_LARGE}"),
+        notes=(
+            *outcome.notes,
+            note("{size:,} jobs were not run: {TOO_LARGE}", size=rest.size, TOO_LARGE=ours(TOO_LARGE)),
+        ),
     )

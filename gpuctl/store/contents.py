@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gpuctl import __version__
+from gpuctl.core.notes import note
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.store import kept_results
 from gpuctl.store.database import Store
@@ -50,9 +51,9 @@ def listing(paths: Sequence[Path], command: str) -> Analysis:
         section="report",
         title="What there is to report",
         question="Which clusters and kept results does the store have?",
-        population=f"{len(rows)} clusters and kept results.",
-        notes=("--cluster chooses clusters, --only chooses kept results; gpuctl report takes all unless told.",),
+        population=note("{rows} clusters and kept results.", rows=len(rows)),
+        notes=(note("--cluster chooses clusters, --only chooses kept results; gpuctl report takes all unless told."),),
         columns=columns,
         frame=pl.DataFrame(rows, schema=schema, orient="row"),
     )
-    return Analysis("kept", (table,), (("report", "Report"),), (), {}, command, __version__)
+    return Analysis(note("kept"), (table,), (("report", "Report"),), (), {}, command, __version__)

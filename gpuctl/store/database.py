@@ -267,6 +267,12 @@ class Store:
         """Forget what ``view`` registered."""
         uninterrupted(lambda: self._con.unregister(name))
 
+    def keep(self, name: str, rows: pl.DataFrame) -> None:
+        """Make a temporary table of a Polars frame; `name` is one of ours."""
+        self.view("kept_rows", rows)
+        self.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM kept_rows")  # noqa: S608
+        self.drop_view("kept_rows")
+
     def restore_memory_limit(self) -> None:
         """Give DuckDB the memory again that the store was opened with: a loader may have taken it less."""
         self.execute(f"SET memory_limit = '{self._memory_limit}'")

@@ -6,7 +6,7 @@ times AS (
     SELECT a.* EXCLUDE (reason), 
            -- of YARN, the reason tells how it ended, not why it waited
            CASE WHEN zone.is_slurm THEN coalesce(a.reason, CASE WHEN a.attempt = j.attempts - 1 THEN j.reason END) END AS source_reason,
-           j.queue, j."user", j.state AS job_state, j.gpus AS job_gpus, j.gpu_type, j.priority, j.size_bucket AS job_size_bucket,
+           j.queue, j."user", j.account, j.state AS job_state, j.gpus AS job_gpus, j.gpu_type, j.priority, j.size_bucket AS job_size_bucket,
            a.attempt = j.attempts - 1 AS is_last,
            epoch(timezone(zone.name, a.queued_ts)) AS queued_c,
            epoch(timezone(zone.name, coalesce(a.eligible_ts, a.queued_ts))) AS eligible_c,

@@ -1,6 +1,7 @@
 -- How many rows there are of everything that an analysis may need, by its name in the queries' headers.
 SELECT (SELECT count(*) FROM base_attempts) AS attempts,
        (SELECT count(*) FROM base_placements) AS placements,
+       (SELECT count(account) FROM base_jobs) AS accounts,
        (SELECT count(source_reason) FROM base_attempts) AS reasons,
        (SELECT count(*) FROM base_queue_samples) AS samples,
        (SELECT count(*) FROM base_machine_samples) AS machine_samples,

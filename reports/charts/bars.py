@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import (
     WIDTH,
-    Chart,
     Key,
     Sketch,
     add_axes,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from gpuctl.core.charts import Chart
     from gpuctl.core.results import ResultTable
 
 CATEGORIES = 14
@@ -39,22 +39,24 @@ _LABEL, _BAR, _BETWEEN, _AFTER = 18, 13, 3, 12
 
 
 def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
-    """Draw one bar a category, made of the columns of ``chart.y``.
+    """Draw one bar a category, made of those columns of ``chart.y`` that are not all 0.
 
     Args:
         chart: ``x`` names the categories.
         table: for the headings and the unit of its columns.
         frame: the rows to draw.
     """
-    rows, remarks = heaviest(frame, chart.y)
+    drawn = [c for c in chart.y if c in frame.columns and frame[c].sum()]
+    rows, remarks = heaviest(frame, drawn)
     names = [counted(name, chart.each) for name in rows[chart.x].to_list()]
     heads = headings(table)
-    unit = next(c.unit for c in table.columns if c.name == chart.y[0]).removeprefix("-")
-    lengths = [[float(v or 0) for v in row] for row in rows.select(chart.y).iter_rows()]
+    unit = next(c.unit for c in table.columns if c.name == drawn[0]).removeprefix("-")
+    lengths = [[float(v or 0) for v in row] for row in rows.select(drawn).iter_rows()]
     totals = [f"{shown(sum(parts))} {unit}".rstrip() for parts in lengths]
     room = max(_ROOM_FOR_VALUE, *(_WIDE_LETTER * len(text) for text in totals))
     figure, axes, scale = lanes(len(names), 1, max(map(sum, lengths), default=0.0), room)
-    colours = _colours(chart)
+    # by the place among all that there might be, so that figures agree
+    colours = _colours([chart.y.index(c) for c in drawn])
     for lane, (name, parts) in enumerate(zip(names, lengths, strict=True)):
         top = lane * pitch(1)
         write(figure, 0, top + 12, name)
@@ -64,18 +66,17 @@ def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
             axes.barh(top + _LABEL + _BAR / 2, part, _BAR, left, color=color, edgecolor=PAPER, linewidth=0.8)
             left += part
         write(figure, left * scale + 6, top + _LABEL + _BAR - 2, totals[lane])
-    keys = tuple(Key(heads[c], "bar", n) for n, c in zip(colours, chart.y, strict=True))
+    keys = tuple(Key(heads[c], "bar", n) for n, c in zip(colours, drawn, strict=True))
     words = [
-        f"{name}: {', '.join(f'{heads[c]} {shown(v)} {unit}'.rstrip() for c, v in zip(chart.y, parts, strict=True))}."
+        f"{name}: {', '.join(f'{heads[c]} {shown(v)} {unit}'.rstrip() for c, v in zip(drawn, parts, strict=True))}."
         for name, parts in zip(names, lengths, strict=True)
     ]
-    data = drawn_rows(rows, (chart.x, *chart.y))
+    data = drawn_rows(rows, (chart.x, *drawn))
     return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(_texts(rows, chart.x)), data=data)
 
 
-def _colours(chart: Chart) -> tuple[int, ...]:
-    """The number of each column's colour: that of its place among all that there might be, so that figures agree."""
-    places = [chart.optional.index(c) if c in chart.optional else n for n, c in enumerate(chart.y)]
+def _colours(places: Sequence[int]) -> tuple[int, ...]:
+    """The number of each column's colour: that of its place, or where there are too many one that is free."""
     free = iter([n for n in range(len(SERIES)) if n not in places])
     return tuple(1 + (place if place < len(SERIES) else next(free, 0)) for place in places)
 
@@ -85,10 +86,11 @@ def paired(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
 
     Args:
         chart: ``x`` names the categories; where there is a ``series``, it is said behind.
-        table: for the headings of its columns.
+        table: for the headings and units of its columns.
         frame: the rows to draw.
     """
     heads = headings(table)
+    units = {c.name: c.unit for c in table.columns}
     known = [c for c in chart.y if frame[c].null_count() < frame.height]
     rows, remarks = heaviest(frame, known)
     remarks += tuple(f"{heads[c]}: not known." for c in chart.y if c not in known)
@@ -106,18 +108,20 @@ def paired(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         for index, (column, length) in enumerate(zip(known, lengths, strict=True)):
             y = top + _LABEL + index * (_BAR + _BETWEEN)
             axes.barh(y + _BAR / 2, length or 0.0, _BAR, color=SERIES[chart.y.index(column)], linewidth=0)
-            write(figure, (length or 0.0) * scale + 6, y + _BAR - 2, _percent(length))
+            write(figure, (length or 0.0) * scale + 6, y + _BAR - 2, _measured(length, units[column]))
     keys = tuple(Key(heads[c], "bar", chart.y.index(c) + 1) for c in known)
     words = [
-        f"{name}: " + ", ".join(f"{_percent(v)} of {heads[c]}" for c, v in zip(known, lengths, strict=True)) + "."
+        f"{name}: "
+        + ", ".join(f"{_measured(v, units[c])} of {heads[c]}" for c, v in zip(known, lengths, strict=True))
+        + "."
         for name, lengths in zip(labels, values, strict=True)
     ]
     data = drawn_rows(rows, tuple(c for c in (chart.x, chart.series, *chart.y) if c))
     return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(names), data=data)
 
 
-def _percent(value: float | None) -> str:
-    return "not known" if value is None else f"{shown(value, '%')} %"
+def _measured(value: float | None, unit: str) -> str:
+    return "not known" if value is None else f"{shown(value, unit)} {unit}".removesuffix(" -")
 
 
 def grouped(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:

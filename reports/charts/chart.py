@@ -1,4 +1,4 @@
-"""What a chart is before it is drawn (`Chart`), once it is drawn (`Sketch`), and what all kinds share."""
+"""What a chart is once it is drawn (`Sketch`), and what all kinds share."""
 
 from __future__ import annotations
 
@@ -27,59 +27,6 @@ TOTAL = "all"
 
 LABEL_LENGTH = 44
 """Characters of a name in a figure; longer ones lose their middle, and the figure says so."""
-
-
-@dataclass(frozen=True)
-class Chart:
-    """One chart of the report, declared.
-
-    Attributes:
-        name: unique; ids in the page start with it.
-        table: the result table it is drawn from.
-        kind: ``cdf``, ``time``, ``lines``, ``heat``, ``stacked``, ``grouped``, ``paired`` or ``ranges``, see
-            `gpuctl.reports.charts.registry.KINDS`.
-        title: its heading.
-        x: the column along the figure: positions, times or categories.
-        y: the columns of heights or lengths.
-        series: the column that tells curves (bars of a group) apart.
-        facet: the column that tells panels apart.
-        where: only rows in which these columns have one of these values.
-        optional: columns of ``y`` that are left out where the table has none.
-        scale: of ``x``: ``minutes`` (logarithmic) or ``share`` (0 to 100 %).
-        x_title: what stands under the axis.
-        y_title: what stands over the axis.
-        weight: where there are too many bars, those with most of this column are drawn.
-        each: what a value of ``series`` or ``facet`` counts, in the singular: ``GPU``.
-        calendar: the column with the times of ``x``; where it is empty, ``x`` counts seconds from some start.
-        limit: a column drawn as a limit to the last of ``y``.
-        unit: of ``y``, where its columns hold values of several units.
-    """
-
-    name: str
-    table: str
-    kind: str
-    title: str
-    x: str
-    y: tuple[str, ...]
-    series: str = ""
-    facet: str = ""
-    where: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    optional: tuple[str, ...] = ()
-    scale: str = "share"
-    x_title: str = ""
-    y_title: str = ""
-    weight: str = ""
-    each: str = ""
-    calendar: str = ""
-    limit: str = ""
-    unit: str = ""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that the table must have."""
-        filters = (column for column, _ in self.where)
-        named = (self.x, *self.y, self.series, self.facet, self.weight, self.calendar, self.limit, *filters)
-        return tuple(dict.fromkeys(c for c in named if c and c not in self.optional))
 
 
 class Curve(TypedDict):

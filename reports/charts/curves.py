@@ -13,7 +13,6 @@ from gpuctl.reports.charts.chart import (
     DASHES,
     TOTAL,
     WIDTH,
-    Chart,
     Curve,
     Key,
     Panel,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from gpuctl.core.charts import Chart
     from gpuctl.core.results import ResultTable
     from gpuctl.reports.charts.downsample import Floats
 
@@ -224,7 +224,7 @@ def _cdf_remarks(chart: Chart, values: Floats, low: float) -> tuple[str, ...]:
 
 
 def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
-    """Draw levels over time: the first of ``chart.y`` as an area, the second as a limit, the rest as lines.
+    """Draw levels over time: the first of ``chart.y`` as an area with its limit, the rest as lines below.
 
     Args:
         chart: ``x`` holds the times at which the levels change.
@@ -232,8 +232,8 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         frame: the rows to draw.
     """
     headings = {c.name: heading(c)[0] for c in table.columns}
-    known = _known_together(frame.drop_nulls(chart.x), chart.y)
-    remarks = tuple(f"{headings[c]}: not known." for c in chart.y if c not in known)
+    known = _known_together(frame.drop_nulls(chart.x), chart.levels)
+    remarks = tuple(f"{headings[c]}: not known." for c in chart.levels if c not in known)
     rows = frame.select(chart.x, *known).drop_nulls().sort(chart.x)
     if rows.height < frame.height:
         remarks += (f"{plural(frame.height - rows.height, 'row')} without a value not drawn.",)
@@ -245,7 +245,10 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         seconds = edges[:-1]
         remarks += (f"Each point is the mean over {step}.",)
     span = (float(seconds[0]), max(float(seconds[-1]), float(seconds[0]) + 60))
-    groups = [kept for g in (chart.y[:2], chart.y[2:]) if (kept := [c for c in g if c in known])]
+    # places as if there were a limit in any case
+    places = {c: n for n, c in enumerate((chart.y[0], chart.limit, *chart.y[1:]))}
+    above = {chart.y[0], chart.limit}
+    groups = [kept for g in (above, {*chart.y} - above) if (kept := [c for c in known if c in g])]
     boxes, height = _stacked_boxes(len(groups))
     figure = blank_figure(height)
     write(figure, 0, 14, chart.y_title)
@@ -258,7 +261,7 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.locator_params(axis="y", nbins=5 if box is boxes[0] else 3)
         time_axis(axes, *span)
-        new = [_level(axes, headings[c], chart.y.index(c), seconds, levels[c]) for c in columns]
+        new = [_level(axes, headings[c], places[c], seconds, levels[c]) for c in columns]
         curves = [_levels_curve(key, c, seconds, levels[c]) for key, c in zip(new, columns, strict=True)]
         keys += new
         across = (span[0] * 1000, span[1] * 1000)

@@ -10,7 +10,6 @@ from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import (
     WIDTH,
     Cells,
-    Chart,
     Sketch,
     add_axes,
     blank_figure,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    from gpuctl.core.charts import Chart
     from gpuctl.core.results import ResultTable
 
     Grid = NDArray[np.float64]

@@ -11,7 +11,6 @@ from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import (
     DASHES,
     WIDTH,
-    Chart,
     Curve,
     Key,
     Panel,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
 
+    from gpuctl.core.charts import Chart
     from gpuctl.core.results import ResultTable
     from gpuctl.reports.charts.downsample import Floats, Indices
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.reports.charts.bars import headings, heaviest, lanes, pitch
-from gpuctl.reports.charts.chart import WIDTH, Chart, Key, Sketch, counted, drawn_rows, shortened_remark, write
+from gpuctl.reports.charts.chart import WIDTH, Key, Sketch, counted, drawn_rows, shortened_remark, write
 from gpuctl.reports.charts.svg import INK, SERIES
 from gpuctl.reports.text import lasting, shown
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from gpuctl.core.charts import Chart
     from gpuctl.core.results import ResultTable
 
 _MIDDLE = 24.0

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gpuctl import __version__
+from gpuctl.core.charts import declared
 from gpuctl.core.errors import InputError
 from gpuctl.core.files import read_whole
+from gpuctl.core.notes import Note, Span, foreign, known_kind, named
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.core.text import storable
 from gpuctl.reports.export.values import json_type, objects
@@ -18,6 +20,7 @@ from gpuctl.reports.export.values import json_type, objects
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
 
 SCHEMA = 1
 """Of the document; raised when a key changes its name or meaning."""
@@ -60,6 +63,11 @@ def document(
         "warnings": list(analysis.warnings),
         "sources": [vars(source) for source in analysis.sources],
         "sections": dict(analysis.sections),
+        "names": {
+            "cluster": _spans(analysis.cluster),
+            "settings": {key: [_spans(key), _spans(value)] for key, value in sorted(analysis.settings.items())},
+            "warnings": [_spans(text) for text in analysis.warnings],
+        },
     }
     yield "{\n"
     for key, value in head.items():
@@ -96,7 +104,17 @@ def described(table: ResultTable) -> dict[str, object]:
             }
             for c in table.columns
         ],
-    }
+        "names": {
+            "population": _spans(table.population),
+            "notes": [_spans(text) for text in table.notes],
+            "sentences": [[text, _spans(text)] for text in table.sentences],
+        },
+    } | ({"charts": list(table.charts)} if table.charts else {})
+
+
+def _spans(text: str) -> list[Span] | None:
+    """Where names stand in a text, as [begin, end, kind]; None where nobody knows."""
+    return list(text.named) if isinstance(text, Note) else None
 
 
 def read_document(path: Path) -> Analysis:
@@ -144,17 +162,21 @@ def _analysis(found: object) -> Analysis:
         raise _NotOursError(f"it has {told}, and gpuctl {__version__} reads schema {SCHEMA}")
     tables = _object(head.get("tables"), "tables")
     sections = {str(k): _text(v, f"sections.{k}") for k, v in _object(head.get("sections", {}), "sections").items()}
+    names = _object(head.get("names", {}), "names")
+    settings = _object(head.get("settings"), "settings")
+    of_settings = _object(names.get("settings", {}), "names.settings")
+    warnings = _list(head.get("warnings"), "warnings")
     return Analysis(
-        cluster=_text(head.get("cluster"), "cluster"),
+        cluster=_titled(head.get("cluster"), names.get("cluster"), "cluster"),
         tables=tuple(_table(name, _object(about, f"tables.{name}")) for name, about in tables.items()),
         sections=tuple(sections.items()),
         sources=tuple(
             _source(_object(one, f"sources[{k}]"), k) for k, one in enumerate(_list(head.get("sources"), "sources"))
         ),
-        settings={k: _text(v, f"settings.{k}") for k, v in _object(head.get("settings"), "settings").items()},
+        settings=dict(_setting(key, value, of_settings.get(key)) for key, value in settings.items()),
         command=_text(head.get("command"), "command"),
         version=_text(head.get("gpuctl"), "gpuctl"),
-        warnings=_texts(head.get("warnings"), "warnings"),
+        warnings=_notes(warnings, names.get("warnings"), "warnings"),
     )
 
 
@@ -186,19 +208,79 @@ def _table(name: str, found: dict[str, Any]) -> ResultTable:
         raise _NotOursError(f"{place} has no columns")
     if len(schema) < len(columns):
         raise _NotOursError(f"{place} has two columns of one name")
+    names = _object(found.get("names", {}), f"{place}.names")
     rows = [_object(row, f"{place}.rows") for row in _list(found.get("rows"), f"{place}.rows")]
     return ResultTable(
         name=name,
         section=_text(found.get("section"), f"{place}.section"),
         title=_text(found.get("title"), f"{place}.title"),
         question=_text(found.get("question"), f"{place}.question"),
-        population=_text(found.get("population"), f"{place}.population"),
-        notes=_texts(found.get("notes"), f"{place}.notes"),
+        population=_note(found.get("population"), names.get("population"), f"{place}.population"),
+        notes=_notes(_list(found.get("notes"), f"{place}.notes"), names.get("notes"), f"{place}.notes"),
         columns=tuple(columns),
         frame=pl.DataFrame([_series(column, kind, rows, place) for column, kind in schema.items()]),
         detail=found.get("detail") is True,
         first_columns=_count(found.get("first_columns", 0), f"{place}.first_columns"),
+        charts=_drawings(name, found.get("charts", []), f"{place}.charts"),
+        sentences=tuple(
+            _note(*_pair(one, f"{place}.names.sentences"), f"{place}.names.sentences")
+            for one in _list(names.get("sentences", []), f"{place}.names.sentences")
+        ),
     )
+
+
+def _drawings(table: str, found: object, place: str) -> tuple[str, ...]:
+    texts = _texts(found, place)
+    for k, text in enumerate(texts):
+        try:
+            declared(table, text)
+        except ValueError as error:
+            raise _NotOursError(f"{place}[{k}] declares no chart: {error}") from None
+    return texts
+
+
+# ---- sentences
+
+
+def _notes(texts: list[Any], spans: object, place: str) -> tuple[Note, ...]:
+    """Sentences, each with the names in it; where these are not told, as by an older gpuctl, all of it may be one."""
+    told = [None] * len(texts) if spans is None else _list(spans, f"names.{place}")
+    if len(told) != len(texts):
+        raise _NotOursError(f"{place} has {len(texts)} texts, and names.{place} is told of {len(told)}")
+    return tuple(_note(text, some, f"{place}[{k}]") for k, (text, some) in enumerate(zip(texts, told, strict=True)))
+
+
+def _note(value: object, spans: object, place: str) -> Note:
+    text = _text(value, place)
+    if spans is None or text != value:
+        return foreign(text)
+    found: list[Span] = []
+    for one in _list(spans, f"names of {place}"):
+        match one:
+            case [int(begin), int(end), str(kind)] if (found[-1].end if found else 0) <= begin < end <= len(text):
+                found.append(Span(begin, end, known_kind(kind)))
+            case _:
+                raise _NotOursError(f"names of {place} has {str(one)[:80]}, expected [begin, end, kind] in order")
+    return Note(text, tuple(found))
+
+
+def _titled(value: object, spans: object, place: str) -> Note:
+    """What is a cluster's name where nothing else is told."""
+    return named("cluster", _text(value, place)) if spans is None else _note(value, spans, place)
+
+
+def _setting(key: str, value: object, spans: object) -> tuple[str, Note]:
+    place = f"settings.{key}"
+    if spans is None:
+        return foreign(storable(key)), foreign(_text(value, place))
+    of_key, of_value = _pair(spans, f"names.{place}")
+    return storable(key) if of_key is None else _note(key, of_key, place), _note(value, of_value, place)
+
+
+def _pair(value: object, place: str) -> tuple[object, object]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise _NotOursError(f"{place} is {_what(value)}, expected a pair")
+    return value[0], value[1]
 
 
 def _series(name: str, kind: str, rows: list[dict[str, Any]], place: str) -> pl.Series:

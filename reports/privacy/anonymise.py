@@ -5,9 +5,10 @@ bits of a second one over the first, by which a pseudonym is known again and sta
 try names; who has not can only compare: the same name is the same pseudonym wherever it stands, so that tables still
 sort, filter and join. Which columns hold names is told by `gpuctl.reports.privacy.names`.
 
-What is in no column of names is text: notes, populations, warnings, settings. In it go the names that the tables
-hold, paths, addresses, what is quoted, and what follows words such as ``machine`` or ``user``. Numbers, times, digests
-of sources and the order of counts stay: they may tell a reader who knows the cluster what was when.
+Notes, populations, warnings and settings are notes (`gpuctl.core.notes`), which know where names stand in them: these
+are replaced by their kind, and no sentence is looked into. Text that is no note, as of a result that an older gpuctl
+wrote, may hold names anywhere: it is left out and counted. Numbers, times, digests of sources and the order of counts
+stay: they may tell a reader who knows the cluster what was when.
 """
 
 from __future__ import annotations
@@ -23,16 +24,18 @@ import polars as pl
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.files import read_whole
+from gpuctl.core.notes import NONE, Note, counted, foreign, is_foreign, note
 from gpuctl.core.states import State
 from gpuctl.reports.conditions import RESULT, rekeyed, relabelled
-from gpuctl.reports.privacy.names import COMMANDS, KEPT, LINES, MARKERS, MESSAGES, NAMES, NUMBERED, TOLD, WORDS
-from gpuctl.reports.privacy.scrub import Scrubber, first_word
+from gpuctl.reports.privacy.cells import first_word, without_places
+from gpuctl.reports.privacy.names import COMMANDS, KEPT, LINES, MARKERS, NAMES, NUMBERED, TOLD, WORDS
 from gpuctl.reports.report import earlier, is_summary, labelled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from gpuctl.core.notes import Kind
     from gpuctl.core.results import Analysis, Column, ResultTable
     from gpuctl.reports.conditions import Condition
     from gpuctl.reports.report import Part
@@ -104,46 +107,60 @@ class Pseudonyms:
         return base64.b32encode(digest[:10]).decode()[: bits // 5].lower()
 
 
-def anonymised(analysis: Analysis, pseudonyms: Pseudonyms, prose: Set[str] = frozenset()) -> Analysis:
+def anonymised(analysis: Analysis, pseudonyms: Pseudonyms) -> Analysis:
     """Return a result without the names of users, accounts, jobs, machines, clusters and paths.
 
     Args:
         analysis: the result.
         pseudonyms: those that it gets; queues keep their names unless it has pseudonyms for them, too.
-        prose: words of the texts of ours: that one of them is also somebody's name does not take it out of a sentence
-            unless the word before says whose.
     """
-    scrub = Scrubber(pseudonyms.of, _names(analysis), prose | _prose(analysis))
-    # its texts name the cluster
-    cluster = scrub.cluster(analysis.cluster)
-    tables = tuple(_table(table, pseudonyms, scrub) for table in analysis.tables)
-    told = "users, accounts, jobs, machines, racks, clusters and paths" + (", queues" if pseudonyms.queues else "")
-    settings = {scrub.text(key): scrub.setting(key, value) for key, value in analysis.settings.items()}
+    queues = note(", queues") if pseudonyms.queues else NONE
+    told = note(
+        "pseudonyms stand for users, accounts, jobs, machines, racks, clusters and paths{queues}", queues=queues
+    )
+    cluster = pseudonymous(analysis.cluster, pseudonyms)
     return replace(
         analysis,
         cluster=cluster,
-        tables=tables,
+        tables=tuple(_table(table, pseudonyms, {str(analysis.cluster): cluster}) for table in analysis.tables),
         sources=tuple(replace(one, path=pseudonyms.of("path", one.path)) for one in analysis.sources),
-        settings={**settings, "anonymised": f"pseudonyms stand for {told}"},
+        settings={
+            **{_key(key, pseudonyms): pseudonymous(value, pseudonyms) for key, value in analysis.settings.items()},
+            "anonymised": told,
+        },
         command=command(analysis.command),
-        warnings=tuple(scrub.message(text) for text in analysis.warnings),
+        warnings=_shown(analysis.warnings, pseudonyms),
     )
 
 
-def told(text: str, names: Mapping[str, str], pseudonyms: Pseudonyms, prose: Set[str]) -> str:
-    """Return what is said of logs that were read, without names, paths, and what it quotes of the logs.
+def pseudonymous(text: str, pseudonyms: Pseudonyms) -> Note:
+    """Return a sentence with pseudonyms in the place of its names.
 
     Args:
-        text: of a message.
-        names: that may stand in it -> kind.
-        pseudonyms: those that they get.
-        prose: words of the texts of ours.
+        text: a note; of a plain text nobody knows where names stand in it, so all of it counts as one.
+        pseudonyms: those that it gets.
     """
-    paths = (name for name, kind in names.items() if kind == "path" and name)
-    # the longest first: one may lie in another
-    for path in sorted(paths, key=len, reverse=True):
-        text = text.replace(path, pseudonyms.of("path", path))
-    return Scrubber(pseudonyms.of, names, prose).message(text)
+
+    def replaced(kind: Kind, name: str) -> str:
+        return without_places(name, pseudonyms.of) if kind == "policy" else pseudonyms.of(kind, name)
+
+    return foreign(text).replaced(replaced)
+
+
+def _key(key: str, pseudonyms: Pseudonyms) -> str:
+    """The name of a setting: a word of ours, unless it is a note."""
+    return pseudonymous(key, pseudonyms) if isinstance(key, Note) else key
+
+
+def _shown(texts: Sequence[str], pseudonyms: Pseudonyms) -> tuple[Note, ...]:
+    """Sentences without names; those of which nothing is ours are counted instead."""
+    known = [text for text in map(foreign, texts) if not is_foreign(text)]
+    shown = tuple(pseudonymous(text, pseudonyms) for text in known)
+    left = len(texts) - len(known)
+    if not left:
+        return shown
+    told = note("{sentences} left out: nothing tells where names stand in them", sentences=counted(left, "sentence"))
+    return (*shown, told)
 
 
 def command(line: str) -> str:
@@ -157,32 +174,41 @@ def command(line: str) -> str:
 # ---- tables
 
 
-def _table(table: ResultTable, pseudonyms: Pseudonyms, scrub: Scrubber) -> ResultTable:
+def _table(table: ResultTable, pseudonyms: Pseudonyms, clusters: Mapping[str, Note]) -> ResultTable:
     frame = table.frame
+    sentences = {str(one): pseudonymous(one, pseudonyms) for one in table.sentences}
     columns = []
     for column in table.columns:
-        how = _how(table, column.name, pseudonyms, scrub)
+        how = _how(table, column.name, pseudonyms, clusters, sentences)
         if how is not None:
             columns.append(_mapped(frame, column, how))
     changed = frame.with_columns(columns) if columns else frame
+    population = foreign(table.population)
     return replace(
         table,
-        population=scrub.text(table.population),
-        notes=tuple(scrub.text(note) for note in table.notes),
+        population=note("Left out: nothing tells where names stand in it.")
+        if is_foreign(population)
+        else pseudonymous(population, pseudonyms),
+        notes=_shown(table.notes, pseudonyms),
+        sentences=tuple(sentences.values()),
         frame=_sorted(table, frame, changed),
     )
 
 
 def _how(
-    table: ResultTable, name: str, pseudonyms: Pseudonyms, scrub: Scrubber
+    table: ResultTable,
+    name: str,
+    pseudonyms: Pseudonyms,
+    clusters: Mapping[str, Note],
+    sentences: Mapping[str, Note],
 ) -> Callable[[str, Mapping[str, Any]], str] | None:
     """What becomes of a column's values, given the row; None: they stay."""
     kind = table.frame.schema[name]
     if not _is_text(kind) and not (name in NUMBERED and kind.is_integer()):
         return None
     told = TOLD.get((table.name, name))
-    if told == "message" or (told is None and name in MESSAGES):
-        return lambda text, _row: scrub.message(text)
+    if told == "sentence":
+        return lambda text, _row: sentences.get(text) or pseudonyms.of("text", text)
     if told == "beside":
         return lambda text, _row: (
             f"beside {pseudonyms.of('machine', text.removeprefix('beside '))}" if text.startswith("beside ") else text
@@ -197,10 +223,10 @@ def _how(
     if name in LINES:
         return lambda text, _row: pseudonyms.of("text", text)
     if name in KEPT:
-        return lambda text, _row: scrub.paths(text)
+        return lambda text, _row: without_places(text, pseudonyms.of)
     of = NAMES.get(name, "value")
     if of == "cluster":
-        return lambda text, _row: scrub.cluster(text)
+        return lambda text, _row: clusters.get(text) or pseudonyms.of(of, text)
     if name == "servers":
         return lambda text, _row: "".join(
             part if number % 2 else pseudonyms.of(of, part) for number, part in enumerate(_SPAN.split(text))
@@ -276,45 +302,6 @@ def _in_order(values: pl.Series) -> bool:
     return values.is_sorted() or values.is_sorted(descending=True)
 
 
-# ---- what is known of names before any text is looked at
-
-
-def _names(analysis: Analysis) -> dict[str, str]:
-    """Every name in columns of names and among the sources -> its kind."""
-    found: dict[str, str] = {}
-    for table in analysis.tables:
-        for column in table.columns:
-            kind = NAMES.get(column.name)
-            values = table.frame[column.name]
-            numbered = column.name in NUMBERED and values.dtype.is_integer()
-            if kind is None or kind == "cluster" or not (_is_text(values.dtype) or numbered):
-                continue
-            flat = values.explode() if isinstance(values.dtype, pl.List) else values
-            found.update((str(name), kind) for name in flat.unique().to_list() if name is not None)
-    for source in analysis.sources:
-        found[source.path] = "path"
-        found.update((part.rpartition("/")[2] or part, "path") for part in source.path.split("!"))
-    # a folder of a model: texts tell its last part
-    found.update((one, "path") for one in [analysis.settings.get("history", "").rpartition("/")[2]] if one)
-    return {name: kind for name, kind in found.items() if name not in MARKERS}
-
-
-def _prose(analysis: Analysis) -> set[str]:
-    """Words of the texts of ours that a result has itself, and of policies."""
-    texts: list[str] = []
-    for table in analysis.tables:
-        texts += [table.title, table.question, *(column.description for column in table.columns)]
-        for name in ("policy", "baseline", "predictor"):
-            if name in table.frame.columns and table.frame.schema[name] == pl.String:
-                texts += [text for text in table.frame[name].unique().to_list() if text]
-    return words(texts)
-
-
-def words(texts: Iterable[str]) -> set[str]:
-    """The words of sentences, as names are compared with them."""
-    return {word for text in texts for word in re.findall(r"[\w'-]+", text)}
-
-
 # ---- reports
 
 
@@ -338,7 +325,6 @@ def hide(
     conditions: Sequence[Condition],
     baseline: Sequence[Analysis] | None,
     pseudonyms: Pseudonyms,
-    prose: Set[str] = frozenset(),
 ) -> Hidden:
     """Return all that a report is made of without names.
 
@@ -347,10 +333,9 @@ def hide(
         conditions: as the user gave them; they may go by names or by pseudonyms.
         baseline: earlier results or reports, with names or with pseudonyms under the same secret.
         pseudonyms: what names become.
-        prose: as for `anonymised`.
     """
     names = [name for name, _ in found]
-    parts = labelled([anonymised(analysis, pseudonyms, prose) for _, analysis in found], names)
+    parts = labelled([anonymised(analysis, pseudonyms) for _, analysis in found], names)
     before = labelled([analysis for _, analysis in found], names)
     labels = {old.label: new.label for old, new in zip(before, parts, strict=True)}
 

@@ -37,24 +37,23 @@ be how many), but for the names of `NUMBERED`."""
 NUMBERED = frozenset({"account", "example_job", "job", "user"})
 """Columns whose whole numbers are names, too."""
 
-LINES = frozenset({"evidence", "example", "template"})
-"""Columns of text that jobs printed: nothing of it stays."""
+LINES = frozenset({"evidence", "example", "most_rejected_for", "template"})
+"""Columns of text that jobs printed, or that quote a log: nothing of it stays."""
 
 WORDS = frozenset({"source_reason", "source_state"})
 """Columns of a scheduler's own words, which may go on with names: ``ReqNodeNotAvail, UnavailableNodes:n[1-3]``. The
 first word stays, but that of a state which nobody knows."""
 
-MESSAGES = frozenset({"most_rejected_for", "provenance"})
-"""Columns of our own sentences that quote a log: what they quote goes. ``reason`` is one in some tables (`TOLD`)."""
-
 TOLD: dict[tuple[str, str], str] = {
     ("failure_machines", "bad"): "beside",
-    ("predictions", "reason"): "message",
-    ("replay_unfinished", "reason"): "message",
+    ("predictions", "provenance"): "sentence",
+    ("predictions", "reason"): "sentence",
+    ("replay_unfinished", "reason"): "sentence",
     ("sampled_reasons", "reason"): "word",
     ("replay_fidelity", "value"): "group",
 }
 """(table, column) that hold something else than the column's name says; ``group``: what the column ``by`` says;
+``sentence``: one of the table's notes (`ResultTable.sentences`);
 ``beside``: ``beside MACHINE``, or a word of ours."""
 
 KEPT = frozenset(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from gpuctl.reports.figures import CAUSES
 from gpuctl.reports.screens.model import Figures, Grid, Head, Line, Screen, Sentences, Strip, Strips
 from gpuctl.reports.screens.words import (
     briefly,
@@ -20,7 +21,6 @@ from gpuctl.reports.screens.words import (
     unit_of,
     whole,
 )
-from gpuctl.reports.stacked_columns import CAUSES
 from gpuctl.reports.standout import findings
 from gpuctl.reports.text import MISSING, shown
 
@@ -250,7 +250,7 @@ def _next(analysis: Analysis, found: Sequence[Finding]) -> Line:
 
 
 def _notes(analysis: Analysis, found: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
-    notes = [("Caveat", text) for text in analysis.warnings]
+    notes: list[tuple[str, str]] = [("Caveat", text) for text in analysis.warnings]
     notes.append(("GPU-hours lost", LOST))
     for label, name, column in (
         ("GPUs allocated", "overview", "occupancy_pct"),

@@ -88,7 +88,7 @@ def _interval(row: Row, name: str, unit: tuple[float, str]) -> str:
 
 
 def _notes(analysis: Analysis) -> tuple[tuple[str, str], ...]:
-    notes = [("Caveat", text) for text in analysis.warnings]
+    notes: list[tuple[str, str]] = [("Caveat", text) for text in analysis.warnings]
     for table in analysis.tables:
         notes.append((f"{table.title} (table {table.name})", " ".join((table.population, *table.notes))))
         notes += [(column.name, column.description) for column in table.columns]

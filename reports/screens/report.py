@@ -102,7 +102,7 @@ def _figures(part: Part) -> Line | None:
 
 
 def _notes(summary: Analysis) -> tuple[tuple[str, str], ...]:
-    notes = [("Caveat", text) for text in summary.warnings]
+    notes: list[tuple[str, str]] = [("Caveat", text) for text in summary.warnings]
     notes += [
         (f"{table.title} (table {table.name})", " ".join((table.population, *table.notes)))
         for table in summary.tables

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gpuctl.core.text import plural
 from gpuctl.reports.terminal.text_graphics import (
@@ -19,13 +19,14 @@ from gpuctl.reports.terminal.text_graphics import (
     stacked,
     time_ticks,
 )
-from gpuctl.reports.text import lasting, shown
+from gpuctl.reports.text import heading, lasting, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import polars as pl
 
+    from gpuctl.core.charts import Chart
     from gpuctl.core.job_explanation import Explanation, Wait
     from gpuctl.core.results import ResultTable
     from gpuctl.reports.terminal.text_graphics import Signs
@@ -41,6 +42,7 @@ NARROWEST = 12
 TOTAL = "all"
 """In a column of names: the row sums up the others."""
 
+OVER_TIME = ("time", "lines")
 _SHORT = 0.1
 """Seconds: an axis of durations starts near there where there are shorter ones, too."""
 _SIZES = ("0", "1", "2-4", "5-8", ">8", "unknown")
@@ -50,51 +52,6 @@ Curves = list[tuple[str, list[tuple[float, float]]]]
 """Of each name, the points of a cumulative distribution: (value, share of all up to and with it in %)."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One picture of the registry.
-
-    Attributes:
-        kind: ``time`` (values over time), ``durations`` (a distribution over a logarithmic axis of minutes),
-            ``percent`` (one over 0 to 100 %) or ``stacked`` (shares of a whole).
-        beside: the table that it stands below.
-        table: the table that it is drawn from; it stands below that where only that is printed.
-        title: its heading.
-        y: (column, words for it): of ``time`` the values, of ``stacked`` the parts (those not there are left out).
-        label: the column that names the rows; empty: each of `y` is a row.
-        head: over the names.
-        x: where a value lies: the column of times, or of minutes or percents of a distribution.
-        share: the column with the share up to and with `x` in %; empty: each row is a value of its own.
-        ranked: the i-th of n points, from 0, has a share of i / (n - 1), so that the lowest has none; each is counted
-            with its own share, the points being all values (of a curve that was thinned out: a sample of them).
-        zero: over the share of those that are 0, of distributions.
-        end: the column where a span of time ends; empty: where the next one starts.
-        limit: the column with the value of a full bar; empty: the largest one drawn.
-        unit: of the values.
-        where: (column, value): only these rows.
-        height: lines of a bar.
-        what: the words for what a distribution counts, or for what is shared.
-    """
-
-    kind: Literal["time", "durations", "percent", "stacked"]
-    beside: str
-    table: str
-    title: str
-    y: tuple[tuple[str, str], ...] = ()
-    label: str = ""
-    head: str = ""
-    x: str = ""
-    share: str = ""
-    ranked: bool = False
-    zero: str = ""
-    end: str = ""
-    limit: str = ""
-    unit: str = ""
-    where: tuple[tuple[str, str], ...] = ()
-    height: int = 1
-    what: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,7 +85,7 @@ class _Row:
     notes: tuple[str, ...] = ("",)
 
 
-def draw(rule: Rule, table: ResultTable, width: int, signs: Signs) -> Picture | None:
+def draw(rule: Chart, table: ResultTable, width: int, signs: Signs) -> Picture | None:
     """Draw one picture, or none where the table has nothing for it or the lines are too short.
 
     Args:
@@ -140,42 +97,63 @@ def draw(rule: Rule, table: ResultTable, width: int, signs: Signs) -> Picture | 
     frame = rows_of(rule, table)
     if frame is None:
         return None
-    if rule.kind == "time":
+    rule = _worded(rule, table)
+    if rule.kind in OVER_TIME:
         return _over_time(rule, frame, width, signs)
     if rule.kind == "stacked":
         return _stacked(rule, frame, width, signs)
-    kind = durations if rule.kind == "durations" else _percents
+    kind = durations if rule.scale == "minutes" else _percents
     return kind(rule, curves(rule, frame), width, signs, rule.table)
 
 
-def rows_of(rule: Rule, table: ResultTable) -> pl.DataFrame | None:
+def _worded(rule: Chart, table: ResultTable) -> Chart:
+    """The chart with the table's words in the place of those that its declaration lacks."""
+    columns = {column.name: column for column in table.columns}
+    names = columns.get(_label(rule))
+    unit = next((columns[c].unit.removeprefix("-") for c in rule.y if c in columns), "")
+    return replace(
+        rule,
+        head=rule.head or (heading(names)[0] if names else ""),
+        unit=rule.unit or unit,
+        zero=rule.zero or "0",
+        what=rule.what or ("values" if rule.kind == "cdf" else rule.unit or unit or "total"),
+    )
+
+
+def _label(rule: Chart) -> str:
+    """The column that names the rows; empty: each of ``y`` is a row."""
+    return rule.x if rule.kind == "stacked" else rule.series
+
+
+def rows_of(rule: Chart, table: ResultTable) -> pl.DataFrame | None:
     """Return the rows that a picture is of; None where there are none, or columns are missing or no numbers."""
     import polars as pl
 
     frame = table.frame
-    wanted = [name for name in (rule.label, rule.x, rule.share, rule.end, rule.limit) if name]
+    wanted = [name for name in (rule.series, rule.x, rule.end, rule.limit) if name]
     wanted += [name for name, _ in rule.where]
-    wanted += [name for name, _ in rule.y if rule.kind == "time"]
-    parts = [name for name, _ in rule.y if rule.kind == "stacked" and name in frame.columns]
+    wanted += [name for name in rule.y if name not in rule.optional]
+    parts = [name for name in rule.optional if name in frame.columns]
     if any(name not in frame.columns or frame[name].dtype.is_nested() for name in wanted):
         return None
-    texts = {rule.label, *(column for column, _ in rule.where)}
+    texts = {_label(rule), *(column for column, _ in rule.where)}
     numbers = [name for name in (*wanted, *parts) if name not in texts and frame[name].dtype.is_numeric()]
     if any(name not in texts and name not in numbers and not frame[name].dtype.is_temporal() for name in wanted):
         return None
-    for column, value in rule.where:
-        frame = frame.filter(pl.col(column).cast(pl.String) == value)
+    for column, values in rule.where:
+        frame = frame.filter(pl.col(column).cast(pl.String).is_in(values))
     return frame.with_columns(pl.col(numbers).cast(pl.Float64)) if frame.height else None
 
 
-def _groups(rule: Rule, frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+def _groups(rule: Chart, frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     """The rows of each name, in the order of the table, sizes by size; all rows where the rule has no label."""
-    if not rule.label:
+    label = rule.series
+    if not label:
         return [("", frame)]
-    parts = frame.partition_by(rule.label, maintain_order=True)
-    if rule.label == "size_bucket":
-        parts.sort(key=lambda part: _SIZES.index(size) if (size := part[rule.label][0]) in _SIZES else len(_SIZES))
-    return [(shown(part[rule.label][0]), part) for part in parts]
+    parts = frame.partition_by(label, maintain_order=True)
+    if label == "size_bucket":
+        parts.sort(key=lambda part: _SIZES.index(size) if (size := part[label][0]) in _SIZES else len(_SIZES))
+    return [(shown(part[label][0]), part) for part in parts]
 
 
 def _fewer(rows: Sequence[tuple[str, T]]) -> tuple[list[tuple[str, T]], str]:
@@ -275,21 +253,21 @@ def _tries(found: Explanation) -> Iterable[tuple[str, Wait | None, datetime | No
         yield f"attempt {tried.number}", tried.wait, tried.start_ts, tried.end_ts
 
 
-def _over_time(rule: Rule, frame: pl.DataFrame, width: int, signs: Signs) -> Picture | None:
+def _over_time(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> Picture | None:
     shift, calendar = _clock(rule, frame)
     every = [
         (name or words, (column, _spans(rule, part, column, shift)))
         for name, part in _groups(rule, frame)
-        for column, words in rule.y
+        for column, words in zip(rule.y, rule.words, strict=True)
     ]
     series, left_out = _fewer(every)
     edges = [time for _, (_, spans) in series for start, end, _ in spans for time in (start, end)]
     low, high = min(edges, default=0.0), max(edges, default=0.0)
     if not (math.isfinite(high - low) and high > low):
         return None
-    tops = {c: _most(v for _, (column, spans) in series if column == c for _, _, v in spans) for c, _ in rule.y}
+    tops = {c: _most(v for _, (column, spans) in series if column == c for _, _, v in spans) for c in rule.y}
     if rule.limit:
-        tops[rule.y[0][0]] = _most(frame[rule.limit].to_list()) or tops[rule.y[0][0]]
+        tops[rule.y[0]] = _most(frame[rule.limit].to_list()) or tops[rule.y[0]]
     tall = rule.height > 1
     rows = [
         _Row(name, (shown(tops[column]), "0") if tall else (shown(_most(v for _, _, v in spans)),))
@@ -303,7 +281,7 @@ def _over_time(rule: Rule, frame: pl.DataFrame, width: int, signs: Signs) -> Pic
         (row, bars(resampled(spans, low, high, room[2]), tops[column], signs, rule.height))
         for row, (_, (column, spans)) in zip(rows, series, strict=True)
     ]
-    full = f"a full bar ({signs.full}) is {shown(tops[rule.y[0][0]])} {rule.unit}"
+    full = f"a full bar ({signs.full}) is {shown(tops[rule.y[0]])} {rule.unit}"
     unknown = f"{UNKNOWN}: not known. " if any(UNKNOWN in lines[-1] for _, lines in drawn) else ""
     caption = (
         f"{_moment(low, calendar=calendar)} to {_moment(high, calendar=calendar)}; each character is a mean of "
@@ -331,7 +309,7 @@ def _share(value: float) -> str:
     return f"{shown(float(value), '%', whole=False)} %"
 
 
-def _clock(rule: Rule, frame: pl.DataFrame) -> tuple[float, bool]:
+def _clock(rule: Chart, frame: pl.DataFrame) -> tuple[float, bool]:
     """What to add to the seconds of a column to get those since 1970, and whether that is known."""
     if rule.x == "ts":
         return 0.0, True
@@ -342,7 +320,7 @@ def _clock(rule: Rule, frame: pl.DataFrame) -> tuple[float, bool]:
     return 0.0, False
 
 
-def _spans(rule: Rule, frame: pl.DataFrame, column: str, shift: float) -> list[tuple[float, float, float | None]]:
+def _spans(rule: Chart, frame: pl.DataFrame, column: str, shift: float) -> list[tuple[float, float, float | None]]:
     values = frame[column].to_list()
     starts = [_seconds(time, shift) for time in frame[rule.x].to_list()]
     if rule.end:
@@ -369,19 +347,20 @@ def _between(values: Sequence[float]) -> str:
     return low if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def curves(rule: Rule, frame: pl.DataFrame) -> Curves:
+def curves(rule: Chart, frame: pl.DataFrame) -> Curves:
     """Return the distribution of each name, in the order of the table."""
     import polars as pl
 
     groups = []
     for name, rows in _groups(rule, frame):
         part = rows.filter(pl.col(rule.x).is_finite())
-        if not rule.share:
+        if not rule.y:
             part = part.group_by(rule.x).len().sort(rule.x)
             ups = (part["len"].cum_sum() * 100 / max(part["len"].sum(), 1)).to_list()
         else:
-            part = part.filter(pl.col(rule.share).is_finite())
-            ups = part[rule.share].to_list()
+            [share] = rule.y
+            part = part.filter(pl.col(share).is_finite())
+            ups = part[share].to_list()
         if rule.ranked:
             ups = [(up * (len(ups) - 1) + 100) / len(ups) for up in ups]
         if ups:
@@ -389,7 +368,7 @@ def curves(rule: Rule, frame: pl.DataFrame) -> Curves:
     return groups
 
 
-def durations(rule: Rule, every: Curves, width: int, signs: Signs, table: str) -> Picture | None:
+def durations(rule: Chart, every: Curves, width: int, signs: Signs, table: str) -> Picture | None:
     """Draw distributions of minutes above a logarithmic axis.
 
     Args:
@@ -420,7 +399,7 @@ def durations(rule: Rule, every: Curves, width: int, signs: Signs, table: str) -
     return _distributions(rule, groups, room, signs, scale, f"{left_out}From {table}.")
 
 
-def _percents(rule: Rule, every: Curves, width: int, signs: Signs, table: str) -> Picture | None:
+def _percents(rule: Chart, every: Curves, width: int, signs: Signs, table: str) -> Picture | None:
     groups, left_out = _fewer(every)
     names, notes, most = _room_of_shares(rule, groups, width)
     # whole percents, as most telemetry has them: of other bins some would hold more of them than others
@@ -435,7 +414,7 @@ def _percents(rule: Rule, every: Curves, width: int, signs: Signs, table: str) -
     return _distributions(rule, groups, (names, notes, bins), signs, scale, f"{left_out}From {table}.")
 
 
-def _room_of_shares(rule: Rule, groups: Curves, width: int) -> tuple[int, int, int]:
+def _room_of_shares(rule: Chart, groups: Curves, width: int) -> tuple[int, int, int]:
     some = any(x <= 0 for _, points in groups for x, _ in points)
     notes = [_share(shares(points, [0.0])[0]) if some else "" for _, points in groups]
     rows = [_Row(name, (note,)) for (name, _), note in zip(groups, notes, strict=True)]
@@ -443,7 +422,7 @@ def _room_of_shares(rule: Rule, groups: Curves, width: int) -> tuple[int, int, i
 
 
 def _distributions(  # noqa: PLR0917 - as its callers have them
-    rule: Rule, groups: Curves, room: tuple[int, int, int], signs: Signs, scale: Scale, end: str
+    rule: Chart, groups: Curves, room: tuple[int, int, int], signs: Signs, scale: Scale, end: str
 ) -> Picture | None:
     found = [(name, shares(points, scale.edges)) for name, points in groups]
     top = max((value for _, (_, values, _) in found for value in values), default=0.0)
@@ -463,10 +442,14 @@ def _distributions(  # noqa: PLR0917 - as its callers have them
     return Picture(rule.title, _assembled(drawn, heads, room, signs, scale.ticks), caption)
 
 
-def _stacked(rule: Rule, frame: pl.DataFrame, width: int, signs: Signs) -> Picture | None:
-    there = [(c, words) for c, words in rule.y if c in frame.columns and frame[c].dtype.is_numeric()]
+def _stacked(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> Picture | None:
+    there = [
+        (c, words)
+        for c, words in zip(rule.y, rule.words, strict=True)
+        if c in frame.columns and frame[c].dtype.is_numeric()
+    ]
     used = [(c, words) for c, words in there if _most(frame[c].to_list()) > 0]
-    every = [(shown(row[rule.label]), [_most([row[c]]) for c, _ in used]) for row in frame.iter_rows(named=True)]
+    every = [(shown(row[rule.x]), [_most([row[c]]) for c, _ in used]) for row in frame.iter_rows(named=True)]
     groups, left_out = _fewer(every)
     notes = [shown(math.fsum(values), rule.unit, whole=False) for _, values in groups]
     rows = [_Row(name, (note,)) for (name, _), note in zip(groups, notes, strict=True)]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.reports.charts.registry import CHARTS, REPLAY_CHARTS
 from gpuctl.reports.export.files import write_dir
+from gpuctl.reports.figures import ANALYSES, REPLAYS, on
 from tests.browser.conftest import several
 from tests.unit.reports.fakes import HOSTILE, make_analysis
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.browser.conftest import Opened
 
 pytestmark = pytest.mark.browser
+CHARTS, REPLAY_CHARTS = on(ANALYSES, "page"), on(REPLAYS, "page")
 
 AROUND = {"contents", "standout", "headlines", "provenance", "definitions", "sources", "metrics", "checks"}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.reports.charts.registry import CHARTS, REPLAY_CHARTS
+from gpuctl.reports.figures import ANALYSES, REPLAYS, on
 from gpuctl.reports.html import write_html
 from tests.unit.reports.fakes import HOSTILE, make_analysis
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.browser.conftest import Opened
 
 pytestmark = pytest.mark.browser
+CHARTS, REPLAY_CHARTS = on(ANALYSES, "page"), on(REPLAYS, "page")
 
 WIDTHS = (1280, 390)
 

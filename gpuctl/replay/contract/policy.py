@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuctl.core.errors import GpuctlError, UsageError
+from gpuctl.core.notes import named, ours
 from gpuctl.core.plugins import own_fault
 from gpuctl.replay.engine.program import Program
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
@@ -168,6 +170,16 @@ class Policy:
                 there = ", ".join(known) or "none"
                 raise UsageError(f"{self.name} has no parameter {name!r}", hint=f"its parameters are: {there}")
             self.params[name] = known[name].read(text, self.name)
+
+    def shown_params(self) -> dict[str, Any]:
+        """Its parameters as results show them: words of a few choices are ours, other text may name anything."""
+        words: dict[str, set[Value]] = {p.name: {p.default, *p.choices} for p in self.parameters}
+
+        def said(name: str, value: str) -> Note:
+            return ours(value) if value in words.get(name, ()) else named("value", value)
+
+        params = self.params.items()
+        return {name: said(name, value) if isinstance(value, str) else value for name, value in params}
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """What runs this policy on a new simulation."""

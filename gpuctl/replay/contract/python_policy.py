@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuctl.core.errors import GpuctlError, InputError
+from gpuctl.core.notes import foreign
 from gpuctl.core.plugins import own_fault
 from gpuctl.replay.contract import view_kernel as vk
 from gpuctl.replay.contract.hooks import Hooks, Listener
@@ -51,8 +52,7 @@ class RankPolicy(Policy):
         import numpy as np
 
         from gpuctl.replay.contract.arrivals import arrivals
-        from gpuctl.replay.order.order import Order, list_program, placements
-        from gpuctl.replay.order.order_kernel import BY_RANK
+        from gpuctl.replay.order.order import FixedRank, NonPreemptive, PastHead, list_program, placements
 
         del cluster
         rank = np.zeros(workload.size)
@@ -73,7 +73,8 @@ class RankPolicy(Policy):
                 f"{self.name}: rank() gave NaN for {np.isnan(rank).sum()} of {rank.size} jobs", hint="expected numbers"
             )
         how = placements(workload, self.placement, settings.placement)
-        return list_program(Order(BY_RANK, rank, how, strict=self.strict), workload, state)
+        past_head = PastHead.NOBODY if self.strict else PastHead.WHOEVER_FITS
+        return list_program(NonPreemptive(FixedRank(rank), past_head, how), workload, state)
 
 
 class PythonPolicy(Listener, Policy):
@@ -112,7 +113,7 @@ class PythonProgram:
     @property
     def reasons(self) -> tuple[str, ...]:
         """The reasons that it has given, after the engine's own."""
-        return tuple(self._view.reasons)
+        return tuple(map(foreign, self._view.reasons))
 
     def advance(self, state: State, until: float, steps: int) -> int:
         """Go on for so many instants at which the policy is asked."""

@@ -33,5 +33,8 @@ class Scheduler(Protocol):
     resources: ClassVar[bool]
     params: dict[str, Any]
 
+    def shown_params(self) -> dict[str, Any]:
+        """Its parameters as results show them."""
+
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """What runs it on a new simulation."""

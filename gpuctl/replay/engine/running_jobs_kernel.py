@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle, records
+from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.placement_kernel import set_free
 from gpuctl.replay.engine.state import NEED
@@ -26,35 +24,25 @@ class Running(Bundle):
         before_need: CPUs and memory likewise, records of `NEED` [servers].
     """
 
-    n: NDArray[np.int64]
-    job: NDArray[np.int64]
-    end: NDArray[np.float64]
-    until: NDArray[np.float64]
-    plan: NDArray[np.float64]
-    before: NDArray[np.int64]
-    before_need: Any
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "n": ("i8", 1),
-        "job": ("i8", 1),
-        "end": ("f8", 1),
-        "until": ("f8", 1),
-        "plan": ("f8", 1),
-        "before": ("i8", 1),
-        "before_need": (NEED, 1),
-    }
+    n = ints()
+    job = ints()
+    end = floats()
+    until = floats()
+    plan = floats()
+    before = ints()
+    before_need = rows(NEED)
 
 
 def nobody(plan: NDArray[np.float64], servers: int, most: int) -> Running:
     """No running jobs; `most` is how many may run at a time."""
     return Running(
-        n=np.zeros(1, np.int64),
-        job=np.zeros(most + 1, np.int64),
-        end=np.zeros(most + 1),
+        n=1,
+        job=most + 1,
+        end=most + 1,
         until=np.full(plan.size, np.nan),
         plan=plan,
-        before=np.zeros(servers, np.int64),
-        before_need=records(servers, NEED),
+        before=servers,
+        before_need=servers,
     )
 
 

@@ -9,16 +9,12 @@ import numpy as np
 
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import note, ours, together
 from gpuctl.replay.engine.state import (
-    ATTEMPT,
-    EVENT,
     GLOBAL,
     JOB,
-    LOG,
     MODES,
     NAMED_TIMERS,
-    NEED,
-    PIECE,
     SERVER,
     State,
     wanted,
@@ -28,12 +24,12 @@ from gpuctl.replay.models.resources import ASK, GPUS_ONLY, STOCK, UNBOUND, asks,
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.models.preemption_cost import Overhead
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
     from gpuctl.replay.models.speed import Rates
 
 MOST_CLASSES = 64
-RESOURCE_TEXT = "{}; a job starts where all of them are free"
 HOW_TEXT = {
     "now": "after a checkpoint, at any time",
     "epoch": "at the end of the epoch",
@@ -54,7 +50,7 @@ class Settings:
         overhead: the overhead model.
         placement: any | consolidate | spread for every policy; None: each policy's own.
         limits: end jobs at their time limits.
-        seed: of policies that draw lots.
+        seed: random seed for stochastic policies.
         mode: how every policy preempts, see `MODES`; None: each policy's own way.
         resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
         slice_s: seconds of a turn of jobs that share GPUs by turns.
@@ -71,21 +67,26 @@ class Settings:
     slice_s: float = SLICE_S
     switch_s: float = SWITCH_S
 
-    def text(self) -> dict[str, str]:
+    def text(self) -> dict[str, Note]:
         """The settings as a report shows them."""
-        told = {} if self.resources == GPUS_ONLY else {"resources": RESOURCE_TEXT.format(", ".join(self.resources))}
-        if self.rates.pairs is not None:
+        told: dict[str, Note] = {}
+        if self.resources != GPUS_ONLY:
+            all_of_them = together(", ", [ours(name) for name in self.resources])
+            told["resources"] = note("{names}; a job starts where all of them are free", names=all_of_them)
+        if self.rates.pairs_text is not None:
             told["packed jobs"] = self.rates.pairs_text
         if (self.slice_s, self.switch_s) != (SLICE_S, SWITCH_S):
-            told["time slices"] = f"{self.slice_s:g} s, and {self.switch_s:g} s to switch"
+            told["time slices"] = note(
+                "{slice_s:g} s, and {switch_s:g} s to switch", slice_s=self.slice_s, switch_s=self.switch_s
+            )
         return {
             **told,
             "speed": self.rates.text,
             "preemption overhead": self.overhead.text,
-            "preemption": HOW_TEXT[self.mode] if self.mode else "each policy's own way",
-            "placement": self.placement or "each policy's own",
-            "time limits": "enforced" if self.limits else "not enforced",
-            "seed": str(self.seed),
+            "preemption": ours(HOW_TEXT[self.mode]) if self.mode else note("each policy's own way"),
+            "placement": ours(self.placement) if self.placement else note("each policy's own"),
+            "time limits": note("enforced") if self.limits else note("not enforced"),
+            "seed": note("{seed}", seed=self.seed),
         }
 
 
@@ -149,10 +150,10 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
         g=g,
         jobs=jobs,
         servers=servers,
-        heap_t=np.zeros(nodes),
-        heap_c=np.zeros(nodes, np.int64),
-        heap_node=np.zeros(nodes, np.int64),
-        node_at=np.full(nodes, -1, np.int64),
+        heap_t=nodes,
+        heap_c=nodes,
+        heap_node=nodes,
+        node_at=np.full(nodes, -1),
         arrivals=order.astype(np.int64),
         arrive_t=workload.eligible[order].astype(np.float64),
         machine_t=machine[0],
@@ -163,27 +164,27 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
         class_free=class_free,
         class_cap=class_cap,
         rack_free=rack_free,
-        queue_used=np.zeros(queues, np.int64),
+        queue_used=queues,
         queue_limit=np.full(queues, np.inf),
-        share_used=np.zeros(max(queues, users), np.int64),
+        share_used=max(queues, users),
         segment_s=workload.segment_s.astype(np.float64),
         segment_fails=workload.segment_fails.astype(np.int64),
         child_first=first,
         children=children,
-        choice=records(max(count, 1), PIECE),
-        order=np.zeros(max(count, 1), np.int64),
-        attempts=records(n + 1024, ATTEMPT),
-        pieces=records(held, PIECE),
-        log=records(2 * n + 1024, LOG),
+        choice=max(count, 1),
+        order=max(count, 1),
+        attempts=n + 1024,
+        pieces=held,
+        log=2 * n + 1024,
         # a step tells of each job's queueing, end, lease and timer at most once, and of what lost its lease before
-        events=records(5 * n + int(g.at_once[0]) + NAMED_TIMERS + 16, EVENT),
-        fresh=np.zeros(n, np.int64),
-        moving=np.zeros(n, np.int64),
+        events=5 * n + int(g.at_once[0]) + NAMED_TIMERS + 16,
+        fresh=n,
+        moving=n,
         asks=records(1, ASK) if ask is None else ask,
         stock=records(1, STOCK) if stock is None else stock,
-        need=records(max(count, 1) if more else 1, NEED),
-        needs=records(held if more else 1, NEED),
-        share_need=records(max(queues, users) if more else 1, NEED),
+        need=max(count, 1) if more else 1,
+        needs=held if more else 1,
+        share_need=max(queues, users) if more else 1,
         by_type=np.ones((1, 1, 1)) if types is None else types.speed.astype(np.float64),
         by_pair=np.ones((1, 1)) if pairs is None else pairs.astype(np.float64),
         curves=np.concatenate([np.ones(1), *workload.curves]),

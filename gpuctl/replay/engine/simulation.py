@@ -180,7 +180,7 @@ class Simulation:
         """What has come out so far."""
         return Outcome(
             policy=self.label,
-            params=dict(self.policy.params),
+            params=self.policy.shown_params(),
             oracle=self.policy.oracle and not (self.policy.predicts and self.workload.predicted is not None),
             settings=self.settings.text(),
             jobs=self._jobs(),

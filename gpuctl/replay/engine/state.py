@@ -6,12 +6,11 @@ running simulation is copied by copying arrays, and the same loops run compiled 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle, opener
+from gpuctl.compiled.bundles import Bundle, floats, ints, opener, rows, words
 from gpuctl.replay.models.resources import ASK, STOCK
 
 # ---- states of a job
@@ -254,89 +253,46 @@ class State(Bundle):
         curves: speeds on 1, 2, 3 … GPUs, one curve after the other.
     """
 
-    g: Any
-    jobs: Any
-    servers: Any
-    heap_t: NDArray[np.float64]
-    heap_c: NDArray[np.int64]
-    heap_node: NDArray[np.int64]
-    node_at: NDArray[np.int64]
-    arrivals: NDArray[np.int64]
-    arrive_t: NDArray[np.float64]
-    machine_t: NDArray[np.float64]
-    machine_server: NDArray[np.int64]
-    machine_up: NDArray[np.int64]
-    bits: NDArray[np.uint64]
-    count: NDArray[np.int64]
-    class_free: NDArray[np.int64]
-    class_cap: NDArray[np.int64]
-    rack_free: NDArray[np.int64]
-    queue_used: NDArray[np.int64]
-    queue_limit: NDArray[np.float64]
-    share_used: NDArray[np.int64]
-    segment_s: NDArray[np.float64]
-    segment_fails: NDArray[np.int64]
-    child_first: NDArray[np.int64]
-    children: NDArray[np.int64]
-    choice: Any
-    order: NDArray[np.int64]
-    attempts: Any
-    pieces: Any
-    log: Any
-    events: Any
-    fresh: NDArray[np.int64]
-    moving: NDArray[np.int64]
-    asks: Any
-    stock: Any
-    need: Any
-    needs: Any
-    share_need: Any
-    by_type: NDArray[np.float64]
-    by_pair: NDArray[np.float64]
-    curves: NDArray[np.float64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "g": (GLOBAL, 1),
-        "jobs": (JOB, 1),
-        "servers": (SERVER, 1),
-        "heap_t": ("f8", 1),
-        "heap_c": ("i8", 1),
-        "heap_node": ("i8", 1),
-        "node_at": ("i8", 1),
-        "arrivals": ("i8", 1),
-        "arrive_t": ("f8", 1),
-        "machine_t": ("f8", 1),
-        "machine_server": ("i8", 1),
-        "machine_up": ("i8", 1),
-        "bits": ("u8", 3),
-        "count": ("i8", 2),
-        "class_free": ("i8", 1),
-        "class_cap": ("i8", 1),
-        "rack_free": ("i8", 2),
-        "queue_used": ("i8", 1),
-        "queue_limit": ("f8", 1),
-        "share_used": ("i8", 1),
-        "segment_s": ("f8", 1),
-        "segment_fails": ("i8", 1),
-        "child_first": ("i8", 1),
-        "children": ("i8", 1),
-        "choice": (PIECE, 1),
-        "order": ("i8", 1),
-        "attempts": (ATTEMPT, 1),
-        "pieces": (PIECE, 1),
-        "log": (LOG, 1),
-        "events": (EVENT, 1),
-        "fresh": ("i8", 1),
-        "moving": ("i8", 1),
-        "asks": (ASK, 1),
-        "stock": (STOCK, 1),
-        "need": (NEED, 1),
-        "needs": (NEED, 1),
-        "share_need": (NEED, 1),
-        "by_type": ("f8", 3),
-        "by_pair": ("f8", 2),
-        "curves": ("f8", 1),
-    }
+    g = rows(GLOBAL)
+    jobs = rows(JOB)
+    servers = rows(SERVER)
+    heap_t = floats()
+    heap_c = ints()
+    heap_node = ints()
+    node_at = ints()
+    arrivals = ints()
+    arrive_t = floats()
+    machine_t = floats()
+    machine_server = ints()
+    machine_up = ints()
+    bits = words(3)
+    count = ints(2)
+    class_free = ints()
+    class_cap = ints()
+    rack_free = ints(2)
+    queue_used = ints()
+    queue_limit = floats()
+    share_used = ints()
+    segment_s = floats()
+    segment_fails = ints()
+    child_first = ints()
+    children = ints()
+    choice = rows(PIECE)
+    order = ints()
+    attempts = rows(ATTEMPT)
+    pieces = rows(PIECE)
+    log = rows(LOG)
+    events = rows(EVENT)
+    fresh = ints()
+    moving = ints()
+    asks = rows(ASK)
+    stock = rows(STOCK)
+    need = rows(NEED)
+    needs = rows(NEED)
+    share_need = rows(NEED)
+    by_type = floats(3)
+    by_pair = floats(2)
+    curves = floats()
 
 
 def wanted(g: Any, servers: int) -> tuple[int, int, int, int]:

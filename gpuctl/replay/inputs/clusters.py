@@ -14,12 +14,14 @@ import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import MOST_TOML, parse_toml, read_whole
+from gpuctl.core.notes import Named, listed, note, ours
 from gpuctl.core.paths import is_file
 from gpuctl.replay.models.records import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Floats, Ints, Workload
 
 MOST_SERVERS = 1_000_000
@@ -118,8 +120,8 @@ def add_servers(cluster: Cluster, text: str) -> Cluster:
         what = "a pool of GPUs without servers" if cluster.pool else "a cluster without servers"
         raise UsageError(f"--add-servers {text!r}: there is no server to copy in {what}", hint=f"say {count}x8")
     if cluster.pool:
-        note = f"{count * size} GPUs added to the pool"
-        return dataclasses.replace(cluster, gpus=cluster.gpus + count * size, notes=(*cluster.notes, note))
+        told = note("{gpus} GPUs added to the pool", gpus=count * size)
+        return dataclasses.replace(cluster, gpus=cluster.gpus + count * size, notes=(*cluster.notes, told))
     kinds = Counter(zip(cluster.gpus.tolist(), cluster.gpu_type.tolist(), strict=True))
     (gpus, gpu_type), _ = max(kinds.items(), key=lambda kind: (kind[1], kind[0]), default=((size, -1), 0))
     gpus = size or gpus
@@ -127,7 +129,8 @@ def add_servers(cluster: Cluster, text: str) -> Cluster:
     new = np.arange(old, old + count, dtype=np.int64)
     alike = np.flatnonzero((cluster.gpus == gpus) & (cluster.gpu_type == gpu_type))
     racks = cluster.racks if len(cluster.racks) == 1 else (*cluster.racks, _free_names(cluster.racks, ADDED_RACK, 1)[0])
-    note = f"{count} servers of {gpus} GPUs added, in the rack {racks[-1]!r}"
+    rack = Named("rack", repr(racks[-1]))
+    told = note("{count} servers of {gpus} GPUs added, in the rack {rack}", count=count, gpus=gpus, rack=rack)
     return dataclasses.replace(
         cluster,
         name=f"{cluster.name} + {text.strip()}",
@@ -142,7 +145,7 @@ def add_servers(cluster: Cluster, text: str) -> Cluster:
             own if own is None or (alike.size and not np.isin(alike, own).any()) else np.append(own, new)
             for own in cluster.queue_servers
         ),
-        notes=(*cluster.notes, note),
+        notes=(*cluster.notes, told),
     )
 
 
@@ -190,7 +193,12 @@ def _pool(name: str, gpus: int, workload: Workload) -> Cluster:
         pool=True,
         quota=np.full(len(workload.queues), np.inf),
         queue_servers=(None,) * len(workload.queues),
-        notes=(f"{gpus} GPUs without places: racks, servers and fragmentation do not exist",),
+        notes=(
+            note(
+                "{gpus} GPUs without places: racks, servers and fragmentation do not exist",
+                gpus=gpus,
+            ),
+        ),
     )
 
 
@@ -263,7 +271,7 @@ class _File:
 
     path: str
     workload: Workload
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
     def cluster(self, found: dict[str, Any]) -> Cluster:
         """The cluster that the file describes."""
@@ -375,8 +383,16 @@ class _File:
         """Note names of queues that the jobs do not have: the file may serve several workloads."""
         unknown = [name for name in names if name not in self.workload.queues]
         if unknown:
-            more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-            self.notes.append(f"{self.path}: {key} of queues that no job is in: {', '.join(unknown[:5])}{more}")
+            more = note(" and {more} more", more=len(unknown) - 5) if len(unknown) > 5 else note("")
+            self.notes.append(
+                note(
+                    "{path}: {key} of queues that no job is in: {unknown}{more}",
+                    path=Named("path", self.path),
+                    key=ours(key),
+                    unknown=listed("queue", unknown, 5),
+                    more=more,
+                )
+            )
 
     def keys(self, table: dict[str, Any], kind: str, at: str) -> None:
         """See that a table has no keys but those of its kind."""

@@ -19,6 +19,7 @@ import zstandard
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.notes import Named, note
 from gpuctl.core.text import storable
 from gpuctl.replay.inputs.check import SHOWN, circular
 from gpuctl.replay.models.records import Workload
@@ -317,7 +318,11 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         queues=queues,
         users=users,
         gpu_types=gpu_types,
-        notes=(f"{name}: columns that are not read: {extra}",) if extra else (),
+        notes=(
+            note("{name}: columns that are not read: {extra}", name=Named("path", name), extra=Named("text", extra)),
+        )
+        if extra
+        else (),
         predicted=_optional(numbers, "predicted_time", duration) if "predicted_time" in numbers.columns else None,
         epochs=_optional(numbers, "epochs", unknown) if "epochs" in numbers.columns else None,
         checkpoint_bytes=_optional(numbers, "checkpoint_bytes", unknown)

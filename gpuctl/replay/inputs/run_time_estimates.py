@@ -12,9 +12,11 @@ import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.notes import note
 from gpuctl.core.paths import is_file
 
 if TYPE_CHECKING:
+    from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Floats, Workload
 
 _HINT = "given, true, error:F with F from 0 to 3, or a CSV with the columns job,run_time_s"
@@ -46,7 +48,14 @@ def tell(workload: Workload, how: str) -> Workload:
         if not 0 <= size <= 3:
             raise UsageError(f"--run-times {how}: not understood", hint=f"expected {_HINT}")
         predicted = workload.true_run_time * np.exp(size * normal(workload.ids))
-        return _told(workload, predicted, f"run times that policies are told are wrong by a factor of exp({size:g} z)")
+        return _told(
+            workload,
+            predicted,
+            note(
+                "run times that policies are told are wrong by a factor of exp({size:g} z)",
+                size=size,
+            ),
+        )
     if not is_file(how):
         raise UsageError(f"--run-times {how[:60]}: not understood, and no such file", hint=f"expected {_HINT}")
     return _from_csv(workload, how)
@@ -90,10 +99,14 @@ def _from_csv(workload: Workload, path: str) -> Workload:
     if missing.all():
         raise InputError("predicts none of the jobs", path=path, hint="its column job must hold their names")
     predicted[missing] = float(np.median(predicted[~missing]))
-    note = f"run times that policies are told: predictions for {(~missing).sum():,} of {workload.size:,} jobs"
-    more = f", their median for the {missing.sum():,} others" if missing.any() else ""
-    return _told(workload, predicted, note + more)
+    told = note(
+        "run times that policies are told: predictions for {value:,} of {size:,} jobs",
+        value=(~missing).sum(),
+        size=workload.size,
+    )
+    more = note(", their median for the {missing:,} others", missing=missing.sum()) if missing.any() else note("")
+    return _told(workload, predicted, note("{told}{more}", told=told, more=more))
 
 
-def _told(workload: Workload, predicted: Floats, note: str) -> Workload:
-    return dataclasses.replace(workload, predicted=predicted, notes=(*workload.notes, note))
+def _told(workload: Workload, predicted: Floats, told: Note) -> Workload:
+    return dataclasses.replace(workload, predicted=predicted, notes=(*workload.notes, told))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.notes import Named, note, together
 from gpuctl.core.paths import is_file
 from gpuctl.replay.inputs.run_time_estimates import normal, read_seconds
 
@@ -54,11 +55,22 @@ def plan(workload: Workload, how: str) -> Workload:
     for part in parts:
         open_jobs = np.isnan(limits)
         limits = np.where(open_jobs, _limits(workload, part), limits)
-        told.append(f"{part} for {int((open_jobs & ~np.isnan(limits)).sum()):,}")
+        told.append(
+            note(
+                "{part} for {value:,}",
+                part=Named("path", part),
+                value=int((open_jobs & ~np.isnan(limits)).sum()),
+            )
+        )
     left = int(np.isnan(limits).sum())
-    more = f"; {left:,} have none" if left else ""
-    note = f"time limits that policies plan with, of {workload.size:,} jobs: {', '.join(told)}{more}"
-    return dataclasses.replace(workload, planned=limits, notes=(*workload.notes, note))
+    more = note("; {left:,} have none", left=left) if left else note("")
+    plan = note(
+        "time limits that policies plan with, of {size:,} jobs: {told}{more}",
+        size=workload.size,
+        told=together(", ", told),
+        more=more,
+    )
+    return dataclasses.replace(workload, planned=limits, notes=(*workload.notes, plan))
 
 
 def own(workload: Workload, params: Mapping[str, object]) -> Workload:

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.notes import listed, note, ours
 from gpuctl.core.spelling import check_queues
 from gpuctl.core.states import State
 from gpuctl.replay.inputs.check import SHOWN, unplaceable
@@ -30,6 +31,7 @@ from gpuctl.replay.models.resources import GPUS_ONLY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Floats, Ints
     from gpuctl.store.database import Store
 
@@ -97,8 +99,11 @@ def read_trace(
     if own_cluster and cluster.total_gpus:
         large = unplaceable(workload, cluster, resources)
         if large.size:
-            note = f"left out {large.size:,} jobs larger than all servers of the trace that they may use"
-            workload = take(workload, np.setdiff1d(np.arange(workload.size), large), note)
+            told = note(
+                "left out {size:,} jobs larger than all servers of the trace that they may use",
+                size=large.size,
+            )
+            workload = take(workload, np.setdiff1d(np.arange(workload.size), large), told)
             if not workload.size:
                 raise InputError(f"{trace.name}: every job is larger than the servers that the log names")
     return workload, cluster
@@ -136,7 +141,7 @@ def cluster_from_store(
     return _cluster(trace, machines, notes, workload, (quotas or {}, racks or {}))
 
 
-def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
+def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.DataFrame, list[Note]]:
     """The jobs to replay, numbered in order of submission, their segments, and what was left out."""
     if work not in WORKS:
         raise UsageError(f"no run time {work!r}", hint=f"there are: {', '.join(WORKS)}")
@@ -179,19 +184,37 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
     # of jobs submitted at one instant the earlier file's come first, then by name, 9 before 10
     rows = rows.sort("submit_c", "source", pl.col("name").str.len_chars(), "name").with_row_index("number")
     rest = trace.jobs.height - rows.height
-    notes = [f"{rows.height:,} of {trace.jobs.height:,} jobs are replayed" + (f"; left out: {why}" if rest else "")]
+    left_out = note("; left out: {why}", why=ours(why)) if rest else note("")
+    notes = [
+        note(
+            "{jobs:,} of {all:,} jobs are replayed{left_out}",
+            jobs=rows.height,
+            all=trace.jobs.height,
+            left_out=left_out,
+        )
+    ]
     cut, totals = rows["cut"].fill_null(value=False).sum(), rows["alone"].sum()
     if cut:
-        notes.append(f"jobs that still ran when the log was taken, {cut:,}: their run time is what it was by then")
+        notes.append(
+            note(
+                "jobs that still ran when the log was taken, {cut:,}: their run time is what it was by then",
+                cut=cut,
+            )
+        )
     if totals:
-        notes.append(f"{totals:,} jobs have no attempts in the log: each is one run of its total, start unknown")
+        notes.append(
+            note(
+                "{totals:,} jobs have no attempts in the log: each is one run of its total, start unknown",
+                totals=totals,
+            )
+        )
     early = (rows["first_c"] < rows["submit_c"]).sum()
     if early:
-        notes.append(f"{early:,} jobs started before their submission, by the log")
+        notes.append(note("{early:,} jobs started before their submission, by the log", early=early))
     return rows, segments.join(rows.select("job", "number"), on="job"), [*notes, *odd]
 
 
-def _segments(trace: Rows, work: Work) -> tuple[pl.DataFrame, list[str]]:
+def _segments(trace: Rows, work: Work) -> tuple[pl.DataFrame, list[Note]]:
     """The known runs of all jobs: job, attempt, start_c, seconds, fails, cut (it still ran), held (GPUs)."""
     c = pl.col
     cut = c("released_c").is_null() & c("state").is_in(_UNFINISHED) & c("start_c").is_not_null()
@@ -207,10 +230,18 @@ def _segments(trace: Rows, work: Work) -> tuple[pl.DataFrame, list[str]]:
         lost = rows.filter(~usable & (usable.any().over("job"))).height
         unended = found.filter(c("endless") & ~c("cut")).height
         if lost:
-            notes.append(f"{lost:,} attempts of jobs with others have no known length above 0 s and are left out")
+            notes.append(
+                note(
+                    "{lost:,} attempts of jobs with others have no known length above 0 s and are left out",
+                    lost=lost,
+                )
+            )
         if unended:
             notes.append(
-                f"{unended:,} attempts have no end in the log: they last until the next known time of their job"
+                note(
+                    "{unended:,} attempts have no end in the log: they last until the next known time of their job",
+                    unended=unended,
+                )
             )
         final = c("job").ne_missing(c("job").shift(-1))
         fails = pl.when(final).then(failed).otherwise(c("state") != State.PREEMPTED)
@@ -231,7 +262,7 @@ def _segments(trace: Rows, work: Work) -> tuple[pl.DataFrame, list[str]]:
 
 def _workload(
     trace: Rows, rows: pl.DataFrame, segments: pl.DataFrame, machines: pl.DataFrame, origin_c: int
-) -> tuple[Workload, list[str]]:
+) -> tuple[Workload, list[Note]]:
     """Put jobs, segments and placements into arrays."""
     c = pl.col
     totals = rows.filter("alone").select(
@@ -249,8 +280,14 @@ def _workload(
     if machines.height and not known.null_count():
         strange = asked.is_not_null() & ~asked.is_in(known.unique().implode())
         if strange.any():
-            names = ", ".join(asked.filter(strange).unique().sort().head(SHOWN))
-            notes.append(f"{strange.sum():,} jobs name GPU types that no server has ({names}): any type suits them")
+            names = listed("value", asked.filter(strange).unique().sort().head(SHOWN))
+            notes.append(
+                note(
+                    "{strange:,} jobs name GPU types that no server has ({names}): any type suits them",
+                    strange=strange.sum(),
+                    names=names,
+                )
+            )
             asked = asked.set(strange, None)
     gpu_type, gpu_types = codes(asked, pl.concat([asked, known]))
     submit = rows["submit_c"].to_numpy() - origin_c
@@ -295,7 +332,7 @@ def _workload(
     return workload, notes
 
 
-def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tuple[pl.DataFrame, list[Note]]:
     """The placement of each segment where all of it is known and it is that of the gang: segment, server, gpus."""
     c = pl.col
     servers = machines.select("machine").with_row_index("server")
@@ -310,16 +347,32 @@ def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tupl
     lost, guessed = (frame["segment"].n_unique() for frame in (found.filter(~c("fits")), kept.filter("estimated")))
     if other:
         notes.append(
-            f"{other:,} of {total:,} attempts held another number of GPUs than their job has: the job's counts"
+            note(
+                "{other:,} of {total:,} attempts held another number of GPUs than their job has: the job's counts",
+                other=other,
+                total=total,
+            )
         )
     if lost:
-        notes.append(f"the placement of {lost:,} of {total:,} attempts is not used: unknown, shared or of another size")
+        notes.append(
+            note(
+                "the placement of {lost:,} of {total:,} attempts is not used: unknown, shared or of another size",
+                lost=lost,
+                total=total,
+            )
+        )
     if guessed:
-        notes.append(f"the placement of {guessed:,} of {total:,} attempts is an even split over their servers")
+        notes.append(
+            note(
+                "the placement of {guessed:,} of {total:,} attempts is an even split over their servers",
+                guessed=guessed,
+                total=total,
+            )
+        )
     return kept.sort("segment", "server"), notes
 
 
-def _machines(trace: Rows, *, cpu_servers: bool = False) -> tuple[pl.DataFrame, list[str]]:
+def _machines(trace: Rows, *, cpu_servers: bool = False) -> tuple[pl.DataFrame, list[Note]]:
     """The machines with GPUs, or also those with CPUs alone, by name, and what was inferred of them."""
     c = pl.col
     listed = trace.machines
@@ -338,12 +391,15 @@ def _machines(trace: Rows, *, cpu_servers: bool = False) -> tuple[pl.DataFrame, 
     notes = []
     if inferred.height:
         notes.append(
-            f"the GPUs of {inferred.height:,} servers are inferred: the most that jobs held there at once, if not more"
+            note(
+                "the GPUs of {height:,} servers are inferred: the most that jobs held there at once, if not more",
+                height=inferred.height,
+            )
         )
     if empty.height:
-        notes.append(f"{empty.height:,} machines without GPUs are left out")
+        notes.append(note("{height:,} machines without GPUs are left out", height=empty.height))
     if not rows.height:
-        notes.append("the log names no servers")
+        notes.append(note("the log names no servers"))
     found = rows.filter(kept).select("machine", "rack", "gpu_type", "cpus", "mem_mb", gpus=c("size").fill_null(0))
     return found.sort("machine"), notes
 
@@ -351,7 +407,7 @@ def _machines(trace: Rows, *, cpu_servers: bool = False) -> tuple[pl.DataFrame, 
 def _cluster(
     trace: Rows,
     machines: pl.DataFrame,
-    machine_notes: list[str],
+    machine_notes: list[Note],
     workload: Workload,
     given: tuple[Mapping[str, float], Mapping[str, str]],
 ) -> Cluster:
@@ -385,22 +441,28 @@ def _cluster(
     )
 
 
-def _racks(machines: pl.DataFrame, given: Mapping[str, str], notes: list[str]) -> tuple[Ints, tuple[str, ...]]:
+def _racks(machines: pl.DataFrame, given: Mapping[str, str], notes: list[Note]) -> tuple[Ints, tuple[str, ...]]:
     names = machines["machine"].to_list()
     told = [given.get(name) for name in names] if given else machines["rack"].to_list()
     unknown = sum(rack is None for rack in told)
     if unknown == len(names):
         if names:
-            notes.append("racks are unknown: all servers are taken to be in one")
+            notes.append(note("racks are unknown: all servers are taken to be in one"))
         return np.zeros(len(names), np.int64), (ONE_RACK,)
     if unknown:
-        notes.append(f"the racks of {unknown:,} of {len(names):,} servers are unknown: each is a rack of its own")
+        notes.append(
+            note(
+                "the racks of {unknown:,} of {names:,} servers are unknown: each is a rack of its own",
+                unknown=unknown,
+                names=len(names),
+            )
+        )
     told = [UNKNOWN_RACK.format(name) if rack is None else rack for name, rack in zip(names, told, strict=True)]
     return codes(pl.Series(told), pl.Series(told))
 
 
 def _quotas(
-    trace: Rows, workload: Workload, given: Mapping[str, float], *, infer: bool, notes: list[str]
+    trace: Rows, workload: Workload, given: Mapping[str, float], *, infer: bool, notes: list[Note]
 ) -> tuple[Floats, str]:
     """GPUs of each queue's quota, and where they came from."""
     known = {**dict(trace.queues.drop_nulls("quota_gpus").iter_rows()), **given}
@@ -408,11 +470,19 @@ def _quotas(
     check_queues(given, workload.queues)
     strangers = sorted(set(given) - set(workload.queues))
     if strangers:
-        notes.append(f"quotas of queues that no job is in: {', '.join(strangers[:SHOWN])}")
+        notes.append(
+            note("quotas of queues that no job is in: {strangers}", strangers=listed("queue", strangers, SHOWN))
+        )
     if np.isfinite(quota).any():
         without = int(np.isinf(quota).sum())
         if without:
-            notes.append(f"{without:,} of {quota.size:,} queues have no quota")
+            notes.append(
+                note(
+                    "{without:,} of {size:,} queues have no quota",
+                    without=without,
+                    size=quota.size,
+                )
+            )
         return quota, "configured"
     if not infer or not trace.attempts.height:
         return quota, "none"
@@ -420,14 +490,17 @@ def _quotas(
     most = dict(peak(held, "queue", "gpus").filter(pl.col("most") > 0).iter_rows())
     quota = np.array([most.get(queue, math.inf) for queue in workload.queues], np.float64)
     notes.append(
-        f"the quotas of {np.isfinite(quota).sum():,} queues are inferred: the most GPUs that each held at once; "
-        "give them with --quotas"
+        note(
+            "the quotas of {value:,} queues are inferred: the most GPUs that each held at once; give them with "
+            "--quotas",
+            value=np.isfinite(quota).sum(),
+        )
     )
     return quota, "inferred"
 
 
 def _queue_servers(
-    trace: Rows, servers: pl.DataFrame, workload: Workload, notes: list[str]
+    trace: Rows, servers: pl.DataFrame, workload: Workload, notes: list[Note]
 ) -> tuple[bool, tuple[Ints | None, ...]]:
     """Whether any queue has servers of its own, and which."""
     pairs = trace.queue_machines
@@ -436,14 +509,17 @@ def _queue_servers(
         pairs = ran.filter(pl.col("queue") != NO_QUEUE).select("queue", "machine").unique()
         if pairs.height:
             notes.append(
-                f"the servers of {pairs['queue'].n_unique():,} queues are inferred: those that their jobs ran on"
+                note(
+                    "the servers of {value:,} queues are inferred: those that their jobs ran on",
+                    value=pairs["queue"].n_unique(),
+                )
             )
     lists = pairs.join(servers, on="machine").group_by("queue").agg(pl.col("server").sort())
     found = {queue: np.array(members, np.int64) for queue, members in lists.iter_rows()}
     return bool(found), tuple(found.get(queue) for queue in workload.queues)
 
 
-def _down(trace: Rows, servers: pl.DataFrame, origin_c: float, notes: list[str]) -> Floats | None:
+def _down(trace: Rows, servers: pl.DataFrame, origin_c: float, notes: list[Note]) -> Floats | None:
     events = trace.events.join(servers, on="machine")
     down = np.stack(
         [
@@ -457,10 +533,15 @@ def _down(trace: Rows, servers: pl.DataFrame, origin_c: float, notes: list[str])
     down = merged(down[down[:, 2] > 0])
     if not len(down):
         return None
-    states = ", ".join(events["state"].unique().sort().head(SHOWN))
+    states = listed("text", events["state"].unique().sort().head(SHOWN))
     ever = int(np.isinf(down[:, 2]).sum())
+    more = note("; {ever:,} of them to the end of the log, taken for good", ever=ever) if ever else note("")
     notes.append(
-        f"servers are down {len(down):,} times, as the log says ({states})"
-        + (f"; {ever:,} of them to the end of the log, taken for good" if ever else "")
+        note(
+            "servers are down {down:,} times, as the log says ({states}){more}",
+            down=len(down),
+            states=states,
+            more=more,
+        )
     )
     return down

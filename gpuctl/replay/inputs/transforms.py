@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import named, note
 
 if TYPE_CHECKING:
+    from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Floats, Ints, Workload
 
 DAY_S = 86_400.0
@@ -21,7 +23,7 @@ ENOUGH_DAYS = 5
 FEW_DAYS_BLOCKS = 20
 
 
-def take(workload: Workload, jobs: Ints, *notes: str) -> Workload:
+def take(workload: Workload, jobs: Ints, *notes: Note) -> Workload:
     """Return a workload of some jobs of another one.
 
     Args:
@@ -38,7 +40,16 @@ def take(workload: Workload, jobs: Ints, *notes: str) -> Workload:
     depends = place[workload.depends]
     inside = (depends >= 0).all(axis=1)
     lost = int(((depends[:, 0] >= 0) & ~inside).sum())
-    more = (f"{lost:,} dependencies on jobs that are not replayed are dropped",) if lost else ()
+    more = (
+        (
+            note(
+                "{lost:,} dependencies on jobs that are not replayed are dropped",
+                lost=lost,
+            ),
+        )
+        if lost
+        else ()
+    )
     return dataclasses.replace(gather(workload, jobs), depends=depends[inside], notes=(*workload.notes, *notes, *more))
 
 
@@ -51,9 +62,9 @@ def forget_placement(workload: Workload) -> Workload:
     if not workload.piece_server.size:
         return workload
     starts = np.zeros(workload.segment_s.size + 1, np.int64)
-    note = "recorded placements are not used, since the servers are not the trace's own"
+    told = note("recorded placements are not used, since the servers are not the trace's own")
     return dataclasses.replace(
-        workload, piece_start=starts, piece_server=none, piece_gpus=none, notes=(*workload.notes, note)
+        workload, piece_start=starts, piece_server=none, piece_gpus=none, notes=(*workload.notes, told)
     )
 
 
@@ -96,7 +107,10 @@ def scale_load(workload: Workload, factor: float) -> Workload:
         recorded_start=np.full_like(workload.recorded_start, np.nan),
         notes=(
             *workload.notes,
-            f"load x {factor:g}: times between submissions are divided by it; the calendar is not real",
+            note(
+                "load x {factor:g}: times between submissions are divided by it; the calendar is not real",
+                factor=factor,
+            ),
         ),
     )
 
@@ -126,14 +140,27 @@ def window(workload: Workload, start: str | float | None = None, end: str | floa
             f"no job was submitted in the window from {start} to {end}; the first one was at "
             f"{_told(workload, workload.submit.min())}, the last one at {_told(workload, workload.submit.max())}"
         )
-    span = f"from {'the first' if start is None else start} to {'the last' if end is None else end}"
-    notes = [f"window: {jobs.size:,} of {workload.size:,} jobs, submitted {span}"]
+    begins = note("the first") if start is None else named("value", str(start))
+    ends = note("the last") if end is None else named("value", str(end))
+    notes = [
+        note(
+            "window: {size:,} of {size_2:,} jobs, submitted from {begins} to {ends}",
+            size=jobs.size,
+            size_2=workload.size,
+            begins=begins,
+            ends=ends,
+        )
+    ]
     before = workload.submit < begin
     if before.any() and np.isfinite(workload.recorded_start).any():
         running, waiting = (int((state & before).sum()) for state in _recorded_at(workload, begin))
         notes.append(
-            f"the cluster is empty at the window's start; in the trace {running:,} jobs submitted before it ran then "
-            f"and {waiting:,} waited"
+            note(
+                "the cluster is empty at the window's start; in the trace {running:,} jobs submitted before it ran "
+                "then and {waiting:,} waited",
+                running=running,
+                waiting=waiting,
+            )
         )
     return take(workload, jobs, *notes)
 
@@ -214,8 +241,11 @@ def bootstrap(workload: Workload, n: int, seed: int) -> Workload:
     times = np.empty(n, np.int64)
     times[order] = np.arange(n) - np.searchsorted(jobs[order], jobs[order])
     made = gather(workload, jobs)
-    note = f"{n:,} jobs drawn from {blocks} {'days' if length == DAY_S else 'equal parts of the time'} (seed {seed})"
-    more = (f"{len(workload.depends):,} dependencies are dropped",) if len(workload.depends) else ()
+    parts = note("days") if length == DAY_S else note("equal parts of the time")
+    told = note("{n:,} jobs drawn from {blocks} {parts} (seed {seed})", n=n, blocks=blocks, parts=parts, seed=seed)
+    more = (
+        (note("{depends:,} dependencies are dropped", depends=len(workload.depends)),) if len(workload.depends) else ()
+    )
     # rounding must not swap neighbours across the seam of two days
     submit = np.maximum.accumulate(made.submit + shift)
     return dataclasses.replace(
@@ -227,7 +257,7 @@ def bootstrap(workload: Workload, n: int, seed: int) -> Workload:
         depends=np.zeros((0, 2), np.int64),
         recorded_start=np.full_like(made.recorded_start, np.nan),
         origin=None,
-        notes=(*workload.notes, note, *more),
+        notes=(*workload.notes, told, *more),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import note, together
 from gpuctl.core.suspension_cost import (
     CHECKPOINT_BYTES_PER_GPU,
     MOST_CHECKPOINT_BYTES,
@@ -19,6 +20,7 @@ from gpuctl.core.suspension_cost import (
 )
 
 if TYPE_CHECKING:
+    from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Cluster, Floats, Workload
 
 DEFAULT_S = 62.0
@@ -28,7 +30,7 @@ EPOCH_S = 600.0
 MOST_EPOCHS = 90
 """Where a trace tells no epochs: of ten minutes, and at most so many."""
 
-_FREE = "none: preemption is free"
+_FREE = note("none: preemption is free")
 
 GPUS_A_SERVER = 8
 """Of a pool, whose servers are not known."""
@@ -55,7 +57,7 @@ class Overhead:
         storage: bytes a second that the storage gives to all of them together.
     """
 
-    text: str
+    text: Note
     suspend: Floats
     resume: Floats
     move: Floats
@@ -97,8 +99,9 @@ def overhead(spec: str, workload: Workload, cluster: Cluster) -> Overhead:
     if more.startswith("resize:"):
         seconds = _seconds(more.removeprefix("resize:"), spec)
         found = overhead(model if plus else "none", workload, cluster)
-        before = "" if found.text == _FREE and not plus else f"{found.text}; "
-        text = f"{before}{seconds:g} s of a resize or migration"
+        text = note("{seconds:g} s of a resize or migration", seconds=seconds)
+        if plus or found.text != _FREE:
+            text = together("; ", [found.text, text])
         return replace(found, text=text, move=np.full(workload.size, seconds))
     name, colon, number = spec.partition(":")
     n = workload.size
@@ -117,33 +120,49 @@ def overhead(spec: str, workload: Workload, cluster: Cluster) -> Overhead:
         return Overhead(_FREE, zero, zero, zero, zero, epoch)
     if name == "resume" and colon:
         resume = np.full(n, seconds)
-        return Overhead(f"{seconds:g} s to resume after a preemption", zero, resume, resume, zero, epoch)
+        text = note("{seconds:g} s to resume after a preemption", seconds=seconds)
+        return Overhead(text, zero, resume, resume, zero, epoch)
     if name == "const":
-        text = f"{seconds:g} s a preemption: {seconds / 3:.3g} s to suspend, {seconds * 2 / 3:.3g} s to resume"
+        text = note(
+            "{seconds:g} s a preemption: {suspend:.3g} s to suspend, {resume:.3g} s to resume",
+            seconds=seconds,
+            suspend=seconds / 3,
+            resume=seconds * 2 / 3,
+        )
         suspend, resume = np.full(n, seconds / 3), np.full(n, seconds * 2 / 3)
         return Overhead(text, suspend, resume, suspend + resume, zero, epoch)
     if name == "charge":
         charge = np.full(n, seconds)
-        return Overhead(f"{seconds:g} s of work added by each preemption", zero, zero, charge, charge, epoch)
+        text = note("{seconds:g} s of work added by each preemption", seconds=seconds)
+        return Overhead(text, zero, zero, charge, charge, epoch)
     if name == "helios":
         charge = np.where(workload.gpus == 1, 7.0, np.where(workload.gpus <= 8, 30.0, 60.0))
-        text = "work added by each preemption as in Helios: 7, 30, 60 s for 1, 2 to 8, more GPUs"
+        text = note("work added by each preemption as in Helios: 7, 30, 60 s for 1, 2 to 8, more GPUs")
         return Overhead(text, zero, zero, charge, charge, epoch)
     if name == "lucid":
         charge = np.where(workload.gpus <= 8, 40.0, 60.0)
-        text = "work added by each preemption as in Lucid: 40, 60 s for up to 8, more GPUs"
+        text = note("work added by each preemption as in Lucid: 40, 60 s for up to 8, more GPUs")
         return Overhead(text, zero, zero, charge, charge, epoch)
     if name == "pickyman":
-        size = np.minimum(CHECKPOINT_BYTES_PER_GPU * workload.gpus, MOST_CHECKPOINT_BYTES)
-        if workload.checkpoint_bytes is not None:
-            size = np.where(np.isnan(workload.checkpoint_bytes), size, workload.checkpoint_bytes)
-        biggest = int(cluster.gpus.max()) if len(cluster.servers) and not cluster.pool else GPUS_A_SERVER
-        link = SERVER_RATE * np.ceil(workload.gpus / biggest)
-        text = (
-            f"as PickyMan's abstract has it, constants ours: {STOP_S:g} s to stop, {START_S:g} s to start, checkpoints "
-            f"at {SERVER_RATE / 1e9:g} GB/s a server and {STORAGE_RATE / 1e9:g} GB/s in all"
-        )
-        stop, start = np.full(n, STOP_S), np.full(n, START_S)
-        move = stop + start + 2 * size / link
-        return Overhead(text, stop, start, move, zero, epoch, size, link, STORAGE_RATE)
+        return _pickyman(workload, cluster, epoch)
     raise UsageError(f"there is no overhead model {spec!r}", hint=_HINT)
+
+
+def _pickyman(workload: Workload, cluster: Cluster, epoch: Floats) -> Overhead:
+    n = workload.size
+    size = np.minimum(CHECKPOINT_BYTES_PER_GPU * workload.gpus, MOST_CHECKPOINT_BYTES)
+    if workload.checkpoint_bytes is not None:
+        size = np.where(np.isnan(workload.checkpoint_bytes), size, workload.checkpoint_bytes)
+    biggest = int(cluster.gpus.max()) if len(cluster.servers) and not cluster.pool else GPUS_A_SERVER
+    link = SERVER_RATE * np.ceil(workload.gpus / biggest)
+    text = note(
+        "as PickyMan's abstract has it, constants ours: {stop:g} s to stop, {start:g} s to start, checkpoints "
+        "at {server:g} GB/s a server and {storage:g} GB/s in all",
+        stop=STOP_S,
+        start=START_S,
+        server=SERVER_RATE / 1e9,
+        storage=STORAGE_RATE / 1e9,
+    )
+    stop, start = np.full(n, STOP_S), np.full(n, START_S)
+    move = stop + start + 2 * size / link
+    return Overhead(text, stop, start, move, np.zeros(n), epoch, size, link, STORAGE_RATE)

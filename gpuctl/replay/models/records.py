@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.models.decision_log import DecisionLog
 
     Floats = NDArray[np.float64]
@@ -103,7 +104,7 @@ class Workload:
     users: tuple[str, ...]
     gpu_types: tuple[str, ...]
     origin: datetime | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     predicted: Floats | None = None
     epochs: Floats | None = None
     checkpoint_bytes: Floats | None = None
@@ -179,7 +180,7 @@ class Cluster:
     quota_source: str = "none"
     queue_servers: tuple[Ints | None, ...] = ()
     down: Floats | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     gpu_types: tuple[str, ...] = ()
     cpus: Floats | None = None
     mem_mb: Floats | None = None
@@ -226,7 +227,7 @@ class Outcome:
     policy: str
     params: dict[str, Any]
     oracle: bool
-    settings: dict[str, str]
+    settings: dict[str, Note]
     jobs: pl.DataFrame
     attempts: pl.DataFrame
     pieces: pl.DataFrame
@@ -234,7 +235,7 @@ class Outcome:
     end_s: float
     wall_s: float = 0.0
     instants: int = 0
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = field(default=())
     kind: str = ""
 
     @property

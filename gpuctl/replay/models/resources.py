@@ -16,12 +16,14 @@ import numpy as np
 
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.notes import note, ours
 
 if TYPE_CHECKING:
     from typing import Any
 
     from numpy.typing import NDArray
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Cluster, Floats, Workload
 
 GPUS_ONLY = ("gpu",)
@@ -82,7 +84,9 @@ def tell(
         if per_gpu is not None:
             raise UsageError("--per-gpu: CPUs and memory do not count", hint="add --resources gpu,cpu,mem")
         return workload, cluster
-    notes, lacks, given = [], [], dict(zip(("cpu", "mem"), per_gpu or (0.0, 0.0), strict=True))
+    notes: list[Note] = []
+    lacks: list[Note] = []
+    given = dict(zip(("cpu", "mem"), per_gpu or (0.0, 0.0), strict=True))
     for name in resources[1:]:
         attribute, word = _FIELDS[name]
         there = _known(getattr(cluster, attribute), len(cluster.servers))
@@ -93,18 +97,38 @@ def tell(
                 "under [[servers]]",
             )
         if np.isnan(there).any():
-            lacks.append(f"the {word} of {np.isnan(there).sum():,} servers are not known and bound nothing there")
+            lacks.append(
+                note(
+                    "the {word} of {value:,} servers are not known and bound nothing there",
+                    word=ours(word),
+                    value=np.isnan(there).sum(),
+                )
+            )
         asked = _known(getattr(workload, attribute), workload.size)
         silent = np.isnan(asked)
         if per_gpu is not None:
             filled = silent & (workload.gpus > 0)
             asked = np.where(filled, workload.gpus * given[name], asked)
-            unit = f"{given[name]:g} CPUs" if name == "cpu" else f"{given[name] / 1024:g} GB"
+            unit = note("{n:g} CPUs", n=given[name]) if name == "cpu" else note("{n:g} GB", n=given[name] / 1024)
             if filled.any():
-                notes.append(f"{filled.sum():,} jobs do not say {word}: assumed, {unit} a GPU (--per-gpu)")
+                notes.append(
+                    note(
+                        "{filled:,} jobs do not say {word}: assumed, {unit} a GPU (--per-gpu)",
+                        filled=filled.sum(),
+                        word=ours(word),
+                        unit=unit,
+                    )
+                )
             silent &= ~filled
         if silent.any():
-            notes.append(f"{silent.sum():,} of {workload.size:,} jobs do not say {word}: they ask for none")
+            notes.append(
+                note(
+                    "{silent:,} of {size:,} jobs do not say {word}: they ask for none",
+                    silent=silent.sum(),
+                    size=workload.size,
+                    word=ours(word),
+                )
+            )
         workload = _asking(workload, name, asked)
     workload = dataclasses.replace(workload, notes=(*workload.notes, *notes))
     return workload, dataclasses.replace(cluster, notes=(*cluster.notes, *lacks))

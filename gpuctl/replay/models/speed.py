@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.notes import Named, note
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
     from gpuctl.replay.models.speed_table import PairTable, SpeedTable
 
@@ -64,14 +66,14 @@ class Rates:
         pairs_text: what holds of them, for headings.
     """
 
-    text: str
+    text: Note
     speed: Floats
     alpha: Floats
     pack: Floats
     types: TypeSpeeds | None = None
     row: Ints | None = None
     pairs: Floats | None = None
-    pairs_text: str = ""
+    pairs_text: Note | None = None
 
     @property
     def best(self) -> Floats:
@@ -105,7 +107,9 @@ def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster, pairs: 
     if pairs is None:
         return found
     speed, row = pairs.rows(workload)
-    text = f"by class of both as in {pairs.name}; beside several jobs these are multiplied"
+    text = note(
+        "by class of both as in {table}; beside several jobs these are multiplied", table=Named("path", pairs.name)
+    )
     return replace(found, pairs=speed, row=row, pairs_text=text)
 
 
@@ -113,7 +117,7 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
     n = workload.size
     alpha, pack = np.full(n, ALPHA), np.full(n, PACK_SPEED)
     if name == "recorded" or cluster.pool:
-        text = "recorded run times, wherever a job is put"
+        text = note("recorded run times, wherever a job is put")
         return Rates(text, np.ones((n, 3)), alpha, pack)
     if name != "locality":
         raise UsageError(f"there is no speed model {name!r}", hint="there are: recorded, locality")
@@ -122,9 +126,12 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
     speed = np.where(sensitive[:, None], at[None, :], 1.0)
     level = recorded_level(workload, cluster)
     speed = speed / speed[np.arange(n), level][:, None]
-    text = (
-        f"{SENSITIVE_PCT} % of the jobs (by a hash of their names) run at {SPREAD_SPEED:g} of their speed over several "
-        f"servers and at {SPREAD_SPEED**RACK_EXPONENT:.2g} over several racks; assumed, not measured"
+    text = note(
+        "{share} % of the jobs (by a hash of their names) run at {spread:g} of their speed over several servers and at "
+        "{racks:.2g} over several racks; assumed, not measured",
+        share=SENSITIVE_PCT,
+        spread=SPREAD_SPEED,
+        racks=SPREAD_SPEED**RACK_EXPONENT,
     )
     return Rates(text, speed, alpha, pack)
 
@@ -145,9 +152,10 @@ def _by_type(table: SpeedTable, workload: Workload, cluster: Cluster) -> Rates:
             path=table.path,
             hint="expected a speed above 0",
         )
-    text = (
-        f"by class of jobs and GPU type as in {table.name}, a gang as fast as on the slowest of its types; run times "
-        "are those on the recorded servers, or at speed 1 where these are not known"
+    text = note(
+        "by class of jobs and GPU type as in {table}, a gang as fast as on the slowest of its types; run times "
+        "are those on the recorded servers, or at speed 1 where these are not known",
+        table=Named("path", table.name),
     )
     types = TypeSpeeds(speed, server)
     return Rates(text, np.ones((n, 3)) / own[:, None], np.full(n, ALPHA), np.full(n, PACK_SPEED), types, row)

@@ -140,7 +140,6 @@ def _keeps(s, r, k):  # type: ignore[no-untyped-def]
 @inner
 def _until_a_claim(s, q, r, coming):  # type: ignore[no-untyped-def]
     """Start what fits, in order, up to the first job that needs GPUs of running jobs after it; returns it, or -1."""
-    p = r.p[0]
     q.counter[0] += 1
     while True:
         w = first(q)
@@ -156,8 +155,6 @@ def _until_a_claim(s, q, r, coming):  # type: ignore[no-untyped-def]
                 enough += r.run_gpus[k]
         if enough >= job.gpus:
             return w
-        if p.strict == 1:
-            return -1
         q.bad[q.group[w]] = q.counter[0]
 
 
@@ -168,7 +165,6 @@ def _walk(s, q, r, w, coming):  # type: ignore[no-untyped-def]
     Returns:
         Whether a running job lost its GPUs at once.
     """
-    p = r.p[0]
     i = place_of(s, q, r, w)
     r.held[:] = 0
     after = 0
@@ -207,9 +203,6 @@ def _walk(s, q, r, w, coming):  # type: ignore[no-untyped-def]
             r.later[later] = w
             r.later_end[later] = r.n[1]
             later += 1
-        elif p.strict == 1:
-            w = -1
-            continue
         else:
             q.bad[q.group[w]] = q.counter[0]
         w = first(q)

@@ -1,9 +1,14 @@
-"""Policies that put jobs into an order, told to the compiled pass of ``list_kernel`` as numbers."""
+"""Policies that put jobs into an order: parts that are put together, told to the compiled pass of ``list_kernel``.
+
+An order says what ranks, where a gang goes, and either what may start past the head of the queue (`NonPreemptive`) or
+when running and waiting jobs are compared (`Preemptive`). What one of them alone can do only that one has.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,52 +26,228 @@ if TYPE_CHECKING:
 
 PLACEMENTS = {"any": ANY, "consolidate": CONSOLIDATE, "spread": SPREAD, "fill": FILL}
 
+Service = Literal["gpu-time", "time"]
+"""What a job has got: GPU-seconds, or seconds on GPUs."""
+
+# ---- what ranks, where nobody is preempted
+
 
 @dataclass(frozen=True)
-class Order:
-    """How a policy orders jobs and whom it may stop.
+class FixedRank:
+    """A number that a job keeps: the lowest goes first, of equal ones the earlier row.
 
     Attributes:
-        rule: ``BY_RANK`` …, see ``order_kernel``.
-        inner: order inside a level.
-        rank: (jobs) for ``BY_RANK`` and ``BY_SHARE``.
-        weight: (jobs) factor of the remaining time.
-        how: (jobs) placement.
-        preempts: running jobs may lose their GPUs.
-        strict: the first job that does not fit keeps all others waiting.
+        rank: of each job [jobs].
+    """
+
+    rank: Floats
+
+    def told(self) -> dict[str, Any]:
+        """What the compiled pass is told of it: fields of `RULES` and of `Rules`."""
+        return {"rule": ok.BY_RANK, "rank": self.rank}
+
+
+@dataclass(frozen=True)
+class LeastShare:
+    """The first job of the queue or user that holds the fewest GPUs for its weight; which of the two, `State` says.
+
+    Attributes:
+        weights: of the queues or users [as `State.share_used`].
+    """
+
+    weights: Floats
+
+    def told(self) -> dict[str, Any]:
+        """See `FixedRank.told`."""
+        return {"rule": ok.BY_SHARE, "weights": self.weights}
+
+
+class PastHead(Enum):
+    """What may start past the first job in the order, where that one does not fit."""
+
+    NOBODY = "nobody"
+    WHOEVER_FITS = "whoever fits"
+    HEADS_OF_OTHER_QUEUES = "heads of other queues"
+
+
+# ---- what ranks, where running jobs may lose their GPUs
+
+
+@dataclass(frozen=True)
+class LeastRemaining:
+    """The least remaining run time.
+
+    Attributes:
+        weight: factor of a job's remaining time [jobs]; None: 1.
         waiting_first: of two jobs alike, the one that waits goes before the one that runs.
-        by_gpus: service is GPU-seconds, not seconds.
-        quantum: seconds between passes while jobs wait; 0: at events only.
-        tick: demotions at whole multiples of so many seconds; 0: to the instant.
-        promote: starvation: multiple of its run time that a job waits before it goes to the first level; 0: never.
-        limits: service at which a job leaves each level but the last.
+    """
+
+    weight: Floats | None = None
+    waiting_first: bool = False
+
+    def told(self) -> dict[str, Any]:
+        """See `FixedRank.told`."""
+        weight = {} if self.weight is None else {"weight": self.weight}
+        return {"rule": ok.BY_REMAINING, "ties": self.waiting_first, **weight}
+
+
+@dataclass(frozen=True)
+class LeastService:
+    """The least attained service.
+
+    Attributes:
+        service: what that is.
+    """
+
+    service: Service
+
+    def told(self) -> dict[str, Any]:
+        """See `FixedRank.told`."""
+        return {"rule": ok.BY_SERVICE, "by_gpus": self.service == "gpu-time"}
+
+
+class Inside(Enum):
+    """Which job of a level goes first: by first start, by submission, or as in a list whose running jobs stay ahead."""
+
+    FIRST_START = ok.BY_FIRST_START
+    SUBMISSION = ok.BY_SUBMIT
+    LIST = ok.BY_LIST
+
+    def told(self) -> dict[str, Any]:
+        """See `FixedRank.told`."""
+        return {"inner": self.value}
+
+
+@dataclass(frozen=True)
+class Gittins:
+    """Inside a level the job with the highest Gittins index goes first.
+
+    Attributes:
         samples: services of past jobs.
-        weights: of the queues or users among which GPUs are shared.
-        queue_limit: GPUs that each queue may hold.
-        by_queue: jobs of one queue start strictly in order, whatever their sizes.
-        span: seconds of a round; 0: none.
+    """
+
+    samples: Floats
+
+    def told(self) -> dict[str, Any]:
+        """See `FixedRank.told`."""
+        samples = np.sort(self.samples)
+        return {
+            "inner": ok.BY_GITTINS,
+            "samples": samples,
+            "above": np.append(np.add.accumulate(samples[::-1])[::-1], 0.0),
+        }
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The highest level; a job falls from level to level as it gets service.
+
+    Attributes:
+        limits: service at which a job leaves each level but the last.
+        service: what that is.
+        inside: which job of a level goes first.
+        promote: starvation: multiple of its run time that a job waits before it goes to the first level; 0: never.
+        tick: demotions at whole multiples of so many seconds; 0: to the instant.
+    """
+
+    limits: tuple[float, ...]
+    service: Service
+    inside: Inside | Gittins
+    promote: float = 0.0
+    tick: float = 0.0
+
+    def told(self) -> dict[str, Any]:
+        """See `FixedRank.told`."""
+        return {
+            "rule": ok.BY_LEVEL,
+            "by_gpus": self.service == "gpu-time",
+            "promote": self.promote,
+            "tick": self.tick,
+            "limits": np.array(self.limits, np.float64),
+            **self.inside.told(),
+        }
+
+
+# ---- when they are compared
+
+
+@dataclass(frozen=True)
+class Quantum:
+    """At every event, and so many seconds after the last comparison while jobs wait."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """At whole multiples of so many seconds, and at nothing else; `seconds` is above 0."""
+
+    seconds: float
+
+
+# ---- orders
+
+
+@dataclass(frozen=True)
+class NonPreemptive:
+    """Waiting jobs start in an order; who runs keeps its GPUs.
+
+    Attributes:
+        ranks: what goes first.
+        past_head: what may start past the first job in the order, where that one does not fit.
+        placement: where each gang goes [jobs], see `placements`.
+        queue_limit: GPUs that each queue may hold; None: any number.
+    """
+
+    ranks: FixedRank | LeastShare
+    past_head: PastHead
+    placement: NDArray[np.int64]
+    queue_limit: Floats | None = None
+
+    def __post_init__(self) -> None:
+        _check(self.ranks, FixedRank, LeastShare)
+
+    def told(self) -> dict[str, Any]:
+        """See `FixedRank.told`."""
+        return {**self.ranks.told(), "strict": self.past_head is PastHead.NOBODY}
+
+
+@dataclass(frozen=True)
+class Preemptive:
+    """Running and waiting jobs stand in one order, and those that come too late in it lose their GPUs.
+
+    A waiting job that would not fit even so is skipped.
+
+    Attributes:
+        ranks: what goes first.
+        placement: where each gang goes [jobs], see `placements`.
+        compares: when; None: at every event.
         patience: turns that jobs are given to get further than these cost; 0: any number.
     """
 
-    rule: int
-    rank: Floats
-    how: NDArray[np.int64]
-    inner: int = ok.BY_SUBMIT
-    weight: Floats | None = None
-    preempts: bool = False
-    strict: bool = False
-    waiting_first: bool = False
-    by_gpus: bool = True
-    quantum: float = 0.0
-    tick: float = 0.0
-    promote: float = 0.0
-    limits: tuple[float, ...] = ()
-    samples: Floats = field(default_factory=lambda: np.zeros(0))
-    weights: Floats | None = None
-    queue_limit: Floats | None = None
-    by_queue: bool = False
-    span: float = 0.0
+    ranks: LeastRemaining | LeastService | Levels
+    placement: NDArray[np.int64]
+    compares: Quantum | Rounds | None = None
     patience: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self.ranks, LeastRemaining, LeastService, Levels)
+
+    def told(self) -> dict[str, Any]:
+        """See `FixedRank.told`."""
+        quantum = self.compares.seconds if isinstance(self.compares, Quantum) else 0.0
+        return {**self.ranks.told(), "preempts": True, "quantum": quantum}
+
+
+Order = NonPreemptive | Preemptive
+
+
+def _check(ranks: object, *kinds: type) -> None:
+    # for those who write policies without a checker of types
+    if not isinstance(ranks, kinds):
+        raise TypeError(
+            f"{type(ranks).__name__} ranks no such order: expected {' or '.join(k.__name__ for k in kinds)}"
+        )
 
 
 class ListProgram:
@@ -94,61 +275,65 @@ def rest_of(workload: Workload) -> Floats:
 
 
 def list_program(order: Order, workload: Workload, state: State) -> ListProgram:
-    """Make the program of an order; sets the state's rounds and queue limits."""
+    """Make the program of an order; sets the state's rounds, patience and queue limits."""
     n, servers = workload.size, state.servers.size
     most = int(state.g[0].total)
+    told = order.told()
     p = records(1, ok.RULES)
-    p.rule, p.inner, p.preempts, p.strict = order.rule, order.inner, order.preempts, order.strict
-    p.ties, p.by_gpus = order.waiting_first, order.by_gpus
-    p.quantum, p.tick, p.promote = order.quantum, order.tick, order.promote
+    for name in set(ok.RULES.names or ()) & told.keys():
+        p[name] = told.pop(name)
+    p.fixed = _all_fall_alike(order, workload, state)
+    if isinstance(order, Preemptive):
+        state.g.span = order.compares.seconds if isinstance(order.compares, Rounds) else 0.0
+        state.g.patience = order.patience
+    elif order.queue_limit is not None:
+        state.queue_limit[: order.queue_limit.size] = order.queue_limit
+    group = _groups(order, state)
+    levels = len(order.ranks.limits) + 1 if isinstance(order.ranks, Levels) else 1
+    queue = empty(group * levels, (int(group.max(initial=0)) + 1) * levels)
+    arrays = {
+        "rank": np.arange(n),
+        "weight": np.ones(n),
+        "limits": np.zeros(0),
+        "samples": np.zeros(0),
+        "above": np.zeros(1),
+        "weights": np.ones(state.share_used.size),
+        **told,
+    }
+    rules = ok.Rules(
+        p=p,
+        rest=rest_of(workload),
+        bias=workload.run_time - workload.true_run_time,
+        how=order.placement,
+        base=n,
+        run=n + 64,
+        run_level=n + 64,
+        run_key=n + 64,
+        run_tie=n + 64,
+        run_gpus=n + 64,
+        claim_server=2 * most + servers + 64,
+        claim_gpus=2 * most + servers + 64,
+        later=n + 64,
+        later_end=n + 65,
+        lost=n + 64,
+        parting=n + 64,
+        coming=servers,
+        held=servers,
+        risen=servers,
+        n=4,
+        **arrays,
+    )
+    return ListProgram(queue, rules)
+
+
+def _all_fall_alike(order: Order, workload: Workload, state: State) -> bool:
+    """Whether remaining times of running jobs all fall by one second a second, so that their order never changes."""
     jobs = state.jobs
-    # running jobs all come nearer to their ends at one second a second: then their order never changes
     alike = state.g[0].typed == 0 and bool(
         (jobs.speed0 == 1).all() and (jobs.speed1 == 1).all() and (jobs.speed2 == 1).all()
     )
-    p.fixed = (
-        order.rule == ok.BY_REMAINING
-        and order.weight is None
-        and alike
-        and not jobs.resume.any()
-        and workload.predicted is None
-    )
-    state.g.span, state.g.patience = order.span, order.patience
-    if order.queue_limit is not None:
-        state.queue_limit[: order.queue_limit.size] = order.queue_limit
-    group = _groups(order, state)
-    levels = len(order.limits) + 1 if order.rule == ok.BY_LEVEL else 1
-    queue = empty(group * levels, (int(group.max(initial=0)) + 1) * levels)
-    samples = np.sort(order.samples)
-    rules = ok.Rules(
-        p=p,
-        rank=order.rank.astype(np.float64),
-        weight=np.ones(n) if order.weight is None else order.weight.astype(np.float64),
-        rest=rest_of(workload),
-        bias=workload.run_time - workload.true_run_time,
-        how=order.how,
-        limits=np.array(order.limits, np.float64),
-        samples=samples,
-        above=np.append(np.add.accumulate(samples[::-1])[::-1], 0.0),
-        weights=np.ones(state.share_used.size) if order.weights is None else order.weights,
-        base=np.zeros(n),
-        run=np.zeros(n + 64, np.int64),
-        run_level=np.zeros(n + 64, np.int64),
-        run_key=np.zeros(n + 64),
-        run_tie=np.zeros(n + 64, np.int64),
-        run_gpus=np.zeros(n + 64, np.int64),
-        claim_server=np.zeros(2 * most + servers + 64, np.int64),
-        claim_gpus=np.zeros(2 * most + servers + 64, np.int64),
-        later=np.zeros(n + 64, np.int64),
-        later_end=np.zeros(n + 65, np.int64),
-        lost=np.zeros(n + 64, np.int64),
-        parting=np.zeros(n + 64, np.int64),
-        coming=np.zeros(servers, np.int64),
-        held=np.zeros(servers, np.int64),
-        risen=np.zeros(servers, np.int64),
-        n=np.zeros(4, np.int64),
-    )
-    return ListProgram(queue, rules)
+    told = isinstance(order.ranks, LeastRemaining) and order.ranks.weight is None and workload.predicted is None
+    return told and alike and not jobs.resume.any()
 
 
 def placements(workload: Workload, own: str, override: str | None) -> NDArray[np.int64]:
@@ -159,14 +344,14 @@ def placements(workload: Workload, own: str, override: str | None) -> NDArray[np
 def _groups(order: Order, state: State) -> NDArray[np.int64]:
     """Number the groups of jobs that differ in nothing that decides whether they fit."""
     jobs = state.jobs
-    if order.by_queue:
+    if isinstance(order, NonPreemptive) and order.past_head is PastHead.HEADS_OF_OTHER_QUEUES:
         return np.asarray(jobs.queue, np.int64)
-    parts = [jobs.gpus.astype(np.int64), order.how.astype(np.int64), _ids(jobs.mask)]
+    parts = [jobs.gpus.astype(np.int64), order.placement.astype(np.int64), _ids(jobs.mask)]
     if state.g[0].resources:
         parts += [np.asarray(state.asks[name], np.int64) for name in ("units", "cpu", "mem")]
-    if order.rule == ok.BY_SHARE:
+    if isinstance(order.ranks, LeastShare):
         parts.append(jobs.share.astype(np.int64))
-    if order.queue_limit is not None:
+    if isinstance(order, NonPreemptive) and order.queue_limit is not None:
         parts.append(jobs.queue.astype(np.int64))
     group = np.zeros(jobs.size, np.int64)
     for part in parts:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.event_heap_kernel import cancel
 from gpuctl.replay.engine.instant_kernel import job_timer
@@ -61,61 +58,32 @@ class Rules(Bundle):
         n: counters: jobs in `run`, claims, jobs in `parting`.
     """
 
-    p: Any
-    rank: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    rest: NDArray[np.float64]
-    bias: NDArray[np.float64]
-    how: NDArray[np.int64]
-    limits: NDArray[np.float64]
-    samples: NDArray[np.float64]
-    above: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    base: NDArray[np.float64]
-    run: NDArray[np.int64]
-    run_level: NDArray[np.int64]
-    run_key: NDArray[np.float64]
-    run_tie: NDArray[np.int64]
-    run_gpus: NDArray[np.int64]
-    claim_server: NDArray[np.int64]
-    claim_gpus: NDArray[np.int64]
-    later: NDArray[np.int64]
-    later_end: NDArray[np.int64]
-    lost: NDArray[np.int64]
-    parting: NDArray[np.int64]
-    coming: NDArray[np.int64]
-    held: NDArray[np.int64]
-    risen: NDArray[np.int64]
-    n: NDArray[np.int64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "p": (RULES, 1),
-        "rank": ("f8", 1),
-        "weight": ("f8", 1),
-        "rest": ("f8", 1),
-        "bias": ("f8", 1),
-        "how": ("i8", 1),
-        "limits": ("f8", 1),
-        "samples": ("f8", 1),
-        "above": ("f8", 1),
-        "weights": ("f8", 1),
-        "base": ("f8", 1),
-        "run": ("i8", 1),
-        "run_level": ("i8", 1),
-        "run_key": ("f8", 1),
-        "run_tie": ("i8", 1),
-        "run_gpus": ("i8", 1),
-        "claim_server": ("i8", 1),
-        "claim_gpus": ("i8", 1),
-        "later": ("i8", 1),
-        "later_end": ("i8", 1),
-        "lost": ("i8", 1),
-        "parting": ("i8", 1),
-        "coming": ("i8", 1),
-        "held": ("i8", 1),
-        "risen": ("i8", 1),
-        "n": ("i8", 1),
-    }
+    p = rows(RULES)
+    rank = floats()
+    weight = floats()
+    rest = floats()
+    bias = floats()
+    how = ints()
+    limits = floats()
+    samples = floats()
+    above = floats()
+    weights = floats()
+    base = floats()
+    run = ints()
+    run_level = ints()
+    run_key = floats()
+    run_tie = ints()
+    run_gpus = ints()
+    claim_server = ints()
+    claim_gpus = ints()
+    later = ints()
+    later_end = ints()
+    lost = ints()
+    parting = ints()
+    coming = ints()
+    held = ints()
+    risen = ints()
+    n = ints()
 
 
 @inner

@@ -7,12 +7,10 @@ however long the queue is, and gives the same starts as looking at every waiting
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, floats, ints
 from gpuctl.compiled.jit import inner
 
 
@@ -30,29 +28,16 @@ class Queue(Bundle):
         counter: [4]: passes, stamps, jobs in the heaps, unused.
     """
 
-    group: NDArray[np.int64]
-    head: NDArray[np.int64]
-    level: NDArray[np.int64]
-    key: NDArray[np.float64]
-    tie: NDArray[np.int64]
-    child: NDArray[np.int64]
-    after: NDArray[np.int64]
-    before: NDArray[np.int64]
-    bad: NDArray[np.int64]
-    counter: NDArray[np.int64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "group": ("i8", 1),
-        "head": ("i8", 1),
-        "level": ("i8", 1),
-        "key": ("f8", 1),
-        "tie": ("i8", 1),
-        "child": ("i8", 1),
-        "after": ("i8", 1),
-        "before": ("i8", 1),
-        "bad": ("i8", 1),
-        "counter": ("i8", 1),
-    }
+    group = ints()
+    head = ints()
+    level = ints()
+    key = floats()
+    tie = ints()
+    child = ints()
+    after = ints()
+    before = ints()
+    bad = ints()
+    counter = ints()
 
 
 def empty(group: NDArray[np.int64], groups: int) -> Queue:
@@ -60,15 +45,15 @@ def empty(group: NDArray[np.int64], groups: int) -> Queue:
     n = group.size
     return Queue(
         group=group.astype(np.int64),
-        head=np.full(groups, -1, np.int64),
-        level=np.zeros(n, np.int64),
-        key=np.zeros(n),
+        head=np.full(groups, -1),
+        level=n,
+        key=n,
         tie=np.arange(n, dtype=np.int64),
-        child=np.full(n, -1, np.int64),
-        after=np.full(n, -1, np.int64),
-        before=np.full(n, -1, np.int64),
-        bad=np.full(groups, -1, np.int64),
-        counter=np.zeros(4, np.int64),
+        child=np.full(n, -1),
+        after=np.full(n, -1),
+        before=np.full(n, -1),
+        bad=np.full(groups, -1),
+        counter=4,
     )
 
 

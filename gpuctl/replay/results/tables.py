@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import NONE, Named, Note, foreign, listed, named, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.results import comparison, metrics, timelines
 from gpuctl.replay.results.columns import columns
@@ -33,7 +35,9 @@ SECTIONS = (
     ("replay_jobs", "Jobs"),
 )
 
-_PERCENTILES = "Percentiles interpolate linearly between the two nearest values."
+_SPEC = re.compile(r"\d+x\d+|pool:\d+", re.ASCII)
+"""What users call servers that are given by number and size."""
+_PERCENTILES = note("Percentiles interpolate linearly between the two nearest values.")
 _PREEMPTED_SIZES = (
     ("of_1_gpu", "1"),
     ("of_2_to_4_gpus", "2-4"),
@@ -55,13 +59,23 @@ class _Asked:
     seed: int
 
     @property
-    def jobs(self) -> str:
+    def jobs(self) -> Note:
         """The population, as every table says it."""
         left_out = metrics.warmup_jobs(self.workload, self.warmup)
-        text = f"{self.workload.size:,} jobs of {self.workload.name}, replayed on {self.cluster.name}"
+        text = note(
+            "{size:,} jobs of {name}, replayed on {name_2}",
+            size=self.workload.size,
+            name=Named("cluster", self.workload.name),
+            name_2=servers_note(self.cluster),
+        )
         if not left_out:
-            return f"{text}; no warm-up is left out."
-        return f"{text}; the first {left_out:,} by submission (warm-up, {self.warmup:.0%}) are not counted."
+            return note("{text}; no warm-up is left out.", text=text)
+        return note(
+            "{text}; the first {left_out:,} by submission (warm-up, {warmup:.0%}) are not counted.",
+            text=text,
+            left_out=left_out,
+            warmup=self.warmup,
+        )
 
 
 def result(
@@ -108,7 +122,7 @@ def result(
     makers += [_timeline, _heatmap, _unfinished, _jobs]
     tables = tuple(make(asked) for make in makers)
     return Analysis(
-        cluster=f"{workload.name} on {cluster.name}",
+        cluster=note("{jobs} on {servers}", jobs=Named("cluster", workload.name), servers=servers_note(cluster)),
         tables=tables,
         sections=tuple(s for s in SECTIONS if any(t.section == s[0] for t in tables)),
         sources=sources,
@@ -135,55 +149,87 @@ def _parameters(outcome: Outcome) -> str:
     return ", ".join(f"{k}={v}" for k, v in outcome.params.items())
 
 
-def _settings(asked: _Asked, *, compared: bool) -> dict[str, str]:
-    settings: dict[str, str] = {}
+def _settings(asked: _Asked, *, compared: bool) -> dict[str, Note]:
+    settings: dict[str, Note] = {}
     for outcome in asked.outcomes:
         for name, value in outcome.settings.items():
             if settings.setdefault(name, value) != value:
-                settings[f"{name} ({outcome.policy})"] = value
-        own = f"{outcome.kind}: " if outcome.kind not in {"", outcome.policy} else ""
-        settings[f"policy {outcome.policy}"] = own + (_parameters(outcome) or "no parameters")
-    told = [o.policy for o in asked.outcomes if o.oracle]
+                settings[note("{name} ({policy})", name=ours(name), policy=Named("policy", outcome.policy))] = value
+        own = note("{kind}: ", kind=Named("policy", outcome.kind)) if outcome.kind not in {"", outcome.policy} else NONE
+        told = together(", ", [note("{k}={v}", k=ours(k), v=_value(v)) for k, v in outcome.params.items()])
+        key = note("policy {policy}", policy=Named("policy", outcome.policy))
+        settings[key] = note("{own}{told}", own=own, told=told or note("no parameters"))
+    oracles = [o.policy for o in asked.outcomes if o.oracle]
     settings |= {
-        "workload": f"{asked.workload.name}, {asked.workload.size:,} jobs",
-        "cluster": f"{asked.cluster.name}, {asked.cluster.total_gpus:,} GPUs"
-        + ("" if asked.cluster.pool else f" on {len(asked.cluster.servers):,} servers"),
-        "quotas": asked.cluster.quota_source,
-        "told true run times": ", ".join(told) or "none of the policies",
-        "warm-up": f"{asked.warmup:.0%} of the jobs, in order of submission",
+        "workload": note("{name}, {jobs:,} jobs", name=Named("cluster", asked.workload.name), jobs=asked.workload.size),
+        "cluster": note(
+            "{name}, {gpus:,} GPUs{servers}",
+            name=servers_note(asked.cluster),
+            gpus=asked.cluster.total_gpus,
+            servers=note("") if asked.cluster.pool else note(" on {k:,} servers", k=len(asked.cluster.servers)),
+        ),
+        "quotas": ours(asked.cluster.quota_source),
+        "told true run times": listed("policy", oracles) if oracles else note("none of the policies"),
+        "warm-up": note("{share:.0%} of the jobs, in order of submission", share=asked.warmup),
     }
     if compared:
-        settings["intervals"] = (
-            f"95 %, bootstrap over days of submission (fewer than {comparison.ENOUGH_DAYS} days: over up to "
-            f"{comparison.FEW_DAYS_BLOCKS} blocks of equally many jobs), {asked.resamples:,} resamples, "
-            f"seed {asked.seed}"
+        settings["intervals"] = note(
+            "95 %, bootstrap over days of submission (fewer than {days} days: over up to {blocks} blocks of equally "
+            "many jobs), {resamples:,} resamples, seed {seed}",
+            days=comparison.ENOUGH_DAYS,
+            blocks=comparison.FEW_DAYS_BLOCKS,
+            resamples=asked.resamples,
+            seed=asked.seed,
         )
     if len(asked.outcomes) > 1:
-        settings["baseline"] = asked.baseline.policy
+        settings["baseline"] = named("policy", asked.baseline.policy)
     return settings
 
 
-def _oracle_note(asked: _Asked) -> tuple[str, ...]:
+def _value(value: object) -> Note:
+    """A parameter's value: numbers are ours, text that is no note may be a path or a name."""
+    if isinstance(value, Note):
+        return value
+    return named("value", value) if isinstance(value, str) else ours(str(value))
+
+
+def servers_note(cluster: Cluster) -> Note:
+    """What the servers are called: those of --cluster by number and size, else by a name."""
+    if _SPEC.fullmatch(cluster.name):
+        return ours(cluster.name)
+    return named("cluster", cluster.name)
+
+
+def _oracle_note(asked: _Asked) -> tuple[Note, ...]:
     told = [o.policy for o in asked.outcomes if o.oracle]
     if not told:
         return ()
-    return (f"Told true run times, which no real scheduler knows: {', '.join(told)}.",)
+    return (
+        note(
+            "Told true run times, which no real scheduler knows: {told}.",
+            told=listed("policy", told),
+        ),
+    )
 
 
-def _warnings(asked: _Asked, *, against_recorded: bool) -> tuple[str, ...]:
+def _warnings(asked: _Asked, *, against_recorded: bool) -> tuple[Note, ...]:
     found = list(_oracle_note(asked))
     ended = {o.policy: o.jobs["state"].value_counts() for o in asked.outcomes}
     left = {p: int(c.filter(pl.col("state") != "finished")["count"].sum()) for p, c in ended.items()}
     if any(left.values()):
-        each = ", ".join(f"{p} {n:,}" for p, n in left.items())
+        each = together(", ", [note("{p} {n:,}", p=Named("policy", p), n=n) for p, n in left.items()])
         found.append(
-            f"Jobs without an end, which are in no mean or percentile: {each}. Where the numbers differ, so do the "
-            "jobs behind the means; the differences job by job compare the same jobs. replay_unfinished lists them."
+            note(
+                "Jobs without an end, which are in no mean or percentile: {each}. Where the numbers differ, so do "
+                "the jobs behind the means; the differences job by job compare the same jobs. replay_unfinished "
+                "lists them.",
+                each=each,
+            )
         )
     if asked.cluster.quota_source == "inferred":
-        found.append("The quotas of the queues are inferred from the trace, not configured ones.")
+        found.append(note("The quotas of the queues are inferred from the trace, not configured ones."))
     if against_recorded and np.isnan(asked.workload.recorded_start).all():
-        found.append("The workload has no recorded starts: there is nothing to compare a replay with.")
+        found.append(note("The workload has no recorded starts: there is nothing to compare a replay with."))
     return tuple(found)
 
 
@@ -201,13 +247,14 @@ FIRST_COLUMNS = {
 def _table(
     name: str,
     frame: pl.DataFrame,
-    population: str,
+    population: Note,
     *,
     section: str,
     title: str,
     question: str,
-    notes: tuple[str, ...] = (),
+    notes: tuple[Note, ...] = (),
     detail: bool = False,
+    sentences: tuple[Note, ...] = (),
 ) -> ResultTable:
     documented = columns(name)
     return ResultTable(
@@ -221,6 +268,7 @@ def _table(
         frame=frame.select(c.name for c in documented),
         detail=detail,
         first_columns=FIRST_COLUMNS.get(name, 0),
+        sentences=sentences,
     )
 
 
@@ -228,10 +276,15 @@ def _summary(asked: _Asked) -> ResultTable:
     rows = [metrics.summary(o, asked.workload, asked.cluster, warmup=asked.warmup) for o in asked.outcomes]
     notes = (
         _PERCENTILES,
-        "Figures of jobs are over finished jobs that are counted; those of the cluster (makespan to "
-        "idle_despite_wait_s) over all jobs and the whole measured time, which differs between policies.",
-        "rho takes N, the contention, from the policy's own replay, and is lenient to small jobs when many are in the "
-        "system; with a private 1/N of the cluster instead, rho of a single gang would be its JCT / work.",
+        note(
+            "Figures of jobs are over finished jobs that are counted; those of the cluster (makespan to "
+            "idle_despite_wait_s) over all jobs and the whole measured time, which differs between policies."
+        ),
+        note(
+            "rho takes N, the contention, from the policy's own replay, and is lenient to small jobs when many are "
+            "in the system; with a private 1/N of the cluster instead, rho of a single gang would be its JCT / "
+            "work."
+        ),
         *_oracle_note(asked),
         *asked.workload.notes,
         *asked.cluster.notes,
@@ -243,13 +296,13 @@ def _summary(asked: _Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def policy_notes(outcomes: Sequence[Outcome]) -> list[str]:
+def policy_notes(outcomes: Sequence[Outcome]) -> list[Note]:
     """Return what the policies say of a replay, each note once, with the policies that it is of."""
-    of: dict[str, list[str]] = {}
+    of: dict[Note, list[str]] = {}
     for outcome in outcomes:
-        for note in outcome.notes:
-            of.setdefault(note, []).append(outcome.policy)
-    return [f"{', '.join(names)}: {note}" for note, names in of.items()]
+        for told in outcome.notes:
+            of.setdefault(foreign(told), []).append(outcome.policy)
+    return [note("{names}: {told}", names=listed("policy", names), told=told) for told, names in of.items()]
 
 
 def _grouped(asked: _Asked, key: str) -> pl.DataFrame:
@@ -293,7 +346,10 @@ def _preemptions(asked: _Asked) -> ResultTable:
         )
     return _table(
         "replay_preemptions", pl.DataFrame(rows),
-        f"{asked.workload.size:,} jobs of {asked.workload.name}, all counted.",
+        note(
+            "{size:,} jobs of {name}, all counted.",
+            size=asked.workload.size, name=Named("cluster", asked.workload.name),
+        ),
         section="replay", title="Preemptions",
         question="How often did jobs lose their GPUs, which ones, and at what cost?",
     )  # fmt: skip
@@ -314,18 +370,27 @@ def cdf_points(values: pl.Series, total: int) -> pl.DataFrame:
     return pl.DataFrame({"minutes": ordered[rank - 1], "cdf_pct": 100 * rank / max(total, 1)})
 
 
-def _cdf(asked: _Asked, measure: str) -> tuple[pl.DataFrame, str]:
-    frames, left = [], []
+def _cdf(asked: _Asked, measure: str) -> tuple[pl.DataFrame, Note]:
+    frames: list[pl.DataFrame] = []
+    left: list[Note] = []
     for outcome in asked.outcomes:
         jobs = metrics.counted_jobs(outcome, asked.workload, warmup=asked.warmup)
         possible = jobs.filter(~pl.col("state").is_in(["unplaceable", "rejected"]))
         finished = possible.filter(pl.col("state") == "finished")
         points = cdf_points(finished[f"{measure}_s"], possible.height)
         frames.append(points.insert_column(0, pl.Series("policy", [outcome.policy] * points.height, dtype=pl.String)))
-        left.append(f"{outcome.policy} {possible.height - finished.height:,} of {possible.height:,}")
-    population = (
-        f"{asked.jobs} Jobs that could be placed are 100 %; a curve ends below that where jobs did not finish: "
-        f"{', '.join(left)}."
+        left.append(
+            note(
+                "{policy} {value:,} of {height:,}",
+                policy=Named("policy", outcome.policy),
+                value=possible.height - finished.height,
+                height=possible.height,
+            )
+        )
+    population = note(
+        "{jobs} Jobs that could be placed are 100 %; a curve ends below that where jobs did not finish: {left}.",
+        jobs=asked.jobs,
+        left=together(", ", left),
     )
     return pl.concat(frames), population
 
@@ -345,8 +410,8 @@ def _wait_cdf(asked: _Asked) -> ResultTable:
 
 
 _PAIRED = (
-    "Only jobs that finished on both sides are compared; the unpaired_ columns count the others.",
-    "Intervals treat blocks of jobs as independent; a long queue that outlasts its block makes them too narrow.",
+    note("Only jobs that finished on both sides are compared; the unpaired_ columns count the others."),
+    note("Intervals treat blocks of jobs as independent; a long queue that outlasts its block makes them too narrow."),
 )
 
 
@@ -371,8 +436,8 @@ def _vs_recorded(asked: _Asked) -> ResultTable:
         "replay_vs_recorded", pl.concat(_against(asked, o, truth) for o in asked.outcomes), asked.jobs,
         section="replay_compared", notes=(
             *_PAIRED,
-            "Recorded: end - submission, and of that the time outside the recorded attempts. A job without a recorded "
-            "start or end is on no side of a pair.",
+            note("Recorded: end - submission, and of that the time outside the recorded attempts. A job without a "
+"recorded start or end is on no side of a pair."),
         ),
         title="Against the trace", question="How do the replayed jobs differ from what was recorded?",
     )  # fmt: skip
@@ -382,8 +447,8 @@ def _fidelity(asked: _Asked) -> ResultTable:
     frames = [comparison.fidelity(o, asked.workload, warmup=asked.warmup) for o in asked.outcomes]
     return _table(
         "replay_fidelity", pl.concat(frames), asked.jobs, section="replay_compared", notes=(
-            "Of use for the policy that was in force when the trace was recorded: it says how far a replay can be "
-            "trusted. For any other policy it says how different that policy is.",
+            note("Of use for the policy that was in force when the trace was recorded: it says how far a replay can "
+"be trusted. For any other policy it says how different that policy is."),
             _PERCENTILES,
         ),
         title="Fidelity", question="How near do the replayed first starts come to the recorded ones?",
@@ -417,13 +482,20 @@ def _timeline(asked: _Asked) -> ResultTable:
     frame = pl.concat(frames).with_columns(_calendar(asked))
     width = timedelta(seconds=round(float(edges[1] - edges[0])))
     return _table(
-        "replay_timeline", frame, f"All {asked.workload.size:,} jobs of {asked.workload.name}, warm-up and unfinished "
-        "ones among them; waiting jobs are those that could start.",
+        "replay_timeline", frame,
+        note(
+            "All {jobs:,} jobs of {name}, warm-up and unfinished ones among them; waiting jobs are those that could "
+            "start.",
+            jobs=asked.workload.size, name=Named("cluster", asked.workload.name),
+        ),
         section="replay_over_time", title="Queue and cluster over time", detail=True,
         question="How long was the queue and how full the cluster, when?",
         notes=(
-            f"Means over {len(edges) - 1} equal periods of about {width}, the same for all policies.",
-            "A replay that ended before the longest one counts nothing after its end.",
+            note(
+                "Means over {periods} equal periods of about {width}, the same for all policies.",
+                periods=len(edges) - 1, width=ours(str(width)),
+            ),
+            note("A replay that ended before the longest one counts nothing after its end."),
         ),
     )  # fmt: skip
 
@@ -440,8 +512,12 @@ def _heatmap(asked: _Asked) -> ResultTable:
     frame = pl.concat(frames).join(times, on="bin", how="left", maintain_order="left")
     frame = frame.join(labels, on="row", how="left", maintain_order="left").with_columns(_calendar(asked))
     return _table(
-        "replay_heatmap", frame, f"All {len(asked.cluster.servers):,} servers of {asked.cluster.name} in {len(names)} "
-        f"rows, {len(edges) - 1} equal periods.",
+        "replay_heatmap", frame,
+        note(
+            "All {servers:,} servers of {cluster} in {rows} rows, {periods} equal periods.",
+            servers=len(asked.cluster.servers), cluster=servers_note(asked.cluster), rows=len(names),
+            periods=len(edges) - 1,
+        ),
         section="replay_over_time", title="Occupancy of the servers", detail=True,
         question="Which servers were full, and when?",
     )  # fmt: skip
@@ -460,13 +536,32 @@ def _unfinished(asked: _Asked) -> ResultTable:
         )
     frame = pl.concat(frames)
     long = frame.height > LISTED
-    notes = (f"{frame.height:,} rows: exported, not printed. replay_summary counts them by state.",) if long else ()
+    notes = (
+        (
+            note(
+                "{height:,} rows: exported, not printed. replay_summary counts them by state.",
+                height=frame.height,
+            ),
+        )
+        if long
+        else ()
+    )
     return _table(
-        "replay_unfinished", frame, f"Jobs without an end, of all {asked.workload.size:,} jobs of each policy, "
-        "those of the warm-up among them.",
+        "replay_unfinished", frame,
+        note(
+            "Jobs without an end, of all {jobs:,} jobs of each policy, those of the warm-up among them.",
+            jobs=asked.workload.size,
+        ),
         section="replay_jobs", title="Jobs that did not finish", notes=notes, detail=long,
-        question="Which jobs did not finish or could never start, and why?",
+        question="Which jobs did not finish or could never start, and why?", sentences=_reasons(asked, frame),
     )  # fmt: skip
+
+
+def _reasons(asked: _Asked, frame: pl.DataFrame) -> tuple[Note, ...]:
+    """Those of the table; what a Python policy says in its own words is a note already, which is none of ours."""
+    every = {reason: reason for outcome in asked.outcomes for reason in outcome.log.reasons}
+    told = frame["reason"].drop_nulls().unique().sort().to_list()
+    return tuple(reason if isinstance(reason := every[text], Note) else ours(reason) for text in told)
 
 
 def _jobs(asked: _Asked) -> ResultTable:
@@ -476,6 +571,10 @@ def _jobs(asked: _Asked) -> ResultTable:
         for o in asked.outcomes
     )
     return _table(
-        "replay_jobs", frame, f"All {asked.workload.size:,} jobs of {asked.workload.name}, once for each policy.",
+        "replay_jobs", frame,
+        note(
+            "All {jobs:,} jobs of {name}, once for each policy.",
+            jobs=asked.workload.size, name=Named("cluster", asked.workload.name),
+        ),
         section="replay_jobs", title="All jobs", detail=True, question="What became of each job under each policy?",
     )  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 from gpuctl.analyze.explain import explain
 from gpuctl.analyze.run import Options
 from gpuctl.core.errors import UsageError
-from gpuctl.reports.explain import as_json, blocks, duration, print_explanation, ranges, render_explanation
+from gpuctl.reports.explain import as_json, blocks, duration, print_explanation, ranges, render_explanation, timeline
 from gpuctl.store.database import Store
 from tests.unit.analyze.failure_store import SIGNATURES, Site, at, example
 
@@ -214,3 +214,46 @@ def test_lines_of_a_job_that_passed_are_no_reason(store: Path, signatures: Path)
     [block] = [block for block in blocks(passed) if block.name == "why-failed"]
     assert block.title == "What its logs show"
     assert block.items[0].text == "It did not fail: the scheduler says completed."
+
+
+def test_the_end_of_a_name_is_enough_where_only_one_ends_so(tmp_path: Path, signatures: Path) -> None:
+    path = tmp_path / "s.duckdb"
+    with Store(path, write=True) as store:
+        site = Site(store)
+        site.machine("m1")
+        for job in ("application_1_0007", "application_1_0017", "0017"):
+            site.job(job, ("completed", 0, 10))
+    assert told(path, "07", signatures).job == "application_1_0007"
+    assert told(path, "0017", signatures).job == "0017", "its own name goes before the end of another one's"
+    with pytest.raises(UsageError, match=r"7 may be job 0017 or application_1_0007 or application_1_0017$"):
+        told(path, "7", signatures)
+
+
+def test_a_job_stands_beside_those_like_it(tmp_path: Path, signatures: Path) -> None:
+    path = tmp_path / "s.duckdb"
+    with Store(path, write=True) as store:
+        site = Site(store)
+        site.machine("m1")
+        site.job("own", ("failed", 30, 90), gpus=2)
+        for k in range(1, 10):
+            site.job(f"like{k}", ("failed" if k == 9 else "completed", k, 10 * k + k), gpus=2)
+        site.job("larger", ("completed", 500, 1000), gpus=4)
+        site.job("bobs", ("completed", 500, 1000), gpus=2, user="bob")
+    similar = told(path, "own", signatures).similar
+    assert similar is not None
+    assert (similar.alike, similar.jobs, similar.failed) == ({"user": "ann", "gpus": 2.0}, 9, 1)
+    wait, run = similar.measures
+    assert (wait.name, wait.own, wait.p10, wait.p50, wait.p90) == ("wait_s", 1800, 108, 300, 492)
+    assert (run.name, run.own, run.p50, run.known) == ("run_s", 3600, 3000, 9)
+    assert "Wait to the first start: 30 min; theirs 5 min at the median" in text(told(path, "own", signatures), 200)
+    assert told(path, "larger", signatures).similar is None
+
+
+def test_the_page_draws_when_it_waited_and_ran(late: Explanation) -> None:
+    drawn = timeline(late)
+    assert drawn is not None
+    bars = [(name, bar.kind, bar.start_pct, bar.width_pct) for name, bars in drawn.rows for bar in bars]
+    # one place follows on the other, from the left edge to the right one
+    assert bars[0][2] == 0
+    assert bars[-1][2] + bars[-1][3] == pytest.approx(100)
+    assert render_explanation(late).count('<rect class="running"') == sum(kind == "running" for _, kind, _, _ in bars)

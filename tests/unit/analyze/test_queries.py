@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 from typing import Any
 
 import pytest
@@ -11,9 +11,10 @@ from gpuctl.analyze import registry
 from gpuctl.analyze.run import Options, analyze
 from gpuctl.core.errors import UsageError
 from gpuctl.core.results import Analysis
+from gpuctl.queries.catalogue import SECTIONS, read
 from gpuctl.store.database import Store
 
-NAMES = (*registry.TABLES, *registry.REFERENCE_TABLES)
+NAMES = tuple(registry.known())
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +26,36 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
         return analyze(store, Options(reference="atc19"))
 
 
-def test_every_file_is_registered(root: Path) -> None:
-    assert sorted(NAMES) == sorted(path.stem for path in (root / "queries").glob("*.sql"))
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("-- section: s", "-- section: x", "there is no section 'x'"),
+        ("-- title: T\n", "", "needs a '-- title:' line"),
+        ("-- title: T\n", "-- title: T\n-- title: U\n", "several '-- title:' lines"),
+        ("a | h | b", "a | h", "column line without"),
+        ("-- chart: bars x=a y=a", "-- chart: pie x=a", "no kind of chart 'pie'"),
+        ("y=a", "y=b", "drawn from 'b', which is none of its columns"),
+        ("y=a", "y=a colour=red", "a chart has no 'colour'"),
+        ("y=a", "y=a on=terminal", "can be on page"),
+        ("y=a", 'y=a title="', "No closing quotation"),
+        ("y=a", "", "needs y"),
+        ("y=a", "y=a\n-- chart: bars x=a y=a", "two of its charts are called chart-one"),
+        ("-- title: T\n", "-- title: T\n-- order: 1e3\n", "order: expected a number"),
+    ],
+)
+def test_a_header_that_says_too_little_is_refused(old: str, new: str, message: str) -> None:
+    text = "-- title: T\n-- section: s\n-- question: Q\n-- population: P\n-- column: a | h | b\n"
+    text = text.replace("section: s", "section: overview") + "-- chart: bars x=a y=a\nSELECT 1 AS a\n"
+    old = old.replace("section: s", "section: overview")
+    assert read("one", text).charts[0].name == "chart-one"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        read("one", text.replace(old, new))
+
+
+def test_a_chart_s_declaration_may_take_several_lines() -> None:
+    text = "-- title: T\n-- section: overview\n-- question: Q\n-- population: P\n-- column: a | h | b\n"
+    [page, terminal] = read("one", text + "-- chart: stacked x=a\n--   y=a page.title=P\nSELECT 1 AS a\n").charts
+    assert (page.title, terminal.title, page.y, terminal.words) == ("P", "T", ("a",), ("a",))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -36,7 +65,7 @@ def test_columns_are_those_documented(empty: Analysis, name: str) -> None:
     assert table.frame.columns == [column.name for column in table.columns]
     assert all(column.description and column.unit for column in table.columns)
     assert "{" not in table.population
-    assert table.section in dict(registry.SECTIONS)
+    assert table.section in dict(SECTIONS)
 
 
 def test_an_empty_cluster_says_what_is_missing(empty: Analysis) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
+from gpuctl.core.notes import Note, named, note
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 
 HOSTILE = (
@@ -47,8 +48,8 @@ def table(
         section=section,
         title=title,
         question=f"What is the {title.lower()} of this cluster?",
-        population=f"{frame.height:,} rows of 96,260 jobs; 13,990 left out because they never started.",
-        notes=notes,
+        population=note("{rows:,} rows of 96,260 jobs; 13,990 left out because they never started.", rows=frame.height),
+        notes=tuple(Note(text) for text in notes),
         columns=columns,
         frame=frame,
         detail=detail,
@@ -259,12 +260,15 @@ def make_analysis(*, points: int = 300, rows: int = 40, jobs: int = 1000, names:
         for i, name in enumerate(("cluster_job_log", *names))
     )
     return Analysis(
-        cluster="philly",
+        cluster=named("cluster", "philly"),
         tables=tables,
         sections=SECTIONS,
         sources=sources,
-        settings={"quotas": "inferred", "definition": "attempts"},
+        settings={"quotas": note("inferred"), "definition": note("attempts")},
         command="gpuctl analyze /logs --html report.html",
         version="0.1.0",
-        warnings=("Clock changes on 2017-11-05: durations that cross it are one hour off.", *names[:1]),
+        warnings=(
+            note("Clock changes on 2017-11-05: durations that cross it are one hour off."),
+            *(named("queue", name) for name in names[:1]),
+        ),
     )

@@ -20,7 +20,6 @@ from gpuctl.replay.contract.planning import (
 )
 from gpuctl.replay.contract.policy import Policy
 from gpuctl.replay.engine.running_jobs_kernel import nobody
-from gpuctl.replay.engine.state import NEED
 from gpuctl.replay.models.resources import GPUS_ONLY
 from gpuctl.replay.order.order import placements
 from gpuctl.replay.policies.backfill import conservative_kernel
@@ -104,20 +103,20 @@ class Conservative(Policy):
             p=p,
             how=how,
             rank=ranks(workload, plan, self.params["order"]),
-            line=np.zeros(n, np.int64),
+            line=n,
             at=np.full(n, np.inf),
             first=first[:-1],
-            pieces=np.zeros(n, np.int64),
-            server=np.zeros(int(first[-1]), np.int64),
-            gpus=np.zeros(int(first[-1]), np.int64),
-            need=records(int(first[-1]) if several else 0, NEED),
-            least=np.zeros(servers, np.int64),
-            step=np.zeros(n, np.int64),
+            pieces=n,
+            server=int(first[-1]),
+            gpus=int(first[-1]),
+            need=int(first[-1]) if several else 0,
+            least=servers,
+            step=n,
             ahead=np.full(n, -1),
             behind=np.full(n, -1),
-            place=np.zeros(n, np.int64),
-            look=np.zeros(n, np.int8),
-            block=np.zeros(n // 64 + 1, np.int64),
+            place=n,
+            look=n,
+            block=n // 64 + 1,
             far=np.full(size.size, -1),
             size=size,
             gang=gang.reshape(-1),
@@ -127,10 +126,10 @@ class Conservative(Policy):
             room=np.full(size.size, np.inf),
             until=np.full(size.size, -np.inf),
             most_s=np.full(size.size, -np.inf),
-            turns=np.zeros(size.size, np.int64),
-            members=np.zeros(n, np.int64),
-            plans=np.zeros(n),
-            group=np.zeros(size.size + 1, np.int64),
+            turns=size.size,
+            members=n,
+            plans=n,
+            group=size.size + 1,
         )
         p.cpu = servers + (state.queue_limit.size if quotas else 0)
         columns = 0 if p.counts[0] else int(p.cpu[0]) + (2 * servers if several else 0)

@@ -22,7 +22,6 @@ from gpuctl.replay.contract.planning import (
 )
 from gpuctl.replay.contract.policy import Parameter, Policy
 from gpuctl.replay.engine.running_jobs_kernel import nobody
-from gpuctl.replay.engine.state import NEED
 from gpuctl.replay.order.order import placements
 from gpuctl.replay.policies.backfill import easy_kernel
 from gpuctl.replay.policies.backfill.line_kernel import line
@@ -128,15 +127,15 @@ class Easy(Policy):
         easy = easy_kernel.Easy(
             p=p,
             how=how,
-            then=np.zeros(servers, np.int64),
-            kept=np.zeros(servers, np.int64),
-            then_need=records(servers, NEED),
-            kept_need=records(servers, NEED),
-            mine_server=np.zeros(servers, np.int64),
-            mine_gpus=np.zeros(servers, np.int64),
-            mine_need=records(servers, NEED),
-            next=np.zeros(groups, np.int64),
-            out=np.zeros(groups, np.int64),
-            late=np.zeros(groups, np.int64),
+            then=servers,
+            kept=servers,
+            then_need=servers,
+            kept_need=servers,
+            mine_server=servers,
+            mine_gpus=servers,
+            mine_need=servers,
+            next=groups,
+            out=groups,
+            late=groups,
         )
         return EasyProgram(queue, behind, easy, nobody(plan, servers, most_running(workload, cluster)))

@@ -9,12 +9,9 @@ promised holds as long as jobs end when they are planned to, and servers stay up
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, ints, rows
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.job_life_kernel import launch, note
 from gpuctl.replay.engine.loop_kernel import loop
@@ -68,33 +65,18 @@ class Easy(Bundle):
         late: version at which one that ends after the reservation could not be started [groups].
     """
 
-    p: Any
-    how: NDArray[np.int64]
-    then: NDArray[np.int64]
-    kept: NDArray[np.int64]
-    then_need: Any
-    kept_need: Any
-    mine_server: NDArray[np.int64]
-    mine_gpus: NDArray[np.int64]
-    mine_need: Any
-    next: NDArray[np.int64]
-    out: NDArray[np.int64]
-    late: NDArray[np.int64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "p": (EASY, 1),
-        "how": ("i8", 1),
-        "then": ("i8", 1),
-        "kept": ("i8", 1),
-        "then_need": (NEED, 1),
-        "kept_need": (NEED, 1),
-        "mine_server": ("i8", 1),
-        "mine_gpus": ("i8", 1),
-        "mine_need": (NEED, 1),
-        "next": ("i8", 1),
-        "out": ("i8", 1),
-        "late": ("i8", 1),
-    }
+    p = rows(EASY)
+    how = ints()
+    then = ints()
+    kept = ints()
+    then_need = rows(NEED)
+    kept_need = rows(NEED)
+    mine_server = ints()
+    mine_gpus = ints()
+    mine_need = rows(NEED)
+    next = ints()
+    out = ints()
+    late = ints()
 
 
 @inner

@@ -7,12 +7,10 @@ waits and plans for no more than so many seconds, is found in the logarithm of t
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, floats, ints
 from gpuctl.compiled.jit import inner
 
 
@@ -30,25 +28,14 @@ class Line(Bundle):
         low: least planned seconds below each node; inf where nobody waits.
     """
 
-    rank: NDArray[np.int64]
-    group: NDArray[np.int64]
-    slot: NDArray[np.int64]
-    job: NDArray[np.int64]
-    first: NDArray[np.int64]
-    base: NDArray[np.int64]
-    width: NDArray[np.int64]
-    low: NDArray[np.float64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "rank": ("i8", 1),
-        "group": ("i8", 1),
-        "slot": ("i8", 1),
-        "job": ("i8", 1),
-        "first": ("i8", 1),
-        "base": ("i8", 1),
-        "width": ("i8", 1),
-        "low": ("f8", 1),
-    }
+    rank = ints()
+    group = ints()
+    slot = ints()
+    job = ints()
+    first = ints()
+    base = ints()
+    width = ints()
+    low = floats()
 
 
 def line(rank: NDArray[np.int64], group: NDArray[np.int64]) -> Line:

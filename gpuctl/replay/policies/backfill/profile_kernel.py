@@ -6,12 +6,10 @@ places matter, a column for each server, and where quotas do, one for what each 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import AT_ONCE, Bundle, first_in, last_in, move
+from gpuctl.compiled.bundles import AT_ONCE, Bundle, array_of, first_in, floats, ints, last_in, move
 from gpuctl.compiled.jit import inner
 
 NO_LIMIT = np.int64(1) << 60
@@ -31,23 +29,13 @@ class Profile(Bundle):
         starts: first of the waiting jobs whose reservations begin with a row's step; -1: none, or not kept [rows].
     """
 
-    n: NDArray[np.int64]
-    t: NDArray[np.float64]
-    level: NDArray[np.int64]
-    row: NDArray[np.int32]
-    spare: NDArray[np.int64]
-    free: NDArray[np.int64]
-    starts: NDArray[np.int64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "n": ("i8", 1),
-        "t": ("f8", 1),
-        "level": ("i8", 1),
-        "row": ("i4", 1),
-        "spare": ("i8", 1),
-        "free": ("i8", 2),
-        "starts": ("i8", 1),
-    }
+    n = ints()
+    t = floats()
+    level = ints()
+    row: NDArray[np.int32] = array_of("i4")
+    spare = ints()
+    free = ints(2)
+    starts = ints()
 
 
 def profile(jobs: int, columns: int) -> Profile:
@@ -57,11 +45,11 @@ def profile(jobs: int, columns: int) -> Profile:
         n=np.array([0, 1, rows - 1]),
         t=np.full(2 * rows, -np.inf),
         # as many more as are looked at in one go
-        level=np.zeros(2 * rows + AT_ONCE, np.int64),
-        row=np.zeros(2 * rows, np.int32),
+        level=2 * rows + AT_ONCE,
+        row=2 * rows,
         spare=np.append(np.arange(1, rows)[::-1], 0),
         # not touched until used: what the system gives costs nothing before
-        free=np.zeros((rows, columns), np.int64),
+        free=(rows, columns),
         starts=np.full(rows, -1),
     )
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, array_of, floats, ints, rows
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.state import NEED
 from gpuctl.replay.policies.backfill.profile_kernel import joined, span
@@ -66,69 +64,36 @@ class Reservations(Bundle):
         group: where those of a size begin, and the end [sizes + 1].
     """
 
-    p: Any
-    how: NDArray[np.int64]
-    rank: NDArray[np.int64]
-    line: NDArray[np.int64]
-    at: NDArray[np.float64]
-    first: NDArray[np.int64]
-    pieces: NDArray[np.int64]
-    server: NDArray[np.int64]
-    gpus: NDArray[np.int64]
-    need: Any
-    least: NDArray[np.int64]
-    step: NDArray[np.int64]
-    ahead: NDArray[np.int64]
-    behind: NDArray[np.int64]
-    place: NDArray[np.int64]
-    look: NDArray[np.int8]
-    block: NDArray[np.int64]
-    far: NDArray[np.int64]
-    size: NDArray[np.int64]
-    gang: NDArray[np.int64]
-    gpus_of: NDArray[np.int64]
-    fewest: NDArray[np.float64]
-    last: NDArray[np.float64]
-    room: NDArray[np.float64]
-    until: NDArray[np.float64]
-    most_s: NDArray[np.float64]
-    turns: NDArray[np.int64]
-    members: NDArray[np.int64]
-    plans: NDArray[np.float64]
-    group: NDArray[np.int64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "p": (CONSERVATIVE, 1),
-        "how": ("i8", 1),
-        "rank": ("i8", 1),
-        "line": ("i8", 1),
-        "at": ("f8", 1),
-        "first": ("i8", 1),
-        "pieces": ("i8", 1),
-        "server": ("i8", 1),
-        "gpus": ("i8", 1),
-        "need": (NEED, 1),
-        "least": ("i8", 1),
-        "step": ("i8", 1),
-        "ahead": ("i8", 1),
-        "behind": ("i8", 1),
-        "place": ("i8", 1),
-        "look": ("i1", 1),
-        "block": ("i8", 1),
-        "far": ("i8", 1),
-        "size": ("i8", 1),
-        "gang": ("i8", 1),
-        "gpus_of": ("i8", 1),
-        "fewest": ("f8", 1),
-        "last": ("f8", 1),
-        "room": ("f8", 1),
-        "until": ("f8", 1),
-        "most_s": ("f8", 1),
-        "turns": ("i8", 1),
-        "members": ("i8", 1),
-        "plans": ("f8", 1),
-        "group": ("i8", 1),
-    }
+    p = rows(CONSERVATIVE)
+    how = ints()
+    rank = ints()
+    line = ints()
+    at = floats()
+    first = ints()
+    pieces = ints()
+    server = ints()
+    gpus = ints()
+    need = rows(NEED)
+    least = ints()
+    step = ints()
+    ahead = ints()
+    behind = ints()
+    place = ints()
+    look: NDArray[np.int8] = array_of("i1")
+    block = ints()
+    far = ints()
+    size = ints()
+    gang = ints()
+    gpus_of = ints()
+    fewest = floats()
+    last = floats()
+    room = floats()
+    until = floats()
+    most_s = floats()
+    turns = ints()
+    members = ints()
+    plans = floats()
+    group = ints()
 
 
 # ---- the line

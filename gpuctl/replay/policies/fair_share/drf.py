@@ -76,10 +76,10 @@ class Drf(Policy):
             weights=weights,
             how=how,
             shape=shape,
-            bad=np.full(int(shape.max(initial=0)) + 1, -1, np.int64),
+            bad=np.full(int(shape.max(initial=0)) + 1, -1),
             first=first,
-            party=np.zeros(count, np.int64),
-            share=np.zeros(count),
-            job=np.zeros(count, np.int64),
+            party=count,
+            share=count,
+            job=count,
         )
         return QueueProgram(drf_kernel.run, drf_kernel.DRF_REASONS, queue, shares)

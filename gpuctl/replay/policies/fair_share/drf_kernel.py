@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.loop_kernel import loop
@@ -46,27 +43,15 @@ class Shares(Bundle):
         party, share, job: parties with a waiting job, a heap by share; ties by job [parties].
     """
 
-    p: Any
-    weights: NDArray[np.float64]
-    how: NDArray[np.int64]
-    shape: NDArray[np.int64]
-    bad: NDArray[np.int64]
-    first: NDArray[np.int64]
-    party: NDArray[np.int64]
-    share: NDArray[np.float64]
-    job: NDArray[np.int64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "p": (DRF, 1),
-        "weights": ("f8", 1),
-        "how": ("i8", 1),
-        "shape": ("i8", 1),
-        "bad": ("i8", 1),
-        "first": ("i8", 1),
-        "party": ("i8", 1),
-        "share": ("f8", 1),
-        "job": ("i8", 1),
-    }
+    p = rows(DRF)
+    weights = floats()
+    how = ints()
+    shape = ints()
+    bad = ints()
+    first = ints()
+    party = ints()
+    share = floats()
+    job = ints()
 
 
 @inner

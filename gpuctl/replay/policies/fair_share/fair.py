@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.replay.contract.policy import Parameter, Policy
-from gpuctl.replay.order.order import Order, list_program, placements
-from gpuctl.replay.order.order_kernel import BY_SHARE
+from gpuctl.replay.order.order import LeastShare, NonPreemptive, PastHead, list_program, placements
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.program import Program
@@ -38,10 +37,5 @@ class Fair(Policy):
         if self.params["weighted"] and not by_user:
             quota = cluster.quota
             weights[: quota.size] = np.where(np.isfinite(quota) & (quota > 0), quota, 1.0)
-        order = Order(
-            BY_SHARE,
-            np.arange(workload.size, dtype=np.float64),
-            placements(workload, "any", settings.placement),
-            weights=weights,
-        )
-        return list_program(order, workload, state)
+        how = placements(workload, "any", settings.placement)
+        return list_program(NonPreemptive(LeastShare(weights), PastHead.WHOEVER_FITS, how), workload, state)

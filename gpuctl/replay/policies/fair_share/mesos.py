@@ -90,6 +90,6 @@ class Mesos(Policy):
             order=np.arange(weights.size),
             how=how,
             shape=shape,
-            bad=np.full(int(shape.max(initial=0)) + 1, -1, np.int64),
+            bad=np.full(int(shape.max(initial=0)) + 1, -1),
         )
         return QueueProgram(mesos_kernel.run, mesos_kernel.MESOS_REASONS, queue, offers)

@@ -6,12 +6,9 @@ resources came back, after a filter ran out, or after another framework declined
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, ints, rows
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.instant_kernel import named_timer
 from gpuctl.replay.engine.job_life_kernel import launch
@@ -84,25 +81,14 @@ class Offers(Bundle):
         bad: by shape, the number of times that something had been given back when it fitted on all there was in no way.
     """
 
-    p: Any
-    frameworks: Any
-    agents: Any
-    filters: Any
-    order: NDArray[np.int64]
-    how: NDArray[np.int64]
-    shape: NDArray[np.int64]
-    bad: NDArray[np.int64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "p": (MESOS, 1),
-        "frameworks": (FRAMEWORK, 1),
-        "agents": (AGENT, 1),
-        "filters": (FILTER, 1),
-        "order": ("i8", 1),
-        "how": ("i8", 1),
-        "shape": ("i8", 1),
-        "bad": ("i8", 1),
-    }
+    p = rows(MESOS)
+    frameworks = rows(FRAMEWORK)
+    agents = rows(AGENT)
+    filters = rows(FILTER)
+    order = ints()
+    how = ints()
+    shape = ints()
+    bad = ints()
 
 
 # ---- agents

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.event_heap_kernel import cancel
 from gpuctl.replay.engine.instant_kernel import job_timer
@@ -71,35 +68,19 @@ class Gangs(Bundle):
         lent: jobs that started on lent GPUs, in order of starting.
     """
 
-    p: Any
-    quota: NDArray[np.float64]
-    level: NDArray[np.int64]
-    tries: NDArray[np.int64]
-    queue_of: NDArray[np.int64]
-    kind_of: NDArray[np.int64]
-    bad: NDArray[np.int64]
-    first: NDArray[np.int64]
-    gatherer: NDArray[np.int64]
-    hold: NDArray[np.int64]
-    held: NDArray[np.int64]
-    since: NDArray[np.float64]
-    lent: NDArray[np.int64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "p": (PHILLY, 1),
-        "quota": ("f8", 1),
-        "level": ("i8", 1),
-        "tries": ("i8", 1),
-        "queue_of": ("i8", 1),
-        "kind_of": ("i8", 1),
-        "bad": ("i8", 1),
-        "first": ("i8", 1),
-        "gatherer": ("i8", 1),
-        "hold": ("i8", 2),
-        "held": ("i8", 1),
-        "since": ("f8", 1),
-        "lent": ("i8", 1),
-    }
+    p = rows(PHILLY)
+    quota = floats()
+    level = ints()
+    tries = ints()
+    queue_of = ints()
+    kind_of = ints()
+    bad = ints()
+    first = ints()
+    gatherer = ints()
+    hold = ints(2)
+    held = ints()
+    since = floats()
+    lent = ints()
 
 
 @inner

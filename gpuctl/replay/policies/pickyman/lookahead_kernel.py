@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.state import ABORT, E_QUEUED, EPOCH, RUNNING, SUSPENDING, WAITING
@@ -55,59 +52,31 @@ class Picky(Bundle):
         ends, ends_gpus: a heap of predicted ends and the GPUs that they free, for the queue as it would go by itself.
     """
 
-    p: Any
-    bias: NDArray[np.float64]
-    rest: NDArray[np.float64]
-    how: NDArray[np.int64]
-    kind: NDArray[np.int64]
-    wait: NDArray[np.int64]
-    key: NDArray[np.float64]
-    run: NDArray[np.int64]
-    end: NDArray[np.float64]
-    loss: NDArray[np.float64]
-    delay: NDArray[np.float64]
-    picked: NDArray[np.int64]
-    leaving: NDArray[np.int64]
-    bad: NDArray[np.int64]
-    natural: NDArray[np.float64]
-    natural_of: NDArray[np.int64]
-    victims: NDArray[np.int64]
-    claim_job: NDArray[np.int64]
-    claim_first: NDArray[np.int64]
-    claim_server: NDArray[np.int64]
-    claim_gpus: NDArray[np.int64]
-    claimed: NDArray[np.int64]
-    sim: NDArray[np.int64]
-    ends: NDArray[np.float64]
-    ends_gpus: NDArray[np.int64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "p": (PICKY, 1),
-        "bias": ("f8", 1),
-        "rest": ("f8", 1),
-        "how": ("i8", 1),
-        "kind": ("i8", 1),
-        "wait": ("i8", 1),
-        "key": ("f8", 1),
-        "run": ("i8", 1),
-        "end": ("f8", 1),
-        "loss": ("f8", 1),
-        "delay": ("f8", 1),
-        "picked": ("i8", 1),
-        "leaving": ("i8", 1),
-        "bad": ("i8", 1),
-        "natural": ("f8", 1),
-        "natural_of": ("i8", 1),
-        "victims": ("i8", 1),
-        "claim_job": ("i8", 1),
-        "claim_first": ("i8", 1),
-        "claim_server": ("i8", 1),
-        "claim_gpus": ("i8", 1),
-        "claimed": ("i8", 1),
-        "sim": ("i8", 1),
-        "ends": ("f8", 1),
-        "ends_gpus": ("i8", 1),
-    }
+    p = rows(PICKY)
+    bias = floats()
+    rest = floats()
+    how = ints()
+    kind = ints()
+    wait = ints()
+    key = floats()
+    run = ints()
+    end = floats()
+    loss = floats()
+    delay = floats()
+    picked = ints()
+    leaving = ints()
+    bad = ints()
+    natural = floats()
+    natural_of = ints()
+    victims = ints()
+    claim_job = ints()
+    claim_first = ints()
+    claim_server = ints()
+    claim_gpus = ints()
+    claimed = ints()
+    sim = ints()
+    ends = floats()
+    ends_gpus = ints()
 
 
 # ---- what is predicted of a job

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from gpuctl.replay.contract.policy import Policy
-from gpuctl.replay.order.order import Order, list_program, placements
-from gpuctl.replay.order.order_kernel import BY_RANK
+from gpuctl.replay.order.order import FixedRank, NonPreemptive, PastHead, list_program, placements
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.program import Program
@@ -24,7 +23,7 @@ class Fifo(Policy):
     title = "in order of submission; the first job that does not fit keeps all others waiting"
     source = "textbook; head-of-line blocking as in Tiresias' simulator (--schedule=fifo) and AccaSim"
     resources = True
-    strict: ClassVar[bool] = True
+    past_head: ClassVar[PastHead] = PastHead.NOBODY
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
@@ -32,7 +31,7 @@ class Fifo(Policy):
         rank = np.empty(workload.size)
         rank[np.lexsort((np.arange(workload.size), workload.submit))] = np.arange(workload.size)
         how = placements(workload, "any", settings.placement)
-        return list_program(Order(BY_RANK, rank, how, strict=self.strict), workload, state)
+        return list_program(NonPreemptive(FixedRank(rank), self.past_head, how), workload, state)
 
 
 class FifoSkip(Fifo):
@@ -41,4 +40,4 @@ class FifoSkip(Fifo):
     name = "fifo-skip"
     title = "in order of submission; jobs that do not fit are skipped, without a reservation for them"
     source = "best effort; Tiresias' simulator (--schedule=fjf), FIFO of Alibaba's gpu-v2020 simulator"
-    strict = False
+    past_head = PastHead.WHOEVER_FITS

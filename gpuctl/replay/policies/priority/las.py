@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
-from gpuctl.replay.order.order import Order, list_program, placements
-from gpuctl.replay.order.order_kernel import BY_SERVICE
+from gpuctl.replay.order.order import LeastService, Preemptive, Quantum, list_program, placements
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.program import Program
@@ -33,13 +30,10 @@ class Las(Policy):
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
         del cluster
-        order = Order(
-            BY_SERVICE,
-            np.zeros(workload.size),
+        order = Preemptive(
+            LeastService(self.params["service"]),
             placements(workload, "any", settings.placement),
-            preempts=True,
+            Quantum(self.params["quantum"]),
             patience=int(self.params["patience"]),
-            by_gpus=self.params["service"] == "gpu-time",
-            quantum=self.params["quantum"],
         )
         return list_program(order, workload, state)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.replay.contract.policy import Parameter, Policy
-from gpuctl.replay.order.order import Order, list_program, placements
-from gpuctl.replay.order.order_kernel import BY_RANK
+from gpuctl.replay.order.order import FixedRank, NonPreemptive, PastHead, list_program, placements
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.program import Program
@@ -43,5 +42,6 @@ class Sjf(Policy):
         limit = np.where(np.isnan(workload.planned_time), np.inf, workload.planned_time)
         rank = {"duration": total, "gpu-time": total * workload.gpus, "gpus": workload.gpus, "limit": limit}
         how = placements(workload, "any", settings.placement)
-        order = Order(BY_RANK, np.asarray(rank[self.params["by"]], np.float64), how, strict=not self.params["skip"])
-        return list_program(order, workload, state)
+        ranks = FixedRank(np.asarray(rank[self.params["by"]], np.float64))
+        past_head = PastHead.WHOEVER_FITS if self.params["skip"] else PastHead.NOBODY
+        return list_program(NonPreemptive(ranks, past_head, how), workload, state)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from gpuctl.replay.contract.policy import Parameter, Policy
-from gpuctl.replay.order.order import Order, list_program, placements
-from gpuctl.replay.order.order_kernel import BY_REMAINING
+from gpuctl.replay.order.order import LeastRemaining, Preemptive, list_program, placements
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.program import Program
@@ -40,15 +39,12 @@ class Srtf(Policy):
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
         del cluster
-        order = Order(
-            BY_REMAINING,
-            np.zeros(workload.size),
-            placements(workload, "any", settings.placement),
+        ranks = LeastRemaining(
             weight=workload.gpus.astype(np.float64) if self.by_gpus else None,
-            preempts=True,
             waiting_first=self.params["ties"] == "waiting",
         )
-        return list_program(order, workload, state)
+        how = placements(workload, "any", settings.placement)
+        return list_program(Preemptive(ranks, how), workload, state)
 
 
 class Srsf(Srtf):

@@ -10,8 +10,7 @@ import numpy as np
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
 from gpuctl.replay.models.speed import SENSITIVE_PCT
-from gpuctl.replay.order.order import PLACEMENTS, Order, list_program
-from gpuctl.replay.order.order_kernel import BY_FIRST_START, BY_GITTINS, BY_LEVEL, BY_LIST, BY_SUBMIT
+from gpuctl.replay.order.order import PLACEMENTS, Gittins, Inside, Levels, Preemptive, Rounds, list_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +26,8 @@ SKEWED, BALANCED = 0.7, 0.1
 """Share of a model's bytes in its largest tensor: of VGG and AlexNet, and of ResNet and Inception, about, as in the
 table of tensors in the repository of Tiresias' authors.
 """
+
+INSIDE = {"first-start": Inside.FIRST_START, "submit": Inside.SUBMISSION, "list": Inside.LIST}
 
 LEARN_FROM = 0.3
 """The first part of the jobs, by submission, whose services make the Gittins index."""
@@ -78,20 +79,19 @@ class Tiresias(Policy):
         del cluster
         if not self.params["limits"]:
             raise UsageError("tiresias: limits must name at least one", hint="--param tiresias.limits=3600")
-        inner = {"first-start": BY_FIRST_START, "submit": BY_SUBMIT, "list": BY_LIST, "gittins": BY_GITTINS}
-        order = Order(
-            BY_LEVEL,
-            np.zeros(workload.size),
-            self._placements(workload, settings.placement),
-            inner=inner[self.params["order"]],
-            preempts=True,
-            patience=int(self.params["patience"]),
-            by_gpus=self.params["service"] == "gpu-time",
+        gittins = self.params["order"] == "gittins"
+        levels = Levels(
+            limits=self.params["limits"],
+            service=self.params["service"],
+            inside=Gittins(self._samples(workload)) if gittins else INSIDE[self.params["order"]],
             promote=self.params["promote"],
             tick=self.params["tick"],
-            limits=self.params["limits"],
-            samples=self._samples(workload) if self.params["order"] == "gittins" else np.zeros(0),
-            span=self.params["round"],
+        )
+        order = Preemptive(
+            levels,
+            self._placements(workload, settings.placement),
+            Rounds(self.params["round"]) if self.params["round"] else None,
+            patience=int(self.params["patience"]),
         )
         return list_program(order, workload, state)
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.replay.contract.policy import Parameter, Policy
-from gpuctl.replay.order.order import Order, list_program, placements
-from gpuctl.replay.order.order_kernel import BY_RANK
+from gpuctl.replay.order.order import FixedRank, NonPreemptive, PastHead, list_program, placements
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.program import Program
@@ -28,11 +27,10 @@ class YarnCs(Policy):
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
-        order = Order(
-            BY_RANK,
-            np.arange(workload.size, dtype=np.float64),
+        order = NonPreemptive(
+            FixedRank(np.arange(workload.size, dtype=np.float64)),
+            PastHead.HEADS_OF_OTHER_QUEUES,
             placements(workload, "consolidate", settings.placement),
             queue_limit=None if self.params["borrow"] else cluster.quota.astype(np.float64),
-            by_queue=True,
         )
         return list_program(order, workload, state)

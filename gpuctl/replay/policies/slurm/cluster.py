@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import NONE, Named, listed, note
 from gpuctl.replay.inputs.clusters import ONE_RACK, merged
 from gpuctl.replay.inputs.transforms import forget_placement
 from gpuctl.replay.models.records import Cluster
 from gpuctl.replay.models.resources import GPUS_ONLY
 
 if TYPE_CHECKING:
+    from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Floats, Ints, Workload
     from gpuctl.slurm.config import Site
     from gpuctl.slurm.nodes import Node
@@ -47,13 +49,23 @@ def cluster_of(site: Site, workload: Workload, resources: tuple[str, ...] = GPUS
         )
     notes = []
     if off := sum(not node.usable for node in site.nodes):
-        notes.append(f"{off:,} nodes whose State keeps jobs off are left out")
+        notes.append(note("{off:,} nodes whose State keeps jobs off are left out", off=off))
     if len(nodes) + off < len(site.nodes):
-        notes.append(f"{len(site.nodes) - len(nodes) - off:,} nodes without GPUs are left out")
+        notes.append(
+            note(
+                "{value:,} nodes without GPUs are left out",
+                value=len(site.nodes) - len(nodes) - off,
+            )
+        )
     names = list(workload.gpu_types)
     mixed = sum("," in (node.gpu_type or "") for node in nodes)
     if mixed:
-        notes.append(f"{mixed:,} nodes have GPUs of several types: they suit jobs that ask for any type")
+        notes.append(
+            note(
+                "{mixed:,} nodes have GPUs of several types: they suit jobs that ask for any type",
+                mixed=mixed,
+            )
+        )
     types = [None if node.gpu_type is None or "," in node.gpu_type else node.gpu_type for node in nodes]
     names += sorted({kind for kind in types if kind is not None} - set(names))
     switches = [site.switches.get(node.name, NO_SWITCH) if site.switches else ONE_RACK for node in nodes]
@@ -95,10 +107,14 @@ def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Worklo
     if (types >= 0).all():
         other = (workload.gpu_type >= 0) & ~np.isin(workload.gpu_type, types)
         if other.any():
-            names = ", ".join(sorted({workload.gpu_types[k] for k in workload.gpu_type[other].tolist()})[:5])
-            note = f"{other.sum():,} jobs name GPU types that no server has ({names}): any type suits them"
+            names = listed("value", sorted({workload.gpu_types[k] for k in workload.gpu_type[other].tolist()}), 5)
+            told = note(
+                "{other:,} jobs name GPU types that no server has ({names}): any type suits them",
+                other=other.sum(),
+                names=names,
+            )
             asked = np.where(other, -1, workload.gpu_type)
-            workload = dataclasses.replace(workload, gpu_type=asked, notes=(*workload.notes, note))
+            workload = dataclasses.replace(workload, gpu_type=asked, notes=(*workload.notes, told))
     place = {name: number for number, name in enumerate(cluster.servers)}
     number = np.array([place.get(name, -1) for name in own.servers], np.int64)
     if own.down is not None and len(own.down):
@@ -109,16 +125,20 @@ def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Worklo
     strange = sorted({own.servers[k] for k in np.unique(workload.piece_server[piece_server < 0]).tolist()})
     if not strange:
         return dataclasses.replace(workload, piece_server=piece_server), cluster
-    few = ", ".join(strange[:5]) + (f" and {len(strange) - 5:,} more" if len(strange) > 5 else "")
-    note = f"jobs ran on {len(strange):,} servers that slurm.conf does not have: {few}"
-    return forget_placement(workload), dataclasses.replace(cluster, notes=(*cluster.notes, note))
+    told = note(
+        "jobs ran on {strange:,} servers that slurm.conf does not have: {few}{more}",
+        strange=len(strange),
+        few=listed("machine", strange, 5),
+        more=note(" and {more:,} more", more=len(strange) - 5) if len(strange) > 5 else note(""),
+    )
+    return forget_placement(workload), dataclasses.replace(cluster, notes=(*cluster.notes, told))
 
 
 def _title(site: Site) -> str:
     return f"the nodes of slurm.conf{f' of {site.name}' if site.name else ''}"
 
 
-def _queues(site: Site, workload: Workload, nodes: list[Node]) -> tuple[tuple[Ints | None, ...], list[str]]:
+def _queues(site: Site, workload: Workload, nodes: list[Node]) -> tuple[tuple[Ints | None, ...], list[Note]]:
     """The servers of each queue, None where it has all of them; and what is to be told of it."""
     place = {node.name: number for number, node in enumerate(nodes)}
     usual = next((partition.name for partition in site.partitions.values() if partition.default), None)
@@ -133,9 +153,16 @@ def _queues(site: Site, workload: Workload, nodes: list[Node]) -> tuple[tuple[In
         found.append(None if len(own) == len(nodes) else np.array(own, np.int64))
     if not strangers:
         return tuple(found), []
-    where = f"have the nodes of the default partition {usual}" if usual else "have all nodes"
-    few = ", ".join(strangers[:5]) + (f" and {len(strangers) - 5} more" if len(strangers) > 5 else "")
-    return tuple(found), [f"queues that are no partition of slurm.conf {where}: {few}"]
+    where = note("have all nodes")
+    if usual:
+        where = note("have the nodes of the default partition {usual}", usual=Named("queue", usual))
+    told = note(
+        "queues that are no partition of slurm.conf {where}: {few}{more}",
+        where=where,
+        few=listed("queue", strangers, 5),
+        more=note(" and {more} more", more=len(strangers) - 5) if len(strangers) > 5 else NONE,
+    )
+    return tuple(found), [told]
 
 
 def _quotas(site: Site, workload: Workload) -> Floats:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuctl.core.notes import note
 from gpuctl.replay.engine.state import ANY, CONSOLIDATE, SPREAD
 from gpuctl.replay.models.resources import capacity
 from gpuctl.replay.policies.slurm.table_kernel import FIRST
@@ -17,11 +18,12 @@ from gpuctl.replay.policies.slurm.table_kernel import FIRST
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Ints
 
 
-def made_to_fit(x: Any, part_ok: NDArray[np.uint64], cluster: Cluster, state: State) -> list[str]:
+def made_to_fit(x: Any, part_ok: NDArray[np.uint64], cluster: Cluster, state: State) -> list[Note]:
     """Let each job ask for nodes that could hold it, or mark it as one that never starts; returns notes.
 
     Args:
@@ -45,13 +47,18 @@ def made_to_fit(x: Any, part_ok: NDArray[np.uint64], cluster: Cluster, state: St
     notes = []
     if split.any():
         notes.append(
-            f"{int(split.sum()):,} jobs do not fit on as many nodes as they ask for, or on whole ones: they are "
-            "split over others"
+            note(
+                "{split:,} jobs do not fit on as many nodes as they ask for, or on whole ones: they are split over "
+                "others",
+                split=int(split.sum()),
+            )
         )
     if large.any():
         notes.append(
-            f"{int(large.sum()):,} jobs can never start and are turned away: the nodes of their partition could "
-            "not hold them"
+            note(
+                "{large:,} jobs can never start and are turned away: the nodes of their partition could not hold them",
+                large=int(large.sum()),
+            )
         )
     return notes
 

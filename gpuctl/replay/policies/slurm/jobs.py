@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.core.notes import Named, note
 from gpuctl.replay.contract.planning import planned
 from gpuctl.replay.policies.slurm import priority
 from gpuctl.replay.policies.slurm.fairshare import Tree, build_tree
@@ -17,6 +18,7 @@ from gpuctl.slurm.partitions import Partition
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
     from gpuctl.replay.policies.slurm.setup import Setup
@@ -64,7 +66,7 @@ class Jobs:
     mem: Floats
     billing: Floats
     rate: Floats
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     def qos_of(self, setup: Setup, j: int) -> Qos | None:
         """A job's QOS, as configured."""
@@ -78,12 +80,16 @@ def jobs_of(setup: Setup, workload: Workload, cluster: Cluster, settings: Settin
         InputError: the associations are no tree.
     """
     site, n = setup.site, workload.size
-    notes: list[str] = []
+    notes: list[Note] = []
     partitions = tuple(site.partitions.get(name, Partition(name, all_nodes=True)) for name in workload.queues)
     strange = [name for name in workload.queues if name not in site.partitions]
     if strange:
         notes.append(
-            f"{len(strange)} queues are no partition of slurm.conf (such as {strange[0]}): all nodes, no limits"
+            note(
+                "{strange} queues are no partition of slurm.conf (such as {strange_2}): all nodes, no limits",
+                strange=len(strange),
+                strange_2=Named("queue", strange[0]),
+            )
         )
     partitions = (*partitions, Partition(UNKNOWN, all_nodes=True))
     part = np.where(workload.queue < 0, len(workload.queues), workload.queue).astype(np.int64)
@@ -128,7 +134,7 @@ def _billing(
     cpus: Floats,
     mem: Floats,
     nodes: Ints,
-) -> tuple[Floats, list[str]]:
+) -> tuple[Floats, list[Note]]:
     """What jobs are billed a second (``TRESBillingWeights``); GPUs where CPUs are billed and a job tells none."""
     most = "MAX_TRES" in setup.multifactor.flags
     found = np.zeros(workload.size)
@@ -146,12 +152,12 @@ def _billing(
         silent += weights is None and setup.given and cpus[j] == 0
         found[j] = known[key]
     if silent and setup.fair_share != "none":
-        how = "which --resources gpu,cpu,mem reads where a file tells them"
-        return found, [f"jobs whose GPUs are billed in place of CPUs, {how}: {silent:,}"]
+        how = note("which --resources gpu,cpu,mem reads where a file tells them")
+        return found, [note("jobs whose GPUs are billed in place of CPUs, {how}: {silent:,}", how=how, silent=silent)]
     return found, []
 
 
-def _associations(setup: Setup, workload: Workload) -> tuple[Tree, Ints, tuple[str, ...], list[str]]:
+def _associations(setup: Setup, workload: Workload) -> tuple[Tree, Ints, tuple[str, ...], list[Note]]:
     """The tree of shares, each job's association in it, and the name of its account."""
     rows = list(setup.site.associations)
     told = bool(rows)
@@ -201,16 +207,19 @@ def _associations(setup: Setup, workload: Workload) -> tuple[Tree, Ints, tuple[s
     notes = []
     if told and added_users:
         notes.append(
-            f"{len(added_users):,} users (and {len(added_accounts):,} accounts) have no association: "
-            "each is given 1 share"
+            note(
+                "{added_users:,} users (and {added_accounts:,} accounts) have no association: each is given 1 share",
+                added_users=len(added_users),
+                added_accounts=len(added_accounts),
+            )
         )
     if not told and setup.fair_share != "none":
-        whose = "user" if setup.by == "user" else "account, and of each user in it"
-        notes.append(f"no associations are given: the shares of each {whose} are equal")
+        whose = note("user") if setup.by == "user" else note("account, and of each user in it")
+        notes.append(note("no associations are given: the shares of each {whose} are equal", whose=whose))
     return tree, assoc, tuple(names), notes
 
 
-def _qos(setup: Setup, workload: Workload, tree: Tree, assoc: Ints) -> tuple[Ints, tuple[str, ...], list[str]]:
+def _qos(setup: Setup, workload: Workload, tree: Tree, assoc: Ints) -> tuple[Ints, tuple[str, ...], list[Note]]:
     """Each job's QOS: its own, its association's default, or ``normal``; and the names of all."""
     site = setup.site
     number = {name: k for k, name in enumerate(site.qos)}
@@ -228,7 +237,13 @@ def _qos(setup: Setup, workload: Workload, tree: Tree, assoc: Ints) -> tuple[Int
         found[j] = number.get(name, -1)
     notes = []
     if strange:
-        notes.append(f"{len(strange)} QOS of the jobs are in no file, such as {min(strange)}: they have none")
+        notes.append(
+            note(
+                "{strange} QOS of the jobs are in no file, such as {strange_2}: they have none",
+                strange=len(strange),
+                strange_2=Named("name", min(strange)),
+            )
+        )
     return found, tuple(number), notes
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.compiled.bundles import records
+from gpuctl.core.notes import Named, foreign, note
 from gpuctl.replay.engine.running_jobs_kernel import nobody
 from gpuctl.replay.engine.state import MODES
 from gpuctl.replay.models.resources import UNBOUND
@@ -24,7 +25,6 @@ from gpuctl.replay.policies.slurm.table_kernel import (
     F_TREE,
     FIRST,
     JOBX,
-    KIND,
     M_CANCEL,
     M_OFF,
     M_REQUEUE,
@@ -33,8 +33,6 @@ from gpuctl.replay.policies.slurm.table_kernel import (
     P_NONE,
     P_PARTITION,
     P_QOS,
-    PART,
-    SCOPE,
     SCRIPTED,
     SLURM,
     Slurm,
@@ -46,6 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.engine.running_jobs_kernel import Running
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
@@ -70,7 +69,7 @@ class SlurmProgram:
 
     reasons = OWN_REASONS
 
-    def __init__(self, slurm: Slurm, running: Running, notes: tuple[str, ...]) -> None:
+    def __init__(self, slurm: Slurm, running: Running, notes: tuple[Note, ...]) -> None:
         self._slurm = slurm
         self._running = running
         self.notes = notes
@@ -119,8 +118,10 @@ def slurm_program(setup: Setup, workload: Workload, cluster: Cluster, settings: 
     if x.lln.any() and not _knows_cpus(state):
         x.lln = 0
         more.append(
-            "LLN (the least loaded node first) goes by CPUs, which are not counted or not known of all servers: "
-            "nodes are taken by Weight alone"
+            note(
+                "LLN (the least loaded node first) goes by CPUs, which are not counted or not known of all "
+                "servers: nodes are taken by Weight alone"
+            )
         )
     ranked = setup.preempt != "none"
     _number_shapes(x, state, with_rank=ranked)
@@ -243,7 +244,7 @@ def _finer(group: Ints, values: Any) -> Ints:
     return np.asarray(pair, np.int64).reshape(-1)
 
 
-def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tuple[NDArray[np.uint64], list[str]]:
+def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tuple[NDArray[np.uint64], list[Note]]:
     """The nodes of each partition, a bit each, and what had to be assumed."""
     count = len(cluster.servers)
     number = {name: k for k, name in enumerate(cluster.servers)}
@@ -269,13 +270,21 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
     notes = []
     if strange:
         notes.append(
-            f"the servers replayed are not the nodes of {len(strange)} partitions (such as {strange[0]}): these "
-            "have all servers"
+            note(
+                "the servers replayed are not the nodes of {strange} partitions (such as {strange_2}): these have "
+                "all servers",
+                strange=len(strange),
+                strange_2=Named("queue", strange[0]),
+            )
         )
     if grown:
         notes.append(
-            f"{new.size:,} servers are no nodes of slurm.conf (such as {cluster.servers[new[0]]}): each is in the "
-            "partitions that have a node with as many GPUs, or in all where none has"
+            note(
+                "{size:,} servers are no nodes of slurm.conf (such as {servers}): each is in the partitions that "
+                "have a node with as many GPUs, or in all where none has",
+                size=new.size,
+                servers=Named("machine", cluster.servers[new[0]]),
+            )
         )
     return found, notes
 
@@ -296,7 +305,7 @@ def _knows_cpus(state: State) -> bool:
     return bool(state.g[0].resources) and bool((state.stock.cpu < UNBOUND).all())
 
 
-def _resets(setup: Setup, workload: Workload) -> tuple[Floats, list[str]]:
+def _resets(setup: Setup, workload: Workload) -> tuple[Floats, list[Note]]:
     """Seconds at which ``PriorityUsageResetPeriod`` clears usage."""
     period = setup.multifactor.reset_period
     if period == "NONE" or setup.fair_share == "none":
@@ -305,7 +314,12 @@ def _resets(setup: Setup, workload: Workload) -> tuple[Floats, list[str]]:
     if period == "NOW":
         return np.zeros(0), []
     if workload.origin is None:
-        return np.zeros(0), [f"PriorityUsageResetPeriod={period}: the jobs have no calendar, nothing is reset"]
+        return np.zeros(0), [
+            note(
+                "PriorityUsageResetPeriod={period}: the jobs have no calendar, nothing is reset",
+                period=Named("value", period),
+            )
+        ]
     zero = workload.origin.timestamp()
     found: list[float] = []
     last = zero + begin
@@ -353,46 +367,46 @@ def _bundle(
     return Slurm(
         p=p,
         x=x,
-        line=np.zeros(n, np.int64),
-        spare=np.zeros(max(n, 3 * servers) + 1, np.int64),
-        part=records(parts, PART),
+        line=n,
+        spare=max(n, 3 * servers) + 1,
+        part=parts,
         part_ok=nodes,
         qos_preempts=beats,
-        bad=np.full(int(x.form.max(initial=0)) + 1, -1, np.int64),
-        biggest=np.full(int(x.form.max(initial=0)) + 1, -1, np.int64),
-        kinds=records(kinds, KIND),
-        kind_ok=np.zeros((kinds, words), np.uint64),
-        alive=np.zeros(kinds, np.int64),
-        gpu=np.zeros(two, np.int64),
-        cpu=np.zeros(two, np.int64),
-        mem=np.zeros(two, np.int64),
-        busy=np.zeros(two, np.int64),
-        sole=np.zeros(two, np.int64),
+        bad=np.full(int(x.form.max(initial=0)) + 1, -1),
+        biggest=np.full(int(x.form.max(initial=0)) + 1, -1),
+        kinds=kinds,
+        kind_ok=(kinds, words),
+        alive=kinds,
+        gpu=two,
+        cpu=two,
+        mem=two,
+        busy=two,
+        sole=two,
         weight=weight,
         by_weight=np.argsort(weight, kind="stable").astype(np.int64),
         up=up,
-        ok=np.zeros(words, np.uint64),
-        off=np.zeros(words, np.uint64),
-        tmp=np.zeros(words, np.uint64),
-        step_t=np.zeros(steps),
-        step_ok=np.zeros((steps, words), np.uint64),
-        step_took=np.zeros((steps, 3), np.int64),
-        user_mark=np.zeros(users, np.int64),
-        user_tested=np.zeros(users, np.int64),
-        pair_mark=np.zeros(users * parts, np.int64),
-        pair_tested=np.zeros(users * parts, np.int64),
-        assoc_mark=np.zeros(size, np.int64),
-        assoc_tested=np.zeros(size, np.int64),
+        ok=words,
+        off=words,
+        tmp=words,
+        step_t=steps,
+        step_ok=(steps, words),
+        step_took=(steps, 3),
+        user_mark=users,
+        user_tested=users,
+        pair_mark=users * parts,
+        pair_tested=users * parts,
+        assoc_mark=size,
+        assoc_tested=size,
         scope_first=caps.first,
         scope=caps.scope,
         cap_of=caps.cap_of,
-        scopes=records(len(caps.scopes), SCOPE),
-        used=np.zeros((len(caps.scopes), 5), np.int64),
+        scopes=len(caps.scopes),
+        used=(len(caps.scopes), 5),
         caps=cap,
         cap_tres=np.array([row[2:] for row in rows], np.int64).reshape(-1, 5),
         need=needs(jobs, workload),
-        active=np.zeros(n, np.int64),
-        raw=np.zeros(size),
+        active=n,
+        raw=size,
         parent=tree.parent,
         shares=tree.shares,
         level_shares=tree.level_shares,
@@ -402,29 +416,35 @@ def _bundle(
         norm=tree.norm,
         first=tree.first,
         children=tree.children,
-        effective=np.zeros(size),
-        level=np.zeros(size),
-        factor=np.zeros(size),
-        norm_usage=np.zeros(size),
-        fresh=np.zeros(size, bool),
+        effective=size,
+        level=size,
+        factor=size,
+        norm_usage=size,
+        fresh=size,
         resets=_resets(setup, workload)[0],
-        script_t=np.zeros(0),
-        script_kind=np.zeros(0, np.int64),
-        victims=np.zeros(n, np.int64),
-        victim_key=np.zeros(n, np.int64),
+        script_t=0,
+        script_kind=0,
+        victims=n,
+        victim_key=n,
     )
 
 
-def _notes(setup: Setup, caps: Caps, x: Any, workload: Workload) -> list[str]:
+def _notes(setup: Setup, caps: Caps, x: Any, workload: Workload) -> list[Note]:
     """What is not modelled, one line a kind, and jobs that can never start."""
-    found = grouped((*setup.site.unmodelled, *caps.unmodelled))
+    found = [foreign(text) for text in grouped((*setup.site.unmodelled, *caps.unmodelled))]
     found += _resets(setup, workload)[1]
     suspended = int((x.mode == M_SUSPEND).sum())
     if setup.preempt != "none" and suspended:
         found.append(
-            f"PreemptMode=SUSPEND of {suspended:,} jobs: suspension on the same nodes is not modelled; they are "
-            "queued again and lose no progress"
+            note(
+                "PreemptMode=SUSPEND of {suspended:,} jobs: suspension on the same nodes is not modelled; they are "
+                "queued again and lose no progress",
+                suspended=suspended,
+            )
         )
     reasons = Counter(why for why in caps.never if why)
-    found += [f"{count:,} jobs can never start and are turned away: {why}" for why, count in reasons.items()]
+    found += [
+        note("{count:,} jobs can never start and are turned away: {why}", count=count, why=Named("text", why))
+        for why, count in reasons.items()
+    ]
     return found

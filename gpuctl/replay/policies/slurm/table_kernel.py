@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, flags, floats, ints, rows, words
 from gpuctl.replay.engine.reasons import REASONS
 
 # ---- preemption
@@ -243,128 +240,64 @@ class Slurm(Bundle):
         victim_key: by which they are sorted [jobs].
     """
 
-    p: Any
-    x: Any
-    line: NDArray[np.int64]
-    spare: NDArray[np.int64]
-    part: Any
-    part_ok: NDArray[np.uint64]
-    qos_preempts: NDArray[np.int64]
-    bad: NDArray[np.int64]
-    biggest: NDArray[np.int64]
-    kinds: Any
-    kind_ok: NDArray[np.uint64]
-    alive: NDArray[np.int64]
-    gpu: NDArray[np.int64]
-    cpu: NDArray[np.int64]
-    mem: NDArray[np.int64]
-    busy: NDArray[np.int64]
-    sole: NDArray[np.int64]
-    weight: NDArray[np.int64]
-    by_weight: NDArray[np.int64]
-    up: NDArray[np.uint64]
-    ok: NDArray[np.uint64]
-    off: NDArray[np.uint64]
-    tmp: NDArray[np.uint64]
-    step_t: NDArray[np.float64]
-    step_ok: NDArray[np.uint64]
-    step_took: NDArray[np.int64]
-    user_mark: NDArray[np.int64]
-    user_tested: NDArray[np.int64]
-    pair_mark: NDArray[np.int64]
-    pair_tested: NDArray[np.int64]
-    assoc_mark: NDArray[np.int64]
-    assoc_tested: NDArray[np.int64]
-    scope_first: NDArray[np.int64]
-    scope: NDArray[np.int64]
-    cap_of: NDArray[np.int64]
-    scopes: Any
-    used: NDArray[np.int64]
-    caps: Any
-    cap_tres: NDArray[np.int64]
-    need: NDArray[np.int64]
-    active: NDArray[np.int64]
-    raw: NDArray[np.float64]
-    parent: NDArray[np.int64]
-    shares: NDArray[np.int64]
-    level_shares: NDArray[np.int64]
-    is_user: NDArray[np.bool_]
-    fair_parent: NDArray[np.int64]
-    level_norm: NDArray[np.float64]
-    norm: NDArray[np.float64]
-    first: NDArray[np.int64]
-    children: NDArray[np.int64]
-    effective: NDArray[np.float64]
-    level: NDArray[np.float64]
-    factor: NDArray[np.float64]
-    norm_usage: NDArray[np.float64]
-    fresh: NDArray[np.bool_]
-    resets: NDArray[np.float64]
-    script_t: NDArray[np.float64]
-    script_kind: NDArray[np.int64]
-    victims: NDArray[np.int64]
-    victim_key: NDArray[np.int64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "p": (SLURM, 1),
-        "x": (JOBX, 1),
-        "line": ("i8", 1),
-        "spare": ("i8", 1),
-        "part": (PART, 1),
-        "part_ok": ("u8", 2),
-        "qos_preempts": ("i8", 2),
-        "bad": ("i8", 1),
-        "biggest": ("i8", 1),
-        "kinds": (KIND, 1),
-        "kind_ok": ("u8", 2),
-        "alive": ("i8", 1),
-        "gpu": ("i8", 2),
-        "cpu": ("i8", 2),
-        "mem": ("i8", 2),
-        "busy": ("i8", 2),
-        "sole": ("i8", 2),
-        "weight": ("i8", 1),
-        "by_weight": ("i8", 1),
-        "up": ("u8", 1),
-        "ok": ("u8", 1),
-        "off": ("u8", 1),
-        "tmp": ("u8", 1),
-        "step_t": ("f8", 1),
-        "step_ok": ("u8", 2),
-        "step_took": ("i8", 2),
-        "user_mark": ("i8", 1),
-        "user_tested": ("i8", 1),
-        "pair_mark": ("i8", 1),
-        "pair_tested": ("i8", 1),
-        "assoc_mark": ("i8", 1),
-        "assoc_tested": ("i8", 1),
-        "scope_first": ("i8", 1),
-        "scope": ("i8", 1),
-        "cap_of": ("i8", 1),
-        "scopes": (SCOPE, 1),
-        "used": ("i8", 2),
-        "caps": (CAP, 1),
-        "cap_tres": ("i8", 2),
-        "need": ("i8", 2),
-        "active": ("i8", 1),
-        "raw": ("f8", 1),
-        "parent": ("i8", 1),
-        "shares": ("i8", 1),
-        "level_shares": ("i8", 1),
-        "is_user": ("?", 1),
-        "fair_parent": ("i8", 1),
-        "level_norm": ("f8", 1),
-        "norm": ("f8", 1),
-        "first": ("i8", 1),
-        "children": ("i8", 1),
-        "effective": ("f8", 1),
-        "level": ("f8", 1),
-        "factor": ("f8", 1),
-        "norm_usage": ("f8", 1),
-        "fresh": ("?", 1),
-        "resets": ("f8", 1),
-        "script_t": ("f8", 1),
-        "script_kind": ("i8", 1),
-        "victims": ("i8", 1),
-        "victim_key": ("i8", 1),
-    }
+    p = rows(SLURM)
+    x = rows(JOBX)
+    line = ints()
+    spare = ints()
+    part = rows(PART)
+    part_ok = words(2)
+    qos_preempts = ints(2)
+    bad = ints()
+    biggest = ints()
+    kinds = rows(KIND)
+    kind_ok = words(2)
+    alive = ints()
+    gpu = ints(2)
+    cpu = ints(2)
+    mem = ints(2)
+    busy = ints(2)
+    sole = ints(2)
+    weight = ints()
+    by_weight = ints()
+    up = words()
+    ok = words()
+    off = words()
+    tmp = words()
+    step_t = floats()
+    step_ok = words(2)
+    step_took = ints(2)
+    user_mark = ints()
+    user_tested = ints()
+    pair_mark = ints()
+    pair_tested = ints()
+    assoc_mark = ints()
+    assoc_tested = ints()
+    scope_first = ints()
+    scope = ints()
+    cap_of = ints()
+    scopes = rows(SCOPE)
+    used = ints(2)
+    caps = rows(CAP)
+    cap_tres = ints(2)
+    need = ints(2)
+    active = ints()
+    raw = floats()
+    parent = ints()
+    shares = ints()
+    level_shares = ints()
+    is_user = flags()
+    fair_parent = ints()
+    level_norm = floats()
+    norm = floats()
+    first = ints()
+    children = ints()
+    effective = floats()
+    level = floats()
+    factor = floats()
+    norm_usage = floats()
+    fresh = flags()
+    resets = floats()
+    script_t = floats()
+    script_kind = ints()
+    victims = ints()
+    victim_key = ints()

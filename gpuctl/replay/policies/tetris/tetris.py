@@ -89,10 +89,10 @@ class Tetris(Policy):
             first=first,
             weights=weights,
             order=np.arange(parties),
-            share=np.zeros(parties),
-            waiting=np.zeros(parties, np.int64),
+            share=parties,
+            waiting=parties,
             seen=seen,
-            room=np.zeros(servers, np.int64),
+            room=servers,
             rest=rest_of(workload),
             bias=workload.run_time - workload.true_run_time,
         )

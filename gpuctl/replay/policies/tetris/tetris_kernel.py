@@ -6,12 +6,9 @@ server has changed is it reckoned again.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.loop_kernel import loop
@@ -76,33 +73,18 @@ class Packing(Bundle):
         bias: predicted less true run time of each job.
     """
 
-    p: Any
-    shapes: Any
-    groups: Any
-    first: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    order: NDArray[np.int64]
-    share: NDArray[np.float64]
-    waiting: NDArray[np.int64]
-    seen: Any
-    room: NDArray[np.int64]
-    rest: NDArray[np.float64]
-    bias: NDArray[np.float64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "p": (TETRIS, 1),
-        "shapes": (SHAPE, 1),
-        "groups": (GROUP, 1),
-        "first": ("i8", 1),
-        "weights": ("f8", 1),
-        "order": ("i8", 1),
-        "share": ("f8", 1),
-        "waiting": ("i8", 1),
-        "seen": (SEEN, 1),
-        "room": ("i8", 1),
-        "rest": ("f8", 1),
-        "bias": ("f8", 1),
-    }
+    p = rows(TETRIS)
+    shapes = rows(SHAPE)
+    groups = rows(GROUP)
+    first = ints()
+    weights = floats()
+    order = ints()
+    share = floats()
+    waiting = ints()
+    seen = rows(SEEN)
+    room = ints()
+    rest = floats()
+    bias = floats()
 
 
 # ---- alignment

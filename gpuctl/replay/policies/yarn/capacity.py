@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import foreign, note, ours
 from gpuctl.replay.contract.policy import Parameter, Policy, patience_of
 from gpuctl.replay.engine.state import ABORT, MODES
 from gpuctl.replay.order.order import placements
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import ModuleType
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.policies.yarn.capacity_conf import LeafOrParent
     from gpuctl.replay.policies.yarn.capacity_tree_kernel import Tree
 
-NO_MASTERS = (
+NO_MASTERS = note(
     "maximum-am-resource-percent bounds nothing: masters are not among the jobs; --param am_mb=MB gives them a size"
 )
 
@@ -41,7 +43,7 @@ class CapacityProgram:
 
     reasons = CAPACITY_REASONS
 
-    def __init__(self, tree: Tree, notes: tuple[str, ...]) -> None:
+    def __init__(self, tree: Tree, notes: tuple[Note, ...]) -> None:
         self.tree = tree
         self.notes = notes
 
@@ -148,7 +150,7 @@ class YarnCapacity(Policy):
             InputError: a configuration that is none, or jobs of queues that it does not have.
         """
         params: dict[str, Any] = {p.name: p.default for p in self.parameters} | self.params
-        notes: tuple[str, ...] = ()
+        notes: tuple[Note, ...] = ()
         large = next((name for name, v in params.items() if isinstance(v, float) and v > MOST_COUNT), None)
         if large is not None:
             raise UsageError(f"yarn-capacity: {large}={params[large]:g}: expected a number up to {MOST_COUNT:g}")
@@ -164,7 +166,7 @@ class YarnCapacity(Policy):
             )
             # what is given goes before what the files say
             params |= {name: value for name, value in site.values.items() if name not in self.given}
-            queues, notes = changed(site.queues, params, self.given), site.notes
+            queues, notes = changed(site.queues, params, self.given), tuple(map(foreign, site.notes))
             if not (params["masters"] or params["am_mb"] or params["am_vcores"]):
                 notes += (NO_MASTERS,)
         else:
@@ -175,17 +177,24 @@ class YarnCapacity(Policy):
         state.g.patience = int(params["patience"])
         tree.p.mode = ABORT if settings.mode is None else MODES[settings.mode]
         unknown = tuple(
-            f"{name} of some servers is not known: shares and limits of queues leave it out"
+            note("{what} of some servers is not known: shares and limits of queues leave it out", what=ours(name))
             for name, counts in zip(("mem", "cpu"), known(state), strict=True)
             if name in settings.resources and not counts
         )
         return CapacityProgram(tree, (*notes, *_turned_away(queues, tree), *unknown))
 
 
-def _turned_away(queues: Sequence[LeafOrParent], tree: Tree) -> list[str]:
+def _turned_away(queues: Sequence[LeafOrParent], tree: Tree) -> list[Note]:
     """Mark the jobs that are larger than the maximum of a queue above them, and say of whom Hadoop would run none."""
     over = too_large(tree)
     tree.jobs.never[over] = 1
     stopped = np.array([not queue.runs for queue in queues])[tree.apps.queue[tree.jobs.app]]
-    told = ((over, "are larger than the maximum of their queue"), (stopped, "are in queues that are STOPPED"))
-    return [f"{int(jobs.sum()):,} jobs {what}: turned away" for jobs, what in told if jobs.any()]
+    told = (
+        (over, note("are larger than the maximum of their queue")),
+        (stopped, note("are in queues that are STOPPED")),
+    )
+    return [
+        note("{count:,} jobs {what}: turned away", count=int(jobs.sum()), what=what)
+        for jobs, what in told
+        if jobs.any()
+    ]

@@ -13,7 +13,7 @@ from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.policies.yarn.amounts_kernel import MILLI
 from gpuctl.replay.policies.yarn.capacity_conf import MOST_COUNT, UNLIMITED, LeafOrParent, named_numbers
-from gpuctl.replay.policies.yarn.capacity_tree_kernel import APP, JOB_OF, NODE, QUEUE, SITE, USER, Tree
+from gpuctl.replay.policies.yarn.capacity_tree_kernel import APP, QUEUE, SITE, USER, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -223,23 +223,23 @@ def build_tree(  # noqa: PLR0917
         queues=_queues(queues),
         children=np.array([c for queue in queues for c in queue.children], np.int64),
         apps=_apps(workload, leaf, app, heads, params),
-        users=records(0, USER),
-        jobs=records(n, JOB_OF),
-        nodes=records(servers, NODE),
+        users=0,
+        jobs=n,
+        nodes=servers,
         sizes=sizes,
         fixed=_fixed([queue.fixed for queue in queues]),
         fixed_most=_fixed([queue.fixed_most for queue in queues]),
         ask=ask,
         held=_amounts(servers),
-        want_first=np.zeros(n + 1, np.int64),
-        want=np.zeros(0, np.int64),
+        want_first=n + 1,
+        want=0,
         how=how,
-        path=np.zeros(len(queues) + 1, np.int64),
+        path=len(queues) + 1,
         bound=_amounts(len(queues) + 1),
         blocked=_amounts(len(queues) + 1),
-        marks=np.zeros(n, np.int64),
-        weight=np.zeros((len(queues), 3)),
-        told=np.zeros((9, len(queues), 3), np.int64),
+        marks=n,
+        weight=(len(queues), 3),
+        told=(9, len(queues), 3),
         **{name: _amounts(len(queues)) for name in ("due", "most", "used", "kept", "pending", "asking", "limit")},
         am_used=_amounts(len(queues)),
         **{name: _amounts(heads.size) for name in ("app_used", "app_kept", "app_am", "app_asks")},

@@ -6,12 +6,9 @@ counts in each by what it has there, as Hadoop's UsersManager has it.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 
 FIFO, FAIR, FAIR_SIZED = range(3)
 
@@ -199,80 +196,40 @@ class Tree(Bundle):
         told: what the last round of the monitor reckoned, by `IDEAL` and so on [9, queues, 3].
     """
 
-    p: Any
-    queues: Any
-    children: NDArray[np.int64]
-    apps: Any
-    users: Any
-    jobs: Any
-    nodes: Any
-    sizes: NDArray[np.int64]
-    fixed: NDArray[np.int64]
-    fixed_most: NDArray[np.int64]
-    due: NDArray[np.int64]
-    most: NDArray[np.int64]
-    used: NDArray[np.int64]
-    kept: NDArray[np.int64]
-    pending: NDArray[np.int64]
-    asking: NDArray[np.int64]
-    limit: NDArray[np.int64]
-    am_used: NDArray[np.int64]
-    app_used: NDArray[np.int64]
-    app_kept: NDArray[np.int64]
-    app_am: NDArray[np.int64]
-    app_asks: NDArray[np.int64]
-    user_used: NDArray[np.int64]
-    user_am: NDArray[np.int64]
-    user_asks: NDArray[np.int64]
-    user_net: NDArray[np.int64]
-    ask: NDArray[np.int64]
-    held: NDArray[np.int64]
-    want_first: NDArray[np.int64]
-    want: NDArray[np.int64]
-    how: NDArray[np.int64]
-    path: NDArray[np.int64]
-    bound: NDArray[np.int64]
-    blocked: NDArray[np.int64]
-    marks: NDArray[np.int64]
-    weight: NDArray[np.float64]
-    told: NDArray[np.int64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "p": (SITE, 1),
-        "queues": (QUEUE, 1),
-        "children": ("i8", 1),
-        "apps": (APP, 1),
-        "users": (USER, 1),
-        "jobs": (JOB_OF, 1),
-        "nodes": (NODE, 1),
-        "sizes": ("i8", 2),
-        "fixed": ("i8", 2),
-        "fixed_most": ("i8", 2),
-        "due": ("i8", 2),
-        "most": ("i8", 2),
-        "used": ("i8", 2),
-        "kept": ("i8", 2),
-        "pending": ("i8", 2),
-        "asking": ("i8", 2),
-        "limit": ("i8", 2),
-        "am_used": ("i8", 2),
-        "app_used": ("i8", 2),
-        "app_kept": ("i8", 2),
-        "app_am": ("i8", 2),
-        "app_asks": ("i8", 2),
-        "user_used": ("i8", 2),
-        "user_am": ("i8", 2),
-        "user_asks": ("i8", 2),
-        "user_net": ("i8", 2),
-        "ask": ("i8", 2),
-        "held": ("i8", 2),
-        "want_first": ("i8", 1),
-        "want": ("i8", 1),
-        "how": ("i8", 1),
-        "path": ("i8", 1),
-        "bound": ("i8", 2),
-        "blocked": ("i8", 2),
-        "marks": ("i8", 1),
-        "weight": ("f8", 2),
-        "told": ("i8", 3),
-    }
+    p = rows(SITE)
+    queues = rows(QUEUE)
+    children = ints()
+    apps = rows(APP)
+    users = rows(USER)
+    jobs = rows(JOB_OF)
+    nodes = rows(NODE)
+    sizes = ints(2)
+    fixed = ints(2)
+    fixed_most = ints(2)
+    due = ints(2)
+    most = ints(2)
+    used = ints(2)
+    kept = ints(2)
+    pending = ints(2)
+    asking = ints(2)
+    limit = ints(2)
+    am_used = ints(2)
+    app_used = ints(2)
+    app_kept = ints(2)
+    app_am = ints(2)
+    app_asks = ints(2)
+    user_used = ints(2)
+    user_am = ints(2)
+    user_asks = ints(2)
+    user_net = ints(2)
+    ask = ints(2)
+    held = ints(2)
+    want_first = ints()
+    want = ints()
+    how = ints()
+    path = ints()
+    bound = ints(2)
+    blocked = ints(2)
+    marks = ints()
+    weight = floats(2)
+    told = ints(3)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import note
 from gpuctl.replay.contract.tenants import shapes
 from gpuctl.replay.engine.state import ABORT
 from gpuctl.replay.models.resources import UNBOUND
@@ -34,7 +35,6 @@ from gpuctl.replay.policies.yarn.fair_state import (
     MEM,
     NODE,
     PARAMS,
-    PART,
     TASK,
     UNBOUNDED,
     Fair,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.contract.policy import Policy
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
@@ -67,7 +68,7 @@ class FairProgram:
 
     reasons = FAIR_REASONS
 
-    def __init__(self, own: Fair, queues: tuple[str, ...], notes: tuple[str, ...]) -> None:
+    def __init__(self, own: Fair, queues: tuple[str, ...], notes: tuple[Note, ...]) -> None:
         self.own = own
         self.queues = queues
         self.notes = notes
@@ -107,13 +108,15 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
     }
     check_parts(params, given)
     case = Case(params, given, workload, cluster, state, whole, parts)
-    notes: list[str] = []
+    notes: list[Note] = []
     allocations = None
     if params["conf"]:
         allocations, case.site = read_conf(params["conf"])
         notes += from_site(params, given, case.site)
         if allocations is None:
-            notes.append("no allocation file (fair-scheduler.xml) is given: queues of the workload are under the root")
+            notes.append(
+                note("no allocation file (fair-scheduler.xml) is given: queues of the workload are under the root")
+            )
     policy.params = shown(case, file=allocations is not None)
     if settings.mode is None:
         # YARN kills: what is not in a checkpoint is lost
@@ -125,11 +128,13 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
     own.p.how = PLACEMENTS[settings.placement or "any"]
     notes += [*places.notes, *left_out(case, places.allocations)]
     if not _holds_min(own):
-        notes.append("minResources of all queues together are more than the servers have")
+        notes.append(note("minResources of all queues together are more than the servers have"))
     if params["preemption"] and not np.isfinite([found.queues.fair_wait, found.queues.min_wait]).any():
         notes.append(
-            "preemption is on, and nothing is preempted: no queue has a time-out (fair_share_preemption_timeout, "
-            "min_share_preemption_timeout)"
+            note(
+                "preemption is on, and nothing is preempted: no queue has a time-out "
+                "(fair_share_preemption_timeout, min_share_preemption_timeout)"
+            )
         )
     return FairProgram(own, found.names, tuple(notes))
 
@@ -319,7 +324,7 @@ def _arrays(case: Case, found: Tree, places: Placed) -> Fair:
         unit=np.array([1000 // case.parts], np.int64),
         queues=found.queues,
         children=found.children,
-        order=np.zeros(max(found.children.size, 1), np.int64),
+        order=max(found.children.size, 1),
         q_min=found.least,
         q_max=found.most,
         q_used=amounts(count),
@@ -328,7 +333,7 @@ def _arrays(case: Case, found: Tree, places: Placed) -> Fair:
         q_fair=amounts(count),
         q_app=amounts(count),
         q_masters=amounts(count),
-        q_rate=np.zeros((count, 3)),
+        q_rate=(count, 3),
         apps=apps,
         a_used=amounts(apps.size),
         a_asks=amounts(apps.size),
@@ -345,23 +350,23 @@ def _arrays(case: Case, found: Tree, places: Placed) -> Fair:
         n_taken=amounts(servers),
         entries=entries,
         e_left=amounts(entries.size),
-        live=np.zeros(2 * n + 64, np.int64),
-        live_row=np.zeros(2 * n + 64, np.int64),
-        touched=np.zeros(apps.size, np.int64),
-        users=np.zeros(users, np.int64),
+        live=2 * n + 64,
+        live_row=2 * n + 64,
+        touched=apps.size,
+        users=users,
         user_most=most_of,
-        hungry=np.zeros(apps.size + 1, np.int64),
+        hungry=apps.size + 1,
         search=np.arange(servers),
-        turn=np.zeros((apps.size, 1), np.int64),
-        part=records(pieces, PART),
-        part_first=np.zeros(servers + 1, np.int64),
-        part_at=np.zeros(servers + 1, np.int64),
-        picked=np.zeros(pieces, np.int64),
-        share=np.zeros((2, 3)),
-        fair=np.zeros((2, 3)),
-        sorted=np.zeros((2, 3), np.int64),
-        some=np.zeros(3, np.int64),
-        bad=np.full(int(shape.max(initial=0)) + 1, -1, np.int64),
-        gangs=np.zeros(int(shape.max(initial=0)) + 1, np.int64),
+        turn=(apps.size, 1),
+        part=pieces,
+        part_first=servers + 1,
+        part_at=servers + 1,
+        picked=pieces,
+        share=(2, 3),
+        fair=(2, 3),
+        sorted=(2, 3),
+        some=3,
+        bad=np.full(int(shape.max(initial=0)) + 1, -1),
+        gangs=int(shape.max(initial=0)) + 1,
         one_of=_one_of(shape),
     )

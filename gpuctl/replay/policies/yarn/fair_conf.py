@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import listed, note
 from gpuctl.replay.contract.tenants import named_weights, weights_of
 from gpuctl.replay.policies.yarn.fair_file import PREFIX, Allocations, Amount
 from gpuctl.replay.policies.yarn.fair_tree import flat, full_name, holds_queues, place
@@ -16,6 +17,7 @@ from gpuctl.replay.policies.yarn.fair_tree import flat, full_name, holds_queues,
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Ints, Workload
     from gpuctl.replay.policies.yarn.fair_tree import Placed
@@ -84,7 +86,7 @@ class Case:
     site: Mapping[str, Setting] = field(default_factory=dict)
 
 
-def from_site(params: dict[str, Any], given: frozenset[str], site: Mapping[str, Setting]) -> list[str]:
+def from_site(params: dict[str, Any], given: frozenset[str], site: Mapping[str, Setting]) -> list[Note]:
     """Take parameters from yarn-site.xml, but for those that were given; returns notes on what is not modelled.
 
     Raises:
@@ -110,7 +112,9 @@ def from_site(params: dict[str, Any], given: frozenset[str], site: Mapping[str, 
             continue
         if key not in given:
             params[key] = value
-    return [f"not modelled: {', '.join(sorted(unknown))} of yarn-site.xml"] if unknown else []
+    return (
+        [note("not modelled: {unknown} of yarn-site.xml", unknown=listed("text", sorted(unknown)))] if unknown else []
+    )
 
 
 def check_parts(params: Mapping[str, Any], given: frozenset[str]) -> None:
@@ -239,26 +243,36 @@ def shown(case: Case, *, file: bool) -> dict[str, Any]:
     }
 
 
-def left_out(case: Case, allocations: Allocations) -> list[str]:
+def left_out(case: Case, allocations: Allocations) -> list[Note]:
     """One line for each kind of what is configured and not modelled."""
     notes = []
     if allocations.left_out:
-        some = ", ".join(f"<{tag}> ({count})" for tag, count in sorted(allocations.left_out.items()))
-        notes.append(f"not modelled: {some} of the allocation file")
+        some = listed("text", (f"<{tag}> ({count})" for tag, count in sorted(allocations.left_out.items())))
+        notes.append(note("not modelled: {some} of the allocation file", some=some))
     masters = sum(queue.masters is not None for queue in allocations.queues)
     if masters and case.params["masters"] == "none":
         notes.append(
-            f"maxAMShare ({masters} queues) bounds nothing, as no job is a master; masters=first makes the first of "
-            "each application one"
+            note(
+                "maxAMShare ({masters} queues) bounds nothing, as no job is a master; masters=first makes the "
+                "first of each application one",
+                masters=masters,
+            )
         )
     without = sum(queue.most is not None and not queue.most.parts[2] for queue in allocations.queues)
     if without and case.whole[2]:
-        notes.append(f"maxResources of {without} queues allow no GPUs (in a form that names none of them, perhaps)")
+        notes.append(
+            note(
+                "maxResources of {without} queues allow no GPUs (in a form that names none of them, perhaps)",
+                without=without,
+            )
+        )
     if case.params["conf"] and not case.whole[:2].any():
         notes.append(
-            "memory and CPUs do not count: what the allocation file says of them bounds nothing, and fair goes by GPUs "
-            "(--resources gpu,cpu,mem counts them)"
+            note(
+                "memory and CPUs do not count: what the allocation file says of them bounds nothing, and fair goes "
+                "by GPUs (--resources gpu,cpu,mem counts them)"
+            )
         )
     if case.cluster.pool:
-        notes.append("a pool has no servers: at each heartbeat as many containers as fit are given")
+        notes.append(note("a pool has no servers: at each heartbeat as many containers as fit are given"))
     return notes

@@ -6,12 +6,9 @@ replay is 0 in all of them, the cluster's included.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from gpuctl.compiled.bundles import Bundle
+from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.replay.engine.reasons import REASONS
 
 MEM, CPU, GPU = range(3)
@@ -208,95 +205,53 @@ class Fair(Bundle):
         gangs: of them, how many are asked for; one_of: a job of that shape.
     """
 
-    p: Any
-    cluster: NDArray[np.int64]
-    unit: NDArray[np.int64]
-    queues: Any
-    children: NDArray[np.int64]
-    order: NDArray[np.int64]
-    q_min: NDArray[np.int64]
-    q_max: NDArray[np.int64]
-    q_used: NDArray[np.int64]
-    q_asks: NDArray[np.int64]
-    q_demand: NDArray[np.int64]
-    q_fair: NDArray[np.int64]
-    q_app: NDArray[np.int64]
-    q_masters: NDArray[np.int64]
-    q_rate: NDArray[np.float64]
-    apps: Any
-    a_used: NDArray[np.int64]
-    a_asks: NDArray[np.int64]
-    a_demand: NDArray[np.int64]
-    a_marked: NDArray[np.int64]
-    a_lack: NDArray[np.int64]
-    a_low: NDArray[np.int64]
-    a_picked: NDArray[np.int64]
-    tasks: Any
-    j_need: NDArray[np.int64]
-    want_first: NDArray[np.int64]
-    wants: NDArray[np.int64]
-    nodes: Any
-    n_taken: NDArray[np.int64]
-    entries: Any
-    e_left: NDArray[np.int64]
-    live: NDArray[np.int64]
-    live_row: NDArray[np.int64]
-    touched: NDArray[np.int64]
-    users: NDArray[np.int64]
-    user_most: NDArray[np.int64]
-    hungry: NDArray[np.int64]
-    search: NDArray[np.int64]
-    turn: NDArray[np.int64]
-    part: Any
-    part_first: NDArray[np.int64]
-    part_at: NDArray[np.int64]
-    picked: NDArray[np.int64]
-    share: NDArray[np.float64]
-    fair: NDArray[np.float64]
-    sorted: NDArray[np.int64]
-    some: NDArray[np.int64]
-    bad: NDArray[np.int64]
-    gangs: NDArray[np.int64]
-    one_of: NDArray[np.int64]
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {
-        "p": (PARAMS, 1),
-        "cluster": ("i8", 1),
-        "unit": ("i8", 1),
-        "queues": (QUEUE, 1),
-        "children": ("i8", 1),
-        "order": ("i8", 1),
-        **{name: ("i8", 2) for name in
-           ("q_min", "q_max", "q_used", "q_asks", "q_demand", "q_fair", "q_app", "q_masters")},
-        "q_rate": ("f8", 2),
-        "apps": (APP, 1),
-        **{name: ("i8", 2) for name in
-           ("a_used", "a_asks", "a_demand", "a_marked", "a_lack", "a_low", "a_picked")},
-        "tasks": (TASK, 1),
-        "j_need": ("i8", 2),
-        "want_first": ("i8", 1),
-        "wants": ("i8", 1),
-        "nodes": (NODE, 1),
-        "n_taken": ("i8", 2),
-        "entries": (ENTRY, 1),
-        "e_left": ("i8", 2),
-        "live": ("i8", 1),
-        "live_row": ("i8", 1),
-        "touched": ("i8", 1),
-        "users": ("i8", 1),
-        "user_most": ("i8", 1),
-        "hungry": ("i8", 1),
-        "search": ("i8", 1),
-        "turn": ("i8", 2),
-        "part": (PART, 1),
-        "part_first": ("i8", 1),
-        "part_at": ("i8", 1),
-        "picked": ("i8", 1),
-        "share": ("f8", 2),
-        "fair": ("f8", 2),
-        "sorted": ("i8", 2),
-        "some": ("i8", 1),
-        "bad": ("i8", 1),
-        "gangs": ("i8", 1),
-        "one_of": ("i8", 1),
-    }  # fmt: skip
+    p = rows(PARAMS)
+    cluster = ints()
+    unit = ints()
+    queues = rows(QUEUE)
+    children = ints()
+    order = ints()
+    q_min = ints(2)
+    q_max = ints(2)
+    q_used = ints(2)
+    q_asks = ints(2)
+    q_demand = ints(2)
+    q_fair = ints(2)
+    q_app = ints(2)
+    q_masters = ints(2)
+    q_rate = floats(2)
+    apps = rows(APP)
+    a_used = ints(2)
+    a_asks = ints(2)
+    a_demand = ints(2)
+    a_marked = ints(2)
+    a_lack = ints(2)
+    a_low = ints(2)
+    a_picked = ints(2)
+    tasks = rows(TASK)
+    j_need = ints(2)
+    want_first = ints()
+    wants = ints()
+    nodes = rows(NODE)
+    n_taken = ints(2)
+    entries = rows(ENTRY)
+    e_left = ints(2)
+    live = ints()
+    live_row = ints()
+    touched = ints()
+    users = ints()
+    user_most = ints()
+    hungry = ints()
+    search = ints()
+    turn = ints(2)
+    part = rows(PART)
+    part_first = ints()
+    part_at = ints()
+    picked = ints()
+    share = floats(2)
+    fair = floats(2)
+    sorted = ints(2)
+    some = ints()
+    bad = ints()
+    gangs = ints()
+    one_of = ints()

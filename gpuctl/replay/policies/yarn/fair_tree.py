@@ -11,12 +11,14 @@ import numpy as np
 
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import Named, note, together
 from gpuctl.replay.policies.yarn.fair_file import Allocations, Amount, QueueConf
 from gpuctl.replay.policies.yarn.fair_state import FAIR, POLICIES, QUEUE, UNBOUNDED
 
 if TYPE_CHECKING:
     from typing import Any
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Floats, Ints
 
 ROOT = "root"
@@ -35,7 +37,7 @@ class Placed:
 
     allocations: Allocations
     of_job: tuple[str, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,17 @@ def place(allocations: Allocations, wanted: list[str], users: list[str], *, unde
     queues = (*allocations.queues, *made.values())
     notes = []
     if count:
-        some = ", ".join(f"{name} ({jobs:,} jobs)" for name, jobs in list(count.items())[:5])
-        more = f" and {len(count) - 5} more" if len(count) > 5 else ""
-        notes.append(f"queues that the allocation file does not declare as they are used: {some}{more}")
+        some = [
+            note("{queue} ({jobs:,} jobs)", queue=Named("queue", one), jobs=k) for one, k in list(count.items())[:5]
+        ]
+        more = note(" and {more} more", more=len(count) - 5) if len(count) > 5 else note("")
+        notes.append(
+            note(
+                "queues that the allocation file does not declare as they are used: {some}{more}",
+                some=together(", ", some),
+                more=more,
+            )
+        )
     return Placed(dataclasses.replace(allocations, queues=queues), tuple(of_job), tuple(notes))
 
 

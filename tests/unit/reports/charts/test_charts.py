@@ -12,26 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuctl.core.charts import Chart, declared
 from gpuctl.replay.results.tables import result
 from gpuctl.reports.charts import curves
-from gpuctl.reports.charts.chart import Chart
 from gpuctl.reports.charts.downsample import mean_by_bin, thin_curve
-from gpuctl.reports.charts.registry import (
-    CHARTS,
-    GROUPS,
-    KINDS,
-    PREDICTION_CHART,
-    REPLAY_CHARTS,
-    TRAINING_CHART,
-    Drawing,
-    draw,
-    draw_all,
-)
+from gpuctl.reports.charts.registry import KINDS, Drawing, draw, draw_all
 from gpuctl.reports.charts.svg import drawing_settings, new_figure, to_svg
-from gpuctl.reports.stacked_columns import CAUSES
+from gpuctl.reports.figures import ANALYSES, GROUPS, PREDICTIONS, REPLAYS, SCORES, on
 from tests.unit.replay.outcomes import make_cluster, random_outcome, random_workload
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
+CHARTS, REPLAY_CHARTS = on(ANALYSES, "page"), on(REPLAYS, "page")
+[PREDICTION_CHART], [TRAINING_CHART] = on(PREDICTIONS, "page"), on(SCORES, "page")
 CSS = Path(curves.__file__).parents[1].joinpath("assets").joinpath("report.css").read_text("utf-8")
 
 
@@ -65,7 +57,7 @@ def test_every_chart_is_drawn(drawings: tuple[Drawing, ...]) -> None:
 
 
 def test_chart_names_are_unique_and_kinds_known() -> None:
-    every = list(itertools.chain.from_iterable(GROUPS))
+    every = on(itertools.chain.from_iterable(GROUPS), "page")
     assert len({c.name for c in every}) == len(every)
     assert {c.kind for c in every} == set(KINDS)
 
@@ -253,7 +245,7 @@ def test_nothing_waited_is_said() -> None:
 
 
 def test_a_new_chart_of_a_known_kind_is_one_row() -> None:
-    chart = Chart("chart-new", "users", "paired", "Jobs by user", x="user", y=("jobs_pct",))
+    [chart] = declared("users", 'bars x=user y=jobs_pct title="Jobs by user"')
     with drawing_settings():
         assert draw(chart, table("users", "s", pl.DataFrame({"user": ["ann"], "jobs_pct": [7.5]}))).svg
 
@@ -344,13 +336,20 @@ def test_absent_tables_leave_sentences_in_place_of_figures() -> None:
     assert all(d.missing and not d.svg for d in draw_all(analysis))
 
 
-def test_a_cause_has_its_colour_whatever_other_causes_there_are() -> None:
-    whole = {"size_bucket": ["1"], **{cause: [float(n)] for n, cause in enumerate(CAUSES, 1)}}
-    every = {key.label: key.s for key in drawn("chart-delay-by-size", pl.DataFrame(whole)).keys}
-    assert len(every) == len(CAUSES)
+def test_a_part_has_its_colour_whatever_other_parts_there_are() -> None:
+    parts = [f"part{n}_h" for n in range(9)]
+    [chart, _] = declared("parts", f"stacked x=size y={','.join(parts)} title=Parts")
+
+    def of(frame: pl.DataFrame) -> Drawing:
+        with drawing_settings():
+            return draw(chart, table("parts", "s", frame))
+
+    every = {
+        k.label: k.s for k in of(pl.DataFrame({"size": ["1"], **{p: [n + 1.0] for n, p in enumerate(parts)}})).keys
+    }
     assert list(every.values())[:8] == list(range(1, 9))
-    for at, cause in enumerate(CAUSES):
-        alone = drawn("chart-delay-by-size", pl.DataFrame({"size_bucket": ["1"], cause: [2.0]}))
+    for at, part in enumerate(parts):
+        alone = of(pl.DataFrame({"size": ["1"], part: [2.0]}))
         [key] = alone.keys
         assert f"var(--s{key.s})" in alone.svg
         if at < 8:

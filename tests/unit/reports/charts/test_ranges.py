@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from gpuctl.reports.charts.bars import CATEGORIES
-from gpuctl.reports.charts.registry import PREDICTION_CHART, TRAINING_CHART, draw
+from gpuctl.reports.charts.registry import draw
 from gpuctl.reports.charts.svg import drawing_settings
+from gpuctl.reports.figures import PREDICTIONS, SCORES
 from tests.unit.reports.fakes import HOSTILE, table
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def drawn(rows: list[tuple[str, float | None, float | None, float | None]]) -> D
     names = ("job", "run_time_s", "lower_s", "upper_s")
     frame = pl.DataFrame(rows, schema=dict(zip(names, (pl.String, *[pl.Float64] * 3), strict=True)), orient="row")
     with drawing_settings():
-        return draw(PREDICTION_CHART, table("predictions", "predictions", frame))
+        return draw(PREDICTIONS[0], table("predictions", "predictions", frame))
 
 
 def words(drawing: Drawing) -> list[str]:
@@ -81,5 +82,5 @@ def test_a_score_of_one_measure_is_drawn_in_its_unit() -> None:
         }
     )
     with drawing_settings():
-        found = draw(TRAINING_CHART, table("runtime_scores", "run_times", frame))
+        found = draw(SCORES[0], table("runtime_scores", "run_times", frame))
     assert words(found) == ["history", "20.0 % (18.0 % to 23.0 %)", "mean", "40.0 % (40.0 % to 40.0 %)"]

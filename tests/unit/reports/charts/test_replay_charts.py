@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from gpuctl.replay.results.tables import result
 from gpuctl.reports.charts import levels
 from gpuctl.reports.charts.heatmap import PANELS, packed
-from gpuctl.reports.charts.registry import CHARTS, REPLAY_CHARTS, Drawing, draw, draw_all
+from gpuctl.reports.charts.registry import Drawing, draw, draw_all
 from gpuctl.reports.charts.svg import drawing_settings
+from gpuctl.reports.figures import ANALYSES, REPLAYS, on
 from tests.unit.replay.outcomes import make_cluster, random_outcome, random_workload
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
+CHARTS, REPLAY_CHARTS = on(ANALYSES, "page"), on(REPLAYS, "page")
 MANY = ("fifo", *HOSTILE, "las", "srtf")
 
 

@@ -159,8 +159,8 @@ def test_json_document_has_provenance_and_definitions() -> None:
     analysis = make_analysis()
     document = json.loads(written(analysis, "json"))
     assert list(document) == [
-        "schema", "gpuctl", "command", "cluster", "settings", "warnings", "sources", "sections", "tables",
-        "left_out",
+        "schema", "gpuctl", "command", "cluster", "settings", "warnings", "sources", "sections", "names",
+        "tables", "left_out",
     ]  # fmt: skip
     assert document["schema"] == 1
     assert list(document["settings"]) == sorted(document["settings"])

@@ -6,6 +6,7 @@ GPUCTL_UPDATE_GOLDEN=1 writes the golden files anew: read the diff.
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import math
 import random
@@ -26,18 +27,20 @@ from gpuctl.cli.common import Settings
 from gpuctl.cli.output import OutputFormat, print_result
 from gpuctl.core.job_explanation import Explanation, Tried, Wait
 from gpuctl.reports.explain import print_explanation
+from gpuctl.reports.figures import GROUPS, on
 from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.terminal.picture import NARROWEST, ROWS, attempts, draw
-from gpuctl.reports.terminal.pictures import RULES, of_analysis, of_results
+from gpuctl.reports.terminal.pictures import of_analysis, of_results
 from gpuctl.reports.terminal.printer import print_analysis
 from gpuctl.reports.terminal.text_graphics import BLOCKS, PLAIN, Signs
 from tests.unit.reports.fakes import HOSTILE, SIZES, curves, delays, make_analysis, occupancy, table, totals
 from tests.unit.reports.test_golden import compare
 
 if TYPE_CHECKING:
+    from gpuctl.core.charts import Chart
     from gpuctl.core.results import Analysis
-    from gpuctl.reports.terminal.picture import Rule
 
+RULES = on(itertools.chain.from_iterable(GROUPS), "terminal")
 POLICIES = ("fifo", "srtf", "a policy with a name that is much too long for its column")
 
 
@@ -77,6 +80,13 @@ def every_wait(rng: random.Random) -> pl.DataFrame:
 
 
 @cache
+def by_hour(*names: str) -> pl.DataFrame:
+    """Figures of two days."""
+    rng = random.Random(8)
+    hours = [datetime(2017, 10, 2, tzinfo=UTC) + timedelta(hours=k) for k in range(48)]
+    return pl.DataFrame({"ts": hours} | {name: [rng.uniform(0, 40) for _ in hours] for name in names})
+
+
 def sample() -> Analysis:
     """An analysis and a replay in one, with every table that a picture is drawn from."""
     rng = random.Random(7)
@@ -90,6 +100,8 @@ def sample() -> Analysis:
     tables = (
         table("overview", "overview", totals()),
         table("occupancy", "overview", occupancy(rng, 385), detail=True),
+        table("activity", "overview", by_hour("gpus_busy", "waiting_gpus"), detail=True),
+        table("fragmentation", "overview", by_hour("free_gpus", "stranded_gpus", "largest_gang"), detail=True),
         table("runtime_by_size", "runtime", sizes),
         table("runtime_cdf", "runtime", curves(rng, 300), detail=True),
         table("wait_by_size", "queueing", sizes),
@@ -196,11 +208,11 @@ def test_more_rows_than_have_room_are_counted_and_the_total_stays() -> None:
     assert f"{3 * len(HOSTILE) - ROWS} more rows not drawn" in picture.caption
 
 
-def rule_of(name: str, title: str = "") -> Rule:
+def rule_of(name: str, title: str = "") -> Chart:
     return next(rule for rule in RULES if rule.table == name and title in rule.title)
 
 
-def lines_of(rule: Rule, frame: pl.DataFrame, width: int = 80) -> tuple[str, ...] | None:
+def lines_of(rule: Chart, frame: pl.DataFrame, width: int = 80) -> tuple[str, ...] | None:
     picture = draw(rule, table(rule.table, "overview", frame), width, PLAIN)
     return picture.lines if picture else None
 
@@ -297,7 +309,7 @@ def test_jobs_that_did_not_finish_are_told() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.table}-{rule.kind}")
-def test_there_is_no_picture_of_nothing_or_of_something_else(rule: Rule) -> None:
+def test_there_is_no_picture_of_nothing_or_of_something_else(rule: Chart) -> None:
     whole = sample().table(rule.table)
     assert whole is not None
     frame = whole.frame
@@ -315,7 +327,7 @@ def test_there_is_no_picture_of_nothing_or_of_something_else(rule: Rule) -> None
 
 @settings(max_examples=40)
 @given(data=st.data(), rule=st.sampled_from(RULES), width=st.integers(1, 220), signs=st.sampled_from([BLOCKS, PLAIN]))
-def test_any_numbers_make_lines_that_fit(data: st.DataObject, rule: Rule, width: int, signs: Signs) -> None:
+def test_any_numbers_make_lines_that_fit(data: st.DataObject, rule: Chart, width: int, signs: Signs) -> None:
     whole = sample().table(rule.table)
     assert whole is not None
     rows = data.draw(st.integers(1, 6))

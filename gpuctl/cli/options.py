@@ -1,0 +1,209 @@
+"""The options that several commands share, each written once, and groups of them, each one argument of a command.
+
+Typer reads options from a function's arguments. With `grouped` an argument may be a dataclass of options: the command
+line and its help are the same, and the command gets the group.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from dataclasses import dataclass, fields, is_dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuctl.cli.common import Settings
+
+
+class OutputFormat(StrEnum):
+    """How results are written."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+    TSV = "tsv"
+    MARKDOWN = "markdown"
+    PARQUET = "parquet"
+
+
+# what is read
+TracesArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="PATH...", help="Log files, directories or archives, or one trace store (.duckdb)."),
+]
+ClusterOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Which cluster of the store; needed where it holds several.")
+]
+TimezoneOption = Annotated[
+    str | None,
+    typer.Option(metavar="ZONE", help="Zone of times that carry none, e.g. Europe/Berlin; else the format's own."),
+]
+LogTimezoneOption = Annotated[
+    str | None, typer.Option(metavar="ZONE", help="Zone of times in logs that carry none; else the format's own.")
+]
+LOG_FORMAT_HELP = (
+    "What the files are that are named one by one, whatever they look like (gpuctl formats lists the names); in "
+    "directories, where several formats would fit. FILE.py:NAME is a format of your own."
+)
+LogFormatOption = Annotated[str | None, typer.Option("--log-format", metavar="NAME", help=LOG_FORMAT_HELP)]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header: JobIDRaw,State,..."),
+]
+LogColumnsOption = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header.")
+]
+CumulativeOption = Annotated[
+    bool, typer.Option("--cumulative", help="The bytes of a CSV job_id,t,bytes are counters, not differences.")
+]
+JobLogsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--job-logs",
+        metavar="PATTERN",
+        help="Where below a PATH the jobs' own output is: '{job}/{attempt}/{stream}', 'logs/%x-%j.out'; several times.",
+    ),
+]
+SignaturesOption = Annotated[
+    list[Path] | None,
+    typer.Option("--signatures", metavar="FILE", help="Your own signatures to look for in it; several times."),
+]
+
+IntervalOption = Annotated[float, typer.Option(metavar="SECONDS", help="From one sample to the next.")]
+
+# how it is understood
+QuotasOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus: GPUs of each queue's quota; else inferred."),
+]
+RacksOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="CSV with columns machine,rack; else from the logs, else inferred."),
+]
+BorrowBelowOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="F",
+        min=0.0,
+        max=1.0,
+        help="A queue may exceed its quota while at most this share of all GPUs is in use; 0: never. Else inferred.",
+    ),
+]
+
+# where results go
+TableOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Print only this table (detail tables too); may be given several times."),
+]
+FormatOption = Annotated[
+    OutputFormat | None, typer.Option("--format", help="table on a terminal and tsv into a pipe, unless given.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json, with every table.")]
+PlainJsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+OutputOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")]
+NotesOption = Annotated[
+    bool, typer.Option("--notes", help="Also print caveats, what each figure counts, and how it is defined.")
+]
+AllOption = Annotated[
+    bool, typer.Option("--all", help="Print every table in place of the one screen; on a terminal, through a pager.")
+]
+HtmlOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one self-contained HTML page.")]
+KeepOption = Annotated[
+    str | None,
+    typer.Option(
+        "--keep",
+        metavar="NAME",
+        help="Also keep the result in the trace store that is worked on, or that --db names, under this name; one of "
+        "that name is replaced. gpuctl report shows it.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Site:
+    """What the user says of the site: where the output of jobs is, its signatures, quotas, racks, and borrowing."""
+
+    job_logs: JobLogsOption = None
+    signatures: SignaturesOption = None
+    quotas: QuotasOption = None
+    racks: RacksOption = None
+    borrow_below: BorrowBelowOption = None
+
+    def settings(self) -> dict[str, Any]:
+        """These of `gpuctl.analyze.run.Options`, their files read.
+
+        Raises:
+            InputError: one of them is not what it should be.
+        """
+        from gpuctl.analyze.site_files import read_quotas, read_racks
+
+        return {
+            "quotas": read_quotas(self.quotas) if self.quotas else {},
+            "racks": read_racks(self.racks) if self.racks else {},
+            "borrow_below": self.borrow_below,
+            "signatures": tuple(self.signatures or ()),
+        }
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Which tables are printed, how, and where."""
+
+    table: TableOption = None
+    every: AllOption = False
+    notes: NotesOption = False
+    output_format: FormatOption = None
+    as_json: JsonOption = False
+    output: OutputOption = None
+
+    def shape(self, given: Settings) -> OutputFormat | None:
+        """The format of the output; None for what suits where it goes.
+
+        Raises:
+            UsageError: the options contradict each other.
+        """
+        from gpuctl.cli.output import chosen_format
+
+        return chosen_format(
+            self.output_format, as_json=self.as_json or given.json, output=self.output, tables=self.table
+        )
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose arguments may be dataclasses of options: Typer sees their fields, in order, in their place.
+
+    Args:
+        command: its annotations, and those of the groups, must be known when it is defined.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {}
+    flat: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        kind = hints[name]
+        if not is_dataclass(kind):
+            flat.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        groups[name] = kind
+        told = get_type_hints(kind, include_extras=True)
+        flat += [
+            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=told[one.name])
+            for one in fields(kind)
+        ]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        made = {name: kind(**{one.name: given.pop(one.name) for one in fields(kind)}) for name, kind in groups.items()}
+        command(**given, **made)
+
+    # Typer looks at both; the wrapped function would hide them
+    vars(run)["__signature__"] = inspect.Signature(flat)
+    run.__annotations__ = {one.name: one.annotation for one in flat}
+    del vars(run)["__wrapped__"]
+    return run

@@ -1,0 +1,322 @@
+"""The options of ``gpuctl replay``, in groups: what is replayed, under which policies and rules, and where it goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.cli.options import (
+    ClusterOption,
+    HtmlOption,
+    KeepOption,
+    LogColumnsOption,
+    LogFormatOption,
+    LogTimezoneOption,
+    Shown,
+)
+
+if TYPE_CHECKING:
+    from gpuctl.cli.common import Settings
+    from gpuctl.cli.replay_inputs import Source
+    from gpuctl.core.results import Analysis
+    from gpuctl.replay.models.records import Outcome
+
+SECTIONS = ("replay", "replay_compared", "replay_over_time", "replay_jobs")
+SHORT_FILES = {"replay_jobs": "jobs", "replay_summary": "summary"}
+"""Tables whose files --parquet and --csv call by a shorter name; other programs read them."""
+
+
+class Placement(StrEnum):
+    """Where gangs may go."""
+
+    ANY = "any"
+    CONSOLIDATE = "consolidate"
+    SPREAD = "spread"
+
+
+class Against(StrEnum):
+    """What to compare with, beside another policy."""
+
+    RECORDED = "recorded"
+
+
+class Mode(StrEnum):
+    """How jobs are preempted."""
+
+    NOW = "now"
+    EPOCH = "epoch"
+    ABORT = "abort"
+
+
+class Work(StrEnum):
+    """What a job's run time is made of."""
+
+    SUM = "sum"
+    LAST = "last"
+    SPAN = "span"
+
+
+@dataclass(frozen=True)
+class Policies:
+    """Which policies, with which parameters and configuration."""
+
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B",
+            help="Policies, as gpuctl policies lists them, or FILE.py:CLASS; LABEL=POLICY calls it LABEL, so that one "
+            "policy can be compared with itself. May be given several times.",
+        ),
+    ] = None
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A parameter of every policy that has it, or of one: POLICY.NAME=VALUE or LABEL.NAME=VALUE; may be "
+            "given several times.",
+        ),
+    ] = None
+    yarn_conf: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Configuration that yarn-capacity and yarn-fair go by: capacity-scheduler.xml, fair-scheduler.xml, "
+            "yarn-site.xml or their directory; may be given several times.",
+        ),
+    ] = None
+    slurm_conf: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Configuration that the policy slurm goes by: slurm.conf, what sacctmgr dump and sacctmgr show print, "
+            "or a directory of them; may be given several times.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Which jobs, and on which servers."""
+
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Servers to replay on: 64x8 (servers x GPUs), pool:512, or a TOML file; else the trace's own, or "
+            "the nodes of --slurm-conf.",
+        ),
+    ] = None
+    add_servers: Annotated[
+        str | None, typer.Option(metavar="N|NxG", help="Put so many more servers beside them, like those or of G GPUs.")
+    ] = None
+    trace_cluster: ClusterOption = None
+    db: Annotated[
+        Path | None,
+        typer.Option(
+            "--db", metavar="FILE", help="Keep logs that are read in this trace store; without INPUT, replay it."
+        ),
+    ] = None
+    timezone: LogTimezoneOption = None
+    log_format: LogFormatOption = None
+    columns: LogColumnsOption = None
+    quotas: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus: GPUs of each queue's quota."),
+    ] = None
+    racks: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="CSV with columns machine,rack, of the trace's own servers.")
+    ] = None
+    window: Annotated[
+        str | None,
+        typer.Option(metavar="A..B", help="Only jobs submitted from A on and before B: seconds, or ISO dates."),
+    ] = None
+    scale_load: Annotated[
+        float | None, typer.Option(metavar="F", help="Submit jobs F times as fast: 1.2 is 20 % more load.")
+    ] = None
+    work: Annotated[
+        Work | None,
+        typer.Option(help="A job's run time: sum of its attempts, unless given; its last one; last end - first start."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What holds for every policy."""
+
+    placement: Annotated[
+        Placement | None, typer.Option(help="Where gangs may go under every policy; else as each policy has it.")
+    ] = None
+    overhead: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="Cost of a preemption: none, const[:S], resume:S, charge[:S], helios, lucid or pickyman; and of a "
+            "resize, if another: MODEL+resize:S.",
+        ),
+    ] = "none"
+    mode: Annotated[
+        Mode | None,
+        typer.Option(
+            help="How every policy preempts: after a checkpoint at any time; at the end of the job's epoch; at once, "
+            "with the loss of what was done since. Else each policy's own way."
+        ),
+    ] = None
+    run_times: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="What policies that go by run times are told: given (the column predicted_time, else the true ones), "
+            "true, error:F (wrong by about F: .3 is 30 %), or a CSV with columns job,run_time_s of predictions.",
+        ),
+    ] = "given"
+    locality: Annotated[
+        bool | None,
+        typer.Option(
+            "--locality/--no-locality",
+            help="Whether scattered jobs run slower. Unless given: where a trace tells where its jobs ran and they are "
+            "replayed on the same servers.",
+        ),
+    ] = None
+    speeds: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV with columns job_class,gpu_type,speed (and speed_in_rack,speed_across_racks): speeds of classes "
+            "of jobs on types of GPUs, in place of --locality.",
+        ),
+    ] = None
+    pair_speeds: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV with columns job_class,beside,speed: speed of a class of jobs packed beside another on the same "
+            "GPUs, for policies of your own.",
+        ),
+    ] = None
+    time_slice: Annotated[
+        str,
+        typer.Option(
+            metavar="S[:SWITCH]",
+            help="Seconds of a turn of jobs that take turns on GPUs, and of the switch between two.",
+        ),
+    ] = "60:1"
+    resources: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B", help="What must be free for a job to start: gpu; or gpu,cpu,mem or gpu with one of them."
+        ),
+    ] = "gpu"
+    per_gpu: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CPUS,GB",
+            help="With --resources: what jobs that do not say are taken to ask for, for each of their GPUs (6,50).",
+        ),
+    ] = None
+    limits: Annotated[bool, typer.Option("--limits", help="End jobs at the run times that they asked for.")] = False
+    limits_from: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="What policies that plan ahead (easy, conservative, slurm) take for time limits: asked, true run "
+            "times, factor:F (times those), steps (30 min to days, at least twice those), error:F, or a CSV with "
+            "columns job,run_time_s of predictions (FILE:upper_s for another column). With commas: each for jobs that "
+            "those before it leave without one.",
+        ),
+    ] = "asked"
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed for stochastic policies.")] = 0
+    skip_unplaceable: Annotated[
+        bool,
+        typer.Option("--skip-unplaceable", help="List jobs larger than all servers that they may use, run the rest."),
+    ] = False
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is compared with what, on which jobs, and which sections of the result are wanted."""
+
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="POLICY", help="What the others are compared with; else the first one."),
+    ] = None
+    against: Annotated[Against | None, typer.Option(help="Also compare with what the trace recorded.")] = None
+    warmup: Annotated[
+        float, typer.Option(metavar="F", help="Share of the jobs, from the first on, that no figure of jobs counts.")
+    ] = 0.0
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Policies to replay at a time; else one for each processor.")
+    ] = None
+    section: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"Only this section; may be given several times: {', '.join(SECTIONS)}."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where results go beside standard output."""
+
+    csv: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv, with jobs.csv and summary.csv."),
+    ] = None
+    parquet: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Also write every table to DIR/<table>.parquet, with jobs.parquet and summary.parquet."
+        ),
+    ] = None
+    html: HtmlOption = None
+    store: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write a trace store that gpuctl analyze reads, one cluster a policy."),
+    ] = None
+    decisions: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also write each policy's decisions to DIR/<policy>.jsonl.")
+    ] = None
+    keep_as: KeepOption = None
+
+    @property
+    def all(self) -> tuple[Path | None, ...]:
+        """Files and folders to write."""
+        return self.csv, self.parquet, self.html, self.store, self.decisions
+
+    def check(self, context: typer.Context, shown: Shown) -> None:
+        """See that all of them can be written, before anything runs."""
+        from gpuctl.cli.output_paths import check_outputs
+
+        check_outputs(
+            context,
+            {"--output": shown.output, "--html": self.html, "--store": self.store},
+            {"--csv": self.csv, "--parquet": self.parquet, "--decisions": self.decisions},
+        )
+        if self.store is not None:
+            from gpuctl.replay.results.store import refuse
+
+            refuse(self.store)
+
+    def write(self, result: Analysis, outcomes: list[Outcome], source: Source, given: Settings) -> None:
+        """Write all that was asked for."""
+        from gpuctl.cli.output import write_directory
+
+        short = replace(result, tables=tuple(replace(t, name=SHORT_FILES.get(t.name, t.name)) for t in result.tables))
+        if self.csv is not None:
+            write_directory(short, self.csv, "csv", given)
+        if self.parquet is not None:
+            write_directory(short, self.parquet, "parquet", given)
+        if self.html is not None:
+            from gpuctl.reports.html import write_html
+
+            write_html(result, self.html)
+        if self.decisions is not None:
+            from gpuctl.replay.results.store import write_decisions
+
+            write_decisions(self.decisions, outcomes)
+        if self.store is not None:
+            from gpuctl.replay.results.store import write_store
+
+            write_store(self.store, outcomes, source.workload, source.cluster)

@@ -1,0 +1,28 @@
+-- title: Accounts
+-- section: overview
+-- order: 45
+-- question: Which accounts used the GPUs, how well, and whose GPU-hours were lost?
+-- population: {account_jobs} of {jobs} jobs, those that count for an account; GPU-hours are those of attempts with a start. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. Who loses much need not be to blame. GPU-hours are empty where no source tells the GPUs of any attempt. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
+-- needs: accounts
+-- first_columns: 9
+-- column: account | - | the account that jobs count for
+-- column: jobs | jobs | jobs submitted
+-- column: gpu_hours | GPU-h | held by all attempts
+-- column: lost_gpu_hours | GPU-h | held by attempts that did not end in success: the sum of the three kinds
+-- column: lost_pct | % | share of all accounts' lost GPU-hours
+-- column: own_lost_pct | % | share of this account's own GPU-hours
+-- column: failed_h | GPU-h | lost by the last attempt of jobs that failed, ran out of memory or lost a machine
+-- column: killed_h | GPU-h | lost by the last attempt of jobs that were killed, cancelled after their start, ran into their time limit or were preempted
+-- column: retried_h | GPU-h | lost by attempts that were followed by another one
+-- column: failed_jobs | jobs | jobs that failed, ran out of memory or lost a machine
+-- column: wait_p50_min | min | median wait of the attempts that started
+-- column: wait_p95_min | min | 95th percentile of the same waits
+-- column: measured_jobs | jobs | jobs with GPU utilization; empty without telemetry of any, as are the columns that follow
+-- column: util_mean_pct | % | mean GPU utilization of these jobs' GPU-minutes
+-- column: util_p10_pct | % | 10th percentile of these jobs' mean GPU utilization
+-- column: idle_jobs | jobs | jobs whose mean GPU utilization is below the limit
+-- column: idle_gpu_hours | GPU-h | held by those jobs
+SELECT name AS "account", * EXCLUDE (name)
+FROM base_account_figures
+WHERE name IS NOT NULL
+ORDER BY lost_gpu_hours DESC NULLS LAST, gpu_hours DESC NULLS LAST, jobs DESC, name

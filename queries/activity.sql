@@ -1,0 +1,64 @@
+-- title: The cluster over time
+-- section: overview
+-- order: 52
+-- question: When were GPUs held and used, when did work wait, and when did attempts fail?
+-- population: {attempts} attempts less {attempts_without_start} without a start; {delays} waits, and {never_started} that never started. Means of each hour or day (--by), UTC, over the part of it that the log covers.
+-- needs: attempts
+-- detail: yes
+-- column: ts | UTC | beginning of the hour or day
+-- column: gpus_busy | GPUs | mean number of GPUs held
+-- column: allocated_pct | % | the same over the GPUs of the cluster (machine list and use; machines that were down are counted)
+-- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without
+-- column: submitted | jobs | jobs submitted
+-- column: waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of their log
+-- column: waiting_gpus | GPUs | mean number of GPUs that they asked for
+-- column: failures | attempts | attempts that then failed, ran out of memory or time, lost a machine or were preempted
+-- chart: time x=ts y=gpus_busy,waiting_gpus y_title=GPUs
+--   page.title="GPUs held and waited for, by hour or day" terminal.title="GPUs held and waited for over time"
+--   terminal.y="gpus_busy:GPUs held,waiting_gpus:GPUs waited for"
+WITH edges AS (
+    SELECT unnest(generate_series(date_trunc($by, first_ts), last_ts, CASE $by WHEN 'day' THEN INTERVAL 1 DAY ELSE INTERVAL 1 HOUR END)) AS ts
+    FROM base_log_span
+    WHERE first_ts IS NOT NULL
+),
+changes AS (
+    SELECT held_from_ts AS ts, gpus AS busy, 0 AS waiting, 0.0 AS demand FROM base_attempts WHERE start_ts IS NOT NULL
+    UNION ALL
+    SELECT greatest(held_until_ts, held_from_ts), -gpus, 0, 0 FROM base_attempts WHERE start_ts IS NOT NULL
+    UNION ALL
+    SELECT queued_ts, 0, 1, gpus FROM base_attempts WHERE wait_s IS NOT NULL
+    UNION ALL
+    SELECT greatest(queued_ts, held_from_ts), 0, -1, -gpus FROM base_attempts WHERE wait_s IS NOT NULL
+    UNION ALL
+    SELECT queued_ts, 0, 1, gpus FROM base_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
+    UNION ALL
+    SELECT until_ts, 0, -1, -gpus FROM base_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
+    UNION ALL
+    SELECT greatest(ts, first_ts), 0, 0, 0 FROM edges CROSS JOIN base_log_span
+    UNION ALL
+    SELECT last_ts, 0, 0, 0 FROM base_log_span
+),
+levels AS (
+    SELECT ts, lead(ts) OVER by_time AS next_ts, sum(sum(coalesce(busy, 0)::DECIMAL(28, 9))) OVER by_time AS busy, sum(sum(waiting)) OVER by_time AS waiting,
+           sum(sum(coalesce(demand, 0)::DECIMAL(28, 9))) OVER by_time AS demand
+    FROM changes
+    GROUP BY ts
+    WINDOW by_time AS (ORDER BY ts)
+),
+means AS (
+    SELECT date_trunc($by, ts) AS ts, sum((busy * epoch(next_ts - ts))::DECIMAL(28, 6))::DOUBLE AS busy_s,
+           sum((waiting * epoch(next_ts - ts))::DECIMAL(28, 6))::DOUBLE AS waiting_s,
+           sum((demand * epoch(next_ts - ts))::DECIMAL(28, 6))::DOUBLE AS demand_s, sum(epoch(next_ts - ts)::DECIMAL(28, 6))::DOUBLE AS seconds
+    FROM levels
+    WHERE next_ts IS NOT NULL
+    GROUP BY ALL
+),
+total AS (SELECT sum(gpus) AS gpus FROM base_machines),
+used AS (SELECT ts, sum(total) / sum(samples) / 1e6 AS mean_pct FROM base_job_use GROUP BY ts),
+submitted AS (SELECT date_trunc($by, submit_ts) AS ts, count(*) AS jobs FROM base_jobs GROUP BY ALL),
+failed AS (SELECT date_trunc($by, end_ts) AS ts, count(*) AS attempts FROM base_attempts
+           WHERE state IN ('failed', 'out_of_memory', 'node_fail', 'timeout', 'preempted') GROUP BY ALL)
+SELECT e.ts, busy_s / seconds AS gpus_busy, 100 * busy_s / seconds / nullif(total.gpus, 0) AS allocated_pct, u.mean_pct AS util_mean_pct,
+       coalesce(s.jobs, 0) AS submitted, waiting_s / seconds AS waiting, demand_s / seconds AS waiting_gpus, coalesce(f.attempts, 0) AS failures
+FROM edges AS e CROSS JOIN total JOIN means AS m USING (ts) LEFT JOIN used AS u USING (ts) LEFT JOIN submitted AS s USING (ts) LEFT JOIN failed AS f USING (ts)
+ORDER BY e.ts

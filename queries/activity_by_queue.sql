@@ -1,0 +1,14 @@
+-- title: GPUs held and used over time, by queue
+-- section: overview
+-- order: 56
+-- question: When did each queue hold GPUs, and how well did it use them?
+-- population: {attempts} attempts less {attempts_without_start} without a start, by hour or day (--by), UTC; a row for each in which the queue held GPUs.
+-- needs: attempts
+-- detail: yes
+-- column: ts | UTC | beginning of the hour or day
+-- column: queue | - | queue or virtual cluster
+-- column: gpu_hours | GPU-h | held then
+-- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without
+SELECT ts, name AS "queue", gpu_hours, util_mean_pct
+FROM base_queue_activity
+ORDER BY ts, name

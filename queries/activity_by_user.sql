@@ -1,0 +1,14 @@
+-- title: GPUs held and used over time, by user
+-- section: overview
+-- order: 54
+-- question: When did each user hold GPUs, and how well did it use them?
+-- population: {attempts} attempts less {attempts_without_start} without a start, by hour or day (--by), UTC; a row for each in which the user held GPUs.
+-- needs: attempts
+-- detail: yes
+-- column: ts | UTC | beginning of the hour or day
+-- column: user | - | who submitted; empty where the source names nobody
+-- column: gpu_hours | GPU-h | held then
+-- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without
+SELECT ts, name AS "user", gpu_hours, util_mean_pct
+FROM base_user_activity
+ORDER BY ts, name

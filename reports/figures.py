@@ -1,0 +1,94 @@
+"""The one registry of what is drawn from which table: on the page, and below a table in a terminal.
+
+The charts of an analysis stand in the header of its SQL. Those of other results stand here, in the same words. A table
+that others' SQL made carries its own (`gpuctl.core.results.ResultTable.charts`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuctl.core.charts import Chart, declared
+from gpuctl.queries.catalogue import built_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpuctl.core.results import Analysis
+
+
+def _all(*declarations: tuple[str, str]) -> tuple[Chart, ...]:
+    return tuple(chart for table, text in declarations for chart in declared(table, text))
+
+
+_USES = "useful_gpu_h,overhead_gpu_h,lost_gpu_h,idle_gpu_h"
+_PREEMPTED = "of_1_gpu,of_2_to_4_gpus,of_5_to_8_gpus,of_9_gpus_and_more"
+
+ANALYSES = tuple(chart for query in built_in().values() for chart in query.charts)
+REPLAYS = _all(
+    ("replay_timeline", """lines on=page name=chart-replay-queue x=t_s y=waiting_jobs,gpus_waiting series=policy
+        calendar=ts title="Queue length over time, by policy" """),
+    ("replay_timeline", """lines name=chart-replay-busy x=t_s end=t_end_s y=gpus_busy series=policy limit=gpus_available
+        calendar=ts title="GPUs in use over time, by policy" beside=replay_summary head=policy unit=GPUs"""),
+    ("replay_timeline", """lines on=terminal name=chart-replay-queue x=t_s end=t_end_s y=waiting_jobs series=policy
+        title="Jobs waiting over time, by policy" beside=replay_summary head=policy unit=jobs"""),
+    ("replay_summary", f"""stacked name=chart-replay-use x=policy y={_USES} unit=GPU-h
+        title="What the GPU-hours went into, by policy" head=policy what=GPU-hours"""),
+    ("replay_preemptions", f"""stacked on=page x=policy y={_PREEMPTED}
+        title="Preemptions by policy and by GPUs of the job" """),
+    ("replay_jct_cdf", """cdf x=minutes y=cdf_pct series=policy scale=minutes page.title="JCT by policy"
+        x_title="JCT (logarithmic)" y_title="% of jobs that were done at most so long after submission"
+        terminal.title="How long jobs took from submission to end (JCT), by policy"
+        beside=replay_summary head=policy zero="0 s" what=jobs"""),
+    ("replay_wait_cdf", """cdf x=minutes y=cdf_pct series=policy scale=minutes page.title="Waits by policy"
+        x_title="wait (logarithmic)" y_title="% of jobs that waited at most so long"
+        terminal.title="How long jobs waited, by policy" beside=replay_summary head=policy zero="at once" what=jobs"""),
+    ("replay_heatmap", """heat x=t_s y=busy_pct,down_pct series=servers facet=policy calendar=ts
+        title="Occupancy of each server over time, by policy" """),
+)  # fmt: skip
+PREDICTIONS = _all(
+    ("predictions", """ranges x=job y=run_time_s,lower_s,upper_s title="Predicted run times with their intervals" """),
+)
+SCORES = _all(
+    ("runtime_scores", """ranges x=predictor y=value,low,high where=measure:median_ape_pct unit=%
+        title="Median error of predicted run times, with its 95 % interval" """),
+)  # fmt: skip
+
+GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES)
+"""The charts of each kind of result."""
+
+_OURS = tuple(chart for group in GROUPS for chart in group)
+CAUSES = next(chart.y for chart in _OURS if chart.table == "delay_by_size")
+"""Columns with what the hours of waits were waited for."""
+
+
+def own(analysis: Analysis) -> tuple[Chart, ...]:
+    """The charts that a result's tables carry."""
+    return tuple(chart for t in analysis.tables for text in t.charts for chart in declared(t.name, text, t.title))
+
+
+def on_page(analysis: Analysis) -> tuple[Chart, ...]:
+    """The charts that a page draws of this kind of result, of tables that it lacks, too."""
+    names = {table.name for table in analysis.tables}
+    groups = [group for group in GROUPS if any(chart.table in names for chart in on(group, "page"))]
+    return on((*(chart for group in groups for chart in group), *own(analysis)), "page")
+
+
+def in_terminal(analysis: Analysis) -> tuple[Chart, ...]:
+    """The charts that a terminal draws, in the order in which they stand below a table."""
+    return on((*_OURS, *own(analysis)), "terminal")
+
+
+def on(charts: Iterable[Chart], medium: str) -> tuple[Chart, ...]:
+    """Those of some charts that are drawn in a medium."""
+    return tuple(chart for chart in charts if chart.medium == medium)
+
+
+def called(name: str, medium: str) -> Chart:
+    """The chart of gpuctl's own of that name in a medium.
+
+    Raises:
+        KeyError: there is none.
+    """
+    found = {(chart.name, chart.medium): chart for chart in _OURS}
+    return found[name, medium]

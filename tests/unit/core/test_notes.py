@@ -1,0 +1,114 @@
+"""Sentences that know their names: nothing but templates and words written out in the code can make one."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuctl.core.notes import Named, Note, Span, counted, foreign, is_foreign, listed, named, note, ours, together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[3]
+MAKERS = {"note": 0, "together": 0, "counted": 1}
+"""What makes sentences -> which argument has to be written out where it is called."""
+WORDS = {
+    "gpuctl/analyze/delay_table.py": {"source"},
+    "gpuctl/analyze/run.py": {"name", "options.definition", "bases.duration", "what"},
+    "gpuctl/cli/profiles.py": {"name"},
+    "gpuctl/cli/replay.py": {"source.locality"},
+    "gpuctl/doctor/run.py": {"name", "status"},
+    "gpuctl/replay/engine/setup.py": {"name", "HOW_TEXT[self.mode]", "self.placement"},
+    "gpuctl/replay/contract/policy.py": {"value"},
+    "gpuctl/replay/inputs/clusters.py": {"key"},
+    "gpuctl/replay/inputs/trace.py": {"why"},
+    "gpuctl/replay/models/resources.py": {"word"},
+    "gpuctl/replay/policies/yarn/capacity.py": {"name"},
+    "gpuctl/replay/results/tables.py": {
+        "name", "k", "asked.cluster.quota_source", "str(value)", "cluster.name", "str(width)", "reason",
+    },
+    "gpuctl/replay/run.py": {"TOO_LARGE"},
+    "predictors/history_tables.py": {
+        "text", "f'{name}: {text}'", "f'{name} [{unit}]: {text}'", "_date(a, trained)", "_date(b, trained)",
+    },
+    "predictors/overhead_tables.py": {"asked.mode"},
+    "predictors/runtime.py": {"moved.method"},
+}  # fmt: skip
+"""Words of ours that no template has, by file: each is one of a fixed set that the code holds. Whoever adds one says
+so here, and why it cannot be a name: tables of ours, dates, numbers, and choices that an option allows."""
+
+
+def calls() -> Iterator[tuple[str, int, str, ast.Call]]:
+    """All calls of functions that make sentences: (file, line, function, call)."""
+    for room in ("gpuctl", "predictors", "reports"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            text = path.read_text()
+            if "gpuctl.core.notes" not in text:
+                continue
+            names = {
+                alias.asname or alias.name
+                for one in ast.walk(ast.parse(text))
+                if isinstance(one, ast.ImportFrom) and one.module == "gpuctl.core.notes"
+                for alias in one.names
+            }
+            for one in ast.walk(ast.parse(text)):
+                if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in names:
+                    yield path.relative_to(ROOT).as_posix(), one.lineno, one.func.id, one
+
+
+def test_templates_are_written_out_where_they_are_used() -> None:
+    found = list(calls())
+    assert len(found) > 300
+    wrong = [
+        (path, line)
+        for path, line, maker, call in found
+        if maker in MAKERS
+        and not (isinstance(call.args[MAKERS[maker]], ast.Constant))
+        # the sentence of a table's population stands in the first lines of its SQL
+        and ast.unparse(call.args[MAKERS[maker]]) != "asked.population"
+    ]
+    assert wrong == []
+
+
+def test_words_of_ours_are_known() -> None:
+    found: dict[str, set[str]] = {}
+    for path, _, maker, call in calls():
+        if maker == "ours" and not isinstance(call.args[0], ast.Constant):
+            found.setdefault(path, set()).add(ast.unparse(call.args[0]))
+    assert found == WORDS
+
+
+def test_only_documents_make_notes_in_another_way() -> None:
+    assert {path for path, _, maker, _ in calls() if maker in {"Note", "Span"}} == {"reports/export/document.py"}
+
+
+def test_a_note_is_its_text_and_knows_its_names() -> None:
+    made = note("{n:,} jobs of {user}: {more}", n=1234, user=Named("user", "ada"), more=listed("job", ["7", "", "8"]))
+    assert made == "1,234 jobs of ada: 7, , 8"
+    assert made.named == (Span(14, 17, "user"), Span(19, 20, "job"), Span(24, 25, "job"))
+    assert made.replaced(lambda kind, name: f"<{kind} {name}>") == "1,234 jobs of <user ada>: <job 7>, , <job 8>"
+    assert note("a {{b}}") == "a {b}"
+    assert together(" and ", [named("job", "1"), ours("x")]).named == (Span(0, 1, "job"),)
+    assert (counted(1, "job"), counted(2000, "job")) == ("1 job", "2,000 jobs")
+
+
+@pytest.mark.parametrize("argument", ["ada", None, b"ada", ["ada"]])
+def test_text_is_no_argument(argument: object) -> None:
+    with pytest.raises(TypeError, match="say with Named whose"):
+        note("the user {user}", user=argument)  # type: ignore[arg-type]
+
+
+@given(st.text(min_size=1), st.text())
+def test_notes_survive_copies(name: str, text: str) -> None:
+    made = together("", [Note(text), named("user", name)])
+    for again in (copy.deepcopy(made), copy.copy(made)):
+        assert (again, again.named) == (made, made.named)
+    assert is_foreign(foreign(name))
+    assert foreign(made) is made
