@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -209,6 +210,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
+@cache
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup

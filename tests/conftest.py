@@ -59,6 +59,8 @@ def pytest_configure() -> None:
     # else each of a hundred programs compiles all of its modules anew
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.update(COLUMNS="100", LINES="40", TERM="xterm-256color", LC_ALL="C.UTF-8", TZ="UTC")
+    # threads that wait for others would spin, on cores that other tests need
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 
 def pytest_collection() -> None:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 if False:  # typing.TYPE_CHECKING: stand-ins start a hundred times
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from subprocess import CompletedProcess
     from typing import TextIO
 
@@ -44,6 +44,7 @@ def serve(place: str, alive: int) -> None:
     import selectors
 
     _import_all()
+    _prepare()
     # what a parent has is never freed in a child: no page is copied for being looked at
     gc.collect()
     gc.freeze()
@@ -107,6 +108,70 @@ def _import_all() -> None:
             words = words if words[0] == "gpuctl" else ("gpuctl", *words)
             if all(word.isidentifier() for word in words) and words[-1] != "__main__":
                 importlib.import_module(".".join(words).removesuffix(".__init__"))
+
+
+def _prepare() -> None:
+    """Make what every command makes for itself and none changes: Numba's types, loaded code, templates, tables.
+
+    No data frame and no database: a fork would have locks of their threads, and not the threads.
+    """
+    import ast
+    import functools
+    from io import BytesIO
+
+    import typer.core
+    import typer.main
+    from matplotlib.figure import Figure
+
+    from gpuctl.cli.main import app
+    from gpuctl.joblogs import table
+    from gpuctl.reports import html
+    from gpuctl.store import schema
+
+    _load_code()
+    table.load()
+    newest, made = len(schema.MIGRATIONS), schema.ours
+    known = schema.Objects(*ast.literal_eval(_told_by_a_child(lambda: tuple(made(newest)))))
+    schema.ours = functools.cache(lambda version: known if version == newest else made(version))
+    for template in (Path(html.__file__).parent / "templates").glob("*.html*"):
+        html._environment().get_template(template.name)
+    figure = Figure()
+    figure.add_subplot().plot([0, 1], label="text")
+    figure.legend()
+    figure.savefig(BytesIO(), format="svg")
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(app)
+
+
+def _told_by_a_child(tell: Callable[[], object]) -> str:
+    """The ``repr`` of what a fork finds out, whose threads end with it."""
+    end, other = os.pipe()
+    if not os.fork():
+        with os.fdopen(other, "w") as file:
+            file.write(repr(tell()))
+        os._exit(0)
+    os.close(other)
+    with os.fdopen(end) as file:
+        told = file.read()
+    os.wait()
+    return told
+
+
+def _load_code() -> None:
+    """Load the compiled code that `make kernels` and earlier tests have left, as the first call of each would."""
+    from gpuctl.compiled import jit
+
+    jit.load_compiler()
+    from gpuctl.compiled.compiler import cpu_target
+
+    codegen = cpu_target.target_context.codegen()
+    modules = [module for name, module in sys.modules.items() if name.startswith("gpuctl.")]
+    loops = {id(each): each for module in modules for each in vars(module).values() if isinstance(each, jit.Loop)}
+    for loop in loops.values() if not jit.UNCOMPILED else ():
+        cache = loop.fast._cache
+        for key in cache._cache_file._load_index():
+            if key == cache._index_key(key[0], codegen):
+                loop.fast.compile(key[0])
 
 
 def _start(caller: socket.socket, doors: Sequence[socket.socket], descriptors: Sequence[int]) -> int:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gpuctl.cli.replay_inputs import Source
     from gpuctl.core.results import Analysis
     from gpuctl.replay.models.records import Outcome
+    from gpuctl.reports.screens.model import Screen
 
 
 @grouped
@@ -89,11 +90,7 @@ def replay(
     result = _result(outcomes, source, baseline, compared)
     _tell_unfinished(outcomes, given)
     places.write(result, outcomes, source, given)
-    screen = None
-    if first:
-        from gpuctl.reports.screens.replay import screen as screen_of
-
-        screen = screen_of(result, told)
+    screen = _screen(result, told) if first else None
     known = {each.name for each in result.tables}
     # what a replay that was interrupted has
     tables = [n for n in shown.table if n in known] if shown.table and missing else shown.table
@@ -106,6 +103,12 @@ def replay(
     keep(result, places.keep_as, kept, context, given)
     if source.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _screen(result: Analysis, told: Sequence[str]) -> Screen:
+    from gpuctl.reports.screens.replay import screen
+
+    return screen(result, told)
 
 
 def _check_wishes(compared: Compared, tables: Sequence[str], *, several: bool) -> None:

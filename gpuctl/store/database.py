@@ -345,8 +345,7 @@ class Store:
         return version
 
     def _last_migration(self, found: schema.Objects) -> int:
-        expected = schema.ours(0).made
-        if any(found.made.get(key) != text for key, text in expected.items()):
+        if any(found.made.get(key) != text for key, text in schema.of_every_version().items()):
             raise ForeignStoreError(f"{self.path}: its gpuctl_schema is not as gpuctl made it", hint=_ANEW)
         versions = [row[0] for row in self._con.execute("SELECT version FROM trace.main.gpuctl_schema").fetchall()]
         return max(versions, default=0)

@@ -27,6 +27,7 @@ MIGRATIONS = (
     "0007_predictors.sql",
 )
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
+_VERSIONS = "gpuctl_schema"
 SCHEMA_TABLE = "CREATE TABLE IF NOT EXISTS gpuctl_schema (version INTEGER NOT NULL, migration VARCHAR NOT NULL)"
 _SHOWN = 4
 
@@ -91,6 +92,11 @@ def ours(version: int) -> Objects:
         con.execute("ATTACH ':memory:' AS apart")
         con.execute("USE apart")
         return objects(con, "memory")
+
+
+def of_every_version() -> dict[tuple[str, str, str], str]:
+    """What a store of any schema version holds: by (kind, schema, name), the text it is made by."""
+    return {key: text for key, text in ours(len(MIGRATIONS)).made.items() if key[0] == "schema" or key[2] == _VERSIONS}
 
 
 def strange(found: Objects, version: int) -> str:

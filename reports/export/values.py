@@ -95,12 +95,16 @@ def _iso(value: datetime) -> str:
 def _joined(frame: pl.DataFrame, separator: str, *, spreadsheet: bool) -> pl.Series:
     import polars as pl
 
-    texts = {name: _as_text(frame[name]) for name in frame.columns}
-    texts_of = {pl.String, pl.Enum, pl.Categorical}
-    if spreadsheet:
-        texts |= {name: _no_formula(text) for name, text in texts.items() if frame[name].dtype in texts_of}
-    fields = [_quoted(text, separator) for text in texts.values()]
-    return pl.DataFrame(fields).select(pl.concat_str(pl.all(), separator=separator).alias("line"))["line"]
+    texts = pl.DataFrame([_as_text(frame[name]) for name in frame.columns])
+    fields = []
+    for name, dtype in frame.schema.items():
+        text = pl.col(name)
+        if spreadsheet and dtype in {pl.String, pl.Enum, pl.Categorical}:
+            # a spreadsheet looks past blanks
+            formula = text.str.contains(r"^\s*[=+\-@]|^[\t\r\n]")
+            text = pl.when(formula).then("'" + text).otherwise(text)
+        fields.append(_quoted(text, separator))
+    return texts.select(pl.concat_str(fields, separator=separator).alias("line"))["line"]
 
 
 def _as_text(series: pl.Series) -> pl.Series:
@@ -109,9 +113,7 @@ def _as_text(series: pl.Series) -> pl.Series:
     dtype = series.dtype
     if dtype.is_float():
         return series.fill_nan(None).cast(pl.String)
-    if dtype.is_integer() or dtype == pl.String:
-        return series.cast(pl.String)
-    if dtype == pl.Boolean or isinstance(dtype, pl.Enum | pl.Categorical):
+    if dtype.is_integer() or dtype in {pl.String, pl.Boolean, pl.Enum, pl.Categorical}:
         return series.cast(pl.String)
     texts = [None if v is None else _scalar_text(v) for v in series.to_list()]
     return pl.Series(series.name, texts, dtype=pl.String)
@@ -122,17 +124,9 @@ def _scalar_text(value: object) -> str:
     return exact if isinstance(exact, str) else json.dumps(exact)
 
 
-def _no_formula(text: pl.Series) -> pl.Series:
-    import polars as pl
-
-    # a spreadsheet looks past blanks
-    formula = text.str.contains(r"^\s*[=+\-@]|^[\t\r\n]")
-    return pl.select(pl.when(formula).then("'" + text).otherwise(text).alias(text.name)).to_series()
-
-
-def _quoted(text: pl.Series, separator: str) -> pl.Series:
+def _quoted(text: pl.Expr, separator: str) -> pl.Expr:
     import polars as pl
 
     quotes = (text == "") | text.str.contains(f'[{separator}"\r\n]')
     quoted = '"' + text.str.replace_all('"', '""', literal=True) + '"'
-    return pl.select(pl.when(quotes).then(quoted).otherwise(text).fill_null("").alias(text.name)).to_series()
+    return pl.when(quotes).then(quoted).otherwise(text).fill_null("")

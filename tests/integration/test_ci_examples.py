@@ -66,9 +66,10 @@ def check_report(folder: Path, failed: set[str]) -> None:
 # ---- what stands in them
 
 
-@pytest.mark.parametrize(("name", "schema"), SCHEMAS.items())
-def test_they_are_valid_to_the_services_schema(name: str, schema: str) -> None:
-    command: list[str | Path] = [BIN / "check-jsonschema", "--builtin-schema", schema, EXAMPLES / name]
+@pytest.mark.parametrize("schema", sorted(set(SCHEMAS.values())))
+def test_they_are_valid_to_the_services_schema(schema: str) -> None:
+    files = [EXAMPLES / name for name in SCHEMAS if SCHEMAS[name] == schema]
+    command: list[str | Path] = [BIN / "check-jsonschema", "--builtin-schema", schema, *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

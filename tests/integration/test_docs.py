@@ -60,15 +60,16 @@ def named(path: Path) -> str:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_every_command_line_runs(document: Path, tmp_path: Path, stand_in: Path) -> None:
-    """In order, in one folder, so that a later one may use what an earlier one made; the README's as they are typed."""
+    """In order, in one folder, so that a later one may use what an earlier one made."""
     for folder in ("sample_data", "docs", "examples"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     for name, sample in STAND_INS.items():
         (tmp_path / name).symlink_to(ROOT / sample)
     (tmp_path / "derived.csv").write_text(DERIVED)
     installed = Path(sys.executable).parent
-    first = [installed] if document.name == "README.md" else [stand_in.parent, installed]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": os.pathsep.join([*map(str, first), os.environ["PATH"]])}
+    # the installed program itself is run by test_editable.py and, in an empty environment, by test_wheel.py
+    path = os.pathsep.join([str(stand_in.parent), str(installed), os.environ["PATH"]])
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
     for number, language, text in blocks(document):
         for line in shell_lines(language, text):
             if line.startswith((*RUN_ELSEWHERE, *NOT_RUN.get(named(document), ()))):

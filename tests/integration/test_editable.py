@@ -52,7 +52,7 @@ def test_editable_install_finds_every_room(editable: Path, tmp_path: Path) -> No
 def test_editable_install_does_the_main_job(editable: Path, sample_data: Path, tmp_path: Path) -> None:
     assert editable
     script = Path(sys.executable).with_name("gpuctl")
-    assert python(script, "analyze", sample_data / "philly", cwd=tmp_path)
+    assert python(script, "analyze", sample_data / "philly", "--table", "overview", cwd=tmp_path)
 
 
 @pytest.fixture

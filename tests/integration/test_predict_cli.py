@@ -48,6 +48,14 @@ def predictions(gpuctl: Run) -> Run:
     return run
 
 
+@pytest.fixture(scope="module")
+def model(gpuctl: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of run times, learnt from the list of jobs."""
+    place = tmp_path_factory.mktemp("model") / "m"
+    gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", place)
+    return place
+
+
 @pytest.fixture
 def profile(tmp_path: Path) -> Path:
     path = tmp_path / "profile.csv"
@@ -88,10 +96,9 @@ def test_predictions_are_results_that_a_report_reads(profile: Path, tmp_path: Pa
     assert 'id="chart-predictions"' in text
 
 
-def test_rows_of_a_list_of_jobs_that_are_not_used_are_counted(tmp_path: Path, gpuctl: Run) -> None:
-    gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", tmp_path / "m")
+def test_rows_of_a_list_of_jobs_that_are_not_used_are_counted(tmp_path: Path, model: Path, gpuctl: Run) -> None:
     (tmp_path / "queue.csv").write_text("job_id,user,num_gpus\na,u,1\n,u,2\na,u,4\nb,u,2\n")
-    done = gpuctl("predict", "runtime", "--jobs", tmp_path / "queue.csv", "--model", tmp_path / "m", "--json")
+    done = gpuctl("predict", "runtime", "--jobs", tmp_path / "queue.csv", "--model", model, "--json")
     document = json.loads(done.stdout)
     assert [row["job"] for row in document["predictions"]] == ["a", "b"]
     [source] = document["sources"]
@@ -278,19 +285,17 @@ def test_numbers_that_are_none_are_refused(words: list[str], code: int, told: st
     assert told in gpuctl("predict", *words, code=code).stderr
 
 
-def test_two_columns_of_one_meaning_are_refused(tmp_path: Path, gpuctl: Run) -> None:
-    gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", tmp_path / "m")
+def test_two_columns_of_one_meaning_are_refused(tmp_path: Path, model: Path, gpuctl: Run) -> None:
     (tmp_path / "queue.csv").write_text("job_id,num_gpus,gpus\na,1,2\n")
-    done = gpuctl("predict", "runtime", "--jobs", tmp_path / "queue.csv", "--model", tmp_path / "m", code=3)
+    done = gpuctl("predict", "runtime", "--jobs", tmp_path / "queue.csv", "--model", model, code=3)
     assert "several columns of one meaning: num_gpus, gpus" in done.stderr
 
 
-def test_a_name_that_is_no_utf8(tmp_path: Path, gpuctl: Run) -> None:
-    gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", tmp_path / "m")
+def test_a_name_that_is_no_utf8(tmp_path: Path, model: Path, gpuctl: Run) -> None:
     odd = tmp_path / os.fsdecode(b"ok-\xff.csv")
     odd.write_text("job_id,user,num_gpus\na,u,1\n")
     out, page = tmp_path / "r.json", tmp_path / "r.html"
-    gpuctl("predict", "runtime", "--jobs", odd, "--model", tmp_path / "m", "--json", "--output", out)
+    gpuctl("predict", "runtime", "--jobs", odd, "--model", model, "--json", "--output", out)
     gpuctl("report", out, "--html", page)
     assert "ok-\\udcff.csv" in page.read_text()
     jobs = tmp_path / os.fsdecode(b"jobs-\xff.csv")
@@ -349,9 +354,8 @@ def test_a_named_file_that_is_none_is_refused(damage: str, profile: Path, tmp_pa
         assert "named.csv" in gpuctl(*words, code=3).stderr or damage in {"header", "cells"}, words
 
 
-def test_a_list_of_jobs_is_read_or_refused(tmp_path: Path, gpuctl: Run) -> None:
-    gpuctl("train", "runtime", ROOT / "sample_data" / "jobs.csv", "--model", tmp_path / "m")
-    ask = ("predict", "runtime", "--jobs", tmp_path / "queue.csv", "--model", tmp_path / "m")
+def test_a_list_of_jobs_is_read_or_refused(tmp_path: Path, model: Path, gpuctl: Run) -> None:
+    ask = ("predict", "runtime", "--jobs", tmp_path / "queue.csv", "--model", model)
     for text, told in (
         ("job_id,num_gpus\na,many\n", "num_gpus is 'many'"),
         ("job_id,num_gpus\na,nan\n", "num_gpus is 'nan'"),

@@ -38,7 +38,10 @@ def model(gpuctl: Gpuctl, sample_data: Path, tmp_path_factory: pytest.TempPathFa
 
 
 def test_a_log_a_store_and_a_csv(gpuctl: Gpuctl, sample_data: Path, store: Path, tmp_path: Path) -> None:
-    for number, source in enumerate((sample_data / "philly", store, sample_data / "jobs.csv")):
+    """The same log gives the same folder, whether it was read into a store before or not, and wherever both are."""
+    elsewhere = tmp_path / "copied" / "philly"
+    shutil.copytree(sample_data / "philly", elsewhere)
+    for number, source in enumerate((elsewhere, store, sample_data / "jobs.csv")):
         model = tmp_path / f"m{number}"
         done = gpuctl("train", "runtime", source, "-o", model)
         assert done.stdout.startswith("# runtime_predictors\npredictor\tjobs\t")
@@ -49,6 +52,10 @@ def test_a_log_a_store_and_a_csv(gpuctl: Gpuctl, sample_data: Path, store: Path,
         assert card["kind"] == "runtime"
         assert card["scores"][0]["predictor"] == "history"
         assert (model / "card.md").read_text().startswith("# Run times of ")
+    names = sorted(file.name for file in (tmp_path / "m0").iterdir())
+    assert names == sorted(file.name for file in (tmp_path / "m1").iterdir())
+    for name in names:
+        assert (tmp_path / "m0" / name).read_bytes() == (tmp_path / "m1" / name).read_bytes(), name
 
 
 def test_json_has_every_table_documented(gpuctl: Gpuctl, store: Path, tmp_path: Path) -> None:
@@ -66,18 +73,6 @@ def test_json_has_every_table_documented(gpuctl: Gpuctl, store: Path, tmp_path: 
     assert jobs["jobs"] == sum(
         jobs[key] for key in ("no_submission", "never_ran", "still_running", "ended_from_outside", "known")
     )
-
-
-def test_the_same_log_gives_the_same_folder(gpuctl: Gpuctl, sample_data: Path, store: Path, tmp_path: Path) -> None:
-    """Whether it was read into a store before or not, and wherever the model is put."""
-    elsewhere = tmp_path / "copied" / "philly"
-    shutil.copytree(sample_data / "philly", elsewhere)
-    gpuctl("train", "runtime", store, "-o", tmp_path / "a")
-    gpuctl("train", "runtime", elsewhere, "-o", tmp_path / "b")
-    names = sorted(file.name for file in (tmp_path / "a").iterdir())
-    assert names == sorted(file.name for file in (tmp_path / "b").iterdir())
-    for name in names:
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
 
 
 def test_names_in_a_csv_are_read(gpuctl: Gpuctl, tmp_path: Path) -> None:

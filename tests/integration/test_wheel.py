@@ -97,15 +97,17 @@ def test_main_job_in_an_empty_environment(empty_venv: Path, sample_data: Path, t
     for name in ROOMS:
         (tmp_path / f"{name}.py").write_text("raise SystemExit('a module of the working directory was imported')\n")
     page = tmp_path / "report.html"
-    command = ("analyze", sample_data / "philly", "--html", page)
-    for program in ([empty_venv / "gpuctl"], [empty_venv / "python", "-W", "error", "-m", "gpuctl"]):
-        done = call(*program, *command, cwd=tmp_path)
+    programs = {
+        (empty_venv / "python", "-W", "error", "-m", "gpuctl"): (sample_data / "philly", "--html", page),
+        (empty_venv / "gpuctl",): (sample_data / "failures" / "sacct.txt", "--table", "overview"),
+    }
+    for program, words in programs.items():
+        done = call(*program, "analyze", *words, cwd=tmp_path)
         assert "Traceback" not in done.stderr
         # those of Python and its libraries; ours begin a line
         assert re.search(r"\wWarning", done.stderr) is None
         assert done.stdout.strip()
-        assert page.stat().st_size > 10_000
-        page.unlink()
+    assert page.stat().st_size > 10_000
 
 
 def test_empty_environment_is_empty(empty_venv: Path, tmp_path: Path) -> None:

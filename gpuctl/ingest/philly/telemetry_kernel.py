@@ -35,7 +35,7 @@ _SLOTS = 1 << 16  # hash slots for machine names; a chunk with more than half as
 @inner
 def _digits(buf, start, count):  # type: ignore[no-untyped-def]
     """The number in `count` bytes from `start`, or -1 where one of them is no digit."""
-    value = 0
+    value = np.int64(0)
     for k in range(start, start + count):
         c = buf[k]
         if c < 48 or c > 57:
