@@ -23,6 +23,7 @@ KINDS = {
     "grouped": ("page",),
     "heat": ("page",),
     "ranges": ("page",),
+    "bands": ("page",),
 }
 """What charts there are, and where each can be drawn."""
 SCALES = ("share", "minutes")
@@ -41,8 +42,9 @@ _NEEDS = {
     "grouped": ("x", "y", "series", "weight"),
     "heat": ("x", "y", "series", "facet"),
     "ranges": ("x", "y"),
+    "bands": ("x", "y", "series"),
 }
-_MOST_Y = {"cdf": (0, 1), "grouped": (2, 2), "heat": (2, 2), "ranges": (3, 3)}
+_MOST_Y = {"cdf": (0, 1), "grouped": (2, 2), "heat": (2, 2), "ranges": (3, 3), "bands": (3, 3)}
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class Chart:
         table: the result table it is drawn from.
         kind: a key of `KINDS`: ``cdf`` (cumulative distributions), ``time`` (levels over time), ``lines`` (levels over
             time, one line a series), ``stacked`` (parts of a whole), ``bars`` (bars side by side), ``grouped`` (means
-            by group), ``heat`` (a heat map) or ``ranges`` (values with their intervals).
+            by group), ``heat`` (a heat map), ``ranges`` (values with their intervals) or ``bands`` (means over a number
+            that varies, with their intervals).
         title: its heading.
         medium: ``page`` or ``terminal``.
         x: the column along the figure: values, times, or names of bars.

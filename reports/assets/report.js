@@ -117,6 +117,7 @@
     minutes: (x) => (x < 1 ? round(x * 60) + " s" : x < 60 ? round(x) + " min" : x < 1440 ? round(x / 60) + " h" : round(x / 1440) + " d"),
     share: (x) => round(x) + " %",
     elapsed: (x) => place.minutes(x / 60),
+    number: (x) => round(x),
     time: (x) => new Date(x).toISOString().slice(0, 16).replace("T", " ") + " UTC",
   };
 
@@ -142,6 +143,12 @@
     return low === 0 ? null : curve.y[low - 1];
   }
 
+  // Nothing is known between the values that were tried.
+  function nearest(panel, x) {
+    const tried = panel.curves.flatMap((curve) => curve.x);
+    return tried.reduce((best, one) => (Math.abs(one - x) < Math.abs(best - x) ? one : best), tried[0]);
+  }
+
   function element(name, attributes) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
     Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
@@ -161,8 +168,9 @@
 
     function read() {
       const panel = panels[focus.panel], [left, , width] = panel.box;
-      const at = left + focus.share * width;
-      const x = scales(panel).value(at);
+      const pointed = scales(panel).value(left + focus.share * width);
+      const x = panel.scale === "number" ? nearest(panel, pointed) : pointed;
+      const at = scales(panel).across(x);
       marks.replaceChildren();
       // Panels that share their axis of time are read together.
       const together = panel.scale === "time" || panel.scale === "elapsed" ? panels : [panel];

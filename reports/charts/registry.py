@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuctl.reports.charts import bars, curves, heatmap, levels, ranges
+from gpuctl.reports.charts import bands, bars, curves, heatmap, levels, ranges
 from gpuctl.reports.charts.chart import TOTAL, Cells, Key, Panel, Rows
 from gpuctl.reports.charts.svg import drawing_settings, to_svg
 from gpuctl.reports.figures import on_page
@@ -28,6 +28,7 @@ KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
     "bars": bars.paired,
     "grouped": bars.grouped,
     "ranges": ranges.ranges,
+    "bands": bands.bands,
 }
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LINES = 45
 """The screen has no more lines."""
 _SUMMARY = "experiments_summary"
-_AFTER_FACTORS = "oracle"
+_AFTER_FACTORS = "variant"
 _MARK = "*"
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 LEADING = "wait_mean_s"
 """The figure whose interval ``lower`` and ``upper`` are."""
+DRAWN = ("wait_mean_s", "wait_p95_s", "jct_mean_s", "utilization_pct")
+"""The figures that the page draws, over the first factor that is a number and varies."""
 MEANS = (LEADING, "wait_p95_s", "jct_mean_s", "jct_p95_s", "utilization_pct", "makespan_s", "preemptions")
 """The figures that the summary shows."""
 CONFIDENCE = 0.95
@@ -85,9 +89,11 @@ def summarized(frame: pl.DataFrame, factors: Sequence[str], baseline: str) -> pl
     )
     paired = frame.join(base, on=[*shared, "seed"], how="left", nulls_equal=True, maintain_order="left")
     paired = paired.with_columns((pl.col(LEADING) - pl.col("base_s")).alias("change_s"))
+    varied = [name for name in factors if frame[name].n_unique() > 1 and name != drawn_over(frame, factors)]
     found = []
     for key, some in paired.group_by("policy", *factors, maintain_order=True):
         row: dict[str, Any] = dict(zip(("policy", *factors), key, strict=True))
+        row["variant"] = _variant(row, varied)
         row["oracle"] = some["oracle"].any()
         row["seeds"] = some.height
         for name in MEANS:
@@ -100,6 +106,38 @@ def summarized(frame: pl.DataFrame, factors: Sequence[str], baseline: str) -> pl
     return pl.DataFrame(found, infer_schema_length=None)
 
 
+def drawn_over(frame: pl.DataFrame, factors: Sequence[str]) -> str:
+    """Return the factor that the page draws figures over: the first number that varies; '' where none does."""
+    numbers = (name for name in factors if frame[name].dtype == pl.Float64 and frame[name].drop_nulls().n_unique() > 1)
+    return next(numbers, "")
+
+
+def _variant(row: dict[str, Any], varied: Sequence[str]) -> str:
+    own = [(name, row[name]) for name in varied if row[name] is not None]
+    values = [
+        f"{name.rpartition('.')[2]} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in own
+    ]
+    return ", ".join((row["policy"], *values))
+
+
+def _charts(over: str) -> tuple[str, ...]:
+    if not over:
+        return ()
+    return tuple(
+        shlex.join(
+            (
+                "bands",
+                f"name=chart-experiments-{name.replace('_', '-')}",
+                f"x={over}",
+                f"y={name},{name}_low,{name}_high",
+                "series=variant",
+                f"title={_TITLES[name]} over {over}",
+            )
+        )
+        for name in DRAWN
+    )
+
+
 def tables(cells: Sequence[Cell], figures: Sequence[dict[str, Any]], baseline: str) -> tuple[ResultTable, ResultTable]:
     """Return ``experiments_summary`` and ``experiments``."""
     frame = rows(cells, figures)
@@ -110,7 +148,10 @@ def tables(cells: Sequence[Cell], figures: Sequence[dict[str, Any]], baseline: s
         "{cells:,} replays: every combination of policy, factors and {seeds:,} seeds", cells=frame.height, seeds=seeds
     )
     return (
-        _table("experiments_summary", "Policies by load, servers and parameters", short, population, factors),
+        replace(
+            _table("experiments_summary", "Policies by load, servers and parameters", short, population, factors),
+            charts=_charts(drawn_over(frame, factors)),
+        ),
         _table("experiments", "Every replay of the experiment", frame, population, factors, detail=True),
     )
 
@@ -135,7 +176,14 @@ def _column(name: str, known: dict[str, Column], factors: Sequence[str]) -> Colu
     return _OWN[name]
 
 
+_TITLES = {
+    "wait_mean_s": "Mean wait",
+    "wait_p95_s": "95th percentile of the wait",
+    "jct_mean_s": "Mean JCT",
+    "utilization_pct": "GPUs held",
+}
 _OWN = {
+    "variant": Column("variant", "-", "Policy, and what varies beside the value that charts are drawn over."),
     "seed": Column("seed", "-", "Of the jobs that are drawn, and of stochastic policies."),
     "seeds": Column("seeds", "replays", "Replays that the means are over, one a seed."),
     "lower": Column("lower", "s", f"Lower end of {LEADING} of this policy and these factors: {_INTERVAL}."),

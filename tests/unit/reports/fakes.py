@@ -75,6 +75,13 @@ def curves(rng: random.Random, points: int, *, queues: tuple[str, ...] = ()) -> 
     return pl.concat(frames)
 
 
+def by_hour(*names: str) -> pl.DataFrame:
+    """Figures of two days."""
+    rng = random.Random(8)
+    hours = [datetime(2017, 10, 2, tzinfo=UTC) + timedelta(hours=k) for k in range(48)]
+    return pl.DataFrame({"ts": hours} | {name: [rng.uniform(0, 40) for _ in hours] for name in names})
+
+
 def occupancy(rng: random.Random, points: int) -> pl.DataFrame:
     """A cluster that fills up and empties."""
     start = datetime(2017, 10, 3, tzinfo=UTC)
@@ -226,6 +233,8 @@ def make_analysis(*, points: int = 300, rows: int = 40, jobs: int = 1000, names:
         table("totals", "overview", totals()),
         table("status", "overview", status(), notes=("A job counts once, whatever its attempts.",)),
         table("occupancy", "overview", occupancy(rng, points), detail=True),
+        table("activity", "overview", by_hour("gpus_busy", "waiting_gpus"), detail=True),
+        table("fragmentation", "overview", by_hour("free_gpus", "stranded_gpus", "largest_gang"), detail=True),
         table("runtime_cdf", "runtime", curves(rng, points), detail=True),
         table("wait_cdf", "queueing", curves(rng, points, queues=("all", *queues[:2])), detail=True),
         table("delay_by_size", "queueing", delays("size_bucket", SIZES), notes=("Quotas are inferred.",)),

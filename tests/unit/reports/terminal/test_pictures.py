@@ -34,7 +34,7 @@ from gpuctl.reports.terminal.picture import NARROWEST, ROWS, attempts, draw
 from gpuctl.reports.terminal.pictures import of_analysis, of_results
 from gpuctl.reports.terminal.printer import print_analysis
 from gpuctl.reports.terminal.text_graphics import BLOCKS, PLAIN, UNKNOWN, Signs
-from tests.unit.reports.fakes import HOSTILE, SIZES, curves, delays, make_analysis, occupancy, table, totals
+from tests.unit.reports.fakes import HOSTILE, SIZES, by_hour, curves, delays, make_analysis, occupancy, table, totals
 from tests.unit.reports.test_golden import compare
 
 if TYPE_CHECKING:
@@ -81,13 +81,6 @@ def every_wait(rng: random.Random) -> pl.DataFrame:
 
 
 @cache
-def by_hour(*names: str) -> pl.DataFrame:
-    """Figures of two days."""
-    rng = random.Random(8)
-    hours = [datetime(2017, 10, 2, tzinfo=UTC) + timedelta(hours=k) for k in range(48)]
-    return pl.DataFrame({"ts": hours} | {name: [rng.uniform(0, 40) for _ in hours] for name in names})
-
-
 def sample() -> Analysis:
     """An analysis and a replay in one, with every table that a picture is drawn from."""
     rng = random.Random(7)

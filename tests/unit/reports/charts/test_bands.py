@@ -1,0 +1,55 @@
+"""Means over a number that varies, with bands between the ends of their intervals."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import polars as pl
+import pytest
+
+from gpuctl.core.charts import declared
+from gpuctl.reports.charts.registry import Drawing, draw
+from gpuctl.reports.charts.svg import drawing_settings
+from tests.unit.reports.fakes import HOSTILE, table
+
+NAMES = ("load", "variant", "wait_s", "low_s", "high_s")
+[CHART] = declared("sweep", "bands x=load y=wait_s,low_s,high_s series=variant", "Waits")
+Row = tuple[float | None, str, float | None, float | None, float | None]
+
+
+def drawn(*rows: Row) -> Drawing:
+    frame = pl.DataFrame(list(rows), schema=dict.fromkeys(NAMES, pl.Float64) | {"variant": pl.String}, orient="row")
+    with drawing_settings():
+        return draw(CHART, table("sweep", "overview", frame))
+
+
+def test_a_line_and_a_band_a_series_in_the_order_of_x() -> None:
+    found = drawn((2, "a", 9, 5, 13), (1, "a", 4, 3, 5), (1, "b", 1, 1, 1), (2, "b", 2, 1, 3))
+    [panel] = found.panels
+    assert [(curve["name"], curve["x"], curve["y"]) for curve in panel["curves"]] == [
+        ("a", [1, 2], [4, 9]), ("b", [1, 2], [1, 2])
+    ]  # fmt: skip
+    assert (panel["scale"], panel["x"]) == ("number", (1, 2))
+    assert panel["y"][1] >= 13
+    assert found.remarks == ("Bands: 95 % interval of the mean over the seeds.",)
+    assert ET.fromstring(found.svg).findtext("desc") == "a: from 4 at 1 to 9. b: from 1 at 1 to 2."
+
+
+def test_without_intervals_there_are_lines_alone() -> None:
+    whole = drawn((1, "a", 4, 3, 5), (2, "a", 9, 5, 13))
+    alone = drawn((1, "a", 4, None, None), (2, "a", 9, None, None))
+    assert alone.remarks == ("One seed: there is no interval.",)
+    assert " opacity=" in whole.svg
+    assert " opacity=" not in alone.svg
+
+
+def test_rows_without_a_place_are_told() -> None:
+    found = drawn((1, "a", 4, 3, 5), (None, "b", 4, 3, 5), (2, "a", None, None, None))
+    assert found.remarks[0] == "2 rows without a value not drawn."
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_are_text(name: str) -> None:
+    found = drawn((1, name, 1, 1, 1), (2, name, 1, 1, 1))
+    assert found.svg
+    ET.fromstring(found.svg)
