@@ -192,7 +192,7 @@ def analyze(
 
         write_html(result, html)
     details = shape is OutputFormat.JSON
-    names = [*_of_sections(result, section, details=details), *table] if section and table else table
+    names = [*_of_sections(result, section, details=details), *table] if section and table else table or None
     print_result(result, shape, output, names, given, screen=screen, notes=shown.notes, paged=shown.every)
     keep(result, keep_as, place, context, given)
     tell_written((csv, parquet, html, output), given)

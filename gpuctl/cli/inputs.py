@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpuctl.core.errors import ExitCode, InputError, UsageError
-from gpuctl.core.files import read_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -137,6 +136,8 @@ def _check_alone(table: Path, paths: Sequence[Path], given: Mapping[str, object]
 
 def is_store(path: Path) -> bool:
     """Whether a file is a DuckDB database."""
+    from gpuctl.core.files import read_head
+
     try:
         return read_head(path, 12)[8:] == b"DUCK"
     except (OSError, ValueError):

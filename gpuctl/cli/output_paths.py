@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.inputs import is_store
 from gpuctl.core.errors import UsageError
-from gpuctl.core.files import read_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,6 +84,7 @@ def _is_file(text: str) -> bool:
 
 def _log(path: Path) -> str | None:
     """What a file is recognised as a log by; None where it is none."""
+    from gpuctl.core.files import read_head
     from gpuctl.ingest.pipeline.detect import HEAD, detect
     from gpuctl.ingest.pipeline.registry import all_formats
 

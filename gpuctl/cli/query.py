@@ -15,7 +15,6 @@ from gpuctl.cli.common import message, print_json, print_table, settings, visibl
 from gpuctl.cli.options import FormatOption, OutputFormat, OutputOption, PlainJsonOption
 from gpuctl.cli.output import chosen_format, print_result
 from gpuctl.core.errors import ExitCode, UsageError
-from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,6 +69,7 @@ def tables(
     as_json: PlainJsonOption = False,
 ) -> None:
     """List the tables that gpuctl query can read; of one, its columns."""
+    from gpuctl.core.spelling import meant
     from gpuctl.store.views import VIEWS
 
     given = settings(context)

@@ -17,7 +17,6 @@ from gpuctl.cli.options import Filters, Shown, grouped
 from gpuctl.cli.output import for_people, print_result, tell_written
 from gpuctl.cli.replay_options import SECTIONS, TABLES, Compared, Inputs, Places, Policies, Rules
 from gpuctl.core.errors import ExitCode, UsageError
-from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,6 +112,8 @@ def _screen(result: Analysis, told: Sequence[str]) -> Screen:
 
 def _check_wishes(compared: Compared, tables: Sequence[str], *, several: bool) -> None:
     """See that the result will have the tables asked for."""
+    from gpuctl.core.spelling import meant
+
     for kind, names, known in (("section", compared.section or (), SECTIONS), ("table", tables, TABLES)):
         for name in names:
             if name not in known:
