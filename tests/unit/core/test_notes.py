@@ -28,6 +28,7 @@ WORDS = {
     "gpuctl/doctor/run.py": {"name", "status"},
     "gpuctl/replay/engine/setup.py": {"name", "HOW_TEXT[self.mode]", "self.placement"},
     "gpuctl/replay/contract/policy.py": {"value"},
+    "gpuctl/replay/experiments/result.py": {"locality"},
     "gpuctl/replay/inputs/clusters.py": {"key"},
     "gpuctl/replay/inputs/trace.py": {"why"},
     "gpuctl/replay/models/resources.py": {"word"},
@@ -41,6 +42,7 @@ WORDS = {
     },
     "predictors/overhead_tables.py": {"asked.mode"},
     "predictors/runtime.py": {"moved.method"},
+    "reports/screens/experiments.py": {"column.description"},
 }  # fmt: skip
 """Words of ours that no template has, by file: each is one of a fixed set that the code holds. Whoever adds one says
 so here, and why it cannot be a name: tables of ours, dates, numbers, and choices that an option allows."""
