@@ -371,6 +371,8 @@ def compile_for(
     known = {field.name for field in dataclasses.fields(Models)}
     chosen = Models(**{name: value for name, value in models.items() if name in known})
     task = _Task(workload, cluster, chosen, tuple((name, dict(params)) for name, params in policies))
+    # found before anything is compiled
+    _check_limits(workload, task.policies)
     _compile(_one_job(task), jobs, tell or (lambda _text: None))
 
 
