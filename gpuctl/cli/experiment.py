@@ -66,7 +66,8 @@ def _split(
     single, lists = [], {}
     for text in params:
         key, _, value = text.partition("=")
-        several = values(value, f"--param {key}=") if any(mark in value for mark in (",", "..", ":")) else (value,)
+        several = _several(value, f"--param {key}=")
+        # a path, a time or a list of its own is one value
         if len(several) < 2 or _taken(given, text, conf):
             single.append(text)
             continue
@@ -85,6 +86,14 @@ def _split(
             if prefix in {"", kind.name, policy, label(policy)} and name in {one.name for one in kind.parameters}:
                 factors[f"{label(policy)}.{name}"] = several
     return single, factors
+
+
+def _several(value: str, what: str) -> tuple[str, ...]:
+    """The values of a list; of a text that is none, that text: the policy then says what is wrong with it."""
+    try:
+        return values(value, what)
+    except UsageError:
+        return (value,)
 
 
 def _taken(given: Sequence[str], param: str, conf: Mapping[str, Sequence[Path]]) -> bool:

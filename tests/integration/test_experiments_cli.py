@@ -61,6 +61,17 @@ def test_what_makes_no_sense_is_refused(gpuctl: Cli, command: list[str], more: t
     assert words in result.stderr
 
 
+def test_a_path_is_one_value(gpuctl: Cli, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "limits.csv").write_text("job,run_time_s\n")
+    result = gpuctl(
+        "replay", root / "sample_data/jobs.csv", "--cluster", "2x8", "--policy", "easy",
+        "--param", "limits_from=../limits.csv", cwd=tmp_path / "below", check=False,
+    )  # fmt: skip
+    assert "whole number" not in result.stderr
+    assert "limits" in result.stderr
+
+
 def test_one_value_is_one_replay_as_before(gpuctl: Cli, root: Path) -> None:
     result = gpuctl(
         "replay",

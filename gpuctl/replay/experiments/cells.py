@@ -10,19 +10,23 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import os
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuctl import __version__
+from gpuctl.core.files import MOST_TABLE, read_whole
 from gpuctl.replay.inputs import clusters, transforms
 from gpuctl.replay.policies import label
 from gpuctl.replay.results.metrics import summary
 from gpuctl.replay.run import replay
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpuctl.replay.models.records import Cluster, Workload
 
@@ -152,7 +156,30 @@ def _feed(made: hashlib._Hash, value: object) -> None:
 
 
 def key(base_digest: str, cell: Cell) -> str:
-    """Return the name under which a cell's figures are kept."""
+    """Return the name under which a cell's figures are kept: of all that it is made of, the files that it names, too.
+
+    Of a policy's own file, what that imports is not looked at.
+    """
     made = hashlib.sha256(base_digest.encode())
     _feed(made, cell)
+    for path in _files(cell):
+        made.update(_content(path, path.stat().st_mtime_ns))
     return made.hexdigest()
+
+
+def _files(cell: Cell) -> Iterator[Path]:
+    """The files that a cell's policy and its parameters name: ``FILE.py:CLASS``, ``FILE.csv:COLUMN``, configuration."""
+    texts = [cell.policy.partition("=")[2], cell.policy, *(value for _, value in cell.params)]
+    for text in texts:
+        for part in text.split(os.pathsep):
+            for name in (part, part.rpartition(":")[0], part.partition(":")[0]):
+                path = Path(name)
+                if name and path.is_file():
+                    yield path
+                elif name and path.is_dir():
+                    yield from sorted(one for one in path.rglob("*") if one.is_file())
+
+
+@cache
+def _content(path: Path, _changed_ns: int) -> bytes:
+    return hashlib.sha256(read_whole(path, most=MOST_TABLE)).digest()

@@ -51,7 +51,8 @@ class Kept:
             found = json.loads(read_whole(place, most=_MOST_BYTES, begins=b"{", hint=""))
         except (ValueError, GpuctlError):
             return None
-        return found if isinstance(found, dict) else None
+        plain = isinstance(found, dict) and all(isinstance(value, str | int | float | None) for value in found.values())
+        return found if plain else None
 
     def put(self, key: str, figures: Figures) -> None:
         """Keep the figures of a cell."""

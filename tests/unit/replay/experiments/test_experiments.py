@@ -136,3 +136,20 @@ def test_a_worker_that_is_killed_is_told_and_loses_no_cell_that_is_done(base: Ba
     with pytest.raises(Exception, match="a worker was killed"):
         run(base, [*CELLS, broken], kept, processes=2)
     assert len(list(tmp_path.iterdir())) >= 3
+
+
+def test_what_a_cell_names_may_change(tmp_path: Path) -> None:
+    policy, folder = tmp_path / "own.py", tmp_path / "conf"
+    folder.mkdir()
+    for path in (policy, folder / "a.conf"):
+        path.write_text("1")
+    cells = [
+        Cell(f"x={policy}:Own", (), (), 1),
+        Cell("slurm", (("conf", str(folder)),), (), 1),
+        Cell("easy", (("limits_from", f"{policy}:upper_s"),), (), 1),
+    ]
+    before = [cells_of.key("base", cell) for cell in cells]
+    assert [cells_of.key("base", cell) for cell in cells] == before
+    for path in (policy, folder / "a.conf"):
+        path.write_text("23")
+    assert all(cells_of.key("base", cell) != old for cell, old in zip(cells, before, strict=True))
