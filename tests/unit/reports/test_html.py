@@ -88,7 +88,7 @@ def test_data_islands_are_json_and_cannot_end_early(page: Page) -> None:
     assert not [body for body in islands if set(body) & set("<>&")]
     found = [json.loads(body) for body in islands]
     curves = [data for data in found if isinstance(data, list)]
-    assert len(curves) == 5
+    assert len(curves) == 7
     assert all(panel["curves"] for panels in curves for panel in panels)
     bars = [data for data in found if isinstance(data, dict)]
     assert len(bars) == 6
@@ -131,7 +131,7 @@ def test_tables_and_figures_are_labelled(page: Page, analysis: Analysis) -> None
     assert len(heads) == sum(len(t.columns) for t in shown) + 7 + 10
     assert all(a["aria-sort"] == "none" for a in heads)
     figures = [a for t, a in page.tags if t == "svg" and a.get("class") == "chart"]
-    assert len(figures) == tags.count("figure") == 11
+    assert len(figures) == tags.count("figure") == 13
     assert {"nav", "main", "header", "h1", "h2", "h3"} <= set(tags)
     assert next(a for t, a in page.tags if t == "html")["lang"] == "en"
 
@@ -244,7 +244,9 @@ def test_headlines_are_taken_from_the_tables() -> None:
     assert found["Jobs"].detail == "69.3\u00a0% completed"
     assert (found["GPU-hours"].value, found["GPU-hours"].detail[:4]) == ("100", "12.0")
     assert (found["GPUs allocated"].value, found["GPUs allocated"].detail) == ("62.5", "125 of 200 on average")
-    rows = make_analysis(points=5).tables[5].frame.filter(pl.col("size_bucket") != "all")
+    delays = make_analysis(points=5).table("delay_by_size")
+    assert delays is not None
+    rows = delays.frame.filter(pl.col("size_bucket") != "all")
     hours = sum(float(rows[c].sum()) for c in ("fair_share_h", "capacity_h", "fragmentation_h", "scheduler_h"))
     assert found["Time in queue"].value == f"{hours:,.0f}"
     assert found["GPU utilization"].value == "50.1"
