@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl import __version__
-from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.files import MOST_SMALL, read_whole
+from gpuctl.core.plugins import split_file
 from gpuctl.replay.inputs import clusters, transforms
-from gpuctl.replay.policies import label
+from gpuctl.replay.policies import label, origin
 from gpuctl.replay.results.metrics import summary
 from gpuctl.replay.run import replay
 
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gpuctl.replay.models.records import Cluster, Workload
-
-RESAMPLES = ("days", "none")
-"""How a seed makes other jobs of the trace's: drawn by days (`gpuctl.replay.inputs.transforms.bootstrap`), or not."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,8 @@ class Base:
         workload: the trace's jobs.
         cluster: the servers.
         models: what `gpuctl.replay.run.replay` takes beside: overhead, placement, rates and so on, without the seed.
-        resample: one of `RESAMPLES`.
+        resample: how a seed makes other jobs of the trace's: ``days`` draws them by days
+            (`gpuctl.replay.inputs.transforms.bootstrap`), ``none`` takes them as they are.
         warmup: share of the jobs that only fill the cluster.
     """
 
@@ -162,24 +161,31 @@ def key(base_digest: str, cell: Cell) -> str:
     """
     made = hashlib.sha256(base_digest.encode())
     _feed(made, cell)
+    made.update(origin(cell.policy.partition("=")[2] or cell.policy).encode())
     for path in _files(cell):
+        made.update(str(path).encode())
         made.update(_content(path, path.stat().st_mtime_ns))
     return made.hexdigest()
 
 
 def _files(cell: Cell) -> Iterator[Path]:
-    """The files that a cell's policy and its parameters name: ``FILE.py:CLASS``, ``FILE.csv:COLUMN``, configuration."""
-    texts = [cell.policy.partition("=")[2], cell.policy, *(value for _, value in cell.params)]
-    for text in texts:
-        for part in text.split(os.pathsep):
-            for name in (part, part.rpartition(":")[0], part.partition(":")[0]):
-                path = Path(name)
-                if name and path.is_file():
-                    yield path
-                elif name and path.is_dir():
-                    yield from sorted(one for one in path.rglob("*") if one.is_file())
+    """The files that a cell names: a policy's own, its configuration, and limits of ``limits_from``."""
+    for text in (cell.policy, cell.policy.partition("=")[2]):
+        file = split_file(text)
+        if file is not None and file[0].is_file():
+            yield file[0]
+    params = dict(cell.params)
+    for part in filter(None, params.get("conf", "").split(os.pathsep)):
+        path = Path(part)
+        yield from sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    for part in params.get("limits_from", "").split(","):
+        yield from (path for path in (Path(part), Path(part.rpartition(":")[0])) if path.is_file())
 
 
 @cache
-def _content(path: Path, _changed_ns: int) -> bytes:
-    return hashlib.sha256(read_whole(path, most=MOST_TABLE)).digest()
+def _content(path: Path, changed_ns: int) -> bytes:
+    """A digest of a file; of a large one, which no configuration is, of its size and time alone."""
+    size = path.stat().st_size
+    if size > MOST_SMALL:
+        return f"{size} {changed_ns}".encode()
+    return hashlib.sha256(read_whole(path)).digest()

@@ -146,10 +146,22 @@ def test_what_a_cell_names_may_change(tmp_path: Path) -> None:
     cells = [
         Cell(f"x={policy}:Own", (), (), 1),
         Cell("slurm", (("conf", str(folder)),), (), 1),
-        Cell("easy", (("limits_from", f"{policy}:upper_s"),), (), 1),
+        Cell("easy", (("limits_from", f"asked,{policy}:upper_s"),), (), 1),
     ]
     before = [cells_of.key("base", cell) for cell in cells]
     assert [cells_of.key("base", cell) for cell in cells] == before
     for path in (policy, folder / "a.conf"):
         path.write_text("23")
     assert all(cells_of.key("base", cell) != old for cell, old in zip(cells, before, strict=True))
+
+
+def test_a_folder_that_is_called_like_a_policy_or_a_value_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = Cell("fifo", (("order", "list"),), (), 1)
+    before = cells_of.key("base", cell)
+    for name in ("fifo", "list"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "log").write_text("1")
+    monkeypatch.chdir(tmp_path)
+    assert cells_of.key("base", cell) == before
