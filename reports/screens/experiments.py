@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.notes import ours
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen
-from gpuctl.reports.screens.words import briefly, clipped, filtered, known, rows, timed, unit_of
+from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows, timed, unit_of
 from gpuctl.reports.text import MISSING, shown
 
 if TYPE_CHECKING:
@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Block
-    from gpuctl.reports.screens.words import Row
+    from gpuctl.reports.screens.words import ORACLE, Row, oracles
 
 LINES = 45
 """The screen has no more lines."""
 _SUMMARY = "experiments_summary"
 _AFTER_FACTORS = "variant"
-_MARK = "*"
 
 
 def screen(analysis: Analysis) -> Screen:
@@ -31,7 +30,7 @@ def screen(analysis: Analysis) -> Screen:
     blocks: list[Block | None] = [
         filtered(analysis),
         _grid(found, names),
-        _oracles(found),
+        oracles(found),
         briefly(list(dict.fromkeys(analysis.warnings))),
         Line("Next", "--table experiments, --parquet DIR (resumes), --html FILE, --json"),
     ]
@@ -53,7 +52,7 @@ def _grid(found: Sequence[Row], names: Sequence[str]) -> Grid:
     heads += [Head("JCT"), Head("util %")]
     cells = []
     for row in found:
-        own = [clipped(row["policy"], 16) + (_MARK if row["oracle"] else ""), *(_value(row[name]) for name in names)]
+        own = [clipped(row["policy"], 16) + (ORACLE if row["oracle"] else ""), *(_value(row[name]) for name in names)]
         own += [
             _with_ends(row, "wait_mean_s", "wait_mean_s_low", "wait_mean_s_high", unit),
             timed(row["wait_p95_s"], unit),
@@ -66,13 +65,6 @@ def _grid(found: Sequence[Row], names: Sequence[str]) -> Grid:
 
 def _value(value: object) -> str:
     return MISSING if value is None else f"{value:g}" if isinstance(value, float) else clipped(value, 16)
-
-
-def _oracles(found: Sequence[Row]) -> Line | None:
-    told = list(dict.fromkeys(clipped(row["policy"], 20) for row in found if row["oracle"]))
-    if not told:
-        return None
-    return Line(f"{_MARK} oracle", f"{', '.join(told)} knew true run times, as no real scheduler does: a bound")
 
 
 def _with_ends(row: Row, name: str, low: str, high: str, unit: tuple[float, str]) -> str:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences, Strip, Strips
-from gpuctl.reports.screens.words import briefly, clipped, filtered, known, rows, timed, unit_of, whole
+from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows, timed, unit_of, whole
 from gpuctl.reports.standout import findings
 from gpuctl.reports.text import MISSING, shown
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Block
-    from gpuctl.reports.screens.words import Row
+    from gpuctl.reports.screens.words import ORACLE, Row, oracles
     from gpuctl.reports.standout import Finding
 
 LINES = 25
@@ -23,7 +23,6 @@ LINES = 25
 TABLES = ("replay_summary", "replay_vs_baseline", "replay_timeline", "replay_vs_recorded", "replay_fidelity")
 """The tables that the screen is made from."""
 _SENTENCES = 4
-_MARK = "*"
 
 
 def screen(analysis: Analysis, told: Sequence[str] = ()) -> Screen:
@@ -41,7 +40,7 @@ def screen(analysis: Analysis, told: Sequence[str] = ()) -> Screen:
         _strips(analysis, policies),
         Sentences("What stands out", tuple(one.text for one in found), least=2),
         _recorded(analysis),
-        _oracles(policies),
+        oracles(policies),
         _caveats(analysis, policies, told),
         _next(policies),
     ]
@@ -71,7 +70,7 @@ def _policies(analysis: Analysis, policies: Sequence[Row]) -> Grid:
     baseline = next((str(row["baseline"]) for row in changes.values()), None)
     cells = []
     for row in policies:
-        own = [clipped(row["policy"], 16) + (_MARK if row["oracle"] else "")]
+        own = [clipped(row["policy"], 16) + (ORACLE if row["oracle"] else "")]
         own += [timed(row[column], unit) for column in ("wait_mean_s", "wait_p95_s")]
         own += (
             [_change(changes.get(row["policy"]), is_baseline=baseline == row["policy"], unit=unit)] if changes else []
@@ -138,13 +137,6 @@ def _compared(analysis: Analysis, policies: Sequence[Row]) -> list[str]:
     usable = [row for row in waited if not row["oracle"] and not row["preemptions"]]
     best = min(usable or waited, key=lambda row: row["wait_mean_s"], default=None)
     return [baseline, *([best["policy"]] if best is not None else [])]
-
-
-def _oracles(policies: Sequence[Row]) -> Line | None:
-    told = [clipped(row["policy"], 20) for row in policies if row["oracle"]]
-    if not told:
-        return None
-    return Line(f"{_MARK} oracle", f"{', '.join(told)} knew true run times, as no real scheduler does: a bound")
 
 
 def _recorded(analysis: Analysis) -> Line | None:

@@ -25,6 +25,18 @@ _CAVEATS = 54
 _UNITS = ((1.0, "s", 600.0), (60.0, "min", 1000 * 60.0), (3600.0, "h", 1000 * 3600.0), (86400.0, "d", math.inf))
 
 
+ORACLE = "*"
+"""Stands behind the name of a policy that was told true run times."""
+
+
+def oracles(found: Sequence[Row]) -> Line | None:
+    """The line that says which policies of a replay or an experiment knew true run times; None where none did."""
+    told = list(dict.fromkeys(clipped(row["policy"], 20) for row in found if row["oracle"]))
+    if not told:
+        return None
+    return Line(f"{ORACLE} oracle", f"{', '.join(told)} knew true run times, as no real scheduler does: a bound")
+
+
 def rows(analysis: Analysis, name: str) -> list[Row]:
     """The rows of a table; none where the analysis has no such table."""
     table = analysis.table(name)
