@@ -9,8 +9,10 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpuctl.core.errors import ExitCode, UsageError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import typer
 
@@ -90,6 +92,40 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | int]], *, 
             *(Text(f"{cell:,}".replace(",", " ") if isinstance(cell, int) else visible(cell)) for cell in row)
         )
     Console(markup=False, highlight=False, emoji=False, color_system="auto" if color else None).print(table)
+
+
+def named_to_check(name: str | None, kind: str, usage: str) -> str:
+    """Return what ``--check`` is to check.
+
+    Raises:
+        UsageError: nothing is named.
+    """
+    if name is None:
+        raise UsageError(f"--check checks one {kind}", hint=usage)
+    return name
+
+
+def print_violations(about: Mapping[str, object], found: Sequence[str], told: str, *, as_json: bool) -> None:
+    """Print what a conformance suite found.
+
+    Args:
+        about: what JSON says beside the violations.
+        found: the violations.
+        told: what was checked, for a line on stderr.
+        as_json: print JSON.
+
+    Raises:
+        Exit: there are some: exit code 1.
+    """
+    import typer
+
+    if as_json:
+        print_json({**about, "violations": found})
+    elif found:
+        print_table(("violation",), [(visible(line),) for line in found], color=False)
+    message(f"{told}, {len(found)} violations")
+    if found:
+        raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
 def color_allowed(*, no_color: bool) -> bool:

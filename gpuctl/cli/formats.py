@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.common import message, print_json, print_table, settings, visible
+from gpuctl.cli.common import named_to_check, print_json, print_table, print_violations, settings, visible
 from gpuctl.cli.options import PlainJsonOption
-from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Format
@@ -36,9 +35,7 @@ def formats(
     options = settings(context)
     as_json = as_json or options.json
     if check is not None:
-        if name is None:
-            raise UsageError("--check checks one format", hint="gpuctl formats NAME --check FILE")
-        _check(_chosen(name)[0], check, as_json=as_json)
+        _check(_chosen(named_to_check(name, "format", "gpuctl formats NAME --check FILE"))[0], check, as_json=as_json)
         return
     known = _all() if name is None else [_chosen(name)]
     if as_json:
@@ -67,10 +64,7 @@ def _check(fmt: Format, fixture: Path, *, as_json: bool) -> None:
     from gpuctl.ingest.pipeline import conformance
 
     found = conformance.check(fmt, fixture)
-    if as_json:
-        print_json({"format": fmt.name, "cases": conformance.CASES, "violations": found})
-    elif found:
-        print_table(("violation",), [(visible(line),) for line in found], color=False)
-    message(f"{fmt.name}: {visible(fixture.name)} and {conformance.CASES} damaged copies, {len(found)} violations")
-    if found:
-        raise typer.Exit(ExitCode.CHECK_FAILED)
+    about = {"format": fmt.name, "cases": conformance.CASES}
+    print_violations(
+        about, found, f"{fmt.name}: {visible(fixture.name)} and {conformance.CASES} damaged copies", as_json=as_json
+    )

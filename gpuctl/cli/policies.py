@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.common import message, print_json, print_table, settings, visible
+from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, settings, visible
 from gpuctl.cli.options import PlainJsonOption
-from gpuctl.core.errors import ExitCode, GpuctlError, UsageError
+from gpuctl.core.errors import GpuctlError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,9 +38,7 @@ def policies(
     options = settings(context)
     as_json = as_json or options.json
     if check is not None:
-        if name is None:
-            raise UsageError("--check checks one policy", hint="gpuctl policies NAME --check 100")
-        _check(find(name), check, as_json=as_json)
+        _check(find(named_to_check(name, "policy", "gpuctl policies NAME --check 100")), check, as_json=as_json)
         return
     if name is not None:
         _show(find(name), origin(name), as_json=as_json, color=options.color)
@@ -71,13 +69,8 @@ def _check(kind: type[Policy], cases: int, *, as_json: bool) -> None:
     from gpuctl.replay.contract.conformance import check
 
     found = check(kind, cases)
-    if as_json:
-        print_json({"policy": kind.name, "cases": cases, "violations": found})
-    elif found:
-        print_table(("violation",), [(visible(line),) for line in found], color=False)
-    message(f"{kind.name}: {cases} random workloads, {len(found)} violations")
-    if found:
-        raise typer.Exit(ExitCode.CHECK_FAILED)
+    about = {"policy": kind.name, "cases": cases}
+    print_violations(about, found, f"{kind.name}: {cases} random workloads", as_json=as_json)
 
 
 def _show(kind: type[Policy], whence: str, *, as_json: bool, color: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from gpuctl.cli.common import message, print_json, print_table, settings, visible
+from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, settings, visible
 from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
     ClusterOption,
@@ -224,9 +224,7 @@ def predictors(
     options = settings(context)
     as_json = as_json or options.json
     if check is not None:
-        if name is None:
-            raise UsageError("--check checks one predictor", hint="gpuctl predictors NAME --check 100")
-        _check(name, check, as_json=as_json)
+        _check(named_to_check(name, "predictor", "gpuctl predictors NAME --check 100"), check, as_json=as_json)
         return
     found = list(_all())
     if name is not None:
@@ -261,10 +259,5 @@ def _check(name: str, cases: int, *, as_json: bool) -> None:
 
     kind = find(name)
     found = check(kind, cases)
-    if as_json:
-        print_json({"predictor": kind.name, "cases": cases, "violations": found})
-    elif found:
-        print_table(("violation",), [(visible(line),) for line in found], color=False)
-    message(f"{kind.name}: {cases} random logs, {len(found)} violations")
-    if found:
-        raise typer.Exit(ExitCode.CHECK_FAILED)
+    about = {"predictor": kind.name, "cases": cases}
+    print_violations(about, found, f"{kind.name}: {cases} random logs", as_json=as_json)

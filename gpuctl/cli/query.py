@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from gpuctl.cli import complete
-from gpuctl.cli.common import message, print_json, print_table, settings, visible
+from gpuctl.cli.common import named_to_check, print_json, print_table, print_violations, settings, visible
 from gpuctl.cli.options import FormatOption, OutputFormat, OutputOption, PlainJsonOption
 from gpuctl.cli.output import chosen_format, print_result
-from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -127,9 +127,7 @@ def analyses(
     options = settings(context)
     as_json = as_json or options.json
     if check is not None:
-        if name is None:
-            raise UsageError("--check checks one analysis", hint="gpuctl analyses NAME --check STORE")
-        _checked(named(name), check, as_json=as_json)
+        _checked(named(named_to_check(name, "analysis", "gpuctl analyses NAME --check STORE")), check, as_json=as_json)
         return
     found = list(known().values()) if name is None else [named(name)]
     if as_json:
@@ -162,10 +160,5 @@ def _checked(query: Query, store: Path, *, as_json: bool) -> None:
     from gpuctl.analyze.conformance import check
 
     found = check(query, [store])
-    if as_json:
-        print_json({"analysis": query.name, "violations": found})
-    elif found:
-        print_table(("violation",), [(visible(line),) for line in found], color=False)
-    message(f"{query.name}: an empty store and {visible(store.name)}, {len(found)} violations")
-    if found:
-        raise typer.Exit(ExitCode.CHECK_FAILED)
+    about = {"analysis": query.name}
+    print_violations(about, found, f"{query.name}: an empty store and {visible(store.name)}", as_json=as_json)
