@@ -26,6 +26,7 @@ from gpuctl.reports.export.values import json_value
 from gpuctl.reports.report import against_baseline, compared, failed, labelled, summarize, verdict
 from gpuctl.reports.summary import headlines
 from gpuctl.reports.text import shown, shown_columns, visible
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
@@ -253,13 +254,14 @@ def _file_endings(parts: Sequence[Part]) -> list[str]:
 
 def _cards(part: Part, drawings: Sequence[Drawing], endings: tuple[str, str], limit: int, *, label: str) -> list[_Card]:
     anchor, file = endings
+    units = Units(part.analysis.tables)
     return [
         _Card(
             id=table.name + anchor,
             part=label,
             table=table,
             drawings=tuple(_Figure(d.name.removesuffix(anchor) + file, d) for d in drawings if d.table == table.name),
-            grid=None if table.detail else _grid(table, limit, table.name + file),
+            grid=None if table.detail else _grid(table, limit, table.name + file, units),
             means=table.name + anchor,
         )
         for table in part.analysis.tables
@@ -357,8 +359,8 @@ def _sections(parts: Sequence[Part], cards: Sequence[_Card]) -> list[_Section]:
     return found
 
 
-def _grid(table: ResultTable, limit: int, file: str) -> _Grid:
-    columns = shown_columns(table, limit)
+def _grid(table: ResultTable, limit: int, file: str, units: Units | None = None) -> _Grid:
+    columns = shown_columns(table, limit, units)
     rows = zip(*(tuple(map(_cell, column.cells, column.values)) for column in columns), strict=True)
     return _Grid(file, table.title, columns, tuple(rows), table.frame.height)
 
