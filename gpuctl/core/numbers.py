@@ -45,7 +45,8 @@ def number(value: float | None, unit: str = "-") -> str:
 
     Args:
         value: the number; None and NaN are a dash.
-        unit: ``%`` gets one decimal; ``-``, a number without a unit such as a ratio, has three digits however small it is (``3.20e-05``).
+        unit: ``%`` gets one decimal; ``-``, a number without a unit such as a ratio, has three digits however small it
+            is (``3.20e-05``).
     """
     if value is None or math.isnan(value):
         return MISSING
