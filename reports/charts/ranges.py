@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuctl.reports.charts.bars import headings, heaviest, lanes, pitch
 from gpuctl.reports.charts.chart import WIDTH, Key, Sketch, counted, drawn_rows, shortened_remark, write
 from gpuctl.reports.charts.svg import INK, SERIES
-from gpuctl.reports.text import lasting, shown
+from gpuctl.reports.text import scale, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,30 +37,28 @@ def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         remarks = (f"{frame.height - known.height:,} of {frame.height:,} rows have no value.", *remarks)
     names = ["none" if name is None else str(name) for name in rows[chart.x].to_list()]
     heads = headings(table)
-    unit = chart.unit or next(c.unit for c in table.columns if c.name == value)
     numbers = [
         (float(v), float(v if a is None else a), float(v if b is None else b))
         for v, a, b in rows.select(value, lower, upper).iter_rows()
     ]
+    certain = [None not in ends for ends in rows.select(lower, upper).iter_rows()]
     longest = max((b for _, _, b in numbers), default=0.0)
+    unit = chart.unit or next(c.unit for c in table.columns if c.name == value)
+    size, unit = scale(longest) if unit == "s" else (1, unit)
     figure, axes, _ = lanes(len(names), 1, longest, _ROOM)
     words = []
     for lane, (name, (v, a, b)) in enumerate(zip(names, numbers, strict=True)):
         top = lane * pitch(1)
         write(figure, 0, top + 12, counted(name, chart.each))
         axes.hlines(top + _MIDDLE, 0, longest, color=INK, linewidth=0.3)
-        axes.hlines(top + _MIDDLE, a, b, color=SERIES[0], linewidth=6)
+        if certain[lane]:
+            axes.hlines(top + _MIDDLE, a, b, color=SERIES[0], linewidth=6)
         axes.vlines(v, top + _MIDDLE - 7, top + _MIDDLE + 7, color=INK, linewidth=2.4)
-        told = f"{_shown(v, unit)} ({_shown(a, unit)} to {_shown(b, unit)})"
+        middle, least, most = (shown(number / size, unit) for number in (v, a, b))
+        told = f"{middle} {unit}".removesuffix(" -") + (f" ({least} to {most})" if certain[lane] else "")
         write(figure, WIDTH - _ROOM + 8, top + _MIDDLE + 4, told)
         words.append(f"{counted(name, chart.each)}: {told}.")
-    keys = (Key(heads[value], "tick", 0), Key(f"{heads[lower]} to {heads[upper]}", "bar", 1))
+    keys = (Key(heads[value], "tick", 0), Key("interval", "bar", 1))
     data = drawn_rows(rows, (chart.x, *chart.y))
     return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(names), data=data)
 
-
-def _shown(value: float, unit: str) -> str:
-    """A value with its unit; seconds in the unit that reads best."""
-    if unit == "s":
-        return " ".join(lasting(value))
-    return f"{shown(value, unit)} {unit}".removesuffix(" -")
