@@ -159,13 +159,14 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
     limit = _row_limit([t for part in parts for t in part.analysis.tables if not t.detail])
     cards: list[_Card] = []
     undrawn: list[Drawing] = []
-    empty: list[tuple[str, str]] = []
+    empty: list[tuple[str, list[str]]] = []
     endings = _file_endings(parts)
     for number, part in enumerate(parts, 1):
         ending = f"--{number}" if number > 1 else ""
         drawings = draw_all(part.analysis, ending)
         cards += _cards(part, drawings, (ending, endings[number - 1]), limit, label=part.label if several else "")
-        empty += [(part.label if several else "", t.title) for t in part.analysis.tables if t.frame.height == 0]
+        if titles := [t.title for t in part.analysis.tables if t.frame.height == 0]:
+            empty.append((part.label if several else "", titles))
         names = {t.name for t in part.analysis.tables}
         undrawn += [d for d in drawings if d.missing and d.table not in names and not several]
     lead, cards = ([], cards) if several else _lead(cards)
@@ -185,7 +186,7 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
         metrics=_side_by_side(parts, summary),
         sections=_sections(parts, cards),
         undrawn=undrawn,
-        empty=[(label, [title for of, title in empty if of == label]) for label in dict.fromkeys(of for of, _ in empty)],
+        empty=empty,
         without_rows=[card for card in cards if card.grid is None],
         sources=_sources_grid(summary.sources),
         totals=_source_totals(summary.sources),

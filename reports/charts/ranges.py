@@ -61,4 +61,3 @@ def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     keys = (Key(heads[value], "tick", 0), Key("interval", "bar", 1))
     data = drawn_rows(rows, (chart.x, *chart.y))
     return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(names), data=data)
-

@@ -295,13 +295,14 @@ def _summary(asked: _Asked) -> ResultTable:
         *policy_notes(asked.outcomes),
     )
     return _table(
-        "replay_summary", _with_ends(pl.DataFrame(rows, infer_schema_length=None)), asked.jobs, section="replay", notes=notes,
+        "replay_summary", _with_ends(rows), asked.jobs, section="replay", notes=notes,
         title="Policies compared", question="How long do jobs take and wait, and how full is the cluster, by policy?",
     )  # fmt: skip
 
 
-def _with_ends(frame: pl.DataFrame) -> pl.DataFrame:
+def _with_ends(rows: list[dict[str, Any]]) -> pl.DataFrame:
     # of too few jobs no end is known, whatever the policy: a column of nothing has no type of its own
+    frame = pl.DataFrame(rows, infer_schema_length=None)
     return frame.with_columns(pl.col("^wait_(mean|p95)_(low|high)_s$").cast(pl.Float64))
 
 
