@@ -48,6 +48,7 @@ def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         (factor * v, factor * (v if a is None else a), factor * (v if b is None else b))
         for v, a, b in rows.select(value, lower, upper).iter_rows()
     ]
+    certain = [None not in ends for ends in rows.select(lower, upper).iter_rows()]
     longest = max((b for _, _, b in numbers), default=0.0)
     figure, axes, _ = lanes(len(names), 1, longest, _ROOM)
     words = []
@@ -55,11 +56,13 @@ def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         top = lane * pitch(1)
         write(figure, 0, top + 12, counted(name, chart.each))
         axes.hlines(top + _MIDDLE, 0, longest, color=INK, linewidth=0.3)
-        axes.hlines(top + _MIDDLE, a, b, color=SERIES[0], linewidth=6)
+        if certain[lane]:
+            axes.hlines(top + _MIDDLE, a, b, color=SERIES[0], linewidth=6)
         axes.vlines(v, top + _MIDDLE - 7, top + _MIDDLE + 7, color=INK, linewidth=2.4)
-        told = f"{shown(v, unit)}{behind} ({shown(a, unit)} to {shown(b, unit)}{behind})"
+        middle, least, most = (shown(number, unit) for number in (v, a, b))
+        told = middle + behind + (f" ({least} to {most})" if certain[lane] else "")
         write(figure, WIDTH - _ROOM + 8, top + _MIDDLE + 4, told)
         words.append(f"{counted(name, chart.each)}: {told}.")
-    keys = (Key(heads[value], "tick", 0), Key(f"{heads[lower]} to {heads[upper]}", "bar", 1))
+    keys = (Key(heads[value], "tick", 0), Key("interval", "bar", 1))
     data = drawn_rows(rows, (chart.x, *chart.y))
     return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(names), data=data)
