@@ -1,7 +1,8 @@
 """Two dozen tasks as a new user does them.
 
-The command is one of the examples of a ``--help``, found by the words of the question, and all its options stand in that
-page. Its answer is held against the truth of a made-up cluster (`tests.made_up_site`), a slow simulator or a sum by hand.
+The command is one of the examples of a ``--help``, found by the words of the question, and its options stand in that
+page. Its answer is held against the truth of a made-up cluster (`tests.made_up_site`), a slow simulator, or a sum by
+hand.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import statistics
 import subprocess
 from collections import defaultdict
 from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -56,11 +59,10 @@ class User:
         assert len(fitting) == 1, f"{command} --help has {len(fitting)} examples with {words}"
         lines = [shlex.split(line) for line in _lines(fitting[0])]
         for line in lines:
-            below = line[1] if line[1] in self.pages else " ".join(line[1:3])
-            page = self.help(below if below in {"train runtime", "predict runtime"} else line[1])
-            unknown = [
-                each for each in line if re.match(r"--?[a-z]", each) and f"{each} " not in page.replace(",", " ")
-            ]
+            words_of_it = 2 if line[1] in {"predict", "train"} else 1
+            page = self.help(" ".join(line[1 : 1 + words_of_it])).partition("\nExamples:")[0]
+            known = set(re.findall(r"--?[a-z][a-z-]*", page))
+            unknown = [each for each in line if re.match(r"--?[a-z]", each) and each not in known]
             assert not unknown, f"{shlex.join(line)}: not in the help page"
         return lines
 
@@ -150,14 +152,12 @@ def test_which_jobs_are_idle(user: User) -> None:
 
 
 def test_utilization_by_user_over_time(user: User) -> None:
-    behind = BEHIND_UTC.total_seconds()
     hours: dict[tuple[str, str], float] = defaultdict(float)
     samples: dict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
-    first = BEGIN.timestamp() // DAY_S * DAY_S - BEGIN.timestamp() - behind
     for job in user.made.jobs:
         for day in range(4):
-            begin, end = first + day * DAY_S, first + (day + 1) * DAY_S
-            key = (f"2017-{9 + (day > 0):02}-{30 if not day else day:02}", job.user)
+            begin, end = (after * DAY_S - BEHIND_UTC.total_seconds() for after in (day, day + 1))
+            key = (f"{BEGIN + timedelta(days=day):%Y-%m-%d}", job.user)
             if overlap := max(0.0, min(job.end, end) - max(job.start, begin)):
                 hours[key] += job.gpus * overlap / 3600
             if count := sum(begin <= 60 * minute < end for minute in minutes(job)):
@@ -175,7 +175,7 @@ def test_fragmentation_over_time(user: User) -> None:
     rows = user.asked("analyze", "fragmentation", more=given)["fragmentation"]
     moments = sorted({t for job in made.jobs for t in (job.queued, job.start, job.end)})
     sums: dict[int, list[float]] = defaultdict(lambda: [0.0] * 4)
-    for begin, end in zip(moments, moments[1:], strict=False):
+    for begin, end in pairwise(moments):
         free = dict(made.gpus)
         for job in made.jobs:
             if job.start <= begin < job.end:
