@@ -25,7 +25,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/replay.md": {
         "dask scheduler ": "it has no end; tests/integration/test_experiments_dask.py starts one",
         "dask worker ": "it needs the scheduler",
-        "gpuctl replay jobs.csv --cluster 64x8 --policy fifo,tiresias --scale-load 0.8:1.4:0.1": "it needs the scheduler",
+        "gpuctl replay jobs.csv --cluster 64x8 --policy fifo,tiresias --scale-load": "it needs the scheduler",
         "DASK_JOBQUEUE__SLURM__QUEUE=cpu ": "it needs a Slurm: tests/integration/test_slurm_lab.py runs it on one",
     },
     "docs/sources.md": {
