@@ -285,7 +285,9 @@ class Compared:
     jobs: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Replays at a time; else one for each processor, or 8 jobs with --engine slurm."
+            metavar="N",
+            min=1,
+            help="Replays to run at a time; else one for each processor, or 8 jobs with --engine slurm.",
         ),
     ] = None
     engine: EngineOption = "local"
