@@ -17,7 +17,7 @@ from gpuctl.replay.results import comparison, metrics, timelines
 from gpuctl.replay.results.columns import columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Outcome, Workload
@@ -91,6 +91,7 @@ def result(
     resamples: int = comparison.RESAMPLES,
     seed: int = comparison.SEED,
     sources: tuple[SourceInfo, ...] = (),
+    tables: Collection[str] | None = None,
 ) -> Analysis:
     """Return everything that a replay found out.
 
@@ -106,6 +107,7 @@ def result(
         resamples: of the bootstrap.
         seed: of the bootstrap.
         sources: the files that the workload came from.
+        tables: make only those of these names; None for all.
 
     Raises:
         UsageError: no outcome has the name of the baseline.
@@ -115,18 +117,16 @@ def result(
     if chosen is None:
         raise UsageError(f"no policy {baseline!r} in this replay; it has: {', '.join(o.policy for o in named)}")
     asked = _Asked(named, workload, cluster, chosen, warmup, resamples, seed)
-    makers: list[Callable[[_Asked], ResultTable]] = [_summary, _by_size, _by_queue, _preemptions]
-    makers += [_jct_cdf, _wait_cdf]
-    makers += [_vs_baseline] if len(named) > 1 else []
-    makers += [_vs_recorded, _fidelity] if against_recorded else []
-    makers += [_timeline, _heatmap, _unfinished, _jobs]
-    tables = tuple(make(asked) for make in makers)
+    compared = len(named) > 1 or against_recorded
+    absent = set() if len(named) > 1 else {"replay_vs_baseline"}
+    absent |= set() if against_recorded else {"replay_vs_recorded", "replay_fidelity"}
+    wanted = [make for name, make in _MAKERS.items() if name not in absent and (tables is None or name in tables)]
     return Analysis(
         cluster=note("{jobs} on {servers}", jobs=Named("cluster", workload.name), servers=servers_note(cluster)),
-        tables=tables,
-        sections=tuple(s for s in SECTIONS if any(t.section == s[0] for t in tables)),
+        tables=tuple(make(asked) for make in wanted),
+        sections=tuple(s for s in SECTIONS if compared or s[0] != "replay_compared"),
         sources=sources,
-        settings=_settings(asked, compared=len(named) > 1 or against_recorded),
+        settings=_settings(asked, compared=compared),
         command=command,
         version=version,
         warnings=_warnings(asked, against_recorded=against_recorded),
@@ -581,3 +581,21 @@ def _jobs(asked: _Asked) -> ResultTable:
         ),
         section="replay_jobs", title="All jobs", detail=True, question="What became of each job under each policy?",
     )  # fmt: skip
+
+
+_MAKERS: dict[str, Callable[[_Asked], ResultTable]] = {
+    "replay_summary": _summary,
+    "replay_by_size": _by_size,
+    "replay_by_queue": _by_queue,
+    "replay_preemptions": _preemptions,
+    "replay_jct_cdf": _jct_cdf,
+    "replay_wait_cdf": _wait_cdf,
+    "replay_vs_baseline": _vs_baseline,
+    "replay_vs_recorded": _vs_recorded,
+    "replay_fidelity": _fidelity,
+    "replay_timeline": _timeline,
+    "replay_heatmap": _heatmap,
+    "replay_unfinished": _unfinished,
+    "replay_jobs": _jobs,
+}
+"""What makes each table, in the order in which they are shown."""
