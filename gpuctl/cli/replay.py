@@ -91,8 +91,10 @@ def replay(
     for note in policy_notes(outcomes):
         told.append(note)
         message(f"note: {note}", quiet=given.quiet or first)
-    wanted = None if places.whole else _wanted(compared, shown, first=first, drawing=for_people(shape, shown.output))
-    result = _result(outcomes, source, baseline, compared, wanted)
+    result = _result(
+        outcomes, source, baseline, compared,
+        tables=None if places.whole else _wanted(compared, shown, first=first, drawing=for_people(shape, shown.output)),
+    )  # fmt: skip
     _tell_unfinished(outcomes, given)
     places.write(result, outcomes, source, given)
     screen = _screen(result, told) if first else None
@@ -199,7 +201,7 @@ def _wanted(compared: Compared, shown: Shown, *, first: bool, drawing: bool) -> 
 
 
 def _result(
-    outcomes: list[Outcome], source: Source, baseline: str | None, compared: Compared, tables: Sequence[str] | None
+    outcomes: list[Outcome], source: Source, baseline: str | None, compared: Compared, *, tables: Sequence[str] | None
 ) -> Analysis:
     from gpuctl import __version__
     from gpuctl.core.notes import ours
