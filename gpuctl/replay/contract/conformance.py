@@ -340,8 +340,8 @@ def _attempts(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[st
     attempts = outcome.attempts.with_columns(pl.col("end_s").fill_null(np.inf))
     sums = outcome.pieces.group_by("row").agg(pl.col("gpus").sum()).sort("row")["gpus"].to_list()
     last: dict[int, float] = {}
-    least = workload.gpus if workload.min_gpus is None else workload.min_gpus
-    most = workload.gpus if workload.max_gpus is None else workload.max_gpus
+    # some policies choose between other numbers than the input's
+    least, most = outcome.jobs["least_gpus"], outcome.jobs["most_gpus"]
     for row, (job, start, end, gpus) in enumerate(attempts.select("job", "start_s", "end_s", "gpus").iter_rows()):
         name = workload.ids[job]
         if sums[row] != gpus:
