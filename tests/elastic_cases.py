@@ -20,7 +20,7 @@ from tests.elastic_reference import Gandiva, Job, Optimus, Slow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpuctl.replay.models.records import Outcome
+    from gpuctl.replay.models.records import Cluster, Outcome, Workload
 
 ORACLES = Path(__file__).parents[2] / "shared" / "oracles"
 """Per-job results of another slow reference, beside a checkout where there are any."""
@@ -54,10 +54,15 @@ def random_jobs(path: Path, draw: np.random.Generator, most: int) -> None:
             )  # fmt: skip
 
 
+def servers_of(path: Path, cluster: str, per_rack: int) -> tuple[Workload, Cluster]:
+    """Jobs and servers."""
+    workload = read_jobs(path)
+    return workload, in_racks(parse_cluster(cluster, workload), cluster, per_rack)
+
+
 def simulated(policy: str, path: Path, cluster: str, per_rack: int, params: Mapping[str, Any]) -> Outcome:
     """What the simulator does."""
-    workload = read_jobs(path)
-    servers = in_racks(parse_cluster(cluster, workload), cluster, per_rack)
+    workload, servers = servers_of(path, cluster, per_rack)
     texts = {name: str(value) for name, value in params.items()}
     return replay(workload, servers, [(policy, texts)], own_speeds=True, processes=1)[0]
 

@@ -356,7 +356,7 @@ class Gandiva(Slow):
         if abs(self.now / self.p.check_s - round(self.now / self.p.check_s)) < 1e-9:
             self.check()
         for s in servers:
-            over = self.load(s) + sum(job.extra for job in self.single(s)) - self.size[s]
+            over = self.load(s) + sum(job.extra for job in self.here(s)) - self.size[s]
             for job in sorted(self.here(s), key=lambda job: -job.line):
                 less = min(max(over, 0), job.extra)
                 job.extra -= less
@@ -383,7 +383,7 @@ class Gandiva(Slow):
         if self.p.grow and all(job.on for job in self.active):
             for s in range(len(self.size)):
                 takers = [job for job in self.single(s) if job.grow]
-                idle = self.room(s) - sum(job.extra for job in self.single(s))
+                idle = self.room(s) - sum(job.extra for job in self.here(s))
                 if takers and idle > 0:
                     takers[0].extra += idle
                     takers[0].max_gpus = max(takers[0].max_gpus, takers[0].gang + takers[0].extra)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl.replay.results.timelines import NEVER_QUEUED, attempts, down_times, idle_despite_wait, window
+from gpuctl.replay.results.timelines import NEVER_QUEUED, down_times, idle_despite_wait, window
+from gpuctl.replay.results.turns import spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,8 +118,8 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
     available = useful + overhead + lost + idle; a GPU counts once, however many jobs are on it.
     """
     begin, end = window(outcome)
-    held = attempts(outcome)
-    busy = float((held.gpus * (held.end.clip(begin, end) - held.own.clip(begin, end))).sum())
+    held = spans(outcome)
+    busy = float((held.gpus * (held.end.clip(begin, end) - held.start.clip(begin, end))).sum())
     server, down, up = down_times(cluster, begin, end)
     off = float((np.asarray(cluster.gpus)[server] * (up - down)).sum())
     available = cluster.total_gpus * (end - begin) - off
