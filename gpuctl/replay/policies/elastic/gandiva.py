@@ -48,7 +48,7 @@ class Gandiva(CompiledPolicy):
             "height", 3.0, "jobs may ask so many times its GPUs of a server; those that wait for a turn take memory",
             most=100.0,
         ),
-        Parameter("migrate", 5.0, "seconds that a job that moves holds its GPUs without progress; --overhead in its place"),
+        Parameter("migrate", 5.0, "seconds without progress that a job has which moves; --overhead in its place"),
         Parameter("blacklist", 600.0, "seconds for which a pair that did not pay is not tried again"),
         Parameter("fragment", 0.75, "a server with this share of its GPUs free is nearly empty; the paper's", most=1.0),
         Parameter("over", True, "crowd servers; otherwise jobs queue"),
