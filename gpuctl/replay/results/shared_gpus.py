@@ -36,7 +36,8 @@ def portions(outcome: Outcome) -> Floats:
     if outcome.turns is not None:
         found = spans(outcome)
         span, piece, gpus = of_pieces(outcome, found)
-        return np.bincount(piece, weights=gpus * (found.end - found.start)[span], minlength=owner.size)
+        seconds = (found.end - found.start)[span]
+        return np.bincount(piece, weights=gpus * seconds, minlength=owner.size).astype(np.float64)
     start = outcome.attempts["start_s"].to_numpy()[owner]
     end = outcome.attempts["end_s"].fill_null(outcome.end_s).to_numpy()[owner]
     gpus = outcome.pieces["gpus"].to_numpy()
