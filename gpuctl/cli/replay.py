@@ -61,6 +61,11 @@ def replay(
         experiment.refuse(places, compared)
         inputs = replace(inputs, scale_load=None, add_servers=None)
     else:
+        if compared.engine != "local":
+            raise UsageError(
+                f"--engine {compared.engine} is for experiments: several values of an option",
+                hint="leave it out; --jobs says how many policies run at a time",
+            )
         _check_wishes(compared, shown.table or (), several=len(names) > 1)
     kept = keeping_place(places.keep_as, paths or [], inputs.db)
     from gpuctl.cli.replay_inputs import by_traits, read

@@ -12,6 +12,7 @@ import typer
 from gpuctl.cli import complete
 from gpuctl.cli.options import (
     ClusterOption,
+    EngineOption,
     HtmlOption,
     KeepOption,
     LogColumnsOption,
@@ -289,8 +290,14 @@ class Compared:
         float, typer.Option(metavar="F", help="Share of the jobs, from the first on, that no figure of jobs counts.")
     ] = 0.0
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Replays to run at a time; else one for each processor.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Replays to run at a time; else one for each processor, or 8 jobs with --engine slurm.",
+        ),
     ] = None
+    engine: EngineOption = "local"
     section: Annotated[
         list[str] | None,
         typer.Option(
