@@ -73,8 +73,9 @@ def replay(
 
     inputs = replace(inputs, db=traces_db(paths or [], inputs.db, places.keep_as))
     models = _models(rules)
-    source = read(paths or [], inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given)
-    source, models = by_traits(source, models, names)
+    source, models = by_traits(
+        read(paths or [], inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given), models, names
+    )
     first = for_people(shape, shown.output) and not (compared.section or shown.table or shown.every)
     told = [*source.workload.notes, *source.cluster.notes]
     for note in told:
