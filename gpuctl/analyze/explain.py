@@ -134,7 +134,8 @@ def _find(store: Store, cluster: str, text: str) -> str:
         )
     near = [row["name"] for row in _rows(store, "explain_near", {"cluster": cluster, "text": text})]
     raise UsageError(
-        f"cluster {cluster} has no job {text!r}", hint=f"did you mean {' or '.join(near)}?" if near else "it has no job"
+        f"cluster {cluster} has no job {text!r}",
+        hint=f"did you mean {' or '.join(near)}?" if near else 'gpuctl query STORE "SELECT job FROM jobs" lists its jobs',
     )
 
 
