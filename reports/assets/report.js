@@ -1,7 +1,7 @@
 "use strict";
 (function () {
   const root = document.documentElement;
-  const { all, exact } = gpuctl;
+  const { all, exact, panelsOf } = gpuctl;
 
   // ---- theme
 
@@ -23,7 +23,9 @@
   const contents = document.querySelector(".contents details");
   const narrow = matchMedia("(max-width: 60rem)");
   const fold = () => {
-    [contents, ...all(".warnings details")].forEach((one) => { one.open = !narrow.matches; });
+    contents.open = !narrow.matches;
+    // those of several results stay folded
+    if (document.querySelectorAll(".warnings").length === 1) document.querySelector(".warnings details").open = !narrow.matches;
   };
   narrow.addEventListener("change", fold);
   fold();
@@ -58,7 +60,7 @@
     let ordered = rows;
     if (next !== "none") {
       const sign = next === "ascending" ? 1 : -1;
-      const order = compare[head.dataset.kind];
+      const order = compare[head.matches(".n") ? "number" : head.matches(".t") ? "time" : "text"];
       const keyed = rows.map((row) => [exact(row.cells[index]), row]);
       const missing = (value) => value === null || value === undefined;
       keyed.sort(([a], [b]) => (missing(a) || missing(b) ? missing(a) - missing(b) : sign * order(a, b)));
@@ -75,14 +77,33 @@
     const count = grid.querySelector(".count");
     const whole = count.textContent;
     heads.forEach((head, index) => {
-      head.querySelector("button").addEventListener("click", () => sortBy(table, heads, index, rows));
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      button.addEventListener("click", () => sortBy(table, heads, index, rows));
+      head.append(button);
+      head.setAttribute("aria-sort", "none");
     });
+    const columns = grid.querySelector(".columns");
+    if (columns) columns.addEventListener("click", () => {
+      columns.setAttribute("aria-pressed", String(!table.classList.toggle("few")));
+    });
+    // What lies beyond an edge is pointed at.
+    const scroll = grid.querySelector(".scroll");
+    const cue = () => {
+      const beyond = scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft;
+      scroll.parentElement.classList.toggle("more", beyond > 1);
+    };
+    scroll.addEventListener("scroll", cue, { passive: true });
+    const sizes = new ResizeObserver(cue);
+    [scroll, table].forEach((one) => sizes.observe(one));
     const filter = grid.querySelector(".filter");
     if (filter) filter.addEventListener("input", () => {
       const wanted = filter.value.trim().toLowerCase();
+      table.classList.toggle("filtered", wanted !== "");
       rows.forEach((row) => { row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted); });
       const left = rows.filter((row) => !row.hidden).length;
-      count.textContent = left === rows.length ? whole : left.toLocaleString("en") + " of " + whole;
+      count.textContent = wanted === "" ? whole : left.toLocaleString("en") + " of " + whole;
     });
   });
 
@@ -92,12 +113,30 @@
     const meant = new Map(all("dt", list).map((dt) => [dt.querySelector("code").textContent, dt.nextElementSibling.textContent]));
     all("[data-name]", one).forEach((head) => { head.title = meant.get(head.dataset.name); });
   });
-  const reveal = () => {
-    const list = document.getElementById(location.hash.slice(1));
-    if (list && list.closest(".definitions")) { list.closest(".definitions").open = true; list.scrollIntoView(); }
+  // Where a link leads to is unfolded, and so is everything on paper.
+  const unfold = (place) => {
+    for (let at = place; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+    const list = place && place.closest(".definitions");
+    if (place && place.matches(".group")) place.querySelector("details").open = true;
+    return list;
   };
+  const target = (address) => document.getElementById(decodeURIComponent(address.slice(1)));
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest('a[href^="#"]');
+    if (link) unfold(target(link.getAttribute("href")));
+  });
+  const reveal = () => { if (unfold(target(location.hash))) target(location.hash).scrollIntoView(); };
   addEventListener("hashchange", reveal);
   reveal();
+  let folded = [];
+  function paper(starts) {
+    if (starts) folded = folded.concat(all(".group > details:not([open]), .warnings details:not([open])"));
+    folded.forEach((one) => { one.open = starts; });
+    if (!starts) folded = [];
+  }
+  addEventListener("beforeprint", () => paper(true));
+  addEventListener("afterprint", () => paper(false));
+  matchMedia("print").addEventListener("change", (change) => paper(change.matches));
 
   // On paper a row with very many columns becomes a block, in which every value has its name.
   function nameValues() {
@@ -180,10 +219,11 @@
   all(".figure").forEach((figure) => {
     const island = figure.querySelector(".points");
     if (!island) return;
-    const panels = JSON.parse(island.textContent);
+    const panels = panelsOf(island);
     const svg = figure.querySelector("svg.chart");
     const readout = figure.querySelector(".readout");
-    const hint = readout.innerHTML;
+    const hint = "Point at the figure, or focus it and press \u2190 \u2192, to read values.";
+    readout.textContent = hint;
     const marks = element("g", { class: "marks", "aria-hidden": "true" });
     svg.append(marks);
     let focus = { panel: 0, share: 0.5 };
@@ -230,9 +270,9 @@
     svg.addEventListener("pointermove", point);
     svg.addEventListener("pointerdown", point);
     svg.addEventListener("pointerleave", () => {
-      if (document.activeElement !== svg) { marks.replaceChildren(); readout.innerHTML = hint; }
+      if (document.activeElement !== svg) { marks.replaceChildren(); readout.textContent = hint; }
     });
-    svg.addEventListener("blur", () => { marks.replaceChildren(); readout.innerHTML = hint; });
+    svg.addEventListener("blur", () => { marks.replaceChildren(); readout.textContent = hint; });
     svg.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -0.01, ArrowRight: 0.01 }[event.key];
       const turn = { ArrowUp: -1, ArrowDown: 1 }[event.key];

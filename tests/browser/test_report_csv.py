@@ -182,7 +182,7 @@ def test_several_results_have_files_of_their_own(opened: Callable[..., Opened], 
     assert len(rows(text)) == 22
     files = archive(page)
     assert {"reasons--philly", f"reasons{ending}", f"chart-runtime-cdf{ending}", "checks", "metrics"} <= set(files)
-    assert files["metrics"][0][:4] == ["metric", "unit", "philly", HOSTILE[3]]
+    assert files["metrics"][0][:5] == ["figure", "metric", "unit", "philly", HOSTILE[3]]
     of = {file: result for file, _, result, *_ in files["contents"]}
     assert of["reasons--philly.csv"] == "philly"
     assert of[f"chart-runtime-cdf{ending}.csv"] == HOSTILE[3]

@@ -180,6 +180,30 @@ def test_filter_and_csv_give_the_rows_that_are_shown(opened: Callable[..., Opene
     assert ",,2017-" in text
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_table_shows_few_columns_and_points_at_those_beyond_its_edge(
+    opened: Callable[..., Opened], replay_report: Path, width: int
+) -> None:
+    page = opened(width, path=replay_report).page
+    shown = "(all) => all.map((t) => [...t.tHead.rows[0].cells].filter((c) => c.offsetWidth).length)"
+    assert all(3 <= count <= 8 for count in page.locator("#main table").evaluate_all(shown))
+    cues = page.locator(".frame").evaluate_all(
+        """(all) => all.map((f) => [f.firstElementChild.scrollWidth > f.firstElementChild.clientWidth + 1,
+        getComputedStyle(f, '::after').content !== 'none'])"""
+    )
+    assert all(clipped == cue for clipped, cue in cues)
+    # on a wide screen few columns have room
+    assert sum(clipped for clipped, _ in cues) <= (1 if width > 900 else len(cues))
+    button = page.locator("#replay_summary .columns")
+    assert button.text_content() == f"All {page.locator('#replay_summary-table thead th').count()} columns"
+    button.press("Enter")
+    assert button.get_attribute("aria-pressed") == "true"
+    assert page.locator("#replay_summary-table thead th:visible").count() > 50
+    assert page.locator("#replay_summary .frame.more").count() == 1
+    page.locator("#replay_summary .scroll").evaluate("(one) => { one.scrollLeft = one.scrollWidth; }")
+    page.locator("#replay_summary .frame:not(.more)").wait_for()
+
+
 def test_a_single_row_is_a_list_and_gives_csv(opened: Callable[..., Opened]) -> None:
     page = opened().page
     assert page.locator("#totals dt").count() >= 7
