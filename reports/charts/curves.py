@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from gpuctl.core.results import ResultTable
     from gpuctl.reports.charts.downsample import Floats
 
-CURVE_POINTS = 800
+CURVE_POINTS = 600
 """At most so many points a curve …"""
 
-FIGURE_POINTS = 2400
+FIGURE_POINTS = 1800
 """… and a figure."""
 
 _SECOND = 1 / 60
