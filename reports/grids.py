@@ -14,6 +14,7 @@ from gpuctl.reports.text import shown_columns
 if TYPE_CHECKING:
     from gpuctl.core.results import ResultTable
     from gpuctl.reports.text import ShownColumn
+    from gpuctl.reports.units import Units
 
 MANY_COLUMNS = 11
 """No sheet of paper is wide enough for more: there, a row of such a table becomes a block of named values."""
@@ -54,9 +55,9 @@ class Grid:
     same: tuple[bool, ...] = ()
 
 
-def grid(table: ResultTable, limit: int, file: str) -> Grid:
-    """Return the first rows of a table, at most ``limit``; ``file`` is what its CSV is called."""
-    columns = shown_columns(table, limit)
+def grid(table: ResultTable, limit: int, file: str, units: Units | None = None) -> Grid:
+    """Return the first rows of a table, at most ``limit``, in units that its result shares; ``file`` names its CSV."""
+    columns = shown_columns(table, limit, units)
     rows = zip(*(tuple(map(cell, column.cells, column.values)) for column in columns), strict=True)
     few = _first_shown(table)
     places = list(enumerate(columns, 1))[:STYLED_COLUMNS]

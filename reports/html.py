@@ -30,6 +30,7 @@ from gpuctl.reports.metrics import in_words, values
 from gpuctl.reports.report import against_baseline, compared, failed, labelled, summarize, verdict
 from gpuctl.reports.summary import headlines
 from gpuctl.reports.text import shown, visible
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
@@ -278,13 +279,14 @@ def _file_endings(parts: Sequence[Part]) -> list[str]:
 
 def _cards(part: Part, drawings: Sequence[Drawing], endings: tuple[str, str], limit: int, *, label: str) -> list[_Card]:
     anchor, file = endings
+    units = Units(part.analysis.tables)
     return [
         _Card(
             id=table.name + anchor,
             part=label,
             table=table,
             drawings=tuple(_Figure(d.name.removesuffix(anchor) + file, d) for d in drawings if d.table == table.name),
-            grid=None if table.detail else grid(table, limit, table.name + file),
+            grid=None if table.detail else grid(table, limit, table.name + file, units),
             means=table.name + anchor,
         )
         for table in part.analysis.tables

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpuctl.core.numbers import UNITS
 from gpuctl.reports.charts.bars import headings, heaviest, lanes, pitch
 from gpuctl.reports.charts.chart import WIDTH, Key, Sketch, counted, drawn_rows, shortened_remark, write
 from gpuctl.reports.charts.svg import INK, SERIES
-from gpuctl.reports.text import scale, shown
+from gpuctl.reports.text import shown
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,14 +39,17 @@ def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         remarks = (f"{frame.height - known.height:,} of {frame.height:,} rows have no value.", *remarks)
     names = ["none" if name is None else str(name) for name in rows[chart.x].to_list()]
     heads = headings(table)
+    unit = chart.unit or next(c.unit for c in table.columns if c.name == value)
+    scaled = Units([table]).of(table, value)
+    factor = UNITS[unit].seconds / scaled.seconds if scaled else 1.0
+    unit = scaled.name if scaled else unit
+    behind = f" {unit}".removesuffix(" -")
     numbers = [
-        (float(v), float(v if a is None else a), float(v if b is None else b))
+        (factor * v, factor * (v if a is None else a), factor * (v if b is None else b))
         for v, a, b in rows.select(value, lower, upper).iter_rows()
     ]
     certain = [None not in ends for ends in rows.select(lower, upper).iter_rows()]
     longest = max((b for _, _, b in numbers), default=0.0)
-    unit = chart.unit or next(c.unit for c in table.columns if c.name == value)
-    size, unit = scale(longest) if unit == "s" else (1, unit)
     figure, axes, _ = lanes(len(names), 1, longest, _ROOM)
     words = []
     for lane, (name, (v, a, b)) in enumerate(zip(names, numbers, strict=True)):
@@ -54,8 +59,8 @@ def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         if certain[lane]:
             axes.hlines(top + _MIDDLE, a, b, color=SERIES[0], linewidth=6)
         axes.vlines(v, top + _MIDDLE - 7, top + _MIDDLE + 7, color=INK, linewidth=2.4)
-        middle, least, most = (shown(number / size, unit) for number in (v, a, b))
-        told = f"{middle} {unit}".removesuffix(" -") + (f" ({least} to {most})" if certain[lane] else "")
+        middle, least, most = (shown(number, unit) for number in (v, a, b))
+        told = middle + behind + (f" ({least} to {most})" if certain[lane] else "")
         write(figure, WIDTH - _ROOM + 8, top + _MIDDLE + 4, told)
         words.append(f"{counted(name, chart.each)}: {told}.")
     keys = (Key(heads[value], "tick", 0), Key("interval", "bar", 1))

@@ -31,10 +31,10 @@ def words(drawing: Drawing) -> list[str]:
     return [node.text or "" for node in ET.fromstring(drawing.svg).iter("text")]
 
 
-def test_times_are_told_in_one_unit() -> None:
+def test_times_of_a_chart_are_in_one_unit() -> None:
     found = drawn([("a", 7200.0, 5400.0, 10800.0), ("b", 90.0, 90.0, 90.0)])
-    assert ET.fromstring(found.svg).findtext("desc") == "a: 2 h (1.50 to 3). b: 0.0250 h (0.0250 to 0.0250)."
-    assert words(found) == ["a", "2 h (1.50 to 3)", "b", "0.0250 h (0.0250 to 0.0250)"]
+    assert ET.fromstring(found.svg).findtext("desc") == "a: 120 min (90 to 180). b: 1.5 min (1.5 to 1.5)."
+    assert words(found) == ["a", "120 min (90 to 180)", "b", "1.5 min (1.5 to 1.5)"]
 
 
 def test_lines_lie_where_the_numbers_say() -> None:
