@@ -341,7 +341,8 @@ def _side_by_side(parts: Sequence[Part], summary: Analysis) -> _Card | None:
     measured = table.frame.select(labels).head(TABLE_ROWS).rows()
     same = tuple(len({value for value in row if value is not None}) < 2 for row in measured)
     card = _own_card(table, TABLE_ROWS)
-    card = replace(card, grid=replace(card.grid, same=same)) if card.grid else card
+    if card.grid is not None and not all(same):
+        card = replace(card, grid=replace(card.grid, same=same))
     # A column that is called by a result's name has that very name over it, whatever is in it. A row's values have the
     # row's unit.
     return _in_units(card, table, set(labels))
