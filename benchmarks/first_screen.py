@@ -3,8 +3,8 @@
     python benchmarks/first_screen.py [--scale F] [--repeats N] [--only philly|slurm|replay]
 
 With scale 1: 80,000 jobs of a Philly trace with 10 million rows of telemetry, 1 million Slurm jobs, and 80,000 jobs to
-replay. Every run is the real program in a process of its own, and the smallest of the repeats counts; CPU seconds are of
-all threads. The stores are loaded first, which is not timed. Run it on two commits to compare them.
+replay. Every run is the real program in a process of its own, and the smallest of the repeats counts; CPU seconds are
+of all threads. The stores are loaded first, which is not timed. Run it on two commits to compare them.
 """
 
 from __future__ import annotations
