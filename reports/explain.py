@@ -324,7 +324,8 @@ def _similar(found: Explanation) -> Iterator[Item]:
         return
     words = {"user": "of user {}", "name": "named {}", "queue": "in queue {}", "gpus": "with {}"}
     alike = ", ".join(
-        words[key].format(plural(int(str(value)), "GPU") if key == "gpus" else shown(value)) for key, value in similar.alike.items()
+        words[key].format(_gpus(value) if isinstance(value, float) else shown(value))
+        for key, value in similar.alike.items()
     )
     yield Item(
         "text", f"{plural(similar.jobs, 'job')} {alike}, those submitted nearest to it; {similar.failed} failed."
