@@ -187,7 +187,7 @@ def _held(
     parts = [(part, found) for part, found in measured if wanted in {"*", part.label}]
     if not parts:
         there = ", ".join(part.label for part, _ in measured)
-        raise UsageError(f"--fail-if {condition.text!r}: there is no result {wanted!r}", hint=f"there are: {there}")
+        raise UsageError(f"--fail-if {condition.text!r}: there is no result {wanted!r}", hint=f"known: {there}")
     found = [check(condition, part.label, values_, before[part.label]) for part, values_ in parts]
     having = [one for checks in found if any(each.value is not None for each in checks) for one in checks]
     return having or found[0][:1]

@@ -81,7 +81,7 @@ def cell(text: str) -> str:
 
 def listed() -> str:
     """Return the list of all policies for the index."""
-    rows = ["| policy | what | preempts | told true run times |", "|---|---|---|---|"]
+    rows = ["| policy | what | preempts | oracle |", "|---|---|---|---|"]
     for name in BUILT_IN:
         kind = find(name)
         told = "yes" if kind.oracle else ""

@@ -121,7 +121,7 @@ def asked(chosen: Policies, inputs: Inputs, rules: Rules) -> tuple[Named, Experi
     seeds = values(rules.seed, "--seed")
     bad = next((one for one in seeds if not one.isdecimal() or len(one) > 9), None)
     if bad is not None:
-        raise UsageError(f"--seed {bad}: expected a whole number from 0 on", hint="1..10 is ten of them")
+        raise UsageError(f"--seed {bad}: expected a whole number from 0 on", hint="1..10 gives ten seeds")
     return names, Experiment(factors | params, tuple(map(int, seeds)))
 
 
@@ -157,7 +157,7 @@ def answer(  # noqa: PLR0917
     """Replay every cell, print the result and write the files that are asked for.
 
     Raises:
-        UsageError: there is no such table.
+        UsageError: no such table.
         Exit: Ctrl-C; a message says what was kept.
     """
     from gpuctl.replay.experiments import cells as cells_of
@@ -211,6 +211,7 @@ def _figures(
                 base, plan, kept, processes=jobs, progress=at, tell=lambda text: message(text, quiet=given.quiet)
             )
         except KeyboardInterrupt:
-            where = "and kept: the same command does the rest" if kept else "and lost; with --parquet DIR they are kept"
+            where = "and kept: run the same command again for the rest" if kept else "and lost; with --parquet "
+            "DIR they are kept"
             message(f"gpuctl: interrupted; {done:,} of {len(plan):,} replays are done {where}")
             raise typer.Exit(ExitCode.INTERRUPTED) from None

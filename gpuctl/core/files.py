@@ -184,7 +184,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _write_through(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write to a device or a pipe, as of ``>(gzip > FILE)``: it is there already, and is no file to replace."""
+    """Write to a device or a pipe, as of ``>(gzip > FILE)``: it already exists, and is no file to replace."""
     try:
         with path.open("wb") as file:
             write(file)

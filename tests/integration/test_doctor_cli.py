@@ -132,7 +132,7 @@ def test_a_reports_directory_that_cannot_be_written_to(gpuctl: Gpuctl) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--table", "nothing"], "there are: checks, ledger"),
+        (["--table", "nothing"], "known: checks, ledger"),
         (["--table", "ledger"], "add --db FILE"),
         (["--json", "--format", "csv"], "contradict"),
     ],

@@ -105,9 +105,9 @@ def test_names_offered_are_those_there_are() -> None:
         (["--cluster", "4x8", "--policy", "a=fifi"], 2, "did you mean fifo"),
         (["--cluster", "4x8", "--policy", "a=las", "--param", "b.quantum=3"], 2, "there is a.quantum"),
         (["--cluster", "4x8", "--policy", "a=las,las", "--baseline", "b"], 2, "those are: a, las"),
-        (["--cluster", "4x8", "--policy", "las", "--yarn-conf", "there"], 2, "none of the policies reads it"),
+        (["--cluster", "4x8", "--policy", "las", "--yarn-conf", "there"], 2, "none reads it"),
         (["--cluster", "4x8", "--policy", "las", "--param", "quantom=3"], 2, "did you mean quantum?"),
-        (["--cluster", "4x8", "--policy", "las", "--param", "srtf.ties=list"], 2, "none of the policies has such"),
+        (["--cluster", "4x8", "--policy", "las", "--param", "srtf.ties=list"], 2, "none has such"),
         (["--cluster", "4x8", "--policy", "las", "--param", "quantum"], 2, "expected NAME=VALUE"),
         (["--cluster", "4x8", "--policy", "las", "--param", "las.quantum=x"], 2, "expected a number"),
         (["--cluster", "4x8", "--policy", "fifo", "--baseline", "srtf"], 2, "--baseline srtf"),
@@ -192,7 +192,7 @@ def test_json_has_every_table_and_the_settings(gpuctl: Gpuctl, jobs: Path) -> No
     found = json.loads(done.stdout)
     assert set(found["tables"]) >= {"replay_summary", "replay_jobs", "replay_vs_baseline", "replay_timeline"}
     assert found["settings"]["policy tiresias"].startswith("limits=(600.0, 3600.0)")
-    assert found["settings"]["locality"] == "off: a CSV does not tell where jobs ran"
+    assert found["settings"]["locality"] == "off: a CSV does not record where jobs ran"
     assert found["settings"]["preemption overhead"].startswith("30 s a preemption")
     assert found["settings"]["placement"] == "consolidate"
     assert found["sources"][0]["format"] == "jobs-csv"

@@ -176,7 +176,7 @@ def _tokens(whole: str, piece: str) -> tuple[_Token, ...]:
 def _placeholder(whole: str, word: str, known: tuple[Kind, str] | None, width: int = 0) -> _Token:
     if known is None:
         names = ", ".join([*(f"{{{name}}}" for name in BRACED), *(f"%{letter}" for letter in SLURM)])
-        raise _wrong(whole, f"there is no placeholder {word}", f"there are: {names}")
+        raise _wrong(whole, f"there is no placeholder {word}", f"known: {names}")
     kind, name = known
     return _Token(kind, name, width=width if kind == "number" else 0)
 

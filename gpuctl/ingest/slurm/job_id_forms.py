@@ -23,7 +23,8 @@ UNJOINED = (
 )
 DOUBTFUL = (
     "%d array tasks or het components that %s names by JobID alone may be jobs that %s names by number, counted twice: "
-    "without dates nothing tells; export again with `sacct -o JobID,JobIDRaw,Submit,Start,End,...`, or leave one out"
+    "without dates nothing resolves this; export again with `sacct -o JobID,JobIDRaw,Submit,Start,End,...`, or "
+    "leave one out"
 )
 
 _NAMED = "coalesce(job = array_job || '_' || array_task, job = het_job || '+' || het_offset, false)"

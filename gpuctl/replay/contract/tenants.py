@@ -58,7 +58,7 @@ def weights_of(
     for name, weight in named_weights(params["weights"], policy):
         if name not in names:
             there = ", ".join(names[:5]) or "none"
-            raise UsageError(f"{policy}: weights: there is no {by} {name!r}", hint=f"there are: {there}")
+            raise UsageError(f"{policy}: weights: there is no {by} {name!r}", hint=f"known: {there}")
         weights[names.index(name)] = weight
     return weights
 

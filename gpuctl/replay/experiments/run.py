@@ -152,7 +152,7 @@ def _apart(base: Base, left: dict[str, Cell], count: int) -> Iterator[tuple[str,
     except BrokenProcessPool:
         raise GpuctlError(
             "a worker was killed (out of memory?)",
-            hint="what is done is kept: run the same command again, with --jobs 1 where memory is short",
+            hint="finished replays are kept: run the same command again, with --jobs 1 if memory is short",
         ) from None
     finally:
         for process in list((pool._processes or {}).values()):

@@ -288,7 +288,7 @@ def test_jobs_that_cannot_be_replayed(store: Store) -> None:
     assert cluster.notes == (
         "1 machines without GPUs are left out",
         "the quotas of 1 queues are inferred: the most GPUs that each held at once; give them with --quotas",
-        "racks are unknown: all servers are taken to be in one",
+        "racks are unknown: all servers are assumed to share one",
     )
     everything, _ = read_trace(store, own_cluster=False)
     assert everything.ids == ("good", "large")
@@ -329,7 +329,7 @@ def test_servers_queues_types_and_times_down(store: Store) -> None:
     assert np.array_equal(cluster.down, [[0, 85, np.inf], [1, 45, 75]])
     assert cluster.notes == (
         "1 of 2 queues have no quota",
-        "the racks of 1 of 3 servers are unknown: each is a rack of its own",
+        "the racks of 1 of 3 servers are unknown: each counts as a separate rack",
         "servers are down 2 times, as the log says (DOWN, DRAIN); 1 of them to the end of the log, taken for good",
     )
     check(jobs, cluster)

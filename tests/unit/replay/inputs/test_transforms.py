@@ -55,7 +55,7 @@ def test_taken_jobs_bring_all_that_is_theirs() -> None:
     assert some.piece_server.tolist() == [1, 2, 3, 4, 5, 6, 7]
     assert some.piece_gpus.tolist() == [11, 12, 13, 14, 15, 16, 17]
     assert some.depends.tolist() == [[1, 0]]
-    assert some.notes == ("two of three", "1 dependencies on jobs that are not replayed are dropped")
+    assert some.notes == ("two of three", "1 dependencies on jobs outside the replay are dropped")
 
 
 def test_what_slurm_goes_by_is_kept() -> None:
