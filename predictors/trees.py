@@ -142,7 +142,7 @@ def parse(text: str, features: Sequence[str], path: str) -> Trees:
     )
 
 
-_HINT = "train the model again, or ask whoever made it for the whole folder"
+_HINT = "train the model again, or ask its author for the whole folder"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@
 -- column: epochs_planned | epochs | epochs planned, if a line states them
 -- column: lines | lines | lines that show training
 -- column: points | points | points of the loss curve
--- column: point_unit | - | what a point is: an epoch, or a line, ordered by parts of an epoch or steps where they are told
+-- column: point_unit | - | what a point is: an epoch, or a line, ordered by parts of an epoch or steps if printed
 -- column: metric | - | the loss that is followed, as printed
 -- column: first_loss | - | at the first point
 -- column: lowest_loss | - | the lowest one that is a finite number

@@ -279,7 +279,7 @@ def _before(part: Part, baseline: Sequence[Part] | None) -> dict[str, float] | N
     if not same:
         raise UsageError(
             f"the baseline has no result called {part.label!r}",
-            hint=f"it has: {', '.join(old.label for old in baseline) or 'none'}; a result that a store keeps goes by "
+            hint=f"it has: {', '.join(old.label for old in baseline) or 'none'}; a result kept in a store is called by "
             "the name it was kept under (--keep), whatever its cluster",
         )
     old = same[0].analysis

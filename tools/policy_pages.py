@@ -35,7 +35,7 @@ def facts(kind: type[Policy]) -> str:
         told += "; time limits (`--limits-from`)"
     counts = "with `--resources` they count" if kind.resources else "not looked at: GPUs alone"
     rows = [
-        ("it is told", told),
+        ("it is given", told),
         ("preempts", "yes" if kind.preempts else "no"),
         ("CPUs and memory", counts),
         ("source", kind.source),

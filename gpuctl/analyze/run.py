@@ -341,7 +341,7 @@ def _no_job(store: Store, cluster: str) -> Note:
         "SELECT DISTINCT format FROM sources WHERE cluster = $cluster ORDER BY format", {"cluster": cluster}
     )["format"].to_list()
     return note(
-        "there is no job of cluster {cluster} in the store, only what {formats} told",
+        "the store has no job of cluster {cluster}, only data from {formats}",
         cluster=cluster_note(store, cluster),
         formats=together(", ", [ours(name) for name in formats]) if formats else note("no file"),
     )

@@ -98,7 +98,7 @@ def of_file(path: Path, name: str) -> Format:
 
 
 def _guarded(fmt: Format, whence: str) -> Format:
-    """The same format; what goes wrong in it is told as its fault, and keeps no other format from its files."""
+    """The same format; what goes wrong in it is reported as its fault, and keeps no other format from its files."""
     what = f"format {fmt.name!r} of {whence}"
 
     def asked(name: str, function: Callable[..., Any] | None) -> Callable[..., Any] | None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from gpuctl.ingest.slurm.known_jobs import KnownJobs
 
 UNJOINED = (
-    "an array task or het component named by JobID alone, of a job that another file names by JobIDRaw: which one it "
-    "is cannot be told; export JobID and JobIDRaw together"
+    "an array task or het component named by JobID alone, of a job that another file names by JobIDRaw: which one "
+    "it is remains unclear; export JobID and JobIDRaw together"
 )
 DOUBTFUL = (
     "%d array tasks or het components that %s names by JobID alone may be jobs that %s names by number, counted twice: "

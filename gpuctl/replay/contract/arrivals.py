@@ -101,7 +101,7 @@ class _Everything:
         if not self._oracle:
             raise InputError(
                 f"{self._policy} asks for true run times without saying so",
-                hint="set oracle = True in the class; reports then say that it was told",
+                hint="set oracle = True in the class; reports then say so",
             )
         w = self._workload
         if name == "true_run_time":

@@ -266,7 +266,7 @@ def test_one_name_for_two_is_refused_with_both_origins(site: Path, caplog: pytes
     install(site, "two", {"gpuctl.policies": {"last-first": "good:Last"}})
     forget()
     for name, one, other in (("fifo", "built in", "package one 1.2"), ("last-first", "package one", "package two")):
-        with pytest.raises(UsageError, match=f"'{name}' is there more than once") as refused:
+        with pytest.raises(UsageError, match=f"'{name}' exists more than once") as refused:
             policies.find(name)
         assert one in refused.value.message
         assert other in refused.value.message

@@ -269,8 +269,8 @@ def left_out(case: Case, allocations: Allocations) -> list[Note]:
     if case.params["conf"] and not case.whole[:2].any():
         notes.append(
             note(
-                "memory and CPUs do not count: what the allocation file says of them bounds nothing, and fair goes "
-                "by GPUs (--resources gpu,cpu,mem counts them)"
+                "memory and CPUs do not count: what the allocation file says of them bounds nothing, and fair uses "
+                "GPUs (--resources gpu,cpu,mem counts them)"
             )
         )
     if case.cluster.pool:
