@@ -239,7 +239,7 @@ def _warnings(trained: Trained) -> tuple[Note, ...]:
         found.append(
             note(
                 "The log has no end of {end_estimated:,} jobs: each is taken to have started when it was submitted "
-                "(or eligible), so that later jobs may be told of it before its true end.",
+                "(or eligible), so that later jobs may use it before its true end.",
                 end_estimated=counts["end_estimated"],
             )
         )
