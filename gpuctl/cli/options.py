@@ -118,13 +118,22 @@ BorrowBelowOption = Annotated[
     ),
 ]
 
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        metavar="WHERE",
+        help="Where an experiment runs: local (the processors of this machine), dask://HOST:PORT (workers of Dask) or "
+        "slurm (workers of Dask in jobs that it submits).",
+    ),
+]
+
 # where results go
 TableOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
         autocompletion=complete.tables,
-        help="Print only this table (detail tables too); repeatable.",
+        help="Print only this table, even a long one that is not printed otherwise; repeatable.",
     ),
 ]
 FormatOption = Annotated[

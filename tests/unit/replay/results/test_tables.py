@@ -40,7 +40,7 @@ def analysis() -> Analysis:
     workload = random_workload(900, seed=5)
     outcomes = [random_outcome(workload, seed=i, policy=p, servers=70) for i, p in enumerate(("fifo", "srtf", "las"))]
     return result(
-        outcomes,
+        [replace(outcome, by_traits=True) for outcome in outcomes],
         workload,
         make_cluster(70, 8),
         against_recorded=True,
@@ -150,7 +150,7 @@ def test_a_long_list_is_exported_not_printed(analysis: Analysis) -> None:
     unfinished = table(analysis, "replay_unfinished")
     assert unfinished.frame.height > LISTED
     assert unfinished.detail
-    assert "exported, not printed" in unfinished.notes[0]
+    assert "exported but not printed" in unfinished.notes[0]
 
 
 def test_no_recorded_starts_are_said() -> None:
