@@ -302,7 +302,7 @@ def test_a_trace_on_its_own_servers_against_what_was_recorded(
     )  # fmt: skip
     found = json.loads(done.stdout)
     assert "note: 1,955 of 1,962 jobs are replayed; left out: 7 have no start in the log" in done.stderr
-    assert found["settings"]["locality"].startswith("on: the trace tells")
+    assert found["settings"]["locality"].startswith("on: the trace records")
     assert found["settings"]["baseline"] == "recorded"
     fidelity = [row for row in found["tables"]["replay_fidelity"]["rows"] if row["by"] == "all"]
     assert fidelity[0]["within_1s_pct"] == 100

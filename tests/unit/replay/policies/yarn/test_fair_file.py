@@ -157,7 +157,7 @@ def test_documents_with_entities_are_refused(tmp_path: Path) -> None:
 
 def test_a_queue_that_goes_by_drf_under_one_that_goes_by_fair_is_refused(tmp_path: Path) -> None:
     found = read(tmp_path, '<queue name="a"><schedulingPolicy>drf</schedulingPolicy></queue>')
-    with pytest.raises(UsageError, match=r"root\.a goes by drf under root"):
+    with pytest.raises(UsageError, match=r"root\.a uses drf under root"):
         tree(found, WHOLE, 1)
 
 
