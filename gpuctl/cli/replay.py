@@ -93,7 +93,10 @@ def replay(
     for note in policy_notes(outcomes):
         told.append(note)
         message(f"note: {note}", quiet=given.quiet or first)
-    result = _result(outcomes, source, baseline, compared)
+    result = _result(
+        outcomes, source, baseline, compared,
+        tables=None if places.whole else _wanted(compared, shown, first=first, drawing=for_people(shape, shown.output)),
+    )  # fmt: skip
     _tell_unfinished(outcomes, given)
     places.write(result, outcomes, source, given)
     screen = _screen(result, told) if first else None
@@ -186,7 +189,22 @@ def _run(
     return outcomes, []
 
 
-def _result(outcomes: list[Outcome], source: Source, baseline: str | None, compared: Compared) -> Analysis:
+def _wanted(compared: Compared, shown: Shown, *, first: bool, drawing: bool) -> Sequence[str] | None:
+    """The tables to make; None for all."""
+    if first:
+        from gpuctl.reports.screens.replay import TABLES as SHOWN
+
+        return SHOWN
+    if compared.section or shown.every or not shown.table:
+        return None
+    from gpuctl.reports.terminal.pictures import drawn_from
+
+    return [*shown.table, *(drawn_from(shown.table) if drawing else ())]
+
+
+def _result(
+    outcomes: list[Outcome], source: Source, baseline: str | None, compared: Compared, *, tables: Sequence[str] | None
+) -> Analysis:
     from gpuctl import __version__
     from gpuctl.core.notes import ours
     from gpuctl.replay.results.tables import result
@@ -201,6 +219,7 @@ def _result(outcomes: list[Outcome], source: Source, baseline: str | None, compa
         version=__version__,
         warmup=compared.warmup,
         sources=source.sources,
+        tables=tables,
     )
     found = replace(found, settings=found.settings | {"locality": ours(source.locality)} | source.chosen)
     sections = compared.section

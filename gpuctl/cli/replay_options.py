@@ -334,6 +334,11 @@ class Places:
         """Files and folders to write."""
         return self.csv, self.parquet, self.html, self.store, self.decisions
 
+    @property
+    def whole(self) -> bool:
+        """Whether every table is written somewhere."""
+        return any((self.csv, self.parquet, self.html, self.keep_as))
+
     def check(self, context: typer.Context, shown: Shown) -> None:
         """See that all of them can be written, before anything runs."""
         from gpuctl.cli.output_paths import check_outputs
