@@ -190,7 +190,8 @@ def _reason(table: ResultTable, units: Units) -> Iterator[Finding]:
     share = top["gpu_minutes_pct"] or 0.0
     if share >= 15:
         text = (
-            f"The costliest reason of failure is: {visible(str(top['reason']))}, {_pct(share)} of it, "
+            f"The costliest reason for failures: {visible(str(top['reason']))}, {_pct(share)} of failed attempts' "
+            f"GPU-time, "
             f"{shown(top['trials'])} attempts of {shown(top['users'])} users, half of them within "
             f"{_minutes(top['rtf_p50_min'] or 0.0, units.timed(table.name, 'rtf_p50_min'))}."
         )
