@@ -54,27 +54,22 @@ def replay(
 
     given = settings(context)
     shape = shown.shape(given)
-    names, varied = experiment.asked(chosen, inputs, rules)
+    names, varied, paths, inputs, rules, compared = experiment.asked(chosen, inputs, rules, compared, paths or [])
     baseline = checked_baseline(compared.baseline, names)
     places.check(context, shown)
     if varied.several:
         experiment.refuse(places, compared)
         inputs = replace(inputs, scale_load=None, add_servers=None)
     else:
-        if compared.engine != "local":
-            raise UsageError(
-                f"--engine {compared.engine} is for experiments: several values of an option",
-                hint="leave it out; --jobs says how many policies run at a time",
-            )
         _check_wishes(compared, shown.table or (), several=len(names) > 1)
-    kept = keeping_place(places.keep_as, paths or [], inputs.db)
+    kept = keeping_place(places.keep_as, paths, inputs.db)
     from gpuctl.cli.replay_inputs import by_traits, read
     from gpuctl.replay.results.tables import policy_notes
 
-    inputs = replace(inputs, db=traces_db(paths or [], inputs.db, places.keep_as))
+    inputs = replace(inputs, db=traces_db(paths, inputs.db, places.keep_as))
     models = _models(rules)
     source, models = by_traits(
-        read(paths or [], inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given), models, names
+        read(paths, inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given), models, names
     )
     first = for_people(shape, shown.output) and not (compared.section or shown.table or shown.every)
     told = [*source.workload.notes, *source.cluster.notes]
@@ -124,6 +119,11 @@ def _check_wishes(compared: Compared, tables: Sequence[str], *, several: bool) -
     """See that the result will have the tables asked for."""
     from gpuctl.core.spelling import meant
 
+    if compared.engine != "local":
+        raise UsageError(
+            f"--engine {compared.engine} is for experiments: several values of an option",
+            hint="leave it out; --jobs says how many policies run at a time",
+        )
     for kind, names, known in (("section", compared.section or (), SECTIONS), ("table", tables, TABLES)):
         for name in names:
             if name not in known:

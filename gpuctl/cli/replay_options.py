@@ -63,6 +63,8 @@ class Resample(StrEnum):
     """How a seed draws jobs."""
 
     DAYS = "days"
+    WEEKS = "weeks"
+    USERS = "users"
     NONE = "none"
 
 
@@ -109,6 +111,14 @@ class Policies:
             metavar="PATH",
             help="Configuration for the policy slurm: slurm.conf, what sacctmgr dump and sacctmgr show print, "
             "or a directory of them; repeatable.",
+        ),
+    ] = None
+
+    experiment: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="An experiment as a file: jobs, servers, policies with their parameters, what varies, seeds.",
         ),
     ] = None
 
@@ -265,7 +275,8 @@ class Rules:
     resample: Annotated[
         Resample,
         typer.Option(
-            help="With several seeds: resample whole days of jobs with replacement, or keep the jobs unchanged."
+            help="With several seeds: resample whole days, whole weeks or users with replacement, or keep the jobs "
+            "unchanged."
         ),
     ] = Resample.DAYS
     skip_unplaceable: Annotated[
