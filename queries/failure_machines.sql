@@ -5,6 +5,7 @@
 -- population: {machine_trials} attempts on {machines_tested} machines that passed, or failed for a reason that may involve a machine, which excludes purely user errors, preemptions and time limits. Attempts that may share one cause count once: of a job one failure a reason, of a user the first attempt on the same machines on a day, so that {machine_units} count. Each is compared with those of the same user (queue, where no user is named), week and size, first attempts with first ones and retries with retries: p is the exact probability of at least this many failures if attempts were assigned to machines at random within these groups (one-sided; convolution of the groups' hypergeometric distributions). p and early p of all machines are adjusted together (Benjamini-Hochberg): of the machines flagged, 5 % are expected to be false positives.
 -- needs: placements
 -- first_columns: 7
+-- key_columns: machine, bad, attempts, failures, failed_pct, expected, adjusted_p, top_reason
 -- column: machine | - | name of the machine
 -- column: bad | - | yes: its adjusted p is at most 0.05; 'beside NAME': no longer flagged without the gangs it shared with that machine; no
 -- column: attempts | attempts | attempts on it that count
