@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import read_whole
+from gpuctl.core.numbers import number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -419,6 +420,6 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return number(value)
     text = value if isinstance(value, str) else json.dumps(value)
     return re.sub(r"([\\`*_|<>\[\]#])", r"\\\1", " ".join(text.split()))

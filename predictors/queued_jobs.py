@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,18 @@ if TYPE_CHECKING:
     from gpuctl.core.results import SourceInfo
     from gpuctl.predictors.runtime import Described, Prediction
 
+_SHOWN = 8
+_log = logging.getLogger(__name__)
 
-def read_listed(path: Path) -> tuple[pl.DataFrame, SourceInfo]:
+
+def read_listed(path: Path, *, alone: bool = True) -> tuple[pl.DataFrame, SourceInfo]:
     """Jobs as a queue tells of them, one row each: ``job`` and what a model of history looks at; and where from.
 
-    Rows without a job, and further rows of the same job, count as rejected.
+    Rows without a job, and further rows of the same job, count as rejected. Other columns are warned of.
+
+    Args:
+        path: a CSV.
+        alone: nothing else reads this file, so that a column that is not read here is read nowhere.
 
     Raises:
         InputError: no such table.
@@ -48,6 +56,10 @@ def read_listed(path: Path) -> tuple[pl.DataFrame, SourceInfo]:
         table = table.rename({"model": "name"})
     given = [c for c in _NUMBERS if c in table.columns]
     known = [c for c in ("job", "user", "queue", "name", *_NUMBERS) if c in table.columns]
+    unread = [c for c in table.columns if c not in known] if alone else []
+    if unread:
+        told = ", ".join(map(repr, unread[:_SHOWN])) + (" …" if len(unread) > _SHOWN else "")
+        _log.warning("%s: columns that are not read: %s", path.name, told)
     cells = [pl.col(c).str.strip_chars().replace("", None) for c in ("job", *given)]
     read = (
         table.select(known)

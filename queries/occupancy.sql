@@ -12,7 +12,7 @@
 -- column: jobs_waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of their log
 -- column: gpus_waited_for | GPUs | mean number of GPUs that waiting attempts asked for
 -- chart: time x=ts y=gpus_busy,gpus_waited_for limit=gpus_total
---   page.title="GPUs in use and GPUs waited for" y_title=GPUs
+--   page.lead=yes page.title="GPUs in use and GPUs waited for" y_title=GPUs
 --   terminal.title="GPUs in use and attempts waiting over time" terminal.y="gpus_busy:GPUs in use,jobs_waiting:waiting"
 --   beside=overview height=3
 WITH span AS (

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TextIO
 
+from gpuctl.core.numbers import lasting, percent, unit_of
 from gpuctl.core.text import plural
 from gpuctl.reports.export.values import json_value
 from gpuctl.reports.html import render_page
@@ -128,19 +129,6 @@ def blocks(found: Explanation) -> tuple[Block, ...]:
     return tuple(block for block in every if block.items)
 
 
-def duration(seconds: float) -> str:
-    """Return a duration for reading: ``12 s``, ``3.5 min``, ``2 h 5 min``, ``3 d 4 h``."""
-    if seconds < 120:
-        return f"{seconds:.3g} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.3g} min"
-    minutes = round(seconds / 60)
-    if minutes < 2880:
-        return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
-    hours = round(minutes / 60)
-    return f"{hours // 24} d {hours % 24} h" if hours % 24 else f"{hours // 24} d"
-
-
 def ranges(numbers: Iterable[int]) -> str:
     """Return whole numbers in short: ``0-3, 6``."""
     runs: list[list[int]] = []
@@ -157,7 +145,7 @@ def _facts(found: Explanation) -> Iterator[Item]:
         value = found.facts.get(key)
         if value is None:
             continue
-        text = duration(float(str(value))) if key == "time_limit_s" else shown(value)
+        text = lasting(float(str(value))) if key == "time_limit_s" else shown(value)
         text += " UTC" if key.endswith("_ts") else ""
         own = str(found.facts.get("source_state") or value)
         if key == "state" and own.casefold() != str(value):
@@ -232,13 +220,15 @@ def _wait(wait: Wait) -> Iterator[Item]:
         yield Item("text", "It did not wait.")
         return
     how = "It has waited" if wait.still_waits else "It waited in vain" if wait.never_started else "It waited"
-    yield Item("text", f"{how} {duration(wait.seconds)}{since}.")
+    unit = unit_of([wait.seconds])
+    yield Item("text", f"{how} {lasting(wait.seconds, unit)}{since}.")
     for cause, seconds in sorted(wait.parts, key=lambda part: -part[1]):
-        share = shown(100 * seconds / wait.seconds, "%")
-        yield Item("fact", f"{duration(seconds)} ({share} %): {CAUSES.get(cause, cause)}", cause.replace("_", " "))
+        share = percent(100 * seconds / wait.seconds)
+        why = CAUSES.get(cause, cause)
+        yield Item("fact", f"{lasting(seconds, unit)} ({share}): {why}", cause.replace("_", " "))
     if wait.behind_s:
         yield Item(
-            "text", f"For {duration(wait.behind_s)} of it, others of its queue that could start had waited longer."
+            "text", f"For {lasting(wait.behind_s, unit)} of it, others of its queue that could start had waited longer."
         )
     if wait.scheduler_reason:
         yield Item("fact", wait.scheduler_reason, "scheduler's reason")
@@ -284,7 +274,7 @@ def _place(place: Place) -> str:
     text += "".join(f", {word}" for word in (place.gpu_type, place.rack and f"rack {place.rack}") if word)
     if not place.others:
         return f"{text}; shared with nobody"
-    others = [f"{other.job} ({_gpus(other.gpus)}, {duration(other.seconds)})" for other in place.longest]
+    others = [f"{other.job} ({_gpus(other.gpus)}, {lasting(other.seconds)})" for other in place.longest]
     more = place.others - len(others)
     return f"{text}; shared with {', '.join(others)}{f' and {more} more' if more > 0 else ''}"
 
@@ -297,8 +287,8 @@ def _uses(found: Explanation) -> Iterator[Item]:
         yield from _heading(found, tried)
         yield Item(
             "text",
-            f"Utilization: mean {shown(use.mean_pct, '%')} %, median {shown(use.p50_pct, '%')} %, idle in "
-            f"{shown(use.idle_pct, '%')} % of {plural(use.samples, 'sample')}.",
+            f"Utilization: mean {percent(use.mean_pct)}, median {percent(use.p50_pct)}, idle in "
+            f"{percent(use.idle_pct)} of {plural(use.samples, 'sample')}.",
         )
         if use.whole_machines:
             yield Item("note", "All GPUs of its machines: the source does not tell which of them it held.")
@@ -338,17 +328,12 @@ def _similar(found: Explanation) -> Iterator[Item]:
         "text", f"{plural(similar.jobs, 'job')} {alike}, those submitted nearest to it; {similar.failed} failed."
     )
     for one in similar.measures:
-        values = [
-            f"{shown(value, '%')} %" if one.name == "util_pct" else duration(value)
-            for value in (one.p50, one.p10, one.p90)
-        ]
-        own = (
-            "not known"
-            if one.own is None
-            else f"{shown(one.own, '%')} %"
-            if one.name == "util_pct"
-            else duration(one.own)
+        unit = unit_of((one.own, one.p50, one.p10, one.p90))
+        told = (
+            "not known" if value is None else percent(value) if one.name == "util_pct" else lasting(value, unit)
+            for value in (one.own, one.p50, one.p10, one.p90)
         )
+        own, *values = told
         others = f"{values[0]} at the median, {values[1]} to {values[2]} from the 10th to the 90th percentile"
         few = "" if one.known == similar.jobs else f" (known of {one.known})"
         yield Item("fact", f"{own}; theirs {others}{few}", _MEASURES[one.name])
@@ -361,7 +346,7 @@ def _attempts(found: Explanation) -> Iterator[Item]:
     for tried in found.attempts:
         text = tried.state
         if tried.run_s is not None:
-            text += f" after {duration(tried.run_s)}"
+            text += f" after {lasting(tried.run_s)}"
         if tried.gpu_hours is not None:
             text += f", {shown(tried.gpu_hours)} GPU-h"
         if tried.cause is not None:
@@ -380,7 +365,7 @@ def _decisions(found: Explanation) -> Iterator[Item]:
     for one in found.decisions[:DECISIONS]:
         size = f", {plural(one.gpus, 'GPU')}" if one.gpus else ""
         on = f" on {plural(one.servers, 'machine')}" if one.servers else ""
-        yield Item("fact", f"{one.decision}{size}{on}: {one.reason}", f"after {duration(one.t_s)}")
+        yield Item("fact", f"{one.decision}{size}{on}: {one.reason}", f"after {lasting(one.t_s)}")
     if len(found.decisions) > DECISIONS:
         yield Item("text", f"… and {plural(len(found.decisions) - DECISIONS, 'more decision')}: --json")
 
@@ -396,9 +381,9 @@ def timeline(found: Explanation) -> Timeline | None:
         spans: list[tuple[Literal["waiting", "running"], datetime, datetime, str]] = []
         if wait is not None and wait.queued_ts is not None and wait.seconds > 0:
             until = wait.queued_ts + timedelta(seconds=wait.seconds)
-            spans.append(("waiting", wait.queued_ts, until, f"waited {duration(wait.seconds)}"))
+            spans.append(("waiting", wait.queued_ts, until, f"waited {lasting(wait.seconds)}"))
         if start is not None and end is not None and end > start:
-            spans.append(("running", start, end, f"ran {duration((end - start).total_seconds())}: {state}"))
+            spans.append(("running", start, end, f"ran {lasting((end - start).total_seconds())}: {state}"))
         every.append((name, spans))
     shown_rows = every[:TRIES]
     times = [time for _, spans in shown_rows for _, start, end, _ in spans for time in (start, end)]

@@ -32,6 +32,11 @@ REPLAYS = _all(
         calendar=ts title="GPUs in use over time, by policy" beside=replay_summary head=policy unit=GPUs"""),
     ("replay_timeline", """lines on=terminal name=chart-replay-queue x=t_s end=t_end_s y=waiting_jobs series=policy
         title="Jobs waiting over time, by policy" beside=replay_summary head=policy unit=jobs"""),
+    ("replay_summary", """ranges on=page lead=yes name=chart-replay-wait-mean x=policy
+        y=wait_mean_s,wait_mean_low_s,wait_mean_high_s title="Mean wait by policy, with its 95 % interval" """),
+    ("replay_summary", """ranges on=page lead=yes name=chart-replay-wait-p95 x=policy
+        y=wait_p95_s,wait_p95_low_s,wait_p95_high_s
+        title="95th percentile of the wait by policy, with its 95 % interval" """),
     ("replay_summary", f"""stacked name=chart-replay-use x=policy y={_USES} unit=GPU-h
         title="What the GPU-hours went into, by policy" head=policy what=GPU-hours"""),
     ("replay_preemptions", f"""stacked on=page x=policy y={_PREEMPTED}

@@ -26,6 +26,7 @@ from gpuctl.reports.export.values import json_value
 from gpuctl.reports.report import against_baseline, compared, failed, labelled, summarize, verdict
 from gpuctl.reports.summary import headlines
 from gpuctl.reports.text import shown, shown_columns, visible
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
@@ -91,7 +92,8 @@ class _Card:
     """One result table in the page: its figures, its rows, and what they mean.
 
     ``part`` is the label of the result that it is of, empty where the page has but one; ``means`` is the card that
-    says what its columns mean: of several results' tables of the same columns, the first.
+    says what its columns mean: of several results' tables of the same columns, the first. ``leads`` is set where the
+    page begins with figures of it.
     """
 
     id: str
@@ -100,6 +102,12 @@ class _Card:
     drawings: tuple[_Figure, ...]
     grid: _Grid | None
     means: str
+    leads: bool = False
+
+    @property
+    def has_place(self) -> bool:
+        """Whether there is something to show: a table of one row a job that no figure is drawn from has nothing."""
+        return self.grid is not None or bool(self.drawings) or self.leads
 
 
 @dataclass(frozen=True)
@@ -152,13 +160,17 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
     limit = _row_limit([t for part in parts for t in part.analysis.tables if not t.detail])
     cards: list[_Card] = []
     undrawn: list[Drawing] = []
+    empty: list[tuple[str, list[str]]] = []
     endings = _file_endings(parts)
     for number, part in enumerate(parts, 1):
         ending = f"--{number}" if number > 1 else ""
         drawings = draw_all(part.analysis, ending)
         cards += _cards(part, drawings, (ending, endings[number - 1]), limit, label=part.label if several else "")
+        if titles := [t.title for t in part.analysis.tables if t.frame.height == 0]:
+            empty.append((part.label if several else "", titles))
         names = {t.name for t in part.analysis.tables}
         undrawn += [d for d in drawings if d.missing and d.table not in names and not several]
+    lead, cards = ([], cards) if several else _lead(cards)
     cards = _meant_once(cards)
     return render_page(
         "report.html.j2",
@@ -166,6 +178,7 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
         title=summary.cluster,
         command=summary.command,
         version=version,
+        lead=lead,
         standouts=_standouts(parts, summary),
         checks=_own_card(summary.table("checks"), TABLE_ROWS),
         verdict=verdict(summary),
@@ -174,6 +187,7 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
         metrics=_side_by_side(parts, summary),
         sections=_sections(parts, cards),
         undrawn=undrawn,
+        empty=empty,
         without_rows=[card for card in cards if card.grid is None],
         sources=_sources_grid(summary.sources),
         totals=_source_totals(summary.sources),
@@ -253,17 +267,29 @@ def _file_endings(parts: Sequence[Part]) -> list[str]:
 
 def _cards(part: Part, drawings: Sequence[Drawing], endings: tuple[str, str], limit: int, *, label: str) -> list[_Card]:
     anchor, file = endings
+    units = Units(part.analysis.tables)
     return [
         _Card(
             id=table.name + anchor,
             part=label,
             table=table,
             drawings=tuple(_Figure(d.name.removesuffix(anchor) + file, d) for d in drawings if d.table == table.name),
-            grid=None if table.detail else _grid(table, limit, table.name + file),
+            grid=None if table.detail else _grid(table, limit, table.name + file, units),
             means=table.name + anchor,
         )
         for table in part.analysis.tables
+        if table.frame.height
     ]
+
+
+def _lead(cards: Sequence[_Card]) -> tuple[list[_Figure], list[_Card]]:
+    """The figures that the page begins with, all of one table, and the cards without them."""
+    first = next((card for card in cards if any(f.drawing.lead for f in card.drawings)), None)
+    if first is None:
+        return [], list(cards)
+    lead = [f for f in first.drawings if f.drawing.lead]
+    rest = replace(first, drawings=tuple(f for f in first.drawings if not f.drawing.lead), leads=True)
+    return lead, [rest if card is first else card for card in cards]
 
 
 def _meant_once(cards: Sequence[_Card]) -> list[_Card]:
@@ -271,7 +297,7 @@ def _meant_once(cards: Sequence[_Card]) -> list[_Card]:
     found = []
     for card in cards:
         # A table that is not shown has no place to say it.
-        if card.grid is not None or card.drawings:
+        if card.has_place:
             key = (card.table.name, tuple(card.table.columns))
             found.append(replace(card, means=first.setdefault(key, card.id)))
         else:
@@ -346,8 +372,7 @@ def _sections(parts: Sequence[Part], cards: Sequence[_Card]) -> list[_Section]:
             titles.setdefault(key, title)
     for card in cards:
         titles.setdefault(card.table.section, card.table.section.capitalize())
-    # A table of one row a job that no figure is drawn from has nothing to show here.
-    seen = [card for card in cards if card.grid is not None or card.drawings]
+    seen = [card for card in cards if card.has_place]
     found = []
     for key, title in titles.items():
         names = dict.fromkeys(card.table.name for card in seen if card.table.section == key)
@@ -357,8 +382,8 @@ def _sections(parts: Sequence[Part], cards: Sequence[_Card]) -> list[_Section]:
     return found
 
 
-def _grid(table: ResultTable, limit: int, file: str) -> _Grid:
-    columns = shown_columns(table, limit)
+def _grid(table: ResultTable, limit: int, file: str, units: Units | None = None) -> _Grid:
+    columns = shown_columns(table, limit, units)
     rows = zip(*(tuple(map(_cell, column.cells, column.values)) for column in columns), strict=True)
     return _Grid(file, table.title, columns, tuple(rows), table.frame.height)
 

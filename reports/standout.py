@@ -9,15 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.reports.text import between, scale, shown, visible
+from gpuctl.core.numbers import lasting, timed
+from gpuctl.reports.text import between, shown, visible
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gpuctl.core.numbers import Unit
     from gpuctl.core.results import Analysis, ResultTable
 
     Row = dict[str, Any]
-    Rule = Callable[[ResultTable], Iterator["Finding"]]
+    Rule = Callable[[ResultTable, Units], Iterator["Finding"]]
 
 FEW = 20
 """Fewer waits, attempts or jobs than this are too few to say anything of."""
@@ -42,6 +45,7 @@ class Finding:
 
 def findings(analysis: Analysis) -> tuple[Finding, ...]:
     """What stands out, the farthest beyond its threshold first."""
+    units = Units(analysis.tables)
     sure = {"delay_by_size"} if analysis.table("delay_causes") is not None else set()
     found = [
         finding
@@ -49,9 +53,9 @@ def findings(analysis: Analysis) -> tuple[Finding, ...]:
         if name not in sure
         and (table := analysis.table(name)) is not None
         and set(columns.split()) <= set(table.frame.columns)
-        for finding in rule(table)
+        for finding in rule(table, units)
     ]
-    found += _policies(analysis)
+    found += _policies(analysis, units.timed("replay_vs_baseline", "mean_s"))
     return tuple(sorted(found, key=lambda one: -one.weight))
 
 
@@ -64,17 +68,19 @@ def _pct(value: float) -> str:
     return f"{shown(value, '%')}\u00a0%"
 
 
-def _hours(value: float) -> str:
-    """A time in hours, in the unit that reads best."""
-    if value < 1:
-        return f"{shown(value * 60)}\u00a0min"
-    return f"{shown(value)}\u00a0h" if value < 72 else f"{shown(value / 24)}\u00a0d"
+def _ends(row: Row, unit: Unit) -> tuple[str, str]:
+    """How far apart two mean waits are, and the interval of that."""
+    least, most = sorted(abs(row[name]) for name in ("diff_low_s", "diff_high_s"))
+    return _nbsp(lasting(abs(row["diff_mean_s"]), unit)), f"{timed(least, unit)} to {_nbsp(lasting(most, unit))}"
 
 
-def _together(*seconds: float) -> list[str]:
-    """Times in the unit that the longest of them reads best in, and that unit."""
-    size, unit = scale(max(seconds))
-    return [*(shown(value / size) for value in seconds), unit]
+def _minutes(value: float, unit: Unit) -> str:
+    """A time in minutes, in the unit of its quantity."""
+    return _nbsp(lasting(60 * value, unit))
+
+
+def _nbsp(text: str) -> str:
+    return text.replace(" ", "\u00a0")
 
 
 _CAUSES = {
@@ -85,7 +91,7 @@ _CAUSES = {
 }
 
 
-def _causes(table: ResultTable) -> Iterator[Finding]:
+def _causes(table: ResultTable, units: Units) -> Iterator[Finding]:
     rows = _rows(table)
     total = next((row["hours"] for row in rows if row["cause"] == "all"), 0.0)
     waits = sum(row["waits"] for row in rows if row["cause"] != "all")
@@ -100,7 +106,7 @@ def _causes(table: ResultTable) -> Iterator[Finding]:
             yield Finding(text, rule, table.name, row["low_pct"] / 40)
 
 
-def _cause(table: ResultTable) -> Iterator[Finding]:
+def _cause(table: ResultTable, units: Units) -> Iterator[Finding]:
     for row in _rows(table, size_bucket="all"):
         total = row["wait_h"] or 0.0
         shares = {cause: 100 * (row.get(f"{cause}_h") or 0.0) / total for cause in _CAUSES} if total > 0 else {}
@@ -112,30 +118,30 @@ def _cause(table: ResultTable) -> Iterator[Finding]:
                 yield Finding(text, "one cause has at least 40 % of the time in queue", table.name, share / 40)
 
 
-def _queue(table: ResultTable) -> Iterator[Finding]:
+def _queue(table: ResultTable, units: Units) -> Iterator[Finding]:
     rows = [row for row in _rows(table, size_bucket="all") if row["waits"] >= FEW and row["p95_min"] is not None]
     if len(rows) < 3:
         return
-    worst = max(rows, key=lambda row: row["p95_min"])
+    worst, unit = max(rows, key=lambda row: row["p95_min"]), units.timed(table.name, "p95_min")
     middle = sorted(row["p95_min"] for row in rows)[len(rows) // 2]
     if worst["p95_min"] >= 30 and worst["p95_min"] >= 2 * middle:
         text = (
             f"Queue {visible(str(worst['queue']))} waits longest: 95\u00a0% of its attempts start within "
-            f"{_hours(worst['p95_min'] / 60)}, against {_hours(middle / 60)} in the median of {len(rows)} queues."
+            f"{_minutes(worst['p95_min'], unit)}, against {_minutes(middle, unit)} in the median of {len(rows)} queues."
         )
         rule = f"95th percentile at least 30 min and twice the median of the queues with {FEW} waits or more"
         yield Finding(text, rule, table.name, worst["p95_min"] / (2 * middle) if middle else 2.0)
 
 
-def _gangs(table: ResultTable) -> Iterator[Finding]:
+def _gangs(table: ResultTable, units: Units) -> Iterator[Finding]:
     by_size = {row["size_bucket"]: row for row in _rows(table) if row["waits"] >= FEW}
     small, large = by_size.get("1"), by_size.get(">8") or by_size.get("5-8")
     if small is None or large is None or large["mean_min"] < 30 or large["mean_min"] < 5 * small["mean_min"]:
         return
+    most, least = (_minutes(row["mean_min"], units.timed(table.name, "mean_min")) for row in (large, small))
     text = (
-        f"Large gangs wait longest: {_hours(large['mean_min'] / 60)} on average for {_gpus(large['size_bucket'])} "
-        f"({shown(large['waits'])} waits), {_hours(small['mean_min'] / 60)} for one GPU "
-        f"({shown(small['waits'])} waits)."
+        f"Large gangs wait longest: {most} on average for {_gpus(large['size_bucket'])} "
+        f"({shown(large['waits'])} waits), {least} for one GPU ({shown(small['waits'])} waits)."
     )
     rule = "mean wait of the largest gangs at least 30 min and five times that of one GPU"
     yield Finding(text, rule, table.name, min(large["mean_min"] / max(5 * small["mean_min"], 1.0), 5.0))
@@ -145,7 +151,7 @@ def _gpus(bucket: str) -> str:
     return f"more than {bucket[1:]} GPUs" if bucket.startswith(">") else f"{bucket} GPUs"
 
 
-def _scattered(table: ResultTable) -> Iterator[Finding]:
+def _scattered(table: ResultTable, units: Units) -> Iterator[Finding]:
     best: Finding | None = None
     rows = [row for row in _rows(table) if row["mean_pct"] is not None and (row["gpu_minutes"] or 0) >= 1000]
     fewest: dict[Any, Row] = {}
@@ -166,7 +172,7 @@ def _scattered(table: ResultTable) -> Iterator[Finding]:
         yield best
 
 
-def _lost(table: ResultTable) -> Iterator[Finding]:
+def _lost(table: ResultTable, units: Units) -> Iterator[Finding]:
     for row in _rows(table, size_bucket="all"):
         share, hours = row["lost_pct"], row["gpu_hours"]
         if share is not None and share >= 20:
@@ -176,7 +182,7 @@ def _lost(table: ResultTable) -> Iterator[Finding]:
             yield Finding(text, "at least 20 % of the GPU-hours", table.name, share / 20)
 
 
-def _reason(table: ResultTable) -> Iterator[Finding]:
+def _reason(table: ResultTable, units: Units) -> Iterator[Finding]:
     rows = [row for row in _rows(table) if row["reason"] not in {"all", "No signature"} and row["trials"] >= 5]
     if not rows:
         return
@@ -186,23 +192,23 @@ def _reason(table: ResultTable) -> Iterator[Finding]:
         text = (
             f"Failed attempts held most GPU-time for this reason: {visible(str(top['reason']))}, {_pct(share)} of it, "
             f"{shown(top['trials'])} attempts of {shown(top['users'])} users, half of them within "
-            f"{_hours((top['rtf_p50_min'] or 0.0) / 60)}."
+            f"{_minutes(top['rtf_p50_min'] or 0.0, units.timed(table.name, 'rtf_p50_min'))}."
         )
         yield Finding(text, "one reason has at least 15 % of failed attempts' GPU-time", table.name, share / 15)
 
 
-def _machines(table: ResultTable) -> Iterator[Finding]:
+def _machines(table: ResultTable, units: Units) -> Iterator[Finding]:
     bad = [row for row in _rows(table) if str(row["bad"]) == "yes"]
     for row in bad[:5]:
         text = (
             f"Machine {visible(str(row['machine']))} fails more often than chance would have it: "
             f"{shown(row['failures'])} of {shown(row['attempts'])} attempts, {shown(row['expected'])} expected "
-            f"(p = {row['adjusted_p']:.1g}, corrected for {table.frame.height} machines)."
+            f"(p = {shown(row['adjusted_p'])}, corrected for {table.frame.height} machines)."
         )
         yield Finding(text, "the test of failure_machines blames it", table.name, 3.0)
 
 
-def _savings(table: ResultTable) -> Iterator[Finding]:
+def _savings(table: ResultTable, units: Units) -> Iterator[Finding]:
     rows = [row for row in _rows(table) if row["gpu_hours_pct"] is not None]
     top = max(rows, key=lambda row: row["gpu_hours_pct"], default=None)
     if top is not None and top["gpu_hours_pct"] >= 2:
@@ -213,7 +219,7 @@ def _savings(table: ResultTable) -> Iterator[Finding]:
         yield Finding(text, "at least 2 % of the GPU-hours; an upper bound", table.name, top["gpu_hours_pct"] / 2)
 
 
-def _converged(table: ResultTable) -> Iterator[Finding]:
+def _converged(table: ResultTable, units: Units) -> Iterator[Finding]:
     for row in _rows(table, state="all"):
         share = row["after_gpu_hours_pct"]
         if share is not None and share >= 10 and row["jobs_timed"] >= FEW:
@@ -224,7 +230,7 @@ def _converged(table: ResultTable) -> Iterator[Finding]:
             yield Finding(text, "at least 10 % of the GPU-hours of trainings", table.name, share / 10)
 
 
-def _policies(analysis: Analysis) -> Iterator[Finding]:
+def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
     """How the policies of a replay compare with its baseline: every better one, the best that can be used first."""
     table = analysis.table("replay_vs_baseline")
     if table is None or not set(_COMPARED.split()) <= set(table.frame.columns):
@@ -240,24 +246,24 @@ def _policies(analysis: Analysis) -> Iterator[Finding]:
     best = next((row for row in better if needs.get(row["policy"]) == ""), None)
     rule = "the 95 % interval of the difference excludes 0"
     if best is not None:
-        mine, theirs, whole = _together(best["mean_s"], best["baseline_mean_s"])
+        before, after = timed(best["baseline_mean_s"], unit), _nbsp(lasting(best["mean_s"], unit))
         text = (
-            f"{visible(str(best['policy']))} cuts the mean wait by {_difference(best)}, from {theirs} under {baseline} "
-            f"to {mine}\u00a0{whole}; it needs no oracle and preempted no job."
+            f"{visible(str(best['policy']))} cuts the mean wait by {_difference(best, unit)}, from "
+            f"{before} under {baseline} to {after}; it needs no oracle and preempted no job."
         )
         yield Finding(text, f"{rule}; the best policy without oracle and preemption", table.name, 4.0)
     others = [row for row in better if row is not best]
     if others:
-        told = "; ".join(_told_of(row, needs.get(row["policy"]) or "") for row in others)
+        told = "; ".join(_told_of(row, needs.get(row["policy"]) or "", unit) for row in others)
         also = "Also better than" if best is not None else "Better than"
         yield Finding(f"{also} {baseline} by mean wait: {told}.", rule, table.name, 3.9)
     if worse:
         last = worse[-1]
-        mine, theirs, whole = _together(last["mean_s"], last["baseline_mean_s"])
+        before, after = timed(last["baseline_mean_s"], unit), _nbsp(lasting(last["mean_s"], unit))
         of = f", the most of {len(worse)} policies that are worse" if len(worse) > 1 else ""
         text = (
-            f"{visible(str(last['policy']))} lengthens the mean wait by {_difference(last)}, from {theirs} under "
-            f"{baseline} to {mine}\u00a0{whole}{of}."
+            f"{visible(str(last['policy']))} lengthens the mean wait by {_difference(last, unit)}, from "
+            f"{before} under {baseline} to {after}{of}."
         )
         yield Finding(text, rule, table.name, 3.5)
     if not better and not worse:
@@ -281,28 +287,25 @@ def _preempted(number: int) -> str:
     return f"{shown(number)} preemption{'' if number == 1 else 's'}"
 
 
-def _difference(row: Row) -> str:
-    """How far apart two mean waits are, with the interval."""
-    ends = sorted(abs(row[name]) for name in ("diff_low_s", "diff_high_s"))
-    mean, least, most, unit = _together(abs(row["diff_mean_s"]), *ends)
-    return f"{mean}\u00a0{unit} (95\u00a0% interval {least} to {most}\u00a0{unit})"
+def _difference(row: Row, unit: Unit) -> str:
+    mean, ends = _ends(row, unit)
+    return f"{mean} (95\u00a0% interval {ends})"
 
 
-def _told_of(row: Row, needs: str) -> str:
-    ends = sorted(abs(row[name]) for name in ("diff_low_s", "diff_high_s"))
-    mean, least, most, unit = _together(abs(row["diff_mean_s"]), *ends)
+def _told_of(row: Row, needs: str, unit: Unit) -> str:
+    mean, ends = _ends(row, unit)
     more = f", {needs}" if needs else ""
-    return f"{visible(str(row['policy']))} by {mean}\u00a0{unit} ({least} to {most}\u00a0{unit}{more})"
+    return f"{visible(str(row['policy']))} by {mean} ({ends}{more})"
 
 
-def _oracle(table: ResultTable) -> Iterator[Finding]:
+def _oracle(table: ResultTable, units: Units) -> Iterator[Finding]:
     told = [visible(str(row["policy"])) for row in _rows(table) if row["oracle"]]
     if told:
         text = f"Told true run times, which no real scheduler knows: {', '.join(told)}. What they show is a bound."
         yield Finding(text, "a policy is told true run times", table.name, 2.0)
 
 
-def _unfinished(table: ResultTable) -> Iterator[Finding]:
+def _unfinished(table: ResultTable, units: Units) -> Iterator[Finding]:
     counts = {row["policy"]: row["jobs"] - row["jobs_finished"] for row in _rows(table)}
     left = {name: count for name, count in counts.items() if count > 0}
     if left:
@@ -311,7 +314,7 @@ def _unfinished(table: ResultTable) -> Iterator[Finding]:
         yield Finding(text, "a job did not end in the replay", table.name, 5.0)
 
 
-def _rejected(table: ResultTable) -> Iterator[Finding]:
+def _rejected(table: ResultTable, units: Units) -> Iterator[Finding]:
     rows = _rows(table)
     read, rejected = sum(row["rows_in"] for row in rows), sum(row["rows_rejected"] for row in rows)
     if rejected and 1000 * rejected >= read:

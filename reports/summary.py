@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from gpuctl.core.numbers import number, timed
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import TOTAL
 from gpuctl.reports.figures import CAUSES
 from gpuctl.reports.text import between, heading, shown, visible
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from gpuctl.core.numbers import Unit
     from gpuctl.core.results import Analysis, ResultTable
 
 
@@ -37,8 +40,11 @@ class Headline:
 
 def headlines(analysis: Analysis) -> tuple[Headline, ...]:
     """Return the figures that this analysis has tables for; of two tables that tell the same, that of the first."""
+    units = Units(analysis.tables)
     found = (
-        make(table) for name, columns, make in _SOURCES if (table := _usable(analysis.table(name), columns)) is not None
+        make(table, units)
+        for name, columns, make in _SOURCES
+        if (table := _usable(analysis.table(name), columns)) is not None
     )
     first: dict[str, Headline] = {}
     for headline in found:
@@ -57,30 +63,30 @@ def _usable(table: ResultTable | None, columns: tuple[str, ...]) -> ResultTable 
     return replace(table, frame=rows) if rows.height else None
 
 
-def _jobs(table: ResultTable) -> Headline | None:
+def _jobs(table: ResultTable, units: Units) -> Headline | None:
     rows = table.frame.sort("jobs", descending=True, maintain_order=True)
     state, share = visible(str(rows["state"][0])), rows["jobs_pct"][0]
     return Headline("Jobs", shown(table.frame["jobs"].sum()), "", f"{shown(share, '%')}\u00a0% {state}", table.name)
 
 
-def _gpu_hours(table: ResultTable) -> Headline | None:
+def _gpu_hours(table: ResultTable, units: Units) -> Headline | None:
     hours = float(table.frame["gpu_hours"].sum())
     lost = sum(float(table.frame[name].sum()) for name in _LOST)
     if hours <= 0:
         return None
     share = f"{shown(100 * lost / hours, '%')}\u00a0% in attempts that did not end in success"
-    return Headline("GPU-hours", shown(round(hours)), "", share, table.name)
+    return Headline("GPU-hours", shown(hours, "GPU-h"), "", share, table.name)
 
 
-def _busy(table: ResultTable) -> Headline | None:
+def _busy(table: ResultTable, units: Units) -> Headline | None:
     share, total = table.frame["occupancy_pct"][0], table.frame["gpus"][0]
     if share is None or not total:
         return None
-    held = f"{share * total / 100:,.0f} of {total:,.0f} on average"
+    held = f"{number(share * total / 100, 'GPUs')} of {number(total, 'GPUs')} on average"
     return Headline("GPUs allocated", shown(float(share), "%"), "%", held, table.name)
 
 
-def _waiting(table: ResultTable) -> Headline | None:
+def _waiting(table: ResultTable, units: Units) -> Headline | None:
     names = {c.name: heading(c)[0] for c in table.columns}
     hours = {c: float(table.frame[c].sum()) for c in CAUSES if c in table.frame.columns}
     total = sum(hours.values())
@@ -91,7 +97,7 @@ def _waiting(table: ResultTable) -> Headline | None:
     return Headline("Time in queue", shown(total), "h", shares, table.name)
 
 
-def _causes(table: ResultTable) -> Headline | None:
+def _causes(table: ResultTable, units: Units) -> Headline | None:
     rows = [row for row in table.frame.iter_rows(named=True) if row["share_pct"] is not None]
     total = sum(row["hours"] for row in rows)
     if total <= 0:
@@ -108,7 +114,7 @@ def _share(row: Mapping[str, Any]) -> str:
     return between(row["low_pct"], row["high_pct"])
 
 
-def _utilization(table: ResultTable) -> Headline | None:
+def _utilization(table: ResultTable, units: Units) -> Headline | None:
     frame = table.frame.drop_nulls(["gpu_minutes", "mean_pct"])
     minutes = float(frame["gpu_minutes"].sum())
     if minutes <= 0:
@@ -117,49 +123,50 @@ def _utilization(table: ResultTable) -> Headline | None:
     return Headline("GPU utilization", shown(mean, "%"), "%", "mean over the GPU-minutes of jobs", table.name)
 
 
-def _shortest(table: ResultTable, column: str, label: str) -> Headline | None:
+def _shortest(table: ResultTable, column: str, label: str, unit: Unit) -> Headline | None:
     rows = table.frame.drop_nulls([column]).sort(column, maintain_order=True)
     if rows.height == 0:
         return None
     best, *others = rows.select("policy", column, "oracle").iter_rows()
     told = ", told true run times" if best[2] else ""
-    behind = "".join(f"; {visible(name)} {shown(value / 3600)}\u00a0h" for name, value, _ in others[:3])
-    return Headline(label, shown(best[1] / 3600), "h", f"{visible(best[0])}{told}{behind}", table.name)
+    behind = "".join(f"; {visible(name)} {timed(value, unit)}\u00a0{unit.name}" for name, value, _ in others[:3])
+    return Headline(label, timed(best[1], unit), unit.name, f"{visible(best[0])}{told}{behind}", table.name)
 
 
-def _jct(table: ResultTable) -> Headline | None:
-    return _shortest(table, "jct_mean_s", "Shortest mean JCT")
+def _jct(table: ResultTable, units: Units) -> Headline | None:
+    return _shortest(table, "jct_mean_s", "Shortest mean JCT", units.timed(table.name, "jct_mean_s"))
 
 
-def _wait(table: ResultTable) -> Headline | None:
-    return _shortest(table, "wait_mean_s", "Shortest mean wait")
+def _wait(table: ResultTable, units: Units) -> Headline | None:
+    return _shortest(table, "wait_mean_s", "Shortest mean wait", units.timed(table.name, "wait_mean_s"))
 
 
-def _answered(table: ResultTable) -> Headline | None:
+def _answered(table: ResultTable, units: Units) -> Headline | None:
     known = table.frame["run_time_s"].drop_nulls().drop_nans()
     of = f"of {plural(table.frame.height, 'job')}"
     return Headline("Run times predicted", shown(known.len()), "", of, table.name)
 
 
-def _remaining(table: ResultTable) -> Headline | None:
+def _remaining(table: ResultTable, units: Units) -> Headline | None:
     rows = table.frame.drop_nulls(["remaining_s"]).sort("remaining_s", descending=True, maintain_order=True)
     if rows.height == 0:
         return None
-    return Headline(
-        "Longest still to run", shown(rows["remaining_s"][0] / 3600), "h", visible(rows["job"][0]), table.name
-    )
+    unit = units.timed(table.name, "remaining_s")
+    longest = timed(rows["remaining_s"][0], unit)
+    return Headline("Longest still to run", longest, unit.name, visible(rows["job"][0]), table.name)
 
 
-def _suspension(table: ResultTable) -> Headline | None:
+def _suspension(table: ResultTable, units: Units) -> Headline | None:
     values = [table.frame[name][0] for name in ("suspend_s", "resume_s", "loss_s")]
     if None in values:
         return None
     suspend, resume, loss = map(float, values)
-    parts = f"{shown(suspend)}\u00a0s to suspend, {shown(resume)}\u00a0s to resume"
-    return Headline("Lost to one suspension", shown(loss), "s", parts, table.name)
+    unit = units.timed(table.name, "loss_s")
+    parts = f"{timed(suspend, unit)} to suspend, {timed(resume, unit)} to resume"
+    return Headline("Lost to one suspension", timed(loss, unit), unit.name, parts, table.name)
 
 
-def _learnt(table: ResultTable) -> Headline | None:
+def _learnt(table: ResultTable, units: Units) -> Headline | None:
     errors = dict(table.frame.select("predictor", "median_ape_pct").drop_nulls().iter_rows())
     if "history" not in errors:
         return None
@@ -170,7 +177,7 @@ def _learnt(table: ResultTable) -> Headline | None:
 
 
 _LOST = ("retried_h", "killed_h", "failed_h")
-_SOURCES: tuple[tuple[str, tuple[str, ...], Callable[[ResultTable], Headline | None]], ...] = (
+_SOURCES: tuple[tuple[str, tuple[str, ...], Callable[[ResultTable, Units], Headline | None]], ...] = (
     ("status", ("state", "jobs", "jobs_pct"), _jobs),
     ("gpu_hours_lost", ("gpu_hours", *_LOST), _gpu_hours),
     ("overview", ("occupancy_pct", "gpus"), _busy),

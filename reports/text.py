@@ -1,6 +1,6 @@
-"""Words and numbers for readers: headings, rounded values, strings that cannot disturb a terminal or a page.
+"""Words for readers: headings, values as text, strings that cannot disturb a terminal or a page.
 
-Rounding happens only here and only for reading; exports carry the values themselves.
+How numbers are rounded and scaled is `gpuctl.core.numbers`; exports carry the values themselves.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from gpuctl.core.numbers import MISSING, UNITS, number, timed
+from gpuctl.reports.units import Units
+
 if TYPE_CHECKING:
     import polars as pl
 
     from gpuctl.core.results import Column, ResultTable
 
-MISSING = "\u2013"
-"""What a reader sees where there is no value."""
-
-_DUST = 1e-9
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SUFFIX_OF_UNIT = {"s": "s", "min": "min", "h": "h", "%": "pct", "GB": "gb", "MB": "mb", "B": "bytes"}
@@ -69,16 +68,15 @@ def heading(column: Column) -> tuple[str, str]:
     return visible(" ".join(words)), visible(unit)
 
 
-def shown(value: object, unit: str = "-", *, whole: bool = True) -> str:
-    """Return a value as it is written for reading: rounded to 3 or 4 digits, escaped, never empty.
+def shown(value: object, unit: str = "-") -> str:
+    """Return a value as it is written for reading: rounded (`gpuctl.core.numbers`), escaped, never empty.
 
     Args:
         value: what a Polars frame holds: text, number, time, list, or None.
-        unit: the column's unit; ``%`` gets one decimal.
-        whole: write a float that is a whole number without decimals.
+        unit: the column's unit.
 
     Returns:
-        ``1,234``, ``12.3``, ``0.0456``, ``2017-10-03 00:44:36``; a dash for a missing value.
+        ``1,234``, ``12.3``, ``0.046``, ``2017-10-03 00:44:36``; a dash for a missing value.
     """
     match value:
         case None:
@@ -88,7 +86,7 @@ def shown(value: object, unit: str = "-", *, whole: bool = True) -> str:
         case int():
             return f"{value:,}"
         case float() | Decimal():
-            return _number(float(value), unit, whole)
+            return number(float(value), unit)
         case str():
             return visible(value) or '""'
         case datetime():
@@ -96,44 +94,11 @@ def shown(value: object, unit: str = "-", *, whole: bool = True) -> str:
         case date():
             return value.isoformat()
         case timedelta():
-            return _number(value.total_seconds(), unit, whole)
+            return number(value.total_seconds(), unit)
         case list() | tuple():
             return ", ".join(shown(item, unit) for item in value) or "none"
         case _:
             return visible(str(value))
-
-
-def _number(value: float, unit: str, whole: bool) -> str:
-    if math.isnan(value):
-        return MISSING
-    if math.isinf(value):
-        return "\u221e" if value > 0 else "-\u221e"
-    if unit == "%" and 0 <= value <= 100:
-        return _share(value)
-    size = abs(value)
-    if size >= 1e15:
-        return f"{value:.3e}"
-    if size == 0 or size >= 999.5 or (whole and value == int(value)):
-        return f"{value:,.0f}"
-    if size >= 0.001:
-        return f"{value:.{_decimals(size)}f}"
-    return f"{value:.2e}"
-
-
-def _decimals(size: float) -> int:
-    for decimals, limit in ((1, 9.995), (2, 0.9995), (3, 0.09995), (4, 0.009995)):
-        if size >= limit:
-            return decimals
-    return 5
-
-
-def _share(value: float) -> str:
-    # A share that is not quite none or all must not read as if it were; a sum of floats may miss by less.
-    if _DUST < value < 0.05:
-        return "<0.1"
-    if 99.95 <= value < 100 - _DUST:
-        return ">99.9"
-    return f"{value:.1f}"
 
 
 @dataclass(frozen=True)
@@ -160,46 +125,40 @@ class ShownColumn:
     kind: str
 
 
-def shown_columns(table: ResultTable, limit: int | None = None) -> tuple[ShownColumn, ...]:
+def shown_columns(table: ResultTable, limit: int | None = None, units: Units | None = None) -> tuple[ShownColumn, ...]:
     """Return the columns of a table for reading.
 
     Args:
         table: a result table.
         limit: only the first so many rows.
+        units: of the durations of the result that it is of; by default of the table alone.
     """
+    units = units or Units([table])
     frame = table.frame if limit is None else table.frame.head(limit)
-    return tuple(_shown_column(column, frame[column.name]) for column in table.columns)
+    return tuple(_shown_column(table, column, frame[column.name], units) for column in table.columns)
 
 
-def _shown_column(column: Column, series: pl.Series) -> ShownColumn:
+def _shown_column(table: ResultTable, column: Column, series: pl.Series, units: Units) -> ShownColumn:
     dtype = series.dtype
     values = tuple(series.to_list())
-    whole = all(v.is_integer() for v in values if isinstance(v, float) and math.isfinite(v))
     label, unit = heading(column)
     if dtype.is_temporal() and not unit and isinstance(getattr(dtype, "time_zone", None), str):
         unit = "UTC"
+    scaled = units.of(table, column) if dtype.is_numeric() else None
+    if scaled is None:
+        cells = tuple(shown(v, column.unit) for v in values)
+    else:
+        cells, unit = tuple(timed(v and v * UNITS[column.unit].seconds, scaled) for v in values), scaled.name
     return ShownColumn(
         name=column.name,
         label=label,
         unit=unit,
         description=visible(column.description),
-        cells=tuple(shown(v, column.unit, whole=whole) for v in values),
+        cells=cells,
         values=values,
         numeric=dtype.is_numeric(),
         kind="number" if dtype.is_numeric() else "time" if dtype.is_temporal() else "text",
     )
-
-
-def lasting(seconds: float) -> tuple[str, str]:
-    """Return a time in the unit that reads best, and that unit: ``("1.8", "min")``."""
-    size, unit = scale(seconds)
-    return shown(seconds / size), unit
-
-
-def scale(seconds: float) -> tuple[int, str]:
-    """Return the unit of time that a value of this size reads best in: its seconds, and its name."""
-    units = ((86400, "d"), (3600, "h"), (60, "min"))
-    return next(((size, unit) for size, unit in units if abs(seconds) >= 2 * size), (1, "s"))
 
 
 def between(low: float, high: float) -> str:

@@ -80,7 +80,9 @@ class Backfill:
         return [gpus - sum(run.pieces.get(k, 0) for run in running) for k, gpus in enumerate(self.site.servers)]
 
     def held(self, running: Sequence[Run]) -> list[int]:
-        """GPUs of each queue."""
+        """GPUs of each queue; not counted where no queue has a quota."""
+        if not self.site.quota:
+            return [0] * 9
         return [sum(self.jobs[run.job].gpus for run in running if self.jobs[run.job].queue == q) for q in range(9)]
 
     def fits(self, j: int) -> Pieces | None:
@@ -225,8 +227,9 @@ class Conservative(Backfill):
             there = [row for row in plan if row[1] <= t < row[2]]
             for k, gpus in enumerate(self.planned.servers):
                 least[k] = min(least[k], gpus - sum(pieces.get(k, 0) for pieces, *_ in there))
-            held = [sum(self.jobs[i].gpus for *_, i in there if self.jobs[i].queue == q) for q in range(9)]
-            room &= self.site.room(self.jobs[j], held)
+            if self.site.quota:
+                held = [sum(self.jobs[i].gpus for *_, i in there if self.jobs[i].queue == q) for q in range(9)]
+                room &= self.site.room(self.jobs[j], held)
         return least, room
 
     def reserve(self, j: int) -> None:

@@ -76,7 +76,9 @@ class Made:
 
 
 @dataclass
-class _Job:
+class Job:
+    """One job; `held` are servers and how many GPUs of each."""
+
     queued: float
     length: float
     gpus: int
@@ -87,7 +89,7 @@ class _Job:
     cause: int = -1
 
 
-def _jobs(site: Site, gpus: int, quotas: list[int], rng: random.Random) -> list[_Job]:
+def _jobs(site: Site, gpus: int, quotas: list[int], rng: random.Random) -> list[Job]:
     most = max(sum(rack) for rack in site.racks)
     choices = [(2**k, weight) for k, weight in enumerate(site.sizes) if 2**k <= most]
     sizes, weights = zip(*choices, strict=True)
@@ -95,7 +97,7 @@ def _jobs(site: Site, gpus: int, quotas: list[int], rng: random.Random) -> list[
     mean_gpus = sum(s * w for s, w in choices) / sum(weights)
     mean_s = 3600 * np.exp(1.2**2 / 2)
     gap = mean_gpus * mean_s / (site.load * gpus)
-    empty, last = _Cluster(site.racks), sum(seconds < NEVER for seconds in site.relax)
+    empty, last = Cluster(site.racks), sum(seconds < NEVER for seconds in site.relax)
     now, made = 0.0, []
     for _ in range(site.jobs):
         busy = 1.0 if int(now / 43200) % 2 else 2.0  # half of each day twice as many arrive
@@ -105,11 +107,13 @@ def _jobs(site: Site, gpus: int, quotas: list[int], rng: random.Random) -> list[
         while size > quotas[queue] or empty.place(size, last) is None:  # what could never start is refused
             size //= 2
         length = max(30.0, 3600 * rng.lognormvariate(0, 1.2))
-        made.append(_Job(float(round(now)), float(round(length)), size, queue, rng.randrange(USERS)))
+        made.append(Job(float(round(now)), float(round(length)), size, queue, rng.randrange(USERS)))
     return made
 
 
-class _Cluster:
+class Cluster:
+    """Servers by number: their GPUs, racks and free GPUs."""
+
     def __init__(self, racks: tuple[tuple[int, ...], ...]) -> None:
         self.gpus = [gpus for rack in racks for gpus in rack]
         self.rack = [number for number, rack in enumerate(racks) for _ in rack]
@@ -141,33 +145,33 @@ class _Scheduler:
     """What is held by whom, who waits, and the rules."""
 
     def __init__(self, site: Site) -> None:
-        self.site, self.cluster = site, _Cluster(site.racks)
+        self.site, self.cluster = site, Cluster(site.racks)
         self.total = sum(self.cluster.gpus)
         quotas = [max(8, round(share * self.total)) for share in site.quotas]
         self.quotas, self.by_queue, self.by_user = quotas, [0] * len(quotas), [0] * USERS
         self.jobs = _jobs(site, self.total, quotas, random.Random(site.seed))
-        self.waiting: list[_Job] = []
+        self.waiting: list[Job] = []
 
-    def limited(self, job: _Job) -> bool:
+    def limited(self, job: Job) -> bool:
         busy = self.total - sum(self.cluster.free) + job.gpus
         over = self.by_queue[job.queue] + job.gpus > self.quotas[job.queue]
         over = over and busy > self.site.borrow * self.total
         most = max(job.gpus, self.site.users * self.total) if self.site.users < 1 else NEVER
         return over or self.by_user[job.user] + job.gpus > most
 
-    def cause(self, job: _Job) -> int:
+    def cause(self, job: Job) -> int:
         """Why a job that cannot start waits."""
         if self.limited(job):
             return FAIR
         return CAPACITY if sum(self.cluster.free) < job.gpus else FRAGMENTATION
 
-    def end(self, job: _Job) -> None:
+    def end(self, job: Job) -> None:
         for server, gpus in job.held:
             self.cluster.free[server] += gpus
         self.by_queue[job.queue] -= job.gpus
         self.by_user[job.user] -= job.gpus
 
-    def start_what_may(self, now: float) -> list[_Job]:
+    def start_what_may(self, now: float) -> list[Job]:
         """One pass, in order of submission; returns what starts."""
         begun, stuck, full = [], set(), set()
         for job in self.waiting:
@@ -197,6 +201,22 @@ class _Scheduler:
 
 def make(site: Site) -> Made:
     """Run the made-up cluster."""
+    ran = run(site)
+    return _as_arrays(ran.jobs, ran.cluster, ran.truth)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """All jobs, the cluster, the queues' quotas in GPUs, and each job's seconds by cause as in `Made.truth`."""
+
+    jobs: list[Job]
+    cluster: Cluster
+    quotas: list[int]
+    truth: Floats
+
+
+def run(site: Site) -> Ran:
+    """Run the made-up cluster, job by job."""
     scheduler = _Scheduler(site)
     jobs = scheduler.jobs
     truth = np.zeros((len(jobs), 4))
@@ -221,10 +241,10 @@ def make(site: Site) -> Made:
         if scheduler.waiting and next_tick == NEVER:
             next_tick = now + site.tick
             heapq.heappush(events, (next_tick, PASSES, -1))
-    return _as_arrays(jobs, scheduler.cluster, truth)
+    return Ran(jobs, scheduler.cluster, scheduler.quotas, truth)
 
 
-def _as_arrays(jobs: list[_Job], cluster: _Cluster, truth: Floats) -> Made:
+def _as_arrays(jobs: list[Job], cluster: Cluster, truth: Floats) -> Made:
     started = [k for k, job in enumerate(jobs) if job.start >= 0]
     column = lambda get: np.array([get(jobs[k]) for k in started])  # noqa: E731
     queued, start, gpus, queue = (column(lambda j, n=n: getattr(j, n)) for n in ("queued", "start", "gpus", "queue"))

@@ -183,4 +183,7 @@ def check_names(
         for name in names:
             allowed = (*known(), *(query.name for query in own)) if there is None else there
             if name not in allowed:
-                raise UsageError(f"there is no {kind} {name!r}", hint=meant(name, allowed))
+                hint = meant(name, allowed)
+                if kind == "table" and hint.endswith("?"):
+                    hint += " gpuctl analyses lists all tables"
+                raise UsageError(f"there is no {kind} {name!r}", hint=hint)

@@ -101,7 +101,7 @@ def analyze(
             metavar="PCT",
             min=0,
             max=100,
-            help="Mean GPU utilization below which a job counts as idle (tables users, ...).",
+            help="Mean GPU utilization below which a job counts as idle (tables idle_jobs, users ...).",
         ),
     ] = 5.0,
     reference: Annotated[
@@ -126,7 +126,7 @@ def analyze(
     """Say how busy the cluster was, how long jobs waited and why, and how well they used their GPUs.
 
     A terminal gets one screen; --section, --table and --all print tables. Files and pipes get tables, --json all.
-    --table FILE.sql runs an analysis of your own (docs/add-an-analysis.md).
+    gpuctl analyses lists the tables; --table FILE.sql runs an analysis of your own (docs/add-an-analysis.md).
     """
     given = settings(context)
     shape, output = shown.shape(given), shown.output

@@ -88,9 +88,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | int]], *, 
         right = any(isinstance(row[index], int) for row in rows)
         table.add_column(Text(name), justify="right" if right else "left", overflow="fold")
     for row in rows:
-        table.add_row(
-            *(Text(f"{cell:,}".replace(",", " ") if isinstance(cell, int) else visible(cell)) for cell in row)
-        )
+        table.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else visible(cell)) for cell in row))
     Console(markup=False, highlight=False, emoji=False, color_system="auto" if color else None).print(table)
 
 

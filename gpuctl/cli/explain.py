@@ -23,7 +23,7 @@ from gpuctl.cli.options import (
 )
 from gpuctl.cli.output import tell_written
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.core.errors import ExitCode
+from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from gpuctl.analyze.run import Options
@@ -76,6 +76,7 @@ def explain(
     from gpuctl.core.files import write_atomically
 
     check_outputs(context, {"--html": html})
+    _check_order(job, paths or [])
     options = Options(
         **site.settings(),
         filter=filters.parsed(),
@@ -106,6 +107,13 @@ def explain(
     if report is not None and report.failed:
         message("gpuctl: something could not be read: see above", quiet=given.quiet)
         raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _check_order(job: str, paths: list[Path]) -> None:
+    """Refuse a job that is a file beside files that are none: the two stand the wrong way round."""
+    if Path(job).exists() and paths and not any(path.exists() for path in paths):
+        said = shlex.join(["gpuctl", "explain", str(paths[0]), job])
+        raise UsageError(f"{paths[0]}: no such file or directory", hint=f"the job comes before the files: {said}")
 
 
 def _put(file: BinaryIO, page: bytes) -> None:

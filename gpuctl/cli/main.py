@@ -20,6 +20,7 @@ from gpuctl.cli.analyze import analyze
 from gpuctl.cli.classify import classify
 from gpuctl.cli.common import Settings, color_allowed, message
 from gpuctl.cli.doctor import doctor
+from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.explain import explain
 from gpuctl.cli.formats import formats
 from gpuctl.cli.ingest import ingest
@@ -54,16 +55,16 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ERO
 _MOMENT_S = 0.01
 
 # one line a command; --help lists them as `gpuctl.cli.questions` has them
-app.command()(analyze)
-app.command()(explain)
-app.command()(replay)
+app.command(cls=WithExamples)(analyze)
+app.command(cls=WithExamples)(explain)
+app.command(cls=WithExamples)(replay)
 app.command()(analyses)
 app.command()(policies)
-app.command()(report)
-app.command()(query)
+app.command(cls=WithExamples)(report)
+app.command(cls=WithExamples)(query)
 app.command()(tables)
-app.command()(ingest)
-app.command()(classify)
+app.command(cls=WithExamples)(ingest)
+app.command(cls=WithExamples)(classify)
 app.command()(sample)
 app.add_typer(train)
 app.command()(predictors)

@@ -122,7 +122,7 @@ TableOption = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=complete.tables,
-        help="Print only this table (detail tables too); may be given several times.",
+        help="Print only this table, even a long one that is not printed otherwise; may be given several times.",
     ),
 ]
 FormatOption = Annotated[

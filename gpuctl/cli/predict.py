@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, settings, visible
+from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
     ClusterOption,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 predict = typer.Typer(name="predict", help="Predict run times, and the cost of suspending a job.", no_args_is_help=True)
 
 
-@predict.command()
+@predict.command(cls=WithExamples)
 def runtime(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
     paths: Annotated[
@@ -50,7 +51,11 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     ] = None,
     jobs: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="CSV with the columns job_id,model,batch,samples,gpus,epochs."),
+        typer.Option(
+            metavar="FILE",
+            help="CSV with the columns job_id,model,batch,samples,gpus,epochs; with --model job_id and any of user, "
+            "queue, name, gpus, time_limit_s, submit_time will do.",
+        ),
     ] = None,
     job: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this job; may be given several times.")

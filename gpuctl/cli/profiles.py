@@ -60,10 +60,11 @@ def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analys
     listed, sources = None, tuple[SourceInfo, ...]()
     paths = asked.paths
     if asked.jobs is not None:
+        shaped = asked.model is None or given_files.describes_training(asked.jobs)
         if asked.model is not None:
-            listed, source = read_listed(asked.jobs)
+            listed, source = read_listed(asked.jobs, alone=not shaped)
             sources = (source,)
-        if asked.model is None or given_files.describes_training(asked.jobs):
+        if shaped:
             given_files.check_training(asked.jobs, epochs=asked.epochs is None and asked.model is None)
             paths = [*paths, asked.jobs]
     check_named(paths, [given_files.TRAFFIC, given_files.TRAINING], cumulative=asked.cumulative)

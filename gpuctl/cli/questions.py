@@ -56,6 +56,7 @@ class ByQuestion(TyperGroup):
         for question, commands in QUESTIONS.items():
             with formatter.section(question):
                 formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+        formatter.write("\ngpuctl COMMAND --help lists the options of a command, most often with examples.\n")
 
     def make_context(self, *args: Any, **more: Any) -> Any:
         """See Typer's; a wrong option is an error of ours."""

@@ -282,7 +282,7 @@ class Compared:
         float, typer.Option(metavar="F", help="Share of the jobs, from the first on, that no figure of jobs counts.")
     ] = 0.0
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Policies to replay at a time; else one for each processor.")
+        int | None, typer.Option(metavar="N", min=1, help="Replays to run at a time; else one for each processor.")
     ] = None
     section: Annotated[
         list[str] | None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import settings
+from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import is_jobs_csv, opened
 from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import (
@@ -46,7 +47,7 @@ ModelOption = Annotated[
 ]
 
 
-@train.command()
+@train.command(cls=WithExamples)
 def runtime(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
     model: ModelOption,

@@ -31,7 +31,7 @@ SCALES = ("share", "minutes")
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,99}")
 _UNIT = re.compile(r"(_gpu)?_h$")
 _LISTS = ("y", "where")
-_FLAGS = ("ranked",)
+_FLAGS = ("ranked", "lead")
 _NUMBERS = ("height",)
 _NEEDS = {
     "cdf": ("x",),
@@ -83,6 +83,7 @@ class Chart:
         zero: a terminal's words for the share of a ``cdf`` that is 0.
         height: lines of a bar over time in a terminal.
         what: a terminal's words for what a ``cdf`` counts, or for what is shared.
+        lead: a page of one result begins with it.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Chart:
     zero: str = ""
     height: int = 1
     what: str = ""
+    lead: bool = False
 
     @property
     def optional(self) -> tuple[str, ...]:
@@ -201,7 +203,8 @@ def _chart(table: str, kind: str, medium: str, told: dict[str, str]) -> Chart:
         y=tuple(column for column, _, _ in items),
         words=tuple(words or _UNIT.sub("", column).replace("_", " ") for column, _, words in items),
         where=tuple(_filter(item) for item in told.get("where", "").split(";") if item),
-        ranked=_flag(told.get("ranked", "no")),
+        ranked=_flag("ranked", told),
+        lead=_flag("lead", told),
         height=_height(told.get("height", "1")),
         **texts,
     )
@@ -214,9 +217,10 @@ def _filter(text: str) -> tuple[str, tuple[str, ...]]:
     return column, tuple(values.split(","))
 
 
-def _flag(text: str) -> bool:
+def _flag(key: str, told: dict[str, str]) -> bool:
+    text = told.get(key, "no")
     if text not in {"yes", "no"}:
-        raise ValueError(f"ranked={text[:20]}: expected yes or no")
+        raise ValueError(f"{key}={text[:20]}: expected yes or no")
     return text == "yes"
 
 

@@ -78,15 +78,6 @@ StoreCheck = Callable[[Opened], Iterable[Finding]]
 """Asks an open store one thing."""
 
 
-def size(count: float) -> str:
-    """Bytes for reading, in powers of 1000: ``4.7 MB``."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 999.5:
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 99.5 else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
-
-
 def few(names: Iterable[str], most: int = 3) -> str:
     """The first of some names, and how many there are beside them."""
     listed = list(names)

@@ -10,7 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from gpuctl.doctor.check import Finding, Given, Status, size, unwritable
+from gpuctl.core.numbers import size
+from gpuctl.doctor.check import Finding, Given, Status, unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

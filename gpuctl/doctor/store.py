@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import StoreError
-from gpuctl.doctor.check import Finding, Opened, Status, StoreCheck, size
+from gpuctl.core.numbers import size
+from gpuctl.doctor.check import Finding, Opened, Status, StoreCheck
 from gpuctl.doctor.rows import clocks, clusters, columns, ledger, parsers, rejected
 
 if TYPE_CHECKING:

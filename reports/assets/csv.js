@@ -94,8 +94,8 @@ const gpuctl = (function () {
       contents.push([name + ".csv", title, result, lines.length - 1, total]);
     };
     const place = (one) => {
-      const card = one.closest(".card"), part = card.querySelector("h3 .part");
-      return [text(card.querySelector("h3").firstChild), text(part)];
+      const head = one.closest(".card").querySelector("h3");
+      return head ? [text(head.firstChild), text(head.querySelector(".part"))] : [null, null];
     };
     all(".grid, .upright").forEach((one) => {
       const [title, result] = place(one);

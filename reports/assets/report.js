@@ -18,11 +18,13 @@
     try { localStorage.setItem("gpuctl-theme", root.dataset.theme); } catch (error) { /* not remembered, then */ }
   });
 
-  // ---- contents: closed on a narrow screen, and the section in view is marked
+  // ---- contents and caveats: closed on a narrow screen, and the section in view is marked
 
   const contents = document.querySelector(".contents details");
   const narrow = matchMedia("(max-width: 60rem)");
-  const fold = () => { contents.open = !narrow.matches; };
+  const fold = () => {
+    [contents, ...all(".warnings details")].forEach((one) => { one.open = !narrow.matches; });
+  };
   narrow.addEventListener("change", fold);
   fold();
   contents.addEventListener("click", (event) => {
@@ -121,10 +123,30 @@
     time: (x) => new Date(x).toISOString().slice(0, 16).replace("T", " ") + " UTC",
   };
 
-  function scales(panel) {
+  // Figures are drawn for a narrow column; in any other they are stretched, and their letters are not.
+  const DRAWN = 560, PHONE = 400;
+  const stretched = new WeakMap();
+  function stretch(svg) {
+    const height = svg.viewBox.baseVal.height, wide = svg.parentElement.clientWidth;
+    // A phone shows all of it smaller, with larger letters.
+    const factor = wide < PHONE ? 1 : wide / DRAWN;
+    if (!wide || stretched.get(svg) === factor) return;
+    stretched.set(svg, factor);
+    svg.setAttribute("viewBox", `0 0 ${DRAWN * factor} ${height}`);
+    all("path", svg).forEach((path) => path.setAttribute("transform", `scale(${factor} 1)`));
+    all("text", svg).forEach((label) => {
+      label.dataset.x = label.dataset.x || label.getAttribute("x");
+      label.setAttribute("x", label.dataset.x * factor);
+    });
+  }
+  const widths = new ResizeObserver((entries) => entries.forEach(({ target }) => all("svg.chart", target).forEach(stretch)));
+  all(".figure").forEach((figure) => { all("svg.chart", figure).forEach(stretch); widths.observe(figure); });
+  const boxOf = (svg, panel) => panel.box.map((size, i) => (i % 2 ? size : size * (stretched.get(svg) || 1)));
+
+  function scales(svg, panel) {
     const log = panel.scale === "minutes";
     const [a, b] = panel.x.map((v) => (log ? Math.log(v) : v));
-    const [left, top, width, height] = panel.box;
+    const [left, top, width, height] = boxOf(svg, panel);
     const [low, high] = panel.y;
     return {
       value: (x) => { const v = a + ((x - left) / width) * (b - a); return log ? Math.exp(v) : v; },
@@ -167,16 +189,16 @@
     let focus = { panel: 0, share: 0.5 };
 
     function read() {
-      const panel = panels[focus.panel], [left, , width] = panel.box;
-      const pointed = scales(panel).value(left + focus.share * width);
+      const panel = panels[focus.panel], [left, , width] = boxOf(svg, panel);
+      const pointed = scales(svg, panel).value(left + focus.share * width);
       const x = panel.scale === "number" ? nearest(panel, pointed) : pointed;
-      const at = scales(panel).across(x);
+      const at = scales(svg, panel).across(x);
       marks.replaceChildren();
       // Panels that share their axis of time are read together.
       const together = panel.scale === "time" || panel.scale === "elapsed" ? panels : [panel];
       const named = together.length > 1 && panel.title;
       const list = together.map((one) => {
-        const scale = scales(one), [, top, , height] = one.box;
+        const scale = scales(svg, one), [, top, , height] = one.box;
         marks.append(element("line", { x1: at, x2: at, y1: top, y2: top + height, class: "cursor" }));
         return (named ? one.title + " " : "") + one.curves.map((curve) => reading(one, scale, curve, x, at)).join(" · ");
       });
@@ -197,9 +219,10 @@
       const box = svg.getBoundingClientRect(), view = svg.viewBox.baseVal;
       const x = ((event.clientX - box.left) / box.width) * view.width;
       const y = ((event.clientY - box.top) / box.height) * view.height;
-      const index = panels.findIndex(({ box: [l, t, w, h] }) => x >= l - 8 && x <= l + w + 8 && y >= t - 12 && y <= t + h + 24);
+      const places = panels.map((panel) => boxOf(svg, panel));
+      const index = places.findIndex(([l, t, w, h]) => x >= l - 8 && x <= l + w + 8 && y >= t - 12 && y <= t + h + 24);
       if (index < 0) return;
-      const [left, , width] = panels[index].box;
+      const [left, , width] = places[index];
       focus = { panel: index, share: Math.min(1, Math.max(0, (x - left) / width)) };
       read();
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.core.numbers import lasting, percent
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import (
     DASHES,
@@ -212,14 +213,14 @@ def _curve(axes: Axes, plan: _Plan, name: object, x: Floats, y: Floats) -> Curve
 
 
 def _in_words(chart: Chart, x: Floats, y: Floats) -> str:
-    unit = " minutes" if chart.scale == "minutes" else " %"
-    at = {share: x[min(int(np.searchsorted(y, share)), len(x) - 1)] for share in (50, 90)}
-    return f"half are at most {shown(float(at[50]))}{unit}, 90 % at most {shown(float(at[90]))}{unit}"
+    at = [float(x[min(int(np.searchsorted(y, share)), len(x) - 1)]) for share in (50, 90)]
+    half, most = (lasting(60 * value) if chart.scale == "minutes" else percent(value) for value in at)
+    return f"half are at most {half}, 90 % at most {most}"
 
 
 def _cdf_remarks(chart: Chart, values: Floats, low: float) -> tuple[str, ...]:
     if chart.scale == "minutes" and bool((values < low).any()):
-        return (f"A logarithmic axis has no zero: what took less than {shown(low * 60)} s stands at its left edge.",)
+        return (f"A logarithmic axis has no zero: what took less than {lasting(low * 60)} stands at its left edge.",)
     return ()
 
 

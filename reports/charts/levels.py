@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.core.numbers import lasting
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import (
     DASHES,
@@ -92,7 +93,7 @@ def by_series(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     write(figure, boxes[0][0] + boxes[0][2] / 2, height - 6, span_title(plan.span, dated=plan.dated), ha="center")
     keys = tuple(Key(short(str(n)), "line", i, DASHES[i - 1]) for i, n in enumerate(drawn, 1))
     keys += (Key(heads[chart.limit], "line", 0, (6, 3)),) if chart.limit else ()
-    remarks: tuple[str, ...] = (f"Each point is the mean over {duration((plan.span[1] - plan.span[0]) / len(first))}.",)
+    remarks: tuple[str, ...] = (f"Each point is the mean over {lasting((plan.span[1] - plan.span[0]) / len(first))}.",)
     if len(names) > len(drawn):
         remarks += (f"{plural(len(names) - len(drawn), 'more line')} not drawn; --csv DIR has all.",)
     columns = ("measure", chart.series, chart.calendar if plan.dated else chart.x, "value")
@@ -131,14 +132,6 @@ def span_of(starts: Floats) -> tuple[float, float]:
 def span_title(span: tuple[float, float], *, dated: bool) -> str:
     """Return what stands under the axis of time."""
     return period(*span) if dated else "since the start of the workload"
-
-
-def duration(seconds: float) -> str:
-    """Return a length of time in its largest fitting unit: ``3.2 hours``."""
-    for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
-        if seconds >= size:
-            return f"{shown(seconds / size)} {unit}"
-    return f"{shown(seconds)} seconds"
 
 
 def _group(points: int, curves: int) -> int:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpuctl.core.numbers import UNITS
 from gpuctl.reports.charts.bars import headings, heaviest, lanes, pitch
 from gpuctl.reports.charts.chart import WIDTH, Key, Sketch, counted, drawn_rows, shortened_remark, write
 from gpuctl.reports.charts.svg import INK, SERIES
-from gpuctl.reports.text import lasting, shown
+from gpuctl.reports.text import shown
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,10 +40,15 @@ def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     names = ["none" if name is None else str(name) for name in rows[chart.x].to_list()]
     heads = headings(table)
     unit = chart.unit or next(c.unit for c in table.columns if c.name == value)
+    scaled = Units([table]).of(table, value)
+    factor = UNITS[unit].seconds / scaled.seconds if scaled else 1.0
+    unit = scaled.name if scaled else unit
+    behind = f" {unit}".removesuffix(" -")
     numbers = [
-        (float(v), float(v if a is None else a), float(v if b is None else b))
+        (factor * v, factor * (v if a is None else a), factor * (v if b is None else b))
         for v, a, b in rows.select(value, lower, upper).iter_rows()
     ]
+    certain = [None not in ends for ends in rows.select(lower, upper).iter_rows()]
     longest = max((b for _, _, b in numbers), default=0.0)
     figure, axes, _ = lanes(len(names), 1, longest, _ROOM)
     words = []
@@ -49,18 +56,13 @@ def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         top = lane * pitch(1)
         write(figure, 0, top + 12, counted(name, chart.each))
         axes.hlines(top + _MIDDLE, 0, longest, color=INK, linewidth=0.3)
-        axes.hlines(top + _MIDDLE, a, b, color=SERIES[0], linewidth=6)
+        if certain[lane]:
+            axes.hlines(top + _MIDDLE, a, b, color=SERIES[0], linewidth=6)
         axes.vlines(v, top + _MIDDLE - 7, top + _MIDDLE + 7, color=INK, linewidth=2.4)
-        told = f"{_shown(v, unit)} ({_shown(a, unit)} to {_shown(b, unit)})"
+        middle, least, most = (shown(number, unit) for number in (v, a, b))
+        told = middle + behind + (f" ({least} to {most})" if certain[lane] else "")
         write(figure, WIDTH - _ROOM + 8, top + _MIDDLE + 4, told)
         words.append(f"{counted(name, chart.each)}: {told}.")
-    keys = (Key(heads[value], "tick", 0), Key(f"{heads[lower]} to {heads[upper]}", "bar", 1))
+    keys = (Key(heads[value], "tick", 0), Key("interval", "bar", 1))
     data = drawn_rows(rows, (chart.x, *chart.y))
     return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(names), data=data)
-
-
-def _shown(value: float, unit: str) -> str:
-    """A value with its unit; seconds in the unit that reads best."""
-    if unit == "s":
-        return " ".join(lasting(value))
-    return f"{shown(value, unit)} {unit}".removesuffix(" -")

@@ -34,7 +34,10 @@ KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart as it goes into the page; ``svg`` is empty and ``missing`` says why where it was not drawn."""
+    """A chart as it goes into the page; ``svg`` is empty and ``missing`` says why where it was not drawn.
+
+    ``lead`` is set where a page of one result begins with it.
+    """
 
     name: str
     table: str
@@ -46,6 +49,7 @@ class Drawing:
     columns: tuple[str, str, str, str] | None = None
     data: Rows | Cells | None = None
     missing: str = ""
+    lead: bool = False
 
 
 def draw_all(analysis: Analysis, ending: str = "") -> tuple[Drawing, ...]:
@@ -83,6 +87,7 @@ def draw(chart: Chart, table: ResultTable | None) -> Drawing:
         sketch.panels,
         sketch.columns,
         sketch.data,
+        lead=chart.lead,
     )
 
 

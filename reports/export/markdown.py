@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gpuctl.reports.text import shown_columns, visible
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,9 +37,10 @@ def markdown(analysis: Analysis, tables: Sequence[ResultTable]) -> Iterator[str]
     yield f"# {escaped(analysis.cluster)}\n\n"
     for warning in analysis.warnings:
         yield f"> **Warning:** {escaped(warning)}\n\n"
+    units = Units(analysis.tables)
     for table in tables:
         yield f"## {escaped(table.title)}\n\n{escaped(table.question)}\n\n"
-        yield from _grid(shown_columns(table))
+        yield from _grid(shown_columns(table, units=units))
         yield f"\n{escaped(table.population)}\n\n"
         yield from (f"- {escaped(note)}\n" for note in table.notes)
         yield "\n" if table.notes else ""

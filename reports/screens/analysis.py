@@ -5,29 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from gpuctl.core.numbers import MISSING, lasting, number, percent, timed
 from gpuctl.reports.figures import CAUSES
 from gpuctl.reports.screens.model import Figures, Grid, Head, Line, Screen, Sentences, Strip, Strips
-from gpuctl.reports.screens.words import (
-    briefly,
-    clipped,
-    count,
-    day,
-    filtered,
-    known,
-    lasting,
-    only,
-    percent,
-    rows,
-    timed,
-    unit_of,
-    whole,
-)
+from gpuctl.reports.screens.words import briefly, clipped, count, day, filtered, known, only, rows
 from gpuctl.reports.standout import findings
-from gpuctl.reports.text import MISSING, shown
+from gpuctl.reports.text import shown
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpuctl.core.numbers import Unit
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Block
     from gpuctl.reports.screens.words import Row
@@ -61,7 +50,7 @@ _CAUSE_NAMES = {
 
 def screen(analysis: Analysis) -> Screen:
     """Make the screen of an analysis; a table that is missing or empty leaves its part out."""
-    about, unit = only(analysis, "overview"), _unit(analysis)
+    about, unit = only(analysis, "overview"), Units(analysis.tables).waits()
     found = [one for one in findings(analysis) if one.table not in _OWN_LINE][:_SENTENCES]
     blocks: list[Block | None] = [
         filtered(analysis, "; GPUs allocated and in use, and jobs waiting, are of all"),
@@ -89,7 +78,7 @@ def _title(analysis: Analysis, about: Row) -> str:
     if about.get("first_submit_ts") is None:
         return f"{name}: no job with a time of submission" if about.get("jobs") else f"{name}: no jobs"
     times = f"{day(about['first_submit_ts'])} to {day(about['last_ts'])} UTC"
-    return f"{name}: {times} ({lasting(about['span_days'])})"
+    return f"{name}: {times} ({lasting(86400 * about['span_days'])})"
 
 
 def _subtitle(about: Row) -> str:
@@ -102,15 +91,7 @@ def _subtitle(about: Row) -> str:
     return f"{jobs}{of}{among}; {size}" if about.get("jobs") else size
 
 
-def _unit(analysis: Analysis) -> tuple[float, str]:
-    """The unit of all waits on the screen."""
-    values = [only(analysis, "overview").get("wait_p95_min")]
-    values += [row["p95_min"] for row in rows(analysis, "wait_by_size")]
-    values += [row["wait_p95_min"] for row in rows(analysis, "queues")[:_TOP]]
-    return unit_of(60 * value for value in values if known(value))
-
-
-def _figures(analysis: Analysis, about: Row, unit: tuple[float, str]) -> Figures | None:
+def _figures(analysis: Analysis, about: Row, unit: Unit) -> Figures | None:
     if not about.get("jobs"):
         return None
     allocated = about.get("occupancy_pct")
@@ -118,15 +99,15 @@ def _figures(analysis: Analysis, about: Row, unit: tuple[float, str]) -> Figures
     waits = [about.get("wait_p50_min"), about.get("wait_p95_min")]
     lost, never = only(analysis, "gpu_hours_lost", "size_bucket"), only(analysis, "never_started", "size_bucket")
     waiting = never.get("waiting") or 0
-    asked = f" for {whole(never['waiting_gpus'])} GPUs" if waiting and never.get("waiting_gpus") else ""
-    wait = ", ".join(timed(value and 60 * value, unit) for value in waits) + f" {unit[1]}"
+    asked = f" for {number(never['waiting_gpus'], 'GPUs')} GPUs" if waiting and never.get("waiting_gpus") else ""
+    wait = ", ".join(timed(value and 60 * value, unit) for value in waits) + f" {unit.name}"
     return Figures(
         (
             ("GPUs allocated", percent(allocated) if known(allocated) else "n/a (GPUs not known)"),
             ("GPU utilization", percent(used["mean_pct"]) if known(used.get("mean_pct")) else "n/a (no telemetry)"),
             (
                 "GPU-hours lost",
-                f"{percent(lost['lost_pct'])} of {whole(lost['gpu_hours'])}"
+                f"{percent(lost['lost_pct'])} of {number(lost['gpu_hours'], 'GPU-h')}"
                 if known(lost.get("lost_pct"))
                 else "n/a (GPUs not known)",
             ),
@@ -157,16 +138,16 @@ def _strips(analysis: Analysis) -> Strips | None:
         values = [row[column] for row in bins]
         top = most or max((value for value in values if known(value)), default=0.0)
         if top > 0:
-            scale = f"of {whole(top)}" if most else f"max {whole(top)}"
+            scale = f"of {number(top, 'GPUs')}" if most else f"max {number(top, 'GPUs')}"
             strips.append(Strip(label, tuple(zip(starts, ends, values, strict=True)), top, scale))
     return Strips(tuple(strips), starts[0], ends[-1], calendar=True) if strips else None
 
 
-def _sizes(analysis: Analysis, unit: tuple[float, str]) -> Grid | None:
+def _sizes(analysis: Analysis, unit: Unit) -> Grid | None:
     waits = [row for row in rows(analysis, "wait_by_size") if row["size_bucket"] != "all" and row["waits"]]
     causes = {row["size_bucket"]: row for row in rows(analysis, "delay_by_size")}
     explained = any((row.get("wait_h") or 0) > 0 for row in causes.values())
-    heads = [Head("Wait by size", "GPUs", right=False), Head("waits"), Head("p50"), Head("p95", unit[1])]
+    heads = [Head("Wait by size", "GPUs", right=False), Head("waits"), Head("p50"), Head("p95", unit.name)]
     heads += [Head("main cause, of the time waited", right=False)] if explained else []
     cells = []
     for row in waits:
@@ -187,21 +168,22 @@ def _main_cause(analysis: Analysis, row: Row) -> str:
     return f"{name}, {percent(100 * (row[most] or 0.0) / total)}"
 
 
-def _queues(analysis: Analysis, unit: tuple[float, str]) -> Grid | None:
+def _queues(analysis: Analysis, unit: Unit) -> Grid | None:
     every = rows(analysis, "queues")
     top = every[:_TOP]
     title = f"Top {len(top)} of {len(every)} queues" if len(every) > len(top) else "Queues"
     quotas = any(known(row["quota_gpus"]) for row in top)
     heads = [
         Head(title, right=False), Head("jobs"), Head("GPU-hours"), Head("of all", "%"), Head("wait p50"),
-        Head("p95", unit[1]),
+        Head("p95", unit.name),
     ]  # fmt: skip
     heads += [Head("quota")] if quotas else []
     cells = []
     for row in top:
-        own = [clipped(row["queue"]), shown(row["jobs"]), whole(row["gpu_hours"]), shown(row["gpu_hours_pct"], "%")]
+        own = [clipped(row["queue"]), shown(row["jobs"]), number(row["gpu_hours"], "GPU-h")]
+        own += [shown(row["gpu_hours_pct"], "%")]
         own += [timed(row[name] and 60 * row[name], unit) for name in ("wait_p50_min", "wait_p95_min")]
-        own += [whole(row["quota_gpus"])] if quotas else []
+        own += [number(row["quota_gpus"], "GPUs")] if quotas else []
         cells.append(tuple(own))
     return Grid(tuple(heads), tuple(cells)) if cells else None
 
@@ -218,9 +200,9 @@ def _users(analysis: Analysis) -> Grid | None:
     )  # fmt: skip
     cells = tuple(
         (
-            clipped(row["user"]) if row["user"] is not None else "(not named)", whole(row["lost_gpu_hours"]),
-            shown(row["lost_pct"], "%"), shown(row["own_lost_pct"], "%"), whole(row["failed_h"]),
-            whole(row["killed_h"]), whole(row["retried_h"]),
+            clipped(row["user"]) if row["user"] is not None else "(not named)", number(row["lost_gpu_hours"], "GPU-h"),
+            shown(row["lost_pct"], "%"), shown(row["own_lost_pct"], "%"), number(row["failed_h"], "GPU-h"),
+            number(row["killed_h"], "GPU-h"), number(row["retried_h"], "GPU-h"),
         )
         for row in top
     )  # fmt: skip
@@ -234,7 +216,7 @@ def _machines(analysis: Analysis) -> Line | None:
     bad = [row for row in every if row["bad"] == "yes"]
     told = [
         f"{clipped(row['machine'])} ({shown(row['failures'])} of {shown(row['attempts'])} attempts failed, "
-        f"{shown(round(row['expected'], 1))} expected)"
+        f"{shown(row['expected'])} expected)"
         for row in bad[:3]
     ]
     more = f"; and {len(bad) - len(told)} more" if len(bad) > len(told) else ""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpuctl.core.numbers import MISSING, lasting, number, percent, timed, unit_of
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen
-from gpuctl.reports.screens.words import clipped, count, day, known, lasting, only, percent, timed, unit_of, whole
-from gpuctl.reports.text import MISSING, shown
+from gpuctl.reports.screens.words import clipped, count, day, known, only
+from gpuctl.reports.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,13 +33,13 @@ def screen(store: str, clusters: Sequence[Analysis]) -> Screen:
     unit = unit_of(60 * row["wait_p95_min"] for row in every if known(row["wait_p95_min"]))
     heads = (
         Head("Cluster", right=False), Head("jobs"), Head("users"), Head("GPUs"), Head("allocated"),
-        Head("wait p95", unit[1]), Head("from"), Head("span"),
+        Head("wait p95", unit.name), Head("from"), Head("span"),
     )  # fmt: skip
     cells = tuple(
         (
-            clipped(one.cluster), shown(row["jobs"]), shown(row["users"]), whole(row["gpus"]),
+            clipped(one.cluster), shown(row["jobs"]), shown(row["users"]), number(row["gpus"], "GPUs"),
             percent(row["occupancy_pct"]), timed(row["wait_p95_min"] and 60 * row["wait_p95_min"], unit),
-            day(row["first_submit_ts"])[:10], lasting(row["span_days"]) if known(row["span_days"]) else MISSING,
+            day(row["first_submit_ts"])[:10], lasting(86400 * row["span_days"]) if known(row["span_days"]) else MISSING,
         )
         for one, row in zip(clusters, every, strict=True)
     )  # fmt: skip

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.notes import ours
+from gpuctl.core.numbers import MISSING, timed
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen
-from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows, timed, unit_of
-from gpuctl.reports.text import MISSING, shown
+from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows
+from gpuctl.reports.text import shown
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpuctl.core.numbers import Unit
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Block
     from gpuctl.reports.screens.words import ORACLE, Row, oracles
@@ -29,7 +32,7 @@ def screen(analysis: Analysis) -> Screen:
     names = [] if table is None else table.frame.columns[1 : table.frame.columns.index(_AFTER_FACTORS)]
     blocks: list[Block | None] = [
         filtered(analysis),
-        _grid(found, names),
+        _grid(found, names, Units(analysis.tables).waits()),
         oracles(found),
         briefly(list(dict.fromkeys(analysis.warnings))),
         Line("Next", "--table experiments, --parquet DIR (resumes), --html FILE, --json"),
@@ -42,12 +45,11 @@ def screen(analysis: Analysis) -> Screen:
     return Screen(title, "", tuple(block for block in blocks if block is not None), LINES, tuple(notes))
 
 
-def _grid(found: Sequence[Row], names: Sequence[str]) -> Grid:
-    unit = unit_of(row[name] for row in found for name in ("wait_mean_s", "jct_mean_s") if known(row[name]))
+def _grid(found: Sequence[Row], names: Sequence[str], unit: Unit) -> Grid:
     several = any(known(row["wait_mean_s_low"]) for row in found)
     ends = "95 % interval" if several else ""
     compared = any(known(row["change_s"]) for row in found)
-    heads = [Head("Policy", unit[1], right=False), *(Head(clipped(name, 16)) for name in names)]
+    heads = [Head("Policy", unit.name, right=False), *(Head(clipped(name, 16)) for name in names)]
     heads += [Head("wait", ends, right=False), Head("p95"), *([Head("change", ends, right=False)] if compared else [])]
     heads += [Head("JCT"), Head("util %")]
     cells = []
@@ -67,13 +69,13 @@ def _value(value: object) -> str:
     return MISSING if value is None else f"{value:g}" if isinstance(value, float) else clipped(value, 16)
 
 
-def _with_ends(row: Row, name: str, low: str, high: str, unit: tuple[float, str]) -> str:
+def _with_ends(row: Row, name: str, low: str, high: str, unit: Unit) -> str:
     if not known(row[name]):
         return MISSING
     mean = _signed(row[name], unit)
     return mean if not known(row[low]) else f"{mean} ({_signed(row[low], unit)} to {_signed(row[high], unit)})"
 
 
-def _signed(value: float, unit: tuple[float, str]) -> str:
+def _signed(value: float, unit: Unit) -> str:
     text = timed(abs(value), unit)
     return f"-{text}" if value < 0 and text != "0" and not text.startswith("<") else text

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from gpuctl.core.numbers import MISSING, timed
 from gpuctl.reports.screens.model import Figures, Grid, Head, Line, Screen
-from gpuctl.reports.screens.words import briefly, clipped, count, known, rows, timed, unit_of
-from gpuctl.reports.text import MISSING, visible
+from gpuctl.reports.screens.words import briefly, clipped, count, known, rows
+from gpuctl.reports.text import visible
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
+    from gpuctl.core.numbers import Unit
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Block
     from gpuctl.reports.screens.words import Row
@@ -24,7 +27,7 @@ def runtime_screen(analysis: Analysis) -> Screen:
     found = rows(analysis, "predictions")
     answered = [row for row in found if known(row["run_time_s"])]
     blocks: list[Block | None] = [
-        _jobs(answered),
+        _jobs(answered, Units(analysis.tables).timed("predictions", "run_time_s")),
         _methods(answered),
         _silent([row for row in found if row not in answered]),
         briefly(analysis.warnings),
@@ -34,10 +37,9 @@ def runtime_screen(analysis: Analysis) -> Screen:
     return Screen(title, "", tuple(block for block in blocks if block is not None), LINES, _notes(analysis))
 
 
-def _jobs(answered: list[Row]) -> Grid | None:
-    unit = unit_of(row[name] for row in answered for name in ("run_time_s", "upper_s"))
+def _jobs(answered: list[Row], unit: Unit) -> Grid | None:
     left = any(known(row["remaining_s"]) for row in answered)
-    heads = [Head("Job", right=False), Head("run time", unit[1]), Head("80 % interval")]
+    heads = [Head("Job", right=False), Head("run time", unit.name), Head("80 % interval")]
     heads += [Head("still to run")] if left else []
     cells = []
     for row in answered[:_JOBS]:
@@ -66,9 +68,9 @@ def _silent(others: list[Row]) -> Line | None:
 def overhead_screen(analysis: Analysis) -> Screen:
     """Make the screen of ``gpuctl predict overhead``."""
     [row] = rows(analysis, "overhead")
-    unit = unit_of(row[f"{name}{end}"] for name in ("suspend", "resume", "loss") for end in ("_s", "_upper_s"))
+    unit = Units(analysis.tables).timed("overhead", "loss_s")
     items = [
-        (label, f"{timed(row[f'{name}_s'], unit)} {unit[1]}{_interval(row, name, unit)}")
+        (label, f"{timed(row[f'{name}_s'], unit)} {unit.name}{_interval(row, name, unit)}")
         for label, name in (("Until its GPUs are free", "suspend"), ("To resume", "resume"), ("Time lost", "loss"))
     ]
     blocks: list[Block | None] = [
@@ -82,7 +84,7 @@ def overhead_screen(analysis: Analysis) -> Screen:
     return Screen("Cost of one suspension", subtitle, there, LINES, _notes(analysis))
 
 
-def _interval(row: Row, name: str, unit: tuple[float, str]) -> str:
+def _interval(row: Row, name: str, unit: Unit) -> str:
     low, high = row[f"{name}_lower_s"], row[f"{name}_upper_s"]
     return f" ({timed(low, unit)} to {timed(high, unit)})" if known(low) and known(high) else ""
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from gpuctl.core.numbers import MISSING, number, timed
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences, Strip, Strips
-from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows, timed, unit_of, whole
+from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows
 from gpuctl.reports.standout import findings
-from gpuctl.reports.text import MISSING, shown
+from gpuctl.reports.text import shown
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpuctl.core.numbers import Unit
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Block
     from gpuctl.reports.screens.words import ORACLE, Row, oracles
@@ -61,10 +64,10 @@ def _policies(analysis: Analysis, policies: Sequence[Row]) -> Grid:
         for row in rows(analysis, "replay_vs_baseline")
         if row["measure"] == "wait" and row["size_bucket"] == "all"
     }
-    unit = unit_of(row[name] for row in policies for name in ("wait_p95_s", "jct_mean_s"))
+    unit = Units(analysis.tables).waits()
     change = [Head("change", "95 % interval", right=False)] if changes else []
     heads = (
-        Head("Policy", unit[1], right=False), Head("wait"), Head("p95"), *change, Head("JCT"), Head("util %"),
+        Head("Policy", unit.name, right=False), Head("wait"), Head("p95"), *change, Head("JCT"), Head("util %"),
         Head("preempted"),
     )  # fmt: skip
     baseline = next((str(row["baseline"]) for row in changes.values()), None)
@@ -75,12 +78,12 @@ def _policies(analysis: Analysis, policies: Sequence[Row]) -> Grid:
         own += (
             [_change(changes.get(row["policy"]), is_baseline=baseline == row["policy"], unit=unit)] if changes else []
         )
-        own += [timed(row["jct_mean_s"], unit), shown(row["utilization_pct"], "%"), whole(row["preemptions"])]
+        own += [timed(row["jct_mean_s"], unit), shown(row["utilization_pct"], "%"), shown(row["preemptions"])]
         cells.append(tuple(own))
     return Grid(heads, tuple(cells), "... and {count} more: --table replay_summary", least=4)
 
 
-def _change(row: Row | None, *, is_baseline: bool, unit: tuple[float, str]) -> str:
+def _change(row: Row | None, *, is_baseline: bool, unit: Unit) -> str:
     if is_baseline:
         return "baseline"
     if row is None or not known(row["diff_mean_s"]):
@@ -91,7 +94,7 @@ def _change(row: Row | None, *, is_baseline: bool, unit: tuple[float, str]) -> s
     return f"{mean} ({_signed(row['diff_low_s'], unit)} to {_signed(row['diff_high_s'], unit)})"
 
 
-def _signed(value: float, unit: tuple[float, str]) -> str:
+def _signed(value: float, unit: Unit) -> str:
     text = timed(abs(value), unit)
     return text if text == "0" else f"{'-' if value < 0 else '+'}{text}"
 
@@ -119,7 +122,7 @@ def _strips(analysis: Analysis, policies: Sequence[Row]) -> Strips | None:
         spans = tuple((row["t_s"], row["t_end_s"], row[column]) for row in own)
         if tops.get(column, 0.0) > 0 and spans:
             most = max((row[column] for row in own if known(row[column])), default=0.0)
-            strips.append(Strip(label, spans, tops[column], f"max {whole(most)}"))
+            strips.append(Strip(label, spans, tops[column], f"max {number(most, 'jobs')}"))
     low = min(row["t_s"] for row in timeline)
     high = max(row["t_end_s"] for row in timeline)
     if not strips or not math.isfinite(high - low) or high <= low:
@@ -146,7 +149,7 @@ def _recorded(analysis: Analysis) -> Line | None:
         for row in rows(analysis, "replay_vs_recorded")
         if row["measure"] == "wait" and row["size_bucket"] == "all" and known(row["diff_mean_s"])
     ]
-    unit = unit_of(row[name] for row in found for name in ("mean_s", "baseline_mean_s"))
+    unit = Units(analysis.tables).waits()
     told = [
         f"{clipped(row['policy'], 16)} {timed(row['mean_s'], unit)}, {_change(row, is_baseline=False, unit=unit)}"
         for row in found
@@ -154,7 +157,7 @@ def _recorded(analysis: Analysis) -> Line | None:
     if not told:
         return None
     recorded = timed(found[0]["baseline_mean_s"], unit)
-    return Line("Recorded", f"mean wait {recorded} {unit[1]}; replayed: {'; '.join(told)}", lines=2)
+    return Line("Recorded", f"mean wait {recorded} {unit.name}; replayed: {'; '.join(told)}", lines=2)
 
 
 def _caveats(analysis: Analysis, policies: Sequence[Row], told: Sequence[str]) -> Line | None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rich.cells import cell_len, set_cell_size
 
+from gpuctl.core.numbers import MISSING
 from gpuctl.reports.screens.model import Line
-from gpuctl.reports.text import MISSING, shown, visible
+from gpuctl.reports.text import shown, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from gpuctl.core.results import Analysis
 
@@ -22,8 +23,6 @@ NAME = 24
 """A name from a log takes no more characters; ``--table`` has it in full."""
 _CAVEATS = 54
 """The first words of caveats take no more characters: with the label, a line of 80."""
-_UNITS = ((1.0, "s", 600.0), (60.0, "min", 1000 * 60.0), (3600.0, "h", 1000 * 3600.0), (86400.0, "d", math.inf))
-
 
 ORACLE = "*"
 """Stands behind the name of a policy that was told true run times."""
@@ -65,52 +64,9 @@ def count(number: object, word: str) -> str:
     return "" if number is None else f"{shown(number)} {word}{'' if number == 1 else 's'}"
 
 
-def percent(value: float | None) -> str:
-    """``72.1 %``, or a dash."""
-    return f"{shown(value, '%')} %" if value is not None and math.isfinite(value) else MISSING
-
-
-def whole(value: float | None) -> str:
-    """A number of GPUs or GPU-hours, with a decimal only where it is small."""
-    if value is None or not math.isfinite(value):
-        return MISSING
-    return "<0.1" if 0 < value < 0.05 else f"{value:,.1f}" if 0 < value < 9.95 and value % 1 else f"{value:,.0f}"
-
-
-def unit_of(seconds: Iterable[float | None]) -> tuple[float, str]:
-    """The unit that the largest of some times reads best in: its seconds, and its name."""
-    most = max((abs(value) for value in seconds if value is not None and math.isfinite(value)), default=0.0)
-    return next((size, unit) for size, unit, below in _UNITS if most < below)
-
-
-def timed(seconds: float | None, unit: tuple[float, str]) -> str:
-    """A time in a unit, without the unit."""
-    if seconds is None or not math.isfinite(seconds):
-        return MISSING
-    value = seconds / unit[0]
-    return (
-        "0"
-        if value == 0
-        else "<0.1"
-        if 0 < value < 0.05
-        else f"{value:,.1f}"
-        if abs(value) < 99.95
-        else f"{value:,.0f}"
-    )
-
-
 def day(time: object) -> str:
     """``2017-10-02 07:00``; a dash where the time is not known."""
     return f"{time:%Y-%m-%d %H:%M}" if isinstance(time, datetime) else MISSING
-
-
-def lasting(days: float | None) -> str:
-    """``6.9 days``, ``5.2 hours``."""
-    if days is None or not math.isfinite(days):
-        return MISSING
-    return (
-        f"{days:,.1f} days" if days >= 2 else f"{days * 24:,.1f} hours" if days * 24 >= 2 else f"{days * 1440:,.0f} min"
-    )
 
 
 def filtered(analysis: Analysis, but: str = "") -> Line | None:

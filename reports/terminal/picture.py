@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from gpuctl.core.numbers import lasting, percent
 from gpuctl.core.text import plural
 from gpuctl.reports.terminal.text_graphics import (
     UNKNOWN,
@@ -19,7 +20,7 @@ from gpuctl.reports.terminal.text_graphics import (
     stacked,
     time_ticks,
 )
-from gpuctl.reports.text import heading, lasting, shown
+from gpuctl.reports.text import heading, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -241,7 +242,7 @@ def attempts(found: Explanation, width: int, signs: Signs) -> Picture | None:
     drawn = [(row, (phases(spans, low, high, room[2]),)) for row, (_, spans) in zip(rows, series, strict=True)]
     caption = (
         f"{waiting} waiting, {running} running; {_moment(low, calendar=True)} to {_moment(high, calendar=True)}; each "
-        f"character is {_length((high - low) / room[2])}, and nothing is shorter than one. {left_out}"
+        f"character is {lasting((high - low) / room[2])}, and nothing is shorter than one. {left_out}"
     ).rstrip()
     ticks = time_ticks(low, high, room[2], calendar=True)
     return Picture("When it waited and ran", _assembled(drawn, ("", ""), room, signs, ticks), caption)
@@ -286,7 +287,7 @@ def _over_time(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> Pi
     unknown = f"{UNKNOWN}: not known. " if any(UNKNOWN in lines[-1] for _, lines in drawn) else ""
     caption = (
         f"{_moment(low, calendar=calendar)} to {_moment(high, calendar=calendar)}; each character is a mean of "
-        f"{_length((high - low) / room[2])}; {'bars go from 0 to the number on top' if tall else full}. "
+        f"{lasting((high - low) / room[2])}; {'bars go from 0 to the number on top' if tall else full}. "
         f"{left_out}{unknown}From {rule.table}."
     )
     ticks = time_ticks(low, high, room[2], calendar=calendar)
@@ -295,19 +296,11 @@ def _over_time(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> Pi
 
 def _moment(time: float, *, calendar: bool) -> str:
     if not calendar:
-        return _length(time)
+        return lasting(time)
     try:
         return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M} UTC"
     except (OverflowError, ValueError, OSError):
         return f"{time:g} s after 1970"
-
-
-def _length(seconds: float) -> str:
-    return " ".join(lasting(seconds))
-
-
-def _share(value: float) -> str:
-    return f"{shown(float(value), '%', whole=False)} %"
 
 
 def _clock(rule: Chart, frame: pl.DataFrame) -> tuple[float, bool]:
@@ -344,7 +337,7 @@ def _most(values: Iterable[float | None]) -> float:
 
 
 def _between(values: Sequence[float]) -> str:
-    low, high = _share(min(values)), _share(max(values))
+    low, high = percent(min(values)), percent(max(values))
     return low if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
@@ -394,7 +387,7 @@ def durations(rule: Chart, every: Curves, width: int, signs: Signs, table: str) 
         # what is not 0 is in a bin: the first one starts there
         (0.0, *inner, end / 60),
         tuple((round((math.log(time) - low) / (high - low) * room[2]), label) for time, label in ticks),
-        f"{_length(start)} to {_length(end)}, logarithmic"
+        f"{lasting(start)} to {lasting(end)}, logarithmic"
         + (", what is shorter in the first character" if min(times) < start else ""),
     )
     return _distributions(rule, groups, room, signs, scale, f"{left_out}From {table}.")
@@ -417,7 +410,7 @@ def _percents(rule: Chart, every: Curves, width: int, signs: Signs, table: str) 
 
 def _room_of_shares(rule: Chart, groups: Curves, width: int) -> tuple[int, int, int]:
     some = any(x <= 0 for _, points in groups for x, _ in points)
-    notes = [_share(shares(points, [0.0])[0]) if some else "" for _, points in groups]
+    notes = [percent(shares(points, [0.0])[0]) if some else "" for _, points in groups]
     rows = [_Row(name, (note,)) for (name, _), note in zip(groups, notes, strict=True)]
     return _room(rows, (rule.head, rule.zero if some else ""), width)
 
@@ -430,14 +423,14 @@ def _distributions(  # noqa: PLR0917 - as its callers have them
     if top <= 0:
         return None
     drawn = [
-        (_Row(name, (_share(zero) if room[1] else "",)), bars(values, top, signs)) for name, (zero, values, _) in found
+        (_Row(name, (percent(zero) if room[1] else "",)), bars(values, top, signs)) for name, (zero, values, _) in found
     ]
-    rest = [f"{name} {_share(100 - total)}" for name, (_, _, total) in found if total < 99.95]
+    rest = [f"{name} {percent(100 - total)}" for name, (_, _, total) in found if total < 99.95]
     never = f"Without a value: {', '.join(rest)}. " if rest else ""
     zeros = f"'{rule.zero}' and the bars" if room[1] else "the bars"
     caption = (
         f"{scale.words}; in each row, {zeros} are 100 % of its {rule.what}; a full bar ({signs.full}) is "
-        f"{_share(top)}. {never}{end}"
+        f"{percent(top)}. {never}{end}"
     )
     heads = (rule.head, rule.zero if room[1] else "")
     return Picture(rule.title, _assembled(drawn, heads, room, signs, scale.ticks), caption)
@@ -453,16 +446,14 @@ def _bars(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> Picture
     ]
     groups, left_out = _fewer(every)
     top = _most(value for _, value in groups)
-    rows = [
-        _Row(name, (shown(value, rule.unit, whole=False) if value is not None else UNKNOWN,)) for name, value in groups
-    ]
+    rows = [_Row(name, (shown(value, rule.unit) if value is not None else UNKNOWN,)) for name, value in groups]
     heads = (rule.head, "" if several else rule.words[0])
     room = _room(rows, heads, width) if rows else (0, 0, 0)
     if room[2] < NARROWEST or top <= 0:
         return None
     lengths = [round(room[2] * _most([value]) / top) for _, value in groups]
     drawn = [(row, ((signs.full * n).ljust(room[2]),)) for row, n in zip(rows, lengths, strict=True)]
-    full = f"{shown(top, rule.unit, whole=False)} {rule.unit}".rstrip()
+    full = f"{shown(top, rule.unit)} {rule.unit}".rstrip()
     caption = f"a full bar is {full}. {left_out}From {rule.table}."
     return Picture(rule.title, _assembled(drawn, heads, room, signs), caption)
 
@@ -476,7 +467,7 @@ def _stacked(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> Pict
     used = [(c, words) for c, words in there if _most(frame[c].to_list()) > 0]
     every = [(shown(row[rule.x]), [_most([row[c]]) for c, _ in used]) for row in frame.iter_rows(named=True)]
     groups, left_out = _fewer(every)
-    notes = [shown(math.fsum(values), rule.unit, whole=False) for _, values in groups]
+    notes = [shown(math.fsum(values), rule.unit) for _, values in groups]
     rows = [_Row(name, (note,)) for (name, _), note in zip(groups, notes, strict=True)]
     heads = (rule.head, rule.what)
     room = _room(rows, heads, width)
@@ -485,7 +476,7 @@ def _stacked(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> Pict
     drawn = [(row, (stacked(values, room[2], signs),)) for row, (_, values) in zip(rows, groups, strict=True)]
     whole = next((values for name, values in every if name == TOTAL and any(values)), None)
     if whole:
-        parts = [f"{_share(100 * value / math.fsum(whole))} of all" for value in whole]
+        parts = [f"{percent(100 * value / math.fsum(whole))} of all" for value in whole]
     else:
         split = [[100 * value / math.fsum(values) for value in values] for _, values in every if any(values)]
         parts = [_between(found) for found in zip(*split, strict=True)]

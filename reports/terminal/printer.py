@@ -18,6 +18,7 @@ from gpuctl.reports.selection import choose_tables
 from gpuctl.reports.terminal.table_layout import GAP, fit
 from gpuctl.reports.terminal.text_graphics import signs_of
 from gpuctl.reports.text import shown_columns, visible
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -83,7 +84,7 @@ def print_analysis(
     pictures = painter([table.name for table in chosen], width, signs_of(encoding)) if painter else {}
     empty = [] if names is not None else [table for table in chosen if not table.frame.height]
     filled = [table for table in chosen if table not in empty]
-    how = _How(short=names is None, notes=notes)
+    how = _How(short=names is None, notes=notes, units=Units(analysis.tables))
     for key, title in analysis.sections:
         _print_section(console, title, [t for t in filled if t.section == key], pictures, how)
     known = {key for key, _ in analysis.sections}
@@ -97,10 +98,11 @@ def print_analysis(
 
 @dataclass(frozen=True)
 class _How:
-    """How tables are printed: only their first columns where they say so; with what they count."""
+    """How tables are printed: only their first columns where they say so; with what they count; in which units."""
 
     short: bool
     notes: bool
+    units: Units
 
 
 def line_width(given: int | None = None) -> int:
@@ -181,7 +183,7 @@ def _print_table(console: Console, table: ResultTable, how: _How) -> None:
     _say(console, table.question)
     console.print()
     rows = table.frame.height
-    columns = shown_columns(table, ROWS)
+    columns = shown_columns(table, ROWS, how.units)
     hidden = len(columns) - table.first_columns if how.short and table.first_columns else 0
     if hidden > 0 and rows > 1:
         columns = columns[: table.first_columns]

@@ -53,6 +53,39 @@ def test_a_page_of_many_jobs_is_light(
     record_property("first_paint_ms", paint)
 
 
+@pytest.mark.parametrize("name", ["report", "replay_report"])
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_key_figures_and_the_first_chart_are_on_the_first_screen(
+    opened: Callable[..., Opened], request: pytest.FixtureRequest, name: str, width: int, height: int
+) -> None:
+    page = opened(width, path=request.getfixturevalue(name)).page
+    page.set_viewport_size({"width": width, "height": height})
+    below = page.evaluate(
+        """() => ['.headlines', '#lead svg.chart', '.warnings', '.standouts']
+        .map((s) => document.querySelector(s).getBoundingClientRect()).map((b) => [b.top, b.bottom])"""
+    )
+    assert all(bottom <= height for _, bottom in below[:2])
+    assert below == sorted(below)
+    assert page.locator(".warnings li").first.is_visible() == (width > 960)
+    drawn = page.evaluate("[...document.querySelectorAll('#lead .figure')].map((f) => f.dataset.chart)")
+    assert drawn == (["chart-occupancy"] if name == "report" else ["chart-replay-wait-mean", "chart-replay-wait-p95"])
+
+
+def test_figures_are_as_wide_as_their_column(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    for width in (1280, 1000):
+        page.set_viewport_size({"width": width, "height": 900})
+        shown = page.locator("svg.chart").evaluate_all(
+            """async (all) => { await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+            return all.map((e) => [e.clientWidth, e.closest('.card').clientWidth, e.viewBox.baseVal.width]); }"""
+        )
+        assert len(shown) == len(CHARTS)
+        for drawn, card, box in shown:
+            assert drawn == card
+            # letters are as large as elsewhere
+            assert box == pytest.approx(drawn, abs=1)
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_page_never_scrolls_sideways(opened: Callable[..., Opened], width: int) -> None:
     page = opened(width).page
@@ -204,8 +237,7 @@ def test_values_are_read_out_by_pointer_and_by_keyboard(opened: Callable[..., Op
     box = svg.bounding_box()
     assert box is not None
     left, top, width, height = points["box"]
-    scale = box["width"] / 560
-    page.mouse.move(box["x"] + (left + width * 0.5) * scale, box["y"] + (top + height * 0.5) * scale)
+    page.mouse.move(box["x"] + (left + width * 0.5) * box["width"] / 560, box["y"] + top + height * 0.5)
     middle = (points["x"][0] * points["x"][1]) ** 0.5
     curve = points["curves"][0]
     expected = max(y for x, y in zip(curve["x"], curve["y"], strict=True) if x <= middle * 1.01)

@@ -88,7 +88,8 @@ class Format:
             or None. Must not raise whatever the bytes are.
         load: reads the whole stream into the sink. Raises `InputError` only where nothing can be loaded.
         zoned: true where its stamps carry their own zone or count from 1970, so that none is asked of the user.
-        settle: brings rows that are made of several sources up to date after one of them was removed.
+        settle: brings rows that are made of several sources up to date after some of them were loaded, or one was
+            removed; called once for the small files that share a transaction.
         claims: (place, first 64 KiB decompressed) -> by what its place alone shows that this is the format, or None.
             Files that are claimed so are not sniffed at.
         many: there may be thousands of such files, and most are small: several share a transaction, and the same bytes

@@ -211,19 +211,20 @@ def cluster_of(store: Store, cluster: str) -> Cluster | None:
     return Cluster(*rows[0]) if rows else None
 
 
-def note_cluster(store: Store, sink: StoreSink, fmt: Format, *, replaced: bool) -> None:
-    """Create or update the row of a cluster after one source was loaded.
+def note_cluster(store: Store, sinks: Sequence[StoreSink], fmt: Format, *, replaced: bool) -> None:
+    """Create or update the row of a cluster after sources of one format were loaded.
 
     Its format, zone and clock are those of the format that its jobs came from first, of the first source where
     there are no jobs. Its times are widened by the rows just inserted; after a replacement they are found anew.
     """
+    sink, sources = sinks[-1], [each.source for each in sinks]
     known = cluster_of(store, sink.cluster)
     if known is None:
         store.execute(
             "INSERT INTO clusters (cluster, source_format, timezone, clock) VALUES (?, ?, ?, ?)",
             [sink.cluster, fmt.name, sink.timezone, fmt.clock],
         ).fetchall()
-    elif "jobs" in fmt.fills and not _has_other_jobs(store, sink):
+    elif "jobs" in fmt.fills and not _has_other_jobs(store, sink.cluster, sources):
         store.execute(
             "UPDATE clusters SET source_format = ?, timezone = ?, clock = ? WHERE cluster = ?",
             [fmt.name, sink.timezone, fmt.clock, sink.cluster],
@@ -232,24 +233,27 @@ def note_cluster(store: Store, sink: StoreSink, fmt: Format, *, replaced: bool) 
         store.execute(
             "UPDATE clusters SET first_ts = NULL, last_ts = NULL WHERE cluster = ?", [sink.cluster]
         ).fetchall()
-    for table in sorted(_TIMES) if replaced else sorted(sink.touched & set(_TIMES)):
-        _widen(store, sink, table, whole=replaced)
+    touched = set[str]().union(*(each.touched for each in sinks))
+    for table in sorted(_TIMES) if replaced else sorted(touched & set(_TIMES)):
+        _widen(store, sink.cluster, None if replaced else sources, table)
 
 
-def _has_other_jobs(store: Store, sink: StoreSink) -> bool:
+def _has_other_jobs(store: Store, cluster: str, sources: list[int]) -> bool:
     rows = store.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE cluster = ? AND source <> ? LIMIT 1)",
-        [sink.cluster, sink.source],
+        "SELECT count(*) FROM "
+        "(SELECT 1 FROM jobs WHERE cluster = ? AND NOT list_contains(?::INTEGER[], source) LIMIT 1)",
+        [cluster, sources],
     ).fetchall()
     return bool(rows[0][0])
 
 
-def _widen(store: Store, sink: StoreSink, table: str, *, whole: bool) -> None:
+def _widen(store: Store, cluster: str, sources: list[int] | None, table: str) -> None:
+    """Widen a cluster's times by the rows of some sources, or of all."""
     times = ", ".join(_TIMES[table])
-    which = "cluster = $cluster" if whole else "cluster = $cluster AND source = $source"
+    which = "cluster = $cluster" + ("" if sources is None else " AND list_contains($sources::INTEGER[], source)")
     store.execute(
         f"UPDATE clusters SET first_ts = least(first_ts, low), last_ts = greatest(last_ts, high) "  # noqa: S608
         f"FROM (SELECT min(least({times})) AS low, max(greatest({times})) AS high FROM {table} WHERE {which}) "
         "WHERE cluster = $cluster",
-        {"cluster": sink.cluster} if whole else {"cluster": sink.cluster, "source": sink.source},
+        {"cluster": cluster} if sources is None else {"cluster": cluster, "sources": sources},
     ).fetchall()

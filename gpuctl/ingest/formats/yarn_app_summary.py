@@ -41,7 +41,6 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         if facts.many:
             facts.flush()
     facts.flush()
-    refresh(sink)
 
 
 def sniff(name: str, head: bytes) -> str | None:

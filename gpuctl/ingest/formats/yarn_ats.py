@@ -135,7 +135,6 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     marks = ("appId", "appAttemptId", "containerId", "id")
     take_items(stream, sink, ("app", "appAttempt", "container"), marks, take)
     facts.flush()
-    refresh(sink)
 
 
 def sniff(name: str, head: bytes) -> str | None:

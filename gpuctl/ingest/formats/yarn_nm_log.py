@@ -135,7 +135,6 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             homeless,
         )
     add_machines(sink, reader.machines)
-    refresh(sink)
 
 
 def sniff(name: str, head: bytes) -> str | None:

@@ -87,7 +87,6 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
     take_items(stream, sink, ("app",), ("id",), take)
     facts.flush()
-    refresh(sink)
 
 
 def sniff(name: str, head: bytes) -> str | None:

@@ -132,7 +132,6 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     _write(sink, queues)
     note_shares(sink, {queue.path: queue.share for queue in queues if queue.share is not None}, "capacity")
     note_shares(sink, {queue.path: queue.most for queue in queues if queue.most is not None}, "limit")
-    refresh(sink)
 
 
 def _write(sink: Sink, queues: list[Queue]) -> None:

@@ -314,7 +314,6 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     note_shares(sink, reader.shares["Capacity"], "log_capacity")
     note_shares(sink, reader.shares["MaxCapacity"], "log_limit")
     note_shares(sink, reader.shares["bound"], "log_bound")
-    refresh(sink)
 
 
 def sniff(name: str, head: bytes) -> str | None:

@@ -100,10 +100,10 @@ class Times:
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, store: Store, cluster: str, but: int) -> Times:
-        """Those of the sources that are in the store, but for one."""
+    def of(cls, store: Store, cluster: str, but: Sequence[int]) -> Times:
+        """Those of the sources that are in the store, but for some."""
         found = _spans(store, cluster, None)
-        return cls({source: span for source, span in found.items() if source != but})
+        return cls({source: span for source, span in found.items() if source not in but})
 
     def meet(self, store: Store, sink: StoreSink, replaced: Sequence[int]) -> Times:
         """These and the times of a source whose rows were just inserted.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.local_time import check_timezone, has_local_times
@@ -239,12 +240,19 @@ class _Run:
         try:
             if store is not None and group[0].format.many:
                 self._group(group, store)
+            elif store is not None and len(group) > 1 and not self.dry_run:
+                self.done += self._together(group, store)
             else:
                 self.done += [self._one(finding, store) for finding in group]
-        except ApartError as error:
-            self.apart += [(finding, reason(error)) for finding in group]
         except InputError as error:
-            self.done += [_report(finding, "failed", message=reason(error)) for finding in group]
+            if len(group) > 1 and not group[0].format.many:
+                # whatever it is, each by itself tells whose it is
+                for finding in group:
+                    self._take([finding], store)
+            elif isinstance(error, ApartError):
+                self.apart += [(finding, reason(error)) for finding in group]
+            else:
+                self.done += [_report(finding, "failed", message=reason(error)) for finding in group]
         except KeyboardInterrupt:
             # a commit cannot be interrupted: the source may be in after all
             kept = store is not None and ledger.next_source(store) > before
@@ -262,16 +270,9 @@ class _Run:
             if store is None or self.dry_run:
                 self.remarks += fmt.conclude(None)
                 continue
-            sink = self._sink(fmt, store)
-            store.execute("BEGIN").fetchall()
-            try:
+            with self._all_or_nothing(store) as sinks:
+                sinks.append(sink := self._sink(fmt, store))
                 self.remarks += fmt.conclude(sink)
-            except BaseException:
-                store.execute("ROLLBACK").fetchall()
-                raise
-            finally:
-                sink.close()
-            store.execute("COMMIT").fetchall()
 
     def _warnings(self) -> Iterator[str]:
         yield from self.remarks
@@ -307,65 +308,102 @@ class _Run:
     def _one(self, finding: Finding, store: Store | None) -> SourceReport:
         if store is None:
             return _report(finding, "new")
+        same, old = self._stored(finding, store)
+        if same is None:
+            if self.dry_run:
+                return _report(finding, "replaced" if old else "new")
+            return self._transaction(finding, store, old)
+        if old and not self.dry_run:
+            self._forget(finding, store, old)
+        return self._found_again(finding, store, same, "replaced" if old else "unchanged")
+
+    def _found_again(self, finding: Finding, store: Store, same: Entry, done: Status) -> SourceReport:
+        path = finding.candidate.path
+        if same.path == path:
+            return _report(finding, done)
+        if not self.dry_run and ledger.moved(same):
+            ledger.rename(store, same.source, path)
+        return _report(finding, done, message=f"the same bytes as {same.path}")
+
+    def _stored(self, finding: Finding, store: Store) -> tuple[Entry | None, list[Entry]]:
+        """The source that holds the bytes of a file, if there is one, and those whose place the file takes."""
         found, fmt = finding.candidate, finding.format
         near = ledger.entries(store, self.cluster, found.path, found.size)
         sha256 = finding.sha256
         if sha256 is None and any(e.bytes == found.size for e in near):
             with self.opener.open(found) as stream:
                 sha256 = stream.digest()[0]
-        old = ledger.superseded(near, fmt, found.path, sha256)
-        same = ledger.same_bytes(near, fmt, sha256)
-        if same is None:
-            if self.dry_run:
-                return _report(finding, "replaced" if old else "new")
-            return self._transaction(finding, store, old)
-        elsewhere = "" if same.path == found.path else f"the same bytes as {same.path}"
-        if not self.dry_run:
-            if old:
-                self._forget(finding, store, old)
-            if elsewhere and ledger.moved(same):
-                ledger.rename(store, same.source, found.path)
-        return _report(finding, "replaced" if old else "unchanged", message=elsewhere)
+        return ledger.same_bytes(near, fmt, sha256), ledger.superseded(near, fmt, found.path, sha256)
 
     def _transaction(self, finding: Finding, store: Store, old: Sequence[Entry]) -> SourceReport:
-        found, fmt = finding.candidate, finding.format
-        sink = self._sink(fmt, store)
-        store.execute("BEGIN").fetchall()
-        try:
-            for entry in old:
-                ledger.remove(store, entry.source)
-            sha256, size, damage = self._read(finding, sink)
-            sink.finish()
-            # a cut-off member counts with the size its archive gives, so that it is known again
-            entry = Entry(sink.source, found.path, sha256, max(size, found.size), fmt.parser_version, fmt.name)
-            ledger.record(store, sink, entry)
-            if sink.rows_loaded:
-                for other in ledger.others(store, self.cluster, sha256):
-                    self.elsewhere.setdefault(other, []).append(found.shown)
-            ledger.note_cluster(store, sink, fmt, replaced=bool(old))
-            times = self._times(store, sink, old)
-        except BaseException:
-            store.execute("ROLLBACK").fetchall()
-            raise
-        finally:
-            sink.close()
-            store.restore_memory_limit()
-        store.execute("COMMIT").fetchall()
+        with self._all_or_nothing(store) as sinks:
+            sinks.append(sink := self._sink(finding.format, store))
+            done, others = self._load(finding, store, sink, old)
+            times = self._settled(finding.format, store, [sink], old)
         self.times = times
-        return _report(finding, "replaced" if old else "loaded", sink, damage)
+        self._note_elsewhere(finding, others)
+        return done
 
-    def _times(self, store: Store, sink: StoreSink, old: Sequence[Entry]) -> Times | None:
-        """The times of the cluster's sources with those of one more.
+    def _together(self, findings: Sequence[Finding], store: Store) -> list[SourceReport]:
+        """Load small files of a format, all of them or none; what is made of several sources is made once, at the end.
 
         Raises:
-            ApartError: it does not belong to them, as far as anybody knows.
+            InputError: not all can be loaded together.
         """
+        fmt, done = findings[0].format, []
+        with self._all_or_nothing(store) as sinks:
+            for finding in findings:
+                same, old = self._stored(finding, store)
+                if old:
+                    raise InputError("takes the place of a source")
+                if same is not None:
+                    done.append((self._found_again(finding, store, same, "unchanged"), list[str]()))
+                    continue
+                sinks.append(sink := self._sink(fmt, store))
+                done.append(self._load(finding, store, sink, old))
+            before = self.times
+            times = self._settled(fmt, store, sinks, ()) if sinks else before
+            if times is not None and times.remarks != (before.remarks if before else ()):
+                raise InputError("said of a source by itself")
+        self.times = times
+        for finding, (_, others) in zip(findings, done, strict=True):
+            self._note_elsewhere(finding, others)
+        return [report for report, _ in done]
+
+    def _load(
+        self, finding: Finding, store: Store, sink: StoreSink, old: Sequence[Entry]
+    ) -> tuple[SourceReport, list[str]]:
+        """Put one file into the store; what was done, and the other clusters that have it."""
+        found, fmt = finding.candidate, finding.format
+        for entry in old:
+            ledger.remove(store, entry.source)
+        sha256, size, damage = self._read(finding, sink)
+        sink.finish()
+        # a cut-off member counts with the size its archive gives, so that it is known again
+        entry = Entry(sink.source, found.path, sha256, max(size, found.size), fmt.parser_version, fmt.name)
+        ledger.record(store, sink, entry)
+        others = ledger.others(store, self.cluster, sha256) if sink.rows_loaded else []
+        return _report(finding, "replaced" if old else "loaded", sink, damage), others
+
+    def _settled(self, fmt: Format, store: Store, sinks: Sequence[StoreSink], old: Sequence[Entry]) -> Times | None:
+        """Make what is made of several sources, and note what these tell of the cluster; the times of all.
+
+        Raises:
+            ApartError: one does not belong to the others, as far as anybody knows.
+        """
+        if fmt.settle:
+            fmt.settle(sinks[-1])
+        ledger.note_cluster(store, sinks, fmt, replaced=bool(old))
         if self.named:
             return None
-        times = self.times
-        if times is None:
-            times = Times.of(store, self.cluster, but=sink.source)
-        return times.meet(store, sink, [entry.source for entry in old])
+        times = self.times or Times.of(store, self.cluster, but=[sink.source for sink in sinks])
+        for sink in sinks:
+            times = times.meet(store, sink, [entry.source for entry in old])
+        return times
+
+    def _note_elsewhere(self, finding: Finding, others: Sequence[str]) -> None:
+        for other in others:
+            self.elsewhere.setdefault(other, []).append(finding.candidate.shown)
 
     def _group(self, findings: Sequence[Finding], store: Store) -> None:
         """Load many small files in one transaction.
@@ -378,20 +416,16 @@ class _Run:
         fmt = findings[0].format
         if fmt.name not in self.known:
             self.known[fmt.name] = Known.of(store, self.cluster, fmt)
-        store.execute("BEGIN").fetchall()
-        group = Group(store, self.cluster, self._timezone(fmt, store), self.known[fmt.name])
         try:
-            done = [_report(f, *group.take(f, self._read, dry_run=self.dry_run)) for f in findings]
-            group.finish()
+            with self._all_or_nothing(store) as open_:
+                group = Group(store, self.cluster, self._timezone(fmt, store), self.known[fmt.name])
+                open_.append(group)
+                done = [_report(f, *group.take(f, self._read, dry_run=self.dry_run)) for f in findings]
+                group.finish()
         except BaseException:
-            store.execute("ROLLBACK").fetchall()
             # what was noted of this group is not so
             del self.known[fmt.name]
             raise
-        finally:
-            group.close()
-            store.restore_memory_limit()
-        store.execute("COMMIT").fetchall()
         self.done += done
 
     def _sink(self, fmt: Format, store: Store) -> StoreSink:
@@ -407,18 +441,27 @@ class _Run:
 
     def _forget(self, finding: Finding, store: Store, old: Sequence[Entry]) -> None:
         """Remove sources in whose place comes nothing new."""
-        sink = self._sink(finding.format, store)
-        store.execute("BEGIN").fetchall()
-        try:
+        with self._all_or_nothing(store) as sinks:
+            sinks.append(sink := self._sink(finding.format, store))
             for entry in old:
                 ledger.remove(store, entry.source)
             if finding.format.settle:
                 finding.format.settle(sink)
+
+    @contextmanager
+    def _all_or_nothing(self, store: Store) -> Iterator[list[Any]]:
+        """A transaction; what is appended to the list is closed before it ends."""
+        closed: list[Any] = []
+        store.execute("BEGIN").fetchall()
+        try:
+            yield closed
         except BaseException:
             store.execute("ROLLBACK").fetchall()
             raise
         finally:
-            sink.close()
+            for each in closed:
+                each.close()
+            store.restore_memory_limit()
         store.execute("COMMIT").fetchall()
 
     def _read(self, finding: Finding, sink: StoreSink) -> tuple[str, int, str]:

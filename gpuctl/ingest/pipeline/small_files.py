@@ -33,6 +33,9 @@ Whose: TypeAlias = tuple[str, int | None, str]
 FILES = 2000
 BYTES = 256 << 20
 """On disk, before decompression."""
+TOGETHER = 256
+TOGETHER_BYTES = 4 << 20
+"""The same of files whose rows are made of several sources; where one cannot be loaded, all are read again."""
 HELD = 50_000
 """Rows that are held before they are inserted."""
 
@@ -42,8 +45,10 @@ def groups(findings: Sequence[Finding]) -> Iterator[list[Finding]]:
     group: list[Finding] = []
     size = 0
     for finding in findings:
-        fits = finding.format.many and len(group) < FILES and size + finding.candidate.size <= BYTES
-        if group and not (fits and group[0].format is finding.format):
+        fmt = finding.format
+        files, most = (FILES, BYTES) if fmt.many else (TOGETHER if fmt.settle else 1, TOGETHER_BYTES)
+        fits = len(group) < files and size + finding.candidate.size <= most
+        if group and not (fits and group[0].format is fmt):
             yield group
             group, size = [], 0
         group.append(finding)
@@ -279,7 +284,7 @@ class Group:
         ledger.remove_all(self._store, [entry.source for entry in self._gone])
         if self._loaded and self._format is not None:
             ledger.record_all(self._store, self._cluster, self._loaded)
-            ledger.note_cluster(self._store, self._loaded[-1][1], self._format, replaced=False)
+            ledger.note_cluster(self._store, [self._loaded[-1][1]], self._format, replaced=False)
 
     def close(self) -> None:
         """Give up the space that rejects took."""

@@ -478,7 +478,7 @@ class View(TypesView):
                 raise TypeError(f"reason {reason!r}: expected a text")
             if len(self.reasons) >= 10_000:
                 raise InputError(
-                    f"{self._policy.name}: more than 10 000 different reasons", hint="leave numbers out of reasons"
+                    f"{self._policy.name}: more than 10,000 different reasons", hint="leave numbers out of reasons"
                 )
             self.reasons.append(reason)
             code = self._codes[reason] = len(REASONS) + len(self.reasons) - 1

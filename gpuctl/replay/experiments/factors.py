@@ -58,7 +58,6 @@ def _number(text: str, whole_text: str, what: str, *, whole: bool = False) -> De
         number = Decimal("NaN")
     if not number.is_finite() or abs(number) > 10**15 or (whole and number != number.to_integral_value()):
         kind = "a whole number" if whole else "a number"
-        raise UsageError(
-            f"{what} {whole_text}: {text.strip() or 'nothing'!r} is not {kind}", hint="0.8:1.4:0.1, or 1..10"
-        )
+        hint = "1..10 is for whole numbers; others need a step: 0.8:1.4:0.1" if whole else "0.8:1.4:0.1, or 1..10"
+        raise UsageError(f"{what} {whole_text}: {text.strip() or 'nothing'!r} is not {kind}", hint=hint)
     return number

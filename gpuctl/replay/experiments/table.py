@@ -132,6 +132,7 @@ def _charts(over: str) -> tuple[str, ...]:
                 f"y={name},{name}_low,{name}_high",
                 "series=variant",
                 f"title={_TITLES[name]} over {over}",
+                f"lead={'yes' if name.startswith('wait_') else 'no'}",
             )
         )
         for name in DRAWN

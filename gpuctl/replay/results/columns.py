@@ -44,6 +44,8 @@ _JOB_FIGURES = (
     ("jobs_lost_gpu_h", "Of these, progress that was lost and had to be made again."),
 )  # fmt: skip
 
+_BLOCKS = "by bootstrap over blocks of jobs; empty for fewer than two blocks"
+
 _SUMMARY = (
     _POLICY,
     ("oracle", "Whether the policy was told true run times, which no real scheduler knows."),
@@ -71,6 +73,10 @@ _SUMMARY = (
     ("rho_max", "Largest rho: the app that fared worst."),
     ("jain", "Jain's index over 1 / rho: 1 where all apps fare alike, 1 / apps where one has everything."),
     ("instants", "Distinct instants that the simulation went through.", "instants"),
+    ("wait_mean_low_s", f"Lower end of the 95 % interval of wait_mean_s, {_BLOCKS}."),
+    ("wait_mean_high_s", "Upper end of it."),
+    ("wait_p95_low_s", f"Lower end of the 95 % interval of wait_p95_s, {_BLOCKS}."),
+    ("wait_p95_high_s", "Upper end of it."),
 )  # fmt: skip
 
 _DIFFERENCES = (

@@ -34,6 +34,11 @@ ENOUGH_DAYS = 5
 FEW_DAYS_BLOCKS = 20
 """… and so many blocks of equally many jobs take their place (fewer where there are fewer pairs)."""
 
+QUANTILE_PLACES = 2000
+"""Quantiles of resamples are looked for among so many values: ranks are right to 0.05 %."""
+
+_ENDS = (0.025, 0.975)
+
 SAME_S = 1e-3
 """Times that differ by less than a millisecond are equal."""
 
@@ -124,20 +129,82 @@ def block_bootstrap(
         Its ends (None where there are fewer than two blocks), the number of blocks, and what they are:
         ``day`` or ``jobs``.
     """
-    days, block = np.unique(day, return_inverse=True)
-    kind, count = "day", len(days)
-    if count < ENOUGH_DAYS:
-        kind, count = "jobs", min(FEW_DAYS_BLOCKS, len(values))
-        block = np.arange(len(values)) * count // max(len(values), 1)
+    block, count, kind = _blocks(day)
     if count < 2:
         return None, None, count, kind
     sums = np.bincount(block, weights=values, minlength=count)
     sizes = np.bincount(block, minlength=count)
-    # How often each block is drawn is all that matters: one matrix of counts takes the place of the draws.
-    drawn = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples)
-    means = (drawn @ sums) / (drawn @ sizes)
-    low, high = np.quantile(means, (0.025, 0.975))
+    drawn = _draws(count, resamples, seed)
+    low, high = np.quantile((drawn @ sums) / (drawn @ sizes), _ENDS)
     return float(low), float(high), count, kind
+
+
+def quantile_bootstrap(
+    values: Floats, day: Ints, share: float, *, resamples: int = RESAMPLES, seed: int = SEED
+) -> tuple[float | None, float | None]:
+    """Return a 95 % interval of a quantile of values, from the same resampling as `block_bootstrap`.
+
+    A resample's quantile is the least value that at least this share of it is not above, among up to
+    `QUANTILE_PLACES` values in equal steps of rank.
+
+    Args:
+        values: in order of submission, shape (n,).
+        day: the day that each belongs to, shape (n,).
+        share: of the values at or below the quantile, 0 to 1.
+        resamples: how many.
+        seed: of numpy's generator.
+
+    Returns:
+        Its ends; None where there are fewer than two blocks.
+    """
+    block, count, _ = _blocks(day)
+    if count < 2:
+        return None, None
+    order = np.argsort(values, kind="stable")
+    places = np.unique(np.linspace(0, len(values) - 1, min(len(values), QUANTILE_PLACES)).round().astype(np.int64))
+    # how many of each block lie at or below each place
+    below = np.stack([np.cumsum(block[order] == one)[places] for one in range(count)])
+    ranks = _draws(count, resamples, seed).astype(np.float64) @ below.astype(np.float64)
+    first = [int(np.searchsorted(row, share * row[-1])) for row in ranks]
+    low, high = np.quantile(values[order][places[first]], _ENDS)
+    return float(low), float(high)
+
+
+def _blocks(day: Ints) -> tuple[Ints, int, str]:
+    """The block of each value, how many there are, and what they are."""
+    days, block = np.unique(day, return_inverse=True)
+    if len(days) >= ENOUGH_DAYS:
+        return block, len(days), "day"
+    count = min(FEW_DAYS_BLOCKS, len(day))
+    return np.arange(len(day)) * count // max(len(day), 1), count, "jobs"
+
+
+def _draws(count: int, resamples: int, seed: int) -> Ints:
+    # How often each block is drawn is all that matters: one matrix of counts takes the place of the draws.
+    return np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples)
+
+
+def wait_intervals(
+    outcome: Outcome, workload: Workload, *, warmup: float = 0.0, resamples: int = RESAMPLES, seed: int = SEED
+) -> dict[str, float | None]:
+    """Return the 95 % intervals of a replay's mean wait and of its 95th percentile, over finished jobs, in seconds.
+
+    Args:
+        outcome: of the replay.
+        workload: what was replayed.
+        warmup: see `gpuctl.replay.results.metrics.counted_jobs`.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+    """
+    skip = warmup_jobs(workload, warmup)
+    waits = _finished_times(outcome)["wait_s"].slice(skip).to_numpy().astype(np.float64)
+    known = ~np.isnan(waits)
+    waits, day = waits[known], _days(workload)[skip:][known]
+    low, high, _, _ = block_bootstrap(waits, day, resamples=resamples, seed=seed)
+    low_p95, high_p95 = quantile_bootstrap(waits, day, 0.95, resamples=resamples, seed=seed)
+    return {
+        "wait_mean_low_s": low, "wait_mean_high_s": high, "wait_p95_low_s": low_p95, "wait_p95_high_s": high_p95
+    }  # fmt: skip
 
 
 def fidelity(outcome: Outcome, workload: Workload, *, warmup: float = 0.0) -> pl.DataFrame:

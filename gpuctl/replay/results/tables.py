@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -126,7 +126,7 @@ def result(
         tables=tables,
         sections=tuple(s for s in SECTIONS if any(t.section == s[0] for t in tables)),
         sources=sources,
-        settings=_settings(asked, compared=len(named) > 1 or against_recorded),
+        settings=_settings(asked),
         command=command,
         version=version,
         warnings=_warnings(asked, against_recorded=against_recorded),
@@ -149,7 +149,7 @@ def _parameters(outcome: Outcome) -> str:
     return ", ".join(f"{k}={v}" for k, v in outcome.params.items())
 
 
-def _settings(asked: _Asked, *, compared: bool) -> dict[str, Note]:
+def _settings(asked: _Asked) -> dict[str, Note]:
     settings: dict[str, Note] = {}
     for outcome in asked.outcomes:
         for name, value in outcome.settings.items():
@@ -171,16 +171,15 @@ def _settings(asked: _Asked, *, compared: bool) -> dict[str, Note]:
         "quotas": ours(asked.cluster.quota_source),
         "told true run times": listed("policy", oracles) if oracles else note("none of the policies"),
         "warm-up": note("{share:.0%} of the jobs, in order of submission", share=asked.warmup),
-    }
-    if compared:
-        settings["intervals"] = note(
+        "intervals": note(
             "95 %, bootstrap over days of submission (fewer than {days} days: over up to {blocks} blocks of equally "
             "many jobs), {resamples:,} resamples, seed {seed}",
             days=comparison.ENOUGH_DAYS,
             blocks=comparison.FEW_DAYS_BLOCKS,
             resamples=asked.resamples,
             seed=asked.seed,
-        )
+        ),
+    }
     if len(asked.outcomes) > 1:
         settings["baseline"] = named("policy", asked.baseline.policy)
     return settings
@@ -273,7 +272,12 @@ def _table(
 
 
 def _summary(asked: _Asked) -> ResultTable:
-    rows = [metrics.summary(o, asked.workload, asked.cluster, warmup=asked.warmup) for o in asked.outcomes]
+    how: dict[str, Any] = {"warmup": asked.warmup, "resamples": asked.resamples, "seed": asked.seed}
+    rows = [
+        metrics.summary(o, asked.workload, asked.cluster, warmup=asked.warmup)
+        | comparison.wait_intervals(o, asked.workload, **how)
+        for o in asked.outcomes
+    ]
     notes = (
         _PERCENTILES,
         note(
@@ -291,9 +295,15 @@ def _summary(asked: _Asked) -> ResultTable:
         *policy_notes(asked.outcomes),
     )
     return _table(
-        "replay_summary", pl.DataFrame(rows, infer_schema_length=None), asked.jobs, section="replay", notes=notes,
+        "replay_summary", _with_ends(rows), asked.jobs, section="replay", notes=notes,
         title="Policies compared", question="How long do jobs take and wait, and how full is the cluster, by policy?",
     )  # fmt: skip
+
+
+def _with_ends(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    # of too few jobs no end is known, whatever the policy: a column of nothing has no type of its own
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    return frame.with_columns(pl.col("^wait_(mean|p95)_(low|high)_s$").cast(pl.Float64))
 
 
 def policy_notes(outcomes: Sequence[Outcome]) -> list[Note]:

@@ -11,8 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from gpuctl import __version__
+from gpuctl.core.numbers import size
 from gpuctl.doctor import installation
-from gpuctl.doctor.check import Given, Status, few, size
+from gpuctl.doctor.check import Given, Status, few
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,8 +164,8 @@ def test_loops_that_run_uncompiled_are_told() -> None:
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (4_730_880, "4.7 MB"), (999_600, "1.0 MB"), (150e9, "150 GB"),
-     (3e15, "3000.0 TB")],
+    [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (4_730_880, "4.73 MB"), (999_600, "1.00 MB"), (150e9, "150 GB"),
+     (3e15, "3,000 TB")],
 )  # fmt: skip
 def test_sizes(count: float, text: str) -> None:
     assert size(count) == text

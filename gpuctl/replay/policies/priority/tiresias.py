@@ -38,7 +38,7 @@ class Tiresias(Policy):
 
     name = "tiresias"
     title = "discretized least attained service over GPUs and time (2D-LAS) or Gittins index, with preemption"
-    source = "Gu et al., NSDI 2019; defaults as quoted by VODA's source: 2 queues, 3 600 GPU-s, PROMOTEKNOB 8"
+    source = "Gu et al., NSDI 2019; defaults as quoted by VODA's source: 2 queues, 3,600 GPU-s, PROMOTEKNOB 8"
     preempts = True
     parameters = (
         Parameter("limits", (3600.0,), "service at which a job leaves each queue but the last, GPU-s (or s)"),

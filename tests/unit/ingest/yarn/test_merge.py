@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.yarn import merge
 from gpuctl.store.database import Store
 from tests.unit.ingest.yarn import cluster as y
 from tests.unit.ingest.yarn.test_dumps import capacity_scheduler
@@ -114,6 +115,30 @@ def test_what_a_replaced_file_alone_told_is_forgotten(tmp_path: Path) -> None:
     job = y.row(db, JOB.format(1))
     assert (job["start_ts"], job["state"]) == (y.at(12.3), "completed")
     assert y.row(db, JOB.format(4))["state"] == "running"
+
+
+def test_rows_of_small_answers_are_made_once_for_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, gather = [], merge._gather
+    monkeypatch.setattr(merge, "_gather", lambda *told: (made.append(1), gather(*told)))
+    gang, retried, *others = y.everything()
+    files = {"apps.json": y.ats_apps([gang]), "more.json": y.ats_apps(others), "held.json": y.ats_containers(gang)}
+    (tmp_path / "alone").mkdir()
+    alone, _ = y.load(tmp_path / "alone", files)
+    assert len(made) == len(files)
+    made.clear()
+    logs = tmp_path / "alone" / "logs"
+    assert [one.status for one in ingest([logs], tmp_path / "a.duckdb", cluster="c").sources] == ["loaded"] * 3
+    assert len(made) == 1
+    assert story(tmp_path / "a.duckdb") == story(alone)
+    # what takes the place of a source is loaded by itself, and so are those beside it
+    made.clear()
+    (logs / "apps.json").write_bytes(y.ats_apps([gang, retried]))
+    (logs / "new.json").write_bytes(y.ats_containers(retried))
+    again = ingest([logs], tmp_path / "a.duckdb", cluster="c")
+    assert sorted(one.status for one in again.sources) == ["loaded", "replaced", "unchanged", "unchanged"]
+    assert len(made) == 2
+    ingest([logs], tmp_path / "fresh.duckdb", cluster="c")
+    assert story(tmp_path / "a.duckdb") == story(tmp_path / "fresh.duckdb")
 
 
 def test_clusters_do_not_mix(tmp_path: Path) -> None:

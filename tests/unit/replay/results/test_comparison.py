@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuctl.replay.results import comparison
-from tests.unit.replay.outcomes import make_outcome, make_workload, random_outcome, random_workload
+from gpuctl.replay.results.tables import result
+from tests.unit.replay.outcomes import make_cluster, make_outcome, make_workload, random_outcome, random_workload
 from tests.unit.replay.results.test_metrics import FIFO, SRTF, TWO
 
 
@@ -186,3 +187,24 @@ def test_what_does_not_vary_has_no_correlation() -> None:
     assert (whole["correlation"], whole["rank_correlation"]) == (None, None)
     nothing = comparison.fidelity(outcome, make_workload([0, 10], [5, 5], [1, 1])).to_dicts()[0]
     assert (nothing["pairs"], nothing["only_replayed"], nothing["error_mean_s"]) == (0, 2, None)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.95])
+def test_the_interval_of_a_quantile_is_that_of_whole_blocks_drawn_again(share: float) -> None:
+    rng = np.random.default_rng(3)
+    day = np.sort(rng.integers(0, 30, 3000))
+    values = rng.exponential(100, 3000) * (1 + day % 4)
+    low, high = comparison.quantile_bootstrap(values, day, share)
+    blocks = [values[day == one] for one in np.unique(day)]
+    draws = rng.integers(0, len(blocks), (1000, len(blocks)))
+    plain = [np.quantile(np.concatenate([blocks[k] for k in draw]), share) for draw in draws]
+    assert (low, high) == pytest.approx(np.quantile(plain, (0.025, 0.975)), rel=0.05)
+    assert comparison.quantile_bootstrap(values[:1], day[:1], share) == (None, None)
+
+
+def test_a_summary_has_intervals_of_its_waits() -> None:
+    workload = random_workload(400, seed=2)
+    frame = result([random_outcome(workload, seed=1, policy="a")], workload, make_cluster(70, 8)).tables[0].frame
+    for name in ("wait_mean", "wait_p95"):
+        low, value, high = frame.select(f"{name}_low_s", f"{name}_s", f"{name}_high_s").row(0)
+        assert low < value < high

@@ -125,7 +125,7 @@ def test_a_cdf_reads_the_values_of_its_table() -> None:
     assert panel["curves"][0] == {"name": "1 GPU", "raw": "1", "s": 1, "x": [1, 10, 100], "y": [25.0, 50.0, 100.0]}
     assert d.columns == ("", "size_bucket", "minutes", "cdf_pct")
     assert panel["x"] == (1.0, 100.0)
-    assert "1 GPU: half are at most 10 minutes, 90 % at most 100 minutes." in d.svg
+    assert "1 GPU: half are at most 10 min, 90 % at most 100 min." in d.svg
 
 
 def test_only_the_rows_of_all_queues_are_drawn() -> None:

@@ -110,7 +110,7 @@ def test_means_of_merged_periods_keep_the_area() -> None:
     curve = d.panels[0]["curves"][0]
     assert len(curve["x"]) == 250
     assert sum(curve["y"]) / 250 == pytest.approx(sum(i % 7 for i in range(500)) / 500, abs=0.06)
-    assert d.remarks == ("Each point is the mean over 2 minutes.",)
+    assert d.remarks == ("Each point is the mean over 2 min.",)
     assert d.panels[0]["scale"] == "elapsed"
     assert d.panels[0]["x"] == (0.0, 30000.0)
 

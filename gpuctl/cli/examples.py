@@ -1,0 +1,115 @@
+"""The examples at the end of help pages: what people ask, and the command that answers it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "analyze": (
+        ("Who wastes most GPU-hours?", "gpuctl analyze site.duckdb --table users"),
+        ("Which jobs leave their GPUs idle?", "gpuctl analyze site.duckdb --table idle_jobs --idle-below 5"),
+        (
+            "What is the GPU utilization of each user, day by day?",
+            "gpuctl analyze site.duckdb --table activity_by_user --by day",
+        ),
+        (
+            "Were GPUs free that no waiting job could use (fragmentation over time)?",
+            "gpuctl analyze site.duckdb --table fragmentation",
+        ),
+        ("What do the jobs of each queue wait for?", "gpuctl analyze site.duckdb --table delay_by_queue"),
+        ("Which nodes are bad?", "gpuctl analyze site.duckdb --table failure_machines"),
+        ("Which failures burn most GPU time?", "gpuctl analyze site.duckdb --table failure_reasons"),
+        (
+            "How did one queue's large jobs fare in November?",
+            "gpuctl analyze site.duckdb --queue gpu --gpus 8.. --since 2026-11-01 \\\n    --until 2026-12-01 --all",
+        ),
+        ("Every table as CSV, for pandas or a spreadsheet", "gpuctl analyze site.duckdb --csv tables"),
+    ),
+    "explain": (("Why did job 4047 wait?", "gpuctl explain 4047 site.duckdb"),),
+    "classify": (("Why did this program fail?", "gpuctl classify slurm-4047.out"),),
+    "report": (
+        (
+            "How does November compare with October?",
+            "gpuctl analyze site.duckdb --until 2026-11-01 --json --output october.json\n"
+            "gpuctl report site.duckdb --since 2026-11-01 --baseline october.json",
+        ),
+        (
+            "Fail in a CI where waits are too long",
+            "gpuctl report site.duckdb --fail-if 'queueing.p95_wait_h > 4' \\\n    --junit checks.xml",
+        ),
+        ("A page without names, for a colleague", "gpuctl report site.duckdb --anonymise --html public.html"),
+    ),
+    "query": (
+        (
+            "Which jobs waited longest?",
+            "gpuctl query site.duckdb 'SELECT job, \"user\", wait_s FROM jobs\n    ORDER BY wait_s DESC LIMIT 10'",
+        ),
+        (
+            "A table as Parquet",
+            "gpuctl query site.duckdb 'SELECT * FROM attempts' --format parquet \\\n    --output attempts.parquet",
+        ),
+    ),
+    "replay": (
+        (
+            "Would other schedulers do better? (with 95 % intervals)",
+            "gpuctl replay site.duckdb --policy fifo-skip,fair,srtf",
+        ),
+        (
+            "What would two more servers bring?",
+            "gpuctl replay site.duckdb --policy fifo-skip --add-servers 0,2",
+        ),
+        (
+            "What would another bf_window than that of slurm.conf bring?",
+            "gpuctl replay site.duckdb --slurm-conf slurm.conf \\\n"
+            "    --policy slurm,far=slurm --param far.bf_window=4320",
+        ),
+        (
+            "How do waits grow with the load? (a sweep with intervals and plots)",
+            "gpuctl replay site.duckdb --policy fifo-skip,fair --scale-load 0.8:1.2:0.1 \\\n"
+            "    --seed 1..10 --html sweep.html",
+        ),
+        (
+            "Ten seeds on four processors, one row a replay",
+            "gpuctl replay site.duckdb --policy fifo-skip,fair --seed 1..10 --jobs 4 \\\n    --parquet runs",
+        ),
+        (
+            "How far is a replay from what happened?",
+            "gpuctl replay site.duckdb --policy philly --against recorded",
+        ),
+    ),
+    "train runtime": (
+        ("How well can run times be predicted here?", "gpuctl train runtime site.duckdb --model run-times"),
+    ),
+    "predict runtime": (
+        (
+            "How long will my jobs run? (mine.csv: job_id,user,queue,gpus)",
+            "gpuctl predict runtime --jobs mine.csv --model run-times",
+        ),
+    ),
+    "ingest": (
+        ("Read logs once, and ask the store from then on", "gpuctl ingest logs --db site.duckdb"),
+        (
+            "The same from a live Slurm, without files",
+            "gpuctl ingest --from sacct --since 2026-11-01 --db site.duckdb",
+        ),
+    ),
+}
+"""By command: questions, each with the lines of a shell that answer it; site.duckdb stands for the reader's store."""
+
+
+class WithExamples(TyperCommand):
+    """A command whose help page ends with its examples."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write them as they stand: a wrapped command line is none."""
+        examples = EXAMPLES.get(ctx.command_path.partition(" ")[2], ())
+        if not examples:
+            return
+        with formatter.section("Examples"):
+            for question, lines in examples:
+                formatter.write(f"  # {question}\n" + "".join(f"  {line}\n" for line in lines.splitlines()))

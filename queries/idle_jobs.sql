@@ -1,0 +1,27 @@
+-- title: Idle jobs
+-- section: utilization
+-- order: 45
+-- question: Which jobs left the GPUs idle that they held?
+-- population: jobs whose mean GPU utilization is below {idle_below} % (--idle-below), as the tables users, queues and accounts count them; of jobs without telemetry nobody knows. Of attempts that the telemetry covers in part, the part counts; gpu_hours are all that the job held.
+-- detail: yes
+-- needs: telemetry
+-- column: job | - | the source's job id
+-- column: user | - | who submitted it
+-- column: queue | - | queue or virtual cluster
+-- column: state | - | final state
+-- column: num_gpus | GPUs | GPUs of the first attempt
+-- column: start_ts | UTC | first attempt's start
+-- column: gpu_hours | GPU-h | held by all attempts
+-- column: gpu_minutes | GPU-min | samples of its GPUs' utilization, one a GPU and minute
+-- column: util_mean_pct | % | mean GPU utilization of these samples
+WITH used AS (
+    SELECT job, sum(samples) AS samples, sum(total) / sum(samples) / 1e6 AS mean_pct FROM base_job_use GROUP BY job
+),
+held AS (
+    SELECT job, sum((gpus * (held_until_c - held_from_c) / 3600)::DECIMAL(28, 9))::DOUBLE AS hours FROM base_attempts WHERE start_ts IS NOT NULL GROUP BY job
+)
+SELECT job, j."user" AS "user", j.queue AS queue, j.state AS state, j.gpus AS num_gpus, j.start_ts AS start_ts,
+       h.hours AS gpu_hours, u.samples::BIGINT AS gpu_minutes, u.mean_pct AS util_mean_pct
+FROM base_jobs AS j JOIN used AS u USING (job) LEFT JOIN held AS h USING (job)
+WHERE u.mean_pct < $idle_below
+ORDER BY gpu_hours DESC NULLS LAST, job

@@ -1,0 +1,102 @@
+"""Which unit the durations of a result are shown in: one for each quantity, in every table and sentence.
+
+Exports keep the unit that a column's name ends in; screens, tables for reading, Markdown and pages use these.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from gpuctl.core.numbers import SECOND, UNITS, unit_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpuctl.core.numbers import Unit
+    from gpuctl.core.results import Column, ResultTable
+
+_SCALED = frozenset({"s", "min"})
+"""Columns of these units are durations; sums over jobs, in hours, stay in hours."""
+_STATISTICS = re.compile(
+    r"(?:^|_)(?:mean|p\d+|km|low|lower|high|upper|sd|diff|change|baseline|recorded|replayed|s|min|max)(?=_|$)"
+)
+_WAIT = "wait"
+_WAITS = frozenset({"wait", "jct", "delay", "queueing_delay", "waiting", "given_up"})
+_WAITING = frozenset({"queueing", "delays", "locality", "replay", "replay_compared", "experiments"})
+"""In tables of these sections, a column that is but a statistic is one of waits, or of times that go with them."""
+_OWN = frozenset({"rtf"})
+_SAMPLE = 1000
+"""So many rows of a table are looked at; they are in an order, so the middle one is near enough."""
+
+
+class Units:
+    """The units of the durations of one result.
+
+    Args:
+        tables: its result tables.
+    """
+
+    def __init__(self, tables: Sequence[ResultTable]) -> None:
+        """Look at which durations there are; their unit is found when it is asked for."""
+        self._tables = {table.name: table for table in tables}
+        self._found: dict[str, Unit] = {}
+
+    def of(self, table: ResultTable | str, column: Column | str) -> Unit | None:
+        """Return the unit that a column is shown in; None where it is no duration, or keeps its own."""
+        named = self._tables.get(table) if isinstance(table, str) else table
+        if named is None:
+            return None
+        one = next((c for c in named.columns if c.name == column), None) if isinstance(column, str) else column
+        if one is None or not _is_duration(one):
+            return None
+        return self._unit(_quantity(named, one), (*(t for t in self._tables.values() if t.name != named.name), named))
+
+    def waits(self) -> Unit:
+        """Return the unit of waits and JCT."""
+        return self._unit(_WAIT, tuple(self._tables.values()))
+
+    def timed(self, table: str, column: str) -> Unit:
+        """Return the unit of a column of durations; seconds where there is no such column."""
+        return self.of(table, column) or SECOND
+
+    def _unit(self, quantity: str, tables: Sequence[ResultTable]) -> Unit:
+        if quantity not in self._found:
+            self._found[quantity] = unit_of(_values(quantity, tables))
+        return self._found[quantity]
+
+
+def _is_duration(column: Column) -> bool:
+    return column.unit in _SCALED and column.name not in {"minutes", "seconds"}
+
+
+def _quantity(table: ResultTable, column: Column) -> str:
+    stem = _STATISTICS.sub("", column.name).strip("_")
+    if stem in _WAITS or (not stem and table.section in _WAITING):
+        return _WAIT
+    return stem if stem in _OWN else f"table {table.name}"
+
+
+def _values(key: str, tables: Sequence[ResultTable]) -> Iterator[float]:
+    """The durations of a quantity, in seconds; those of single jobs count only where there is nothing else."""
+    for detail in (False, True):
+        found = chain.from_iterable(_of(key, table) for table in tables if table.detail is detail)
+        first = next(found, None)
+        if first is not None:
+            yield first
+            yield from found
+            return
+
+
+def _of(key: str, table: ResultTable) -> Iterator[float]:
+    for column in table.columns:
+        dtype = table.frame.schema.get(column.name)
+        if dtype is not None and dtype.is_numeric() and _is_duration(column) and _quantity(table, column) == key:
+            values = table.frame[column.name]
+            step = max(1, len(values) // _SAMPLE)
+            scale = UNITS[column.unit].seconds
+            yield from (
+                v * scale for v in values.gather_every(step).to_list() if v is not None and math.isfinite(v) and v
+            )

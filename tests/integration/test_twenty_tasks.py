@@ -1,0 +1,510 @@
+"""Two dozen tasks as a new user does them.
+
+The command is one of the examples of a ``--help``, found by the words of the question, and its options stand in that
+page. Its answer is held against the truth of a made-up cluster (`tests.made_up_site`), a slow simulator, or a sum by
+hand.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import shlex
+import statistics
+import subprocess
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from tests.made_up_site import BAD_MACHINE, BEGIN, BEHIND_UTC, OUTPUT, WASTER, Made, make, minutes, write
+from tests.replay_reference import Job, by_rank, by_share, without_preemption
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    Cli = Callable[..., subprocess.CompletedProcess[str]]
+    Rows = list[dict[str, Any]]
+
+DAY_S, MONTH_ENDS_S = 86400.0, 86400.0
+EXAMPLE = re.compile(r"^  # (.*)\n((?:  (?!# ).*\n?)+)", re.MULTILINE)
+
+
+@dataclass
+class User:
+    """Who has never seen gpuctl: knows the questions, and what ``--help`` says."""
+
+    gpuctl: Cli
+    folder: Path
+    made: Made
+    pages: dict[str, str] = field(default_factory=dict)
+
+    def help(self, command: str) -> str:
+        """A command's help page."""
+        if command not in self.pages:
+            self.pages[command] = self.gpuctl(*command.split(), "--help", env={"COLUMNS": "80"}).stdout
+        return self.pages[command]
+
+    def found(self, command: str, *words: str) -> list[list[str]]:
+        """The lines of the one example of a command whose question has all these words."""
+        told = self.help(command)
+        fitting = [lines for question, lines in EXAMPLE.findall(told) if all(word in question for word in words)]
+        assert len(fitting) == 1, f"{command} --help has {len(fitting)} examples with {words}"
+        lines = [shlex.split(line) for line in _lines(fitting[0])]
+        for line in lines:
+            words_of_it = 2 if line[1] in {"predict", "train"} else 1
+            page = self.help(" ".join(line[1 : 1 + words_of_it])).partition("\nExamples:")[0]
+            known = set(re.findall(r"--?[a-z][a-z-]*", page))
+            unknown = [each for each in line if re.match(r"--?[a-z]", each) and each not in known]
+            assert not unknown, f"{shlex.join(line)}: not in the help page"
+        return lines
+
+    def run(
+        self,
+        command: str,
+        *words: str,
+        more: Iterable[object] = (),
+        instead: Mapping[str, object] | None = None,
+        code: int = 0,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run an example, its last line with more options; words of it that are the site's own are replaced."""
+        done = None
+        lines = self.found(command, *words)
+        for line in lines:
+            given = [str((instead or {}).get(" ".join(each.split()), each)) for each in line[1:]]
+            last = line is lines[-1]
+            done = self.gpuctl(*given, *map(str, more if last else ()), cwd=self.folder, check=not last or code == 0)
+        assert done is not None
+        assert done.returncode == code, done.stderr
+        return done
+
+    def asked(
+        self,
+        command: str,
+        *words: str,
+        more: Iterable[object] = (),
+        instead: Mapping[str, object] | None = None,
+    ) -> dict[str, Rows]:
+        """The tables of an example's answer."""
+        answer = json.loads(self.run(command, *words, more=[*more, "--json"], instead=instead).stdout)
+        return {name: table["rows"] for name, table in answer["tables"].items()}
+
+
+def _lines(example: str) -> Iterator[str]:
+    """The command lines of an example: quotes and backslashes carry over ends of lines."""
+    line = ""
+    for part in example.replace("\\\n", " ").splitlines():
+        line += part + "\n"
+        if line.count("'") % 2 == 0:
+            yield line
+            line = ""
+
+
+@pytest.fixture(scope="module")
+def user(gpuctl: Cli, tmp_path_factory: pytest.TempPathFactory) -> User:
+    folder = tmp_path_factory.mktemp("site")
+    made = make(seed=7, jobs=420)
+    write(made, folder)
+    someone = User(gpuctl, folder, made)
+    someone.run("ingest", "Read logs once", more=["--job-logs", "output/{job}/{attempt}/{stream}", "--cluster", "made"])
+    return someone
+
+
+def by(rows: Rows, column: str) -> dict[Any, dict[str, Any]]:
+    return {row[column]: row for row in rows}
+
+
+def near(value: float, *, within: float = 1e-9) -> Any:
+    return pytest.approx(value, rel=within, abs=1e-6)
+
+
+# ---- what happened
+
+
+def test_who_wastes_most(user: User) -> None:
+    lost: dict[str, float] = defaultdict(float)
+    for job in user.made.jobs:
+        lost[job.user] += 0 if job.state == "completed" else job.gpu_hours
+    rows = user.asked("analyze", "wastes most")["users"]
+    assert rows[0]["user"] == WASTER == max(lost, key=lambda one: lost[one])
+    assert {row["user"]: row["lost_gpu_hours"] for row in rows} == {one: near(hours) for one, hours in lost.items()}
+    killed = sum(job.gpu_hours for job in user.made.jobs if job.user == WASTER and job.state == "killed")
+    assert rows[0]["killed_h"] == near(killed)
+
+
+def test_which_jobs_are_idle(user: User) -> None:
+    idle = {job.name: job for job in user.made.jobs if job.util_pct < 5 and minutes(job)}
+    rows = user.asked("analyze", "idle")["idle_jobs"]
+    assert [row["job"] for row in rows] == sorted(idle, key=lambda name: -idle[name].gpu_hours)
+    for row in rows:
+        job = idle[row["job"]]
+        told = (row["user"], row["gpu_minutes"], row["gpu_hours"], row["util_mean_pct"])
+        assert told == (job.user, job.gpus * len(minutes(job)), near(job.gpu_hours), near(job.util_pct))
+    half = user.asked("analyze", "idle", more=["--idle-below", "2.5"])["idle_jobs"]
+    assert len(half) == sum(job.util_pct < 2.5 for job in idle.values())
+
+
+def test_utilization_by_user_over_time(user: User) -> None:
+    hours: dict[tuple[str, str], float] = defaultdict(float)
+    samples: dict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
+    for job in user.made.jobs:
+        for day in range(4):
+            begin, end = (after * DAY_S - BEHIND_UTC.total_seconds() for after in (day, day + 1))
+            key = (f"{BEGIN + timedelta(days=day):%Y-%m-%d}", job.user)
+            if overlap := max(0.0, min(job.end, end) - max(job.start, begin)):
+                hours[key] += job.gpus * overlap / 3600
+            if count := sum(begin <= 60 * minute < end for minute in minutes(job)):
+                samples[key].append((count * job.gpus, job.util_pct))
+    rows = user.asked("analyze", "utilization of each user")["activity_by_user"]
+    assert {(row["ts"][:10], row["user"]): row["gpu_hours"] for row in rows} == {k: near(v) for k, v in hours.items()}
+    mean = {k: sum(n * u for n, u in of) / sum(n for n, _ in of) for k, of in samples.items()}
+    found = {(r["ts"][:10], r["user"]): r["util_mean_pct"] for r in rows if r["util_mean_pct"] is not None}
+    assert found == {k: near(v, within=1e-7) for k, v in mean.items()}
+    assert len({day for day, _ in mean}) >= 3
+
+
+def test_fragmentation_over_time(user: User) -> None:
+    made, given = user.made, ["--racks", user.folder / "racks.csv"]
+    rows = user.asked("analyze", "fragmentation", more=given)["fragmentation"]
+    moments = sorted({t for job in made.jobs for t in (job.queued, job.start, job.end)})
+    sums: dict[int, list[float]] = defaultdict(lambda: [0.0] * 4)
+    for begin, end in pairwise(moments):
+        free = dict(made.gpus)
+        for job in made.jobs:
+            if job.start <= begin < job.end:
+                for name, indices in job.held.items():
+                    free[name] -= len(indices)
+        waiting = [job.gpus for job in made.jobs if job.queued <= begin < job.start]
+        levels = (sum(free.values()), largest(made, free), stranded(made, free, waiting), sum(waiting))
+        for hour in range(int(begin // 3600), int(-(-end // 3600))):
+            within = min(end, 3600 * hour + 3600) - max(begin, 3600 * hour)
+            sums[hour] = [total + level * within for total, level in zip(sums[hour], levels, strict=True)]
+    whole = range(int(-(-moments[0] // 3600)), int(moments[-1] // 3600))
+    told = [[row[name] for name in ("free_gpus", "largest_gang", "stranded_gpus", "waiting_gpus")] for row in rows]
+    told = told[int(moments[0] % 3600 > 0) :][: len(whole)]
+    assert len(whole) > 40
+    assert told == [[near(total / 3600) for total in sums[hour]] for hour in whole]
+    assert max(row[2] for row in told) > 5
+
+
+def ways(made: Made, free: dict[str, int], gpus: int) -> Iterator[tuple[set[str], int]]:
+    """By rack: the servers that a gang could use, where it fits on the fewest servers of 8 that can hold it."""
+    fewest = -(-gpus // 8)
+    for rack in set(made.rack.values()):
+        members = sorted((name for name in free if made.rack[name] == rack), key=lambda name: -free[name])
+        best = members[: fewest - 1]
+        room = sum(free[name] for name in best)
+        able = {name for name in members[fewest - 1 :] if room + free[name] >= gpus}
+        if len(members) >= fewest and able:
+            yield able | {n for n in members if _swaps(members, free, fewest, n, gpus)}, gpus
+
+
+def _swaps(members: list[str], free: dict[str, int], fewest: int, name: str, gpus: int) -> bool:
+    """Whether some set of so many servers with this one among them holds the gang: the best others beside it."""
+    others = [free[other] for other in members if other != name][: fewest - 1]
+    return len(others) == fewest - 1 and free[name] + sum(others) >= gpus
+
+
+def largest(made: Made, free: dict[str, int]) -> int:
+    """The largest gang that would fit."""
+    return max((gpus for gpus in range(1, 33) if any(True for _ in ways(made, free, gpus))), default=0)
+
+
+def stranded(made: Made, free: dict[str, int], waiting: list[int]) -> int:
+    """Free GPUs on servers that none of the waiting gangs could use."""
+    if not waiting:
+        return 0
+    used = {name for gpus in set(waiting) for names, _ in ways(made, free, gpus) for name in names}
+    return sum(count for name, count in free.items() if name not in used)
+
+
+def test_what_queues_wait_for(user: User) -> None:
+    rows = by(user.asked("analyze", "queue", "wait for", more=site(user))["delay_by_queue"], "queue")
+    causes = ("fair_share_h", "capacity_h", "fragmentation_h")
+    assert set(rows) == {*user.made.quotas, "all"}
+    for queue, row in rows.items():
+        jobs = [job for job in user.made.jobs if queue in (job.queue, "all")]
+        for k, cause in enumerate(causes):
+            # a minute of slack: a queue may have next to nothing of a cause
+            assert row[cause] == pytest.approx(sum(j.causes_s[k] for j in jobs) / 3600, rel=0.01, abs=1 / 60)
+    assert all(rows["all"][cause] > 1 for cause in causes)
+
+
+def site(user: User) -> list[object]:
+    """What the made-up scheduler goes by."""
+    return ["--quotas", user.folder / "quotas.csv", "--racks", user.folder / "racks.csv", "--borrow-below", "0.8"]
+
+
+def test_which_nodes_are_bad(user: User) -> None:
+    rows = user.asked("analyze", "nodes", "bad")["failure_machines"]
+    assert [row["machine"] for row in rows if row["bad"] == "yes"] == [BAD_MACHINE]
+    failed = [job for job in user.made.jobs if job.state == "failed" and BAD_MACHINE in job.held]
+    assert (rows[0]["all_trials"], rows[0]["top_reason"]) == (len(failed), "GPU ECC error")
+
+
+def test_which_failures_burn_most(user: User) -> None:
+    burnt: dict[str, float] = defaultdict(float)
+    for job in user.made.jobs:
+        if job.reason:
+            burnt[job.reason] += 60 * job.gpu_hours
+    rows = by(user.asked("analyze", "failures burn")["failure_reasons"], "reason")
+    assert {reason: row["gpu_minutes"] for reason, row in rows.items() if reason != "all"} == {
+        reason: near(gpu_minutes) for reason, gpu_minutes in burnt.items()
+    }
+    assert set(burnt) == set(OUTPUT)
+
+
+def test_some_jobs_of_a_queue_and_a_time(user: User) -> None:
+    jobs = [j for j in user.made.jobs if j.queue == "vision" and j.gpus >= 8 and 3600 <= j.queued < MONTH_ENDS_S]
+    instead = {"gpu": "vision", "2026-11-01": "2017-09-30T01:00", "2026-12-01": "2017-10-01"}
+    tables = user.asked("analyze", "one queue", instead=instead)
+    [row] = tables["overview"]
+    assert (row["jobs"], row["gpu_hours"]) == (len(jobs), near(sum(job.gpu_hours for job in jobs)))
+    assert {r["user"]: r["jobs"] for r in tables["users"]} == {
+        name: sum(job.user == name for job in jobs) for name in {job.user for job in jobs}
+    }
+    only = user.asked("analyze", "one queue", more=["--user", "ann,bob"], instead=instead)
+    assert only["overview"][0]["jobs"] == sum(job.user in {"ann", "bob"} for job in jobs)
+
+
+def test_csv_for_pandas(user: User) -> None:
+    user.run("analyze", "CSV")
+    with (user.folder / "tables" / "job_times.csv").open(newline="") as file:
+        rows = by(list(csv.DictReader(file)), "job")
+    assert {name: float(row["queueing_delay_min"]) for name, row in rows.items()} == {
+        job.name: near((job.start - job.queued) / 60) for job in user.made.jobs
+    }
+    assert len(list((user.folder / "tables").glob("*.csv"))) > 40
+
+
+@pytest.mark.parametrize("cause", range(3))
+def test_why_a_job_waited(user: User, cause: int) -> None:
+    job = max(user.made.jobs, key=lambda one: one.causes_s[cause])
+    options = [*site(user), "--json"]
+    told = json.loads(user.run("explain", "wait", more=options, instead={"4047": job.name[-5:]}).stdout)
+    [attempt] = told["attempts"]
+    wait = attempt["wait"]
+    assert (told["job"], wait["seconds"]) == (job.name, job.start - job.queued)
+    names = ("fair_share", "capacity", "fragmentation")
+    true = {name: pytest.approx(s, abs=10) for name, s in zip(names, job.causes_s[:3], strict=True) if s > 10}
+    assert {name: seconds for name, seconds in wait["parts"] if seconds > 10} == true
+    assert names[cause] in true
+    assert {place["machine"]: place["gpu_indices"] for place in attempt["places"]} == job.held
+
+
+def test_why_a_program_failed(user: User) -> None:
+    job = next(job for job in user.made.jobs if job.reason == "GPU out of memory")
+    path = user.folder / "logs" / "output" / job.name / "0" / "stderr"
+    told = json.loads(user.run("classify", "fail", more=["--json"], instead={"slurm-4047.out": path}).stdout)
+    assert "gpu_out_of_memory" in json.dumps(told)
+    assert OUTPUT[job.reason] in json.dumps(told)
+
+
+def test_two_months(user: User) -> None:
+    first, second = ([j for j in user.made.jobs if (j.queued >= MONTH_ENDS_S) is late] for late in (False, True))
+    instead = {"2026-11-01": "2017-10-01", "october.json": "september.json"}
+    rows = by(user.asked("report", "compare", instead=instead)["metrics"], "metric")
+    for metric, measured in {
+        "overview.jobs": len,
+        "overview.gpu_hours": lambda jobs: sum(job.gpu_hours for job in jobs),
+        "queueing.mean_wait_h": lambda jobs: statistics.mean(job.start - job.queued for job in jobs) / 3600,
+        "failures.lost_gpu_hours_pct": lambda jobs: (
+            100 * sum(job.gpu_hours for job in jobs if job.state != "completed") / sum(job.gpu_hours for job in jobs)
+        ),
+    }.items():
+        assert (rows[metric]["baseline"], rows[metric]["value"]) == (near(measured(first)), near(measured(second)))
+
+
+def test_a_ci_fails_above_a_limit(user: User) -> None:
+    waits = sorted(job.start - job.queued for job in user.made.jobs)
+    p95_h = statistics.quantiles(waits, n=20, method="inclusive")[-1] / 3600
+    above, below = (f"queueing.p95_wait_h > {p95_h * share:.6f}" for share in (1.001, 0.999))
+    condition = "queueing.p95_wait_h > 4"
+    user.run("report", "CI", instead={condition: above})
+    assert 'failures="0"' in (user.folder / "checks.xml").read_text("utf-8")
+    user.run("report", "CI", code=1, instead={condition: below})
+    assert 'failures="1"' in (user.folder / "checks.xml").read_text("utf-8")
+
+
+def test_a_page_without_names(user: User) -> None:
+    user.run("report", "without names")
+    page = (user.folder / "public.html").read_text("utf-8")
+    made = user.made
+    names = {*(job.name for job in made.jobs), *(job.user for job in made.jobs)}
+    assert [name for name in sorted(names) if re.search(rf"\b{name}\b", page)] == []
+    assert f"{sum(job.gpu_hours for job in made.jobs):,.0f}" in page
+
+
+def test_the_ten_longest_waits(user: User) -> None:
+    rows = json.loads(user.run("query", "longest", more=["--json"]).stdout)
+    true = sorted((job.start - job.queued for job in user.made.jobs), reverse=True)[:10]
+    assert [row["wait_s"] for row in rows] == true
+    named = {job.name: job for job in user.made.jobs}
+    assert [(row["user"], row["wait_s"]) for row in rows] == [
+        (named[row["job"]].user, named[row["job"]].start - named[row["job"]].queued) for row in rows
+    ]
+
+
+def test_sql_of_ones_own(user: User) -> None:
+    sql = "SELECT queue, sum(a.gpus * run_s) / 3600 AS gpu_hours FROM attempts a JOIN jobs USING (job) GROUP BY queue"
+    example = 'SELECT job, "user", wait_s FROM jobs ORDER BY wait_s DESC LIMIT 10'
+    rows = json.loads(user.run("query", "longest", more=["--json"], instead={example: sql}).stdout)
+    assert {row["queue"]: row["gpu_hours"] for row in rows} == {
+        queue: near(sum(job.gpu_hours for job in user.made.jobs if job.queue == queue)) for queue in user.made.quotas
+    }
+
+
+def test_a_table_as_parquet(user: User) -> None:
+    user.run("query", "Parquet")
+    frame = pl.read_parquet(user.folder / "attempts.parquet")
+    assert dict(zip(frame["job"], frame["run_s"], strict=True)) == {j.name: j.end - j.start for j in user.made.jobs}
+
+
+# ---- what if
+
+
+def reference(user: User, extra: int, *, fair: bool = False) -> dict[str, float]:
+    """Each job's wait under a slow simulator that is right by inspection, on so many servers more."""
+    ordered = sorted(user.made.jobs, key=lambda one: (one.queued, one.name))
+    queues = list(user.made.quotas)
+    jobs = [Job(int(j.queued), int(j.end - j.start), j.gpus, queues.index(j.queue)) for j in ordered]
+    if fair:
+        pick = by_share([job.queue for job in jobs], [1.0] * len(queues))
+    else:
+        pick = by_rank([job.submit for job in jobs], skip=True)
+    ran, _ = without_preemption(jobs, [*user.made.gpus.values(), *[8] * extra], pick)
+    return {one.name: times[0][0] - job.submit for one, job, times in zip(ordered, jobs, ran, strict=True)}
+
+
+def test_other_schedulers(user: User) -> None:
+    tables = user.asked("replay", "other schedulers", more=["--no-locality"])
+    rows = by(tables["replay_summary"], "policy")
+    true = {"fifo-skip": reference(user, 0), "fair": reference(user, 0, fair=True)}
+    for policy, waits in true.items():
+        assert rows[policy]["wait_mean_s"] == near(statistics.mean(waits.values())), policy
+    compared = {(r["policy"], r["measure"], r["size_bucket"]): r for r in tables["replay_vs_baseline"]}
+    row = compared["fair", "wait", "all"]
+    change = statistics.mean(true["fair"].values()) - statistics.mean(true["fifo-skip"].values())
+    assert row["diff_mean_s"] == near(change)
+    assert row["diff_low_s"] <= change <= row["diff_high_s"]
+    assert rows["srtf"]["jct_mean_s"] < rows["fifo-skip"]["jct_mean_s"]
+
+
+def test_two_more_servers(user: User) -> None:
+    rows = by(user.asked("replay", "more servers", more=["--no-locality"])["experiments"], "add_servers")
+    true = {extra: statistics.mean(reference(user, extra).values()) for extra in (0, 2)}
+    assert {int(extra): row["wait_mean_s"] for extra, row in rows.items()} == {k: near(v) for k, v in true.items()}
+    assert true[2] < true[0]
+
+
+def test_another_bf_window(user: User) -> None:
+    """Worked out by hand, one server of 4 GPUs: only a window that holds the end of A keeps C from delaying B.
+
+    A (3 GPUs, 2,000 min) runs. B (4 GPUs) can start when A ends, which is beyond a window of 1,440 min and within one
+    of 4,320. C (1 GPU, 3,000 min) would fit beside A.
+    """
+    limits = {"A": (0, 2000, 3), "B": (60, 60, 4), "C": (120, 3000, 1)}
+    rows = [f"{job},{at},{60 * minutes},{gpus},{60 * minutes}" for job, (at, minutes, gpus) in limits.items()]
+    header = "job_id,submit_time,duration,num_gpus,requested_time\n"
+    (user.folder / "three.csv").write_text(header + "\n".join(rows) + "\n")
+    (user.folder / "slurm.conf").write_text(
+        "ClusterName=one\nSchedulerType=sched/backfill\nSchedulerParameters=bf_window=1440\nPriorityType=priority/basic\n"
+        "GresTypes=gpu\nSelectType=select/cons_tres\n"
+        "NodeName=n1 CPUs=8 RealMemory=64000 Gres=gpu:4\nPartitionName=gpu Nodes=n1 Default=YES MaxTime=INFINITE\n"
+    )
+    found = user.asked("replay", "bf_window", instead={"site.duckdb": "three.csv"})
+    waits = {(row["policy"], row["job"]): row["wait_s"] / 60 for row in found["replay_jobs"]}
+    slack = 3  # minutes: passes are half a minute apart, and a requeued plan looks again after one
+    assert waits == {
+        ("slurm", "A"): pytest.approx(0, abs=slack),
+        ("slurm", "C"): pytest.approx(0, abs=slack),
+        ("slurm", "B"): pytest.approx(3001, abs=slack),
+        ("far", "A"): pytest.approx(0, abs=slack),
+        ("far", "B"): pytest.approx(1999, abs=slack),
+        ("far", "C"): pytest.approx(2058, abs=slack),
+    }
+
+
+T_95_OF_10 = 2.262157
+"""Student's t, 97.5 %, for the mean of ten (9 degrees of freedom; any table)."""
+
+
+def test_a_sweep_with_intervals_and_plots(user: User) -> None:
+    values = {"0.8:1.2:0.1": "0.8:1.2:0.2"}
+    tables = user.asked("replay", "sweep", more=["--jobs", "2", "--no-locality"], instead=values)
+    rows, means = tables["experiments"], tables["experiments_summary"]
+    assert len(rows) == 3 * 10 * 2
+    for mean in means:
+        of = [r["wait_mean_s"] for r in rows if (r["policy"], r["scale_load"]) == (mean["policy"], mean["scale_load"])]
+        half = T_95_OF_10 * statistics.stdev(of) / math.sqrt(10)
+        told = (mean["wait_mean_s"], mean["wait_mean_s_low"], mean["wait_mean_s_high"])
+        middle = statistics.mean(of)
+        assert told == tuple(near(value, within=1e-5) for value in (middle, middle - half, middle + half))
+    by_load = [m["wait_mean_s"] for m in means if m["policy"] == "fifo-skip"]
+    assert by_load == sorted(by_load)
+    page = (user.folder / "sweep.html").read_text("utf-8")
+    assert "<svg" in page
+    assert "scale_load" in page
+
+
+def test_ten_seeds_in_parallel(user: User) -> None:
+    found = user.asked("replay", "Ten seeds", more=["--no-locality"])["experiments"]
+    rows = pl.read_parquet(user.folder / "runs" / "experiments.parquet")
+    assert sorted(zip(rows["policy"], rows["seed"], strict=True)) == [
+        (policy, seed) for policy in ("fair", "fifo-skip") for seed in range(1, 11)
+    ]
+    assert rows["wait_mean_s"].to_list() == [row["wait_mean_s"] for row in found]
+    assert rows["wait_mean_s"].n_unique() > 10
+
+
+def test_how_far_a_replay_is_from_what_happened(user: User) -> None:
+    given = ["--quotas", user.folder / "quotas.csv", "--racks", user.folder / "racks.csv"]
+    tables = user.asked("replay", "what happened", more=given)
+    true = statistics.mean(job.start - job.queued for job in user.made.jobs)
+    [row] = [r for r in tables["replay_vs_recorded"] if (r["measure"], r["size_bucket"]) == ("wait", "all")]
+    assert row["baseline_mean_s"] == near(true)
+
+
+# ---- what will happen
+
+
+def test_how_long_my_job_will_run(user: User) -> None:
+    """Two users whose jobs take ten minutes and two hours, each within 5 %."""
+    lines = ["job_id,submit_time,duration,num_gpus,user,vc"]
+    for k in range(400):
+        owner, base = (("quick", 600), ("slow", 7200))[k % 2]
+        lines.append(f"{k},{300 * k},{base * (0.95 + 0.1 * ((k * 37) % 101) / 100):.0f},{1 + k % 4},{owner},q")
+    (user.folder / "past.csv").write_text("\n".join(lines) + "\n")
+    scores = user.asked("train runtime", "predicted", instead={"site.duckdb": "past.csv"})
+    assert scores
+    (user.folder / "mine.csv").write_text("job_id,user,queue,gpus\na,quick,q,2\nb,slow,q,1\n")
+    rows = by(user.asked("predict runtime", "my jobs")["predictions"], "job")
+    assert {name: row["run_time_s"] for name, row in rows.items()} == {
+        "a": pytest.approx(600, rel=0.05),
+        "b": pytest.approx(7200, rel=0.05),
+    }
+    assert all(row["lower_s"] <= row["run_time_s"] <= row["upper_s"] for row in rows.values())
+
+
+def test_every_example_was_run_here(request: pytest.FixtureRequest) -> None:
+    """No example without its task; that of a live Slurm has none to ask (tests/labs/slurm does)."""
+    from gpuctl.cli.examples import EXAMPLES
+
+    text = (request.path).read_text("utf-8")
+    run = re.findall(r'user\.(?:run|asked)\(\s*"([a-z ]+)", ((?:"[^"]*"(?:, )?)+)', text)
+    run += re.findall(r'someone\.run\("([a-z ]+)", ((?:"[^"]*"(?:, )?)+)', text)
+    asked = [(command, re.findall(r'"([^"]*)"', words)) for command, words in run]
+    left = [
+        question
+        for command, examples in EXAMPLES.items()
+        for question, _ in examples
+        if not any(of == command and all(word in question for word in words) for of, words in asked)
+    ]
+    assert left == ["The same from a live Slurm, without files"]
