@@ -15,7 +15,7 @@ from gpuctl.replay.inputs.trace import cluster_from_store, read_trace
 from gpuctl.replay.inputs.transforms import offered_gpus
 from gpuctl.replay.results.comparison import recorded
 from gpuctl.store.database import Store
-from tests.philly_log import attempt, job, load, log, new_store
+from tests.philly_log import attempt, job, load, log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,12 +31,6 @@ def sample(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     ingest([sample_data / "philly" / "cluster_job_log", sample_data / "philly" / "cluster_machine_list"], path)
     with Store(path) as store:
         yield store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with new_store(tmp_path) as empty:
-        yield empty
 
 
 def fill(store: Store, table: str, *rows: dict[str, Any]) -> None:
