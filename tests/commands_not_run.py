@@ -22,6 +22,12 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "gpuctl ingest --from sacct": "it needs a Slurm: tests/integration/test_slurm_lab.py runs it on one",
     },
     "docs/cli.md": {"gpuctl sample ": "it needs a Slurm, and runs until it is stopped"},
+    "docs/replay.md": {
+        "dask scheduler ": "it has no end; tests/integration/test_experiments_dask.py starts one",
+        "dask worker ": "it needs the scheduler",
+        "gpuctl replay jobs.csv --cluster 64x8 --policy fifo,tiresias --scale-load": "it needs the scheduler",
+        "DASK_JOBQUEUE__SLURM__QUEUE=cpu ": "it needs a Slurm: tests/integration/test_slurm_lab.py runs it on one",
+    },
     "docs/sources.md": {
         "gpuctl ingest --from sacct": "it needs a Slurm: tests/integration/test_slurm_lab.py runs it on one",
         "gpuctl sample ": "it needs a Slurm, and runs until it is stopped",

@@ -26,12 +26,15 @@ if TYPE_CHECKING:
     from gpuctl.cli.replay_options import Compared, Inputs, Places, Policies, Rules
     from gpuctl.replay.experiments.cells import Base, Cell
     from gpuctl.replay.experiments.run import Kept
+    from gpuctl.spread.engine import Engine
 
     Named = list[tuple[str, dict[str, str]]]
 
 TABLES = ("experiments_summary", "experiments")
 _CELLS = "cells"
 """Where below --parquet what is done is kept."""
+_SLURM = "slurm"
+"""Where below --parquet jobs of Slurm leave what they print."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,7 +167,9 @@ def answer(  # noqa: PLR0917
     from gpuctl.replay.experiments.result import result
     from gpuctl.replay.experiments.run import Kept
     from gpuctl.replay.policies import label
+    from gpuctl.spread.engine import parse
 
+    engine = parse(compared.engine, compared.jobs, None if places.parquet is None else places.parquet / _SLURM)
     bad = next((name for name in shown.table or () if name not in TABLES), None)
     if bad is not None:
         raise UsageError(f"an experiment has no table {bad!r}", hint=meant(bad, TABLES))
@@ -173,7 +178,7 @@ def answer(  # noqa: PLR0917
     base = cells_of.Base(source.workload, source.cluster, settings, resample, compared.warmup)
     plan = cells_of.plan(names, varied.factors, varied.seeds)
     kept = None if places.parquet is None else Kept(places.parquet / _CELLS)
-    figures = _figures(base, plan, kept, compared.jobs, given)
+    figures = _figures(base, plan, kept, engine, given)
     found = result(
         base, plan, figures, baseline or label(names[0][0]),
         sources=source.sources, command="gpuctl " + shlex.join(sys.argv[1:]), locality=source.locality,
@@ -192,9 +197,7 @@ def answer(  # noqa: PLR0917
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-def _figures(
-    base: Base, plan: list[Cell], kept: Kept | None, jobs: int | None, given: Settings
-) -> list[dict[str, Any]]:
+def _figures(base: Base, plan: list[Cell], kept: Kept | None, engine: Engine, given: Settings) -> list[dict[str, Any]]:
     from gpuctl.cli.progress import Bar
     from gpuctl.replay.experiments.run import run as replay_all
 
@@ -208,7 +211,7 @@ def _figures(
 
         try:
             return replay_all(
-                base, plan, kept, processes=jobs, progress=at, tell=lambda text: message(text, quiet=given.quiet)
+                base, plan, kept, engine=engine, progress=at, tell=lambda text: message(text, quiet=given.quiet)
             )
         except KeyboardInterrupt:
             where = "and kept: the same command does the rest" if kept else "and lost; with --parquet DIR they are kept"

@@ -116,6 +116,15 @@ BorrowBelowOption = Annotated[
     ),
 ]
 
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        metavar="WHERE",
+        help="Where an experiment runs: local (the processors of this machine), dask://HOST:PORT (workers of Dask) or "
+        "slurm (workers of Dask in jobs that it submits).",
+    ),
+]
+
 # where results go
 TableOption = Annotated[
     list[str] | None,

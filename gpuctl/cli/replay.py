@@ -61,14 +61,21 @@ def replay(
         experiment.refuse(places, compared)
         inputs = replace(inputs, scale_load=None, add_servers=None)
     else:
+        if compared.engine != "local":
+            raise UsageError(
+                f"--engine {compared.engine} is for experiments: several values of an option",
+                hint="leave it out; --jobs says how many policies run at a time",
+            )
         _check_wishes(compared, shown.table or (), several=len(names) > 1)
     kept = keeping_place(places.keep_as, paths or [], inputs.db)
-    from gpuctl.cli.replay_inputs import read
+    from gpuctl.cli.replay_inputs import by_traits, read
     from gpuctl.replay.results.tables import policy_notes
 
     inputs = replace(inputs, db=traces_db(paths or [], inputs.db, places.keep_as))
     models = _models(rules)
-    source = read(paths or [], inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given)
+    source, models = by_traits(
+        read(paths or [], inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given), models, names
+    )
     first = for_people(shape, shown.output) and not (compared.section or shown.table or shown.every)
     told = [*source.workload.notes, *source.cluster.notes]
     for note in told:

@@ -13,7 +13,7 @@ from gpuctl.core.paths import exists
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import Literal
+    from typing import Any, Literal
 
     from gpuctl.cli.common import Settings
     from gpuctl.cli.replay_options import Inputs, Rules
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Workload
     from gpuctl.replay.models.speed_table import SpeedTable
+
+
+BY_TRAITS = "each job by its own efficiency, told (eff_rack, eff_cross) or assumed from its name"
+"""What scattered jobs do under policies of deep learning where no option says."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class Source:
         rates: the speed model, by name or as a table.
         locality: whether scattered jobs run slower, and why so.
         failed: whether something of the input could not be read.
+        speeds_chosen: whether an option says so of scattered jobs.
         chosen: what the filter says and how many jobs it keeps, as a setting of the result; empty without a filter.
     """
 
@@ -55,6 +60,7 @@ class Source:
     rates: str | SpeedTable
     locality: str
     failed: bool = False
+    speeds_chosen: bool = False
     chosen: dict[str, Note] = dataclasses.field(default_factory=dict)
 
 
@@ -77,6 +83,8 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     """
     from gpuctl.replay.models import resources
 
+    if inputs.per_rack is not None and inputs.cluster is None:
+        raise UsageError("--per-rack is for the servers of --cluster", hint="add --cluster 64x8, or leave it out")
     span = _window(inputs.window)
     wishes = _Wishes(paths, inputs, rules, slurm_conf, resources.parse_resources(rules.resources))
     tables = [path for path in paths if inputs.log_format is None and is_jobs_csv(path)]
@@ -99,7 +107,20 @@ def read(  # noqa: PLR0917 - groups of options, each named once
         cluster = clusters.add_servers(cluster, inputs.add_servers)
     per_gpu = None if rules.per_gpu is None else resources.parse_per_gpu(rules.per_gpu)
     workload, cluster = resources.tell(workload, cluster, wishes.resources, per_gpu)
-    return dataclasses.replace(source, workload=workload, cluster=cluster, chosen=chosen)
+    chose = rules.speeds is not None or rules.locality is not None
+    return dataclasses.replace(source, workload=workload, cluster=cluster, chosen=chosen, speeds_chosen=chose)
+
+
+def by_traits(
+    source: Source, models: dict[str, Any], names: list[tuple[str, dict[str, str]]]
+) -> tuple[Source, dict[str, Any]]:
+    """Let all policies go by each job's own efficiency where one of them does and no option says otherwise."""
+    from gpuctl.replay.policies import find
+
+    if not any(find(name).traits for name, _ in names):
+        return source, models
+    models = {**models, "beside": True, "own_speeds": not source.speeds_chosen}
+    return source if source.speeds_chosen else dataclasses.replace(source, locality=BY_TRAITS), models
 
 
 def _window(text: str | None) -> tuple[str | None, str | None] | None:
@@ -200,7 +221,7 @@ def _has_nodes(wishes: _Wishes) -> bool:
 
 def _given_cluster(wishes: _Wishes, workload: Workload) -> Cluster:
     """The servers of --cluster, or else of --slurm-conf, with the quotas of --quotas."""
-    from gpuctl.replay.inputs.clusters import parse_cluster
+    from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
 
     inputs = wishes.inputs
 
@@ -219,6 +240,8 @@ def _given_cluster(wishes: _Wishes, workload: Workload) -> Cluster:
         cluster = dataclasses.replace(cluster, notes=(told, *cluster.notes))
     else:
         cluster = parse_cluster(inputs.cluster, workload)
+        if inputs.per_rack is not None:
+            cluster = in_racks(cluster, inputs.cluster, inputs.per_rack)
     if inputs.quotas is None:
         return cluster
     import numpy as np

@@ -12,6 +12,7 @@ import typer
 from gpuctl.cli import complete
 from gpuctl.cli.options import (
     ClusterOption,
+    EngineOption,
     HtmlOption,
     KeepOption,
     LogColumnsOption,
@@ -30,7 +31,7 @@ SECTIONS = ("replay", "replay_compared", "replay_over_time", "replay_jobs")
 TABLES = (
     "replay_summary", "replay_by_size", "replay_by_queue", "replay_preemptions", "replay_jct_cdf", "replay_wait_cdf",
     "replay_vs_baseline", "replay_vs_recorded", "replay_fidelity", "replay_timeline", "replay_heatmap",
-    "replay_unfinished", "replay_jobs",
+    "replay_unfinished", "replay_jobs", "replay_traits",
 )  # fmt: skip
 SHORT_FILES = {"replay_jobs": "jobs", "replay_summary": "summary"}
 """Tables whose files --parquet and --csv call by a shorter name; other programs read them."""
@@ -124,6 +125,12 @@ class Inputs:
             "the nodes of --slurm-conf.",
         ),
     ] = None
+    per_rack: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Of the servers of --cluster, so many in each rack, in their order; else one rack."
+        ),
+    ] = None
     add_servers: Annotated[
         str | None,
         typer.Option(
@@ -172,13 +179,14 @@ class Rules:
         Placement | None, typer.Option(help="Where gangs may go under every policy; else as each policy has it.")
     ] = None
     overhead: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="MODEL",
             help="Cost of a preemption: none, const[:S], resume:S, charge[:S], helios, lucid or pickyman; and of a "
-            "resize, if another: MODEL+resize:S.",
+            "resize, if another: MODEL+resize:S. Else none; optimus and its like have their own, and resume:62 "
+            "beside them.",
         ),
-    ] = "none"
+    ] = None
     mode: Annotated[
         Mode | None,
         typer.Option(
@@ -199,7 +207,7 @@ class Rules:
         typer.Option(
             "--locality/--no-locality",
             help="Whether scattered jobs run slower. Unless given: where a trace tells where its jobs ran and they are "
-            "replayed on the same servers.",
+            "replayed on the same servers; with optimus and its like, each job by its own efficiency.",
         ),
     ] = None
     speeds: Annotated[
@@ -282,8 +290,14 @@ class Compared:
         float, typer.Option(metavar="F", help="Share of the jobs, from the first on, that no figure of jobs counts.")
     ] = 0.0
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Replays to run at a time; else one for each processor.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Replays to run at a time; else one for each processor, or 8 jobs with --engine slurm.",
+        ),
     ] = None
+    engine: EngineOption = "local"
     section: Annotated[
         list[str] | None,
         typer.Option(

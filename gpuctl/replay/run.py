@@ -22,6 +22,7 @@ from gpuctl.core.errors import GpuctlError, InputError, UsageError
 from gpuctl.core.notes import note, ours
 from gpuctl.replay import compile_cost
 from gpuctl.replay.contract import view_kernel
+from gpuctl.replay.contract.policy import BESIDE
 from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine.setup import SLICE_S, SWITCH_S, Settings
 from gpuctl.replay.engine.simulation import Simulation
@@ -123,7 +124,7 @@ class Models:
     """What holds for every policy of a comparison, as names: see `gpuctl.replay.engine.setup.Settings`."""
 
     rates: str | SpeedTable = "recorded"
-    overhead: str = "none"
+    overhead: str | None = None
     placement: str | None = None
     limits: bool = False
     seed: int = 0
@@ -131,12 +132,17 @@ class Models:
     resources: tuple[str, ...] = GPUS_ONLY
     pairs: PairTable | None = None
     time_slice: tuple[float, float] = (SLICE_S, SWITCH_S)
+    own_speeds: bool = False
+    beside: bool = False
 
-    def settings(self, workload: Workload, cluster: Cluster) -> Settings:
-        """The models with the numbers of each job."""
+    def settings(self, workload: Workload, cluster: Cluster, assumed: Mapping[str, str] | None = None) -> Settings:
+        """The models with the numbers of each job; what is assumed holds where the user has asked for nothing."""
+        assumed = assumed or {}
+        speeds = assumed.get("rates", self.rates) if self.own_speeds else self.rates
+        cost = self.overhead or assumed.get("overhead", "none")
         return Settings(
-            rates=rates(self.rates, workload, cluster, self.pairs),
-            overhead=overhead(self.overhead, workload, cluster),
+            rates=rates(speeds, workload, cluster, self.pairs),
+            overhead=overhead(cost, workload, cluster),
             placement=self.placement,
             limits=self.limits,
             seed=self.seed,
@@ -159,8 +165,10 @@ class _Task:
     def simulation(self, number: int, *, interpreted: bool = False) -> Simulation:
         """The replay of one of the policies, before its first instant."""
         name, params = self.policies[number]
-        models = self.models.settings(self.workload, self.cluster)
         policy = find(name)(params)
+        beside = self.models.beside or any(find(each).traits for each, _ in self.policies)
+        assumed = policy.assumes() or (BESIDE if beside else {})
+        models = self.models.settings(self.workload, self.cluster, assumed)
         return Simulation(self.workload, self.cluster, policy, models, label(name), interpreted=interpreted)
 
     def run(self, number: int, progress: Callable[[int, int, float], None]) -> Simulation:
@@ -189,7 +197,7 @@ def replay(
     names: Sequence[tuple[str, dict[str, str]]],
     *,
     rates: str | SpeedTable = "recorded",
-    overhead: str = "none",
+    overhead: str | None = None,
     placement: str | None = None,
     limits: bool = False,
     seed: int = 0,
@@ -197,6 +205,8 @@ def replay(
     resources: tuple[str, ...] = GPUS_ONLY,
     pairs: PairTable | None = None,
     time_slice: tuple[float, float] = (SLICE_S, SWITCH_S),
+    own_speeds: bool = False,
+    beside: bool = False,
     processes: int | None = None,
     progress: Progress | None = None,
     skip_unplaceable: bool = False,
@@ -209,7 +219,7 @@ def replay(
         cluster: the servers.
         names: policies, each with its parameters as texts; ``LABEL=POLICY`` is called LABEL in its outcome.
         rates: speed model, by name or as a table: see `gpuctl.replay.models.speed`.
-        overhead: overhead model, see `gpuctl.replay.models.preemption_cost`.
+        overhead: overhead model, see `gpuctl.replay.models.preemption_cost`; None: what policies assume, else none.
         placement: any | consolidate | spread for every policy; None: each policy's own.
         limits: end jobs at their time limits.
         seed: random seed for stochastic policies.
@@ -217,6 +227,8 @@ def replay(
         resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
         pairs: speeds of packed jobs by the classes of both; None: one speed for all, see `gpuctl.replay.models.speed`.
         time_slice: seconds of a turn of jobs that share GPUs by turns, and of the switch between two.
+        own_speeds: where a policy assumes a speed model it takes the place of `rates`.
+        beside: policies that assume nothing are compared with some that do, not all of them in this call.
         processes: at most so many at a time; None: one for each policy, up to the processors there are, and a single
             one for fewer than `FEW_JOBS` jobs. With one everything runs in this process.
         progress: called from time to time.
@@ -232,7 +244,7 @@ def replay(
         UsageError: no such policy, parameter or model; nothing was run.
         ReplayInterrupted: Ctrl-C.
     """
-    models = Models(rates, overhead, placement, limits, seed, mode, resources, pairs, time_slice)
+    models = Models(rates, overhead, placement, limits, seed, mode, resources, pairs, time_slice, own_speeds, beside)
     speeds = None if isinstance(rates, str) else rates
     kept = _kept(workload, cluster, resources, speeds) if skip_unplaceable else None
     run = workload if kept is None else take(workload, kept)

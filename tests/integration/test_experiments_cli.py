@@ -53,6 +53,9 @@ def test_one_row_a_cell_as_json_and_parquet_and_nothing_is_done_twice(
         (("--seed", "a,b"), "--seed a: expected a whole number"),
         (("--scale-load", "0.8:1.2"), "--scale-load 0.8:1.2: expected a number"),
         (("--param", "x.promote=4,-1"), "promote"),
+        (("--engine", "spark"), "expected local, slurm or dask://HOST:PORT"),
+        (("--engine", "dask://somewhere"), "expected local, slurm or dask://HOST:PORT"),
+        (("--engine", "dask://127.0.0.1:8786", "--jobs", "2"), "as many as it has workers"),
     ],
 )
 def test_what_makes_no_sense_is_refused(gpuctl: Cli, command: list[str], more: tuple[str, str], words: str) -> None:
@@ -87,3 +90,12 @@ def test_one_value_is_one_replay_as_before(gpuctl: Cli, root: Path) -> None:
         "--json",
     )
     assert "replay_summary" in json.loads(result.stdout)["tables"]
+
+
+def test_without_dask_it_is_told_what_to_install(gpuctl: Cli, command: list[str], tmp_path: Path) -> None:
+    (tmp_path / "distributed.py").write_text("raise ImportError('no distributed here')\n")
+    result = gpuctl(
+        *command, "--engine", "dask://127.0.0.1:8786", check=False, started=True, env={"PYTHONPATH": str(tmp_path)}
+    )
+    assert result.returncode == 5
+    assert "pip install 'gpuctl[dask]'" in result.stderr

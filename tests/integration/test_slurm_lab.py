@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -61,6 +62,7 @@ class Found:
         final: report of the ingest after all had ended.
         again: report of the same once more.
         stores: one for each form that the accounting was had in.
+        cluster: Slurm itself, still there.
     """
 
     wanted: dict[str, workload.Wanted]
@@ -71,6 +73,7 @@ class Found:
     final: dict[str, Any]
     again: dict[str, Any]
     stores: dict[str, Path]
+    cluster: slurm.Lab
 
 
 @pytest.fixture(scope="session")
@@ -106,7 +109,7 @@ def _drive(cluster: slurm.Lab, gpuctl: Gpuctl, root: Path, folder: Path) -> Foun
         stores[form] = folder / f"{form}.duckdb"
         gpuctl("ingest", file, "--db", stores[form], "--cluster", "lab", "--timezone", "UTC")
     version = tuple(int(number) for number in re.findall(r"\d+", cluster.run("sacct", "--version")))
-    return Found(driver.wanted, workload.runs(cluster), driver.down, version, *reports, stores)
+    return Found(driver.wanted, workload.runs(cluster), driver.down, version, *reports, stores, cluster)
 
 
 @contextmanager
@@ -483,3 +486,43 @@ def test_it_can_be_analyzed(lab: Found, gpuctl: Gpuctl, tmp_path: Path) -> None:
     done = gpuctl("analyze", store, "--json")
     results = json.loads(done.stdout)
     assert results
+
+
+def test_an_experiment_in_jobs_of_slurm(lab: Found, gpuctl: Gpuctl, root: Path, tmp_path: Path) -> None:
+    """The same as on one core, though a job with a worker in it is cancelled in the middle."""
+    pytest.importorskip("dask_jobqueue", reason="no dask-jobqueue: pip install -e '.[dask]'")
+    cluster = lab.cluster
+    cluster.run("sacctmgr", "--immediate", "add", "user", "root", "account=vision")
+    (tmp_path / "pids").mkdir()
+    shutil.copy(root / "tests/slow_policy.py", tmp_path)
+    command = [
+        "replay", str(root / "sample_data/jobs.csv"), "--cluster", "2x8", "--json",
+        "--policy", f"srtf,{tmp_path / 'slow_policy.py'}:Slow", "--scale-load", "0.8:1.4:0.1", "--seed", "1..2",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpuctl", *command, "--engine", "slurm", "--jobs", "2", "--parquet", str(tmp_path)],
+        env={**cluster.env, "DASK_JOBQUEUE__SLURM__QUEUE": "cpu", "PYTHONPATH": str(root)},
+        cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 200
+        while not list(tmp_path.glob("cells/*.json")) and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        jobs = cluster.run("squeue", "--noheader", "--name=gpuctl", "--states=R", "--format=%A").split()
+        cluster.run("scancel", jobs[0])
+        there, told = process.communicate(timeout=200)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0, told
+    assert "submitted 2 jobs to Slurm" in told
+    assert json.loads(there)["tables"] == json.loads(gpuctl(*command, "--jobs", "1").stdout)["tables"]
+    assert "CANCELLED" in (tmp_path / "slurm" / f"gpuctl-{jobs[0]}.err").read_text()
+    left = cluster.run("squeue", "--noheader", "--name=gpuctl", "--states=R,PD")
+    assert not left, "none is left behind"
+    nowhere = gpuctl(
+        *command, "--engine", "slurm", env={**cluster.env, "DASK_JOBQUEUE__SLURM__QUEUE": "nowhere"}, check=False
+    )
+    assert nowhere.returncode == 2
+    assert "Slurm takes no such job: invalid partition" in nowhere.stderr

@@ -22,6 +22,7 @@ from gpuctl.replay.models.records import Cluster, Workload
 from gpuctl.replay.models.speed import rates
 from gpuctl.replay.results.shared_gpus import portions
 from gpuctl.replay.results.timelines import levels
+from gpuctl.replay.results.turns import of_pieces, paced_seconds, spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -252,6 +253,15 @@ def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
         outcome.attempts.with_row_index("row").with_columns(pl.col("row").cast(pl.Int32)), on="row"
     ).filter(pl.col("own_s").is_not_null())
     held = held.with_columns(pl.col("end_s").fill_null(outcome.end_s))
+    if outcome.turns is not None:
+        found_spans = spans(outcome)
+        span, piece, gpus = of_pieces(outcome, found_spans)
+        held = pl.DataFrame(
+            {
+                "server": outcome.pieces["server"].to_numpy()[piece], "own_s": found_spans.start[span],
+                "start_s": found_spans.start[span], "end_s": found_spans.end[span], "gpus": gpus,
+            }
+        )  # fmt: skip
     has = {"gpus": (cluster.gpus, "GPUs"), "cpus": (cluster.cpus, "CPUs"), "mem_mb": (cluster.mem_mb, "MB")}
     for what, (there, word) in has.items():
         if what not in held.columns or there is None:
@@ -316,6 +326,9 @@ def _counted_once(outcome: Outcome, cluster: Cluster) -> list[str]:
     own = (end - outcome.attempts["own_s"].fill_null(end)).to_numpy()[owner]
     count = len(cluster.servers)
     somebodys = np.bincount(server, weights=pieces["gpus"].to_numpy() * own, minlength=count)
+    if outcome.turns is not None:
+        # of crowded servers no GPU is anybody's own
+        somebodys = np.bincount(server, weights=counted, minlength=count)
     there = np.bincount(server, weights=counted, minlength=count)
     found = [
         f"{cluster.servers[k]}: {somebodys[k]:g} GPU-seconds are somebody's own, {there[k]:g} had jobs on them"
@@ -327,9 +340,9 @@ def _counted_once(outcome: Outcome, cluster: Cluster) -> list[str]:
         f"{outcome.jobs['job'][k]} is charged for {jobs[k]:g} GPU-seconds, its part of its GPUs is {got[k]:g}"
         for k in np.flatnonzero(~np.isclose(jobs, got, rtol=SLACK, atol=SLACK)).tolist()
     ]
-    over = levels(outcome, cluster).filter(pl.col("gpus_busy") > pl.col("gpus_available"))
+    over = levels(outcome, cluster).filter(pl.col("gpus_busy") > pl.col("gpus_available") + SLACK)
     for t, busy, up in over.select("t_s", "gpus_busy", "gpus_available").rows():
-        found.append(f"{busy} GPUs are busy at {t:g}, {up} are there")
+        found.append(f"{busy:g} GPUs are busy at {t:g}, {up} are there")
     return found
 
 
@@ -340,8 +353,8 @@ def _attempts(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[st
     attempts = outcome.attempts.with_columns(pl.col("end_s").fill_null(np.inf))
     sums = outcome.pieces.group_by("row").agg(pl.col("gpus").sum()).sort("row")["gpus"].to_list()
     last: dict[int, float] = {}
-    least = workload.gpus if workload.min_gpus is None else workload.min_gpus
-    most = workload.gpus if workload.max_gpus is None else workload.max_gpus
+    # some policies choose between other numbers than the input's
+    least, most = outcome.jobs["least_gpus"], outcome.jobs["most_gpus"]
     for row, (job, start, end, gpus) in enumerate(attempts.select("job", "start_s", "end_s", "gpus").iter_rows()):
         name = workload.ids[job]
         if sums[row] != gpus:
@@ -390,7 +403,7 @@ def _elastic(outcome: Outcome, workload: Workload, settings: Settings) -> list[s
     if outcome.decisions["decision"].is_in(["share", "gather"]).any() or not (gpus != workload.gpus[job]).any():
         return []
     speed = [_scale(workload, settings, *pair) for pair in zip(job.tolist(), gpus.tolist(), strict=True)]
-    seconds = (attempts["end_s"] - attempts["start_s"]).to_numpy()
+    seconds = paced_seconds(outcome)
     done = np.bincount(job, weights=seconds * np.array(speed), minlength=workload.size)
     rates, rows = settings.rates, outcome.jobs
     plain = ((rows["overhead_gpu_s"] == 0) & (rows["lost_gpu_s"] == 0) & (rows["state"] == "finished")).to_numpy()
@@ -422,6 +435,8 @@ def _times(outcome: Outcome, settings: Settings) -> list[str]:
     best, alike = settings.rates.best, settings.rates.alike
     groups = outcome.attempts.filter(pl.col("shared"))["group"]
     shared = set(outcome.attempts.filter(pl.col("group").is_in(groups.to_list()))["job"].to_list())
+    if outcome.turns is not None:
+        shared |= set(outcome.attempts["job"].gather(outcome.turns["row"]).to_list())
     gang = outcome.jobs["gpus"].to_numpy()[outcome.attempts["job"].to_numpy()]
     resized = set(outcome.attempts.filter(pl.Series(gang) != pl.col("gpus"))["job"].to_list())
     for k, row in enumerate(outcome.jobs.iter_rows(named=True)):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MOST_NUMBERS = 100
 """Of a parameter that is a list of them."""
 
+_TRUTHS = {"true": True, "false": False, "1": True, "0": False}
+
 Value = float | str | bool | tuple[float, ...]
 
 
@@ -85,9 +87,9 @@ class Parameter:
 
     def _parse(self, text: str) -> Value:
         if isinstance(self.default, bool):
-            if text not in {"true", "false"}:
+            if text not in _TRUTHS:
                 raise ValueError
-            return text == "true"
+            return _TRUTHS[text]
         if isinstance(self.default, str):
             if self.choices and text not in self.choices:
                 raise ValueError
@@ -105,6 +107,10 @@ class Parameter:
             raise ValueError
         return number
 
+
+BESIDE = {"rates": "traits", "overhead": "resume:62"}
+"""What policies that assume nothing go by beside those that do, so that one comparison has one set of speeds and costs:
+62 s are those of `gpuctl.replay.models.preemption_cost.DEFAULT_S`."""
 
 PATIENCE = Parameter(
     "patience",
@@ -144,6 +150,7 @@ class Policy:
         predicts: whether predicted run times take the place of true ones where a workload has some.
         preempts: whether it takes GPUs from running jobs.
         plans: whether it plans ahead with time limits.
+        traits: whether it goes by what `gpuctl.replay.models.traits` tells of jobs.
         resources: whether it can be replayed where CPUs and memory count beside GPUs.
         run: by what it enters compiled code; None: by that of policies which are an order of jobs.
         reads: whose configuration files its parameter ``conf`` takes, ``yarn`` or ``slurm``; "" none.
@@ -157,6 +164,7 @@ class Policy:
     predicts: ClassVar[bool] = False
     preempts: ClassVar[bool] = False
     plans: ClassVar[bool] = False
+    traits: ClassVar[bool] = False
     resources: ClassVar[bool] = False
     run: ClassVar[Loop | None] = None
     reads: ClassVar[str] = ""
@@ -180,6 +188,13 @@ class Policy:
 
         params = self.params.items()
         return {name: said(name, value) if isinstance(value, str) else value for name, value in params}
+
+    def assumes(self) -> dict[str, str]:
+        """Models that hold where the user asks for none: ``rates`` and ``overhead``, as `gpuctl.replay.run` takes them.
+
+        Beside such a policy the others of a comparison go by `BESIDE`.
+        """
+        return {}
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """What runs this policy on a new simulation."""

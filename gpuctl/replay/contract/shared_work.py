@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.replay.results.turns import paced_seconds
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.models.records import Floats, Outcome, Workload
+
+    Bools = NDArray[np.bool_]
 
 SLACK = 1e-6
 
@@ -37,6 +43,8 @@ def in_company(
     plain &= (settings.rates.speed == 1).all(axis=1) & (settings.overhead.charge == 0) & (workload.gpus > 0)
     if settings.rates.types is not None or "gather" in outcome.decisions["decision"]:
         return []
+    if outcome.turns is not None:
+        return _by_turns(outcome, workload, plain, scale)
     low, high = np.zeros(workload.size), np.zeros(workload.size)
     attempts = outcome.attempts.with_row_index("row").with_columns(
         outcome.attempts["end_s"].fill_null(outcome.end_s).alias("end_s")
@@ -55,6 +63,18 @@ def in_company(
     wrong = plain & ((work < low - SLACK * (1 + low)) | (work > high + SLACK * (1 + high)))
     return [
         f"{workload.ids[k]}: beside others its GPUs did {low[k]:g} to {high[k]:g} s of work, it has {work[k]:g} s"
+        for k in np.flatnonzero(wrong).tolist()
+    ]
+
+
+def _by_turns(outcome: Outcome, workload: Workload, plain: Bools, scale: Callable[[int, int], float]) -> list[str]:
+    """Jobs on crowded servers whose work is not what was left of their speed, added up."""
+    job, gpus = outcome.attempts["job"].to_numpy(), outcome.attempts["gpus"].to_list()
+    speed = np.array([scale(*pair) for pair in zip(job.tolist(), gpus, strict=True)])
+    done = np.bincount(job, weights=paced_seconds(outcome) * speed, minlength=workload.size)
+    wrong = plain & ~np.isclose(done, workload.true_run_time, rtol=SLACK, atol=SLACK)
+    return [
+        f"{workload.ids[k]}: in its turns it did {done[k]:g} s of work, it has {workload.true_run_time[k]:g} s"
         for k in np.flatnonzero(wrong).tolist()
     ]
 

@@ -14,6 +14,7 @@ from gpuctl.replay.engine.job_life_kernel import (
     plan_end,
     segment_ends,
     settle,
+    snapped,
     stop,
     take,
     tell,
@@ -104,8 +105,9 @@ _wanted = inner(wanted)
 @inner
 def room(s):  # type: ignore[no-untyped-def]
     """Whether there is room for what may come next, see `gpuctl.replay.engine.state.wanted`."""
-    log, attempts, pieces, events = _wanted(s.g[0], s.servers.size)
-    return log <= s.log.size and attempts <= s.attempts.size and pieces <= s.pieces.size and events <= s.events.size
+    log, attempts, pieces, events, turns = _wanted(s.g[0], s.servers.size)
+    fits = log <= s.log.size and attempts <= s.attempts.size and pieces <= s.pieces.size
+    return fits and events <= s.events.size and turns <= s.turns.size
 
 
 @inner
@@ -125,7 +127,9 @@ def step(s, until):  # type: ignore[no-untyped-def]
         t = min(t, s.machine_t[g.machine])
     if t == np.inf or t > until or g.left == 0:
         return ENDED
+    t = max(snapped(s, t), g.now)
     g.now = t
+    by = t + g.grain
     g.events = g.carried
     g.carried = 0
     g.instants += 1
@@ -133,23 +137,23 @@ def step(s, until):  # type: ignore[no-untyped-def]
     done = False
     while not done:
         done = True
-        while g.heap > 0 and s.heap_t[0] <= t and s.heap_c[0] < C_MACHINE * NUMBERS:
+        while g.heap > 0 and s.heap_t[0] <= by and s.heap_c[0] < C_MACHINE * NUMBERS:
             node = s.heap_node[0]
             cancel(s, node)
             if s.jobs[node].state == SUSPENDING:
                 suspended(s, node)
             else:
                 segment_ends(s, node)
-        while g.machine < s.machine_t.size and s.machine_t[g.machine] <= t:
+        while g.machine < s.machine_t.size and s.machine_t[g.machine] <= by:
             _server_goes(s, g.machine)
             g.machine += 1
-        while g.arrival < s.arrivals.size and s.arrive_t[g.arrival] <= t:
+        while g.arrival < s.arrivals.size and s.arrive_t[g.arrival] <= by:
             j = s.arrivals[g.arrival]
             g.arrival += 1
             s.jobs[j].eligible = 1
             if s.jobs[j].parents == 0 and s.jobs[j].state == HELD:
                 enqueue(s, j)
-        while g.heap > 0 and s.heap_t[0] <= t:
+        while g.heap > 0 and s.heap_t[0] <= by:
             node, c = s.heap_node[0], s.heap_c[0] // NUMBERS
             if c < C_MACHINE:
                 done = False
@@ -244,7 +248,15 @@ def move(s, j, how, what, reason):  # type: ignore[no-untyped-def]
     start = job.start
     lease = job.lease
     give_back(s, j, how)
+    go_on(s, j, what, start, lease, reason)
+
+
+@inner
+def go_on(s, j, what, start, lease, reason):  # type: ignore[no-untyped-def]
+    """Let a job that has given up its GPUs, and not its turn, run on those in `choice`."""
+    job = s.jobs[j]
     gpus = take(s, j, 0)
+    job.changes += 1
     note(s, what, j, gpus, job.row, reason)
     begin(s, j, job.move)
     job.start = start

@@ -10,7 +10,7 @@ import numpy as np
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.event_heap_kernel import cancel, schedule
 from gpuctl.replay.engine.gpu_type_kernel import beside, type_speed
-from gpuctl.replay.engine.placement_kernel import set_free
+from gpuctl.replay.engine.placement_kernel import hold_some
 from gpuctl.replay.engine.resource_kernel import hold, let_go
 from gpuctl.replay.engine.speed_curve_kernel import scale
 from gpuctl.replay.engine.state import (
@@ -101,7 +101,18 @@ def rate_of(s, j):  # type: ignore[no-untyped-def]
             rate *= beside(s, j, host)
         else:
             rate *= job.pack
-    return rate
+    return rate * job.pace
+
+
+@inner
+def snapped(s, t):  # type: ignore[no-untyped-def]
+    """An instant: a whole second where it is within the grain of one."""
+    grain = s.g[0].grain
+    if grain > 0 and t < np.inf:
+        whole = np.floor(t + 0.5)
+        if abs(t - whole) <= grain:
+            return whole
+    return t
 
 
 @inner
@@ -109,7 +120,7 @@ def plan_end(s, j):  # type: ignore[no-untyped-def]
     """Foresee when the job's segment ends, from its progress and rate; time limits come first where enforced."""
     job = s.jobs[j]
     left = job.work - job.done
-    end = np.inf if job.rate <= 0 else job.last + max(left, 0.0) / job.rate
+    end = np.inf if job.rate <= 0 else snapped(s, job.last + max(left, 0.0) / job.rate)
     if s.g[0].limits == 1:
         end = min(end, job.start + job.limit)
     if end < np.inf:
@@ -174,7 +185,7 @@ def take(s, j, shared):  # type: ignore[no-untyped-def]
         s.pieces[g.pieces + k].gpus = piece.gpus
         gpus += piece.gpus
         if shared == 0:
-            set_free(s, piece.server, server.free - piece.gpus)
+            hold_some(s, piece.server, piece.gpus)
         if k == 0:
             rack = server.rack
         elif server.rack != rack:
@@ -187,6 +198,8 @@ def take(s, j, shared):  # type: ignore[no-untyped-def]
     job.row = g.attempts
     job.held = gpus
     job.counted = gpus
+    job.pace = 1.0
+    job.peak = max(job.peak, gpus)
     job.level = level
     g.pieces += g.chosen
     g.attempts += 1
@@ -228,8 +241,7 @@ def give_back(s, j, how):  # type: ignore[no-untyped-def]
         for i in range(first, first + kept):
             if s.pieces[i].server == piece.server:
                 stays = s.pieces[i].gpus
-        server = s.servers[piece.server]
-        set_free(s, piece.server, server.free + piece.gpus - stays)
+        hold_some(s, piece.server, stays - piece.gpus)
 
 
 @inner
@@ -283,16 +295,16 @@ def new_rates(s, host):  # type: ignore[no-untyped-def]
         counted += (job.held - gpus) / on
         gpus = job.held
         change_rate(s, at)
-        _count(s, at, counted)
+        charge_for(s, at, counted)
         on -= 1
         at = job.next_guest
     change_rate(s, host)
-    _count(s, host, counted + (s.jobs[host].held - gpus))
+    charge_for(s, host, counted + (s.jobs[host].held - gpus))
 
 
 @inner
-def _count(s, j, counted):  # type: ignore[no-untyped-def]
-    # the overhead that is still to come was charged for as many GPUs as counted until now
+def charge_for(s, j, counted):  # type: ignore[no-untyped-def]
+    """Let so many GPUs count for a job from now on; the overhead that is still to come was charged for the others."""
     job = s.jobs[j]
     job.overhead += _to_come(s, j) * (counted - job.counted)
     job.counted = counted

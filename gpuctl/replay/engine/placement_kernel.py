@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.compiled.jit import inner
-from gpuctl.replay.engine.state import ANY, CONSOLIDATE, FEWEST, FILL, RACK, SPREAD
+from gpuctl.replay.engine.state import CONSOLIDATE, FEWEST, FILL, NEAR, RACK, SPREAD
 
 _ONE = np.uint64(1)
 
@@ -29,6 +29,17 @@ def set_free(s, number, free):  # type: ignore[no-untyped-def]
     if server.rack >= 0:
         s.rack_free[server.cls, server.rack] += change
     _reindex(s, number, seen, sees)
+
+
+@inner
+def hold_some(s, number, gpus):  # type: ignore[no-untyped-def]
+    """Take so many GPUs of a server, or give them back (below 0); of a crowded one more than it has may be taken."""
+    server = s.servers[number]
+    if s.g[0].crowded == 0:
+        set_free(s, number, server.free - gpus)
+        return
+    server.asked += gpus
+    set_free(s, number, max(server.cap - server.asked, 0))
 
 
 @inner
@@ -289,7 +300,8 @@ def find(s, mask, gpus, how):  # type: ignore[no-untyped-def]
         gpus: the gang's size.
         how: ANY: never waits for locality: the fullest server that holds it, else the freest servers; CONSOLIDATE: one
             server where one can hold it, else whole servers and a rest, or not at all; SPREAD: on as many servers as
-            can be; FILL: the fullest servers first; RACK: servers of one rack; FEWEST: the fewest servers of one rack.
+            can be; FILL: the fullest servers first; RACK: servers of one rack; FEWEST: the fewest servers of one rack;
+            NEAR: servers of one rack where one can hold it, else the freest servers.
 
     Returns:
         Whether it fits; the pieces are in `choice`.
@@ -316,5 +328,7 @@ def find(s, mask, gpus, how):  # type: ignore[no-untyped-def]
         return gpus > largest(s, mask) and _one_rack(s, mask, gpus, True)
     if how == RACK:
         return _one_rack(s, mask, gpus, False)
-    size = _sorted_by_free(s, mask, how == ANY, -1)
+    if how == NEAR and _one_rack(s, mask, gpus, False):
+        return True
+    size = _sorted_by_free(s, mask, how != FILL, -1)
     return _in_order(s, gpus, size, s.servers.size)

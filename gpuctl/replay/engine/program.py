@@ -67,6 +67,7 @@ class Scheduler(Protocol):
     oracle: bool
     predicts: ClassVar[bool]
     resources: ClassVar[bool]
+    traits: ClassVar[bool]
     params: dict[str, Any]
 
     def shown_params(self) -> dict[str, Any]:

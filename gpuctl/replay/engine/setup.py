@@ -188,6 +188,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
         by_type=np.ones((1, 1, 1)) if types is None else types.speed.astype(np.float64),
         by_pair=np.ones((1, 1)) if pairs is None else pairs.astype(np.float64),
         curves=np.concatenate([np.ones(1), *workload.curves]),
+        turns=0,
     )
 
 
@@ -218,6 +219,7 @@ def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> 
     if settings.rates.row is not None:
         jobs.row_of_speeds = settings.rates.row
     jobs.alpha, jobs.pack = settings.rates.alpha, settings.rates.pack
+    jobs.pace = 1.0
     if workload.curve is not None:
         sizes = np.array([0, *(curve.size for curve in workload.curves)])
         jobs.points = sizes[workload.curve + 1]
@@ -301,13 +303,14 @@ def _children(workload: Workload) -> tuple[Ints, NDArray[np.int64]]:
 
 def grow(state: State) -> None:
     """Give a simulation more room for attempts, pieces, decisions and events; its address stays."""
-    log, attempts, pieces, events = (int(size) for size in wanted(state.g[0], state.servers.size))
+    log, attempts, pieces, events, turns = (int(size) for size in wanted(state.g[0], state.servers.size))
     state.put(
         attempts=_longer(state.attempts, attempts),
         pieces=_longer(state.pieces, pieces),
         needs=_longer(state.needs, pieces) if state.g[0].resources else state.needs,
         log=_longer(state.log, log),
         events=_longer(state.events, events),
+        turns=_longer(state.turns, turns),
     )
 
 

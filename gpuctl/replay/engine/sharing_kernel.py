@@ -181,6 +181,7 @@ def regrow(s, j, reason):  # type: ignore[no-untyped-def]
     g.running -= 1
     start, lease = job.start, job.lease
     gpus = take(s, j, 0)
+    job.changes += 1
     s.attempts[job.row].group = group
     note(s, D_RESIZE, j, gpus, job.row, reason)
     begin(s, j, job.move)

@@ -31,6 +31,7 @@ from gpuctl.replay.inputs.time_limits import own
 from gpuctl.replay.models.decision_log import DecisionLog
 from gpuctl.replay.models.records import Outcome
 from gpuctl.replay.models.resources import GPUS_ONLY
+from gpuctl.replay.models.traits import traits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,13 +187,14 @@ class Simulation:
             last: nothing is asked of this simulation any more. It gives its arrays up as tables are made of them, so
                 that millions of attempts are not in memory twice.
         """
+        by_traits = self.policy.traits or self.settings.rates.by_traits
         # one after the other, what takes most memory last
         jobs = self._jobs()
         if last:
-            self._give_up(*(self.state.fields.keys() - {"g", "attempts", "pieces", "needs", "log"}))
-        log, pieces = self._log(), self._pieces()
+            self._give_up(*(self.state.fields.keys() - {"g", "attempts", "pieces", "needs", "log", "turns"}))
+        log, pieces, turns = self._log(), self._pieces(), self._turns()
         if last:
-            self._give_up("pieces", "needs")
+            self._give_up("pieces", "needs", "turns")
         return Outcome(
             policy=self.label,
             params=self.policy.shown_params(),
@@ -205,8 +207,14 @@ class Simulation:
             end_s=self.now,
             wall_s=self.wall_s,
             instants=int(self.state.g[0].instants),
-            notes=(*self.notes, *getattr(self.program, "notes", ())),
+            notes=(
+                *self.notes,
+                *getattr(self.program, "notes", ()),
+                *(traits(self.workload).notes() if by_traits else ()),
+            ),
             kind=self.policy.name,
+            turns=turns,
+            by_traits=by_traits,
         )
 
     def _jobs(self) -> pl.DataFrame:
@@ -243,6 +251,10 @@ class Simulation:
                 "lost_gpu_s": jobs.lost.copy(),
                 "preemptions": jobs.preempts.astype(np.int64),
                 "attempts": jobs.attempts.astype(np.int64),
+                "max_gpus": jobs.peak.astype(np.int64),
+                "changes": jobs.changes.astype(np.int64),
+                "least_gpus": jobs.least.astype(np.int64),
+                "most_gpus": jobs.most.astype(np.int64),
                 "servers": servers.astype(np.int64),
                 "state": pl.Series(words.tolist(), dtype=pl.String),
             }
@@ -315,6 +327,15 @@ class Simulation:
             return frame
         needs = s.needs[at]
         return frame.with_columns(cpus=pl.Series(needs.cpu / 1000.0), mem_mb=pl.Series(needs.mem.astype(np.int64)))
+
+    def _turns(self) -> pl.DataFrame | None:
+        s = self.state
+        if not s.g[0].turns:
+            return None
+        rows = s.turns[: int(s.g[0].turns)]
+        return pl.DataFrame(
+            {"row": rows.row.astype(np.int32), "t_s": rows.t, "counted": rows.counted, "pace": rows.pace}
+        )
 
     def _log(self) -> DecisionLog:
         s = self.state

@@ -44,7 +44,7 @@ NOW, EPOCH, ABORT = range(3)
 MODES = {"now": NOW, "epoch": EPOCH, "abort": ABORT}
 
 # ---- where a gang may go
-ANY, CONSOLIDATE, SPREAD, FILL, RACK, FEWEST = range(6)
+ANY, CONSOLIDATE, SPREAD, FILL, RACK, FEWEST, NEAR = range(7)
 
 # ---- what a step came back with
 STEPPED, ENDED, GROW = range(3)
@@ -88,6 +88,7 @@ JOB = np.dtype(
         ("speed2", "f8"),
         ("alpha", "f8"),  # how badly it scales
         ("pack", "f8"),  # speed beside a job on the same GPUs
+        ("pace", "f8"),  # what turns and company on crowded servers leave of its speed
         ("counted", "f8"),  # GPUs that count for it: each one that it is on by the number of jobs there
         ("mask", "u8"),  # classes of servers that suit it
         ("gpus", "i8"),
@@ -101,6 +102,8 @@ JOB = np.dtype(
         ("row", "i8"),  # of its present attempt
         ("attempts", "i8"),
         ("preempts", "i8"),
+        ("changes", "i8"),  # times it went from some GPUs to others
+        ("peak", "i8"),  # the most GPUs that it has held
         ("turns", "i8"),  # ended by preemption, of those that the goal is for
         ("goal_of", "i8"),  # the segment whose work the goal is in; -1 none yet
         ("segment", "i8"),
@@ -133,6 +136,7 @@ SERVER = np.dtype(
         ("kept_gpus", "i8"),  # … so many GPUs …
         ("kept_from", "f8"),  # … from this second on
         ("type", "i8"),  # of its GPUs, in `by_type`
+        ("asked", "i8"),  # GPUs that jobs ask of it, where more may than it has
     ],
     align=True,
 )
@@ -153,6 +157,9 @@ ATTEMPT = np.dtype(
 )
 
 PIECE = np.dtype([("server", "i4"), ("gpus", "i4")])
+
+TURN = np.dtype([("t", "f8"), ("counted", "f8"), ("pace", "f8"), ("row", "i8")], align=True)
+"""From when on so many GPUs count for an attempt, and what is left of its job's speed."""
 
 
 NEED = np.dtype([("cpu", "i8"), ("mem", "i8")])
@@ -201,6 +208,9 @@ GLOBAL = np.dtype(
         ("mem", "f8"),
         ("typed", "i8"),  # 1: speeds go by GPU types
         ("paired", "i8"),  # 1: speeds of packed jobs go by the pairs of their classes
+        ("grain", "f8"),  # seconds within which things happen at one instant; 0: at the very same second
+        ("crowded", "i8"),  # jobs take turns, and ask at most so many times its GPUs of a server; 0: none they share
+        ("turns", "i8"),
     ],
     align=True,
 )
@@ -252,6 +262,7 @@ class State(Bundle):
         by_type: speeds by class of jobs, GPU type and placement [classes, types, 3]; [1, 1, 1] where types are alike.
         by_pair: speeds by class of a job and of the one packed beside it [classes, classes]; [1, 1] without a table.
         curves: speeds on 1, 2, 3 … GPUs, one curve after the other.
+        turns: what counts for attempts on crowded servers, from when on.
     """
 
     g = rows(GLOBAL)
@@ -294,18 +305,20 @@ class State(Bundle):
     by_type = floats(3)
     by_pair = floats(2)
     curves = floats()
+    turns = rows(TURN)
 
 
-def wanted(g: Any, servers: int) -> tuple[int, int, int, int]:
-    """Sizes of log, attempts, pieces and events with which there is room for what may come next.
+def wanted(g: Any, servers: int) -> tuple[int, int, int, int, int]:
+    """Sizes of log, attempts, pieces, events and turns with which there is room for what may come next.
 
     That is the engine's step, one pass of a compiled policy, or one action of a policy written in Python; before each
     of them somebody looks. None writes more than four lines, attempts or events for each job that waits or runs, and
     two for each server (which a job reserves, which goes down, or is wanted back); the pieces of jobs that hold GPUs at
-    one time are no more than the GPUs, and a pass places a job at most twice.
+    one time are no more than the GPUs, or so many times as many, and a pass places a job at most twice.
     """
     some = 4 * (g.waiting + g.running) + 2 * servers + g.at_once + 64
-    return g.log + some, g.attempts + some, g.pieces + 2 * g.total + g.splits + some, g.events + some
+    pieces = g.pieces + 2 * g.total * max(g.crowded, 1) + g.splits + some
+    return g.log + some, g.attempts + some, pieces, g.events + some, g.turns + some if g.crowded > 0 else 0
 
 
 state_at = opener(State)

@@ -7,21 +7,18 @@ Ctrl-C or a killed worker, finds them and does the rest.
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import signal
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+import socket
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from gpuctl.core.errors import GpuctlError
+from gpuctl.core.errors import GpuctlError, InputError
 from gpuctl.core.files import read_whole, write_atomically
 from gpuctl.replay.experiments import cells as cells_of
 from gpuctl.replay.run import compile_for
+from gpuctl.spread.engine import Engine
+from gpuctl.spread.engine import run as spread_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from concurrent.futures import Future
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from gpuctl.replay.experiments.cells import Base, Cell
@@ -69,22 +66,22 @@ def run(
     cells: Sequence[Cell],
     kept: Kept | None = None,
     *,
-    processes: int | None = None,
+    engine: Engine | None = None,
     progress: Callable[[int, int], None] | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> list[Figures]:
-    """Replay every cell and return its figures, in the order of `cells`. The result does not depend on `processes`.
+    """Replay every cell and return its figures, in the order of `cells`. The result does not depend on `engine`.
 
     Args:
         base: what all cells are made from.
         cells: what to replay.
         kept: where cells are kept as they are done, and looked for; None: nowhere.
-        processes: at most so many at a time; None: one for each processor.
+        engine: where they run; None: here, one for each processor.
         progress: called with how many cells are done, of how many.
         tell: called with a line for the user.
 
     Raises:
-        GpuctlError: a cell cannot be replayed; cells that are done stay kept.
+        GpuctlError: a cell cannot be replayed, or the engine has no workers; cells that are done stay kept.
         KeyboardInterrupt: Ctrl-C; likewise.
     """
     digest = base.digest()
@@ -104,8 +101,14 @@ def run(
             (name, dict(params)) for name, params in sorted({(one.policy, one.params) for one in left.values()})
         ]
         compile_for(base.workload, base.cluster, policies, base.workload.size * len(left), tell=tell, **base.models)
-    count = min(len(left), processes or len(os.sched_getaffinity(0)))
-    for key, figures in _here(base, left) if count <= 1 else _apart(base, left, count):
+    spread = spread_on(
+        _work,
+        (base, digest),
+        {key: (key, cell) for key, cell in left.items()},
+        engine or Engine(),
+        tell or (lambda _text: None),
+    )
+    for key, figures in spread if left else ():
         done[key] = figures
         if kept is not None:
             kept.put(key, figures)
@@ -113,48 +116,13 @@ def run(
     return [done[key] for key in keys]
 
 
-def _here(base: Base, left: dict[str, Cell]) -> Iterator[tuple[str, Figures]]:
-    for key, cell in left.items():
-        yield key, cells_of.run(base, cell)
-
-
-_BASE: Base | None = None
-
-
-def _begin(base: Base) -> None:
-    global _BASE  # noqa: PLW0603 - what a worker is given once, not with every cell
-    _BASE = base
-    # Ctrl-C reaches the whole group of processes: the first one answers it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _work(cell: Cell) -> Figures:
-    assert _BASE is not None  # noqa: S101 - set by _begin
-    return cells_of.run(_BASE, cell)
-
-
-def _apart(base: Base, left: dict[str, Cell], count: int) -> Iterator[tuple[str, Figures]]:
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (base,))
-    waiting = iter(left.items())
-    running: dict[Future[Figures], str] = {}
-    try:
-        while True:
-            # no more are handed out than run, so that Ctrl-C loses no more than one a worker
-            for key, cell in waiting:
-                running[pool.submit(_work, cell)] = key
-                if len(running) > count:
-                    break
-            if not running:
-                break
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                key = running.pop(future)
-                yield key, future.result()
-    except BrokenProcessPool:
-        raise GpuctlError(
-            "a worker was killed (out of memory?)",
-            hint="what is done is kept: run the same command again, with --jobs 1 where memory is short",
-        ) from None
-    finally:
-        for process in list((pool._processes or {}).values()):
-            process.kill()
-        pool.shutdown(wait=True, cancel_futures=True)
+def _work(shared: tuple[Base, str], task: tuple[str, Cell]) -> Figures:
+    """Replay one cell, wherever that is, with the files that were there when its key was made."""
+    base, digest = shared
+    key, cell = task
+    if cells_of.key(digest, cell) != key:
+        raise InputError(
+            f"{socket.gethostname()}: files that {cell.policy} or its parameters name are not there, or have changed",
+            hint="name them by paths that every worker sees, and leave them as they are meanwhile",
+        )
+    return cells_of.run(base, cell)

@@ -97,6 +97,27 @@ def parse_cluster(text: str, workload: Workload) -> Cluster:
     return _File(text, workload).cluster(found)
 
 
+def in_racks(cluster: Cluster, text: str, per_rack: int) -> Cluster:
+    """The same servers in racks of so many, in their order, the last of them perhaps not full.
+
+    Args:
+        cluster: made from a short form.
+        text: that.
+        per_rack: at least 1.
+
+    Raises:
+        UsageError: a pool, or a file, which says itself what its racks are.
+    """
+    if cluster.pool or is_file(Path(text)):
+        raise UsageError(
+            f"--per-rack {per_rack}: --cluster {text[:200]} says itself where its servers are",
+            hint="in a TOML file, per_rack under [[servers]]; a pool has no racks",
+        )
+    rack = np.arange(len(cluster.servers), dtype=np.int64) // per_rack
+    names = tuple(_numbered("rack", int(rack[-1]) + 1))
+    return dataclasses.replace(cluster, rack=rack, racks=names)
+
+
 def add_servers(cluster: Cluster, text: str) -> Cluster:
     """Put further servers beside those of a cluster.
 

@@ -24,6 +24,7 @@ from gpuctl.core.text import storable
 from gpuctl.replay.inputs.check import SHOWN, circular
 from gpuctl.replay.models.records import Workload
 from gpuctl.replay.models.resources import GPUS_ONLY
+from gpuctl.replay.models.traits import TRAITS
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -34,7 +35,7 @@ NEEDED = ("job_id", "submit_time", "duration", "num_gpus")
 OPTIONAL = (
     "vc", "requested_time", "user", "gpu_type", "app", "depends_on", "eligible_time", "predicted_time", "epochs",
     "checkpoint_bytes", "account", "qos", "nodes", "nice", "min_gpus", "max_gpus", "job_class",
-    "speed_curve",
+    "speed_curve", *TRAITS,
 )  # fmt: skip
 MORE = ("num_cpus", "mem_mb")
 """Columns that are read where CPUs and memory count."""
@@ -47,7 +48,7 @@ MOST_SECONDS = 1e12
 """Some 30 000 years: anything above it is a mistake of units, and would cost all precision below a second."""
 
 _NUMBERS = ("submit_time", "duration", "num_gpus", "requested_time", "eligible_time", "predicted_time", "epochs",
-            "checkpoint_bytes", "nodes", "nice", "min_gpus", "max_gpus", *MORE)  # fmt: skip
+            "checkpoint_bytes", "nodes", "nice", "min_gpus", "max_gpus", *TRAITS, *MORE)  # fmt: skip
 _EXPECTED = f"a header line with the columns {', '.join(NEEDED)} and, where wanted, {', '.join(OPTIONAL)}"
 
 
@@ -87,10 +88,10 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole); for
     policies that resize jobs ``min_gpus`` and ``max_gpus``, the fewest and the most GPUs that a job can run on, and
     ``speed_curve`` (its speeds on 1, 2, 3 … GPUs, in any unit, with ``;`` between them); and ``job_class`` (jobs of one
-    name are equally fast on equal GPUs). An empty optional cell is as if the file did not have the column. Times are
-    taken as they are. Jobs are ordered by submission; of jobs submitted at one instant, the earlier line is the earlier
-    job. Where CPUs or memory count, the columns ``num_cpus`` and ``mem_mb``, of the whole job, are read, too, and
-    ``num_gpus`` may be 0.
+    name are equally fast on equal GPUs); and what `gpuctl.replay.models.traits` says. An empty optional cell is as if
+    the file did not have the column. Times are taken as they are. Jobs are ordered by submission; of jobs submitted at
+    one instant, the earlier line is the earlier job. Where CPUs or memory count, the columns ``num_cpus`` and
+    ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
 
     Args:
         path: the file; gzip and zstd are unpacked.
@@ -120,7 +121,9 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
         faults.rows = table[circle].sort("row")
         faults.tell(pl.lit(value=True), "depends_on leads back to the job itself in {n}", "depends_on")
         faults.end()
-    return replace(_workload(storable(file.name), table, numbers[order], depends), curve=curve, curves=curves)
+    line = None if (order == np.arange(order.size)).all() else order.astype(np.int64)
+    found = _workload(storable(file.name), table, numbers[order], depends)
+    return replace(found, curve=curve, curves=curves, line=line)
 
 
 def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool]:
@@ -238,8 +241,33 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
             faults.tell(bad, f"{column} is not a whole number of GPUs, at least {least}, in {{n}}", column)
             side = "above" if column == "min_gpus" else "below"
             faults.tell(value.is_finite() & gpus.is_finite() & wrong, f"{column} is {side} num_gpus in {{n}}", column)
+    _traits(faults, present)
     faults.rows = texts
     return numbers
+
+
+def _traits(faults: _Faults, present: list[str]) -> None:
+    """What is wrong with numbers that policies of deep learning go by."""
+    gpus = pl.col("num_gpus number")
+    for column in TRAITS:
+        if column not in present:
+            continue
+        value = pl.col(f"{column} number")
+        if column in {"w_min", "w_max"}:
+            bad = (value < 1) | (value != value.floor()) | (value > MOST_GPUS)
+            faults.tell(
+                value.is_finite() & bad, f"{column} is not a whole number of GPUs, at least 1, in {{n}}", column
+            )
+            wrong = value > gpus if column == "w_min" else value < gpus
+            side = "above" if column == "w_min" else "below"
+            faults.tell(value.is_finite() & gpus.is_finite() & wrong, f"{column} is {side} num_gpus in {{n}}", column)
+        elif column in {"fungible", "grow"}:
+            faults.tell(value.is_finite() & (value != 0) & (value != 1), f"{column} is not 0 or 1 in {{n}}", column)
+        elif column == "alpha":
+            faults.tell(value.is_finite() & (value < 0), "alpha is below 0 in {n}", column)
+        else:
+            bad = (value <= 0) | (value > 1)
+            faults.tell(value.is_finite() & bad, f"{column} is not above 0 and at most 1 in {{n}}", column)
 
 
 LEAST_SPEED, MOST_SPEED = 1e-6, 1e6
@@ -340,6 +368,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         job_classes=job_classes,
         min_gpus=_bound(numbers, "min_gpus"),
         max_gpus=_bound(numbers, "max_gpus"),
+        traits={name: _optional(numbers, name, unknown) for name in TRAITS if name in numbers.columns},
     )
 
 

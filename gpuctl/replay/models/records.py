@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     import polars as pl
@@ -79,6 +80,8 @@ class Workload:
         max_gpus: the most, at least ``gpus``; None: no job runs on more.
         curve: number of its speed curve in ``curves``; -1: as the speed model has it; None: all of them.
         curves: of each, its speed on 1, 2, 3 … GPUs, in any unit; on more GPUs than it names it gets no faster.
+        traits: what the input tells of `gpuctl.replay.models.traits.TRAITS`, by name; NaN where it does not.
+        line: place of each job in its input; None: they are in its order.
     """
 
     name: str
@@ -123,6 +126,8 @@ class Workload:
     max_gpus: Ints | None = None
     curve: Ints | None = None
     curves: tuple[Floats, ...] = ()
+    traits: Mapping[str, Floats] = field(default_factory=dict)
+    line: Ints | None = None
 
     @property
     def size(self) -> int:
@@ -207,8 +212,9 @@ class Outcome:
             (end - submit), ``run_s`` (time on GPUs), ``work_s`` (run time on the recorded placement), ``gpu_s``
             (GPU-seconds held; of a shared GPU an equal part), ``overhead_gpu_s`` (held without progress: suspend,
             resume, gathering), ``lost_gpu_s`` (progress that was lost and done again), ``preemptions``, ``attempts``,
-            ``servers`` (of the last attempt), ``state``: finished | running | waiting | held | unplaceable | rejected;
-            times that never came are null.
+            ``max_gpus`` (the most it held), ``changes`` (times it went from some GPUs to others), ``least_gpus`` and
+            ``most_gpus`` (between which the policy may choose), ``servers`` (of the last attempt), ``state``:
+            finished | running | waiting | held | unplaceable | rejected; times that never came are null.
         attempts: one row each time a gang held GPUs: ``job`` (number), ``attempt`` (0-based), ``start_s``, ``end_s``
             (null: still held them at the end), ``end``: finished | failed | preempted | machine_down | migrated |
             resized | lease | time_limit | reclaimed | running, ``gpus``, ``shared`` (it began on GPUs of another job),
@@ -216,12 +222,16 @@ class Outcome:
             null: never), ``group`` (row of the attempt whose GPUs they were first).
         pieces: ``row`` (row of ``attempts``), ``server`` (number), ``gpus``; where CPUs and memory count, ``cpus`` and
             ``mem_mb``, too.
+        turns: where jobs asked more GPUs of servers than these have, and took turns: ``row`` (of ``attempts``),
+            ``t_s``, ``counted`` (GPUs that count for it from then on), ``pace`` (what is left of its speed); before its
+            first row all of an attempt's GPUs count.
         log: the decision log.
         end_s: the last instant of the replay.
         wall_s: how long the simulation itself took.
         instants: how many distinct instants it went through.
         notes: what else is to be said of it.
         kind: the policy's own name.
+        by_traits: whether it, or its speeds, went by `gpuctl.replay.models.traits`.
     """
 
     policy: str
@@ -237,6 +247,8 @@ class Outcome:
     instants: int = 0
     notes: tuple[Note, ...] = field(default=())
     kind: str = ""
+    turns: pl.DataFrame | None = None
+    by_traits: bool = False
 
     @property
     def decisions(self) -> pl.DataFrame:

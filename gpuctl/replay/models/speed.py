@@ -14,6 +14,7 @@ import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import Named, note
+from gpuctl.replay.models.traits import traits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,6 +65,7 @@ class Rates:
         row: (jobs) the class of each there, and in `pairs`.
         pairs: (classes, classes) speed of a job packed beside another one, for that alone; None: `pack`.
         pairs_text: what holds of them, for headings.
+        by_traits: whether they go by `gpuctl.replay.models.traits`.
     """
 
     text: Note
@@ -74,6 +76,7 @@ class Rates:
     row: Ints | None = None
     pairs: Floats | None = None
     pairs_text: Note | None = None
+    by_traits: bool = False
 
     @property
     def best(self) -> Floats:
@@ -91,7 +94,10 @@ class Rates:
 
 
 def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster, pairs: PairTable | None = None) -> Rates:
-    """The speed model: ``recorded`` (placement does not matter), ``locality``, or a table by class and GPU type.
+    """The speed model: ``recorded`` (placement does not matter), ``locality``, ``traits``, or a table.
+
+    ``traits`` goes by how sensitive each job is to its places and how it scales, as `gpuctl.replay.models.traits` says;
+    a table by classes of jobs and GPU types.
 
     Args:
         model: its name, or the table.
@@ -116,11 +122,13 @@ def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster, pairs: 
 def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
     n = workload.size
     alpha, pack = np.full(n, ALPHA), np.full(n, PACK_SPEED)
-    if name == "recorded" or cluster.pool:
+    if name == "recorded" or (cluster.pool and name != "traits"):
         text = note("recorded run times, wherever a job is put")
         return Rates(text, np.ones((n, 3)), alpha, pack)
+    if name == "traits":
+        return _by_traits(workload, cluster)
     if name != "locality":
-        raise UsageError(f"there is no speed model {name!r}", hint="there are: recorded, locality")
+        raise UsageError(f"there is no speed model {name!r}", hint="there are: recorded, locality, traits")
     sensitive = np.fromiter((zlib.crc32(i.encode()) % 100 < SENSITIVE_PCT for i in workload.ids), bool, n)
     at = np.array([1.0, SPREAD_SPEED, SPREAD_SPEED**RACK_EXPONENT])
     speed = np.where(sensitive[:, None], at[None, :], 1.0)
@@ -134,6 +142,24 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
         racks=SPREAD_SPEED**RACK_EXPONENT,
     )
     return Rates(text, speed, alpha, pack)
+
+
+def best_level(gpus: Ints, cluster: Cluster) -> Ints:
+    """The best level that so many GPUs can have in an empty cluster: 0 one server, 1 one rack, 2 several."""
+    rack = np.bincount(np.maximum(cluster.rack, 0), cluster.gpus)
+    server = int(cluster.gpus.max(initial=0))
+    return np.where(gpus <= server, 0, np.where(gpus <= rack.max(initial=0), 1, 2)).astype(np.int64)
+
+
+def _by_traits(workload: Workload, cluster: Cluster) -> Rates:
+    known = traits(workload)
+    speed = np.stack([np.ones(workload.size), known.eff_rack, known.eff_cross], axis=1)
+    speed /= speed[np.arange(workload.size), best_level(workload.gpus, cluster)][:, None]
+    text = note(
+        "each job at its own efficiency over the servers of a rack and over racks (eff_rack, eff_cross), and on other "
+        "numbers of GPUs as its alpha says; run times are those on its gang, placed as well as this cluster can"
+    )
+    return Rates(text, speed, known.alpha, np.full(workload.size, PACK_SPEED), by_traits=True)
 
 
 def _by_type(table: SpeedTable, workload: Workload, cluster: Cluster) -> Rates:

@@ -146,6 +146,27 @@ _JOB = (
     ("overhead_gpu_s", "Of these, held without progress."),
     ("lost_gpu_s", "Of these, progress that was lost and had to be made again."),
     ("attempts", "How often it was put on GPUs.", "attempts"),
+    ("max_gpus", "The most GPUs that it held.", "GPUs"),
+    ("changes", "How often it went from some GPUs to others: more, fewer or elsewhere.", "changes"),
+    ("rho", "JCT / work: finish-time fairness beside a cluster of its own."),
+    ("rho_count", "JCT / (N x work x GPUs / GPUs usable at once), N = mean number of unfinished jobs over its life: "
+     "Themis' paper's, small for small jobs."),
+    ("rho_demand", "JCT / (work x mean over its life of max(1, GPUs that unfinished jobs ask for / GPUs)): Themis' "
+     "authors' simulator's."),
+)  # fmt: skip
+
+_TRAITS = (
+    ("job", "The job's name."),
+    ("eff_rack", "Speed over several servers of a rack, for that on one."),
+    ("eff_cross", "Speed over several racks, for that on one server."),
+    ("alpha", "n GPUs are n / (1 + alpha (n - 1)) times as fast as one."),
+    ("w_min", "The fewest GPUs that it is to run on.", "GPUs"),
+    ("w_max", "The most.", "GPUs"),
+    ("fungible", "Whether it runs on GPUs of inference servers."),
+    ("util", "Share of its GPUs' computing that it uses."),
+    ("mem", "Share of its GPUs' memory that it uses."),
+    ("grow", "Whether it takes idle GPUs beside its own."),
+    ("derived", "Which of these the input does not tell: assumed from a hash of the job's name, not measured."),
 )
 
 _UNFINISHED = (
@@ -231,6 +252,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "replay_heatmap": _HEATMAP,
     "replay_preemptions": _PREEMPTIONS,
     "replay_jobs": _JOB,
+    "replay_traits": _TRAITS,
 }
 
 

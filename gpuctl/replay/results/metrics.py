@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl.replay.results.timelines import NEVER_QUEUED, attempts, down_times, idle_despite_wait, window
+from gpuctl.replay.results.timelines import NEVER_QUEUED, down_times, idle_despite_wait, window
+from gpuctl.replay.results.turns import spans
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -117,8 +118,8 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
     available = useful + overhead + lost + idle; a GPU counts once, however many jobs are on it.
     """
     begin, end = window(outcome)
-    held = attempts(outcome)
-    busy = float((held.gpus * (held.end.clip(begin, end) - held.own.clip(begin, end))).sum())
+    held = spans(outcome)
+    busy = float((held.gpus * (held.end.clip(begin, end) - held.start.clip(begin, end))).sum())
     server, down, up = down_times(cluster, begin, end)
     off = float((np.asarray(cluster.gpus)[server] * (up - down)).sum())
     available = cluster.total_gpus * (end - begin) - off
@@ -174,7 +175,8 @@ def fairness(
     chosen = alive & complete & late & (work > 0) & (last > first)
     if not chosen.any():
         return dict.fromkeys(("rho_apps",), 0) | dict.fromkeys(("rho_mean", "rho_p95", "rho_max", "jain"), None)
-    contention = _mean_alive(first[alive], last[alive], first[chosen], last[chosen])
+    lives = _over_life(first[alive], last[alive], np.ones(int(alive.sum())), lambda level: level)
+    contention = lives[chosen[alive]]
     rho = (last[chosen] - first[chosen]) / (contention * work[chosen] / together[chosen])
     return {
         "rho_apps": int(chosen.sum()),
@@ -185,20 +187,52 @@ def fairness(
     }
 
 
+def rhos(outcome: Outcome, workload: Workload, cluster: Cluster) -> dict[str, Floats]:
+    """Return finish-time fairness of each job three ways, as columns: JCT / T, NaN of jobs that did not finish.
+
+    ``rho``: T is the job's work. ``rho_count``: its work on its own part of the cluster, work x GPUs / min(GPUs of the
+    cluster, GPUs), times the mean number of unfinished jobs over its life (Themis' paper). ``rho_demand``: its work
+    times the mean over its life of max(1, GPUs that unfinished jobs ask for / GPUs) (its authors' simulator).
+    """
+    jobs = outcome.jobs
+    told = {name: np.full(jobs.height, np.nan) for name in ("rho", "rho_count", "rho_demand")}
+    if not jobs.height:
+        return told
+    _, horizon = window(outcome)
+    inside = ~jobs["state"].is_in(list(NEVER_QUEUED)).to_numpy()
+    finished = (jobs["state"] == "finished").to_numpy() & (jobs["work_s"] > 0).to_numpy()
+    submit = jobs["submit_s"].to_numpy().astype(np.float64)
+    leave = np.where(finished, jobs["end_s"].fill_null(horizon).to_numpy(), horizon).astype(np.float64)
+    work, gpus = (jobs[name].to_numpy().astype(np.float64) for name in ("work_s", "gpus"))
+    total = max(cluster.total_gpus, 1)
+    lives = submit[inside], np.maximum(leave, submit)[inside]
+    count = _over_life(*lives, np.ones(int(inside.sum())), lambda level: level)
+    demand = _over_life(*lives, gpus[inside], lambda level: np.maximum(1.0, level / total))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rho = (leave - submit) / work
+        told["rho"][finished] = rho[finished]
+        told["rho_count"][inside] = (rho * np.minimum(gpus, total) / gpus)[inside] / count
+        told["rho_demand"][inside] = rho[inside] / demand
+    for values in told.values():
+        values[~finished | (leave <= submit)] = np.nan
+    return told
+
+
+def _over_life(first: Floats, last: Floats, weight: Floats, of: Callable[[Floats], Floats]) -> Floats:
+    """Mean over each of the intervals (first, last) of a function of the sum of the weights of those that hold."""
+    at = np.concatenate([first, last])
+    order = np.argsort(at, kind="stable")
+    at = at[order]
+    level = np.cumsum(np.concatenate([weight, -weight])[order])
+    area = np.concatenate([[0.0], np.cumsum(of(level[:-1]) * np.diff(at))])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((np.interp(last, at, area) - np.interp(first, at, area)) / (last - first))
+
+
 def jain(shares: Floats) -> float | None:
     """Return Jain's index (sum x)^2 / (n sum x^2): 1 where all are equal, 1 / n where one has all; None for none."""
     squares = float(np.square(shares).sum())
     return float(shares.sum()) ** 2 / (len(shares) * squares) if squares > 0 else None
-
-
-def _mean_alive(first: Floats, last: Floats, begin: Floats, end: Floats) -> Floats:
-    """Mean number of the intervals (first, last) that hold, over each of the intervals (begin, end)."""
-    at = np.concatenate([first, last])
-    order = np.argsort(at, kind="stable")
-    at = at[order]
-    alive = np.cumsum(np.concatenate([np.ones(len(first)), -np.ones(len(last))])[order])
-    area = np.concatenate([[0.0], np.cumsum(alive[:-1] * np.diff(at))])
-    return np.asarray((np.interp(end, at, area) - np.interp(begin, at, area)) / (end - begin))
 
 
 def _figures() -> Sequence[pl.Expr]:

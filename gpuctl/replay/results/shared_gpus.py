@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from gpuctl.replay.results.turns import of_pieces, spans
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -31,6 +33,11 @@ def portions(outcome: Outcome) -> Floats:
         One number a row of ``outcome.pieces``; the sum over the pieces on a GPU is the time for which it was busy.
     """
     owner = outcome.pieces["row"].to_numpy()
+    if outcome.turns is not None:
+        found = spans(outcome)
+        span, piece, gpus = of_pieces(outcome, found)
+        seconds = (found.end - found.start)[span]
+        return np.bincount(piece, weights=gpus * seconds, minlength=owner.size).astype(np.float64)
     start = outcome.attempts["start_s"].to_numpy()[owner]
     end = outcome.attempts["end_s"].fill_null(outcome.end_s).to_numpy()[owner]
     gpus = outcome.pieces["gpus"].to_numpy()
@@ -54,7 +61,10 @@ def shared_gpus(outcome: Outcome) -> tuple[Floats, Floats]:
     gpus = outcome.attempts["gpus"].to_numpy().astype(np.float64)
     pieces = outcome.pieces["gpus"].to_numpy().astype(np.float64)
     group = outcome.attempts["group"].to_numpy()
-    beside = np.isin(group, group[outcome.attempts["shared"].to_numpy()]) & (length > 0)
+    beside = np.isin(group, group[outcome.attempts["shared"].to_numpy()])
+    if outcome.turns is not None:
+        beside = np.isin(np.arange(gpus.size), outcome.turns["row"].to_numpy())
+    beside &= length > 0
     if beside.any():
         mine = beside[owner]
         pieces[mine] = portions(outcome)[mine] / length[owner][mine]

@@ -13,6 +13,7 @@ import polars as pl
 from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import NONE, Named, Note, foreign, listed, named, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
+from gpuctl.replay.models.traits import TRAITS, traits
 from gpuctl.replay.results import comparison, metrics, timelines
 from gpuctl.replay.results.columns import columns
 
@@ -120,6 +121,7 @@ def result(
     makers += [_vs_baseline] if len(named) > 1 else []
     makers += [_vs_recorded, _fidelity] if against_recorded else []
     makers += [_timeline, _heatmap, _unfinished, _jobs]
+    makers += [_traits] if any(o.by_traits for o in named) else []
     tables = tuple(make(asked) for make in makers)
     return Analysis(
         cluster=note("{jobs} on {servers}", jobs=Named("cluster", workload.name), servers=servers_note(cluster)),
@@ -580,9 +582,15 @@ def _reasons(asked: _Asked, frame: pl.DataFrame) -> tuple[Note, ...]:
 def _jobs(asked: _Asked) -> ResultTable:
     work = pl.max_horizontal(pl.col("work_s"), pl.lit(metrics.SHORTEST_WORK_S))
     frame = pl.concat(
-        o.jobs.with_columns(pl.lit(o.policy).alias("policy"), (pl.col("jct_s") / work).alias("slowdown"))
+        o.jobs.with_columns(
+            pl.lit(o.policy).alias("policy"), (pl.col("jct_s") / work).alias("slowdown"),
+            *(
+                pl.Series(name, rho, nan_to_null=True)
+                for name, rho in metrics.rhos(o, asked.workload, asked.cluster).items()
+            ),
+        )
         for o in asked.outcomes
-    )
+    )  # fmt: skip
     return _table(
         "replay_jobs", frame,
         note(
@@ -590,4 +598,17 @@ def _jobs(asked: _Asked) -> ResultTable:
             jobs=asked.workload.size, name=Named("cluster", asked.workload.name),
         ),
         section="replay_jobs", title="All jobs", detail=True, question="What became of each job under each policy?",
+    )  # fmt: skip
+
+
+def _traits(asked: _Asked) -> ResultTable:
+    known = traits(asked.workload)
+    missing = [np.where(mask, name, "") for name, mask in known.derived.items()]
+    derived = [";".join(name for name in row if name) for row in zip(*missing, strict=True)]
+    columns_of = {"job": list(asked.workload.ids), **{name: getattr(known, name) for name in TRAITS}}
+    return _table(
+        "replay_traits", pl.DataFrame({**columns_of, "derived": derived}),
+        note("All {jobs:,} jobs, the same for every policy.", jobs=asked.workload.size),
+        section="replay_jobs", title="What deep-learning schedulers go by", detail=True,
+        question="How is each job taken to scale, to suffer from distance, and to share, and what of it is assumed?",
     )  # fmt: skip

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from gpuctl.replay.results.turns import of_pieces, spans
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -132,14 +134,16 @@ def levels(
     own = np.where(inside, outcome.jobs["gpus"].to_numpy(), 0).astype(np.int32)[held.job]
     server, down, up = down_times(cluster, begin, end)
     size = np.asarray(cluster.gpus, dtype=np.int64)[server]
+    busy = spans(outcome)
     changes = [np.array([begin, end]), held.start, held.own, held.end, arrive, leave, down, up]
+    changes += [] if outcome.turns is None else [busy.start]
     # each by itself first: attempts begin and end at the same instants as others do
     times = np.unique(np.concatenate([np.unique(change.clip(begin, end)) for change in changes]))
     found: dict[str, Callable[[], Ints]] = {
         "running_jobs": lambda: _steps(times, held.start, held.end),
         "waiting_jobs": lambda: _steps(times, arrive, leave) - _steps(times, held.start, held.end, mine),
         "gpus_waiting": lambda: _steps(times, arrive, leave, gang) - _steps(times, held.start, held.end, own),
-        "gpus_busy": lambda: _steps(times, held.own, held.end, held.gpus),
+        "gpus_busy": lambda: _steps(times, busy.start, busy.end, busy.gpus),
         "gpus_available": lambda: cluster.total_gpus - _steps(times, down, up, size),
     }
     return pl.DataFrame({"t_s": times, **{name: found[name]() for name in only}})
@@ -218,8 +222,14 @@ def occupancy(
     gpus = np.asarray(cluster.gpus, dtype=np.float64)
     capacity = np.bincount(line, weights=gpus, minlength=lines) * float(edges[1] - edges[0])
     held = attempts(outcome)
-    piece, server, got = _pieces(outcome, cluster, held)
-    busy = _areas(line[server], (held.own[piece], held.end[piece]), got, edges, lines)
+    if outcome.turns is None:
+        piece, server, got = _pieces(outcome, cluster, held)
+        busy = _areas(line[server], (held.own[piece], held.end[piece]), got, edges, lines)
+    else:
+        found = spans(outcome)
+        span, piece, counted = of_pieces(outcome, found)
+        server = outcome.pieces["server"].to_numpy()[piece]
+        busy = _areas(line[server], (found.start[span], found.end[span]), counted, edges, lines)
     down_server, down, up = down_times(cluster, float(edges[0]), float(edges[-1]))
     lost = _areas(line[down_server], (down, up), gpus[down_server], edges, lines)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -268,16 +278,21 @@ def _in_system(outcome: Outcome, held: Attempts, end: float) -> tuple[NDArray[np
     return inside, arrive[inside], leave[inside], gang[inside]
 
 
-def _steps(times: Floats, start: Floats, end: Floats, weight: NDArray[Any] | None = None) -> Ints:
-    """Sum of the weights (none: 1) of the intervals that hold at each of the change points; exact: whole numbers."""
+def _steps(times: Floats, start: Floats, end: Floats, weight: NDArray[Any] | None = None) -> Any:
+    """Sum of the weights (none: 1) of the intervals that hold at each of the change points; exact: whole numbers.
+
+    Parts of GPUs are no whole numbers: their sums are rounded to milliardths.
+    """
     last = len(times) - 1
-    change = np.zeros(len(times), dtype=np.int64)
+    parts = weight is not None and weight.dtype.kind == "f"
+    change = np.zeros(len(times), dtype=np.float64 if parts else np.int64)
     for begin in range(0, len(start), BATCH):
         part = slice(begin, begin + BATCH)
         some = 1 if weight is None else weight[part]
         np.add.at(change, np.minimum(np.searchsorted(times, start[part]), last), some)
         np.subtract.at(change, np.minimum(np.searchsorted(times, end[part]), last), some)
-    return np.cumsum(change, out=change)
+    np.cumsum(change, out=change)
+    return change.round(9) if parts else change
 
 
 def _areas(line: Ints, ends: tuple[Floats, Floats], weight: Floats | Ints, edges: Floats, lines: int) -> Floats:

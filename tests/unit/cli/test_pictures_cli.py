@@ -50,8 +50,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "t.duckdb"
 
 
-@pytest.mark.parametrize(("terminal", "environ"), [(True, {}), (True, {"NO_COLOR": "1"}), (False, {})])
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "terminal", "environ"),
+    [
+        *((command, terminal, {}) for command in COMMANDS for terminal in (True, False)),
+        # one place decides on colours for all commands
+        ("explain", True, {"NO_COLOR": "1"}),
+    ],
+)
 def test_a_command_draws_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, store: Path, command: str, terminal: bool, environ: dict[str, str]
 ) -> None:

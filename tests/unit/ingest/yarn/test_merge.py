@@ -10,6 +10,7 @@ import pytest
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.yarn import merge
 from gpuctl.store.database import Store
+from tests.examples import SEARCHING
 from tests.unit.ingest.yarn import cluster as y
 from tests.unit.ingest.yarn.test_dumps import capacity_scheduler
 from tests.unit.ingest.yarn.test_logs import JOB
@@ -60,7 +61,9 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
 ORDERS = list(permutations(pieces()))
 
 
-@pytest.mark.parametrize("order", [ORDERS[k] for k in (1, 30, 45, 71, 90, 119)], ids="-".join)
+@pytest.mark.parametrize(
+    "order", [ORDERS[k] for k in ((1, 30, 45, 71, 90, 119) if SEARCHING else (45, 71, 119))], ids="-".join
+)
 def test_any_order_gives_the_same(tmp_path: Path, order: tuple[str, ...], expected: dict[str, list[Any]]) -> None:
     files = pieces()
     db, _ = y.load(tmp_path, {name: files[name] for name in order})

@@ -20,6 +20,7 @@ from gpuctl.replay.inputs.transforms import bootstrap, scale_load
 from gpuctl.replay.models.resources import GPUS_ONLY
 from gpuctl.replay.results.metrics import summary
 from gpuctl.replay.run import replay
+from gpuctl.spread.engine import Engine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +44,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
 @pytest.fixture(scope="module")
 def alone(base: Base) -> list[dict[str, Any]]:
     """The figures of `CELLS`, made one after the other."""
-    return run(base, CELLS, processes=1)
+    return run(base, CELLS, engine=Engine(processes=1))
 
 
 CELLS = plan([("fifo", {}), ("las", {})], {"scale_load": ("1", "1.5"), "add_servers": ("0", "1")}, (1, 2, 3))
@@ -72,7 +73,7 @@ def test_any_number_of_processes_gives_the_same_bytes_and_what_is_kept_is_not_do
     base: Base, alone: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = Kept(tmp_path / "cells")
-    assert run(base, CELLS, kept, processes=2) == alone
+    assert run(base, CELLS, kept, engine=Engine(processes=2)) == alone
     files = sorted((tmp_path / "cells").iterdir())
     assert len(files) == len(CELLS)
     # one is torn, one is gone: these two alone are done again
@@ -81,11 +82,11 @@ def test_any_number_of_processes_gives_the_same_bytes_and_what_is_kept_is_not_do
     done: list[Cell] = []
     real = cells_of.run
     monkeypatch.setattr(run_of.cells_of, "run", lambda base, cell: done.append(cell) or real(base, cell))
-    assert run(base, CELLS, kept, processes=1) == alone
+    assert run(base, CELLS, kept, engine=Engine(processes=1)) == alone
     assert len(done) == 2
     # other jobs, servers, models or versions are another experiment
     done.clear()
-    run(dataclasses.replace(base, warmup=0.1), CELLS[:1], kept, processes=1)
+    run(dataclasses.replace(base, warmup=0.1), CELLS[:1], kept, engine=Engine(processes=1))
     assert len(done) == 1
 
 
@@ -118,7 +119,7 @@ def test_intervals_are_students(alone: list[dict[str, Any]]) -> None:
 
 def test_every_column_says_what_it_is(base: Base) -> None:
     made = plan([("fifo", {}), ("tiresias", {})], {"tiresias.promote": ("4", "8")}, (1, 2))
-    for table in tables(made, run(base, made, processes=1), "fifo"):
+    for table in tables(made, run(base, made, engine=Engine(processes=1)), "fifo"):
         assert [column.name for column in table.columns] == table.frame.columns
         assert all(column.description and column.unit for column in table.columns)
         assert table.frame["tiresias.promote"].dtype == pl.Float64
@@ -131,10 +132,10 @@ def test_a_load_that_is_none_is_refused(base: Base) -> None:
 
 def test_a_worker_that_is_killed_is_told_and_loses_no_cell_that_is_done(base: Base, tmp_path: Path) -> None:
     kept = Kept(tmp_path)
-    run(base, CELLS[:3], kept, processes=1)
+    run(base, CELLS[:3], kept, engine=Engine(processes=1))
     broken = Cell("tests/unit/replay/experiments/killed.py:Killed", (), (), 1)
     with pytest.raises(Exception, match="a worker was killed"):
-        run(base, [*CELLS, broken], kept, processes=2)
+        run(base, [*CELLS, broken], kept, engine=Engine(processes=2))
     assert len(list(tmp_path.iterdir())) >= 3
 
 

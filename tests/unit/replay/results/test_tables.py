@@ -35,7 +35,7 @@ def analysis() -> Analysis:
     workload = random_workload(900, seed=5)
     outcomes = [random_outcome(workload, seed=i, policy=p, servers=70) for i, p in enumerate(("fifo", "srtf", "las"))]
     return result(
-        outcomes,
+        [replace(outcome, by_traits=True) for outcome in outcomes],
         workload,
         make_cluster(70, 8),
         against_recorded=True,

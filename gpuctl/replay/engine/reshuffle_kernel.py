@@ -1,0 +1,95 @@
+"""Compiled: many running jobs find new places at one instant, as if all of them had let go of their GPUs first.
+
+Each is lifted; then, one after the other, servers are chosen for it, and it stays there (`lower`), goes there
+(`relocate`) or, where there are none, waits again (`drop`). For policies whose jobs share no GPUs, and for GPUs alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.event_heap_kernel import cancel
+from gpuctl.replay.engine.instant_kernel import go_on
+from gpuctl.replay.engine.job_life_kernel import enqueue, note, settle, unspent
+from gpuctl.replay.engine.placement_kernel import set_free
+from gpuctl.replay.engine.state import A_MIGRATED, A_PREEMPTED, A_RESIZED, D_MIGRATE, D_PREEMPT, D_RESIZE
+
+
+@inner
+def _count_free(s, j, sign):  # type: ignore[no-untyped-def]
+    row = s.attempts[s.jobs[j].row]
+    for k in range(row.first, row.first + row.pieces):
+        piece = s.pieces[k]
+        set_free(s, piece.server, s.servers[piece.server].free + sign * piece.gpus)
+
+
+@inner
+def lift(s, j):  # type: ignore[no-untyped-def]
+    """Let what a running job holds be free for searches; `lower`, `relocate` or `drop` must follow."""
+    _count_free(s, j, 1)
+
+
+@inner
+def lower(s, j):  # type: ignore[no-untyped-def]
+    """A job that was lifted keeps what it has: nothing has happened."""
+    _count_free(s, j, -1)
+
+
+@inner
+def is_there(s, j):  # type: ignore[no-untyped-def]
+    """Whether a running job holds just the GPUs in `choice`."""
+    g = s.g[0]
+    row = s.attempts[s.jobs[j].row]
+    if row.pieces != g.chosen:
+        return False
+    for k in range(row.first, row.first + row.pieces):
+        same = False
+        for i in range(g.chosen):
+            if s.choice[i].server == s.pieces[k].server and s.choice[i].gpus == s.pieces[k].gpus:
+                same = True
+        if not same:
+            return False
+    return True
+
+
+@inner
+def _close(s, j, how):  # type: ignore[no-untyped-def]
+    """End the attempt of a job that was lifted."""
+    g = s.g[0]
+    job = s.jobs[j]
+    settle(s, j)
+    unspent(s, j)
+    cancel(s, j)
+    row = s.attempts[job.row]
+    row.end, row.how = g.now, how
+    s.queue_used[job.queue] -= job.held
+    s.share_used[job.share] -= job.held
+    g.running -= 1
+    job.lease = np.inf
+    cancel(s, 2 * s.jobs.size + j)
+
+
+@inner
+def drop(s, j, reason):  # type: ignore[no-untyped-def]
+    """Let a job that was lifted wait again; its progress is kept."""
+    job = s.jobs[j]
+    note(s, D_PREEMPT, j, job.held, job.row, reason)
+    _close(s, j, A_PREEMPTED)
+    job.preempts += 1
+    job.work += job.charge
+    job.rate, job.held, job.counted = 0.0, 0, 0.0
+    enqueue(s, j)
+
+
+@inner
+def relocate(s, j, reason):  # type: ignore[no-untyped-def]
+    """Let a job that was lifted go on with the GPUs in `choice`."""
+    g = s.g[0]
+    job = s.jobs[j]
+    start, lease, held = job.start, job.lease, job.held
+    gpus = 0
+    for k in range(g.chosen):
+        gpus += s.choice[k].gpus
+    _close(s, j, A_MIGRATED if gpus == held else A_RESIZED)
+    go_on(s, j, D_MIGRATE if gpus == held else D_RESIZE, start, lease, reason)

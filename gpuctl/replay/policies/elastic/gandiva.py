@@ -1,0 +1,120 @@
+"""Gandiva: nobody queues while servers can be crowded; jobs take turns, are packed, moved and grown as that pays."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from gpuctl.compiled.bundles import records
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.contract.compiled_policy import CompiledPolicy
+from gpuctl.replay.contract.policy import Parameter
+from gpuctl.replay.contract.tenants import shapes
+from gpuctl.replay.models.traits import in_line, traits
+from gpuctl.replay.policies.elastic import common, gandiva_kernel
+from gpuctl.replay.policies.elastic.crowding_kernel import BAN, GANDIVA, GANDIVA_REASONS, HOST, MEMBER, Crowding
+
+if TYPE_CHECKING:
+    from gpuctl.compiled.jit import Loop
+    from gpuctl.replay.engine.setup import Settings
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Cluster, Workload
+
+MOST_BANS = 1 << 23
+"""Pairs that may be out of the question at a time: their memory is set aside at the start."""
+
+
+class Gandiva(CompiledPolicy):
+    """Jobs start at once on the servers that suit their size, in turns where these are full; checks improve on that."""
+
+    name = "gandiva"
+    title = "jobs crowd on servers in time slices rather than wait; pairs on trial, migration, growth into idle GPUs"
+    source = (
+        "Xiao et al., Gandiva, OSDI 2018: the order in which servers are tried, slices of a minute, packing on trial "
+        "under overload, migration off nearly empty servers; slices as shares of speed, what packing costs, how high "
+        "servers are crowded and all other constants: ours. The paper's full text was not read"
+    )
+    preempts = True
+    traits = True
+    run: ClassVar[Loop | None] = gandiva_kernel.run
+    reasons = GANDIVA_REASONS
+    parameters = (
+        Parameter("slice", 60.0, "seconds of a turn on a crowded server; the paper's", least=0.001),
+        Parameter("switch", 1.0, "seconds of the switch between two turns, in which nobody comes forward"),
+        Parameter("check_s", 60.0, "seconds from one check (packing, gathering, growth) to the next", least=1.0),
+        Parameter(
+            "height", 3.0, "jobs may ask so many times its GPUs of a server; those that wait for a turn take memory",
+            most=100.0,
+        ),
+        Parameter("migrate", 5.0, "seconds without progress that a job has which moves; --overhead in its place"),
+        Parameter("blacklist", 600.0, "seconds for which a pair that did not pay is not tried again"),
+        Parameter("fragment", 0.75, "a server with this share of its GPUs free is nearly empty; the paper's", most=1.0),
+        Parameter("over", True, "crowd servers; otherwise jobs queue"),
+        Parameter("mix", True, "crowd servers with jobs of other sizes, too, rather than queue"),
+        Parameter("pack", True, "pack two jobs on the same GPUs of a crowded server"),
+        Parameter("move", True, "move jobs"),
+        Parameter("grow", True, "give idle GPUs to jobs that take some"),
+    )  # fmt: skip
+
+    def assumes(self) -> dict[str, str]:
+        """See `Policy.assumes`."""
+        return {"rates": "traits", "overhead": f"resume:{self.params['migrate']!r}"}
+
+    def memory(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> tuple[Any, ...]:
+        """See `CompiledPolicy.memory`.
+
+        Raises:
+            UsageError: a placement is asked for, or more pairs may be blacklisted than there is memory for.
+        """
+        common.begin(self.name, state, settings)
+        given = self.params
+        self.every = given["check_s"]
+        height = max(given["height"], 2.0)
+        state.g.crowded = math.ceil(height)
+        known = traits(workload)
+        biggest = int(cluster.gpus.max(initial=0))
+        most = np.where(known.grow & (workload.gpus <= biggest) & given["grow"], biggest, workload.gpus)
+        if workload.max_gpus is not None:
+            most = np.minimum(most, workload.max_gpus)
+        common.bounds(state, workload.gpus, most)
+        p = records(1, GANDIVA)
+        p.turns = given["slice"] / (given["slice"] + given["switch"])
+        p.changed = 1
+        for name in ("height", "fragment", "blacklist", "over", "mix", "pack", "move", "grow"):
+            p[name] = given[name]
+        members = records(workload.size, MEMBER)
+        members.place, members.most = in_line(workload), most
+        members.util, members.mem, members.grows = known.util, known.mem, known.grow
+        members.partner = members.ban = members.before = members.after = -1
+        members.tried = np.inf
+        # in all classes of servers a gang's pieces, and those of pairs twice, are no more than this
+        crowd = math.ceil(height * biggest) + 1
+        shape = shapes(state, np.zeros(workload.size, np.int64))
+        count = int(shape.max(initial=0)) + 1
+        memory = Crowding(
+            p=p,
+            hosts=records(len(cluster.servers), HOST),
+            members=members,
+            here=(len(cluster.servers), min(crowd, workload.size + 1)),
+            shape=shape,
+            first=np.full(count, -1),
+            last=np.full(count, -1),
+            bad=np.full(count, -1),
+            line=max(len(cluster.servers), crowd),
+            bans=records(self._bans(workload, crowd * len(cluster.servers)), BAN),
+        )
+        return (memory,)
+
+    def _bans(self, workload: Workload, running: int) -> int:
+        """The most pairs that can be blacklisted at a time."""
+        n = min(workload.size, running)
+        checks = int(self.params["blacklist"] // self.params["check_s"]) + 2
+        found = min(checks * (n // 2), workload.size * (workload.size - 1) // 2) + 1
+        if found > MOST_BANS:
+            raise UsageError(
+                f"gandiva: {found:,} pairs may be blacklisted at a time, more than {MOST_BANS:,}",
+                hint="a shorter blacklist, or a longer check_s",
+            )
+        return found

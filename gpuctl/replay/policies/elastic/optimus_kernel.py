@@ -1,0 +1,217 @@
+"""The compiled round of Optimus: GPUs are counted out one by one to whom they bring most, then placed.
+
+With A jobs that have not ended and C GPUs a round costs O(A + C log C) for the counting, since no more than C jobs get
+any, and a search of the servers for each job whose number changes.
+"""
+
+from __future__ import annotations
+
+from gpuctl.compiled.bundles import Bundle, floats, ints
+from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.engine.job_life_kernel import launch, settle
+from gpuctl.replay.engine.key_kernel import micro
+from gpuctl.replay.engine.loop_kernel import loop
+from gpuctl.replay.engine.placement_kernel import find, free_for
+from gpuctl.replay.engine.preemption_kernel import preempt
+from gpuctl.replay.engine.reasons import REASONS
+from gpuctl.replay.engine.reshuffle_kernel import drop, is_there, lift, lower, relocate
+from gpuctl.replay.engine.speed_curve_kernel import scale
+from gpuctl.replay.engine.state import FINISHED, NEAR, REJECTED, RUNNING, SUSPENDING, WAITING
+
+R_GAINS, R_NONE_LEFT = len(REASONS), len(REASONS) + 1
+OPTIMUS_REASONS = ("gets as many GPUs as shorten it most", "jobs before it get the last GPUs")
+
+
+class Rounds(Bundle):
+    """What the policy is told, and what it remembers.
+
+    Attributes:
+        n: jobs in `line`, jobs in `heap`, and whether this instant is a round [3].
+        error: how wrong each estimate of remaining work is at first, for the work [jobs].
+        least: GPUs that each job is given first [jobs].
+        most: GPUs that it may have [jobs].
+        place: of each job in its input, which breaks ties [jobs].
+        level: the best level that so many GPUs can have [GPUs + 1].
+        line: jobs that have not ended, in the order of the input [jobs].
+        count: GPUs that each is to have [jobs].
+        left: seconds of work that each is thought to have left [jobs].
+        gain: what one more GPU brings each, microseconds [jobs].
+        heap: jobs by gain, the largest ahead [jobs].
+    """
+
+    n = ints()
+    error = floats()
+    least = ints()
+    most = ints()
+    place = ints()
+    level = ints()
+    line = ints()
+    count = ints()
+    left = floats()
+    gain = ints()
+    heap = ints()
+
+
+@inner
+def comes(s, job, m):  # type: ignore[no-untyped-def]
+    """A job is in the queue for the first time: it takes its place in line."""
+    k = m.n[0]
+    m.n[0] += 1
+    while k > 0 and m.place[m.line[k - 1]] > m.place[job]:
+        m.line[k] = m.line[k - 1]
+        k -= 1
+    m.line[k] = job
+
+
+@inner
+def begins(s, number, m):  # type: ignore[no-untyped-def]
+    """It is time for a round."""
+    m.n[2] = 1
+
+
+@inner
+def _takes(s, m, j, gpus):  # type: ignore[no-untyped-def]
+    """Seconds that a job is thought to need on so many GPUs, placed as well as can be."""
+    job = s.jobs[j]
+    level = m.level[gpus]
+    speed = job.speed0 if level == 0 else job.speed1 if level == 1 else job.speed2
+    return m.left[j] / (scale(s, j, gpus) / scale(s, j, job.gpus) * speed)
+
+
+@inner
+def _gain(s, m, j):  # type: ignore[no-untyped-def]
+    n = m.count[j]
+    if n >= min(m.most[j], m.level.size - 1):
+        return 0
+    return micro(_takes(s, m, j, n) - _takes(s, m, j, n + 1))
+
+
+@inner
+def _ahead(m, a, b):  # type: ignore[no-untyped-def]
+    return m.gain[a] > m.gain[b] or (m.gain[a] == m.gain[b] and m.place[a] < m.place[b])
+
+
+@inner
+def _sink(m, k):  # type: ignore[no-untyped-def]
+    size = m.n[1]
+    moved = m.heap[k]
+    while True:
+        child = 2 * k + 1
+        if child >= size:
+            break
+        if child + 1 < size and _ahead(m, m.heap[child + 1], m.heap[child]):
+            child += 1
+        if not _ahead(m, m.heap[child], moved):
+            break
+        m.heap[k] = m.heap[child]
+        k = child
+    m.heap[k] = moved
+
+
+@inner
+def _forget_ended(s, m):  # type: ignore[no-untyped-def]
+    kept = 0
+    for k in range(m.n[0]):
+        state = s.jobs[m.line[k]].state
+        if state != FINISHED and state != REJECTED:
+            m.line[kept] = m.line[k]
+            kept += 1
+    m.n[0] = kept
+
+
+@inner
+def _count_out(s, m):  # type: ignore[no-untyped-def]
+    """Each job in order its least, then one at a time to whom it brings most."""
+    left = s.g[0].total
+    for k in range(m.n[0]):
+        if s.jobs[m.line[k]].state == SUSPENDING:
+            left -= s.jobs[m.line[k]].held
+    m.n[1] = 0
+    for k in range(m.n[0]):
+        j = m.line[k]
+        m.count[j] = 0
+        state = s.jobs[j].state
+        if left >= m.least[j] and (state == RUNNING or state == WAITING):
+            settle(s, j)
+            job = s.jobs[j]
+            remains = job.work - job.done
+            m.left[j] = max(remains + m.error[j] * remains, job.work / 100.0)
+            m.count[j] = m.least[j]
+            left -= m.least[j]
+            m.gain[j] = _gain(s, m, j)
+            m.heap[m.n[1]] = j
+            m.n[1] += 1
+    for k in range(m.n[1] // 2 - 1, -1, -1):
+        _sink(m, k)
+    while left > 0 and m.n[1] > 0:
+        j = m.heap[0]
+        if m.gain[j] <= 0:
+            break
+        m.count[j] += 1
+        left -= 1
+        m.gain[j] = _gain(s, m, j)
+        _sink(m, 0)
+
+
+@inner
+def _place(s, m):  # type: ignore[no-untyped-def]
+    """Who keeps its number keeps its GPUs; the others find places, who has fewest first."""
+    g = s.g[0]
+    size = 0
+    for k in range(m.n[0]):
+        j = m.line[k]
+        job = s.jobs[j]
+        if job.state == RUNNING and m.count[j] == 0:
+            preempt(s, j, g.mode, R_NONE_LEFT)
+        elif (job.state == RUNNING and m.count[j] != job.held) or (job.state == WAITING and m.count[j] > 0):
+            if job.state == RUNNING:
+                lift(s, j)
+            m.heap[size] = j
+            size += 1
+    # few jobs ask for many: a place in order by number, then by line, which they are in
+    at = 0
+    gpus = 0
+    while at < size:
+        least = g.total + 1
+        for k in range(size):
+            if gpus < m.count[m.heap[k]] < least:
+                least = m.count[m.heap[k]]
+        gpus = least
+        for k in range(size):
+            j = m.heap[k]
+            if m.count[j] == gpus:
+                _put(s, m, j, gpus)
+                at += 1
+
+
+@inner
+def _put(s, m, j, gpus):  # type: ignore[no-untyped-def]
+    job = s.jobs[j]
+    # fewer where it may not use all servers
+    some = min(gpus, free_for(s, job.mask))
+    found = some >= m.least[j] and find(s, job.mask, some, NEAR)
+    if job.state == WAITING:
+        if found:
+            launch(s, j, R_GAINS)
+    elif not found:
+        drop(s, j, R_NONE_LEFT)
+    elif is_there(s, j):
+        lower(s, j)
+    else:
+        relocate(s, j, R_GAINS)
+
+
+@inner
+def decide(s, m):  # type: ignore[no-untyped-def]
+    """At a round all GPUs are counted out anew."""
+    if m.n[2] == 1:
+        m.n[2] = 0
+        _forget_ended(s, m)
+        _count_out(s, m)
+        _place(s, m)
+
+
+@compiled
+def run(s, m, until, steps):  # type: ignore[no-untyped-def]
+    """Go on for so many instants."""
+    return loop(s, (m,), until, steps, decide=decide, on_submit=comes, on_round=begins)

@@ -1,0 +1,183 @@
+"""Calls on workers of Dask: of a cluster that is there, or in jobs of Slurm that are submitted for them.
+
+Dask's scheduler, workers and clients send each other pickles: whoever may talk to one of them can run code as the
+user that it runs as. A cluster that is there is therefore the user's own to trust (``dask+tls://`` where others share
+its network); one that is started in Slurm takes TLS with keys made for it alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+import shutil
+import socket
+import subprocess
+import threading
+from concurrent.futures import CancelledError
+from contextlib import ExitStack
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gpuctl import __version__
+from gpuctl.core.errors import DependencyError, GpuctlError, InputError, UsageError
+from gpuctl.spread.local import ATTEMPTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import ModuleType
+
+    from gpuctl.spread.engine import Engine
+
+    S = TypeVar("S")
+    T = TypeVar("T")
+    R = TypeVar("R")
+
+PATIENCE_S = 20
+"""How long a scheduler may take to answer."""
+_LOGGERS = ("distributed", "distributed.client", "distributed.core", "tornado.application", "asyncio")
+# what all calls share goes to the scheduler once, and from there to the workers
+_LARGE = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
+_ALONE = threading.Lock()
+
+
+def run(
+    work: Callable[[S, T], R], shared: S, tasks: Mapping[str, T], engine: Engine, tell: Callable[[str], None]
+) -> Iterator[tuple[str, R]]:
+    """Call ``work(shared, task)`` for every task on workers of Dask: see `gpuctl.spread.engine.run`.
+
+    Raises:
+        DependencyError: Dask is not installed.
+        UsageError: there is no Slurm, or it takes no such job.
+        InputError: no scheduler answers, it is gone, or workers are killed again and again.
+        GpuctlError: one that `work` raised, or that a worker's versions are not ours.
+    """
+    dask, distributed = _installed(engine)
+    with ExitStack() as stack:
+        stack.enter_context(dask.config.set(_LARGE))
+        target = _slurm(engine, len(tasks), stack, tell) if engine.kind == "slurm" else engine.address
+        client = stack.enter_context(_client(distributed, target))
+        if not client.nthreads():
+            tell("no worker is there yet: waiting for the first one")
+        data = client.submit(_same, shared, pure=False)
+        futures = {
+            client.submit(_call, work, _versions(), data, task, pure=False, key=f"gpuctl-{number}-{data.key}"): key
+            for number, (key, task) in enumerate(tasks.items())
+        }
+        stack.callback(_cancelled, client, [data, *futures])
+        for future in distributed.as_completed(list(futures)):
+            yield futures[future], _result(distributed, future, engine)
+
+
+def _cancelled(client: Any, futures: list[Any]) -> None:
+    """Take back what is not done; where the scheduler is gone there is nothing to take back."""
+    if client.status == "running":
+        client.cancel(futures)
+
+
+def _same(value: S) -> S:
+    return value
+
+
+def _call(work: Callable[[S, T], R], wanted: dict[str, str], shared: S, task: T) -> R:
+    """What a worker does. One call at a time: compiled code is made and policies are loaded once a process."""
+    own = _versions()
+    if own != wanted:
+        told = ", ".join(f"{name} {own[name]} in place of {wanted[name]}" for name in own if own[name] != wanted[name])
+        raise InputError(
+            f"the worker on {socket.gethostname()} has {told}: it might come to other results",
+            hint="start the workers from an installation with the same versions",
+        )
+    with _ALONE:
+        return work(shared, task)
+
+
+def _versions() -> dict[str, str]:
+    """What results may depend on."""
+    return {
+        "gpuctl": __version__,
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+        "machine": platform.machine(),
+        **{name: version(name) for name in ("numpy", "numba", "duckdb", "polars")},
+    }
+
+
+def _installed(engine: Engine) -> tuple[ModuleType, ModuleType]:
+    try:
+        import dask
+        import distributed
+
+        if engine.kind == "slurm":
+            import cryptography  # noqa: F401
+            import dask_jobqueue  # noqa: F401
+    except ImportError as error:
+        raise DependencyError(
+            f"--engine {engine.kind} needs packages that are not installed: {error}", hint="pip install 'gpuctl[dask]'"
+        ) from error
+    # what matters comes as an exception; importing it has set the levels
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return dask, distributed
+
+
+def _client(distributed: Any, target: Any) -> Any:
+    try:
+        return distributed.Client(target, timeout=PATIENCE_S)
+    except (OSError, TimeoutError, RuntimeError, ValueError, TypeError) as error:
+        raise InputError(
+            f"{target}: no scheduler of Dask answers there ({error})",
+            hint="start one with `dask scheduler`, and workers with `dask worker HOST:PORT --nthreads 1`",
+        ) from error
+
+
+def _result(distributed: Any, future: Any, engine: Engine) -> Any:
+    try:
+        return future.result()
+    except GpuctlError:
+        raise
+    except distributed.KilledWorker:
+        raise InputError(
+            f"workers were killed again and again at the same task, {ATTEMPTS} times or more (out of memory?)",
+            hint="run the same command again, with workers that have more memory",
+        ) from None
+    except (CancelledError, asyncio.CancelledError, OSError, TimeoutError) as error:
+        raise InputError(
+            f"{engine.address or engine.kind}: the connection to the scheduler of Dask is lost",
+            hint="run the same command again; what is kept is not done twice",
+        ) from error
+
+
+def _slurm(engine: Engine, tasks: int, stack: ExitStack, tell: Callable[[str], None]) -> Any:
+    """A cluster whose workers are jobs of Slurm; what Dask's configuration says of ``jobqueue.slurm`` holds."""
+    from gpuctl.spread.engine import SLURM_JOBS
+
+    program = shutil.which("sbatch")
+    if program is None:
+        raise UsageError("--engine slurm: there is no sbatch on this machine", hint="run it where jobs are submitted")
+    from dask import config
+    from dask_jobqueue import SLURMCluster
+
+    given = {name: value for name, value in config.get("jobqueue.slurm", {}).items() if value is not None}
+    own: dict[str, Any] = {"cores": 1, "processes": 1, "memory": "4 GiB", "shared-temp-directory": "."}
+    if engine.folder is not None:
+        engine.folder.mkdir(parents=True, exist_ok=True)
+        own["shared-temp-directory"] = own["log-directory"] = str(engine.folder.resolve())
+    more = {name.replace("-", "_"): value for name, value in own.items() if name not in given}
+    if "log_directory" not in more and "log-directory" not in given:
+        more["job_extra_directives"] = ["--output=/dev/null", *given.get("job-extra-directives", ())]
+    options = {"dashboard": False, "dashboard_address": ":0", **given.get("scheduler-options", {})}
+    cluster = stack.enter_context(SLURMCluster(security=True, job_name="gpuctl", scheduler_options=options, **more))
+    asked = subprocess.run(  # noqa: S603 - a script that Dask wrote
+        [program, "--test-only"], input=cluster.job_script(), text=True, capture_output=True, check=False
+    )
+    if asked.returncode:
+        told = asked.stderr.strip().removeprefix("sbatch: error: ")
+        raise UsageError(
+            f"--engine slurm: Slurm takes no such job: {told}",
+            hint="DASK_JOBQUEUE__SLURM__QUEUE=PARTITION, __ACCOUNT, __MEMORY and __WALLTIME say what jobs ask for",
+        )
+    count = min(tasks, engine.processes or SLURM_JOBS)
+    # jobs that end are replaced
+    cluster.adapt(minimum_jobs=count, maximum_jobs=count)
+    tell(f"submitted {count:,} jobs to Slurm")
+    return cluster

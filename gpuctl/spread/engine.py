@@ -1,0 +1,92 @@
+"""Where calls run: what ``--engine`` names, and one way to run them that gives the same results everywhere."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from gpuctl.core.errors import UsageError
+from gpuctl.spread import local
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    S = TypeVar("S")
+    T = TypeVar("T")
+    R = TypeVar("R")
+
+LOCAL, DASK, SLURM = "local", "dask", "slurm"
+SLURM_JOBS = 8
+"""Jobs of Slurm that are asked for unless the user says how many."""
+_DASK = re.compile(r"dask(\+tls)?://(\[[0-9A-Fa-f:]+\]|[\w.-]+):(\d{1,5})/?")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where calls run.
+
+    Attributes:
+        kind: `LOCAL`, `DASK` or `SLURM`.
+        address: of a Dask scheduler, as Dask writes it: ``tcp://HOST:PORT`` or ``tls://HOST:PORT``.
+        processes: at most so many calls at a time; None: one for each processor, or `SLURM_JOBS`. A Dask cluster that
+            is there has the workers that it has.
+        folder: where jobs of Slurm leave what they print, and the keys by which they are known; None: nowhere, and
+            the working directory.
+    """
+
+    kind: str = LOCAL
+    address: str = ""
+    processes: int | None = None
+    folder: Path | None = None
+
+
+def parse(text: str, processes: int | None = None, folder: Path | None = None) -> Engine:
+    """Return the engine that ``--engine`` names.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if text in {LOCAL, SLURM}:
+        return Engine(text, processes=processes, folder=folder)
+    found = _DASK.fullmatch(text)
+    if found is None or not 0 < int(found[3]) < 65_536:
+        raise UsageError(
+            f"--engine {text}: expected local, slurm or dask://HOST:PORT",
+            hint="dask://HOST:PORT is where `dask scheduler` listens; dask+tls://HOST:PORT with Dask's TLS",
+        )
+    if processes is not None:
+        raise UsageError(f"--jobs {processes}: a Dask cluster runs as many as it has workers", hint="leave --jobs out")
+    return Engine(DASK, f"{'tls' if found[1] else 'tcp'}://{found[2]}:{int(found[3])}")
+
+
+def run(
+    work: Callable[[S, T], R],
+    shared: S,
+    tasks: Mapping[str, T],
+    engine: Engine,
+    tell: Callable[[str], None],
+) -> Iterator[tuple[str, R]]:
+    """Call ``work(shared, task)`` for every task and yield its key and result, in the order in which they are done.
+
+    A task whose worker is killed is done again by another one, `local.ATTEMPTS` times in all.
+
+    Args:
+        work: a function of a module of gpuctl's; what it returns depends on nothing but its arguments.
+        shared: what all calls are given; sent to each worker once.
+        tasks: by keys of their own.
+        engine: where they run.
+        tell: called with a line for the user.
+
+    Raises:
+        GpuctlError: one that `work` raised, or workers are killed again and again.
+        DependencyError: Dask is not installed.
+    """
+    if engine.kind != LOCAL:
+        from gpuctl.spread import dask_cluster
+
+        return dask_cluster.run(work, shared, tasks, engine, tell)
+    count = min(len(tasks), engine.processes or len(os.sched_getaffinity(0)))
+    return local.run(work, shared, tasks, count, tell)

@@ -1,0 +1,140 @@
+"""Calls in processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gpuctl.core.errors import GpuctlError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+    S = TypeVar("S")
+    T = TypeVar("T")
+    R = TypeVar("R")
+
+ATTEMPTS = 3
+"""A task that has killed so many workers is not tried again."""
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    connection: Connection
+    key: str
+
+
+def run(
+    work: Callable[[S, T], R], shared: S, tasks: Mapping[str, T], count: int, tell: Callable[[str], None]
+) -> Iterator[tuple[str, R]]:
+    """Call ``work(shared, task)`` for every task, so many at a time: see `gpuctl.spread.engine.run`.
+
+    With one at a time everything runs in this process.
+    """
+    if count <= 1:
+        for key, task in tasks.items():
+            yield key, work(shared, task)
+        return
+    left, lost = list(tasks)[::-1], dict.fromkeys(tasks, 0)
+    workers: dict[Connection, _Worker] = {}
+    try:
+        while left or workers:
+            while left and len(workers) < count:
+                worker = _started(work, shared)
+                workers[worker.connection] = worker
+                _hand(worker, left.pop(), tasks)
+            for connection in [each for each in wait(list(workers)) if each in workers]:
+                worker = workers[connection]
+                try:
+                    done, result = worker.connection.recv()
+                except (EOFError, ConnectionError):
+                    del workers[connection]
+                    _end(worker)
+                    left.append(_lost(worker.key, lost, tell))
+                    continue
+                if not done:
+                    raise result
+                key = worker.key
+                if left:
+                    _hand(worker, left.pop(), tasks)
+                else:
+                    _end(workers.pop(connection))
+                yield key, result
+    finally:
+        for worker in workers.values():
+            _end(worker)
+
+
+def _started(work: Callable[[Any, Any], Any], shared: object) -> _Worker:
+    context = multiprocessing.get_context("spawn")
+    # started first, or Ctrl-C would be let through again by the start of it
+    resource_tracker.ensure_running()
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, work, shared), daemon=True)
+    # Ctrl-C reaches the whole group of processes, and the first one answers it: the others begin with our mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    theirs.close()
+    return _Worker(process, ours, "")
+
+
+def _hand(worker: _Worker, key: str, tasks: Mapping[str, Any]) -> None:
+    worker.key = key
+    try:
+        worker.connection.send(tasks[key])
+    except ConnectionError:
+        # it was killed; receiving will say so
+        return
+
+
+def _lost(key: str, lost: dict[str, int], tell: Callable[[str], None]) -> str:
+    lost[key] += 1
+    if lost[key] == ATTEMPTS:
+        raise InputError(
+            f"a worker was killed {ATTEMPTS} times at the same task (out of memory?)",
+            hint="run the same command again, with --jobs 1 where memory is short",
+        )
+    tell("a worker was killed; another one does its task again")
+    return key
+
+
+def _end(worker: _Worker) -> None:
+    worker.process.kill()
+    worker.process.join()
+    worker.process.close()
+    worker.connection.close()
+
+
+def _serve(connection: Connection, work: Callable[[Any, Any], Any], shared: object) -> None:
+    """What a process does: tasks, until it is ended."""
+    while True:
+        try:
+            task = connection.recv()
+        except EOFError:
+            return
+        answer: tuple[bool, Any]
+        try:
+            answer = True, work(shared, task)
+        except GpuctlError as error:
+            answer = False, error
+        except Exception as error:
+            import traceback
+
+            told = RuntimeError(f"{type(error).__name__}: {error}")
+            told.add_note("".join(traceback.format_exception(error)))
+            answer = False, told
+        try:
+            connection.send(answer)
+        except ConnectionError:
+            # whoever asked is gone
+            return

@@ -1,0 +1,112 @@
+"""Cases for policies of elastic jobs: random ones for both the simulator and the slow reference, and recorded ones.
+
+`agrees` holds what the simulator did against either of them.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
+from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.run import replay
+from tests.elastic_reference import Gandiva, Job, Optimus, Slow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpuctl.replay.models.records import Cluster, Outcome, Workload
+
+ORACLES = Path(__file__).parents[2] / "shared" / "oracles"
+"""Per-job results of another slow reference, beside a checkout where there are any."""
+
+SLOW: dict[str, type[Slow]] = {"optimus": Optimus, "gandiva": Gandiva}
+CLUSTERS = (("1x6", 1), ("3x4", 2), ("2x4+2x8", 2), ("4x8", 2), ("2x2+3x4", 3))
+COLUMNS = ("job_id", "submit_time", "duration", "num_gpus", "eff_rack", "eff_cross", "alpha", "w_min", "w_max",
+           "fungible", "util", "mem", "grow")  # fmt: skip
+EXACT = (("start_s", 1e-6), ("end_s", 2e-6), ("gpu_s", 1e-4), ("max_gpus", 0), ("preemptions", 0), ("changes", 0))
+"""What is compared, and how far apart it may be: recorded seconds are rounded to millionths."""
+
+
+def random_jobs(path: Path, draw: np.random.Generator, most: int) -> None:
+    """Write a CSV of jobs full of ties, some of them at fractions of a second, not in order of submission."""
+    n = int(draw.integers(5, 40))
+    span = float(draw.choice([300.0, 3000.0, 30000.0]))
+    submit = np.round(draw.uniform(0, span, n), int(draw.integers(0, 2)))
+    submit[draw.random(n) < 0.4] = float(draw.choice([0.0, 600.0, submit[0]]))
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(COLUMNS)
+        for k in range(n):
+            gang = min(int(draw.choice([1, 1, 1, 2, 3, 4, 6, 8, 12])), most)
+            seconds = round(float(np.exp(draw.uniform(0, 9))), int(draw.integers(0, 3))) + 1
+            rows.writerow(
+                (
+                    f"j{k}", submit[k], seconds, gang, draw.choice([0.7, 0.98]), draw.choice([0.5, 0.9]),
+                    draw.choice([0.0, 0.02, 0.2]), gang, gang * int(draw.integers(1, 3)), 1,
+                    draw.choice([0.2, 0.35, 0.5, 0.7, 0.9]), draw.choice([0.2, 0.35, 0.5, 0.8]), draw.integers(0, 2),
+                )
+            )  # fmt: skip
+
+
+def servers_of(path: Path, cluster: str, per_rack: int) -> tuple[Workload, Cluster]:
+    """Jobs and servers."""
+    workload = read_jobs(path)
+    return workload, in_racks(parse_cluster(cluster, workload), cluster, per_rack)
+
+
+def simulated(policy: str, path: Path, cluster: str, per_rack: int, params: Mapping[str, Any]) -> Outcome:
+    """What the simulator does."""
+    workload, servers = servers_of(path, cluster, per_rack)
+    texts = {name: str(value) for name, value in params.items()}
+    return replay(workload, servers, [(policy, texts)], own_speeds=True, processes=1)[0]
+
+
+def slow(policy: str, path: Path, cluster: str, per_rack: int, params: Mapping[str, Any]) -> pl.DataFrame:
+    """What the slow reference does, as `agrees` wants it."""
+    sizes = [int(part.split("x")[1]) for part in cluster.split("+") for _ in range(int(part.split("x")[0]))]
+    jobs = []
+    with path.open() as file:
+        for line, row in enumerate(csv.DictReader(file)):
+            jobs.append(
+                Job(
+                    line, row["job_id"], float(row["submit_time"]), float(row["duration"]), int(row["num_gpus"]),
+                    float(row["alpha"]), (1.0, float(row["eff_rack"]), float(row["eff_cross"])), int(row["w_max"]),
+                    float(row["util"]), float(row["mem"]), row["grow"] == "1",
+                )
+            )  # fmt: skip
+    SLOW[policy](sizes, [k // per_rack for k in range(len(sizes))], jobs, **params).run()
+    return pl.DataFrame(
+        {
+            "job": [job.name for job in jobs],
+            **{
+                name: [getattr(job, of) for job in jobs]
+                for name, of in (("start_s", "start"), ("end_s", "end"), *((n, n) for n, _ in EXACT[2:]))
+            },
+        }
+    )
+
+
+def recorded(path: Path) -> pl.DataFrame:
+    """A file of expected results, as `agrees` wants it."""
+    return pl.read_csv(path, infer_schema_length=None).rename({"job_id": "job", "start": "start_s", "end": "end_s"})
+
+
+def agrees(outcome: Outcome, expected: pl.DataFrame) -> list[str]:
+    """Jobs of which the two do not say the same; nothing where they do."""
+    both = outcome.jobs.join(expected, on="job", how="full", suffix="_expected")
+    assert both.height == outcome.jobs.height == expected.height
+    found = []
+    for name, apart in EXACT:
+        got, wanted = both[name], both[f"{name}_expected"]
+        bad = ((got - wanted).abs() > apart).fill_null(value=True)
+        found += [
+            f"{job} {name}: {a}, expected {b}"
+            for job, a, b in zip(*(c.filter(bad) for c in (both["job"], got, wanted)), strict=True)
+        ]
+    return found

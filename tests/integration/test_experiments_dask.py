@@ -1,0 +1,148 @@
+"""An experiment on workers of Dask: the same bytes as on one core, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+_ABSENT = importlib.util.find_spec("distributed") is None
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(_ABSENT, reason="no distributed: pip install -e '.[dask]'")]
+
+WORKERS = 2
+
+
+class Cluster:
+    """A scheduler and workers, each a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        file = folder / "scheduler.json"
+        here = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file))
+        self.scheduler = self._started("scheduler", *here, "--port", "0", "--dashboard-address", "127.0.0.1:0")
+        self.workers = [self._started("worker", *here, "--nthreads", "1", "--no-nanny") for _ in range(WORKERS)]
+        wait_for(lambda: file.exists() and file.stat().st_size > 0)
+        self.engine = "dask://" + json.loads(file.read_text())["address"].removeprefix("tcp://")
+
+    def _started(self, kind: str, *options: str) -> subprocess.Popen[bytes]:
+        with (self._folder / f"{kind}.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", f"distributed.cli.dask_{kind}", *options],
+                cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+
+    def end(self) -> None:
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not true():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    made = Cluster(tmp_path_factory.mktemp("dask"))
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def command(root: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """An experiment of 12 replays, half of them by a policy that takes half a second."""
+    folder = tmp_path_factory.mktemp("policy")
+    (folder / "pids").mkdir()
+    shutil.copy(root / "tests/slow_policy.py", folder)
+    return [
+        "replay", str(root / "sample_data/jobs.csv"), "--cluster", "2x8", "--json",
+        "--policy", f"srtf,{folder / 'slow_policy.py'}:Slow", "--scale-load", "0.8:1.2:0.2", "--seed", "1..2",
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def here(gpuctl: Cli, command: list[str]) -> Any:
+    """Its tables, made on one core."""
+    return json.loads(gpuctl(*command, "--jobs", "1").stdout)["tables"]
+
+
+def begun(root: Path, command: list[str], cluster: Cluster, out: Path) -> subprocess.Popen[str]:
+    """The experiment on the cluster, as soon as its first replay is kept."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpuctl", *command, "--engine", cluster.engine, "--parquet", str(out)],
+        cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        wait_for(lambda: process.poll() is not None or len(list(out.glob("cells/*.json"))) > 0)
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
+    return process
+
+
+def test_the_same_bytes_as_on_one_core_and_a_killed_worker_loses_nothing(
+    root: Path, tmp_path: Path, cluster: Cluster, command: list[str], here: Any
+) -> None:
+    process = begun(root, command, cluster, tmp_path)
+    # whoever has begun with the slow policy is killed in the middle of it
+    pids = Path(command[command.index("--policy") + 1].partition(",")[2]).parent / "pids"
+    wait_for(lambda: any((pids / str(worker.pid)).exists() for worker in cluster.workers))
+    victim = next(worker for worker in cluster.workers if (pids / str(worker.pid)).exists())
+    victim.kill()
+    there, told = process.communicate(timeout=200)
+    assert process.returncode == 0, told
+    assert json.loads(there)["tables"] == here
+    assert len(list(tmp_path.glob("cells/*.json"))) == 12
+    cluster.workers.remove(victim)
+    assert victim.wait() == -signal.SIGKILL
+
+
+def test_ctrl_c_keeps_what_is_done_and_leaves_nothing_on_the_cluster(
+    gpuctl: Cli, root: Path, tmp_path: Path, cluster: Cluster, command: list[str], here: Any
+) -> None:
+    process = begun(root, command, cluster, tmp_path)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    kept = len(list(tmp_path.glob("cells/*.json")))
+    assert f"interrupted; {kept} of 12 replays are done and kept" in told
+    assert "Traceback" not in told
+    rest = gpuctl(*command, "--jobs", "1", "--parquet", tmp_path)
+    assert f"{kept} of 12 cells were done before" in rest.stderr
+    assert json.loads(rest.stdout)["tables"] == here
+
+
+def test_a_scheduler_that_goes_away_is_told(root: Path, tmp_path: Path, cluster: Cluster, command: list[str]) -> None:
+    process = begun(root, command, cluster, tmp_path)
+    cluster.scheduler.kill()
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 3, told
+    assert "the connection to the scheduler of Dask is lost" in told
+    assert "Traceback" not in told
+
+
+def test_nobody_there_is_told(gpuctl: Cli, command: list[str]) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        refused = gpuctl(*command, "--engine", f"dask://127.0.0.1:{port}", check=False)
+    assert refused.returncode == 3
+    assert "no scheduler of Dask answers there" in refused.stderr

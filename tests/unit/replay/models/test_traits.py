@@ -1,0 +1,164 @@
+"""What deep-learning schedulers go by, told and assumed."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
+from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.models.speed import rates
+from gpuctl.replay.models.traits import in_line, traits
+from gpuctl.replay.run import replay
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuctl.replay.models.records import Workload
+
+
+def jobs(path: Path, *lines: str) -> Workload:
+    path = path / "jobs.csv"
+    path.write_text("\n".join(lines))
+    return read_jobs(path)
+
+
+def test_what_is_not_told_follows_from_the_name(tmp_path: Path) -> None:
+    many = [f"x{k},0,10,{1 + k % 8}" for k in range(400)]
+    workload = jobs(tmp_path, "job_id,submit_time,duration,num_gpus", *many)
+    known = traits(workload)
+    for k, name in enumerate(workload.ids):
+        of = {
+            tag: zlib.crc32(f"{name}:{tag}".encode()) % 100
+            for tag in ("alpha", "util", "mem", "grow", "elastic", "fungible")
+        }
+        q = zlib.crc32(name.encode()) % 100
+        model = next(i for i, most in enumerate((10, 20, 30, 40, 100)) if q < most)
+        assert (known.eff_rack[k], known.eff_cross[k]) == [
+            (0.7, 0.5),
+            (0.72, 0.52),
+            (0.75, 0.56),
+            (0.8, 0.64),
+            (0.98, 0.96),
+        ][model]
+        assert known.alpha[k] == (0.02 if of["alpha"] < 25 else 0.08 if of["alpha"] < 75 else 0.2)
+        assert known.util[k] == (0.2, 0.35, 0.5, 0.7, 0.9)[of["util"] // 20]
+        assert known.mem[k] == (0.2, 0.35, 0.5, 0.8)[of["mem"] // 25]
+        assert known.grow[k] == (of["grow"] < 20)
+        elastic = workload.gpus[k] >= 4 and of["elastic"] < 50
+        assert (known.w_min[k], known.w_max[k]) == (workload.gpus[k], workload.gpus[k] * (2 if elastic else 1))
+        assert known.fungible[k] == (elastic or of["fungible"] < 21)
+    assert all(mask.all() for mask in known.derived.values())
+
+
+def test_what_is_told_is_taken_and_what_is_not_is_marked(tmp_path: Path) -> None:
+    workload = jobs(
+        tmp_path,
+        "job_id,submit_time,duration,num_gpus,util,w_max,min_gpus",
+        "a,0,1,4,0.33,9,2",
+        "b,0,1,4,,,",
+        "c,0,1,4,.1,,4",
+    )
+    known = traits(workload)
+    assert known.util[[0, 2]].tolist() == [0.33, 0.1]
+    assert known.derived["util"].tolist() == [False, True, False]
+    assert known.w_min.tolist() == [2, 4, 4]
+    assert not known.derived["w_min"].any()
+    assert known.w_max[0] == 9
+    [note] = known.notes()
+    assert "util (1)" in str(note)
+    assert "w_max (2)" in str(note)
+
+
+def test_results_say_what_is_assumed(tmp_path: Path) -> None:
+    workload = jobs(tmp_path, "job_id,submit_time,duration,num_gpus,util", "a,0,10,4,.5", "b,0,10,1,")
+    cluster = parse_cluster("1x8", workload)
+    from gpuctl.replay.results.tables import result
+
+    both = replay(workload, cluster, [("fifo", {}), ("optimus", {})], own_speeds=True)
+    found = {table.name: table for table in result(both, workload, cluster).tables}
+    marked = dict(found["replay_traits"].frame.select("job", "derived").rows())
+    assert "util" not in marked["a"].split(";")
+    assert {"util", "alpha", "mem"} <= set(marked["b"].split(";"))
+    assert any("assumed from a hash" in str(note) for note in found["replay_summary"].notes)
+    alone = result(replay(workload, cluster, [("fifo", {})]), workload, cluster)
+    assert "replay_traits" not in {table.name for table in alone.tables}
+
+
+def test_all_policies_of_a_comparison_have_one_set_of_speeds(tmp_path: Path) -> None:
+    workload = jobs(
+        tmp_path,
+        "job_id,submit_time,duration,num_gpus,eff_rack,eff_cross",
+        "a,0,10,2,.5,.25",
+        "b,1,100,3,.5,.25",
+        "c,2,100,5,.5,.25",
+    )
+    cluster = in_racks(parse_cluster("3x4", workload), "3x4", 2)
+    alone, beside = (
+        replay(workload, cluster, names, own_speeds=True)[0].jobs["end_s"].to_list()
+        for names in ([("fifo", {})], [("fifo", {}), ("optimus", {})])
+    )
+    # c is on the servers of two racks at best of 4 GPUs: its run time is for one rack
+    assert alone == [10, 101, 102]
+    assert beside == [10, 101, 202]
+    chosen = replay(workload, cluster, [("fifo", {}), ("optimus", {})])[0].jobs["end_s"].to_list()
+    assert chosen == alone
+
+
+def test_speed_is_for_the_best_place_of_the_gang(tmp_path: Path) -> None:
+    workload = jobs(
+        tmp_path, "job_id,submit_time,duration,num_gpus,eff_rack,eff_cross",
+        "a,0,10,4,.8,.4", "b,0,10,8,.8,.4", "c,0,10,9,.8,.4",
+    )  # fmt: skip
+    cluster = in_racks(parse_cluster("1x4+2x4", workload), "1x4+2x4", 2)
+    speed = rates("traits", workload, cluster).speed
+    assert speed == pytest.approx(np.array([[1, 0.8, 0.4], [1.25, 1, 0.5], [2.5, 2, 1]]))
+
+
+def test_racks_go_through_all_groups_of_servers(tmp_path: Path) -> None:
+    workload = jobs(tmp_path, "job_id,submit_time,duration,num_gpus", "a,0,10,4")
+    cluster = in_racks(parse_cluster("6x4+2x8", workload), "6x4+2x8", 4)
+    assert cluster.rack.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert cluster.racks == ("rack1", "rack2")
+    with pytest.raises(UsageError, match="says itself where its servers are"):
+        in_racks(parse_cluster("pool:8", workload), "pool:8", 4)
+
+
+def test_ties_go_by_the_line_of_the_input(tmp_path: Path) -> None:
+    workload = jobs(tmp_path, "job_id,submit_time,duration,num_gpus", "late,5,1,1", "b,0,1,1", "a,0,1,1")
+    assert workload.ids == ("b", "a", "late")
+    assert in_line(workload).tolist() == [1, 2, 0]
+
+
+def test_rho_three_ways(tmp_path: Path) -> None:
+    workload = jobs(tmp_path, "job_id,submit_time,duration,num_gpus", "a,0,10,2", "b,0,10,2", "c,10,10,1")
+    from gpuctl.replay.results.metrics import rhos
+
+    cluster = parse_cluster("1x2", workload)
+    told = rhos(replay(workload, cluster, [("fifo", {})])[0], workload, cluster)
+    # a 0..10, b 10..20, c 20..30; two are there up to 20, then one
+    assert told["rho"].tolist() == [1, 2, 2]
+    assert told["rho_count"] == pytest.approx([1 / 2, 2 / 2, 2 * (1 / 1) / 1.5])
+    assert told["rho_demand"] == pytest.approx([1 / 2, 2 / 1.75, 2 / 1.25])
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("eff_rack", "1.5", "eff_rack is not above 0 and at most 1"),
+        ("mem", "0", "mem is not above 0 and at most 1"),
+        ("alpha", "-1", "alpha is below 0"),
+        ("grow", "2", "grow is not 0 or 1"),
+        ("w_min", "3", "w_min is above num_gpus"),
+        ("w_max", "1", "w_max is below num_gpus"),
+        ("w_max", "2.5", "w_max is not a whole number of GPUs"),
+        ("util", "much", "util is not a number"),
+    ],
+)
+def test_wrong_values_are_told(column: str, value: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        jobs(tmp_path, f"job_id,submit_time,duration,num_gpus,{column}", f"a,0,10,2,{value}")
