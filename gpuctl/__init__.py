@@ -7,7 +7,6 @@ them inside it; in a checkout they lie beside it, and the lines below make both 
 from __future__ import annotations
 
 import sys
-from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +23,11 @@ class _Beside:
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        ours = {"gpuctl.queries", "gpuctl.predictors", "gpuctl.reports"}
-        return PathFinder.find_spec(name, [str(_ROOT)], target) if name in ours else None
+        if name not in {"gpuctl.queries", "gpuctl.predictors", "gpuctl.reports"}:
+            return None
+        from importlib.machinery import PathFinder
+
+        return PathFinder.find_spec(name, [str(_ROOT)], target)
 
 
 if (_ROOT / "pyproject.toml").is_file() and (_ROOT / "queries").is_dir():
