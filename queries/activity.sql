@@ -46,11 +46,10 @@ levels AS (
     WINDOW by_time AS (ORDER BY ts)
 ),
 means AS (
-    SELECT date_trunc($by, ts) AS ts, sum((busy * epoch(next_ts - ts))::DECIMAL(28, 6))::DOUBLE AS busy_s,
-           sum((waiting * epoch(next_ts - ts))::DECIMAL(28, 6))::DOUBLE AS waiting_s,
-           sum((demand * epoch(next_ts - ts))::DECIMAL(28, 6))::DOUBLE AS demand_s, sum(epoch(next_ts - ts)::DECIMAL(28, 6))::DOUBLE AS seconds
-    FROM levels
-    WHERE next_ts IS NOT NULL
+    SELECT date_trunc($by, ts) AS ts, sum((busy * length_s)::DECIMAL(28, 6))::DOUBLE AS busy_s,
+           sum((waiting * length_s)::DECIMAL(28, 6))::DOUBLE AS waiting_s,
+           sum((demand * length_s)::DECIMAL(28, 6))::DOUBLE AS demand_s, sum(length_s::DECIMAL(28, 6))::DOUBLE AS seconds
+    FROM (SELECT *, (epoch_us(next_ts) - epoch_us(ts)) / 1e6 AS length_s FROM levels WHERE next_ts IS NOT NULL)
     GROUP BY ALL
 ),
 total AS (SELECT sum(gpus) AS gpus FROM base_machines),

@@ -36,7 +36,7 @@ changes AS (
     UNION ALL
     SELECT queued_ts, 0, 1, coalesce(gpus, 0) FROM unfiltered_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
     UNION ALL
-    SELECT until_ts, 0, -1, -coalesce(gpus, 0) FROM unfiltered_never_started WHERE NOT still_waits AND until_ts > queued_ts
+    SELECT until_ts, 0, -1, -coalesce(gpus, 0) FROM unfiltered_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
     UNION ALL
     SELECT first_ts + to_seconds(bin * s), 0, 0, 0 FROM bins CROSS JOIN width
 ),
@@ -48,7 +48,7 @@ levels AS (
     GROUP BY ts
 ),
 weighted AS (
-    SELECT floor(epoch(ts - first_ts) / s)::BIGINT AS bin, epoch(next_ts - ts) AS seconds, busy, waiting, demand
+    SELECT ((epoch_us(ts) - epoch_us(first_ts)) // (1000000 * s))::BIGINT AS bin, (epoch_us(next_ts) - epoch_us(ts)) / 1e6 AS seconds, busy, waiting, demand
     FROM levels CROSS JOIN width
     WHERE next_ts IS NOT NULL AND ts >= first_ts
 ),

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.internal.conjecture import providers
 
-from tests import warm
+from tests import new_stores, warm
 from tests.warm import Warm
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def pytest_configure() -> None:
     # else each of a hundred programs compiles all of its modules anew
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.update(COLUMNS="100", LINES="40", TERM="xterm-256color", LC_ALL="C.UTF-8", TZ="UTC")
+    new_stores.copy()
     # threads that wait for others would spin, on cores that other tests need
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 

@@ -44,7 +44,7 @@ def serve(place: str, alive: int) -> None:
     import selectors
 
     _import_all()
-    _prepare()
+    _prepare(Path(place).parent)
     # what a parent has is never freed in a child: no page is copied for being looked at
     gc.collect()
     gc.freeze()
@@ -110,7 +110,7 @@ def _import_all() -> None:
                 importlib.import_module(".".join(words).removesuffix(".__init__"))
 
 
-def _prepare() -> None:
+def _prepare(folder: Path) -> None:
     """Make what every command makes for itself and none changes: Numba's types, loaded code, templates, tables.
 
     No data frame and no database: a fork would have locks of their threads, and not the threads.
@@ -127,12 +127,15 @@ def _prepare() -> None:
     from gpuctl.joblogs import table
     from gpuctl.reports import html
     from gpuctl.store import schema
+    from tests import new_stores
 
     _load_code()
     table.load()
     newest, made = len(schema.MIGRATIONS), schema.ours
     known = schema.Objects(*ast.literal_eval(_told_by_a_child(lambda: tuple(made(newest)))))
     schema.ours = functools.cache(lambda version: known if version == newest else made(version))
+    _told_by_a_child(lambda: new_stores.empty(folder / "empty.duckdb"))
+    new_stores.copy(folder / "empty.duckdb")
     for template in (Path(html.__file__).parent / "templates").glob("*.html*"):
         html._environment().get_template(template.name)
     figure = Figure()

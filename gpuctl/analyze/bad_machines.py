@@ -107,8 +107,6 @@ def find(rows: pl.DataFrame, machines: Sequence[str]) -> pl.DataFrame:
         ``early_failures``, ``early_expected``, ``early_p``, ``adjusted_p`` (the smaller of both after adjustment),
         ``bad`` (``yes``, ``no``, or ``beside NAME``: its failures are those of gangs that it shared with that machine).
     """
-    from scipy.stats import false_discovery_control
-
     codes = pl.DataFrame({"machine": list(machines)}, schema={"machine": pl.String}).with_row_index("code")
     met = rows.with_row_index("unit").explode("machines", empty_as_null=False).rename({"machines": "machine"})
     met = met.join(codes, on="machine", maintain_order="left").select("unit", "code", "stratum", "failed", "early")
@@ -116,7 +114,7 @@ def find(rows: pl.DataFrame, machines: Sequence[str]) -> pl.DataFrame:
     attempts = np.bincount(met["code"].to_numpy(), minlength=size)
     tests = [_test(met, outcome, size) for outcome in ("failed", "early")]
     chances = np.concatenate([test.p for test in tests])
-    adjusted = false_discovery_control(chances) if size else chances
+    adjusted = adjust(chances)
     verdict = np.full(size, "no", dtype=object)
     both = adjusted.reshape(2, size)
     # the largest p that the adjustment lets pass: what a machine must still reach without the gangs of a worse one
@@ -207,39 +205,63 @@ def tails(tables: Tables, seen: np.ndarray, size: int, only: Sequence[int] | Non
     least = np.maximum(0, kinds[:, 2] + kinds[:, 1] - kinds[:, 0])
     densities = _densities(kinds, least)
     bounds = np.searchsorted(tables.machine, np.arange(size + 1))
+    powers: dict[tuple[int, int], np.ndarray] = {}
     for code in range(size) if only is None else only:
         own = kind.reshape(-1)[bounds[code] : bounds[code + 1]]
         if not own.size:
             continue
         which, counts = np.unique(own, return_counts=True)
         above = int(seen[code] - (least[which] * counts).sum())
-        sums = np.ones(1)
-        for table, count in zip(which.tolist(), counts.tolist(), strict=True):
-            sums = np.convolve(sums, _power(densities[table], count))
-        p[code] = min(1.0, float(sums[above:].sum())) if above > 0 else 1.0
+        sums: np.ndarray | None = None
+        for key in zip(which.tolist(), counts.tolist(), strict=True):
+            if key not in powers:
+                powers[key] = _power(densities[key[0]], key[1])
+            sums = powers[key] if sums is None else np.convolve(sums, powers[key])
+        p[code] = min(1.0, float(sums[above:].sum())) if sums is not None and above > 0 else 1.0
     return p
 
 
-def _densities(kinds: np.ndarray, least: np.ndarray) -> list[np.ndarray]:
-    """For every kind of table (units, failures, met): the chances of each number of failures, from `least` on."""
-    from scipy.stats import hypergeom
+def adjust(p: np.ndarray) -> np.ndarray:
+    """Adjust p-values for how many there are, after Benjamini and Hochberg (1995)."""
+    order = np.argsort(p)
+    adjusted = np.empty(p.size)
+    ranked = p[order] * (p.size / np.arange(1, p.size + 1))
+    adjusted[order] = np.minimum.accumulate(ranked[::-1])[::-1]
+    return np.clip(adjusted, 0.0, 1.0)
 
-    most = np.minimum(kinds[:, 1], kinds[:, 2])
-    counts = most - least + 1
-    ends = np.cumsum(counts)
-    row = np.repeat(np.arange(len(kinds)), counts)
-    value = np.arange(row.size) - np.repeat(ends - counts, counts) + least[row]
-    density = hypergeom.pmf(value, kinds[row, 0], kinds[row, 1], kinds[row, 2])
-    return np.split(density, ends[:-1]) if len(kinds) else []
+
+def _densities(kinds: np.ndarray, least: np.ndarray) -> list[np.ndarray]:
+    """For every kind of table (units, failures, met): the chances of each number of failures, from `least` on.
+
+    Each chance follows from its neighbour's by a ratio of whole numbers, from the most likely number outwards, and
+    they sum to 1: exact but for rounding, and made without scipy, which takes longer to import than all this.
+    """
+    units, failures, met = kinds.T
+    most = np.minimum(failures, met)
+    ends = np.cumsum(most - least + 1)
+    begins = ends - (most - least + 1)
+    mode = np.clip((failures + 1) * (met + 1) // (units + 2), least, most)
+    weights = np.ones(int(ends[-1]) if ends.size else 0)
+    for step, last in ((1, most), (-1, least)):
+        going, count = np.flatnonzero(mode != last), mode.copy()
+        while going.size:
+            low = np.minimum(count[going], count[going] + step)  # of this number and the next one
+            n, k, m = units[going], failures[going], met[going]
+            ratio = (k - low) * (m - low) / ((low + 1) * (n - k - m + low + 1))
+            here = begins[going] + count[going] - least[going]
+            weights[here + step] = weights[here] * (ratio if step > 0 else 1 / ratio)
+            count[going] += step
+            going = going[count[going] != last[going]]
+    return [part / part.sum() for part in np.split(weights, ends[:-1])] if ends.size else []
 
 
 def _power(density: np.ndarray, count: int) -> np.ndarray:
-    """The distribution of the sum of `count` draws."""
-    result, square = np.ones(1), density
+    """The distribution of the sum of `count` draws, at least one."""
+    result, square = None, density
     while count:
         if count & 1:
-            result = np.convolve(result, square)
+            result = square if result is None else np.convolve(result, square)
         count >>= 1
         if count:
             square = np.convolve(square, square)
-    return result
+    return density if result is None else result

@@ -30,8 +30,9 @@ _DELAYS_NEED = (
     "jobs", "attempts", "placements", "machines", "machine_events", "queue_machines", "queues", "gpu_limits", "owners",
     "queue_samples", "reasons",
 )  # fmt: skip
-_RECOMPUTED = frozenset({"wait_survival", "util_pieces", "util_histogram"})
-"""Shared tables without a column ``job`` that are counted anew of the jobs chosen."""
+_RECOMPUTED = frozenset({"waits", "runs", "wait_survival", "util_pieces", "util_histogram", "job_use"})
+"""Shared tables that are made of the jobs chosen as they are of all: nothing is made of all first, nor read of the
+telemetry, that no analysis asks for."""
 _FRAGMENTATION_NEEDS = (
     "machines", "racks", "placements", "machines_down", "queue_machines", "waiting_gangs", "log_span",
 )  # fmt: skip
@@ -90,8 +91,10 @@ class Bases:
 
     def ready(self, sql: str, *, whole: bool = False) -> str:
         """A statement with the names of the tables that it is to read, all of them made; `whole`: those of all jobs."""
-        self.need((*query.uses(sql, "base"), *query.uses(sql, "unfiltered")))
-        if self.kept is not None and not whole:
+        self.need(query.uses(sql, "unfiltered"))
+        if self.kept is None or whole:
+            self.need(query.uses(sql, "base"))
+        else:
             names = {name: self._narrow(name) for name in query.uses(sql, "base")}
             sql = re.sub(r"\bbase_([a-z0-9_]+)", lambda found: names.get(found[1], found[0]), sql)
         return re.sub(r"\bunfiltered_([a-z0-9_]+)", r"base_\1", sql)
@@ -107,21 +110,25 @@ class Bases:
     def _narrow(self, name: str) -> str:
         """The table of the jobs chosen that stands for ``base_<name>``; that one itself where it is not about jobs."""
         if name not in self._narrowed:
-            self.need((name,))
             sql, more = self._sql(name)
             if name in _RECOMPUTED or more:
                 sql = self.ready(sql)
-            elif name == "cause_ranges":
-                # what rules make of all waits says nothing of some of them
-                sql = "SELECT * REPLACE (NULL::DOUBLE AS low_s, NULL::DOUBLE AS high_s) FROM base_cause_ranges"
-            elif "job" in self._store.frame(f"DESCRIBE base_{name}")["column_name"].to_list():
-                sql = f"SELECT * FROM base_{name} SEMI JOIN base_chosen USING (job)"  # noqa: S608 - ours, as below
             else:
-                sql = ""
+                self.need((name,))
+                sql = self._of_chosen(name)
             self._narrowed[name] = f"chosen_{name}" if sql else f"base_{name}"
             if sql:
                 self._store.execute(f"CREATE OR REPLACE TEMP TABLE chosen_{name} AS {sql}", self.chosen(sql, **more))
         return self._narrowed[name]
+
+    def _of_chosen(self, name: str) -> str:
+        """What reads the rows of the jobs chosen from ``base_<name>``; "" where that is not about jobs."""
+        if name == "cause_ranges":
+            # what rules make of all waits says nothing of some of them
+            return "SELECT * REPLACE (NULL::DOUBLE AS low_s, NULL::DOUBLE AS high_s) FROM base_cause_ranges"
+        if "job" not in self._store.frame(f"DESCRIBE base_{name}")["column_name"].to_list():
+            return ""
+        return f"SELECT * FROM base_{name} SEMI JOIN base_chosen USING (job)"  # noqa: S608 - ours, as below
 
     def _make(self, name: str) -> None:
         step = next((step for step in _STEPS if name in step[0]), None)

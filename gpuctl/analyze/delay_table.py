@@ -65,7 +65,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         machines, rack_source = _shared_gangs(machines, placements), GUESSED
     waited, members = pools_of(attempts.filter(pl.col("wait_s").is_not_null()), machines, own)
     servers = servers_of(machines, placements, events)
-    pools = tuple(occupancy.subset(servers, each) for each in members)
+    pools = _subsets(servers, members)
     largest = pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
     waited = waited.with_columns(largest=largest.gather(waited["pool"]))
     waits = _waits(waited)
@@ -331,6 +331,13 @@ def pools_of(asking: pl.DataFrame, machines: pl.DataFrame, own: pl.DataFrame) ->
         pools.append(typed if kind is not None and typed.any() else members)
     requests = requests.with_columns(pl.col("pool").cast(pl.Int64))
     return asking.join(requests, on=["queue", "gpu_type"], nulls_equal=True, maintain_order="left"), pools
+
+
+def _subsets(servers: occupancy.Servers, members: list[np.ndarray]) -> tuple[occupancy.Servers, ...]:
+    """The servers of each pool: queues often share all their machines, and what is the same is one object."""
+    distinct = {each.tobytes(): each for each in members}
+    made = {key: occupancy.subset(servers, each) for key, each in distinct.items()}
+    return tuple(made[each.tobytes()] for each in members)
 
 
 def queues_of(machines: pl.DataFrame, own: pl.DataFrame) -> list[np.ndarray]:

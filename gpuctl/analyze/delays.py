@@ -212,11 +212,15 @@ def _times(waits: Waits, cluster: Cluster) -> Floats:
 def _by_pool_and_queue(waits: Waits, cluster: Cluster) -> Iterator[tuple[_State, int, Floats, Ints]]:
     """For each pool and queue that has waits: the pool's state, the queue's number, GPUs that it held, the waits.
 
-    One pool at a time, since its state is large.
+    One set of servers at a time, since its state is large; pools that are the same servers share it.
     """
     times = _times(waits, cluster)
+    same: dict[int, list[int]] = {}
     for number, servers in enumerate(cluster.pools):
-        asking = np.flatnonzero(waits.pool == number)
+        same.setdefault(id(servers), []).append(number)
+    for numbers in same.values():
+        servers = cluster.pools[numbers[0]]
+        asking = np.flatnonzero(np.isin(waits.pool, numbers))
         if not asking.size:
             continue
         demands = sorted({int(g) for g in np.unique(waits.gpus[asking]) if g > 0})
@@ -228,7 +232,9 @@ def _by_pool_and_queue(waits: Waits, cluster: Cluster) -> Iterator[tuple[_State,
         state = _State(times, used, total, cluster.borrow_below, placeable)
         for queue in np.unique(waits.queue[asking]):
             held = occupancy.in_use(times, cluster.holdings, int(queue))
-            yield state, int(queue), held, asking[waits.queue[asking] == queue]
+            ours = asking[waits.queue[asking] == queue]
+            for number in np.unique(waits.pool[ours]):
+                yield state, int(queue), held, ours[waits.pool[ours] == number]
 
 
 def _by_size(waits: Waits, members: Ints, caps: Caps) -> Iterator[tuple[int, int, Ints]]:

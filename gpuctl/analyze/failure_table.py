@@ -63,8 +63,11 @@ def build(store: Store, cluster: str, table: Table, *, job: str | None = None) -
     )
     rows = store.frame("FROM base_failed ORDER BY row")
     verdicts = _verdicts(store, cluster, rows, table)
-    found = pl.DataFrame([_row(verdict, table) for verdict in verdicts], schema=_NEW, orient="row")
-    whole = rows.drop("texts", "end_s").hstack(found)
+    # of those without a log, many share one verdict
+    distinct = {id(verdict): verdict for verdict in verdicts}
+    number = {key: k for k, key in enumerate(distinct)}
+    found = pl.DataFrame([_row(verdict, table) for verdict in distinct.values()], schema=_NEW, orient="row")
+    whole = rows.drop("texts", "end_s").hstack(found[[number[id(verdict)] for verdict in verdicts]])
     whole = whole.with_columns(_templates(whole))
     store.keep("base_failures", whole)
 
@@ -129,6 +132,9 @@ class Words:
 
 def _matches(store: Store, cluster: str, size: int) -> Iterator[tuple[int, list[list[Match]]]]:
     """The kept lines of each failed attempt, a slice of them at a time, with the number of the first of these."""
+    if not store.value("SELECT EXISTS (FROM job_logs WHERE cluster = $cluster)", {"cluster": cluster}):
+        yield 0, [[] for _ in range(size)]
+        return
     sql = query.base_sql("failed_lines")
     for first in range(0, size, SLICE):
         last = min(first + SLICE, size) - 1

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from gpuctl.cli.common import message
 from gpuctl.cli.output import for_people, print_result, tell_written
 from gpuctl.cli.policy_choice import policies
-from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.core.errors import ExitCode, InputError, UsageError
 from gpuctl.core.spelling import meant
 from gpuctl.replay.experiments.factors import values
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gpuctl.cli.replay_inputs import Source
     from gpuctl.cli.replay_options import Compared, Inputs, Places, Policies, Rules
     from gpuctl.replay.experiments.cells import Base, Cell
+    from gpuctl.replay.experiments.file import ExperimentFile
     from gpuctl.replay.experiments.run import Kept
     from gpuctl.spread.engine import Engine
 
@@ -44,15 +45,20 @@ class Experiment:
     Attributes:
         factors: the values of each, as texts, by what `gpuctl.replay.experiments.cells.Cell` calls it.
         seeds: of the jobs drawn.
+        measures: figures to show and draw; none for the usual ones.
+        from_file: a file says so: an experiment, however few replays it has.
     """
 
     factors: dict[str, tuple[str, ...]]
     seeds: tuple[int, ...]
 
+    measures: tuple[str, ...] = ()
+    from_file: bool = False
+
     @property
     def several(self) -> bool:
-        """Whether there is more than one replay a policy."""
-        return len(self.seeds) > 1 or any(len(of) > 1 for of in self.factors.values())
+        """Whether it is an experiment: more than one replay a policy, or a file."""
+        return self.from_file or len(self.seeds) > 1 or any(len(of) > 1 for of in self.factors.values())
 
 
 def _split(
@@ -107,12 +113,26 @@ def _taken(given: Sequence[str], param: str, conf: Mapping[str, Sequence[Path]])
     return True
 
 
-def asked(chosen: Policies, inputs: Inputs, rules: Rules) -> tuple[Named, Experiment]:
-    """Return the policies, each with its parameters as texts, and what varies, as the options say.
+class Asked(NamedTuple):
+    """The policies, each with its parameters as texts, what varies, and the other options, a file's put among them."""
+
+    names: Named
+    varied: Experiment
+    paths: list[Path]
+    inputs: Inputs
+    rules: Rules
+    compared: Compared
+
+
+def asked(chosen: Policies, inputs: Inputs, rules: Rules, compared: Compared, paths: list[Path]) -> Asked:
+    """Return what the options, or ``--experiment`` and the options beside it, say.
 
     Raises:
-        UsageError: a list makes no sense, or the policies do not.
+        UsageError: a list makes no sense, the policies do not, or an option says what the file says.
+        InputError: the file, a key of it, what was found and expected.
     """
+    if chosen.experiment is not None:
+        return _asked_in_file(chosen.experiment, chosen, inputs=inputs, rules=rules, compared=compared, paths=paths)
     conf = {"yarn": chosen.yarn_conf or [], "slurm": chosen.slurm_conf or []}
     single, params = _split(chosen.policy or (), chosen.param or (), conf)
     names = policies(chosen.policy or (), single, conf)
@@ -121,11 +141,76 @@ def asked(chosen: Policies, inputs: Inputs, rules: Rules) -> tuple[Named, Experi
         factors["scale_load"] = values(inputs.scale_load, "--scale-load")
     if inputs.add_servers is not None:
         factors["add_servers"] = values(inputs.add_servers, "--add-servers")
-    seeds = values(rules.seed, "--seed")
-    bad = next((one for one in seeds if not one.isdecimal() or len(one) > 9), None)
+    varied = Experiment(factors | params, _seeds(values(rules.seed, "--seed"), "--seed"))
+    return Asked(names, varied, paths, inputs, rules, compared)
+
+
+def _seeds(given: Sequence[str], what: str) -> tuple[int, ...]:
+    bad = next((one for one in given if not one.isdecimal() or len(one) > 9), None)
     if bad is not None:
-        raise UsageError(f"--seed {bad}: expected a whole number from 0 on", hint="1..10 is ten of them")
-    return names, Experiment(factors | params, tuple(map(int, seeds)))
+        raise UsageError(f"{what} {bad}: expected a whole number from 0 on", hint="1..10 is ten of them")
+    return tuple(map(int, given))
+
+
+def _asked_in_file(
+    path: Path, chosen: Policies, *, inputs: Inputs, rules: Rules, compared: Compared, paths: list[Path]
+) -> Asked:
+    from gpuctl.replay.experiments.file import read
+
+    file = read(path)
+    for option, given, here in (
+        ("--policy", chosen.policy, True), ("--param", chosen.param, True), ("INPUT", paths, bool(file.inputs)),
+        ("--cluster", inputs.cluster, file.cluster is not None), ("--baseline", compared.baseline, file.baseline),
+        ("--scale-load", inputs.scale_load, "scale_load" in file.factors),
+        ("--add-servers", inputs.add_servers, "add_servers" in file.factors),
+        ("--seed", rules.seed != "0", bool(file.seeds)), ("--resample", rules.resample != "days", file.blocks),
+    ):  # fmt: skip
+        if given and here:
+            raise UsageError(f"{option}: {file.path} says it already", hint=f"leave {option} out, or change the file")
+    conf = {"yarn": chosen.yarn_conf or [], "slurm": chosen.slurm_conf or []}
+    names, params = _of_file(file, conf)
+    factors = {
+        name: values(text, option)
+        for name, option, text in (
+            ("scale_load", "--scale-load", inputs.scale_load), ("add_servers", "--add-servers", inputs.add_servers)
+        )
+        if text is not None
+    } | file.factors  # fmt: skip
+    try:
+        seeds = _seeds(file.seeds or values(rules.seed, "--seed"), "seeds:" if file.seeds else "--seed")
+    except UsageError as error:
+        raise InputError(error.message, path=str(file.path), hint=error.hint) from None
+    return Asked(
+        names,
+        Experiment(factors | params, seeds, file.measures, from_file=True),
+        list(file.inputs) or paths,
+        dataclasses.replace(inputs, cluster=file.cluster or inputs.cluster),
+        rules if file.blocks is None else dataclasses.replace(rules, resample=type(rules.resample)(file.blocks)),
+        compared if file.baseline is None else dataclasses.replace(compared, baseline=file.baseline),
+    )
+
+
+def _of_file(file: ExperimentFile, conf: Mapping[str, Sequence[Path]]) -> tuple[Named, dict[str, tuple[str, ...]]]:
+    """The policies of a file with the first value of each parameter, and the values of those that vary."""
+    every = [wanted.name for wanted in file.policies]
+    first, lists = [], {}
+    for wanted in file.policies:
+        try:
+            policies([wanted.name], [], {})
+        except UsageError as error:
+            raise InputError(f"{wanted.place}.policy: {error.message}", path=str(file.path), hint=error.hint) from None
+        for key, several in wanted.params.items():
+            for value in several:
+                try:
+                    policies([wanted.name], [f"{wanted.label}.{key}={value}"], {})
+                except UsageError as error:
+                    place = f"{wanted.place}.params.{key}"
+                    told = error.message.removeprefix("--param ")
+                    raise InputError(f"{place}: {told}", path=str(file.path), hint=error.hint) from None
+            first.append(f"{wanted.label}.{key}={several[0]}")
+            if len(several) > 1:
+                lists[f"{wanted.label}.{key}"] = several
+    return policies(every, first, conf), lists
 
 
 def refuse(places: Places, compared: Compared) -> None:
@@ -182,6 +267,7 @@ def answer(  # noqa: PLR0917
     found = result(
         base, plan, figures, baseline or label(names[0][0]),
         sources=source.sources, command="gpuctl " + shlex.join(sys.argv[1:]), locality=source.locality,
+        measures=varied.measures,
     )  # fmt: skip
     places.write_tables(found, given)
     shape = shown.shape(given)

@@ -54,27 +54,22 @@ def replay(
 
     given = settings(context)
     shape = shown.shape(given)
-    names, varied = experiment.asked(chosen, inputs, rules)
+    names, varied, paths, inputs, rules, compared = experiment.asked(chosen, inputs, rules, compared, paths or [])
     baseline = checked_baseline(compared.baseline, names)
     places.check(context, shown)
     if varied.several:
         experiment.refuse(places, compared)
         inputs = replace(inputs, scale_load=None, add_servers=None)
     else:
-        if compared.engine != "local":
-            raise UsageError(
-                f"--engine {compared.engine} is for experiments: several values of an option",
-                hint="leave it out; --jobs says how many policies run at a time",
-            )
         _check_wishes(compared, shown.table or (), several=len(names) > 1)
-    kept = keeping_place(places.keep_as, paths or [], inputs.db)
+    kept = keeping_place(places.keep_as, paths, inputs.db)
     from gpuctl.cli.replay_inputs import by_traits, read
     from gpuctl.replay.results.tables import policy_notes
 
-    inputs = replace(inputs, db=traces_db(paths or [], inputs.db, places.keep_as))
+    inputs = replace(inputs, db=traces_db(paths, inputs.db, places.keep_as))
     models = _models(rules)
     source, models = by_traits(
-        read(paths or [], inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given), models, names
+        read(paths, inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given), models, names
     )
     first = for_people(shape, shown.output) and not (compared.section or shown.table or shown.every)
     told = [*source.workload.notes, *source.cluster.notes]
@@ -93,7 +88,10 @@ def replay(
     for note in policy_notes(outcomes):
         told.append(note)
         message(f"note: {note}", quiet=given.quiet or first)
-    result = _result(outcomes, source, baseline, compared)
+    result = _result(
+        outcomes, source, baseline, compared,
+        tables=None if places.whole else _wanted(compared, shown, first=first, drawing=for_people(shape, shown.output)),
+    )  # fmt: skip
     _tell_unfinished(outcomes, given)
     places.write(result, outcomes, source, given)
     screen = _screen(result, told) if first else None
@@ -121,6 +119,11 @@ def _check_wishes(compared: Compared, tables: Sequence[str], *, several: bool) -
     """See that the result will have the tables asked for."""
     from gpuctl.core.spelling import meant
 
+    if compared.engine != "local":
+        raise UsageError(
+            f"--engine {compared.engine} is for experiments: several values of an option",
+            hint="leave it out; --jobs says how many policies run at a time",
+        )
     for kind, names, known in (("section", compared.section or (), SECTIONS), ("table", tables, TABLES)):
         for name in names:
             if name not in known:
@@ -186,7 +189,22 @@ def _run(
     return outcomes, []
 
 
-def _result(outcomes: list[Outcome], source: Source, baseline: str | None, compared: Compared) -> Analysis:
+def _wanted(compared: Compared, shown: Shown, *, first: bool, drawing: bool) -> Sequence[str] | None:
+    """The tables to make; None for all."""
+    if first:
+        from gpuctl.reports.screens.replay import TABLES as SHOWN
+
+        return SHOWN
+    if compared.section or shown.every or not shown.table:
+        return None
+    from gpuctl.reports.terminal.pictures import drawn_from
+
+    return [*shown.table, *(drawn_from(shown.table) if drawing else ())]
+
+
+def _result(
+    outcomes: list[Outcome], source: Source, baseline: str | None, compared: Compared, *, tables: Sequence[str] | None
+) -> Analysis:
     from gpuctl import __version__
     from gpuctl.core.notes import ours
     from gpuctl.replay.results.tables import result
@@ -201,6 +219,7 @@ def _result(outcomes: list[Outcome], source: Source, baseline: str | None, compa
         version=__version__,
         warmup=compared.warmup,
         sources=source.sources,
+        tables=tables,
     )
     found = replace(found, settings=found.settings | {"locality": ours(source.locality)} | source.chosen)
     sections = compared.section

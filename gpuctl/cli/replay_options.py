@@ -63,6 +63,8 @@ class Resample(StrEnum):
     """How a seed draws jobs."""
 
     DAYS = "days"
+    WEEKS = "weeks"
+    USERS = "users"
     NONE = "none"
 
 
@@ -109,6 +111,14 @@ class Policies:
             metavar="PATH",
             help="Configuration that the policy slurm goes by: slurm.conf, what sacctmgr dump and sacctmgr show print, "
             "or a directory of them; may be given several times.",
+        ),
+    ] = None
+
+    experiment: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="An experiment as a file: jobs, servers, policies with their parameters, what varies, seeds.",
         ),
     ] = None
 
@@ -268,7 +278,8 @@ class Rules:
     resample: Annotated[
         Resample,
         typer.Option(
-            help="With several seeds: draw whole days of the jobs with replacement, or take them as they are."
+            help="With several seeds: draw whole days, whole weeks or users of the trace with replacement, or take its "
+            "jobs as they are."
         ),
     ] = Resample.DAYS
     skip_unplaceable: Annotated[
@@ -336,6 +347,11 @@ class Places:
     def all(self) -> tuple[Path | None, ...]:
         """Files and folders to write."""
         return self.csv, self.parquet, self.html, self.store, self.decisions
+
+    @property
+    def whole(self) -> bool:
+        """Whether every table is written somewhere."""
+        return any((self.csv, self.parquet, self.html, self.keep_as))
 
     def check(self, context: typer.Context, shown: Shown) -> None:
         """See that all of them can be written, before anything runs."""

@@ -23,7 +23,7 @@ KINDS = {
     "grouped": ("page",),
     "heat": ("page",),
     "ranges": ("page",),
-    "bands": ("page",),
+    "bands": MEDIA,
 }
 """What charts there are, and where each can be drawn."""
 SCALES = ("share", "minutes")

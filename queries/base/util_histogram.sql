@@ -7,7 +7,7 @@ FROM (
         SELECT p.gpus, p.servers, p.state, p.colocated, unnest(list_select(s.util, p.lanes)) AS util
         FROM gpu_samples AS s
         JOIN base_util_pieces AS p
-          ON p.machine = s.machine AND p.hour = date_trunc('hour', s.ts) AND s.ts >= p.from_ts AND s.ts < p.to_ts
+          ON p.machine = s.machine AND p.hour_no = floor(epoch(s.ts) / 3600) AND s.ts >= p.from_ts AND s.ts < p.to_ts
         WHERE s.cluster = $cluster
     )
     WHERE util IS NOT NULL

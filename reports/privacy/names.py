@@ -59,7 +59,8 @@ TOLD: dict[tuple[str, str], str] = {
 KEPT = frozenset(
     {
         "as_good", "assumption", "bad", "baseline", "better", "block", "by", "category", "cause", "cause_at_arrival",
-        "colocation", "condition", "cost", "definition", "dominant_cause", "feature", "finding", "format", "gpus",
+        "colocation", "condition", "cost", "definition", "derived", "dominant_cause", "feature", "finding", "format",
+        "gpus",
         "group_name", "held_by", "job_state", "kind", "lesson", "meaning", "measure", "method", "metric",
         "other_reasons", "place", "placed", "point_unit", "policy", "predictor", "quirks", "quota_source", "racks_by",
         "reason",

@@ -92,6 +92,24 @@ def test_one_value_is_one_replay_as_before(gpuctl: Cli, root: Path) -> None:
     assert "replay_summary" in json.loads(result.stdout)["tables"]
 
 
+def test_a_file_says_the_same_as_options(gpuctl: Cli, root: Path, command: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "sweep.toml"
+    path.write_text(
+        f'input = "{root}/sample_data/jobs.csv"\ncluster = "2x8"\nseeds = [1, 2]\n'
+        '[factors]\nscale_load = [0.8, 1.2]\n[[policies]]\npolicy = "fifo"\n'
+        '[[policies]]\npolicy = "tiresias"\nlabel = "x"\nparams = { promote = [4, 8] }\n'
+    )
+    of_file = json.loads(gpuctl("replay", "--experiment", path, "--json", "--jobs", "1").stdout)
+    assert of_file["tables"] == json.loads(gpuctl(*command, "--json", "--jobs", "1").stdout)["tables"]
+    twice = gpuctl("replay", "--experiment", path, "--cluster", "3x8", check=False)
+    assert twice.returncode == 2
+    assert "--cluster: " in twice.stderr
+    path.write_text(path.read_text().replace("promote = [4, 8]", "promote = [4, -8]"))
+    wrong = gpuctl("replay", "--experiment", path, check=False)
+    assert wrong.returncode == 3
+    assert f"{path}: policies[2].params.promote: " in wrong.stderr
+
+
 def test_without_dask_it_is_told_what_to_install(gpuctl: Cli, command: list[str], tmp_path: Path) -> None:
     (tmp_path / "distributed.py").write_text("raise ImportError('no distributed here')\n")
     result = gpuctl(

@@ -57,8 +57,8 @@ class Base:
         workload: the trace's jobs.
         cluster: the servers.
         models: what `gpuctl.replay.run.replay` takes beside: overhead, placement, rates and so on, without the seed.
-        resample: how a seed makes other jobs of the trace's: ``days`` draws them by days
-            (`gpuctl.replay.inputs.transforms.bootstrap`), ``none`` takes them as they are.
+        resample: how a seed makes other jobs of the trace's: ``days`` and ``weeks`` draw them by these
+            (`gpuctl.replay.inputs.transforms.bootstrap`), ``users`` by users, ``none`` takes them as they are.
         warmup: share of the jobs that only fill the cluster.
     """
 
@@ -118,8 +118,10 @@ def run(base: Base, cell: Cell) -> dict[str, Any]:
 
 def _changed(base: Base, cell: Cell) -> tuple[Workload, Cluster]:
     workload, cluster = base.workload, base.cluster
-    if base.resample != "none":
-        workload = transforms.bootstrap(workload, workload.size, cell.seed)
+    if base.resample == "users":
+        workload = transforms.bootstrap_users(workload, cell.seed)
+    elif base.resample != "none":
+        workload = transforms.bootstrap(workload, workload.size, cell.seed, weeks=base.resample == "weeks")
     for name, value in cell.factors:
         if name == "scale_load":
             workload = transforms.scale_load(workload, transforms.load_factor(value))

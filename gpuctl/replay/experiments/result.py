@@ -20,6 +20,23 @@ if TYPE_CHECKING:
 SECTION = ("experiments", "Experiment")
 
 
+_DRAWN = {
+    "days": note(
+        "each seed draws whole days of the trace's jobs with replacement, as many jobs as there are; all policies "
+        "and loads of a seed replay the same jobs"
+    ),
+    "weeks": note(
+        "each seed draws whole weeks of the trace's jobs with replacement, as many jobs as there are; all policies "
+        "and loads of a seed replay the same jobs"
+    ),
+    "users": note(
+        "each seed draws the trace's users with replacement, each with all jobs at their times; the number of jobs and "
+        "the load differ between seeds; all policies and loads of a seed replay the same jobs"
+    ),
+    "none": note("every seed replays the trace's own jobs"),
+}
+
+
 def result(
     base: Base,
     cells: Sequence[Cell],
@@ -29,6 +46,7 @@ def result(
     sources: tuple[SourceInfo, ...] = (),
     command: str = "",
     locality: str = "",
+    measures: Sequence[str] = (),
 ) -> Analysis:
     """Return an experiment's tables.
 
@@ -40,16 +58,10 @@ def result(
         sources: the files that the jobs came from.
         command: the command line.
         locality: whether scattered jobs run slower, in words.
+        measures: figures to show beside the usual ones, and to draw in place of them.
     """
     labels = list(dict.fromkeys(label(cell.policy) for cell in cells))
     seeds = list(dict.fromkeys(cell.seed for cell in cells))
-    drawn = {
-        "days": note(
-            "each seed draws whole days of the trace's jobs with replacement, as many jobs as there are; all policies "
-            "and loads of a seed replay the same jobs"
-        ),
-        "none": note("every seed replays the trace's own jobs"),
-    }[base.resample]
     unfinished = sum(row["jobs"] - row["jobs_finished"] for row in figures)
     warnings = []
     if len(seeds) == 1:
@@ -65,13 +77,13 @@ def result(
         cluster=note(
             "{jobs} on {servers}", jobs=Named("cluster", base.workload.name), servers=servers_note(base.cluster)
         ),
-        tables=tables(cells, figures, baseline),
+        tables=tables(cells, figures, baseline, measures),
         sections=(SECTION,),
         sources=sources,
         settings={
             "policies": listed("policy", labels),
             "baseline": note("{name}", name=Named("policy", baseline)),
-            "jobs": drawn,
+            "jobs": _DRAWN[base.resample],
             "intervals": note("95 % of the mean over the seeds, by Student's t; differences are of the same jobs"),
             "locality": ours(locality),
         },

@@ -26,6 +26,8 @@ DRAWN = ("wait_mean_s", "wait_p95_s", "jct_mean_s", "utilization_pct")
 """The figures that the page draws, over the first factor that is a number and varies."""
 MEANS = (LEADING, "wait_p95_s", "jct_mean_s", "jct_p95_s", "utilization_pct", "makespan_s", "preemptions")
 """The figures that the summary shows."""
+MEASURES = tuple(c.name for c in columns("replay_summary") if c.name not in {"policy", "oracle"})
+"""The figures that there are."""
 CONFIDENCE = 0.95
 
 _INTERVAL = (
@@ -75,8 +77,10 @@ def rows(cells: Sequence[Cell], figures: Sequence[dict[str, Any]]) -> pl.DataFra
     return frame.join(bounds, on=["policy", *names], nulls_equal=True, maintain_order="left")
 
 
-def summarized(frame: pl.DataFrame, factors: Sequence[str], baseline: str) -> pl.DataFrame:
-    """Return one row a policy and combination of factors: seeds, and of `MEANS` mean, interval and spread.
+def summarized(
+    frame: pl.DataFrame, factors: Sequence[str], baseline: str, measures: Sequence[str] = MEANS
+) -> pl.DataFrame:
+    """Return one row a policy and combination of factors: seeds, and of `measures` mean, interval and spread.
 
     ``change_s`` is the mean wait less that of the baseline at the same load, servers and seed, with its interval
     over the seeds: pairs have the same jobs. Parameters of a policy do not pair: the baseline's are all taken together.
@@ -96,7 +100,7 @@ def summarized(frame: pl.DataFrame, factors: Sequence[str], baseline: str) -> pl
         row["variant"] = _variant(row, varied)
         row["oracle"] = some["oracle"].any()
         row["seeds"] = some.height
-        for name in MEANS:
+        for name in measures:
             row[name], row[f"{name}_low"], row[f"{name}_high"], row[f"{name}_sd"] = interval(some[name].to_list())
         own = key[0] == baseline
         row["change_s"], row["change_low_s"], row["change_high_s"], _ = (
@@ -120,7 +124,7 @@ def _variant(row: dict[str, Any], varied: Sequence[str]) -> str:
     return ", ".join((row["policy"], *values))
 
 
-def _charts(over: str) -> tuple[str, ...]:
+def _charts(over: str, measures: Sequence[str]) -> tuple[str, ...]:
     if not over:
         return ()
     return tuple(
@@ -131,19 +135,21 @@ def _charts(over: str) -> tuple[str, ...]:
                 f"x={over}",
                 f"y={name},{name}_low,{name}_high",
                 "series=variant",
-                f"title={_TITLES[name]} over {over}",
+                f"title={_TITLES.get(name, name)} over {over}",
                 f"lead={'yes' if name.startswith('wait_') else 'no'}",
             )
         )
-        for name in DRAWN
+        for name in measures
     )
 
 
-def tables(cells: Sequence[Cell], figures: Sequence[dict[str, Any]], baseline: str) -> tuple[ResultTable, ResultTable]:
-    """Return ``experiments_summary`` and ``experiments``."""
+def tables(
+    cells: Sequence[Cell], figures: Sequence[dict[str, Any]], baseline: str, measures: Sequence[str] = ()
+) -> tuple[ResultTable, ResultTable]:
+    """Return ``experiments_summary`` and ``experiments``; see `gpuctl.replay.experiments.result.result`."""
     frame = rows(cells, figures)
     factors = list(dict.fromkeys(name for cell in cells for name, _ in cell.factors))
-    short = summarized(frame, factors, baseline)
+    short = summarized(frame, factors, baseline, tuple(dict.fromkeys((*MEANS, *measures))))
     seeds = frame["seed"].n_unique()
     population = note(
         "{cells:,} replays: every combination of policy, factors and {seeds:,} seeds", cells=frame.height, seeds=seeds
@@ -151,7 +157,7 @@ def tables(cells: Sequence[Cell], figures: Sequence[dict[str, Any]], baseline: s
     return (
         replace(
             _table("experiments_summary", "Policies by load, servers and parameters", short, population, factors),
-            charts=_charts(drawn_over(frame, factors)),
+            charts=_charts(drawn_over(frame, factors), tuple(measures) or DRAWN),
         ),
         _table("experiments", "Every replay of the experiment", frame, population, factors, detail=True),
     )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 DAY_S = 86_400.0
 ENOUGH_DAYS = 5
 """With fewer whole days a bootstrap draws from `FEW_DAYS_BLOCKS` equal parts of the time instead."""
+ENOUGH = 5
+"""Fewer weeks or users than this say nothing of how much they differ."""
 
 FEW_DAYS_BLOCKS = 20
 
@@ -208,32 +210,38 @@ def instant(workload: Workload, when: str | float) -> float:
 _TIMES = "expected seconds (86400) or an ISO date or time (2017-10-09, 2017-10-09T12:00)"
 
 
-def bootstrap(workload: Workload, n: int, seed: int) -> Workload:
+def bootstrap(workload: Workload, n: int, seed: int, *, weeks: bool = False) -> Workload:
     """Return `n` jobs drawn from a workload, at the same load on average.
 
-    Days from the first submission on are drawn with replacement and put one after the other, each with its jobs at
-    their times of day, until there are `n` jobs; what is left of the last day is cut off. The hours after the last
-    whole day are not drawn from. With fewer than `ENOUGH_DAYS` whole days the time from the first submission to the
+    Days (or weeks) from the first submission on are drawn with replacement and put one after the other, each with its
+    jobs at their times of day, until there are `n` jobs; what is left of the last one is cut off. The time after the
+    last whole one is not drawn from. With fewer than `ENOUGH_DAYS` whole days the time from the first submission to the
     last one is cut into `FEW_DAYS_BLOCKS` equal parts that are drawn instead.
 
     Args:
         workload: what to draw from; at least one job.
         n: how many, at least 1.
         seed: of numpy's generator; the same one gives the same jobs.
+        weeks: draw weeks of seven days, so that what differs between working days and weekends stays together.
 
     Returns:
         jobs called ``NAME~K`` after the K-th time that theirs was drawn (0-based). Recorded starts are dropped,
         and dependencies too, which a note says. Second 0 is the first day's start; there is no calendar.
 
     Raises:
-        UsageError: `n` is less than 1, or there is no job to draw from.
+        UsageError: `n` is less than 1, there is no job to draw from, or fewer than `ENOUGH` whole weeks.
     """
     if n < 1 or not workload.size:
         raise UsageError(f"cannot draw {n} jobs from {workload.size}")
     first = float(workload.submit.min())
     span = float(workload.submit.max()) - first
-    days = int(span // DAY_S)
-    blocks, length = (days, DAY_S) if days >= ENOUGH_DAYS else (FEW_DAYS_BLOCKS if span else 1, span / FEW_DAYS_BLOCKS)
+    whole = 7 * DAY_S if weeks else DAY_S
+    days = int(span // whole)
+    if weeks and days < ENOUGH:
+        raise UsageError(
+            f"{workload.name}: {days} whole weeks; drawing weeks takes at least {ENOUGH}", hint="--resample days"
+        )
+    blocks, length = (days, whole) if days >= ENOUGH_DAYS else (FEW_DAYS_BLOCKS if span else 1, span / FEW_DAYS_BLOCKS)
     block = np.floor((workload.submit - first) / length).astype(np.int64) if span else np.zeros(workload.size, np.int64)
     if days < ENOUGH_DAYS:
         block = np.minimum(block, blocks - 1)
@@ -253,11 +261,8 @@ def bootstrap(workload: Workload, n: int, seed: int) -> Workload:
     times = np.empty(n, np.int64)
     times[order] = np.arange(n) - np.searchsorted(jobs[order], jobs[order])
     made = gather(workload, jobs)
-    parts = note("days") if length == DAY_S else note("equal parts of the time")
+    parts = note("weeks") if weeks else note("days") if length == DAY_S else note("equal parts of the time")
     told = note("{n:,} jobs drawn from {blocks} {parts} (seed {seed})", n=n, blocks=blocks, parts=parts, seed=seed)
-    more = (
-        (note("{depends:,} dependencies are dropped", depends=len(workload.depends)),) if len(workload.depends) else ()
-    )
     # rounding must not swap neighbours across the seam of two days
     submit = np.maximum.accumulate(made.submit + shift)
     return dataclasses.replace(
@@ -269,8 +274,73 @@ def bootstrap(workload: Workload, n: int, seed: int) -> Workload:
         depends=np.zeros((0, 2), np.int64),
         recorded_start=np.full_like(made.recorded_start, np.nan),
         origin=None,
-        notes=(*workload.notes, told, *more),
+        notes=(*workload.notes, told, *_dropped(workload)),
     )
+
+
+def bootstrap_users(workload: Workload, seed: int) -> Workload:
+    """Return the jobs of as many users as there are, drawn with replacement, each user with all of theirs.
+
+    Jobs stay at their times, so that users who work at the same time still do; how many jobs there are, and the load,
+    differ from draw to draw. Jobs that name no user are one user's.
+
+    Args:
+        workload: what to draw from.
+        seed: of numpy's generator; the same one gives the same jobs.
+
+    Returns:
+        jobs called ``NAME~K`` after the K-th time that theirs was drawn (0-based). Who is drawn again is another user,
+        ``USER~K``. Recorded starts are dropped, and dependencies too, which a note says.
+
+    Raises:
+        UsageError: there are fewer than `ENOUGH` users.
+    """
+    known = np.unique(workload.user)
+    if known.size < ENOUGH:
+        raise UsageError(
+            f"{workload.name}: {known.size} users; drawing users takes at least {ENOUGH}", hint="--resample days"
+        )
+    drawn = np.bincount(np.random.default_rng(seed).integers(0, known.size, known.size), minlength=known.size)
+    times = drawn[np.searchsorted(known, workload.user)]
+    jobs = np.repeat(np.arange(workload.size), times)
+    again = _ranges(np.zeros(workload.size, np.int64), times)
+    order = np.lexsort((again, jobs))
+    jobs, again = jobs[order], again[order]
+    names = {(user, 0): user for user in range(len(workload.users))}
+    users = list(workload.users)
+    for user, count in zip(known.tolist(), drawn.tolist(), strict=True):
+        for k in range(1, count):
+            if user >= 0:
+                names[user, k] = len(users)
+                users.append(f"{workload.users[user]}~{k}")
+    user = np.array(
+        [names.get(key, -1) for key in zip(workload.user[jobs].tolist(), again.tolist(), strict=True)], np.int64
+    )
+    made = gather(workload, jobs)
+    return dataclasses.replace(
+        made,
+        ids=tuple(f"{name}~{k}" for name, k in zip(made.ids, again.tolist(), strict=True)),
+        user=user.astype(workload.user.dtype),
+        users=tuple(users),
+        app=np.arange(jobs.size, dtype=np.int64),
+        recorded_start=np.full_like(made.recorded_start, np.nan),
+        notes=(
+            *workload.notes,
+            note(
+                "{size:,} jobs of {users:,} users drawn from {users:,} (seed {seed})",
+                size=jobs.size,
+                users=known.size,
+                seed=seed,
+            ),
+            *_dropped(workload),
+        ),
+    )
+
+
+def _dropped(workload: Workload) -> tuple[Note, ...]:
+    if not len(workload.depends):
+        return ()
+    return (note("{depends:,} dependencies are dropped", depends=len(workload.depends)),)
 
 
 def gather(workload: Workload, jobs: Ints) -> Workload:

@@ -328,9 +328,8 @@ def _nearness(keys: tuple[str, str, str], submit: Floats, replayed: Floats, trut
 
 
 def _correlations(a: Floats, b: Floats) -> tuple[float | None, float | None]:
-    from scipy.stats import rankdata
-
-    return _correlation(a, b), _correlation(rankdata(a), rankdata(b))
+    ranks = (pl.Series(values).rank("average").to_numpy() for values in (a, b))
+    return _correlation(a, b), _correlation(*ranks)
 
 
 def _correlation(a: Floats, b: Floats) -> float | None:

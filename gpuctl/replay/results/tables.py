@@ -18,7 +18,7 @@ from gpuctl.replay.results import comparison, metrics, timelines
 from gpuctl.replay.results.columns import columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Outcome, Workload
@@ -92,6 +92,7 @@ def result(
     resamples: int = comparison.RESAMPLES,
     seed: int = comparison.SEED,
     sources: tuple[SourceInfo, ...] = (),
+    tables: Collection[str] | None = None,
 ) -> Analysis:
     """Return everything that a replay found out.
 
@@ -107,6 +108,7 @@ def result(
         resamples: of the bootstrap.
         seed: of the bootstrap.
         sources: the files that the workload came from.
+        tables: make only those of these names; None for all.
 
     Raises:
         UsageError: no outcome has the name of the baseline.
@@ -116,17 +118,15 @@ def result(
     if chosen is None:
         raise UsageError(f"no policy {baseline!r} in this replay; it has: {', '.join(o.policy for o in named)}")
     asked = _Asked(named, workload, cluster, chosen, warmup, resamples, seed)
-    makers: list[Callable[[_Asked], ResultTable]] = [_summary, _by_size, _by_queue, _preemptions]
-    makers += [_jct_cdf, _wait_cdf]
-    makers += [_vs_baseline] if len(named) > 1 else []
-    makers += [_vs_recorded, _fidelity] if against_recorded else []
-    makers += [_timeline, _heatmap, _unfinished, _jobs]
-    makers += [_traits] if any(o.by_traits for o in named) else []
-    tables = tuple(make(asked) for make in makers)
+    compared = len(named) > 1 or against_recorded
+    absent = set() if len(named) > 1 else {"replay_vs_baseline"}
+    absent |= set() if against_recorded else {"replay_vs_recorded", "replay_fidelity"}
+    absent |= set() if any(o.by_traits for o in named) else {"replay_traits"}
+    wanted = [make for name, make in _MAKERS.items() if name not in absent and (tables is None or name in tables)]
     return Analysis(
         cluster=note("{jobs} on {servers}", jobs=Named("cluster", workload.name), servers=servers_note(cluster)),
-        tables=tables,
-        sections=tuple(s for s in SECTIONS if any(t.section == s[0] for t in tables)),
+        tables=tuple(make(asked) for make in wanted),
+        sections=tuple(s for s in SECTIONS if compared or s[0] != "replay_compared"),
         sources=sources,
         settings=_settings(asked),
         command=command,
@@ -612,3 +612,22 @@ def _traits(asked: _Asked) -> ResultTable:
         section="replay_jobs", title="What deep-learning schedulers go by", detail=True,
         question="How is each job taken to scale, to suffer from distance, and to share, and what of it is assumed?",
     )  # fmt: skip
+
+
+_MAKERS: dict[str, Callable[[_Asked], ResultTable]] = {
+    "replay_summary": _summary,
+    "replay_by_size": _by_size,
+    "replay_by_queue": _by_queue,
+    "replay_preemptions": _preemptions,
+    "replay_jct_cdf": _jct_cdf,
+    "replay_wait_cdf": _wait_cdf,
+    "replay_vs_baseline": _vs_baseline,
+    "replay_vs_recorded": _vs_recorded,
+    "replay_fidelity": _fidelity,
+    "replay_timeline": _timeline,
+    "replay_heatmap": _heatmap,
+    "replay_unfinished": _unfinished,
+    "replay_jobs": _jobs,
+    "replay_traits": _traits,
+}
+"""What makes each table, in the order in which they are shown."""

@@ -89,6 +89,22 @@ def test_the_convolution_is_the_sum_over_all_outcomes() -> None:
             assert bad_machines.tails(made, np.array([seen]), 1)[0] == pytest.approx(float(chance))
 
 
+@pytest.mark.parametrize(("units", "failures", "met"), [(1, 1, 1), (12, 5, 7), (900, 300, 450), (5000, 4990, 20)])
+def test_densities_are_hypergeometric(units: int, failures: int, met: int) -> None:
+    least = max(0, met + failures - units)
+    [found] = bad_machines._densities(np.array([[units, failures, met]]), np.array([least]))
+    counts = range(least, min(failures, met) + 1)
+    exact = [Fraction(comb(failures, k) * comb(units - failures, met - k), comb(units, met)) for k in counts]
+    assert found.tolist() == pytest.approx([float(chance) for chance in exact], rel=1e-12)
+
+
+def test_p_values_are_adjusted_after_benjamini_and_hochberg() -> None:
+    # p x 4 / rank, and none larger than that of a larger p
+    assert bad_machines.adjust(np.array([0.5, 0.6, 0.1, 0.001])).tolist() == pytest.approx([0.6, 0.6, 0.2, 0.004])
+    assert bad_machines.adjust(np.array([0.02, 0.01, 0.9])).tolist() == pytest.approx([0.03, 0.03, 0.9])
+    assert bad_machines.adjust(np.zeros(0)).size == 0
+
+
 def test_a_user_whose_program_always_crashes_blames_no_machine() -> None:
     rows = bad_machines.independent(
         attempts(*stratum("a", of=30, failed=30, who="u"), *stratum("b", of=30, failed=0, who="v"))

@@ -71,6 +71,28 @@ def rows(found: Analysis, name: str, key: str) -> dict[Any, dict[str, Any]]:
     return {line[key]: line for line in table(found, name).to_dicts()}
 
 
+def test_series_agree_on_who_waits_after_the_end_of_their_own_log(tmp_path: Path) -> None:
+    # of two logs, the one with the pending job ends at noon, the other one four hours later
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    early = (
+        row(1, "COMPLETED", "10:00 10:00 10:00 12:00", 2),
+        row(2, "PENDING", "10:00 10:00 Unknown Unknown", 8, ran=False),
+    )
+    late = (row(3, "COMPLETED", "11:00 11:00 11:00 16:00", 2, "other"),)
+    for name, own in (("a.txt", early), ("b.txt", late)):
+        (logs / name).write_text("\n".join([HEADER, *own]) + "\n")
+    ingest([logs], tmp_path / "t.duckdb", cluster="c")
+    with Store(tmp_path / "t.duckdb") as store:
+        made = analyze(store, Options(tables=("occupancy", "activity")))
+    waiting = {line["ts"].hour: line["waiting"] for line in table(made, "activity").to_dicts()}
+    assert waiting == {10: 1, 11: 1, 12: 0, 13: 0, 14: 0, 15: 0}
+    for line in table(made, "occupancy").to_dicts():
+        assert (line["jobs_waiting"], line["gpus_waited_for"]) == ((1, 8) if line["ts"].hour < 12 else (0, 0)), line[
+            "ts"
+        ]
+
+
 def test_waits_that_never_ended_are_counted_to_the_end_of_the_log(found: Analysis) -> None:
     sizes = rows(found, "never_started", "size_bucket")
     assert set(sizes) == {"2-4", "5-8", "all"}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NAMES = [name for name in BUILT_IN if name != "recorded"]
 CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in {"", "0"}
-GROWING = ("log", "attempts", "pieces", "events")
+GROWING = ("log", "attempts", "pieces", "events", "turns")
 
 
 class Reserves(PythonPolicy):

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.inputs.check import check
 from gpuctl.replay.inputs.clusters import parse_cluster
-from gpuctl.replay.inputs.transforms import bootstrap, forget_placement, instant, offered_gpus, scale_load, take, window
+from gpuctl.replay.inputs.transforms import (
+    bootstrap,
+    bootstrap_users,
+    forget_placement,
+    instant,
+    offered_gpus,
+    scale_load,
+    take,
+    window,
+)
 from tests.unit.replay.outcomes import make_workload
 
 if TYPE_CHECKING:
@@ -223,3 +232,39 @@ def test_drawn_jobs_bring_their_segments_and_pieces(n: int, seed: int, placed: b
                 before.piece_server[slice(*before.piece_start[b : b + 2])],
             )
     assert (np.diff(after.submit) >= 0).all()
+
+
+def test_weeks_are_drawn_whole() -> None:
+    # one job at noon of each day, as many GPUs as the day of the week has a number; six weeks
+    before = make_workload([day * 86_400 + 43_200 for day in range(43)], [60] * 43, [day % 7 + 1 for day in range(43)])
+    after = bootstrap(before, 42, 3, weeks=True)
+    assert after.gpus.tolist() == list(range(1, 8)) * 6
+    weeks = [int(name.partition("~")[0].lstrip("j")) // 7 for name in after.ids]
+    assert [len(set(weeks[k : k + 7])) for k in range(0, 42, 7)] == [1] * 6
+    assert len(set(weeks)) < 6, "with replacement"
+    assert np.allclose(np.diff(after.submit), 86_400)
+    with pytest.raises(UsageError, match="4 whole weeks; drawing weeks takes at least 5"):
+        bootstrap(window(before, 0, 33 * 86_400), 10, 0, weeks=True)
+
+
+def test_users_are_drawn_with_all_their_jobs() -> None:
+    made = make_workload(list(range(0, 600, 10)), [60] * 60, [1] * 60)
+    of = np.arange(60) % 6 - 1
+    before = replace(made, user=of.astype(made.user.dtype), users=("a", "b", "c", "d", "e"))
+    after = bootstrap_users(before, 0)
+    names = np.array([*after.users, "?"], object)[after.user]
+    assert {name.partition("~")[0] for name in names} < {"a", "b", "c", "d", "e", "?"}
+    assert any("~" in name for name in names)
+    for name in set(names) - {"?"}:
+        user, _, again = name.partition("~")
+        theirs = np.flatnonzero(of == "abcde".index(user))
+        mine = names == name
+        assert after.submit[mine].tolist() == made.submit[theirs].tolist()
+        assert [after.ids[k] for k in np.flatnonzero(mine)] == [f"{made.ids[k]}~{again or 0}" for k in theirs]
+    assert after.size % 10 == 0
+    assert (np.diff(after.submit) >= 0).all()
+    assert len(set(after.ids)) == after.size
+    sizes = {bootstrap_users(before, seed).size for seed in range(5)}
+    assert sizes == {60}, "all have ten jobs: six users of ten"
+    with pytest.raises(UsageError, match="1 users"):
+        bootstrap_users(replace(before, user=np.zeros_like(before.user)), 1)

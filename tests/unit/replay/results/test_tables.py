@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import UsageError
 from gpuctl.core.results import Analysis
 from gpuctl.replay.engine.state import ENDS
-from gpuctl.replay.results import columns
+from gpuctl.replay.results import columns, tables
 from gpuctl.replay.results.tables import CDF_POINTS, LISTED, cdf_points, result
 from gpuctl.reports.export.files import write_tables
 from gpuctl.reports.html import render_html
@@ -54,6 +54,17 @@ def test_every_table_is_there_and_every_column_documented(analysis: Analysis) ->
         for column in t.columns:
             assert column.description.endswith("."), column
         assert {t.section} <= {key for key, _ in analysis.sections}
+
+
+def test_some_tables_alone_are_those_of_the_whole_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = result([FIFO, SRTF], TWO, FOUR, against_recorded=True)
+    for name in tables._MAKERS:
+        if name != "replay_timeline":
+            monkeypatch.setitem(tables._MAKERS, name, None)  # whoever makes it fails
+    some = result([FIFO, SRTF], TWO, FOUR, against_recorded=True, tables=("replay_timeline",))
+    assert [each.name for each in some.tables] == ["replay_timeline"]
+    assert replace(some, tables=()) == replace(whole, tables=())
+    assert table(some, "replay_timeline").frame.equals(table(whole, "replay_timeline").frame)
 
 
 def test_units_are_those_of_the_names(analysis: Analysis) -> None:

@@ -13,7 +13,7 @@ from gpuctl.reports.charts.svg import drawing_settings
 from tests.unit.reports.fakes import HOSTILE, table
 
 NAMES = ("load", "variant", "wait_s", "low_s", "high_s")
-[CHART] = declared("sweep", "bands x=load y=wait_s,low_s,high_s series=variant", "Waits")
+[CHART, _] = declared("sweep", "bands x=load y=wait_s,low_s,high_s series=variant", "Waits")
 Row = tuple[float | None, str, float | None, float | None, float | None]
 
 

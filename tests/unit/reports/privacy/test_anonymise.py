@@ -48,7 +48,8 @@ NUMBERS = frozenset(
         "has_log", "jain", "last_loss", "line_no", "lowest_loss", "machines", "of_1_gpu", "of_2_to_4_gpus",
         "of_5_to_8_gpus", "of_9_gpus_and_more", "oracle", "ours", "overtook_harmless", "p", "published",
         "rank_correlation", "rho_max", "rho_mean", "rho_p95", "row", "servers", "slowdown", "slowdown_mean",
-        "slowdown_p50", "slowdown_p95",
+        "slowdown_p50", "slowdown_p95", "alpha", "eff_cross", "eff_rack", "fungible", "grow", "mem", "rho", "rho_count",
+        "rho_demand", "util",
     }
 )  # fmt: skip
 """Columns without a unit that hold numbers."""

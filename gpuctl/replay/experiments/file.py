@@ -1,0 +1,199 @@
+"""An experiment as a TOML file: jobs, servers, policies with parameters of their own, what varies, and what counts.
+
+docs/replay.md says what a file may have. What is wrong with it is told with the file, the key and what was expected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import parse_toml, read_whole
+from gpuctl.core.spelling import meant
+from gpuctl.replay.experiments.factors import values
+from gpuctl.replay.experiments.table import MEASURES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+BLOCKS = ("days", "weeks", "users", "none")
+_KEYS = ("input", "cluster", "policies", "factors", "seeds", "blocks", "measures", "baseline")
+_POLICY_KEYS = ("policy", "label", "params")
+_FACTORS = {"scale_load": "--scale-load", "add_servers": "--add-servers"}
+_MOST_BYTES = 1 << 20
+_HINT = "docs/replay.md#an-experiment-file has an example"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One policy of a file.
+
+    Attributes:
+        name: as ``--policy`` has it, with its label.
+        label: what it is called in the result.
+        params: the values of each of its parameters, as texts; one or more.
+        place: where in the file it stands, for errors.
+    """
+
+    name: str
+    label: str
+    params: dict[str, tuple[str, ...]]
+    place: str
+
+
+@dataclass(frozen=True)
+class ExperimentFile:
+    """What a file says; None where it says nothing.
+
+    Attributes:
+        path: the file.
+        inputs: jobs, beside the file unless their paths are absolute.
+        cluster: servers, as ``--cluster`` has them.
+        policies: at least one.
+        factors: the values of each, as texts.
+        seeds: likewise.
+        blocks: how seeds draw jobs, one of `BLOCKS`.
+        measures: figures of ``replay_summary`` to show and draw.
+        baseline: a label.
+    """
+
+    path: Path
+    inputs: tuple[Path, ...]
+    cluster: str | None
+    policies: tuple[Wanted, ...]
+    factors: dict[str, tuple[str, ...]]
+    seeds: tuple[str, ...]
+    blocks: str | None
+    measures: tuple[str, ...]
+    baseline: str | None
+
+
+def read(path: Path) -> ExperimentFile:
+    """Read an experiment's file.
+
+    Raises:
+        InputError: it is not what it should be.
+    """
+    data = read_whole(path, most=_MOST_BYTES, begins=b"", hint=_HINT)
+    found = parse_toml(data, str(path), hint=_HINT)
+    of = _Reader(str(path))
+    of.known(found, _KEYS, "")
+    cluster = of.text(found, "cluster")
+    if cluster is not None and cluster.endswith(".toml"):
+        cluster = str(path.parent / cluster)
+    policies = tuple(_policy(of, each, number) for number, each in enumerate(of.tables(found, "policies"), 1))
+    if not policies:
+        raise of.wrong("policies", "nothing", 'at least one [[policies]] with policy = "fifo"')
+    factors = of.table(found, "factors", "")
+    of.known(factors, tuple(_FACTORS), "factors.")
+    blocks = of.one_of(found, "blocks", BLOCKS)
+    labels = [each.label for each in policies]
+    twice = next((each for each in labels if labels.count(each) > 1), None)
+    if twice is not None:
+        raise of.wrong("policies", f"{twice!r} twice", 'a label = "..." for one of them')
+    return ExperimentFile(
+        path=path,
+        inputs=tuple(path.parent / each for each in of.texts(found, "input")),
+        cluster=cluster,
+        policies=policies,
+        factors={key: of.several(factors, key, f"factors.{key}") for key in factors},
+        seeds=of.several(found, "seeds", "seeds") if "seeds" in found else (),
+        blocks=blocks,
+        measures=tuple(of.among(each, MEASURES, "measures") for each in of.texts(found, "measures")),
+        baseline=None if "baseline" not in found else of.one_of(found, "baseline", tuple(labels)),
+    )
+
+
+def _policy(of: _Reader, found: Mapping[str, Any], number: int) -> Wanted:
+    place = f"policies[{number}]"
+    of.known(found, _POLICY_KEYS, f"{place}.")
+    name, label = of.text(found, "policy", f"{place}."), of.text(found, "label", f"{place}.")
+    if name is None or "," in name:
+        raise of.wrong(f"{place}.policy", repr(name) if name else "nothing", "the name of one policy")
+    params = of.table(found, "params", f"{place}.")
+    return Wanted(
+        name if label is None else f"{label}={name}",
+        label or name,
+        {key: of.params(value, f"{place}.params.{key}") for key, value in params.items()},
+        place,
+    )
+
+
+class _Reader:
+    """Takes values of a type out of what a file has, and says what is wrong with others."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def wrong(self, key: str, found: str, expected: str) -> InputError:
+        return InputError(f"{key}: found {found}, expected {expected}", path=self._path, hint=_HINT)
+
+    def known(self, found: Mapping[str, Any], keys: tuple[str, ...], before: str) -> None:
+        strange = next((key for key in found if key not in keys), None)
+        if strange is not None:
+            raise InputError(
+                f"{before}{strange}: there is no such key; expected {', '.join(keys)}",
+                path=self._path,
+                hint=meant(strange, keys, _HINT),
+            )
+
+    def text(self, found: Mapping[str, Any], key: str, before: str = "") -> str | None:
+        value = found.get(key)
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            raise self.wrong(f"{before}{key}", repr(value)[:80], "a text")
+        return value
+
+    def texts(self, found: Mapping[str, Any], key: str) -> tuple[str, ...]:
+        value = found.get(key, [])
+        made = [value] if isinstance(value, str) else value
+        if not isinstance(made, list) or not all(isinstance(each, str) and each for each in made):
+            raise self.wrong(key, repr(value)[:80], "a text, or an array of texts")
+        return tuple(made)
+
+    def table(self, found: Mapping[str, Any], key: str, before: str) -> dict[str, Any]:
+        value = found.get(key, {})
+        if not isinstance(value, dict):
+            raise self.wrong(f"{before}{key}", repr(value)[:80], f"a table, [{before}{key}]")
+        return value
+
+    def tables(self, found: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+        value = found.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+            raise self.wrong(key, repr(value)[:80], f"tables, [[{key}]]")
+        return value
+
+    def several(self, found: Mapping[str, Any], key: str, name: str) -> tuple[str, ...]:
+        """Values that vary: a list in a text as the command line has it, a number, or an array."""
+        value = found[key]
+        if isinstance(value, str):
+            try:
+                return values(value, name)
+            except UsageError as error:
+                raise InputError(error.message, path=self._path, hint=error.hint) from None
+        return self.params(value, name)
+
+    def params(self, value: object, name: str) -> tuple[str, ...]:
+        """The values of a parameter: an array has several, all else is one."""
+        every = value if isinstance(value, list) else [value]
+        if not every:
+            raise self.wrong(name, "an empty array", "at least one value")
+        bad = next((each for each in every if not isinstance(each, str | int | float)), None)
+        if bad is not None:
+            raise self.wrong(name, repr(bad)[:80], "a text, a number, true or false, or an array of them")
+        made = [str(each).lower() if isinstance(each, bool) else str(each) for each in every]
+        return tuple(dict.fromkeys(made))
+
+    def one_of(self, found: Mapping[str, Any], key: str, known: tuple[str, ...]) -> str | None:
+        value = self.text(found, key)
+        return None if value is None else self.among(value, known, key)
+
+    def among(self, value: str, known: tuple[str, ...], key: str) -> str:
+        if value not in known:
+            raise InputError(
+                f"{key}: found {value!r}, expected one of {', '.join(known)}",
+                path=self._path,
+                hint=meant(value, known, _HINT),
+            )
+        return value

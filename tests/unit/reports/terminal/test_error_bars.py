@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import polars as pl
+
+from gpuctl.core.charts import declared
+from gpuctl.reports.terminal.error_bars import HEIGHT, error_bars
+
+RULE = next(
+    chart
+    for chart in declared("t", "bands name=chart-x x=load y=wait,low,high series=policy title=t", "t")
+    if chart.medium == "terminal"
+)
+
+
+def frame(policies: int = 2) -> pl.DataFrame:
+    """Means 0 and 11 at load 1, 5 and 6 at load 2; the interval of the second policy at load 2 alone, from 4 to 8."""
+    return pl.DataFrame(
+        [
+            {"policy": f"p{k}", "load": load, "wait": wait, "low": low, "high": high}
+            for k, figures in enumerate([[(0, None, None), (5, None, None)], [(11, None, None), (6, 4, 8)]] * policies)
+            for load, (wait, low, high) in zip((1.0, 2.0), figures, strict=True)
+            if k < policies
+        ],
+        schema={"policy": pl.String, "load": pl.Float64, "wait": pl.Float64, "low": pl.Float64, "high": pl.Float64},
+    )
+
+
+def test_means_and_intervals_stand_at_their_height() -> None:
+    found = error_bars(RULE, frame(), 40)
+    assert found is not None
+    lines, caption = found
+    assert [line.partition("|")[2].rstrip() for line in lines[:HEIGHT]] == [
+        "  B", "", "", "     |", "     |", "     B", "    A|", "     |", "", "", "", " A",
+    ]  # fmt: skip
+    assert [line.split("|")[0].strip() for line in lines[:HEIGHT] if line.split("|")[0].strip()] == ["11", "5", "0"]
+    assert lines[-1].split() == ["1", "2"]
+    assert "A p0, B p1" in caption
+
+
+def test_what_has_no_room_is_not_drawn_and_counted() -> None:
+    found = error_bars(RULE, frame(14), 80)
+    assert found is not None
+    assert "4 more rows not drawn" in found[1]
+    narrow = error_bars(RULE, frame(14), 16)
+    assert narrow is not None
+    assert max(map(len, narrow[0])) <= 16
+    assert error_bars(RULE, frame(), 5) is None
+    assert error_bars(RULE, frame().filter(load=1.0), 80) is None
