@@ -64,7 +64,7 @@ def test_some_tables_alone_are_those_of_the_whole_result(monkeypatch: pytest.Mon
     some = result([FIFO, SRTF], TWO, FOUR, against_recorded=True, tables=("replay_timeline",))
     assert [each.name for each in some.tables] == ["replay_timeline"]
     assert replace(some, tables=()) == replace(whole, tables=())
-    assert table(some, "replay_timeline").frame.equals(table(whole, "replay_timeline").frame)
+    assert table_of(some, "replay_timeline").frame.equals(table_of(whole, "replay_timeline").frame)
 
 
 def test_units_are_those_of_the_names(analysis: Analysis) -> None:
