@@ -5,6 +5,7 @@
 -- population: {account_jobs} of {jobs} jobs, those that count for an account; GPU-hours are those of attempts with a start. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. Who loses much need not be to blame. GPU-hours are empty where no source tells the GPUs of any attempt. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
 -- needs: accounts
 -- first_columns: 9
+-- key_columns: account, jobs, gpu_hours, lost_gpu_hours, own_lost_pct, wait_p95_min, util_mean_pct, idle_gpu_hours
 -- column: account | - | the account that jobs count for
 -- column: jobs | jobs | jobs submitted
 -- column: gpu_hours | GPU-h | held by all attempts

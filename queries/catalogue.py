@@ -24,7 +24,8 @@ LAST = 1000
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _FIELD = re.compile(r"^-- ([a-z_]+): (.+(?:\n--   .+)*)", re.MULTILINE)
-_ONCE = ("title", "section", "question", "population", "needs", "detail", "first_columns", "order", "reference")
+_ONCE = ("title", "section", "question", "population", "needs", "detail", "first_columns", "key_columns", "order",
+         "reference")  # fmt: skip
 _NEEDED = ("title", "section", "question", "population", "column")
 _COMMENT = re.compile(r"--[^\n]*")
 _PARAMETER = re.compile(r"\$([a-z_]+)")
@@ -46,6 +47,7 @@ class Query:
         needs: what the source must have for it to have rows ('' for nothing but jobs).
         detail: whether it is exported rather than printed.
         first_columns: so many columns answer the question: a terminal shows no more unless asked; 0: all.
+        key_columns: what a page shows of a table with many columns unless asked; empty: its first ones.
         columns: in the order of the SELECT.
         order: its place in its section, the least one first, then by name.
         reference: the key of published values that it prints beside ours, only where asked for; '' for none.
@@ -64,6 +66,7 @@ class Query:
     needs: str
     detail: bool
     first_columns: int
+    key_columns: tuple[str, ...]
     columns: tuple[Column, ...]
     order: int
     reference: str
@@ -121,12 +124,21 @@ def read(name: str, sql: str) -> Query:
         needs=one("needs"),
         detail=one("detail", "no") == "yes",
         first_columns=int(one("first_columns", "0")),
+        key_columns=_keys(one("key_columns"), columns),
         columns=columns,
         order=int(one("order", str(LAST))),
         reference=one("reference"),
         drawings=drawings,
         charts=_charts(name, drawings, one("title"), columns),
     )
+
+
+def _keys(text: str, columns: Iterable[Column]) -> tuple[str, ...]:
+    keys = tuple(name.strip() for name in text.split(",") if name.strip())
+    strange = set(keys) - {column.name for column in columns}
+    if strange:
+        raise ValueError(f"key_columns: {min(strange)!r} is none of its columns")
+    return keys
 
 
 def _column(line: str) -> Column:

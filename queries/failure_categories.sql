@@ -4,6 +4,7 @@
 -- question: Does the infrastructure, the AI engine or the user make attempts fail?
 -- population: {failures} failed attempts (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempts that a user or an administrator ended and {attempts_end_unknown} whose end is not known. A reason that may be anyone's fault has all its categories; a signature may be narrower than its reason.
 -- needs: attempts
+-- key_columns: category, trials, trials_pct, jobs, users, gpu_hours, gpu_hours_pct, top_reason
 -- column: category | - | infrastructure, ai_engine (framework, CUDA, GPU), user, or several that it may be; 'not known' without a signature; 'all' is everything
 -- column: trials | attempts | failed attempts
 -- column: trials_pct | % | share of all failed attempts

@@ -5,6 +5,7 @@
 -- population: {machine_trials} attempts on {machines_tested} machines that passed, or failed for a reason that a machine may have a part in: not those that only users bring about, nor preemptions and time limits. Those that may fail for one cause count once: of a job one failure a reason, of a user the first attempt on the same machines on a day, so that {machine_units} count. Each is compared with those of the same user (queue, where no user is named), week and size, first attempts with first ones and retries with retries: had these met the machines by lot, p is the exact chance of so many failures or more (one-sided, the hypergeometric distributions of all these groups convolved). p and early p of all machines are adjusted together (Benjamini-Hochberg): of the machines called bad, 5 % are expected to be so by chance.
 -- needs: placements
 -- first_columns: 7
+-- key_columns: machine, bad, attempts, failures, failed_pct, expected, adjusted_p, top_reason
 -- column: machine | - | name of the machine
 -- column: bad | - | yes: its adjusted p is at most 0.05; 'beside NAME': no longer so without the gangs that it shared with that machine; no
 -- column: attempts | attempts | attempts on it that count

@@ -5,6 +5,7 @@
 -- population: {failures} failed attempts (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempts that a user or an administrator ended and {attempts_end_unknown} whose end is not known. The reason is that of the log, or the scheduler's word; RTF (run time to failure) is how long the attempt held its GPUs, empty for {failures_without_rtf}. The columns are those of Table 7 of the Philly paper.
 -- needs: attempts
 -- first_columns: 10
+-- key_columns: reason, category, trials, trials_pct, jobs, users, rtf_p50_min, gpu_minutes_pct
 -- column: reason | - | why, as the signatures of its log or its scheduler have it; 'No signature': nothing known was found; 'all' is every reason
 -- column: category | - | who can be to blame: infrastructure, ai_engine (framework, CUDA, GPU), user
 -- column: trials | attempts | attempts that failed for this reason

@@ -4,6 +4,7 @@
 -- question: Which signature should be added?
 -- population: {failures_unmatched} failed attempts that have a log and for which neither it nor the scheduler gives a reason, by the line that tells most; lines that differ only in numbers, paths and names have one template. docs/failures.md says how to add a signature.
 -- needs: job_logs
+-- key_columns: template, trials, jobs, users, gpu_hours, example_job
 -- column: template | - | what the lines have in common, <*> for what varies; empty where no line tells anything
 -- column: trials | attempts | failed attempts
 -- column: jobs | jobs | jobs that they belong to

@@ -4,6 +4,7 @@
 -- question: In which queues do attempts fail, for which reason, and what does it cost?
 -- population: {attempts_over} attempts that are over, {failures} of which failed, as in failure_reasons; queues without a failed attempt are left out.
 -- needs: attempts
+-- key_columns: queue, jobs, failed_jobs, failed_pct, gpu_hours, gpu_hours_pct, top_reason
 -- column: queue | - | queue or virtual cluster
 -- column: jobs | jobs | jobs with attempts that are over
 -- column: failed_jobs | jobs | jobs with a failed attempt

@@ -4,6 +4,7 @@
 -- question: What does each queue ask for, hold and wait?
 -- population: {jobs} jobs, {attempts} attempts. gpu_hours are those of status, empty for a queue of which none is known; all others are those that were held. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
 -- first_columns: 10
+-- key_columns: queue, jobs, users, gpu_hours, quota_gpus, wait_p95_min, own_lost_pct, util_mean_pct
 -- column: queue | - | queue or virtual cluster
 -- column: jobs | jobs | jobs submitted to it
 -- column: users | users | distinct users; empty where the source names none

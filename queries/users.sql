@@ -4,6 +4,7 @@
 -- question: Who used the GPUs, how well, and whose GPU-hours were lost?
 -- population: {jobs} jobs; {attempts} attempts less {attempts_without_start} without a start. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. Who loses much need not be to blame. GPU-hours are empty where no source tells the GPUs of any attempt. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
 -- first_columns: 9
+-- key_columns: user, jobs, gpu_hours, lost_gpu_hours, own_lost_pct, wait_p95_min, util_mean_pct, idle_gpu_hours
 -- column: user | - | who submitted; empty where the source names nobody
 -- column: jobs | jobs | jobs submitted
 -- column: gpu_hours | GPU-h | held by all attempts

@@ -14,7 +14,10 @@ import re
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, BinaryIO
+
+import polars as pl
 
 from gpuctl import __version__
 from gpuctl.core.files import write_atomically
@@ -22,10 +25,11 @@ from gpuctl.core.notes import note
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.registry import draw_all
-from gpuctl.reports.export.values import json_value
+from gpuctl.reports.grids import Grid, cell, columns_style, grid
+from gpuctl.reports.metrics import in_words, values
 from gpuctl.reports.report import against_baseline, compared, failed, labelled, summarize, verdict
 from gpuctl.reports.summary import headlines
-from gpuctl.reports.text import shown, shown_columns, visible
+from gpuctl.reports.text import shown, visible
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
@@ -36,9 +40,9 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from gpuctl.core.results import Analysis, SourceInfo
+    from gpuctl.reports.charts.chart import Panel
     from gpuctl.reports.charts.registry import Drawing
     from gpuctl.reports.report import Part
-    from gpuctl.reports.text import ShownColumn
 
 TABLE_ROWS = 500
 """At most so many rows of a table are in the page …"""
@@ -49,34 +53,12 @@ PAGE_CELLS = 10_000
 FEW_ROWS = 5
 """A table with no more rows has no filter."""
 
-MANY_COLUMNS = 11
-"""No sheet of paper is wide enough for more: there, a row of such a table becomes a block of named values."""
-
 LONG_TEXT = 60
 """A column with a longer text is set wide."""
 
 _STRANGE = re.compile(r"[^A-Za-z0-9._]+")
+_INDENT = re.compile(r"^[ ]+", re.MULTILINE)
 _FEWER_ROWS = (TABLE_ROWS, 250, 100, 50, 25)
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """What a cell shows, and its exact value where that is something else (``v`` a number or time, ``j`` JSON)."""
-
-    text: str
-    v: str = ""
-    j: str = ""
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """The embedded rows of a table; ``file`` is what its CSV is called, without the ending."""
-
-    file: str
-    title: str
-    columns: tuple[ShownColumn, ...]
-    rows: tuple[tuple[_Cell, ...], ...]
-    total: int
 
 
 @dataclass(frozen=True)
@@ -100,7 +82,7 @@ class _Card:
     part: str
     table: ResultTable
     drawings: tuple[_Figure, ...]
-    grid: _Grid | None
+    grid: Grid | None
     means: str
     leads: bool = False
 
@@ -117,6 +99,13 @@ class _Section:
     key: str
     title: str
     rows: tuple[tuple[_Card, ...], ...]
+
+    @property
+    def content(self) -> str:
+        """What is in it, for those who have it folded."""
+        cards = [card for row in self.rows for card in row]
+        kinds = ((sum(c.grid is not None for c in cards), "table"), (sum(len(c.drawings) for c in cards), "figure"))
+        return ", ".join(plural(count, word) for count, word in kinds if count)
 
 
 def write_html(analysis: Analysis, path: Path) -> None:
@@ -180,7 +169,7 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
         version=version,
         lead=lead,
         standouts=_standouts(parts, summary),
-        checks=_own_card(summary.table("checks"), TABLE_ROWS),
+        checks=None if (checks := summary.table("checks")) is None else _own_card(checks, TABLE_ROWS),
         verdict=verdict(summary),
         failed=failed(summary),
         changes=_against_baseline(summary),
@@ -189,7 +178,7 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
         undrawn=undrawn,
         empty=empty,
         without_rows=[card for card in cards if card.grid is None],
-        sources=_sources_grid(summary.sources),
+        sources=_sources_grid(summary.sources, limit),
         totals=_source_totals(summary.sources),
     )
 
@@ -201,8 +190,8 @@ def render_page(template: str, **values: object) -> str:
         template: a file of ``reports/templates``.
         values: what it shows; all text is escaped.
     """
-    style, early = _asset("report.css"), _asset("theme.js")
-    script = _asset("csv.js") + _asset("report.js")
+    style, early = _asset("report.css") + columns_style(), _asset("theme.js")
+    script = _asset("csv.js") + _asset("report.js") + _asset("figures.js")
     policy = (
         f"default-src 'none'; script-src {_hash(early)} {_hash(script)}; style-src {_hash(style)};"
         " base-uri 'none'; form-action 'none'"
@@ -231,17 +220,40 @@ def _environment() -> Environment:
 
     folder = files("gpuctl.reports").joinpath("templates")
     environment = Environment(
-        loader=FunctionLoader(lambda name: folder.joinpath(name).read_text("utf-8")),
+        loader=FunctionLoader(lambda name: _INDENT.sub("", folder.joinpath(name).read_text("utf-8"))),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(visible=visible, island=_island, trusted=Markup, plural=plural)
+    environment.filters.update(visible=visible, island=_island, packed=_packed, trusted=Markup, plural=plural)
     environment.tests.update(long=lambda text: len(text) > LONG_TEXT)
-    environment.globals.update(few_rows=FEW_ROWS, many_columns=MANY_COLUMNS)
+    environment.globals.update(few_rows=FEW_ROWS)
     return environment
+
+
+def _packed(panels: Sequence[Panel]) -> list[dict[str, object]]:
+    """Panels with places told once: those of an earlier curve by its number, times by the first and the steps.
+
+    Steps are ``[ms, how many in a row]``. reports/assets/csv.js reads them.
+    """
+    places: list[list[float]] = []
+    found = []
+    for panel in panels:
+        curves = []
+        for curve in panel["curves"]:
+            x: object = curve["x"]
+            if curve["x"] in places:
+                x = places.index(curve["x"])
+            else:
+                places.append(curve["x"])
+                if panel["scale"] == "time" and curve["x"]:
+                    steps = [b - a for a, b in pairwise(curve["x"])]
+                    x = {"from": curve["x"][0], "steps": [[step, len(list(some))] for step, some in groupby(steps)]}
+            curves.append({**curve, "x": x})
+        found.append({**panel, "curves": curves})
+    return found
 
 
 def _island(data: object) -> Markup:
@@ -274,7 +286,7 @@ def _cards(part: Part, drawings: Sequence[Drawing], endings: tuple[str, str], li
             part=label,
             table=table,
             drawings=tuple(_Figure(d.name.removesuffix(anchor) + file, d) for d in drawings if d.table == table.name),
-            grid=None if table.detail else _grid(table, limit, table.name + file, units),
+            grid=None if table.detail else grid(table, limit, table.name + file, units),
             means=table.name + anchor,
         )
         for table in part.analysis.tables
@@ -305,28 +317,40 @@ def _meant_once(cards: Sequence[_Card]) -> list[_Card]:
     return found
 
 
-def _own_card(table: ResultTable | None, limit: int) -> _Card | None:
+def _own_card(table: ResultTable, limit: int) -> _Card:
     """A table of the report itself."""
-    return None if table is None else _Card(table.name, "", table, (), _grid(table, limit, table.name), table.name)
+    return _Card(table.name, "", table, (), grid(table, limit, table.name), table.name)
 
 
 def _side_by_side(parts: Sequence[Part], summary: Analysis) -> _Card | None:
     table = compared(parts, summary)
     if table is None or table.frame.height == 0:
         return None  # results without any metric
+    if len(parts) < 2:
+        return _in_units(_own_card(table, TABLE_ROWS), table, set())
+    labels = [part.label for part in parts]
+    known = {value.key: in_words(value.metric, value.labels) for part in parts for value in values(part.analysis)}
+    named = [known.get(key, visible(key)) for key in table.frame["metric"]]
+    changes = [c.name for c in table.columns if c.name in {"change", "change_pct"}]
+    table = replace(
+        table,
+        frame=table.frame.insert_column(0, pl.Series("figure", named, dtype=pl.String)),
+        columns=(Column("figure", "-", "the metric in words"), *table.columns),
+        key_columns=("figure", "unit", *labels, *changes),
+    )
+    measured = table.frame.select(labels).head(TABLE_ROWS).rows()
+    same = tuple(len({value for value in row if value is not None}) < 2 for row in measured)
     card = _own_card(table, TABLE_ROWS)
-    if card is None:
-        return None
+    if card.grid is not None and not all(same):
+        card = replace(card, grid=replace(card.grid, same=same))
     # A column that is called by a result's name has that very name over it, whatever is in it. A row's values have the
     # row's unit.
-    labels = {part.label for part in parts} if len(parts) > 1 else set()
-    return _in_units(card, table, labels)
+    return _in_units(card, table, set(labels))
 
 
 def _against_baseline(summary: Analysis) -> _Card | None:
     table = against_baseline(summary)
-    card = _own_card(table, TABLE_ROWS)
-    return None if table is None or card is None else _in_units(card, table, set())
+    return None if table is None else _in_units(_own_card(table, TABLE_ROWS), table, set())
 
 
 def _in_units(card: _Card, table: ResultTable, labels: Set[str]) -> _Card:
@@ -338,8 +362,8 @@ def _in_units(card: _Card, table: ResultTable, labels: Set[str]) -> _Card:
     columns, places = list(card.grid.columns), [c.name in valued or c.name == "change" for c in card.grid.columns]
     rows = tuple(
         tuple(
-            _cell(shown(column.values[i], unit), column.values[i]) if is_value else cell
-            for column, is_value, cell in zip(columns, places, row, strict=True)
+            cell(shown(column.values[i], unit), column.values[i]) if is_value else old
+            for column, is_value, old in zip(columns, places, row, strict=True)
         )
         for i, (row, unit) in enumerate(zip(card.grid.rows, units, strict=False))
     )
@@ -382,25 +406,7 @@ def _sections(parts: Sequence[Part], cards: Sequence[_Card]) -> list[_Section]:
     return found
 
 
-def _grid(table: ResultTable, limit: int, file: str, units: Units | None = None) -> _Grid:
-    columns = shown_columns(table, limit, units)
-    rows = zip(*(tuple(map(_cell, column.cells, column.values)) for column in columns), strict=True)
-    return _Grid(file, table.title, columns, tuple(rows), table.frame.height)
-
-
-def _cell(text: str, value: object) -> _Cell:
-    if isinstance(value, str):
-        return _Cell(text, j="" if text == value else json.dumps(value))
-    exact = json_value(value)
-    if exact is None or isinstance(exact, bool):
-        return _Cell(text, j=json.dumps(exact))
-    plain = exact if isinstance(exact, str) else json.dumps(exact)
-    return _Cell(text, v="" if plain == text else plain)
-
-
-def _sources_grid(sources: Sequence[SourceInfo]) -> _Grid:
-    import polars as pl
-
+def _sources_grid(sources: Sequence[SourceInfo], limit: int) -> Grid:
     columns = (
         Column("path", "-", "The file, as found; members of archives as archive!member."),
         Column("format", "-", "The format it was read as."),
@@ -414,7 +420,7 @@ def _sources_grid(sources: Sequence[SourceInfo]) -> _Grid:
     schema = {n: pl.Int64 if n.startswith(("rows", "bytes")) else pl.String for n in names}
     frame = pl.DataFrame([[getattr(s, n) for n in names] for s in sources], schema=schema, orient="row")
     table = ResultTable("sources", "provenance", "Sources", "", note(""), (), columns, frame)
-    return _grid(table, TABLE_ROWS // 2, table.name)
+    return grid(table, limit // 2, table.name)
 
 
 def _source_totals(sources: Sequence[SourceInfo]) -> dict[str, int]:

@@ -10,6 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpuctl.core.results import Column
+from gpuctl.reports.text import heading, visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -69,6 +72,14 @@ def written(name: str, labels: Sequence[tuple[str, str]]) -> str:
     """A name with its labels: ``name{a=x,b="y z"}``."""
     parts = ",".join(f"{label}={_quoted(value)}" for label, value in labels)
     return f"{name}{{{parts}}}" if parts else name
+
+
+def in_words(metric: Metric, labels: Sequence[tuple[str, str]]) -> str:
+    """A metric for readers: ``Queueing: mean wait, queue research``."""
+    section, _, name = metric.name.partition(".")
+    words, _ = heading(Column(name, metric.unit, ""))
+    told = [f"{heading(Column(label, '-', ''))[0]} {visible(value)}" for label, value in labels]
+    return ", ".join((f"{section.capitalize()}: {words}", *told))
 
 
 def _quoted(value: str) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpuctl.reports.conditions import Check, Condition
 
 SECTION = ("report", "Report")
-_COLUMNS = {"metric", "unit", "change", "change_pct", "better", "definition"}
+_COLUMNS = {"figure", "metric", "unit", "change", "change_pct", "better", "definition"}
 
 
 @dataclass(frozen=True)

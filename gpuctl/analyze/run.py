@@ -212,6 +212,7 @@ def _ask(store: Store, asked: Query, bases: Bases, cluster: str, options: Option
         frame=frame,
         detail=asked.detail,
         first_columns=asked.first_columns,
+        key_columns=asked.key_columns,
         charts=() if asked.origin == BUILT_IN else asked.drawings,
     )
 

@@ -44,6 +44,7 @@ class ResultTable:
             and charted, not printed.
         first_columns: so many of its columns answer the question; a terminal shows no more of them unless the table is
             asked for by name. 0: all of them.
+        key_columns: what a page shows of a table with many columns until all of them are asked for. Empty: the first.
         charts: declarations of charts (`gpuctl.core.charts`) of a table that others' SQL made; those of gpuctl's own
             tables go by the table's name.
         sentences: what its columns of sentences hold, each once.
@@ -59,6 +60,7 @@ class ResultTable:
     frame: pl.DataFrame
     detail: bool = False
     first_columns: int = 0
+    key_columns: tuple[str, ...] = ()
     charts: tuple[str, ...] = ()
     sentences: tuple[Note, ...] = ()
 

@@ -53,10 +53,25 @@ const gpuctl = (function () {
     return lines;
   }
 
+  // Places that an earlier curve has are told by its number; times by the first, and by steps: [ms, how many in a row].
+  function panelsOf(island) {
+    const data = JSON.parse(island.textContent), places = [];
+    data.forEach((panel) => panel.curves.forEach((curve) => {
+      if (typeof curve.x === "number") { curve.x = places[curve.x]; return; }
+      if (!Array.isArray(curve.x)) {
+        const times = [curve.x.from];
+        curve.x.steps.forEach(([step, count]) => { for (let k = 0; k < count; k++) times.push(times[times.length - 1] + step); });
+        curve.x = times;
+      }
+      places.push(curve.x);
+    }));
+    return data;
+  }
+
   function figure(element) {
     const island = element.querySelector(".points, .values");
+    if (island.className === "points") return curves(panelsOf(island), island.dataset.columns.split(","));
     const data = JSON.parse(island.textContent);
-    if (island.className === "points") return curves(data, island.dataset.columns.split(","));
     return data.panels ? cellsOf(data) : [data.columns, ...data.rows];
   }
 
@@ -181,5 +196,5 @@ const gpuctl = (function () {
     download("gpuctl-report.zip", zip(everything()), "application/zip");
   }));
 
-  return { all: all, exact: exact };
+  return { all: all, exact: exact, panelsOf: panelsOf };
 })();

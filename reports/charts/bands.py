@@ -69,12 +69,15 @@ def bands(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         at, middle, least, most = (
             mine[column].cast(float).fill_null(float("nan")).to_numpy() for column in (chart.x, mean, low, high)
         )
-        _band(axes, at, least, most, SERIES[number])
+        _band(axes, at, least, most, number)
         dash = DASHES[number]
-        axes.plot(at, middle, color=SERIES[number], linestyle=(0, dash) if dash else "solid", linewidth=1.8)
+        style = (0, dash) if dash else "solid"
+        axes.plot(at, middle, color=SERIES[number], linestyle=style, linewidth=1.8, gid=f"k{number + 1}")
         label = short(str(name))
         curves.append(Curve(name=label, s=number + 1, x=[brief(v) for v in at], y=[brief(v) for v in middle]))
         curves[-1].update(called(label, name))  # type: ignore[typeddict-item]
+        if np.isfinite(least).any():
+            curves[-1]["low"], curves[-1]["high"] = _ends(least), _ends(most)
         words.append(f"{label}: from {shown(float(middle[0]))} at {shown(float(at[0]))} to {shown(float(middle[-1]))}.")
     write(figure, 0, 14, f"{heads[mean]}, {unit}" if unit not in {"", "-"} else heads[mean])
     write(figure, box[0] + box[2] / 2, _HEIGHT - 6, chart.x_title or heads[chart.x], ha="center")
@@ -93,10 +96,14 @@ def _remarks(without: int, more: int, alone: int) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def _band(axes: Axes, at: Floats, low: Floats, high: Floats, color: str) -> None:
+def _ends(values: Floats) -> list[float | None]:
+    return [brief(v) if np.isfinite(v) else None for v in values]
+
+
+def _band(axes: Axes, at: Floats, low: Floats, high: Floats, number: int) -> None:
     known = np.isfinite(low) & np.isfinite(high)
     if known.sum() < 2:
         return
     # fill_between would draw a collection, which SVG writes as a reference to a path elsewhere
     outline = np.concatenate([at[known], at[known][::-1]]), np.concatenate([low[known], high[known][::-1]])
-    axes.fill(*outline, color=color, alpha=0.18, linewidth=0)
+    axes.fill(*outline, color=SERIES[number], alpha=0.18, linewidth=0, gid=f"k{number + 1}")

@@ -33,7 +33,7 @@ class Curve(TypedDict):
     """Points of one curve for the read-out and the CSV: ``s`` is the number of its colour.
 
     ``raw`` is what the table calls it, where the figure says it otherwise; ``of`` the column that it shows, where that
-    is not its panel's.
+    is not its panel's; ``low`` and ``high`` the ends of its band, None where there is none.
     """
 
     name: str
@@ -42,6 +42,8 @@ class Curve(TypedDict):
     s: int
     x: list[float]
     y: list[float]
+    low: NotRequired[list[float | None]]
+    high: NotRequired[list[float | None]]
 
 
 class Panel(TypedDict):
@@ -128,6 +130,9 @@ def add_axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
     left, top, w, h = box
     axes = figure.add_axes((left / width, 1 - (top + h) / height, w / width, h / height))
     axes.grid(visible=True, color=FAINT)
+    # what the page finds its panels by, and the axis that it draws anew where it zooms
+    axes.set_gid(f"p{len(figure.axes) - 1}")
+    axes.xaxis.set_gid(f"a{len(figure.axes) - 1}")
     return axes
 
 

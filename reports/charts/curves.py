@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from gpuctl.core.results import ResultTable
     from gpuctl.reports.charts.downsample import Floats
 
-CURVE_POINTS = 800
+CURVE_POINTS = 600
 """At most so many points a curve …"""
 
-FIGURE_POINTS = 2400
+FIGURE_POINTS = 1800
 """… and a figure."""
 
 _SECOND = 1 / 60
@@ -205,6 +205,7 @@ def _curve(axes: Axes, plan: _Plan, name: object, x: Floats, y: Floats) -> Curve
         linestyle=(0, dash) if dash else "solid",
         linewidth=1.8,
         clip_on=False,
+        gid=f"k{number}",
     )
     curve = Curve(name=plan.label(name), s=number, x=[brief(v) for v in x], y=[round(float(v), 2) for v in y])
     if plan.chart.series:
@@ -310,13 +311,15 @@ def _level(axes: Axes, title: str, index: int, seconds: Floats, values: Floats) 
     if index == 0:
         # fill_between would draw a collection, which SVG writes as a reference to a path elsewhere.
         outline = np.repeat(days, 2)[1:], np.repeat(values, 2)[:-1]
-        axes.fill([days[0], *outline[0], days[-1]], [0, *outline[1], 0], color=SERIES[0], alpha=0.3, linewidth=0)
-        axes.plot(days, values, drawstyle="steps-post", color=SERIES[0], linewidth=1.2)
+        axes.fill(
+            [days[0], *outline[0], days[-1]], [0, *outline[1], 0], color=SERIES[0], alpha=0.3, linewidth=0, gid="k1"
+        )
+        axes.plot(days, values, drawstyle="steps-post", color=SERIES[0], linewidth=1.2, gid="k1")
         return Key(title, "area", 1)
     if index == 1:
-        axes.plot(days, values, drawstyle="steps-post", color=INK, linewidth=1.2, dashes=(6, 3))
+        axes.plot(days, values, drawstyle="steps-post", color=INK, linewidth=1.2, dashes=(6, 3), gid="k0")
         return Key(title, "line", 0, (6, 3))
-    axes.plot(days, values, drawstyle="steps-post", color=SERIES[index - 1], linewidth=1.4)
+    axes.plot(days, values, drawstyle="steps-post", color=SERIES[index - 1], linewidth=1.4, gid=f"k{index}")
     return Key(title, "line", index)
 
 

@@ -163,9 +163,9 @@ def _panel(
         scale = elapsed_axis(axes, *plan.span)
     at = np.append(plan.starts, plan.span[1]) / scale
     for index, (_, values) in enumerate(levels):
-        _line(axes, at, values, SERIES[index], DASHES[index])
+        _line(axes, at, values, index + 1, DASHES[index])
     if limit is not None:
-        _line(axes, at, limit, INK, (6, 3))
+        _line(axes, at, limit, 0, (6, 3))
     places: list[float] = [int(t * 1000) if plan.dated else round(float(t), 1) for t in plan.starts]
     curves = []
     for i, (name, values) in enumerate(levels, 1):
@@ -177,6 +177,7 @@ def _panel(
     return Panel(title=place[0], box=place[1], scale=kind, x=across, y=(0.0, top), unit="", curves=curves)
 
 
-def _line(axes: Axes, x: Floats, y: Floats, color: str, dash: tuple[float, ...]) -> None:
-    style = (0, dash) if dash else "solid"
-    axes.plot(x, np.append(y, y[-1]), drawstyle="steps-post", color=color, linestyle=style, linewidth=1.4)
+def _line(axes: Axes, x: Floats, y: Floats, s: int, dash: tuple[float, ...]) -> None:
+    style, color = (0, dash) if dash else "solid", SERIES[s - 1] if s else INK
+    steps = np.append(y, y[-1])
+    axes.plot(x, steps, drawstyle="steps-post", color=color, linestyle=style, linewidth=1.4, gid=f"k{s}")

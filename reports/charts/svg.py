@@ -11,6 +11,7 @@ import re
 import warnings
 import xml.etree.ElementTree as ET
 from contextlib import contextmanager
+from decimal import Decimal
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -58,13 +59,19 @@ _RC: dict[Any, Any] = {
     "figure.facecolor": "none",
     "lines.solid_joinstyle": "round",
 }
-_UNSTYLED = {"font", "font-size", "font-family", "font-style", "font-stretch", "font-variant", "stroke-miterlimit"}
+_UNSTYLED = {
+    "font", "font-size", "font-family", "font-style", "font-stretch", "font-variant", "stroke-miterlimit",
+    "stroke-linecap", "stroke-linejoin",
+}  # fmt: skip
 _KEPT = {
     "d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "transform", "clip-path", "points"
 }  # fmt: skip
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _COMMAND = re.compile(r"([A-Za-z])([^A-Za-z]*)")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
+_OURS = re.compile(r"([akp])([0-9]+)")
+_USUAL = {("text-anchor", "start"), ("fill", "none"), ("stroke-dashoffset", "0")}
+"""What the page's style sheet says of all figures, or what is so anyhow."""
 
 
 @contextmanager
@@ -119,6 +126,8 @@ def _serialized(element: ET.Element, ids: dict[str, str]) -> str:
         return ""
     if tag in {"use", "image"}:
         raise ValueError(f"a figure holds <{tag}>: draw lines, fills and text, no markers and no images")
+    if tag == "path" and element.get("style", "").strip() == "fill: none":
+        return ""  # the background of a pair of axes
     inner = escape((element.text or "").strip(), quote=False)
     inner += "".join(_serialized(child, ids) for child in element)
     attributes = "".join(f' {k}="{escape(v)}"' for k, v in _attributes(tag, element, ids))
@@ -131,6 +140,12 @@ def _attributes(tag: str, element: ET.Element, ids: dict[str, str]) -> Iterator[
     given = dict(element.attrib)
     if given.get("id") in ids:
         yield "id", ids[given["id"]]
+    own = _OURS.fullmatch(given.get("id", "")) if tag == "g" else None
+    if own:
+        yield f"data-{own[1]}", own[2]
+    # a line of the grid ends where its axes do
+    if "stroke: " + FAINT in given.get("style", ""):
+        given.pop("clip-path", None)
     for name, value in given.items():
         if name not in _KEPT or "rotate(-0 " in value:
             continue
@@ -140,26 +155,34 @@ def _attributes(tag: str, element: ET.Element, ids: dict[str, str]) -> Iterator[
             yield name, _rounded(_REFERENCE.sub(lambda m: f"url(#{ids[m[1]]})", value))
     for declaration in filter(None, given.get("style", "").split(";")):
         name, _, value = (part.strip() for part in declaration.partition(":"))
-        if name not in _UNSTYLED:
-            yield name, _COLOURS.get(value, _rounded(value))
+        kept = _COLOURS.get(value, _rounded(value))
+        if (
+            name not in _UNSTYLED
+            and (name, kept) not in _USUAL
+            and (tag, name, kept) != ("text", "fill", "currentColor")
+        ):
+            yield name, kept
 
 
 def _path(data: str) -> str:
+    """A path's commands, each in the shorter of its two forms: to a place, or by a distance."""
     pieces: list[str] = []
-    x = y = ""
+    x, y = Decimal(0), Decimal(0)
     for command, numbers in _COMMAND.findall(data):
-        at = _rounded(numbers).split()
-        if command == "L" and at == [x, y]:
-            continue
-        if command == "L" and at[1] == y:
-            pieces.append(f"H{at[0]}")
-        elif command == "L" and at[0] == x:
-            pieces.append(f"V{at[1]}")
-        else:
-            pieces.append(command + " ".join(at))
+        at = [Decimal(number) for number in _rounded(numbers).split()]
+        if command != "L" or (at[0] != x and at[1] != y):
+            pieces.append(_shorter(command, at, x, y) if command == "L" else command + " ".join(map(str, at)))
+        elif at[1] != y:
+            pieces.append(min(f"V{at[1]}", f"v{at[1] - y}", key=len))
+        elif at[0] != x:
+            pieces.append(min(f"H{at[0]}", f"h{at[0] - x}", key=len))
         if at:
             x, y = at[-2:]
     return "".join(pieces)
+
+
+def _shorter(command: str, at: list[Decimal], x: Decimal, y: Decimal) -> str:
+    return min(f"{command}{at[0]} {at[1]}", f"{command.lower()}{at[0] - x} {at[1] - y}", key=len)
 
 
 def _rounded(text: str) -> str:

@@ -95,6 +95,7 @@ def described(table: ResultTable) -> dict[str, object]:
         "notes": list(table.notes),
         "detail": table.detail,
         "first_columns": table.first_columns,
+        **({"key_columns": list(table.key_columns)} if table.key_columns else {}),
         "columns": [
             {
                 "name": c.name,
@@ -221,12 +222,20 @@ def _table(name: str, found: dict[str, Any]) -> ResultTable:
         frame=pl.DataFrame([_series(column, kind, rows, place) for column, kind in schema.items()]),
         detail=found.get("detail") is True,
         first_columns=_count(found.get("first_columns", 0), f"{place}.first_columns"),
+        key_columns=_keys(found.get("key_columns", []), schema, f"{place}.key_columns"),
         charts=_drawings(name, found.get("charts", []), f"{place}.charts"),
         sentences=tuple(
             _note(*_pair(one, f"{place}.names.sentences"), f"{place}.names.sentences")
             for one in _list(names.get("sentences", []), f"{place}.names.sentences")
         ),
     )
+
+
+def _keys(found: object, columns: Mapping[str, str], place: str) -> tuple[str, ...]:
+    keys = _texts(found, place)
+    if not set(keys) <= set(columns):
+        raise _NotOursError(f"{place} names columns that are not there")
+    return keys
 
 
 def _drawings(table: str, found: object, place: str) -> tuple[str, ...]:

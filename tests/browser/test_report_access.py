@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 from gpuctl.reports.html import render_report, write_page
@@ -161,6 +163,7 @@ def test_several_results_are_found_by_the_contents(
 
 def test_several_results_are_sorted_and_filtered_apart(opened: Callable[..., Opened], several_report: Path) -> None:
     page = opened(path=several_report).page
+    page.locator("summary:has(#section-failures-title)").click()
     page.locator("#reasons--2 .filter").fill("script")
     assert page.locator("#reasons--2 .count").text_content() == "2 of 21 rows"
     assert page.locator("#reasons .count").text_content() == "20 rows"
@@ -168,7 +171,30 @@ def test_several_results_are_sorted_and_filtered_apart(opened: Callable[..., Ope
     assert page.locator("#reasons--2-table th").nth(3).get_attribute("aria-sort") == "ascending"
     assert page.locator("#reasons-table th").nth(3).get_attribute("aria-sort") == "none"
     heads = page.locator("#metrics-table thead th").all_text_contents()
-    assert heads[:4] == ["metric", "unit", *NAMES[:2]]
+    assert heads[:5] == ["figure", "metric", "unit", *NAMES[:2]]
+
+
+def test_side_by_side_shows_what_differs_in_words(opened: Callable[..., Opened], tmp_path: Path) -> None:
+    first, second = several(2)
+    lower = [
+        replace(t, frame=t.frame.with_columns(pl.col("jobs_pct") / 2)) if t.name == "status" else t
+        for t in second.tables
+    ]
+    parts = labelled([first, replace(second, tables=tuple(lower))])
+    write_page(render_report(parts, summarize(parts)), tmp_path / "two.html")
+    page = opened(path=tmp_path / "two.html").page
+    rows = page.locator("#metrics-table tbody tr")
+    shown = rows.evaluate_all(
+        "(all) => all.filter((r) => r.offsetHeight).map((r) => [...r.cells].map((c) => c.textContent))"
+    )
+    assert len(shown) == 5
+    # 0.02 and 0.01 % are both below 0.1
+    assert [row[3] != row[4] for row in shown].count(True) >= 4
+    assert shown[0][0] == "Overview: jobs, state completed"
+    assert page.locator("#metrics .count").text_content() == f"5 of {rows.count()} figures differ between results"
+    page.locator("#metrics .columns").click()
+    assert page.locator("#metrics-table tbody tr:visible").count() == rows.count() > 5
+    assert page.locator("#metrics-table th:visible", has_text="definition").count() == 1
 
 
 def test_names_of_several_results_are_text(opened: Callable[..., Opened], several_report: Path) -> None:
@@ -187,6 +213,13 @@ def test_four_results(opened: Callable[..., Opened], tmp_path: Path, width: int)
     page = opened(width, path=tmp_path / "four.html").page
     assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [width, width]
     assert page.locator("#reasons, #reasons--2, #reasons--3, #reasons--4").count() == 4
+    # folded they are a few screens
+    assert page.evaluate("document.documentElement.scrollHeight / innerHeight") < (5 if width > 900 else 8)
+    assert not page.locator("#reasons").is_visible()
+    page.emulate_media(media="print")
+    page.locator("#reasons").wait_for()
+    page.emulate_media(media="screen")
+    page.locator("#reasons").wait_for(state="hidden")
     # the longest name does not make a column wider than a screen
     widths = page.locator("#metrics-table thead th").evaluate_all("(all) => all.map((e) => e.offsetWidth)")
     assert max(widths) < 400

@@ -177,12 +177,13 @@ def test_several_results_have_files_of_their_own(opened: Callable[..., Opened], 
     assert len(names) == len(set(names))
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names)
     ending = "--img-src-x-onerror-alert-3"
+    page.locator("summary:has(#section-failures-title)").click()
     file, text = saved(page, page.locator("#reasons--2 .csv"))
     assert file == f"reasons{ending}.csv"
     assert len(rows(text)) == 22
     files = archive(page)
     assert {"reasons--philly", f"reasons{ending}", f"chart-runtime-cdf{ending}", "checks", "metrics"} <= set(files)
-    assert files["metrics"][0][:4] == ["metric", "unit", "philly", HOSTILE[3]]
+    assert files["metrics"][0][:5] == ["figure", "metric", "unit", "philly", HOSTILE[3]]
     of = {file: result for file, _, result, *_ in files["contents"]}
     assert of["reasons--philly.csv"] == "philly"
     assert of[f"chart-runtime-cdf{ending}.csv"] == HOSTILE[3]

@@ -180,6 +180,30 @@ def test_filter_and_csv_give_the_rows_that_are_shown(opened: Callable[..., Opene
     assert ",,2017-" in text
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_table_shows_few_columns_and_points_at_those_beyond_its_edge(
+    opened: Callable[..., Opened], replay_report: Path, width: int
+) -> None:
+    page = opened(width, path=replay_report).page
+    shown = "(all) => all.map((t) => [...t.tHead.rows[0].cells].filter((c) => c.offsetWidth).length)"
+    assert all(3 <= count <= 8 for count in page.locator("#main table").evaluate_all(shown))
+    cues = page.locator(".frame").evaluate_all(
+        """(all) => all.map((f) => [f.firstElementChild.scrollWidth > f.firstElementChild.clientWidth + 1,
+        getComputedStyle(f, '::after').content !== 'none'])"""
+    )
+    assert all(clipped == cue for clipped, cue in cues)
+    # on a wide screen few columns have room
+    assert sum(clipped for clipped, _ in cues) <= (1 if width > 900 else len(cues))
+    button = page.locator("#replay_summary .columns")
+    assert button.text_content() == f"All {page.locator('#replay_summary-table thead th').count()} columns"
+    button.press("Enter")
+    assert button.get_attribute("aria-pressed") == "true"
+    assert page.locator("#replay_summary-table thead th:visible").count() > 50
+    assert page.locator("#replay_summary .frame.more").count() == 1
+    page.locator("#replay_summary .scroll").evaluate("(one) => { one.scrollLeft = one.scrollWidth; }")
+    page.locator("#replay_summary .frame:not(.more)").wait_for()
+
+
 def test_a_single_row_is_a_list_and_gives_csv(opened: Callable[..., Opened]) -> None:
     page = opened().page
     assert page.locator("#totals dt").count() >= 7
@@ -254,6 +278,65 @@ def test_values_are_read_out_by_pointer_and_by_keyboard(opened: Callable[..., Op
     page.locator(".theme").focus()
     page.mouse.move(5, 5)
     assert "Point at the figure" in (readout.text_content() or "")
+
+
+PLACES = """(one) => [...one.querySelectorAll('[data-p="0"] [data-a] text, [data-p="0"] .zoomed text')]
+.filter((t) => t.getBoundingClientRect().width).map((t) => t.textContent)"""
+
+
+def test_a_figure_zooms_by_dragging_and_by_keyboard(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    figure = page.locator('figure[data-chart="chart-occupancy"]')
+    svg, reset = figure.locator("svg.chart"), figure.locator(".reset")
+    svg.scroll_into_view_if_needed()
+    line = "(one) => one.querySelector('[data-p=\"0\"] [data-k=\"1\"] path:not([fill])').getAttribute('d')"
+    ticks, path = svg.evaluate(PLACES), svg.evaluate(line)
+    assert not reset.is_visible()
+    box = svg.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 300, box["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 400, box["y"] + 120, steps=2)
+    page.mouse.up()
+    zoomed = svg.evaluate(PLACES)
+    assert 2 <= len(zoomed) <= 8
+    assert zoomed != ticks
+    assert svg.evaluate(line) != path
+    # values are those of the part that is shown
+    svg.focus()
+    svg.press("Home")
+    first = (figure.locator(".readout").text_content() or "").partition(" UTC")[0]
+    svg.press("End")
+    last = (figure.locator(".readout").text_content() or "").partition(" UTC")[0]
+    assert "2017-10-03" < first < last < "2017-12-16"
+    assert figure.locator(".marks circle").count() == 3
+    reset.click()
+    assert (svg.evaluate(PLACES), svg.evaluate(line)) == (ticks, path)
+    svg.press("+")
+    assert svg.evaluate(PLACES) != ticks
+    svg.press("-")
+    assert (svg.evaluate(PLACES), svg.evaluate(line)) == (ticks, path)
+    for name in ("chart-runtime-cdf", "chart-gpu-util-cdf"):
+        other = page.locator(f'figure[data-chart="{name}"] svg.chart')
+        for _ in range(3):
+            other.press("+")
+        assert 1 <= len(other.evaluate(PLACES)) <= 8, name
+
+
+def test_legends_switch_series(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    figure = page.locator('figure[data-chart="chart-runtime-cdf"]')
+    key = figure.locator(".legend button", has_text="2-4 GPUs")
+    lines = figure.locator('svg.chart [data-k="2"] path')
+    assert (key.get_attribute("aria-pressed"), lines.first.is_visible()) == ("true", True)
+    key.press("Enter")
+    assert (key.get_attribute("aria-pressed"), lines.first.is_visible()) == ("false", False)
+    figure.locator("svg.chart").press("End")
+    shown = figure.locator(".readout").text_content() or ""
+    assert "2-4 GPUs" not in shown
+    assert "5-8 GPUs" in shown
+    key.click()
+    assert lines.first.is_visible()
 
 
 def test_all_controls_are_reached_by_tab_and_show_where_they_are(opened: Callable[..., Opened]) -> None:

@@ -124,6 +124,10 @@ def _variant(row: dict[str, Any], varied: Sequence[str]) -> str:
     return ", ".join((row["policy"], *values))
 
 
+_KEYS = ("wait_mean_s", "wait_mean_s_low", "wait_mean_s_high", "wait_p95_s", "jct_mean_s", "utilization_pct")
+"""Columns that a page shows, behind what varies."""
+
+
 def _charts(over: str, measures: Sequence[str]) -> tuple[str, ...]:
     if not over:
         return ()
@@ -158,6 +162,7 @@ def tables(
         replace(
             _table("experiments_summary", "Policies by load, servers and parameters", short, population, factors),
             charts=_charts(drawn_over(frame, factors), tuple(measures) or DRAWN),
+            key_columns=tuple(name for name in ("policy", *factors, *_KEYS) if name in short.columns),
         ),
         _table("experiments", "Every replay of the experiment", frame, population, factors, detail=True),
     )

@@ -244,6 +244,24 @@ FIRST_COLUMNS = {
 }
 """Columns that a terminal shows of tables with many."""
 
+_FIGURES = ("jobs_finished", "wait_mean_s", "wait_p95_s", "jct_mean_s")
+_DIFFERENCES = (
+    "policy", "measure", "size_bucket", "pairs", "diff_mean_s", "diff_low_s", "diff_high_s", "change_pct"
+)  # fmt: skip
+KEY_COLUMNS = {
+    "replay_summary": ("policy", *_FIGURES, "jct_p95_s", "utilization_pct", "preemptions"),
+    "replay_by_size": ("policy", "size_bucket", *_FIGURES, "slowdown_mean", "preemptions"),
+    "replay_by_queue": ("policy", "queue", *_FIGURES, "slowdown_mean", "preemptions"),
+    "replay_vs_baseline": _DIFFERENCES,
+    "replay_vs_recorded": _DIFFERENCES,
+    "replay_preemptions": (
+        "policy", "jobs", "jobs_preempted", "preempted_pct", "preemptions", "most_of_a_job", "overhead_gpu_h",
+        "lost_gpu_h",
+    ),
+    "replay_unfinished": ("policy", "job", "state", "queue", "user", "gpus", "wait_s", "reason"),
+}  # fmt: skip
+"""Columns that a page shows of tables with many."""
+
 
 def _table(
     name: str,
@@ -269,6 +287,7 @@ def _table(
         frame=frame.select(c.name for c in documented),
         detail=detail,
         first_columns=FIRST_COLUMNS.get(name, 0),
+        key_columns=KEY_COLUMNS.get(name, ()),
         sentences=sentences,
     )
 

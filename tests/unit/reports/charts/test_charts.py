@@ -67,8 +67,9 @@ def test_figures_take_their_colours_from_the_page(drawings: tuple[Drawing, ...])
     for d in drawings:
         assert not re.search(r"#[0-9a-f]{6}", d.svg), d.name
         assert "style=" not in d.svg
-        assert "currentColor" in d.svg
         assert "<use" not in d.svg
+        assert not re.search("<text[^>]* fill=", d.svg), d.name
+    assert ".chart text { fill: currentColor" in CSS
 
 
 def test_ids_are_unique_over_all_figures_and_every_reference_is_met(drawings: tuple[Drawing, ...]) -> None:

@@ -1,0 +1,97 @@
+"""The rows of a table as a page embeds them: cells with their exact values, and which columns show first."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from gpuctl.reports.export.values import json_value
+from gpuctl.reports.text import shown_columns
+
+if TYPE_CHECKING:
+    from gpuctl.core.results import ResultTable
+    from gpuctl.reports.text import ShownColumn
+    from gpuctl.reports.units import Units
+
+MANY_COLUMNS = 11
+"""No sheet of paper is wide enough for more: there, a row of such a table becomes a block of named values."""
+
+FEW_COLUMNS = 8
+"""A table shows no more columns until all of them are asked for."""
+
+STYLED_COLUMNS = 60
+"""The style sheet can set so many columns of a table apart; those behind them look like text, and always show."""
+
+_BARE = re.compile(r"[\w.:+-]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell shows, and its exact value where that is something else (``v`` a number or time, ``j`` JSON)."""
+
+    text: str
+    v: str = ""
+    j: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The embedded rows of a table; ``file`` is what its CSV is called, without the ending.
+
+    ``classes`` tell the style sheet which columns hold numbers, which times, and which show only when asked for.
+    ``same`` tells the rows of results side by side that show only when asked for: in these the results do not differ.
+    """
+
+    file: str
+    title: str
+    columns: tuple[ShownColumn, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    total: int
+    few: int
+    classes: str
+    same: tuple[bool, ...] = ()
+
+
+def grid(table: ResultTable, limit: int, file: str, units: Units | None = None) -> Grid:
+    """Return the first rows of a table, at most ``limit``, in units that its result shares; ``file`` names its CSV."""
+    columns = shown_columns(table, limit, units)
+    rows = zip(*(tuple(map(cell, column.cells, column.values)) for column in columns), strict=True)
+    few = _first_shown(table)
+    places = list(enumerate(columns, 1))[:STYLED_COLUMNS]
+    classes = ["few"] if len(few) < len(columns) else []
+    classes += ["many"] if len(columns) > MANY_COLUMNS else []
+    classes += [f"n{k}" if c.numeric else f"t{k}" for k, c in places if c.numeric or c.kind == "time"]
+    classes += [f"h{k}" for k, c in places if c.name not in few]
+    return Grid(file, table.title, columns, tuple(rows), table.frame.height, len(few), " ".join(classes))
+
+
+def _first_shown(table: ResultTable) -> tuple[str, ...]:
+    """The columns that a table shows until all of them are asked for."""
+    names = tuple(column.name for column in table.columns)
+    most = len(names) if len(names) <= FEW_COLUMNS else min(table.first_columns or FEW_COLUMNS, FEW_COLUMNS)
+    return table.key_columns or names[:most]
+
+
+def cell(text: str, value: object) -> Cell:
+    """Return a cell that shows a text for a value."""
+    if isinstance(value, str):
+        return Cell(text, j="" if text == value else json.dumps(value))
+    exact = json_value(value)
+    if exact is None or isinstance(exact, bool):
+        return Cell(text, j=json.dumps(exact))
+    plain = exact if isinstance(exact, str) else json.dumps(exact)
+    # a number or a time stands in its attribute without quotes
+    return Cell(text, v="" if plain == text else plain) if _BARE.fullmatch(plain) else Cell(text, j=json.dumps(exact))
+
+
+@cache
+def columns_style() -> str:
+    """Rules for the columns of tables by number: a class on a table costs less than one on each cell."""
+    return "\n".join(
+        f".n{k} td:nth-child({k}){{text-align:right}}.t{k} td:nth-child({k}){{white-space:nowrap}}"
+        f".scripted .few.h{k} tr>:nth-child({k}){{display:none}}"
+        for k in range(1, STYLED_COLUMNS + 1)
+    )
