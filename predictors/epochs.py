@@ -480,7 +480,7 @@ def by_change_points(profile: Series) -> Epochs:
     if deviation > 0.15 * length or length < _STEPS_AN_EPOCH:
         return Epochs("none", reason=note("bursts do not come evenly"))
     if np.sqrt(2) * BURST_AT > TOLD * length * lengths.size:
-        return Epochs("none", reason=note("too few samples between bursts to tell an epoch's length from them"))
+        return Epochs("none", reason=note("too few samples between bursts to find the length of an epoch"))
     spread = max(step / np.sqrt(6), deviation * step / np.sqrt(lengths.size), 0.02 * length * step)
     total = profile.total
     volume = float(total[begins[-1]] - total[begins[-1 - lengths.size]]) / lengths.size

@@ -25,7 +25,7 @@ SETTINGS = "settings.json"
 _ARRAYS = {"hashes": "uint64", "count": "int64", "log_sum": "float64", "run_sum": "float64", "last_end": "float64"}
 _SIZES = ("GPUs", "nodes")
 _ZONE = re.compile(r"[A-Za-z0-9_+/-]{1,64}")
-_HINT = "train the model again, or ask whoever made it for the whole folder"
+_HINT = "train the model again, or ask its author for the whole folder"
 
 
 def save(path: Path, model: Model, about: Mapping[str, Any]) -> None:

@@ -87,7 +87,7 @@ def about(trained: Trained, sources: Sequence[SourceInfo]) -> dict[str, Any]:
         "it, its name, size, limit and time, and how earlier jobs like it fared. Trees of LightGBM give quantile "
         f"{middle:g} as the prediction and an interval from quantile {low:g} to {high:g}.",
         "limits": [
-            "Users, queues and names are kept as hashes only; whoever knows a name can still look it up.",
+            "Users, queues and names are kept as hashes only; anyone who knows a name can still look it up.",
             "Coverage is that of the jobs scored; where later jobs are unlike them, so is the coverage.",
             "The history ends with the log: predictions for jobs long after it get worse. Train again then.",
             *_warnings(trained),
@@ -205,9 +205,9 @@ def _features(trained: Trained) -> ResultTable:
         name="runtime_features",
         section="learning",
         title="What predictions rest on",
-        question="What is the model told of a job, and how much does each of it help?",
+        question="Which features does the model use, and how much does each help?",
         population=note("{fit:,} jobs that the model was fitted on.", fit=trained.parts["fit"]),
-        notes=(note("What the log does not tell at all (users, names, limits …) is not among them."),),
+        notes=(note("Features missing from the log (users, names, limits …) are left out."),),
         columns=(
             Column("feature", "-", "Known at submission."),
             Column(
@@ -239,7 +239,7 @@ def _warnings(trained: Trained) -> tuple[Note, ...]:
         found.append(
             note(
                 "The log has no end of {end_estimated:,} jobs: each is taken to have started when it was submitted "
-                "(or eligible), so that later jobs may be told of it before its true end.",
+                "(or eligible), so that later jobs may use it before its true end.",
                 end_estimated=counts["end_estimated"],
             )
         )

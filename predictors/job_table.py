@@ -53,7 +53,7 @@ POPULATION = {
     "killed": "Of the counted: ended by its user or an administrator.",
     "timeout": "Of the counted: ended at its limit; counts with the time that it held.",
     "end_estimated": "Of the counted: the log has no end; taken as submission (or when it was eligible) "
-    "+ run time, the earliest possible. Later jobs may be told of it before its true end.",
+    "+ run time, the earliest possible. Later jobs may use it before its true end.",
 }
 """What `JobTable.counts` count."""
 

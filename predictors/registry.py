@@ -78,5 +78,5 @@ def _from_file(path: Path, name: str) -> type[Predictor]:
         raise UsageError(f"{path}: has no predictor {name!r}", hint=hint)
     found.name = found.name or name
     if found.name in built_in() or any(each.name == found.name for each in installed()):
-        raise UsageError(f"predictor {found.name!r} is there more than once", hint="call the one in the file otherwise")
+        raise UsageError(f"predictor {found.name!r} exists more than once", hint="call the one in the file otherwise")
     return found

@@ -79,7 +79,7 @@ class Prediction:
             or none.
         provenance: what the answer rests on.
         reason: why there is none, or what lowers the trust.
-        cached: whether its later epochs come from a cache, as far as its traffic tells.
+        cached: whether its later epochs come from a cache, as far as its traffic shows.
     """
 
     job: str

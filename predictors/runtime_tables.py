@@ -32,12 +32,12 @@ PREDICTIONS = (
     Column("remaining_s", "s", "Of the run time, after the end of the profile."),
     Column("elapsed_s", "s", "What the profile covers."),
     Column("phase_s", "s", "Since the last epoch began, at the end of the profile."),
-    Column("epoch_left_s", "s", "Of the epoch under way at the end of the profile, as its traffic tells."),
+    Column("epoch_left_s", "s", "Of the epoch under way at the end of the profile, as seen in its traffic."),
     Column("epoch_left_lower_s", "s", "Lower end of its interval: four of five such epochs end inside it."),
     Column("epoch_left_upper_s", "s", "Upper end of it."),
     Column("method", "-", "volume, periodicity or change-points: from the job's own traffic; transfer: from other jobs "
            "of its model; history: from past jobs; none: no answer."),
-    Column("cached", "-", "Whether its later epochs are read from a cache, as far as its traffic tells."),
+    Column("cached", "-", "Whether its later epochs are read from a cache, as far as its traffic shows."),
     Column("provenance", "-", "What the answer rests on."),
     Column("reason", "-", "Why there is none, or what lowers the trust in it."),
 )  # fmt: skip

@@ -142,7 +142,7 @@ def parse(text: str, features: Sequence[str], path: str) -> Trees:
     )
 
 
-_HINT = "train the model again, or ask whoever made it for the whole folder"
+_HINT = "train the model again, or ask its author for the whole folder"
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class _Section:
         for line in filter(None, lines):
             key, _, value = line.partition("=")
             if key in self.fields:
-                raise self.wrong(f"{key[:40]} is there twice")
+                raise self.wrong(f"{key[:40]} occurs twice")
             self.fields[key] = value
 
     def wrong(self, text: str) -> InputError:

@@ -8,7 +8,7 @@
 -- column: ts | UTC | beginning of the hour or day
 -- column: gpus_busy | GPUs | mean number of GPUs held
 -- column: allocated_pct | % | the same over the GPUs of the cluster (machine list and use; machines that were down are counted)
--- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without
+-- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without telemetry
 -- column: submitted | jobs | jobs submitted
 -- column: waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of their log
 -- column: waiting_gpus | GPUs | mean number of GPUs that they asked for

@@ -8,7 +8,7 @@
 -- column: ts | UTC | beginning of the hour or day
 -- column: queue | - | queue or virtual cluster
 -- column: gpu_hours | GPU-h | held then
--- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without
+-- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without telemetry
 SELECT ts, name AS "queue", gpu_hours, util_mean_pct
 FROM base_queue_activity
 ORDER BY ts, name

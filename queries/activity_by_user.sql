@@ -6,9 +6,9 @@
 -- needs: attempts
 -- detail: yes
 -- column: ts | UTC | beginning of the hour or day
--- column: user | - | who submitted; empty where the source names nobody
+-- column: user | - | who submitted; empty where the source names no user
 -- column: gpu_hours | GPU-h | held then
--- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without
+-- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without telemetry
 SELECT ts, name AS "user", gpu_hours, util_mean_pct
 FROM base_user_activity
 ORDER BY ts, name

@@ -1,4 +1,4 @@
-"""Which analyses there are: the headers of SQL files, and those of gpuctl in the order in which they are shown.
+"""Which analyses known: the headers of SQL files, and those of gpuctl in the order in which they are shown.
 
 A new analysis is one file beside this one: its header says its section, its place there, its columns and its charts.
 Standard library only, and nothing is read before it is asked for.

@@ -1,11 +1,11 @@
 -- title: What the log leaves out or gets wrong
 -- section: quality
 -- order: 10
--- question: Which rows need care, and what is done with them?
+-- question: Which rows need care, and how are they treated?
 -- population: {jobs} jobs, {attempts} attempts; rejected rows are counted in the table sources.
 -- column: finding | - | what was found
 -- column: rows | rows | how many
--- column: treatment | - | what is done with them
+-- column: treatment | - | how they are treated
 WITH known(rank, level, quirk, finding, treatment) AS (
     VALUES
         (1, 'job', 'no_attempts', 'jobs without an attempt', 'counted as jobs; no size, wait or run time'),

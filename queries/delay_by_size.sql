@@ -1,7 +1,7 @@
 -- title: Queueing delay by cause and gang size
 -- section: delays
 -- order: 20
--- question: Do gangs of this size wait for quota, for capacity or for GPUs that lie together?
+-- question: Do gangs of this size wait for quota, for capacity or for GPUs close together?
 -- population: {delays} attempts with a known wait, of which {delays_waited} waited; a count is of waits longer than 0 s by the cause with the most seconds. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
 -- needs: placements
 -- key_columns: size_bucket, waits, wait_h, fair_share_h, capacity_h, fragmentation_h, scheduler_h, ineligible_h
@@ -11,14 +11,14 @@
 -- column: fair_share | waits | waits mostly for the queue's quota
 -- column: capacity | waits | waits mostly for GPUs while the cluster was full
 -- column: fragmentation | waits | waits mostly for GPUs that were free but scattered
--- column: scheduler | waits | waits that none of these explains
--- column: ineligible | waits | waits mostly before the attempt asked for GPUs at all
+-- column: scheduler | waits | waits that none of these causes explains
+-- column: ineligible | waits | waits mostly before the attempt was eligible
 -- column: wait_h | h | hours waited
 -- column: fair_share_h | h | hours of fair-share delay
 -- column: capacity_h | h | hours of capacity delay
 -- column: fragmentation_h | h | hours of fragmentation delay
--- column: scheduler_h | h | hours of delay that none of these explains
--- column: ineligible_h | h | hours before the attempt asked for GPUs at all (held, begin time, dependency, throttle, back-off)
+-- column: scheduler_h | h | hours of delay that none of these causes explains
+-- column: ineligible_h | h | hours before the attempt was eligible (held, begin time, dependency, throttle, back-off)
 -- column: wait_gpu_h | GPU-h | hours waited times GPUs asked for
 -- chart: stacked x=size_bucket y=fair_share_h,capacity_h,fragmentation_h,scheduler_h,ineligible_h each=GPU
 --   page.title="Hours waited by cause and job size" terminal.title="What attempts waited for, by gang size"

@@ -1,15 +1,15 @@
--- title: Queueing delay by cause, and how sure that is
+-- title: Queueing delay by cause, with its uncertainty
 -- section: delays
 -- order: 10
--- question: Why did jobs wait, and how far may that be off?
+-- question: Why did jobs wait, and how certain is that?
 -- population: {delays} attempts with a known wait, of which {delays_waited} waited. Low and high are over all rules (quotas, borrowing, racks, relaxation of locality) that explain the log about as well as the ones used (delay_settings), so they do not sum to 100 %; where nothing is inferred, both are the share itself. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
 -- needs: placements
 -- column: cause | - | fair_share, capacity, fragmentation, scheduler, or ineligible; 'all' is every one
 -- column: waits | waits | waits longer than 0 s with most seconds of this cause
 -- column: hours | h | hours of delay by this cause, under the rules used
--- column: share_pct | % | share of the time in queue
--- column: low_pct | % | the least that the share may be
--- column: high_pct | % | the most that it may be
+-- column: share_pct | % | share of the queueing time
+-- column: low_pct | % | lower end of the share's range
+-- column: high_pct | % | upper end of the share's range
 WITH parts AS (
     SELECT r.cause, r.low_s, r.high_s,
            CASE r.cause WHEN 'fair_share' THEN t.fair_share_s WHEN 'capacity' THEN t.capacity_s

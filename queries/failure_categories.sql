@@ -1,15 +1,15 @@
 -- title: Failures by category
 -- section: failures
 -- order: 40
--- question: Does the infrastructure, the AI engine or the user make attempts fail?
--- population: {failures} failed attempts (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempts that a user or an administrator ended and {attempts_end_unknown} whose end is not known. A reason that may be anyone's fault has all its categories; a signature may be narrower than its reason.
+-- question: Do attempts fail because of the infrastructure, the AI engine or the user?
+-- population: {failures} failed attempts (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempts ended by a user or an administrator, and {attempts_end_unknown} whose end is unknown. A reason with several possible origins has all their categories; a signature may be narrower than its reason.
 -- needs: attempts
 -- key_columns: category, trials, trials_pct, jobs, users, gpu_hours, gpu_hours_pct, top_reason
 -- column: category | - | infrastructure, ai_engine (framework, CUDA, GPU), user, or several that it may be; 'not known' without a signature; 'all' is everything
 -- column: trials | attempts | failed attempts
 -- column: trials_pct | % | share of all failed attempts
--- column: jobs | jobs | jobs that they belong to
--- column: users | users | users that these belong to
+-- column: jobs | jobs | their jobs
+-- column: users | users | users of those jobs
 -- column: rtf_p50_min | min | median run time to failure
 -- column: rtf_p95_min | min | 95th percentile
 -- column: gpu_hours | GPU-h | held by these attempts

@@ -1,24 +1,24 @@
--- title: Machines on which more fails than chance would have it
+-- title: Machines with more failures than chance explains
 -- section: failures
 -- order: 110
--- question: Is there a machine that makes attempts fail?
--- population: {machine_trials} attempts on {machines_tested} machines that passed, or failed for a reason that a machine may have a part in: not those that only users bring about, nor preemptions and time limits. Those that may fail for one cause count once: of a job one failure a reason, of a user the first attempt on the same machines on a day, so that {machine_units} count. Each is compared with those of the same user (queue, where no user is named), week and size, first attempts with first ones and retries with retries: had these met the machines by lot, p is the exact chance of so many failures or more (one-sided, the hypergeometric distributions of all these groups convolved). p and early p of all machines are adjusted together (Benjamini-Hochberg): of the machines called bad, 5 % are expected to be so by chance.
+-- question: Do some machines make attempts fail?
+-- population: {machine_trials} attempts on {machines_tested} machines that passed, or failed for a reason that may involve a machine, which excludes purely user errors, preemptions and time limits. Attempts that may share one cause count once: of a job one failure a reason, of a user the first attempt on the same machines on a day, so that {machine_units} count. Each is compared with those of the same user (queue, where no user is named), week and size, first attempts with first ones and retries with retries: p is the exact probability of at least this many failures if attempts were assigned to machines at random within these groups (one-sided; convolution of the groups' hypergeometric distributions). p and early p of all machines are adjusted together (Benjamini-Hochberg): of the machines flagged, 5 % are expected to be false positives.
 -- needs: placements
 -- first_columns: 7
 -- key_columns: machine, bad, attempts, failures, failed_pct, expected, adjusted_p, top_reason
 -- column: machine | - | name of the machine
--- column: bad | - | yes: its adjusted p is at most 0.05; 'beside NAME': no longer so without the gangs that it shared with that machine; no
+-- column: bad | - | yes: its adjusted p is at most 0.05; 'beside NAME': no longer flagged without the gangs it shared with that machine; no
 -- column: attempts | attempts | attempts on it that count
 -- column: failures | attempts | of these, failed
 -- column: failed_pct | % | share that failed
--- column: expected | attempts | failures to be expected by lot
--- column: p | - | chance of so many failures or more by lot
+-- column: expected | attempts | failures expected by chance
+-- column: p | - | probability of at least this many failures by chance
 -- column: early_failures | attempts | failures within 10 minutes of the start
--- column: early_expected | attempts | early failures to be expected by lot
--- column: early_p | - | chance of so many early failures or more by lot
+-- column: early_expected | attempts | early failures expected by chance
+-- column: early_p | - | probability of at least this many early failures by chance
 -- column: adjusted_p | - | the smaller of p and early p, adjusted for the number of machines
--- column: all_trials | attempts | all failed attempts on it, whatever the reason and however often
--- column: gpu_hours | GPU-h | held by the failed attempts on it that a machine may have a part in, whole gangs
+-- column: all_trials | attempts | all failed attempts on it, for any reason, repeats included
+-- column: gpu_hours | GPU-h | held by failed attempts on it whose reason may involve a machine, whole gangs
 -- column: top_reason | - | the most frequent reason of these
 WITH met AS (SELECT unnest(machines) AS machine, title, gpu_hours, suspect FROM unfiltered_machine_failures),
 lost AS (

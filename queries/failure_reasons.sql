@@ -1,28 +1,28 @@
 -- title: Why attempts failed
 -- section: failures
 -- order: 30
--- question: For which reasons do attempts fail, after what time, and what do they hold until then?
--- population: {failures} failed attempts (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempts that a user or an administrator ended and {attempts_end_unknown} whose end is not known. The reason is that of the log, or the scheduler's word; RTF (run time to failure) is how long the attempt held its GPUs, empty for {failures_without_rtf}. The columns are those of Table 7 of the Philly paper.
+-- question: Why do attempts fail, after how long, and what do they cost?
+-- population: {failures} failed attempts (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempts ended by a user or an administrator, and {attempts_end_unknown} whose end is unknown. The reason comes from the log or from the scheduler; RTF (run time to failure) is how long the attempt held its GPUs, empty for {failures_without_rtf}. The columns are those of Table 7 of the Philly paper.
 -- needs: attempts
 -- first_columns: 10
 -- key_columns: reason, category, trials, trials_pct, jobs, users, rtf_p50_min, gpu_minutes_pct
--- column: reason | - | why, as the signatures of its log or its scheduler have it; 'No signature': nothing known was found; 'all' is every reason
--- column: category | - | who can be to blame: infrastructure, ai_engine (framework, CUDA, GPU), user
+-- column: reason | - | reason by the signature in its log or by its scheduler; 'No signature': none matched; 'all' is every reason
+-- column: category | - | possible origin: infrastructure, ai_engine (framework, CUDA, GPU), user
 -- column: trials | attempts | attempts that failed for this reason
 -- column: trials_pct | % | share of all failed attempts
--- column: jobs | jobs | jobs that they belong to
--- column: users | users | users that these belong to
+-- column: jobs | jobs | their jobs
+-- column: users | users | users of those jobs
 -- column: rtf_p50_min | min | median run time to failure
 -- column: rtf_p90_min | min | 90th percentile
 -- column: rtf_p95_min | min | 95th percentile
 -- column: rtf_total_pct | % | share of the run time to failure of all failed attempts
 -- column: trials_1 | attempts | attempts that asked for 1 GPU (or a part of one)
 -- column: trials_2_to_4 | attempts | for 2 to 4 GPUs
--- column: trials_over_4 | attempts | for more than 4 GPUs; the rest asked for none, or the source does not tell
+-- column: trials_over_4 | attempts | for more than 4 GPUs; the rest asked for none, or the source does not say
 -- column: gpu_minutes | GPU-min | RTF x demand: run time to failure times GPUs
 -- column: gpu_minutes_pct | % | share of those of all failed attempts
 -- column: confidence_mean | - | mean confidence of these verdicts, 0 to 1; 0 where no signature was found
--- column: scheduler_only | attempts | attempts whose reason is the scheduler's word alone: no log, or nothing in it
+-- column: scheduler_only | attempts | attempts whose reason comes from the scheduler alone: no log, or no match in it
 -- chart: bars on=page x=reason y=trials_pct,gpu_minutes_pct
 --   title="Failed attempts and the GPU time they held, by reason"
 WITH total AS (SELECT count(*) AS trials, sum(rtf_s::DECIMAL(28, 9))::DOUBLE AS rtf_s, sum((gpus * rtf_s)::DECIMAL(28, 9))::DOUBLE AS held_s FROM base_failures)

@@ -1,16 +1,16 @@
--- title: What the Philly study's lessons would have saved
+-- title: Savings by the lessons of the Philly study
 -- section: failures
 -- order: 100
 -- question: How many GPU-hours went into failures that a retry could not cure, a small first try would have shown, or a check before the start would have caught?
 -- population: {failures} failed attempts, as in failure_reasons. Each row is an estimate and an upper bound under the assumption that it states; a GPU-hour may be in several rows, so they do not add up. Never cured: 10 or more jobs were tried again after this reason and none passed later, preemptions, node failures and time limits aside (of n jobs, up to about 3/n may still pass, with 95 % confidence). Small first: first attempts of gangs whose reason may be the user's or the AI engine's. Checked before the start: syntax, imports, libraries, arguments, permissions, inputs, quota. Attempts whose end the log lacks are left out.
 -- needs: attempts
--- column: lesson | - | what would be done
+-- column: lesson | - | the rule
 -- column: reasons | - | the reasons that it applies to here
--- column: trials | attempts | attempts that would not have run, or not so large or so long
--- column: rests_on | jobs | jobs that this rests on
--- column: gpu_hours | GPU-h | saved at most
+-- column: trials | attempts | attempts that would not have run, or would have been smaller or shorter
+-- column: rests_on | jobs | jobs that support this
+-- column: gpu_hours | GPU-h | upper bound of the saving
 -- column: gpu_hours_pct | % | share of the GPU-hours that all attempts held
--- column: assumption | - | what is taken for granted, and what exactly is counted
+-- column: assumption | - | the assumption made, and what exactly is counted
 WITH held AS (SELECT sum(gpus * (held_until_c - held_from_c)) / 3600 AS gpu_hours FROM base_attempts WHERE start_ts IS NOT NULL),
 tries AS (
     SELECT a.job, a.attempt, a.job_state, a.is_last, f.reason, f.title, f.category, f.gpus, f.rtf_s,

@@ -2,18 +2,18 @@
 -- section: failures
 -- order: 120
 -- question: Which signature should be added?
--- population: {failures_unmatched} failed attempts that have a log and for which neither it nor the scheduler gives a reason, by the line that tells most; lines that differ only in numbers, paths and names have one template. docs/failures.md says how to add a signature.
+-- population: {failures_unmatched} failed attempts that have a log and for which neither it nor the scheduler gives a reason, by their most informative line; lines that differ only in numbers, paths and names have one template. docs/failures.md says how to add a signature.
 -- needs: job_logs
 -- key_columns: template, trials, jobs, users, gpu_hours, example_job
--- column: template | - | what the lines have in common, <*> for what varies; empty where no line tells anything
+-- column: template | - | what the lines have in common, <*> for what varies; empty if no line is informative
 -- column: trials | attempts | failed attempts
--- column: jobs | jobs | jobs that they belong to
--- column: users | users | users that these belong to
+-- column: jobs | jobs | their jobs
+-- column: users | users | users of those jobs
 -- column: gpu_hours | GPU-h | held by these attempts
 -- column: example_job | - | one of the jobs
 -- column: example_attempt | - | its attempt, from 0
--- column: stream | - | in which of its logs the line stands
--- column: line_no | - | where in the log
+-- column: stream | - | the log with the line
+-- column: line_no | - | line number
 -- column: example | - | the line
 SELECT template, count(*) AS trials, count(DISTINCT job) AS jobs, count(DISTINCT "user") AS users, sum(gpu_hours::DECIMAL(28, 9))::DOUBLE AS gpu_hours,
        arg_min(job, (job, attempt)) AS example_job, arg_min(attempt, (job, attempt)) AS example_attempt,

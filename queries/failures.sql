@@ -15,15 +15,15 @@
 -- column: rtf_s | s | run time to failure: how long it held its GPUs
 -- column: gpu_hours | GPU-h | held
 -- column: state | - | as the scheduler ended it
--- column: job_state | - | what became of its job
+-- column: job_state | - | final state of its job
 -- column: reason | - | why it failed: a name, as in gpuctl classify
--- column: category | - | who can be to blame
+-- column: category | - | possible origin
 -- column: confidence | - | of the verdict, 0 to 1
--- column: signature | - | which signature decided; empty for the scheduler's own word
--- column: stream | - | in which of its logs the evidence stands; 'scheduler': its scheduler's word
+-- column: signature | - | which signature decided; empty if the scheduler gave the reason
+-- column: stream | - | the log with the evidence; 'scheduler': the scheduler's own reason
 -- column: line_no | - | line of the evidence
 -- column: evidence | - | the line itself
--- column: other_reasons | - | what else its logs show, the strongest first
+-- column: other_reasons | - | other reasons in its logs, the strongest first
 -- column: has_log | - | whether a log of it is in the store
 SELECT job, attempt, queue, "user", gpus, machines, start_ts, rtf_s, gpu_hours, state, job_state, reason, category, confidence, signature, stream, line_no, evidence,
        others AS other_reasons, has_log

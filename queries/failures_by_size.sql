@@ -1,7 +1,7 @@
 -- title: Failures by gang size
 -- section: failures
 -- order: 50
--- question: Do larger gangs fail more often, and whose fault is it?
+-- question: Do larger gangs fail more often, and where do failures originate?
 -- population: {attempts_over} attempts that are over, {failures} of which failed, as in failure_reasons, by the GPUs of the attempt.
 -- needs: attempts
 -- key_columns: size_bucket, attempts, trials, failed_pct, user_pct, infrastructure_pct, gpu_hours, top_reason
@@ -9,9 +9,9 @@
 -- column: attempts | attempts | attempts that are over
 -- column: trials | attempts | failed attempts
 -- column: failed_pct | % | share that failed
--- column: user_pct | % | share of the failed ones that can only be the user's fault
--- column: infrastructure_pct | % | share that may be the infrastructure's
--- column: ai_engine_pct | % | share that may be the AI engine's
+-- column: user_pct | % | share of the failed ones that only the user can have caused
+-- column: infrastructure_pct | % | share that the infrastructure may have caused
+-- column: ai_engine_pct | % | share that the AI engine may have caused
 -- column: not_known_pct | % | share without a signature
 -- column: rtf_p50_min | min | median run time to failure
 -- column: rtf_p95_min | min | 95th percentile

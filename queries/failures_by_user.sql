@@ -1,11 +1,11 @@
 -- title: Lost GPU-hours by user
 -- section: failures
 -- order: 70
--- question: Whose GPU-hours went into attempts that did not end in success, and which of these failed for which reason?
--- population: {attempts} attempts, of which {attempts_over} are over and {failures} of these failed, as in failure_reasons. Lost is as in gpu_hours_lost: what attempts held that were tried again, and the last ones of jobs that failed or were killed, cancelled after their start, preempted or ended by their time limit. Who loses much need not be to blame. Users who lost nothing and have no failed attempt are left out.
+-- question: Whose GPU-hours went into attempts that did not end in success, and why did they fail?
+-- population: {attempts} attempts, of which {attempts_over} are over and {failures} of these failed, as in failure_reasons. Lost is as in gpu_hours_lost: what attempts held that were tried again, and the last ones of jobs that failed or were killed, cancelled after their start, preempted or ended by their time limit. A large loss is not proof of fault. Users who lost nothing and have no failed attempt are left out.
 -- needs: attempts
 -- key_columns: user, lost_gpu_hours, lost_pct, jobs, failed_jobs, failed_pct, top_reason
--- column: user | - | who submitted; empty where the source names nobody
+-- column: user | - | who submitted; empty where the source names no user
 -- column: lost_gpu_hours | GPU-h | held by attempts that did not end in success, whatever ended them
 -- column: lost_pct | % | share of all users' lost GPU-hours
 -- column: jobs | jobs | jobs with attempts that are over

@@ -1,14 +1,14 @@
--- title: Free GPUs, and what could use them
+-- title: Free GPUs and what could use them
 -- section: overview
 -- order: 58
 -- question: Were GPUs free that no waiting job could use?
--- population: {waiting_gangs} waits of attempts that asked for GPUs and could start, those that never did among them. Time-weighted means of each hour or day (--by), UTC. A gang fits on the fewest servers that can hold it, all in one rack of the servers that its queue may use; racks: {rack_note}. GPUs of machines that are down are not free. Quotas, CPUs and memory are not looked at.
+-- population: {waiting_gangs} waits of attempts that asked for GPUs and could start, those that never did among them. Time-weighted means of each hour or day (--by), UTC. A gang fits on the fewest servers that can hold it, all in one rack of the servers that its queue may use; racks: {rack_note}. GPUs of machines that are down are not free. Quotas, CPUs and memory are ignored.
 -- needs: placements
 -- detail: yes
 -- column: ts | UTC | beginning of the hour or day
 -- column: free_gpus | GPUs | free GPUs of all machines
 -- column: largest_gang | GPUs | the largest gang that would fit
--- column: stranded_gpus | GPUs | free GPUs that no waiting job can use, while any job waits; 0 while none does
+-- column: stranded_gpus | GPUs | free GPUs that no waiting job can use; 0 while no job waits
 -- column: waiting_gpus | GPUs | asked for by waiting jobs
 -- chart: time x=ts y=free_gpus,stranded_gpus,largest_gang y_title=GPUs
 --   page.title="Free GPUs, those that no waiting job could use, and the largest gang that would fit"

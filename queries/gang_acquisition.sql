@@ -1,7 +1,7 @@
--- title: Gathering a gang, container by container
+-- title: Gang acquisition, container by container
 -- section: delays
 -- order: 100
--- question: How long does an application wait for its master, and then for its containers one after the other?
+-- question: How long does an application wait for its master, and then for its containers in turn?
 -- population: {gangs_acquired} attempts with a logged application master and container times (YARN).
 -- needs: containers
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size

@@ -1,4 +1,4 @@
--- title: GPU utilization alone and beside others
+-- title: GPU utilization on dedicated and shared servers
 -- section: utilization
 -- order: 30
 -- question: Does sharing a server with another job cost utilization?

@@ -5,7 +5,7 @@
 -- population: {util_samples} samples, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. Percentiles to 0.1 points.
 -- needs: telemetry
 -- column: gpus | GPUs | GPUs of the gang
--- column: servers | servers | servers it was put on
+-- column: servers | servers | servers it was placed on
 -- column: gpu_minutes | GPU-min | samples
 -- column: mean_pct | % | mean utilization
 -- column: p50_pct | % | median

@@ -1,7 +1,7 @@
 -- title: GPU utilization by gang size and status
 -- section: utilization
 -- order: 10
--- question: How busy are the GPUs that jobs of this size hold, by what became of the job?
+-- question: How busy are the GPUs held by jobs of this size, by final state of the job?
 -- population: {util_samples} samples, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. Percentiles to 0.1 points.
 -- needs: telemetry
 -- column: gpus | GPUs | GPUs of the gang; 'all' is every size

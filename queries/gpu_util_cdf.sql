@@ -1,14 +1,14 @@
 -- title: GPU utilization, cumulative
 -- section: utilization
 -- order: 40
--- question: What share of GPU minutes is at most so busy, by gang size and status?
+-- question: How is the utilization of GPU minutes distributed, by gang size and status?
 -- population: {util_samples} samples, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. Points every 0.5 points of utilization; size 'all' and state 'all' are every one.
 -- needs: telemetry
 -- detail: yes
 -- column: size | GPUs | GPUs of the gang
 -- column: state | - | final state of the job
 -- column: util_pct | % | utilization
--- column: cdf_pct | % | share of samples at most so busy
+-- column: cdf_pct | % | share of samples with at most this utilization
 -- chart: cdf x=util_pct y=cdf_pct page.series=state page.facet=size page.where=size:1,4,8,16 each=GPU
 --   page.title="GPU utilization by job size and final state"
 --   x_title="GPU utilization, %" y_title="% of GPU-minutes at most so high"

@@ -1,13 +1,13 @@
 -- title: Host CPU and memory, cumulative
 -- section: utilization
 -- order: 60
--- question: What share of machine minutes is at most so busy?
+-- question: How is the utilization of machine minutes distributed?
 -- population: {host_samples} samples, as in host_util.
 -- needs: host telemetry
 -- detail: yes
 -- column: measure | - | cpu or memory
 -- column: util_pct | % | utilization
--- column: cdf_pct | % | share of samples at most so busy
+-- column: cdf_pct | % | share of samples with at most this utilization
 -- chart: cdf x=util_pct y=cdf_pct series=measure
 --   page.title="Processor and memory use of the servers"
 --   x_title="utilization, %" y_title="% of server-minutes at most so high"

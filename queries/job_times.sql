@@ -15,7 +15,7 @@
 -- column: end_ts | UTC | last attempt's end
 -- column: queueing_delay_min | min | first attempt's start - submission
 -- column: run_time_min | min | under the chosen duration (--duration); with --definition notebook last end - first start
--- column: quirks | - | what the log says that cannot be so, or leaves out
+-- column: quirks | - | contradictions and gaps in the log
 SELECT job, queue, "user", state, gpus AS num_gpus, attempts, submit_ts, start_ts, end_ts,
        wait_s / 60 AS queueing_delay_min, run_s / 60 AS run_time_min, array_to_string(quirks, ' ') AS quirks
 FROM base_jobs

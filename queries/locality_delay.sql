@@ -5,7 +5,7 @@
 -- population: {gang_delays} attempts of 2 and more GPUs with a known wait.
 -- needs: placements
 -- column: gpus | GPUs | GPUs of the gang
--- column: servers | servers | servers it was put on
+-- column: servers | servers | servers it was placed on
 -- column: attempts | attempts | how many
 -- column: p50_min | min | median wait
 -- column: p90_min | min | 90th percentile of the wait

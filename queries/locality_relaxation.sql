@@ -1,7 +1,7 @@
--- title: Locality given up with waiting
+-- title: Relaxation of locality with waiting
 -- section: locality
 -- order: 30
--- question: The longer a gang waits, does it settle for worse servers?
+-- question: Do gangs accept worse placements the longer they wait?
 -- population: {gang_delays} attempts of 2 and more GPUs with a known wait. Racks: {rack_note}.
 -- needs: placements
 -- column: size_bucket | GPUs | GPUs of the gang
@@ -10,7 +10,7 @@
 -- column: fewest_pct | % | on the fewest servers that can hold it, and those in one rack or only one server; at_fewest_pct of locality_by_size asks for the fewest servers alone, so it is no smaller
 -- column: one_rack_pct | % | on more servers than that, all in one rack
 -- column: across_racks_pct | % | on servers of several racks
--- column: rack_unknown_pct | % | on several servers of which one is in no known rack
+-- column: rack_unknown_pct | % | on several servers, at least one of them in no known rack
 -- column: excess_servers | servers | mean number of servers over the fewest
 WITH waited AS (
     SELECT *, CASE WHEN wait_s < 60 THEN 0 WHEN wait_s < 600 THEN 1 WHEN wait_s < 3600 THEN 2 WHEN wait_s < 36000 THEN 3 ELSE 4 END AS bin

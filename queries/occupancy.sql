@@ -1,7 +1,7 @@
 -- title: GPUs in use over time
 -- section: overview
 -- order: 50
--- question: When was the cluster full, and when did work wait?
+-- question: When was the cluster full, and when did jobs wait?
 -- population: {attempts} attempts less {attempts_without_start} without a start; {delays} waits, and {never_started} that never started. At most 400 bins of equal length; times are the bins' beginnings.
 -- needs: attempts
 -- detail: yes

@@ -1,7 +1,7 @@
 -- title: Starts out of order
 -- section: locality
 -- order: 40
--- question: How often does a later job of a queue start first, and how often does that hurt nobody?
+-- question: How often does a later job of a queue start first, and how often does that delay no one?
 -- population: {delays} starts with a known wait; a start is out of order when an attempt of the same queue, queued earlier, still waits.
 -- needs: placements
 -- column: size_bucket | GPUs | GPUs of the gang that started; 'all' is every size
@@ -9,7 +9,7 @@
 -- column: out_of_order | starts | those that overtook an earlier attempt of their queue
 -- column: out_of_order_pct | % | their share of the starts
 -- column: harmless | starts | those of them after which none of the overtaken could have started instead: too large for quota or for what was free even without this gang
--- column: harmless_pct | % | their share of the starts out of order; where free GPUs lay is not looked at, so this is a lower bound
+-- column: harmless_pct | % | their share of the starts out of order; placement of free GPUs is ignored, so this is a lower bound
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS starts,
        count(*) FILTER (overtook_gpus > 0) AS out_of_order,
        100.0 * count(*) FILTER (overtook_gpus > 0) / count(*) AS out_of_order_pct,

@@ -2,10 +2,10 @@
 -- section: overview
 -- order: 10
 -- question: How big is this trace, and how busy was the cluster?
--- population: {jobs} jobs of cluster {cluster}, {jobs_without_attempts} of them without any attempt; {attempts} attempts, {attempts_without_start} without a start: the log lacks that of {attempts_start_lost}; never_started has those that never did.
+-- population: {jobs} jobs of cluster {cluster}, {jobs_without_attempts} of them without any attempt; {attempts} attempts, {attempts_without_start} without a start: the log lacks that of {attempts_start_lost}; the others are in never_started.
 -- column: cluster | - | the cluster's name in the store
--- column: jobs | jobs | jobs in the log, whatever became of them
--- column: attempts | attempts | times that a job's gang was put on GPUs
+-- column: jobs | jobs | jobs in the log, in any state
+-- column: attempts | attempts | times that a job's gang was started
 -- column: users | users | distinct users; empty where the source names none
 -- column: queues | queues | distinct queues (virtual clusters)
 -- column: machines | machines | machines in the machine list or seen in use
@@ -16,7 +16,7 @@
 -- column: span_days | days | from first submission to the last time in the job log
 -- column: gpu_hours | GPU-h | GPUs times the time they were held, over all attempts; overlapping attempts of a job are not counted twice
 -- column: occupancy_pct | % | GPU-hours held between first submission and last time over gpus times that span
--- column: size_unknown | attempts | attempts that ran and whose GPUs no source tells: gpu_hours and occupancy_pct lack theirs
+-- column: size_unknown | attempts | attempts that ran and whose GPUs no source states: gpu_hours and occupancy_pct exclude them
 -- column: wait_p50_min | min | median wait of an attempt
 -- column: wait_p95_min | min | 95th percentile of the wait of an attempt
 -- column: gpu_samples | rows | telemetry rows (machine and minute)

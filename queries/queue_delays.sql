@@ -9,23 +9,23 @@
 -- column: attempt | - | number of the attempt, from 0
 -- column: queue | - | queue or virtual cluster
 -- column: gpus | GPUs | GPUs of the gang
--- column: servers | servers | servers it was put on
+-- column: servers | servers | servers it was placed on
 -- column: racks | racks | racks of those servers; empty where one is not known
 -- column: fewest_servers | servers | fewest servers that can hold it: GPUs over those of the largest server, rounded up
 -- column: size_bucket | GPUs | bucket of the gang's GPUs
 -- column: queued_ts | UTC | submission; for a retry the end of the attempt before
 -- column: start_ts | UTC | start
 -- column: wait_s | s | start - queued; the five parts below sum to it
--- column: ineligible_s | s | held, before its begin time, waiting for another job or for its array's throttle, or in requeue back-off: before it asked for GPUs at all; 0 where the source does not tell
+-- column: ineligible_s | s | held, before its begin time, waiting for another job or for its array's throttle, or in requeue back-off: before it was eligible; 0 where the source does not say
 -- column: fair_share_s | s | the gang would have taken its queue over its quota, and it might not borrow; or its account, user or QOS over its limit
 -- column: capacity_s | s | within quota, fewer GPUs free in the cluster than the gang asks for
 -- column: fragmentation_s | s | within quota, enough GPUs free, but not on the fewest servers of one rack that can hold the gang
--- column: scheduler_s | s | even such servers were free as far as the log shows: scheduling latency, back-off, a retry being set up, or a rule that the log does not tell
+-- column: scheduler_s | s | such servers were free too, as far as the log shows: scheduling latency, back-off, setup of a retry, or a rule that the log does not show
 -- column: cause_at_arrival | - | the cause at the instant of queueing (of becoming eligible); empty without a wait
 -- column: dominant_cause | - | the cause with the most seconds, or ineligible; empty without a wait
 -- column: overtook_gpus | GPUs | smallest gang of its queue that was queued earlier and still waited when it started; 0: none
 -- column: overtook_harmless | - | true where none of those overtaken could have started instead (quota or free GPUs too few, placement not looked at)
--- column: source_reason | - | the reason that the scheduler itself gave, where it gives one: one value, not when it held
+-- column: source_reason | - | the scheduler's own reason, if it gives one: a single value, without its time
 SELECT job, attempt, queue, gpus, servers, racks, fewest_servers, size_bucket, queued_ts, start_ts, wait_s,
        ineligible_s, fair_share_s, capacity_s, fragmentation_s, scheduler_s, cause_at_arrival, dominant_cause, overtook_gpus, overtook_harmless,
        source_reason

@@ -1,8 +1,8 @@
 -- title: Queues
 -- section: overview
 -- order: 30
--- question: What does each queue ask for, hold and wait?
--- population: {jobs} jobs, {attempts} attempts. gpu_hours are those of status, empty for a queue of which none is known; all others are those that were held. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
+-- question: How much does each queue request, hold and wait?
+-- population: {jobs} jobs, {attempts} attempts. gpu_hours are as in status, empty if none is known for a queue; all other GPU-hours are those held. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
 -- first_columns: 10
 -- key_columns: queue, jobs, users, gpu_hours, quota_gpus, wait_p95_min, own_lost_pct, util_mean_pct
 -- column: queue | - | queue or virtual cluster
@@ -11,8 +11,8 @@
 -- column: gpu_hours | GPU-h | GPU time of its jobs under the chosen duration (--duration)
 -- column: gpu_hours_pct | % | share of all queues' GPU-hours
 -- column: quota_gpus | GPUs | its quota
--- column: limit_gpus | GPUs | the most that it may hold: its quota, or the maximum of a YARN queue; empty where it may have all, or no limit is known
--- column: quota_source | - | given (--quotas), configured (in the logs) or inferred: what explains starts and waits best; empty where nothing bounds it
+-- column: limit_gpus | GPUs | most GPUs it may hold: its quota, or the maximum of a YARN queue; empty if unlimited or unknown
+-- column: quota_source | - | given (--quotas), configured (in the logs) or inferred (what best explains starts and waits); empty if unlimited
 -- column: wait_p50_min | min | median wait of its attempts
 -- column: wait_p95_min | min | 95th percentile of the wait of its attempts
 -- column: lost_gpu_hours | GPU-h | held by attempts that did not end in success: the sum of the three kinds
@@ -22,7 +22,7 @@
 -- column: killed_h | GPU-h | lost by the last attempt of jobs that were killed, cancelled after their start, ran into their time limit or were preempted
 -- column: retried_h | GPU-h | lost by attempts that were followed by another one
 -- column: failed_jobs | jobs | jobs that failed, ran out of memory or lost a machine
--- column: measured_jobs | jobs | jobs with GPU utilization; empty without telemetry of any, as are the columns that follow
+-- column: measured_jobs | jobs | jobs with GPU utilization; this and the following columns are empty without telemetry
 -- column: util_mean_pct | % | mean GPU utilization of these jobs' GPU-minutes
 -- column: util_p10_pct | % | 10th percentile of these jobs' mean GPU utilization
 -- column: idle_jobs | jobs | jobs whose mean GPU utilization is below the limit

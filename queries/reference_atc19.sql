@@ -1,8 +1,8 @@
--- title: Beside the Philly paper (Jeon et al., USENIX ATC 2019)
+-- title: Comparison with the Philly paper (Jeon et al., USENIX ATC 2019)
 -- section: reference
 -- order: 10
 -- reference: atc19
--- question: How near are this trace's figures to the published ones?
+-- question: How close are this trace's figures to the published ones?
 -- population: published: the paper's 75 days, 96,260 jobs, 14 virtual clusters; ours: this trace. The public Philly trace is another, sanitised selection of the same cluster (117,325 jobs), so its figures differ from the paper's too. Figure 9 is read off a plot (0.02 either way); section 4.1 says 'about' of its first two figures.
 -- column: place | - | table or figure of the paper
 -- column: measure | - | what is measured

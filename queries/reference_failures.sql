@@ -1,8 +1,8 @@
--- title: Beside Table 7 of the Philly paper
+-- title: Comparison with Table 7 of the Philly paper
 -- section: reference
 -- order: 20
 -- reference: atc19
--- question: Do attempts fail here for the reasons that they failed for on Philly?
+-- question: Do attempts fail for the same reasons as on Philly?
 -- population: published: 39,776 trials of 75 days on Philly, 2017 (Jeon et al., USENIX ATC 2019); ours: {failures} failed attempts of this trace, {failures_with_log} of them with a log. The public Philly trace has no logs, so all of its failures are without a signature. Reasons that are not in Table 7 are ours.
 -- needs: attempts
 -- first_columns: 7

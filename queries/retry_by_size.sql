@@ -1,14 +1,14 @@
--- title: Does trying again help?
+-- title: Do retries help?
 -- section: failures
 -- order: 80
--- question: How often are jobs of this size tried again, and does it ever help?
--- population: {jobs} jobs less {jobs_without_attempts} without an attempt, by the GPUs of the first one; a retry is any attempt after the first, whyever the one before it ended. mean retries and unsuccessful share are those of Figure 9 of the Philly paper.
+-- question: How often are jobs of this size retried, and does it help?
+-- population: {jobs} jobs less {jobs_without_attempts} without an attempt, by the GPUs of the first one; a retry is any attempt after the first, however the one before it ended. mean retries and unsuccessful share are those of Figure 9 of the Philly paper.
 -- needs: attempts
 -- first_columns: 7
 -- column: size_bucket | GPUs | GPUs of the job; 'all' is every size
 -- column: jobs | jobs | jobs with at least one attempt
 -- column: retries_mean | attempts | attempts after the first, a job
--- column: unsuccessful_pct | % | share that failed, ran out of memory or lost a machine, of those that are over and whose final state is known
+-- column: unsuccessful_pct | % | share that failed, ran out of memory or lost a machine, of those that ended with a known final state
 -- column: retried_jobs | jobs | jobs that were tried again
 -- column: retried_passed_pct | % | share of these that passed in the end
 -- column: first_retry_passed_pct | % | share of first retries that passed, of those that are over

@@ -1,8 +1,8 @@
--- title: What came of retries, by reason
+-- title: Outcome of retries, by reason
 -- section: failures
 -- order: 90
--- question: When an attempt failed for this reason and was tried again, did the retry pass, or fail for the same reason?
--- population: {failures} failed attempts, as in failure_reasons; a retry is the next attempt of the job. Without a signature, two failures have the same reason where the lines that tell most are of one template.
+-- question: When an attempt failed for this reason and was retried, did the retry pass, or fail for the same reason?
+-- population: {failures} failed attempts, as in failure_reasons; a retry is the next attempt of the job. Without a signature, two failures have the same reason where the most informative lines share a template.
 -- needs: attempts
 -- first_columns: 8
 -- column: reason | - | why the attempt failed; 'all' is every reason
@@ -12,8 +12,8 @@
 -- column: retry_passed_pct | % | share of the retries that passed, of those that passed or failed
 -- column: same_reason | attempts | retries that failed for the same reason
 -- column: same_reason_pct | % | share of the retries that passed or failed
--- column: other_reason | attempts | retries that failed otherwise, or for a reason that is not known
--- column: undecided | attempts | retries that were killed, still ran, or whose end is not known
+-- column: other_reason | attempts | retries that failed for another or an unknown reason
+-- column: undecided | attempts | retries that were killed, still ran, or have an unknown end
 -- column: job_passed_pct | % | share of the retried attempts whose job passed in the end
 -- column: retry_gpu_hours | GPU-h | held by the retries
 -- column: same_reason_gpu_hours | GPU-h | held by retries that failed for the same reason

@@ -1,7 +1,7 @@
--- title: GPUs in use by the log, beside what the scheduler said
+-- title: GPUs in use: log and scheduler compared
 -- section: quality
 -- order: 30
--- question: Can the replay of who held which GPUs be trusted?
+-- question: Does the log's GPU allocation match the scheduler's?
 -- population: {machine_samples} samples of a machine at an instant within the job log (sinfo, gpuctl sample). A sample agrees where the log's attempts hold as many GPUs there, at its second, the one before or the one after: most logs have whole seconds. GPUs of machines that boot, drain or clean up, and even splits over several machines, are where they differ.
 -- needs: machine samples
 -- column: machine | - | the machine; 'all' is every one

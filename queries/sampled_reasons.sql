@@ -1,7 +1,7 @@
--- title: Sampled reasons beside the cause at that instant
+-- title: Sampled reasons and the cause at that instant
 -- section: delays
 -- order: 90
--- question: When the scheduler gave this reason, what did the cluster's state show?
+-- question: What was the cluster's state when the scheduler gave this reason?
 -- population: {reason_samples} samples of waiting attempts, each while the attempt was eligible (squeue, gpuctl sample).
 -- needs: samples
 -- column: reason | - | the scheduler's reason at the instant

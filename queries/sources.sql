@@ -1,10 +1,10 @@
--- title: Files that the store was made from
+-- title: Files in the store
 -- section: quality
 -- order: 20
--- question: Which files are in the store, and how many of their rows are not?
+-- question: Which files were loaded, and how many of their rows were rejected?
 -- population: every file of cluster {cluster}; rows in = rows loaded + rows rejected.
 -- detail: yes
--- column: path | - | the file, as archive!member where it lies in an archive
+-- column: path | - | the file; archive!member for members of archives
 -- column: format | - | the log format that it was read as
 -- column: bytes | bytes | its size before decompression
 -- column: rows_in | rows | lines, records or objects in it

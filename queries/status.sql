@@ -1,11 +1,11 @@
--- title: What became of the jobs
+-- title: Final states of the jobs
 -- section: overview
 -- order: 20
 -- question: How many jobs pass, are killed or fail, and how much GPU time do they take?
--- population: {jobs} jobs; GPU-hours are of the jobs whose duration is known under that definition, times the GPUs of their first attempt; empty where no job that may have run has both. Under span, the gaps between the attempts of a job count too, and under last only its last attempt: the overview's gpu_hours are those that were held, so the sums differ.
+-- population: {jobs} jobs; GPU-hours are of the jobs whose duration is known under that definition, times the GPUs of their first attempt; empty where no job that may have run has both. Under span, the gaps between the attempts of a job count too, and under last only its last attempt: the overview's gpu_hours are those held, so the sums differ.
 -- key_columns: state, source_state, jobs, jobs_pct, gpu_hours, gpu_hours_pct
 -- column: state | - | final state, one enumeration for all sources; 'all' is every job
--- column: source_state | - | the source's own word, without who cancelled it
+-- column: source_state | - | the source's own name, without who cancelled the job
 -- column: jobs | jobs | number of jobs
 -- column: jobs_pct | % | share of all jobs
 -- column: gpu_hours | GPU-h | GPU time under the chosen duration (--duration)

@@ -1,8 +1,8 @@
--- title: How much training the lowest loss takes
+-- title: Training time to the lowest loss
 -- section: training
 -- order: 10
--- question: When do jobs come within 0.1 % of their lowest loss, and how much GPU time do they spend after that?
--- population: {training_usable} of the {training_jobs} jobs whose output tells of training: those with a loss at three points or more ({training_few} have fewer, {training_other} tell only accuracies and the like, {training_silent} only epochs or steps; {training_unknown} more are not among the scheduler's jobs). The loss is the validation loss where there is one ({training_valid} jobs), else the training loss. Within 0.1 %: at most lowest + 0.001 x |lowest|. A point is an epoch; in {training_steps} jobs, which tell no three epochs, a printed line. {training_nan} jobs have points that are no finite number; these are never the lowest. When a point was reached: by the stamps of its lines ({training_stamps} jobs) or what their bars show ({training_elapsed}), else inferred: points spread evenly over the GPU time ({training_even}). What a resumed job tells again replaces what it told before; the time of all attempts counts.
+-- question: When do jobs come within 0.1 % of their lowest loss, and how much GPU time follows?
+-- population: {training_usable} of the {training_jobs} jobs whose output shows training: those with a loss at three points or more ({training_few} have fewer, {training_other} print only accuracies and the like, {training_silent} only epochs or steps; {training_unknown} more are not among the scheduler's jobs). The loss is the validation loss where there is one ({training_valid} jobs), else the training loss. Within 0.1 %: at most lowest + 0.001 x |lowest|. A point is an epoch; in {training_steps} jobs, which print fewer than three epochs, a printed line. {training_nan} jobs have points that are no finite number; these are never the lowest. When a point was reached: by the stamps of its lines ({training_stamps} jobs) or what their bars show ({training_elapsed}), else inferred: points spread evenly over the GPU time ({training_even}). What a resumed job prints again replaces its earlier output; the time of all attempts counts.
 -- needs: training progress
 -- key_columns: state, jobs, all_epochs_pct, lowest_p50_pct, near_p50_pct, near_by_40_pct, after_gpu_hours, after_gpu_hours_pct
 -- column: state | - | final state; 'all' is every job
@@ -15,7 +15,7 @@
 -- column: near_by_40_pct | % | share of the jobs that came within 0.1 % in the first 40 % of their epochs
 -- column: jobs_timed | jobs | those whose GPU time is known
 -- column: after_mean_pct | % | GPU time after coming within 0.1 %, share of the job's, mean over jobs
--- column: after_gpu_hours | GPU-h | GPU time after coming within 0.1 %, all together
+-- column: after_gpu_hours | GPU-h | total GPU time after coming within 0.1 %
 -- column: after_gpu_hours_pct | % | its share of these jobs' GPU time
 SELECT CASE WHEN grouping(state) = 1 THEN 'all' ELSE state END AS state, count(*) AS jobs,
        100.0 * count(*) FILTER (lowest_point = points) / count(*) AS all_epochs_pct,

@@ -2,16 +2,16 @@
 -- section: training
 -- order: 20
 -- question: How far did each job train, and when was its loss near the lowest?
--- population: {training_jobs} jobs whose output tells of training; the figures of the loss are empty for the {training_unusable} without a loss at three points or more. Definitions as in training_convergence.
+-- population: {training_jobs} jobs whose output shows training; the figures of the loss are empty for the {training_unusable} without a loss at three points or more. Definitions as in training_convergence.
 -- needs: training progress
 -- detail: yes
 -- column: job | - | job
 -- column: state | - | final state
 -- column: epochs | epochs | different epochs that its lines name
--- column: epochs_planned | epochs | of how many, where a line says so
--- column: lines | lines | lines that tell of training
+-- column: epochs_planned | epochs | epochs planned, if a line states them
+-- column: lines | lines | lines that show training
 -- column: points | points | points of the loss curve
--- column: point_unit | - | what a point is: an epoch, or a line, ordered by parts of an epoch or steps where they are told
+-- column: point_unit | - | what a point is: an epoch, or a line, ordered by parts of an epoch or steps if printed
 -- column: metric | - | the loss that is followed, as printed
 -- column: first_loss | - | at the first point
 -- column: lowest_loss | - | the lowest one that is a finite number

@@ -1,14 +1,14 @@
 -- title: Waits, cumulative
 -- section: queueing
 -- order: 40
--- question: What share of waits is at most so long, by queue and gang size?
+-- question: How are waits distributed, by queue and gang size?
 -- population: {waits} waits, as in wait_by_size; queue 'all' is every queue. y is 100 i / (n - 1) for the i-th shortest, counted from 0, as in the published notebook. At most 400 points a curve for all queues and 100 for one, evenly spaced in rank, the ends kept.
 -- needs: attempts
 -- detail: yes
 -- column: queue | - | queue or virtual cluster; 'all' is every queue
 -- column: size_bucket | GPUs | GPUs of the gang
 -- column: minutes | min | wait
--- column: cdf_pct | % | share of waits at most so long
+-- column: cdf_pct | % | share of waits of at most this length
 -- chart: cdf on=page x=minutes y=cdf_pct series=size_bucket where=queue:all scale=minutes each=GPU
 --   title="Queueing delay by job size, all queues"
 --   x_title="queueing delay (logarithmic)" y_title="% of jobs that waited at most so long"

@@ -291,7 +291,7 @@ def _uses(found: Explanation) -> Iterator[Item]:
             f"{percent(use.idle_pct)} of {plural(use.samples, 'sample')}.",
         )
         if use.whole_machines:
-            yield Item("note", "All GPUs of its machines: the source does not tell which of them it held.")
+            yield Item("note", "All GPUs of its machines: the source does not say which of them it held.")
 
 
 def _trainings(found: Explanation) -> Iterator[Item]:

@@ -171,14 +171,14 @@ METRICS: tuple[Metric, ...] = (
     _metric(
         "utilization.mean_pct{gpus,servers}",
         "%",
-        "mean utilization of the GPUs of jobs of this size on so many servers",
+        "mean utilization of the GPUs of jobs of this size on this many servers",
         "gpu_util_by_servers.mean_pct",
         better="high",
     ),
     _low(
         "utilization.idle_pct{gpus,servers}",
         "%",
-        "share of the GPU-minutes at 0 %, of jobs of this size on so many servers",
+        "share of the GPU-minutes at 0 %, of jobs of this size on this many servers",
         "gpu_util_by_servers.idle_pct",
     ),
     _low(

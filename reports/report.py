@@ -187,7 +187,7 @@ def _held(
     parts = [(part, found) for part, found in measured if wanted in {"*", part.label}]
     if not parts:
         there = ", ".join(part.label for part, _ in measured)
-        raise UsageError(f"--fail-if {condition.text!r}: there is no result {wanted!r}", hint=f"there are: {there}")
+        raise UsageError(f"--fail-if {condition.text!r}: there is no result {wanted!r}", hint=f"known: {there}")
     found = [check(condition, part.label, values_, before[part.label]) for part, values_ in parts]
     having = [one for checks in found if any(each.value is not None for each in checks) for one in checks]
     return having or found[0][:1]
@@ -279,7 +279,7 @@ def _before(part: Part, baseline: Sequence[Part] | None) -> dict[str, float] | N
     if not same:
         raise UsageError(
             f"the baseline has no result called {part.label!r}",
-            hint=f"it has: {', '.join(old.label for old in baseline) or 'none'}; a result that a store keeps goes by "
+            hint=f"it has: {', '.join(old.label for old in baseline) or 'none'}; a result kept in a store is called by "
             "the name it was kept under (--keep), whatever its cluster",
         )
     old = same[0].analysis

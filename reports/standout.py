@@ -84,10 +84,10 @@ def _nbsp(text: str) -> str:
 
 
 _CAUSES = {
-    "fair_share": "the queue or the owner had used up its share",
-    "capacity": "the cluster had too few free GPUs",
+    "fair_share": "the queue or its owner had used up its share",
+    "capacity": "too few GPUs were free in the cluster",
     "fragmentation": "GPUs were free, but not together",
-    "ineligible": "jobs were held back: by a user, a dependency, a begin time or a limit",
+    "ineligible": "jobs were held: by a user, a dependency, a begin time or a limit",
 }
 
 
@@ -102,7 +102,7 @@ def _causes(table: ResultTable, units: Units) -> Iterator[Finding]:
             hours = f"{shown(row['hours'])} of {shown(total)}\u00a0h"
             share = between(row["low_pct"], row["high_pct"])
             text = f"{share} of the queueing time ({hours}) passed because {_CAUSES[row['cause']]}."
-            rule = "one cause has at least 40 % of the time in queue, and more than any other, within what is known"
+            rule = "one cause has at least 40 % of the queueing time, and its range lies above that of every other"
             yield Finding(text, rule, table.name, row["low_pct"] / 40)
 
 
@@ -115,7 +115,7 @@ def _cause(table: ResultTable, units: Units) -> Iterator[Finding]:
                 hours = f"{shown(row[f'{cause}_h'])} of {shown(total)}\u00a0h"
                 time = f"{_pct(share)} of the queueing time ({hours})"
                 text = f"{time} passed because {_CAUSES[cause]}."
-                yield Finding(text, "one cause has at least 40 % of the time in queue", table.name, share / 40)
+                yield Finding(text, "one cause has at least 40 % of the queueing time", table.name, share / 40)
 
 
 def _queue(table: ResultTable, units: Units) -> Iterator[Finding]:
@@ -190,7 +190,8 @@ def _reason(table: ResultTable, units: Units) -> Iterator[Finding]:
     share = top["gpu_minutes_pct"] or 0.0
     if share >= 15:
         text = (
-            f"Failed attempts held most GPU-time for this reason: {visible(str(top['reason']))}, {_pct(share)} of it, "
+            f"The costliest reason for failures: {visible(str(top['reason']))}, {_pct(share)} of failed attempts' "
+            f"GPU-time, "
             f"{shown(top['trials'])} attempts of {shown(top['users'])} users, half of them within "
             f"{_minutes(top['rtf_p50_min'] or 0.0, units.timed(table.name, 'rtf_p50_min'))}."
         )
@@ -201,11 +202,11 @@ def _machines(table: ResultTable, units: Units) -> Iterator[Finding]:
     bad = [row for row in _rows(table) if str(row["bad"]) == "yes"]
     for row in bad[:5]:
         text = (
-            f"Machine {visible(str(row['machine']))} fails more often than chance would have it: "
+            f"Machine {visible(str(row['machine']))} fails more often than chance explains: "
             f"{shown(row['failures'])} of {shown(row['attempts'])} attempts, {shown(row['expected'])} expected "
             f"(p = {shown(row['adjusted_p'])}, corrected for {table.frame.height} machines)."
         )
-        yield Finding(text, "the test of failure_machines blames it", table.name, 3.0)
+        yield Finding(text, "flagged by the test in failure_machines", table.name, 3.0)
 
 
 def _savings(table: ResultTable, units: Units) -> Iterator[Finding]:
@@ -301,8 +302,11 @@ def _told_of(row: Row, needs: str, unit: Unit) -> str:
 def _oracle(table: ResultTable, units: Units) -> Iterator[Finding]:
     told = [visible(str(row["policy"])) for row in _rows(table) if row["oracle"]]
     if told:
-        text = f"Told true run times, which no real scheduler knows: {', '.join(told)}. What they show is a bound."
-        yield Finding(text, "a policy is told true run times", table.name, 2.0)
+        text = (
+            f"Oracles, which know true run times as no real scheduler does: {', '.join(told)}. "
+            "Their results are bounds."
+        )
+        yield Finding(text, "a policy knows true run times", table.name, 2.0)
 
 
 def _unfinished(table: ResultTable, units: Units) -> Iterator[Finding]:
@@ -310,8 +314,8 @@ def _unfinished(table: ResultTable, units: Units) -> Iterator[Finding]:
     left = {name: count for name, count in counts.items() if count > 0}
     if left:
         told = ", ".join(f"{visible(str(name))} {shown(count)}" for name, count in left.items())
-        text = f"Jobs that did not end, and are in no mean: {told}."
-        yield Finding(text, "a job did not end in the replay", table.name, 5.0)
+        text = f"Jobs that did not finish, excluded from every mean: {told}."
+        yield Finding(text, "a job did not finish in the replay", table.name, 5.0)
 
 
 def _rejected(table: ResultTable, units: Units) -> Iterator[Finding]:

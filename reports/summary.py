@@ -128,7 +128,7 @@ def _shortest(table: ResultTable, column: str, label: str, unit: Unit) -> Headli
     if rows.height == 0:
         return None
     best, *others = rows.select("policy", column, "oracle").iter_rows()
-    told = ", told true run times" if best[2] else ""
+    told = ", oracle" if best[2] else ""
     behind = "".join(f"; {visible(name)} {timed(value, unit)}\u00a0{unit.name}" for name, value, _ in others[:3])
     return Headline(label, timed(best[1], unit), unit.name, f"{visible(best[0])}{told}{behind}", table.name)
 

@@ -84,7 +84,7 @@ class Made:
 
 
 def make(seed: int, jobs: int) -> Made:
-    """Run the cluster and draw what became of its jobs."""
+    """Run the cluster and draw final state of its jobs."""
     site = Site(seed, jobs, load=1.0, racks=((8, 8, 8, 4),) * 3)
     ran = made_up_waits.run(site)
     rng = random.Random(seed)

@@ -35,7 +35,7 @@ def facts(kind: type[Policy]) -> str:
         told += "; time limits (`--limits-from`)"
     counts = "with `--resources` they count" if kind.resources else "not looked at: GPUs alone"
     rows = [
-        ("it is told", told),
+        ("it is given", told),
         ("preempts", "yes" if kind.preempts else "no"),
         ("CPUs and memory", counts),
         ("source", kind.source),
@@ -81,7 +81,7 @@ def cell(text: str) -> str:
 
 def listed() -> str:
     """Return the list of all policies for the index."""
-    rows = ["| policy | what | preempts | told true run times |", "|---|---|---|---|"]
+    rows = ["| policy | what | preempts | oracle |", "|---|---|---|---|"]
     for name in BUILT_IN:
         kind = find(name)
         told = "yes" if kind.oracle else ""

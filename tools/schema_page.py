@@ -26,7 +26,7 @@ gpuctl tables jobs
 ```
 
 These tables and columns stay from version to version; new ones may come. What else the file holds is gpuctl's own, and
-changes. Times are UTC. NULL always means that no source tells. Intervals come out in seconds.
+changes. Times are UTC. NULL always means that no source states it. Intervals come out in seconds.
 
 """
 

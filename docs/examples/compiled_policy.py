@@ -25,7 +25,7 @@ R_LONGEST = FIRST_REASON
 
 
 class Memory(Bundle):
-    """What the policy is told, and what it remembers.
+    """The policy's input, and its memory.
 
     Attributes:
         head_start: seconds that every job counts as having waited when it comes [1].

@@ -84,9 +84,9 @@ def warnings(rules: Rules) -> list[Note]:
     if share > UNEXPLAINED:
         told.append(
             note(
-                "no quotas and no rule of borrowing explain {share:.0%} of the waiting time (delay_settings), so other "
-                "rules hold there, which the log does not tell. Give quotas with --quotas; docs/analyses/delays.md "
-                "says how far the causes can be trusted",
+                "no quotas and no rule of borrowing explain {share:.0%} of the waiting time (delay_settings), so "
+                "other rules apply that the log does not show. Give quotas with --quotas; docs/analyses/delays.md "
+                "says how far to trust the causes",
                 share=share,
             )
         )

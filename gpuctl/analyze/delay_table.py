@@ -189,9 +189,9 @@ def _unexplained_warning(found: delays.Delays) -> list[Note]:
         return []
     return [
         note(
-            "{left:.0%} of the waiting time is put down to the scheduler, as neither fair share nor GPUs that were not "
-            "there or not together explain it: limits that are not loaded, or its own doing. Give quotas with "
-            "--quotas; docs/sources.md says what else tells limits",
+            "{left:.0%} of the waiting time is attributed to the scheduler: neither fair share, capacity nor "
+            "fragmentation explains it. Limits may not be loaded, or the scheduler was slow. Give quotas with "
+            "--quotas; docs/sources.md lists other sources of limits",
             left=left,
         )
     ]

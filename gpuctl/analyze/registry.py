@@ -30,7 +30,7 @@ SAYS = ("cluster", "telemetry_note", "idle_below", *SITE_NOTES)
 
 _ENDING = ".sql"
 _LARGEST = 1_000_000
-_HINT = "docs/add-an-analysis.md says what a file of SQL is to tell"
+_HINT = "docs/add-an-analysis.md says what a file of SQL must contain"
 _log = logging.getLogger(__name__)
 
 
@@ -53,7 +53,7 @@ def known() -> dict[str, Query]:
 
 
 def _twice(name: str, *origins: str) -> str:
-    return f"analysis {name!r} is there more than once: {'; '.join(origins)}"
+    return f"analysis {name!r} exists more than once: {'; '.join(origins)}"
 
 
 def installed() -> tuple[plugins.Plugin, ...]:
@@ -90,7 +90,7 @@ def of_file(path: Path) -> Query:
     from gpuctl.core.paths import is_file
 
     if not is_file(path):
-        raise UsageError(f"{str(path)[:200]}: there is no such file", hint="--table FILE.sql")
+        raise UsageError(f"{str(path)[:200]}: no such file", hint="--table FILE.sql")
     try:
         found = _checked(path.stem, read_whole(path, most=_LARGEST).decode("utf-8"), f"file {path}")
     except ValueError as error:

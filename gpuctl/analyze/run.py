@@ -281,8 +281,9 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     if sizeless["attempts"]:
         warnings.append(
             note(
-                "no source tells how many GPUs {attempts} of {ran} attempts held, {hours:,.2f} hours in all: GPU-hours "
-                "and occupancy lack them, so they are lower bounds. docs/sources.md says what tells them",
+                "no source states how many GPUs {attempts} of {ran} attempts held, {hours:,.2f} hours in all: "
+                "GPU-hours "
+                "and occupancy exclude them and are lower bounds. docs/sources.md lists sources that do",
                 **sizeless,
             )
         )
@@ -293,7 +294,8 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     if inferred:
         warnings.append(
             note(
-                "the GPUs of {inferred} machines are inferred: no source tells them, so each counts with the most that "
+                "the GPUs of {inferred} machines are inferred: no source states them, so each counts with the "
+                "most that "
                 "its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/sources.md says what "
                 "to load",
                 inferred=inferred,
@@ -330,7 +332,7 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
 
 
 _OF_CSV = note(
-    "a CSV of jobs tells neither when and where they ran nor how they ended: there are no waits, causes, failures or "
+    "a CSV of jobs records neither when and where they ran nor how they ended: there are no waits, causes, failures or "
     "utilization, and GPU-hours are of the run times that it gives; seconds are counted from 1970"
 )
 
@@ -340,7 +342,7 @@ def _no_job(store: Store, cluster: str) -> Note:
         "SELECT DISTINCT format FROM sources WHERE cluster = $cluster ORDER BY format", {"cluster": cluster}
     )["format"].to_list()
     return note(
-        "there is no job of cluster {cluster} in the store, only what {formats} told",
+        "the store has no job of cluster {cluster}, only data from {formats}",
         cluster=cluster_note(store, cluster),
         formats=together(", ", [ours(name) for name in formats]) if formats else note("no file"),
     )

@@ -74,8 +74,8 @@ def analyze(
         typer.Option(
             "--db",
             metavar="FILE",
-            help="Keep what is read from the PATHs in this trace store; without PATHs, analyze it. "
-            "Without --db a temporary store is used.",
+            help="Trace store to keep what is read from PATHs; without PATHs, the store to analyze. Default: a "
+            "temporary store.",
         ),
     ] = None,
     cluster: ClusterOption = None,
@@ -85,13 +85,13 @@ def analyze(
     site: Site,
     filters: Filters,
     definition: Annotated[
-        Definition, typer.Option(help="Waits and run times as gpuctl defines them, or as the published notebook does.")
+        Definition, typer.Option(help="Definition of waits and run times: gpuctl's, or that of the published notebook.")
     ] = Definition.GPUCTL,
     duration: Annotated[
         Duration | None,
         typer.Option(
             help="A job's duration: last end - first start, sum of its attempts, or its last attempt. "
-            "span, or sum where the source tells nothing else, unless given."
+            "Default: span, or sum where the source has nothing else."
         ),
     ] = None,
     by: Annotated[Period, typer.Option(help="Periods of the series over time, in UTC.")] = Period.HOUR,
@@ -112,7 +112,7 @@ def analyze(
         typer.Option(
             metavar="NAME",
             autocompletion=complete.sections,
-            help=f"Only this section; may be given several times: {', '.join(key for key, _ in SECTIONS)}.",
+            help=f"Only this section; repeatable: {', '.join(key for key, _ in SECTIONS)}.",
         ),
     ] = None,
     shown: Shown,

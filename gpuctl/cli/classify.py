@@ -22,10 +22,10 @@ def classify(
     ],
     signatures: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="A signature table of your own (TOML) beside gpuctl's. Repeatable."),
+        typer.Option(metavar="FILE", help="Your own signature table (TOML), in addition to gpuctl's; repeatable."),
     ] = None,
     exit_code: Annotated[
-        int | None, typer.Option(metavar="N", help="What the program ended with; 0: it did not fail.")
+        int | None, typer.Option(metavar="N", help="Exit code of the program; 0: it did not fail.")
     ] = None,
     *,
     together: Annotated[
@@ -66,7 +66,7 @@ def classify(
     else:
         _print(judged, color=options.color)
         if unknown:
-            message("\nNo signature was found in these; a table of your own (--signatures) can name them:")
+            message("\nNo signature matched these; your own table (--signatures) can name them:")
             for template, names in unknown:
                 message(f"  {len(names)} x {template}")
     if not judged:

@@ -20,13 +20,13 @@ TABLES = ("checks", "ledger")
 
 def doctor(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
-    db: Annotated[Path | None, typer.Option("--db", metavar="FILE", help="A trace store to look into.")] = None,
+    db: Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store to check.")] = None,
     model: Annotated[
         list[Path] | None,
-        typer.Option(metavar="DIR", help="Folder of a saved model to look into; may be given several times."),
+        typer.Option(metavar="DIR", help="Folder of a saved model to check; repeatable."),
     ] = None,
     reports: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where reports are to go; else the current directory.")
+        Path | None, typer.Option(metavar="DIR", help="Directory for reports. Default: the current directory.")
     ] = None,
     table: TableOption = None,
     output_format: FormatOption = None,
@@ -41,9 +41,9 @@ def doctor(  # noqa: PLR0917 - Typer passes options by name
     shape = chosen_format(output_format, as_json=as_json or options.json, output=output, tables=table)
     unknown = next((name for name in table or () if name not in TABLES), None)
     if unknown is not None:
-        raise UsageError(f"--table {unknown}: there is no such table", hint=f"there are: {', '.join(TABLES)}")
+        raise UsageError(f"--table {unknown}: no such table", hint=f"known: {', '.join(TABLES)}")
     if "ledger" in (table or ()) and db is None:
-        raise UsageError("--table ledger: that of a store, and none is named", hint="add --db FILE")
+        raise UsageError("--table ledger is of a store, and none is given", hint="add --db FILE")
     from gpuctl.doctor.check import Given, Status
     from gpuctl.doctor.run import analysis, run
 

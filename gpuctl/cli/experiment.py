@@ -148,7 +148,7 @@ def asked(chosen: Policies, inputs: Inputs, rules: Rules, compared: Compared, pa
 def _seeds(given: Sequence[str], what: str) -> tuple[int, ...]:
     bad = next((one for one in given if not one.isdecimal() or len(one) > 9), None)
     if bad is not None:
-        raise UsageError(f"{what} {bad}: expected a whole number from 0 on", hint="1..10 is ten of them")
+        raise UsageError(f"{what} {bad}: expected a whole number from 0 on", hint="1..10 gives ten seeds")
     return tuple(map(int, given))
 
 
@@ -245,7 +245,7 @@ def answer(  # noqa: PLR0917
     """Replay every cell, print the result and write the files that are asked for.
 
     Raises:
-        UsageError: there is no such table.
+        UsageError: no such table.
         Exit: Ctrl-C; a message says what was kept.
     """
     from gpuctl.replay.experiments import cells as cells_of
@@ -300,6 +300,7 @@ def _figures(base: Base, plan: list[Cell], kept: Kept | None, engine: Engine, gi
                 base, plan, kept, engine=engine, progress=at, tell=lambda text: message(text, quiet=given.quiet)
             )
         except KeyboardInterrupt:
-            where = "and kept: the same command does the rest" if kept else "and lost; with --parquet DIR they are kept"
+            where = "and kept: run the same command again for the rest" if kept else "and lost; with --parquet "
+            "DIR they are kept"
             message(f"gpuctl: interrupted; {done:,} of {len(plan):,} replays are done {where}")
             raise typer.Exit(ExitCode.INTERRUPTED) from None

@@ -38,7 +38,7 @@ def explain(
     job: Annotated[
         str,
         typer.Argument(
-            metavar="JOB", help="Its id, or the end of it; of Slurm's array tasks and het jobs also 12_3 and 12+1."
+            metavar="JOB", help="Job id, or its unique ending; Slurm array tasks and het jobs also as 12_3 and 12+1."
         ),
     ],
     paths: TracesArgument = None,
@@ -47,12 +47,12 @@ def explain(
         typer.Option(
             "--db",
             metavar="FILE",
-            help="Keep what is read from the PATHs in this trace store; without PATHs, look the job up there.",
+            help="Trace store to keep what is read from PATHs; without PATHs, the store to search.",
         ),
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Which cluster of the store; needed where several have such a job."),
+        typer.Option(metavar="NAME", help="Cluster of the store; needed if several have such a job."),
     ] = None,
     timezone: TimezoneOption = None,
     log_format: LogFormatOption = None,
@@ -62,7 +62,7 @@ def explain(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where gpuctl replay --decisions wrote what a policy decided; else looked for beside the store.",
+            help="Directory that gpuctl replay --decisions wrote to. Default: beside the store.",
         ),
     ] = None,
     as_json: JsonOption = False,

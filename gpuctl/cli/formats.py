@@ -20,13 +20,13 @@ def formats(
     context: typer.Context,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="One format, or FILE.py:NAME: only that one; else all of them."),
+        typer.Argument(metavar="[NAME]", help="One format, or FILE.py:NAME. Default: all."),
     ] = None,
     check: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Read this file of the format, whole and damaged, and say what no format may do with it.",
+            help="Read this file of the format, intact and damaged, and list violations of the rules for formats.",
         ),
     ] = None,
     as_json: PlainJsonOption = False,

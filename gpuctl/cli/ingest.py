@@ -49,10 +49,10 @@ def ingest(
         typer.Argument(metavar="PATH...", help="Log files, directories or archives (.tar, .tar.gz, .zip ...)."),
     ] = None,
     db: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=f"The trace store, made where absent.  [default: {DEFAULT_DB}]")
+        Path | None, typer.Option(metavar="FILE", help=f"Trace store; created if absent.  [default: {DEFAULT_DB}]")
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call the cluster; the first directory's name if absent.")
+        str | None, typer.Option(metavar="NAME", help="Name of the cluster. Default: the first directory's name.")
     ] = None,
     timezone: StampTimezoneOption = None,
     *,
@@ -69,29 +69,29 @@ def ingest(
     since: Annotated[
         datetime | None,
         typer.Option(
-            formats=_DAY, metavar="DATE", help="First day to ask for (UTC); absent: go on from the last time."
+            formats=_DAY, metavar="DATE", help="First day to request (UTC). Default: continue from the last run."
         ),
     ] = None,
     until: Annotated[
-        datetime | None, typer.Option(formats=_DAY, metavar="DATE", help="Last day to ask for (UTC); today if absent.")
+        datetime | None, typer.Option(formats=_DAY, metavar="DATE", help="Last day to request (UTC). Default: today.")
     ] = None,
     clusters: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Slurm clusters to ask about; this machine's if absent.")
+        str | None, typer.Option(metavar="A,B", help="Slurm clusters to query. Default: this machine's.")
     ] = None,
-    sacct: Annotated[str | None, typer.Option(metavar="PATH", help="Where sacct is, if not on PATH.")] = None,
+    sacct: Annotated[str | None, typer.Option(metavar="PATH", help="Path of sacct, if not on PATH.")] = None,
     url: Annotated[
-        str | None, typer.Option(metavar="URL", help="YARN's ResourceManager to ask, e.g. http://rm:8088.")
+        str | None, typer.Option(metavar="URL", help="YARN ResourceManager to query, e.g. http://rm:8088.")
     ] = None,
     timeout: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="With --from: what each answer may take in all; absent: 600, of them 60 without a byte.",
+            help="With --from: seconds allowed for each answer. Default: 600, and 60 without a byte.",
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be loaded, write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be loaded; write nothing.")] = False,
     notes: Annotated[
-        bool, typer.Option("--notes", help="On a terminal, list every file, what was rejected and what was not read.")
+        bool, typer.Option("--notes", help="On a terminal, list every file, rejected rows and files not read.")
     ] = False,
     as_json: PlainJsonOption = False,
 ) -> None:

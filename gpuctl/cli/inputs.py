@@ -66,7 +66,7 @@ def opened(
 
     stores = [path for path in paths if is_store(path)]
     if stores and (len(paths) > 1 or db is not None):
-        raise UsageError(f"{stores[0]} is a trace store; it comes alone", hint="name it, and nothing else")
+        raise UsageError(f"{stores[0]} is a trace store; it must be the only input", hint="name it alone")
     if (stores or not paths) and log_format is not None:
         raise UsageError("--log-format is for files that are read; a trace store has been", hint="leave it out")
     if stores or not paths:
@@ -128,7 +128,7 @@ def opened(
 
 def _check_alone(table: Path, paths: Sequence[Path], given: Mapping[str, object]) -> None:
     if len(paths) > 1:
-        raise UsageError(f"{table} is a CSV of jobs; it comes alone", hint="name it, and nothing else")
+        raise UsageError(f"{table} is a CSV of jobs; it must be the only input", hint="name it alone")
     option = next((option for option, value in given.items() if value is not None), None)
     if option is not None:
         raise UsageError(f"{option} is for logs; {table} is a CSV of jobs", hint=f"leave {option} out")

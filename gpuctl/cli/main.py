@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="gpuctl",
     cls=ByQuestion,
-    help="Turn the logs of a GPU cluster into answers: who waited, why, and what the GPUs did meanwhile.",
+    help="Turn the logs of a GPU cluster into answers: who waited, why, and what the GPUs did.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -93,7 +93,9 @@ def global_options(
     no_color: Annotated[bool, typer.Option("--no-color", help="Print without colours (so does NO_COLOR).")] = False,
     spreadsheet: Annotated[
         bool,
-        typer.Option("--spreadsheet", help="In CSV and TSV, put ' before text that is a formula to a spreadsheet."),
+        typer.Option(
+            "--spreadsheet", help="In CSV and TSV, put ' before text that a spreadsheet would run as a formula."
+        ),
     ] = False,
 ) -> None:
     """Take the options that stand before the command."""
@@ -199,7 +201,7 @@ def _run(arguments: list[str], *, debug: bool, pressed: list[int]) -> int:
         if debug:
             _traceback(error)
         message("gpuctl: out of memory")
-        message("hint: is one of the files much larger than it should be? else use a machine with more memory")
+        message("hint: is a file much larger than expected? Otherwise use a machine with more memory")
         return ExitCode.BAD_INPUT
     except Exception as error:
         if pressed:
@@ -240,7 +242,7 @@ def _report_bug(error: Exception, *, debug: bool) -> int:
         _traceback(error)
     first = str(error).partition("\n")[0]
     message(f"gpuctl: internal error: {type(error).__name__}: {first}"[:400])
-    message("hint: this is a fault of gpuctl: please report it with what `gpuctl --debug ...` prints")
+    message("hint: this is a bug in gpuctl; please report it with the output of `gpuctl --debug ...`")
     return ExitCode.BUG
 
 

@@ -51,21 +51,23 @@ TracesArgument = Annotated[
     typer.Argument(metavar="PATH...", help="Log files, directories or archives, or one trace store (.duckdb)."),
 ]
 ClusterOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Which cluster of the store; needed where it holds several.")
+    str | None, typer.Option(metavar="NAME", help="Cluster of the store; needed if it holds several.")
 ]
 TimezoneOption = Annotated[
     str | None,
     typer.Option(
-        metavar="ZONE", callback=_zone, help="Zone of times that carry none, e.g. Europe/Berlin; else the format's own."
+        metavar="ZONE",
+        callback=_zone,
+        help="Time zone of times without one, e.g. Europe/Berlin. Default: the format's.",
     ),
 ]
 LogTimezoneOption = Annotated[
     str | None,
-    typer.Option(metavar="ZONE", callback=_zone, help="Zone of times in logs that carry none; else the format's own."),
+    typer.Option(metavar="ZONE", callback=_zone, help="Time zone of log times without one. Default: the format's."),
 ]
 StampTimezoneOption = Annotated[
     str | None,
-    typer.Option(metavar="ZONE", callback=_zone, help="Time zone of stamps that name none, e.g. Europe/Berlin."),
+    typer.Option(metavar="ZONE", callback=_zone, help="Time zone of timestamps without one, e.g. Europe/Berlin."),
 ]
 LOG_FORMAT_HELP = (
     "What the files are that are named one by one, whatever they look like (gpuctl formats lists the names); in "
@@ -87,12 +89,12 @@ JobLogsOption = Annotated[
     typer.Option(
         "--job-logs",
         metavar="PATTERN",
-        help="Where below a PATH the jobs' own output is: '{job}/{attempt}/{stream}', 'logs/%x-%j.out'; several times.",
+        help="Where below a PATH the jobs' own output is: '{job}/{attempt}/{stream}', 'logs/%x-%j.out'; repeatable.",
     ),
 ]
 SignaturesOption = Annotated[
     list[Path] | None,
-    typer.Option("--signatures", metavar="FILE", help="Your own signatures to look for in it; several times."),
+    typer.Option("--signatures", metavar="FILE", help="Your own signatures to look for in it; repeatable."),
 ]
 
 IntervalOption = Annotated[float, typer.Option(metavar="SECONDS", help="From one sample to the next.")]
@@ -131,7 +133,7 @@ TableOption = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=complete.tables,
-        help="Print only this table, even a long one that is not printed otherwise; may be given several times.",
+        help="Print only this table, even a long one that is not printed otherwise; repeatable.",
     ),
 ]
 FormatOption = Annotated[
@@ -188,25 +190,23 @@ class Site:
 class Filters:
     """Which jobs the result is about."""
 
-    user: Annotated[
-        list[str] | None, typer.Option(metavar="A,B", help="Only jobs of these users; may be given several times.")
-    ] = None
-    queue: Annotated[
-        list[str] | None, typer.Option(metavar="A,B", help="Only jobs in these queues; may be given several times.")
-    ] = None
+    user: Annotated[list[str] | None, typer.Option(metavar="A,B", help="Only jobs of these users; repeatable.")] = None
+    queue: Annotated[list[str] | None, typer.Option(metavar="A,B", help="Only jobs in these queues; repeatable.")] = (
+        None
+    )
     account: Annotated[
-        list[str] | None, typer.Option(metavar="A,B", help="Only jobs of these accounts; may be given several times.")
+        list[str] | None, typer.Option(metavar="A,B", help="Only jobs of these accounts; repeatable.")
     ] = None
     state: Annotated[
         list[str] | None,
         typer.Option(
             metavar="A,B",
             autocompletion=complete.states,
-            help="Only jobs in these states (completed, failed, killed ...); several times.",
+            help="Only jobs in these states (completed, failed, killed ...); repeatable.",
         ),
     ] = None
     gpus: Annotated[
-        str | None, typer.Option(metavar="A..B", help="Only jobs of so many GPUs: 4, 4..8, ..1 or 8.. .")
+        str | None, typer.Option(metavar="A..B", help="Only jobs of this many GPUs: 4, 4..8, ..1 or 8.. .")
     ] = None
     since: Annotated[
         str | None,

@@ -20,19 +20,19 @@ def policies(
     context: typer.Context,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="One policy, or FILE.py:CLASS: show its parameters; else list them all."),
+        typer.Argument(metavar="[NAME]", help="One policy, or FILE.py:CLASS: show its parameters. Default: list all."),
     ] = None,
     check: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=1,
-            help="Replay N random workloads under the policy, and say where it broke what no replay may break.",
+            help="Replay N random workloads under the policy and report every violated invariant.",
         ),
     ] = None,
     as_json: PlainJsonOption = False,
 ) -> None:
-    """List the policies that a replay can run; of one, show its parameters, source and what it is told."""
+    """List the policies that a replay can run; of one, show its parameters, source and what it is given."""
     from gpuctl.replay.policies import find, origin
 
     options = settings(context)
@@ -84,7 +84,7 @@ def _show(kind: type[Policy], whence: str, *, as_json: bool, color: bool) -> Non
         ("source", visible(kind.source)),
         ("preempts", _yes(kind.preempts)),
         ("CPUs and memory", "can count (--resources)" if kind.resources else "are not looked at: GPUs alone"),
-        ("true run times", "needs them, which no real scheduler knows" if kind.oracle else "not needed"),
+        ("true run times", "needs them; no real scheduler knows them" if kind.oracle else "not needed"),
     ]
     rows += [(f"--param {p.name}={_text(p)}", visible(_about(p))) for p in kind.parameters]
     print_table(("of the policy", "is"), rows, color=color)

@@ -59,7 +59,7 @@ def policies(
                         found.add(key)
     unknown = next((key for key, _, _ in parts if key not in found), None)
     if unknown is not None:
-        raise UsageError(f"--param {unknown}: none of the policies has such a parameter", hint=_there(unknown, kinds))
+        raise UsageError(f"--param {unknown}: none has such a parameter", hint=_there(unknown, kinds))
     for name, kind in kinds.items():
         kind(chosen[name])
     return list(chosen.items())
@@ -91,21 +91,21 @@ def _check_conf(kinds: Iterable[type[Policy]], conf: Mapping[str, Sequence[Path]
     for who, paths in conf.items():
         if paths and who not in readers:
             raise UsageError(
-                f"--{who}-conf: none of the policies reads it",
+                f"--{who}-conf: none reads it",
                 hint="--policy slurm does" if who == "slurm" else "--policy yarn-capacity and yarn-fair do",
             )
         for path in paths:
             if not path.exists():
-                raise UsageError(f"--{who}-conf {path}: there is no such file or directory")
+                raise UsageError(f"--{who}-conf {path}: no such file or directory")
             if os.pathsep in str(path):
-                raise UsageError(f"--{who}-conf {path}: a path with {os.pathsep!r} in it cannot be told apart")
+                raise UsageError(f"--{who}-conf {path}: a path with {os.pathsep!r} in it cannot be split")
 
 
 def checked_baseline(given: str | None, names: list[tuple[str, dict[str, str]]]) -> str | None:
     """What ``--baseline`` names, as it is called in the comparison.
 
     Raises:
-        UsageError: none of the policies.
+        UsageError: none.
     """
     if given is None:
         return None

@@ -57,19 +57,19 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
             "queue, name, gpus, time_limit_s, submit_time will do.",
         ),
     ] = None,
-    job: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this job; may be given several times.")
-    ] = None,
+    job: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this job; repeatable.")] = None,
     epochs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Epochs of jobs that do not tell how many they run.")
+        int | None, typer.Option(metavar="N", min=1, help="Epochs of jobs whose number of epochs is unknown.")
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="A model of gpuctl train runtime, for jobs without profiles of their model."),
+        typer.Option(
+            metavar="DIR", help="Model saved by gpuctl train runtime, for jobs without profiles of their model."
+        ),
     ] = None,
     db: Annotated[
         Path | None,
-        typer.Option("--db", metavar="FILE", help="Keep the profiles in this trace store, and use what it has."),
+        typer.Option("--db", metavar="FILE", help="Trace store to keep the profiles in, and to take others from."),
     ] = None,
     cluster: ClusterOption = None,
     cumulative: CumulativeOption = False,
@@ -79,7 +79,7 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     output: OutputOption = None,
     keep_as: KeepOption = None,
 ) -> None:
-    """Predict how long jobs run: from their traffic with the storage, other jobs of their model, or history."""
+    """Predict run times from a job's storage traffic, other jobs of its model, or history."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["predictions"])
     from gpuctl.cli.profiles import Asked, predict_runtime
@@ -99,50 +99,49 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
 def overhead(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
     epoch_s: Annotated[
-        float | None, typer.Option(metavar="S", min=0.0, help="Seconds of an epoch; without it the job has none.")
+        float | None,
+        typer.Option(metavar="S", min=0.0, help="Length of an epoch in seconds. Default: the job has no epochs."),
     ] = None,
     phase_s: Annotated[float, typer.Option(metavar="S", min=0.0, help="Seconds since the epoch began.")] = 0.0,
     epoch_left: Annotated[
         str | None,
         typer.Option(
             metavar="S[,S,S]",
-            help="Seconds left of the epoch where its traffic tells, with bounds: epoch_left_s, epoch_left_lower_s, "
-            "epoch_left_upper_s of predict runtime. In place of --phase-s.",
+            help="Seconds left of the epoch, as seen in its traffic, with bounds: epoch_left_s, epoch_left_lower_s, "
+            "epoch_left_upper_s of predict runtime. Replaces --phase-s.",
         ),
     ] = None,
     checkpoint_bytes: Annotated[
         float | None,
-        typer.Option(metavar="B", min=0.0, help="Size of its checkpoint; unless given 0.5 GB a GPU, at most 10 GB."),
+        typer.Option(metavar="B", min=0.0, help="Checkpoint size in bytes. Default: 0.5 GB per GPU, at most 10 GB."),
     ] = None,
     first_bytes: Annotated[
-        float, typer.Option(metavar="B", min=0.0, help="Data that its first step waits for; all of them where staged.")
+        float, typer.Option(metavar="B", min=0.0, help="Bytes that its first step waits for; all data if staged.")
     ] = 0.0,
     gpus: Annotated[int, typer.Option(metavar="N", min=1, max=1_000_000, help="GPUs of the gang.")] = 1,
     bandwidth: Annotated[
-        float | None, typer.Option(metavar="B/S", min=1.0, help="Bytes a second to and from the storage; else 1e9.")
+        float | None, typer.Option(metavar="B/S", min=1.0, help="Bytes per second to and from storage. Default: 1e9.")
     ] = None,
     mode: Annotated[
         str,
         typer.Option(
-            metavar="MODE", help="epoch: it finishes its epoch first; now: it does not; abort: no checkpoint."
+            metavar="MODE", help="epoch: finish the epoch first; now: checkpoint at once; abort: no checkpoint."
         ),
     ] = "epoch",
     model_name: Annotated[
         str | None, typer.Option("--model-name", metavar="NAME", help="The training model, for a trained predictor.")
     ] = None,
     model: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A model of gpuctl train overhead; else the model's defaults.")
+        Path | None, typer.Option(metavar="DIR", help="Model saved by gpuctl train overhead. Default: built-in values.")
     ] = None,
-    db: Annotated[
-        Path | None, typer.Option("--db", metavar="FILE", help="The trace store that --keep keeps the result in.")
-    ] = None,
+    db: Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store for --keep.")] = None,
     notes: NotesOption = False,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
     keep_as: KeepOption = None,
 ) -> None:
-    """Predict what suspending a job costs: until its GPUs are free, until it goes on again, and the time lost."""
+    """Predict the cost of suspending a job: time until its GPUs are free, time to resume, and time lost."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["overhead"])
     sizes = {
@@ -215,11 +214,13 @@ def _write(
 def predictors(
     context: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="One predictor, or FILE.py:CLASS; else all of them.")
+        str | None, typer.Argument(metavar="[NAME]", help="One predictor, or FILE.py:CLASS. Default: all.")
     ] = None,
     check: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Let it predict N random logs, and say what no predictor may do."),
+        typer.Option(
+            metavar="N", min=1, help="Run it on N random logs and list violations of the rules for predictors."
+        ),
     ] = None,
     as_json: PlainJsonOption = False,
 ) -> None:

@@ -21,7 +21,7 @@ _LEAST_INTERVAL_S = 0.1
 
 profile = typer.Typer(
     name="profile",
-    help="Record what jobs read over the network, for predicting how long they run.",
+    help="Record jobs' network reads, to predict their run times.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -41,20 +41,22 @@ def record(  # noqa: PLR0917 - Typer passes options by name
     ] = None,
     interval: IntervalOption = 1.0,
     duration: Annotated[
-        float | None, typer.Option("--for", metavar="SECONDS", help="Stop after so many seconds.")
+        float | None, typer.Option("--for", metavar="SECONDS", help="Stop after this many seconds.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there; a new file. Else to stdout.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="New file to write to. Default: stdout.")
     ] = None,
     job: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The job's name in the file; pid-PID or NAME of --iface if absent."),
+        typer.Option(metavar="NAME", help="Job name in the file. Default: pid-PID or the --iface NAME."),
     ] = None,
 ) -> None:
     """Record bytes read over the network as CSV (job_id,t,bytes) until the process ends, --for is over, or Ctrl-C.
 
-    With --pid: what its NFS mounts read from their servers; where it has none, what its network namespace receives.
-    Every line is written at once: nothing is lost when this is stopped, killed, or ended by Ctrl-C (exit code 130).
+    With --pid: bytes that its NFS mounts read from their servers; without NFS mounts, bytes that its network
+    namespace receives.
+    Every line is written at once, so nothing is lost when gpuctl is stopped or killed, or ends by Ctrl-C (exit
+    code 130).
     """
     from gpuctl.ingest.traffic import record as recorder
 
@@ -91,9 +93,7 @@ def _opened(output: Path | None) -> Iterator[TextIO]:
     try:
         file = output.open("x", encoding="utf-8")
     except FileExistsError:
-        raise UsageError(
-            f"{output} is there already", hint="name another file with --output, or move it away"
-        ) from None
+        raise UsageError(f"{output} already exists", hint="name another file with --output, or move it away") from None
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", path=str(output)) from error
     with file:

@@ -146,7 +146,7 @@ def train_overhead(
         message(told)
     tables = error_tables(usable, population, notes)
     about = {
-        "title": "What suspending and resuming a job costs",
+        "title": "Cost of suspending and resuming a job",
         "population": population,
         "terms": list(overhead.TERMS),
         "mean_absolute_error_for_new_jobs": fitted.error,

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 def query(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="A trace store; it is only read.")],
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="Trace store; opened read-only.")],
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT over the tables that gpuctl tables lists.")],
     output_format: FormatOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a list of rows as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as a JSON list.")] = False,
     output: OutputOption = None,
 ) -> None:
     """Answer SQL over a trace store: one SELECT, which reads no file and no network."""
@@ -63,7 +63,9 @@ def tables(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", autocompletion=complete.views, help="One table: its columns; else all tables."
+            metavar="[NAME]",
+            autocompletion=complete.views,
+            help="One table: show its columns. Default: list all tables.",
         ),
     ] = None,
     as_json: PlainJsonOption = False,
@@ -80,7 +82,7 @@ def tables(
         print_json([_described(view) for view in chosen])
     elif name is None:
         rows = [(view.name, view.text, ", ".join(field.name for field in view.fields)) for view in chosen]
-        print_table(("table", "one row is", "columns"), rows, color=given.color)
+        print_table(("table", "one row per", "columns"), rows, color=given.color)
     else:
         print_table(("column", "type", "what it is"), chosen[0].fields, color=given.color)
 
@@ -113,11 +115,15 @@ def _as_result(found: pl.DataFrame) -> Analysis:
 def analyses(
     context: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="One analysis, or FILE.sql: its columns; else all of them.")
+        str | None,
+        typer.Argument(metavar="[NAME]", help="One analysis, or FILE.sql: show its columns. Default: list all."),
     ] = None,
     check: Annotated[
         Path | None,
-        typer.Option(metavar="STORE", help="Run it on an empty store and this one, and say what no analysis may do."),
+        typer.Option(
+            metavar="STORE",
+            help="Run it on an empty store and on this one, and list violations of the rules for analyses.",
+        ),
     ] = None,
     as_json: PlainJsonOption = False,
 ) -> None:

@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 QUESTIONS: Final = {
     "What happened": {
         "analyze": "How busy the GPUs were, why jobs waited, what failed.",
-        "analyses": "What analyze knows: its tables, and where each is from.",
+        "analyses": "Tables that analyze can compute, and where each comes from.",
         "explain": "One job: why it waited, where it ran, why it failed.",
-        "classify": "Why programs failed, by what they printed.",
-        "report": "Results on one page, or as a check in a CI.",
-        "query": "SQL of your own over a trace store.",
-        "tables": "What that SQL can read: tables and columns.",
+        "classify": "Why programs failed, from their output.",
+        "report": "Results on one page, or as a check in CI.",
+        "query": "Your own SQL on a trace store.",
+        "tables": "Tables and columns for that SQL.",
     },
     "What if": {
         "replay": "The same jobs under other policies, loads and servers.",
-        "policies": "The policies that replay can run, and their parameters.",
+        "policies": "Policies for replay, and their parameters.",
     },
     "What will happen": {
-        "predict": "Run times, and what it costs to suspend a job.",
-        "train": "Learn from logs what predict answers with.",
-        "predictors": "What run times can be predicted with.",
-        "profile": "Record what jobs read over the network.",
+        "predict": "Run times, and the cost of suspending a job.",
+        "train": "Train the models that predict uses.",
+        "predictors": "Predictors of run times.",
+        "profile": "Record jobs' network reads.",
     },
     "Data and upkeep": {
         "ingest": "Read cluster logs into a trace store.",
         "sample": "Record the queue and the nodes of a live Slurm.",
-        "formats": "The log formats that gpuctl reads.",
+        "formats": "Log formats that gpuctl reads.",
         "doctor": "Check the installation, the machine, stores and models.",
     },
 }
@@ -80,5 +80,5 @@ def _in_our_words() -> Iterator[None]:
         if found := re.fullmatch(r"(.*) \(Possible options: (.*)\)", text):
             text, meant = found[1], found[2]
         command = error.ctx.command_path if error.ctx is not None else "gpuctl"
-        hint = f"did you mean {meant.rstrip('?')}?" if meant else f"{command} -h lists what it takes"
+        hint = f"did you mean {meant.rstrip('?')}?" if meant else f"{command} -h lists the options"
         raise UsageError(text[:1].lower() + text[1:].rstrip("."), hint=hint) from error

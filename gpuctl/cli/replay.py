@@ -102,7 +102,7 @@ def replay(
     tell_written((*places.all, shown.output), given)
     if missing:
         if places.keep_as is not None:
-            message(f"not kept as {places.keep_as!r}: not all policies are done")
+            message(f"not kept as {places.keep_as!r}: some policies are not done")
         raise typer.Exit(ExitCode.INTERRUPTED)
     keep(result, places.keep_as, kept, context, given)
     if source.failed:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.speed_table import SpeedTable
 
 
-BY_TRAITS = "each job by its own efficiency, told (eff_rack, eff_cross) or assumed from its name"
+BY_TRAITS = "each job by its own efficiency, given (eff_rack, eff_cross) or assumed from its name"
 """What scattered jobs do under policies of deep learning where no option says."""
 
 
@@ -137,7 +137,7 @@ def _from_csv(wishes: _Wishes, tables: list[Path]) -> Source:
     inputs = wishes.inputs
     [path, *_] = tables
     if len(wishes.paths) > 1:
-        raise UsageError(f"{path} is a CSV of jobs; it comes alone", hint="name it, and nothing else")
+        raise UsageError(f"{path} is a CSV of jobs; it must be the only input", hint="name it alone")
     for option, value in (
         ("--db", inputs.db), ("--trace-cluster", inputs.trace_cluster), ("--timezone", inputs.timezone),
         ("--columns", inputs.columns), ("--work", inputs.work), ("--racks", inputs.racks),
@@ -156,7 +156,7 @@ def _from_csv(wishes: _Wishes, tables: list[Path]) -> Source:
     workload = read_jobs(path, wishes.resources)
     cluster = _given_cluster(wishes, workload)
     sources = (jobs_csv(path, workload.size, workload.size),)
-    return Source(workload, cluster, sources, *_speeds(wishes, cluster, "off: a CSV does not tell where jobs ran"))
+    return Source(workload, cluster, sources, *_speeds(wishes, cluster, "off: a CSV does not record where jobs ran"))
 
 
 def _from_trace(wishes: _Wishes, given: Settings) -> Source:
@@ -206,9 +206,9 @@ def _from_trace(wishes: _Wishes, given: Settings) -> Source:
             hint="say what to replay on: --cluster 64x8 (servers x GPUs of each), --cluster pool:512",
         )
     if not workload.piece_server.size:
-        why = "off: the trace does not tell where its jobs ran"
+        why = "off: the trace does not record where its jobs ran"
         return Source(workload, own, sources, *_speeds(wishes, own, why), failed)
-    why = "on: the trace tells where its jobs ran, and these are its servers"
+    why = "on: the trace records where its jobs ran, and these are its servers"
     return Source(workload, own, sources, *_speeds(wishes, own, why), failed)
 
 
@@ -275,7 +275,7 @@ def _speeds(wishes: _Wishes, cluster: Cluster, otherwise: str) -> tuple[str | Sp
 
         if wishes.rules.locality is not None:
             raise UsageError(
-                "--speeds and --locality or --no-locality: the table says how fast scattered jobs run",
+                "--speeds and --locality or --no-locality: the table already gives the speed of scattered jobs",
                 hint="give one of them",
             )
         table = read_speeds(wishes.rules.speeds)

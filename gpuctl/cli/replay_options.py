@@ -85,32 +85,32 @@ class Policies:
         typer.Option(
             metavar="A,B",
             autocompletion=complete.policies,
-            help="Policies, as gpuctl policies lists them, or FILE.py:CLASS; LABEL=POLICY calls it LABEL, so that one "
-            "policy can be compared with itself. May be given several times.",
+            help="Policies as listed by gpuctl policies, or FILE.py:CLASS. LABEL=POLICY gives it a label, to "
+            "compare a policy with itself. Repeatable.",
         ),
     ] = None
     param: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="A parameter of every policy that has it, or of one: POLICY.NAME=VALUE or LABEL.NAME=VALUE; may be "
-            "given several times. Several values: NAME=600,1200 or NAME=600:2400:600.",
+            help="Parameter of every policy that has it, or of one: POLICY.NAME=VALUE or LABEL.NAME=VALUE; "
+            "repeatable. Several values: NAME=600,1200 or NAME=600:2400:600.",
         ),
     ] = None
     yarn_conf: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="PATH",
-            help="Configuration that yarn-capacity and yarn-fair go by: capacity-scheduler.xml, fair-scheduler.xml, "
-            "yarn-site.xml or their directory; may be given several times.",
+            help="Configuration for yarn-capacity and yarn-fair: capacity-scheduler.xml, fair-scheduler.xml, "
+            "yarn-site.xml or their directory; repeatable.",
         ),
     ] = None
     slurm_conf: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="PATH",
-            help="Configuration that the policy slurm goes by: slurm.conf, what sacctmgr dump and sacctmgr show print, "
-            "or a directory of them; may be given several times.",
+            help="Configuration for the policy slurm: slurm.conf, what sacctmgr dump and sacctmgr show print, "
+            "or a directory of them; repeatable.",
         ),
     ] = None
 
@@ -131,27 +131,25 @@ class Inputs:
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Servers to replay on: 64x8 (servers x GPUs), pool:512, or a TOML file; else the trace's own, or "
-            "the nodes of --slurm-conf.",
+            help="Servers to replay on: 64x8 (servers x GPUs), pool:512, or a TOML file. Default: the trace's "
+            "servers, or the nodes of --slurm-conf.",
         ),
     ] = None
     per_rack: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=1, help="Of the servers of --cluster, so many in each rack, in their order; else one rack."
-        ),
+        typer.Option(metavar="N", min=1, help="Servers of --cluster per rack, in their order. Default: one rack."),
     ] = None
     add_servers: Annotated[
         str | None,
         typer.Option(
-            metavar="N|NxG", help="Put so many more servers beside them, like those or of G GPUs. Several: 0,2,4."
+            metavar="N|NxG", help="Add N servers like the existing ones, or NxG: N servers of G GPUs. Several: 0,2,4."
         ),
     ] = None
     trace_cluster: ClusterOption = None
     db: Annotated[
         Path | None,
         typer.Option(
-            "--db", metavar="FILE", help="Keep logs that are read in this trace store; without INPUT, replay it."
+            "--db", metavar="FILE", help="Trace store to keep the logs in; without INPUT, the store to replay."
         ),
     ] = None
     timezone: LogTimezoneOption = None
@@ -186,7 +184,7 @@ class Rules:
     """What holds for every policy."""
 
     placement: Annotated[
-        Placement | None, typer.Option(help="Where gangs may go under every policy; else as each policy has it.")
+        Placement | None, typer.Option(help="Placement of gangs under every policy. Default: each policy's own.")
     ] = None
     overhead: Annotated[
         str | None,
@@ -200,24 +198,25 @@ class Rules:
     mode: Annotated[
         Mode | None,
         typer.Option(
-            help="How every policy preempts: after a checkpoint at any time; at the end of the job's epoch; at once, "
-            "with the loss of what was done since. Else each policy's own way."
+            help="How every policy preempts: after a checkpoint at any time, at the end of the epoch, or at once, "
+            "losing progress since the last checkpoint. Default: each policy's own way."
         ),
     ] = None
     run_times: Annotated[
         str,
         typer.Option(
             metavar="HOW",
-            help="What policies that go by run times are told: given (the column predicted_time, else the true ones), "
-            "true, error:F (wrong by about F: .3 is 30 %), or a CSV with columns job,run_time_s of predictions.",
+            help="Run times given to policies that use them: given (the column predicted_time, else the true "
+            "ones), true, error:F (wrong by about F: .3 is 30 %), or a CSV of predictions with columns "
+            "job,run_time_s.",
         ),
     ] = "given"
     locality: Annotated[
         bool | None,
         typer.Option(
             "--locality/--no-locality",
-            help="Whether scattered jobs run slower. Unless given: where a trace tells where its jobs ran and they are "
-            "replayed on the same servers; with optimus and its like, each job by its own efficiency.",
+            help="Whether scattered jobs run slower. Default: yes if the trace records placements and is replayed "
+            "on the same servers; with optimus and similar policies, each job by its own efficiency.",
         ),
     ] = None
     speeds: Annotated[
@@ -240,51 +239,49 @@ class Rules:
         str,
         typer.Option(
             metavar="S[:SWITCH]",
-            help="Seconds of a turn of jobs that take turns on GPUs, and of the switch between two.",
+            help="Time slice of jobs that share GPUs in turns, and the time to switch, in seconds.",
         ),
     ] = "60:1"
     resources: Annotated[
         str,
-        typer.Option(
-            metavar="A,B", help="What must be free for a job to start: gpu; or gpu,cpu,mem or gpu with one of them."
-        ),
+        typer.Option(metavar="A,B", help="Resources a job needs to start: gpu, or gpu with cpu, mem or both."),
     ] = "gpu"
     per_gpu: Annotated[
         str | None,
         typer.Option(
             metavar="CPUS,GB",
-            help="With --resources: what jobs that do not say are taken to ask for, for each of their GPUs (6,50).",
+            help="With --resources: CPUs and memory per GPU assumed for jobs that state none (6,50).",
         ),
     ] = None
-    limits: Annotated[bool, typer.Option("--limits", help="End jobs at the run times that they asked for.")] = False
+    limits: Annotated[bool, typer.Option("--limits", help="End jobs at their requested time limits.")] = False
     limits_from: Annotated[
         str,
         typer.Option(
             metavar="HOW",
-            help="What policies that plan ahead (easy, conservative, slurm) take for time limits: asked, true run "
+            help="Time limits for policies that plan ahead (easy, conservative, slurm): asked, true run "
             "times, factor:F (times those), steps (30 min to days, at least twice those), error:F, or a CSV with "
-            "columns job,run_time_s of predictions (FILE:upper_s for another column). With commas: each for jobs that "
-            "those before it leave without one.",
+            "columns job,run_time_s of predictions (FILE:upper_s for another column). Comma-separated: each "
+            "applies to jobs that those before it leave without a limit.",
         ),
     ] = "asked"
     seed: Annotated[
         str,
         typer.Option(
             metavar="N",
-            help="Random seed for stochastic policies. Several (1..10): each also draws jobs of its own from the "
-            "trace's (--resample), and figures have intervals over the seeds.",
+            help="Random seed for stochastic policies. Several (1..10): each also resamples the jobs (--resample), "
+            "and figures get intervals over the seeds.",
         ),
     ] = "0"
     resample: Annotated[
         Resample,
         typer.Option(
-            help="With several seeds: draw whole days, whole weeks or users of the trace with replacement, or take its "
-            "jobs as they are."
+            help="With several seeds: resample whole days, whole weeks or users with replacement, or keep the jobs "
+            "unchanged."
         ),
     ] = Resample.DAYS
     skip_unplaceable: Annotated[
         bool,
-        typer.Option("--skip-unplaceable", help="List jobs larger than all servers that they may use, run the rest."),
+        typer.Option("--skip-unplaceable", help="Skip and list jobs that fit on no server; run the rest."),
     ] = False
 
 
@@ -294,18 +291,18 @@ class Compared:
 
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="POLICY", help="What the others are compared with; else the first one."),
+        typer.Option(metavar="POLICY", help="Policy that the others are compared with. Default: the first."),
     ] = None
     against: Annotated[Against | None, typer.Option(help="Also compare with what the trace recorded.")] = None
-    warmup: Annotated[
-        float, typer.Option(metavar="F", help="Share of the jobs, from the first on, that no figure of jobs counts.")
-    ] = 0.0
+    warmup: Annotated[float, typer.Option(metavar="F", help="Share of jobs at the start that job figures exclude.")] = (
+        0.0
+    )
     jobs: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=1,
-            help="Replays to run at a time; else one for each processor, or 8 jobs with --engine slurm.",
+            help="Replays to run in parallel. Default: one per processor, or 8 jobs with --engine slurm.",
         ),
     ] = None
     engine: EngineOption = "local"
@@ -314,7 +311,7 @@ class Compared:
         typer.Option(
             metavar="NAME",
             autocompletion=complete.sections,
-            help=f"Only this section; may be given several times: {', '.join(SECTIONS)}.",
+            help=f"Only this section; repeatable: {', '.join(SECTIONS)}.",
         ),
     ] = None
 
@@ -336,7 +333,7 @@ class Places:
     html: HtmlOption = None
     store: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write a trace store that gpuctl analyze reads, one cluster a policy."),
+        typer.Option(metavar="FILE", help="Also write a trace store for gpuctl analyze, with one cluster per policy."),
     ] = None
     decisions: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also write each policy's decisions to DIR/<policy>.jsonl.")

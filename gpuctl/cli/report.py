@@ -35,8 +35,7 @@ def report(
         list[Path] | None,
         typer.Argument(
             metavar="RESULT...",
-            help="Results that gpuctl wrote with --json; trace stores, of which each cluster and each kept result is "
-            "one; or logs.",
+            help="Results written with --json; trace stores (each cluster and each kept result counts); or logs.",
         ),
     ] = None,
     html: Annotated[
@@ -44,33 +43,31 @@ def report(
     ] = None,
     cluster: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this cluster of a store; may be given several times. Else all."),
+        typer.Option(metavar="NAME", help="Only this cluster of a store; repeatable. Default: all."),
     ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Only the result that a store keeps under this name (--keep), and the clusters of --cluster; may be "
-            "given several times. Else all.",
+            help="Only the result that a store keeps under this name (--keep), and the clusters of --cluster; "
+            "repeatable. Default: all.",
         ),
     ] = None,
     filters: Filters,
     list_kept: Annotated[
-        bool, typer.Option("--list", help="List the clusters and kept results of the stores, and report nothing.")
+        bool, typer.Option("--list", help="Only list the clusters and kept results of the stores.")
     ] = False,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
             metavar="CONDITION",
-            help="Exit with 1 where it holds, as in 'queueing.p95_wait_h > 2' or "
-            "'queueing.p95_wait_h{queue=a} > baseline * 1.1'; may be given several times.",
+            help="Exit with 1 if it holds, e.g. 'queueing.p95_wait_h > 2' or "
+            "'queueing.p95_wait_h{queue=a} > baseline * 1.1'; repeatable.",
         ),
     ] = None,
     baseline: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE", help="Earlier results, written with --json, to compare with; may be given several times."
-        ),
+        typer.Option(metavar="FILE", help="Earlier results (--json) to compare with; repeatable."),
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write a short summary for a pull request.")
@@ -85,16 +82,16 @@ def report(
         bool,
         typer.Option(
             "--anonymise",
-            help="Put pseudonyms in place of the names of users, accounts, jobs, machines, clusters and paths; others "
-            "in every report.",
+            help="Replace names of users, accounts, jobs, machines, clusters and paths by pseudonyms, new in every "
+            "report.",
         ),
     ] = False,
     anonymise_key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The same, with the secret in this file: the same pseudonyms every time."),
+        typer.Option(metavar="FILE", help="The same with the secret in this file, so that pseudonyms stay the same."),
     ] = None,
     anonymise_queues: Annotated[
-        bool, typer.Option("--anonymise-queues", help="Pseudonyms for queues, too; needs one of the other two.")
+        bool, typer.Option("--anonymise-queues", help="Replace names of queues too; needs one of the other two.")
     ] = False,
     shown: Shown,
 ) -> None:
@@ -179,7 +176,7 @@ def _check_listing(asked: Mapping[str, bool], others: Mapping[str, object]) -> N
     listing = next((option for option, wanted in asked.items() if wanted), None)
     extra = next((option for option, value in others.items() if value and option != "--output"), None)
     if listing is not None and extra is not None:
-        raise UsageError(f"{listing} reports nothing", hint=f"leave {extra} out")
+        raise UsageError(f"{listing} makes no report", hint=f"leave {extra} out")
 
 
 def _write(

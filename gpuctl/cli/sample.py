@@ -29,21 +29,17 @@ class _StopError(Exception):
 def sample(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the files, one a day and program.")
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the files, one per day and program.")
     ] = DEFAULT_OUTPUT,
     interval: IntervalOption = 60.0,
     count: Annotated[
-        int | None, typer.Option(metavar="N", help="Stop after so many samples; without, go on until Ctrl-C.")
+        int | None, typer.Option(metavar="N", help="Stop after N samples; by default, run until Ctrl-C.")
     ] = None,
-    duration: Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop after so many seconds.")] = None,
-    squeue: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The program squeue, where it is not on the PATH.")
-    ] = None,
-    sinfo: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The program sinfo, where it is not on the PATH.")
-    ] = None,
+    duration: Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop after this many seconds.")] = None,
+    squeue: Annotated[Path | None, typer.Option(metavar="FILE", help="Path of squeue, if not on PATH.")] = None,
+    sinfo: Annotated[Path | None, typer.Option(metavar="FILE", help="Path of sinfo, if not on PATH.")] = None,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="A program that takes longer is stopped; that sample is missing.")
+        float, typer.Option(metavar="SECONDS", help="Stop a program that takes longer; that sample is missing.")
     ] = 60.0,
     *,
     as_json: PlainJsonOption = False,

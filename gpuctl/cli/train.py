@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 train = typer.Typer(
     name="train",
-    help="Learn from logs what gpuctl predict answers with, and say how near it comes.",
+    help="Train the models for gpuctl predict on logs, and score them.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 ModelOption = Annotated[
-    Path, typer.Option("--model", "-o", metavar="DIR", help="Folder to save the model in; a model there is replaced.")
+    Path, typer.Option("--model", "-o", metavar="DIR", help="Folder for the model; replaces a model there.")
 ]
 
 
@@ -58,7 +58,7 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     db: Annotated[
         Path | None,
         typer.Option(
-            "--db", metavar="FILE", help="Keep logs that are read in this trace store; without INPUT, learn from it."
+            "--db", metavar="FILE", help="Trace store to keep the logs in; without INPUT, the store to learn from."
         ),
     ] = None,
     cluster: ClusterOption = None,
@@ -66,17 +66,16 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     log_format: LogFormatOption = None,
     columns: LogColumnsOption = None,
     test_share: Annotated[
-        float, typer.Option(metavar="F", help="Share of the jobs, the last submitted ones, that it is scored on.")
+        float, typer.Option(metavar="F", help="Share of jobs, the last submitted, used for scoring.")
     ] = 0.2,
     quantiles: Annotated[
-        str, typer.Option(metavar="A,B,C", help="Quantiles of the interval's lower end, the prediction, the upper end.")
+        str, typer.Option(metavar="A,B,C", help="Quantiles for the lower end, the prediction and the upper end.")
     ] = "0.1,0.5,0.9",
     predictor: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Also score this predictor, one that gpuctl predictors lists or FILE.py:CLASS; may be given several "
-            "times.",
+            help="Also score this predictor (gpuctl predictors lists them) or FILE.py:CLASS; repeatable.",
         ),
     ] = None,
     table: TableOption = None,
@@ -85,7 +84,7 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     output: OutputOption = None,
     keep_as: KeepOption = None,
 ) -> None:
-    """Learn how long jobs run from the jobs of a log, and compare with simple rules on the log's last jobs."""
+    """Train a model of run times on a log, and score it beside simple rules on the log's last jobs."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     shares = _numbers(quantiles)
@@ -126,7 +125,7 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
     ] = None,
     db: Annotated[
         Path | None,
-        typer.Option("--db", metavar="FILE", help="Keep what is read in this trace store, and use all of it."),
+        typer.Option("--db", metavar="FILE", help="Trace store to keep what is read; all of it is used."),
     ] = None,
     cluster: ClusterOption = None,
     output_format: FormatOption = None,
@@ -134,7 +133,7 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
     output: OutputOption = None,
     keep_as: KeepOption = None,
 ) -> None:
-    """Learn what suspending and resuming a job costs from measured suspensions, and say how near that comes."""
+    """Train a model of suspend and resume costs on measured suspensions, and score it."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
     from gpuctl.cli.profiles import train_overhead
@@ -160,7 +159,7 @@ def check_tables(wanted: Sequence[str], known: Sequence[str]) -> None:
     """
     strange = next((name for name in wanted if name not in known), None)
     if strange is not None:
-        raise UsageError(f"--table {strange}: there is no such table", hint=f"there are: {', '.join(known)}")
+        raise UsageError(f"--table {strange}: no such table", hint=f"known: {', '.join(known)}")
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -182,7 +181,7 @@ def _read(
     tables = [path for path in paths if log_format is None and is_jobs_csv(path)]
     if tables:
         if len(paths) > 1 or db is not None:
-            raise UsageError(f"{tables[0]} is a CSV of jobs; it comes alone", hint="name it, and nothing else")
+            raise UsageError(f"{tables[0]} is a CSV of jobs; it must be the only input", hint="name it alone")
         from gpuctl.predictors.job_table import from_jobs
         from gpuctl.replay.inputs.job_csv import read_jobs
         from gpuctl.store.sources import jobs_csv

@@ -156,7 +156,7 @@ def declared(table: str, text: str, title: str = "") -> tuple[Chart, ...]:
     """
     kind, *rest = shlex.split(text) or [""]
     if kind not in KINDS:
-        raise ValueError(f"there is no kind of chart {kind[:40]!r}; there are {', '.join(KINDS)}")
+        raise ValueError(f"unknown kind of chart: {kind[:40]!r}; expected one of {', '.join(KINDS)}")
     common: dict[str, str] = {}
     own: dict[str, dict[str, str]] = {medium: {} for medium in MEDIA}
     media = KINDS[kind]
@@ -168,7 +168,7 @@ def declared(table: str, text: str, title: str = "") -> tuple[Chart, ...]:
         if not equals or (dot and medium not in own):
             raise ValueError(f"{pair[:60]!r} is no KEY=VALUE")
         if name in into:
-            raise ValueError(f"{key} is there twice")
+            raise ValueError(f"{key} is given twice")
         if key == "on":
             media = tuple(value.split(","))
             if not media or not set(media) <= set(KINDS[kind]):

@@ -106,7 +106,7 @@ def parse_toml(data: bytes, place: str, hint: str | None = None) -> dict[str, An
 def _large(path: Path, most: int, hint: str | None) -> InputError:
     told = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most:,} bytes"
     return InputError(
-        f"is larger than expected: has more than {told}, the most that such a file may have",
+        f"is larger than expected: more than {told}, the most that such a file may have",
         path=str(path),
         hint=hint or "is it the file that was meant?",
     )
@@ -147,7 +147,7 @@ class _Pipe:
             found = self._poll.poll(left * 1000) if left > 0 else []
             if not found:
                 raise InputError(
-                    "is a pipe, and its end did not come",
+                    "is a pipe that did not end",
                     path=str(self._path),
                     hint=f"something has to come every {IDLE_S:g} s, and all of it in {PIPE_S:g} s: "
                     "write it into a file first",
@@ -184,7 +184,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _write_through(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write to a device or a pipe, as of ``>(gzip > FILE)``: it is there already, and is no file to replace."""
+    """Write to a device or a pipe, as of ``>(gzip > FILE)``: it already exists, and is no file to replace."""
     try:
         with path.open("wb") as file:
             write(file)

@@ -77,7 +77,7 @@ class JobFilter:
             for name in wanted:
                 if name not in known[kind]:
                     there = sorted(known[kind])
-                    some = f"there are: {', '.join(there[:10])}{' ...' if len(there) > 10 else ''}"
+                    some = f"known: {', '.join(there[:10])}{' ...' if len(there) > 10 else ''}"
                     hint = meant(name, there, some if there else f"this log names no {kind} of any job")
                     raise UsageError(f"--{kind} {name}: no job is of this {kind}", hint=hint)
 
@@ -111,7 +111,7 @@ def parse(
     states = _listed(state)
     for name in states:
         if name not in set(State):
-            raise UsageError(f"--state {name}: there is no such state", hint=meant(name, list(State)))
+            raise UsageError(f"--state {name}: no such state", hint=meant(name, list(State)))
     return JobFilter(
         _listed(user), _listed(queue), _listed(account), states, None if gpus is None else _range(gpus),
         since and since.strip(), until and until.strip(),

@@ -87,7 +87,7 @@ class Plugin:
         if self.rivals:
             several = "; ".join((*self.rivals, self.origin))
             raise UsageError(
-                f"{self.word} {self.name!r} is there more than once: {several}", hint="uninstall one of the packages"
+                f"{self.word} {self.name!r} exists more than once: {several}", hint="uninstall one of the packages"
             )
 
     def broken(self, what: str) -> InputError:
@@ -165,7 +165,7 @@ def of_file(path: Path, word: str, usage: str) -> ModuleType:
         InputError: it cannot be read, is not Python, or fails.
     """
     if not is_file(path):
-        raise UsageError(f"{str(path)[:200]}: there is no such file", hint=usage)
+        raise UsageError(f"{str(path)[:200]}: no such file", hint=usage)
     return _module(path, word, read_whole(path))
 
 

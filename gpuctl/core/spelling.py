@@ -18,7 +18,7 @@ def meant(name: str, known: Iterable[str], otherwise: str = "") -> str:
 
     names = list(known)
     near = get_close_matches(name, names, n=3)
-    return f"did you mean {' or '.join(near)}?" if near else otherwise or f"there are: {', '.join(names) or 'none'}"
+    return f"did you mean {' or '.join(near)}?" if near else otherwise or f"known: {', '.join(names) or 'none'}"
 
 
 def check_queues(given: Iterable[str], known: Collection[str]) -> None:

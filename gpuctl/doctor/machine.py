@@ -112,7 +112,7 @@ def reports(given: Given) -> Iterable[Finding]:
         evidence = f"{there.absolute()} cannot be written to: {why}"
         yield Finding("reports", status, evidence, "name another place, or give write access")
     elif there is not place:
-        yield Finding("reports", Status.OK, f"{shown} is not there yet, and can be made")
+        yield Finding("reports", Status.OK, f"{shown} does not exist yet and can be created")
     else:
         yield Finding("reports", Status.OK, f"{shown} can be written to")
 

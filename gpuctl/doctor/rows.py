@@ -127,8 +127,8 @@ def columns(opened: Opened) -> Iterable[Finding]:
 
 
 _COLUMN_FIX = {
-    "gpu_counts": "load logs that tell it (sacct: AllocTRES and ReqTRES); no figure of GPUs counts these jobs",
-    "submit_times": "load logs that tell it (sacct: Submit); no figure of waits counts these jobs",
+    "gpu_counts": "load logs that contain it (sacct: AllocTRES and ReqTRES); no figure of GPUs counts these jobs",
+    "submit_times": "load logs that contain it (sacct: Submit); no figure of waits counts these jobs",
 }
 
 

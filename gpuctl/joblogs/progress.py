@@ -4,7 +4,7 @@
 programs whose lines it knows, and where the wording of each is from.
 
 Of a line with several metrics come one training loss and one validation loss (the whole one before its parts), or,
-where it tells no loss, one other metric. Of ``0.12 (0.15)``, a value and its running mean, the first is taken, in a
+where it has no loss, one other metric. Of ``0.12 (0.15)``, a value and its running mean, the first is taken, in a
 validation the second.
 """
 

@@ -1,4 +1,4 @@
-"""Words, numbers and stamps of lines that tell of training progress: what a name means, when a line was printed.
+"""Words, numbers and stamps of lines that show training progress: what a name means, when a line was printed.
 
 Every expression here has bounded repeats and none inside another: the time for a line grows with its length only.
 """

@@ -174,7 +174,7 @@ def _merge(name: str, data: bytes, reasons: dict[str, Reason], signatures: dict[
     for number, fields in enumerate(entries, 1):
         signature = _signature(name, number, fields, reasons)
         if own and signature.id in signatures:
-            raise InputError(f"signature {signature.id!r} is there twice", path=name)
+            raise InputError(f"signature {signature.id!r} occurs twice", path=name)
         signatures[signature.id] = signature
 
 
@@ -206,7 +206,7 @@ def _signature(name: str, number: int, fields: object, reasons: Mapping[str, Rea
     known = {field: kind for field, kind in _FIELDS.items() if field in fields}
     strangers = fields.keys() - _FIELDS.keys()
     if strangers:
-        raise InputError(f"{where} has {sorted(strangers)[0]!r}", path=name, hint=f"there are: {', '.join(_FIELDS)}")
+        raise InputError(f"{where} has {sorted(strangers)[0]!r}", path=name, hint=f"known: {', '.join(_FIELDS)}")
     for field, kind in known.items():
         value = fields[field]
         if not isinstance(value, kind) or (isinstance(value, list) and not all(isinstance(v, str) for v in value)):

@@ -282,11 +282,11 @@ def _check_limits(workload: Workload, policies: Sequence[tuple[str, dict[str, st
         if left and left == workload.size:
             raise UsageError(
                 f"{name} plans with time limits, and no job of {workload.name} has one",
-                hint="say what to take for them: --limits-from steps (guesses from true run times), true, or a CSV of "
+                hint="say which to assume: --limits-from steps (guesses from true run times), true, or a CSV of "
                 "gpuctl predict runtime",
             )
         text = note(
-            "{left:,} of {size:,} jobs have no time limit; they are planned for as parameter unlimited says",
+            "{left:,} of {size:,} jobs have no time limit; the parameter unlimited says how they are planned",
             left=left,
             size=workload.size,
         )
@@ -345,7 +345,7 @@ def _compile(task: _Task, jobs: int, tell: Callable[[str], None]) -> None:
     ]
     if not new:
         return
-    tell("compiling the simulator (once; takes up to a minute for each policy)")
+    tell("compiling the simulator (once; up to a minute per policy)")
     # a compiler makes millions of small objects, none of them garbage: looking for some takes a fifth of its time
     gc.disable()
     try:

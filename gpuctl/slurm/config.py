@@ -202,7 +202,7 @@ def read_conf(stream: BinaryIO, beside: Callable[[str], BinaryIO] | None = None)
 
     Raises:
         InputError: a statement that matters cannot be read, an ``Include`` is there and cannot be followed, or a
-            partition is there twice.
+            partition occurs twice.
     """
     settings: dict[str, str] = {}
     partitions: dict[str, dict[str, str]] = {}
@@ -223,7 +223,7 @@ def read_conf(stream: BinaryIO, beside: Callable[[str], BinaryIO] | None = None)
             else:
                 name = name_of(found["partitionname"], "partition name")
                 if name in partitions:
-                    raise RowError(f"partition {name} is there a second time, which Slurm refuses")
+                    raise RowError(f"partition {name} occurs twice, which Slurm refuses")
                 partitions[name] = {**default, **found}
         except RowError as bad:
             raise InputError(f"{where}: {bad}") from None

@@ -104,7 +104,7 @@ class Nodes:
             self.unmodelled.append((f"nodes {found['nodename']}", f"{kept} is not modelled: jobs get all of the node"))
         for name in names:
             if name in self.nodes:
-                raise RowError(f"node {name} is there a second time, which Slurm refuses")
+                raise RowError(f"node {name} occurs twice, which Slurm refuses")
             self.nodes[name] = Node(
                 name_of(name, "node name"),
                 model.cpus or 1,

@@ -1,4 +1,4 @@
--- The jobs that a filter chooses. A job of which the log does not tell what is asked for is not chosen.
+-- The jobs that a filter chooses. A job without the property in the log is not chosen.
 SELECT job FROM jobs
 WHERE cluster = $cluster
   AND ($users::VARCHAR[] IS NULL OR list_contains($users::VARCHAR[], "user"))

@@ -1,5 +1,5 @@
 -- The machines of one cluster: those of the lists, and those that jobs ran on. GPUs are the larger of the label and the
--- highest index seen in use + 1; where a source tells neither, the most that jobs held there at once (a lower bound).
+-- highest index seen in use + 1; where a source has neither, the most that jobs held there at once (a lower bound).
 WITH listed AS (
     SELECT machine, rack, gpu_type, gpus, gpus_labelled, gpus_observed, gpu_mem_mb FROM machines WHERE cluster = $cluster
 ),

@@ -95,7 +95,7 @@ def _rows(chart: Chart, table: ResultTable | None) -> tuple[pl.DataFrame | None,
     import polars as pl
 
     if table is None:
-        return None, f"This analysis has no table {chart.table}: it was not asked for, or the logs do not tell."
+        return None, f"This analysis has no table {chart.table}: it was not requested, or the logs lack its data."
     lacking = [c for c in chart.columns if c not in table.frame.columns]
     if lacking:
         return None, f"The table {chart.table} has no column {' or '.join(lacking)}."
@@ -121,13 +121,13 @@ def _untold(chart: Chart, frame: pl.DataFrame) -> str:
         # every period of every series has a place of its own: none may be left out
         whole = (chart.x, chart.series, chart.facet, *((*chart.y, chart.limit) if chart.kind == "lines" else ()))
         lacking = [c for c in whole if c and frame[c].null_count()]
-        return f"Not every row of the table {chart.table} tells {' and '.join(lacking)}." if lacking else ""
+        return f"Not every row of the table {chart.table} has {' and '.join(lacking)}." if lacking else ""
     values = chart.levels if chart.kind in {"time", "bars"} else chart.y[:1] if chart.kind in {"cdf", "grouped"} else ()
     places = [c for c in (chart.x, chart.series if chart.kind == "grouped" else "") if c]
     placed = frame.drop_nulls([c for c in places if chart.kind == "grouped" or frame[c].dtype != pl.String])
     if placed.height == 0:
-        return f"No row of the table {chart.table} tells {' and '.join(places)}."
+        return f"No row of the table {chart.table} has {' and '.join(places)}."
     if values and placed.filter(pl.any_horizontal(pl.col(values).is_not_null())).height == 0:
         *before, last = values
-        return f"No row of the table {chart.table} tells {', '.join(before) + ' or ' if before else ''}{last}."
+        return f"No row of the table {chart.table} has {', '.join(before) + ' or ' if before else ''}{last}."
     return ""

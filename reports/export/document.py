@@ -255,7 +255,7 @@ def _notes(texts: list[Any], spans: object, place: str) -> tuple[Note, ...]:
     """Sentences, each with the names in it; where these are not told, as by an older gpuctl, all of it may be one."""
     told = [None] * len(texts) if spans is None else _list(spans, f"names.{place}")
     if len(told) != len(texts):
-        raise _NotOursError(f"{place} has {len(texts)} texts, and names.{place} is told of {len(told)}")
+        raise _NotOursError(f"{place} has {len(texts)} texts, and names.{place} has {len(told)}")
     return tuple(_note(text, some, f"{place}[{k}]") for k, (text, some) in enumerate(zip(texts, told, strict=True)))
 
 

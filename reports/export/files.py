@@ -60,7 +60,7 @@ def write_tables(
         spreadsheet: for CSV and TSV, as in `values.lines`.
 
     Raises:
-        UsageError: there is no such format or table, or Parquet was asked for other than one table.
+        UsageError: no such format or table, or Parquet was asked for other than one table.
     """
     chosen, left_out = choose_tables(analysis, names)
     match format:
@@ -79,7 +79,7 @@ def write_tables(
         case "parquet":
             _write_parquet(analysis, _only(chosen), file)
         case _:
-            raise UsageError(f"there is no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
+            raise UsageError(f"there is no format {format!r}", hint=f"known: {', '.join(FORMATS)}")
 
 
 def check_places(files: Mapping[str, Path | None], directories: Mapping[str, Path | None]) -> None:
@@ -142,10 +142,10 @@ def write_dir(
         The files, in the order of the analysis.
 
     Raises:
-        UsageError: the directory is a file, cannot be made or written to, or there is no such format or table.
+        UsageError: the directory is a file, cannot be made or written to, or no such format or table.
     """
     if format not in get_args(DirFormat):
-        raise UsageError(f"there is no directory format {format!r}", hint="there are: csv, parquet")
+        raise UsageError(f"there is no directory format {format!r}", hint="known: csv, parquet")
     if directory.exists() and not directory.is_dir():
         raise _no_directory(str(directory))
     everything = tuple(t.name for t in analysis.tables)

@@ -159,7 +159,7 @@ def _shown(texts: Sequence[str], pseudonyms: Pseudonyms) -> tuple[Note, ...]:
     left = len(texts) - len(known)
     if not left:
         return shown
-    told = note("{sentences} left out: nothing tells where names stand in them", sentences=counted(left, "sentence"))
+    told = note("{sentences} left out: positions of names are unknown", sentences=counted(left, "sentence"))
     return (*shown, told)
 
 
@@ -186,7 +186,7 @@ def _table(table: ResultTable, pseudonyms: Pseudonyms, clusters: Mapping[str, No
     population = foreign(table.population)
     return replace(
         table,
-        population=note("Left out: nothing tells where names stand in it.")
+        population=note("Left out: positions of names are unknown.")
         if is_foreign(population)
         else pseudonymous(population, pseudonyms),
         notes=_shown(table.notes, pseudonyms),

@@ -87,7 +87,7 @@ def _subtitle(about: Row) -> str:
     of = f" of {count(users, 'user')}" if users else " (users not named)" if about.get("jobs") else ""
     among = f" in {count(queues, 'queue')}" if queues else ""
     gpus, machines = about.get("gpus"), about.get("machines")
-    size = f"{count(gpus, 'GPU')} on {count(machines, 'machine')}" if gpus else "GPUs of the cluster not known"
+    size = f"{count(gpus, 'GPU')} on {count(machines, 'machine')}" if gpus else "GPUs of the cluster unknown"
     return f"{jobs}{of}{among}; {size}" if about.get("jobs") else size
 
 
@@ -103,13 +103,13 @@ def _figures(analysis: Analysis, about: Row, unit: Unit) -> Figures | None:
     wait = ", ".join(timed(value and 60 * value, unit) for value in waits) + f" {unit.name}"
     return Figures(
         (
-            ("GPUs allocated", percent(allocated) if known(allocated) else "n/a (GPUs not known)"),
+            ("GPUs allocated", percent(allocated) if known(allocated) else "n/a (GPUs unknown)"),
             ("GPU utilization", percent(used["mean_pct"]) if known(used.get("mean_pct")) else "n/a (no telemetry)"),
             (
                 "GPU-hours lost",
                 f"{percent(lost['lost_pct'])} of {number(lost['gpu_hours'], 'GPU-h')}"
                 if known(lost.get("lost_pct"))
-                else "n/a (GPUs not known)",
+                else "n/a (GPUs unknown)",
             ),
             ("Wait p50, p95", wait if known(waits[0]) else "n/a (no start times)"),
             ("Still waiting", f"{count(waiting, 'job')}{asked}"),
@@ -121,7 +121,7 @@ def _figures(analysis: Analysis, about: Row, unit: Unit) -> Figures | None:
 def _completed(analysis: Analysis) -> str:
     shares = {row["state"]: row["jobs_pct"] for row in rows(analysis, "status")}
     if set(shares) <= {"unknown", "all"}:
-        return "n/a (end states not known)"
+        return "n/a (end states unknown)"
     return f"{percent(shares.get('completed', 0.0))} of jobs"
 
 
@@ -148,7 +148,7 @@ def _sizes(analysis: Analysis, unit: Unit) -> Grid | None:
     causes = {row["size_bucket"]: row for row in rows(analysis, "delay_by_size")}
     explained = any((row.get("wait_h") or 0) > 0 for row in causes.values())
     heads = [Head("Wait by size", "GPUs", right=False), Head("waits"), Head("p50"), Head("p95", unit.name)]
-    heads += [Head("main cause, of the time waited", right=False)] if explained else []
+    heads += [Head("main cause (share of waiting time)", right=False)] if explained else []
     cells = []
     for row in waits:
         own = [row["size_bucket"], shown(row["waits"])]
@@ -226,7 +226,7 @@ def _machines(analysis: Analysis) -> Line | None:
 
 def _next(analysis: Analysis, found: Sequence[Finding]) -> Line:
     if not only(analysis, "overview").get("jobs"):
-        return Line("Next", "load the job log into the same store too: docs/sources.md lists what is read")
+        return Line("Next", "also load the job log into this store: docs/sources.md lists the formats")
     sections = [table.section for one in found if (table := analysis.table(one.table)) is not None]
     ways = [f"--section {section}" for section in dict.fromkeys([*sections, "queueing"])][:1]
     ways += ["--table users", "--all", "--html FILE", "gpuctl explain JOB"]

@@ -35,7 +35,7 @@ def screen(analysis: Analysis, told: Sequence[str] = ()) -> Screen:
         analysis: its tables.
         told: what else is to be known of the jobs and policies replayed; it counts as a caveat.
     """
-    found = [one for one in findings(analysis) if one.rule != "a policy is told true run times"][:_SENTENCES]
+    found = [one for one in findings(analysis) if one.rule != "a policy knows true run times"][:_SENTENCES]
     policies = rows(analysis, "replay_summary")
     blocks: list[Block | None] = [
         filtered(analysis),
@@ -162,7 +162,7 @@ def _recorded(analysis: Analysis) -> Line | None:
 
 def _caveats(analysis: Analysis, policies: Sequence[Row], told: Sequence[str]) -> Line | None:
     left = {row["policy"]: row["jobs"] - row["jobs_finished"] for row in policies}
-    texts = [text for text in _known_once(analysis, told) if not text.startswith("Told true run times")]
+    texts = [text for text in _known_once(analysis, told) if not text.startswith("Oracles, which know")]
     unfinished = sum(count for count in left.values() if count > 0)
     if unfinished:
         texts = [f"{unfinished:,} jobs did not finish", *texts]

@@ -25,7 +25,7 @@ _CAVEATS = 54
 """The first words of caveats take no more characters: with the label, a line of 80."""
 
 ORACLE = "*"
-"""Stands behind the name of a policy that was told true run times."""
+"""Stands behind the name of a policy that knew true run times."""
 
 
 def oracles(found: Sequence[Row]) -> Line | None:

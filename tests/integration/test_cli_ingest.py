@@ -92,7 +92,7 @@ def test_without_a_path_the_store_is_made_or_migrated(gpuctl: Run, tmp_path: Pat
         (["ingst"], 2, "gpuctl: no such command 'ingst'\nhint: did you mean 'ingest'?\n"),
         (["ingest", "--nope"], 2, "gpuctl: no such option: --nope\nhint: did you mean --notes, --since?\n"),
         (["ingest", "--clster", "a"], 2, "gpuctl: no such option: --clster\nhint: did you mean --cluster, "),
-        (["ingest", "--from", "sge"], 2, "hint: gpuctl ingest -h lists what it takes\n"),
+        (["ingest", "--from", "sge"], 2, "hint: gpuctl ingest -h lists the options\n"),
         ([], 2, "Usage: gpuctl"),
     ],
 )

@@ -48,7 +48,7 @@ def test_a_store_of_the_sample(gpuctl: Gpuctl, store: Path, tmp_path: Path) -> N
     ledger = document["tables"]["ledger"]["rows"]
     assert sum(row["rows_in"] for row in ledger) == 183_203
     assert [row["rows_rejected"] for row in ledger] == [1, 0, 0, 0, 0]
-    assert found["reports"]["evidence"] == f"{tmp_path / 'new'} is not there yet, and can be made"
+    assert found["reports"]["evidence"] == f"{tmp_path / 'new'} does not exist yet and can be created"
     # nothing was written
     assert list(tmp_path.iterdir()) == []
     assert store.read_bytes() == before
@@ -132,7 +132,7 @@ def test_a_reports_directory_that_cannot_be_written_to(gpuctl: Gpuctl) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--table", "nothing"], "there are: checks, ledger"),
+        (["--table", "nothing"], "known: checks, ledger"),
         (["--table", "ledger"], "add --db FILE"),
         (["--json", "--format", "csv"], "contradict"),
     ],

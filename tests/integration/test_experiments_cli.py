@@ -39,7 +39,7 @@ def test_one_row_a_cell_as_json_and_parquet_and_nothing_is_done_twice(
     assert rows["lower"].null_count() == 0
     again = gpuctl(*command, "--parquet", out, "--json", "--jobs", "1")
     assert again.stdout == first.stdout
-    assert "12 of 12 cells were done before" not in again.stderr, "only told where something is left"
+    assert "12 of 12 cells were already done" not in again.stderr, "only told where something is left"
     assert len(list((out / "cells").iterdir())) == 12
 
 

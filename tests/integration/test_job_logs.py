@@ -97,7 +97,7 @@ def test_patterns_on_the_command_line(tmp_path: Path, gpuctl: Gpuctl) -> None:
     assert {source["status"] for source in json.loads(again.stdout)["sources"]} == {"unchanged"}
     wrong = gpuctl("ingest", tmp_path / "logs", "--db", db, "--job-logs", "*.log", check=False)
     assert wrong.returncode == 2
-    assert "does not say where the job's id stands" in wrong.stderr
+    assert "does not contain the job's id" in wrong.stderr
 
 
 def test_analyze_reads_logs_and_signatures_too(tmp_path: Path, gpuctl: Gpuctl, sample_data: Path) -> None:

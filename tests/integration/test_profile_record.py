@@ -208,10 +208,10 @@ def test_mistakes_are_said_before_anything_is_written(gpuctl: Run, tmp_path: Pat
     assert "give one of --pid and --iface" in said()
     assert "give one of --pid and --iface" in said("--pid", "1", "--iface", "lo")
     assert "no such process" in said("--pid", "4194304")
-    assert "no such interface here; there are: " in said("--iface", "nope0")
+    assert "no such interface here; known: " in said("--iface", "nope0")
     assert "at least 0.1 seconds" in said("--iface", "lo", "--interval", "0.01")
     assert "more than 0 seconds" in said("--iface", "lo", "--for", "0")
-    assert f"{there} is there already" in said("--iface", "lo", "--for", "1", "--output", str(there))
+    assert f"{there} already exists" in said("--iface", "lo", "--for", "1", "--output", str(there))
     assert there.read_text() == "kept\n"
 
 

@@ -105,9 +105,9 @@ def test_names_offered_are_those_there_are() -> None:
         (["--cluster", "4x8", "--policy", "a=fifi"], 2, "did you mean fifo"),
         (["--cluster", "4x8", "--policy", "a=las", "--param", "b.quantum=3"], 2, "there is a.quantum"),
         (["--cluster", "4x8", "--policy", "a=las,las", "--baseline", "b"], 2, "those are: a, las"),
-        (["--cluster", "4x8", "--policy", "las", "--yarn-conf", "there"], 2, "none of the policies reads it"),
+        (["--cluster", "4x8", "--policy", "las", "--yarn-conf", "there"], 2, "none reads it"),
         (["--cluster", "4x8", "--policy", "las", "--param", "quantom=3"], 2, "did you mean quantum?"),
-        (["--cluster", "4x8", "--policy", "las", "--param", "srtf.ties=list"], 2, "none of the policies has such"),
+        (["--cluster", "4x8", "--policy", "las", "--param", "srtf.ties=list"], 2, "none has such"),
         (["--cluster", "4x8", "--policy", "las", "--param", "quantum"], 2, "expected NAME=VALUE"),
         (["--cluster", "4x8", "--policy", "las", "--param", "las.quantum=x"], 2, "expected a number"),
         (["--cluster", "4x8", "--policy", "fifo", "--baseline", "srtf"], 2, "--baseline srtf"),
@@ -192,7 +192,7 @@ def test_json_has_every_table_and_the_settings(gpuctl: Gpuctl, jobs: Path) -> No
     found = json.loads(done.stdout)
     assert set(found["tables"]) >= {"replay_summary", "replay_jobs", "replay_vs_baseline", "replay_timeline"}
     assert found["settings"]["policy tiresias"].startswith("limits=(600.0, 3600.0)")
-    assert found["settings"]["locality"] == "off: a CSV does not tell where jobs ran"
+    assert found["settings"]["locality"] == "off: a CSV does not record where jobs ran"
     assert found["settings"]["preemption overhead"].startswith("30 s a preemption")
     assert found["settings"]["placement"] == "consolidate"
     assert found["sources"][0]["format"] == "jobs-csv"
@@ -302,7 +302,7 @@ def test_a_trace_on_its_own_servers_against_what_was_recorded(
     )  # fmt: skip
     found = json.loads(done.stdout)
     assert "note: 1,955 of 1,962 jobs are replayed; left out: 7 have no start in the log" in done.stderr
-    assert found["settings"]["locality"].startswith("on: the trace tells")
+    assert found["settings"]["locality"].startswith("on: the trace records")
     assert found["settings"]["baseline"] == "recorded"
     fidelity = [row for row in found["tables"]["replay_fidelity"]["rows"] if row["by"] == "all"]
     assert fidelity[0]["within_1s_pct"] == 100

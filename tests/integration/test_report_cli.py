@@ -407,4 +407,4 @@ def test_halves_of_surrogates_are_shown(gpuctl: Run, folder: Path, tmp_path: Pat
 def test_a_list_checks_nothing_and_says_so(gpuctl: Run, folder: Path, line: str) -> None:
     done = gpuctl("report", *shlex.split(line), cwd=folder, check=False)
     assert done.returncode == 2
-    assert "reports nothing" in done.stderr
+    assert "makes no report" in done.stderr

@@ -251,7 +251,7 @@ def test_nothing_is_computed_that_no_table_asked_for_needs(
     stores: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(*_: object, **__: object) -> None:
-        raise AssertionError("not asked for")
+        raise AssertionError("not requested")
 
     for place in ("delay_table.build", "failure_table.build", "bad_machines.build"):
         monkeypatch.setattr(f"gpuctl.analyze.{place}", never)

@@ -111,7 +111,7 @@ def test_tables_and_formats(gpuctl: Gpuctl, store: Path, tmp_path: Path) -> None
         (["STORE", "-o", "OUT", "--test-share", "0.999"], 3, "expected at least"),
         (["STORE", "-o", "OUT", "--cluster", "nope"], 2, "no cluster 'nope'"),
         (["STORE", "-o", "OUT", "--table", "nope"], 2, "nope"),
-        (["JOBS", "STORE", "-o", "OUT"], 2, "is a CSV of jobs; it comes alone"),
+        (["JOBS", "STORE", "-o", "OUT"], 2, "is a CSV of jobs; it must be the only input"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_before_anything_is_written(

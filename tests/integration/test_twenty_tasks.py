@@ -371,7 +371,7 @@ def test_a_table_as_parquet(user: User) -> None:
 
 
 def reference(user: User, extra: int, *, fair: bool = False) -> dict[str, float]:
-    """Each job's wait under a slow simulator that is right by inspection, on so many servers more."""
+    """Each job's wait under a slow simulator that is right by inspection, on this many servers more."""
     ordered = sorted(user.made.jobs, key=lambda one: (one.queued, one.name))
     queues = list(user.made.quotas)
     jobs = [Job(int(j.queued), int(j.end - j.start), j.gpus, queues.index(j.queue)) for j in ordered]

@@ -89,8 +89,8 @@ def _start(stream: BinaryIO, columns: str | None) -> tuple[bytes, Layout, int]:
     head = head[skipped:]
     if is_table(head):
         raise InputError(
-            "a table that sacct made for people: columns are cut off (a + at the end of a word), so jobs, states and "
-            "nodes cannot be told",
+            "a table that sacct made for people: columns are cut off (a + at the end of a word), so jobs, states "
+            "and nodes are unclear",
             line=1,
             hint=f"export it again: {RECIPE} > sacct.txt",
         )

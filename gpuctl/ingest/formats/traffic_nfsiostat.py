@@ -156,7 +156,7 @@ def _seconds(reports: _Reports, path: str | None) -> int:
     seconds = max(1, round(steps[len(steps) // 2] / 1e6)) if steps else interval_of(reports.rates)
     if seconds is None:
         raise InputError(
-            f"the interval of nfsiostat cannot be told: {len(reports.rates)} different rates of operations are too few",
+            f"the interval of nfsiostat is unclear: {len(reports.rates)} different rates of operations are too few",
             path=path,
             hint="record longer, put lines with the time between the reports, or sample /proc/self/mountstats instead",
         )

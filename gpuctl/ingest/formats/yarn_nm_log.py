@@ -131,7 +131,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     if homeless:
         logging.getLogger(__name__).warning(
             "%d containers of a NodeManager's log that does not say on which machine it ran (its start is in another "
-            "file): their machines are known only where another source tells them",
+            "file): their machines are known only where another source states them",
             homeless,
         )
     add_machines(sink, reader.machines)

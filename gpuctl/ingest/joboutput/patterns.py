@@ -101,7 +101,7 @@ class Pattern:
         names = [token.name for part in self._parts for token in part if token.name]
         ids = {"job", "id", "array", "job.step"} & set(names)
         if not ids:
-            raise _wrong(text, "it does not say where the job's id stands: {job}, %j, or %A_%a")
+            raise _wrong(text, "it does not contain the job's id: {job}, %j, or %A_%a")
         if len(ids) > 1 or {"attempt", "attempt+1"} <= set(names):
             raise _wrong(text, "it has the id of the job, or the attempt, in two forms")
         self._stream = _default_stream("".join(t.text for t in self._parts[-1] if t.kind == "literal"))
@@ -176,7 +176,7 @@ def _tokens(whole: str, piece: str) -> tuple[_Token, ...]:
 def _placeholder(whole: str, word: str, known: tuple[Kind, str] | None, width: int = 0) -> _Token:
     if known is None:
         names = ", ".join([*(f"{{{name}}}" for name in BRACED), *(f"%{letter}" for letter in SLURM)])
-        raise _wrong(whole, f"there is no placeholder {word}", f"there are: {names}")
+        raise _wrong(whole, f"unknown placeholder {word}", f"known: {names}")
     kind, name = known
     return _Token(kind, name, width=width if kind == "number" else 0)
 

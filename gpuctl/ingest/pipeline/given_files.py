@@ -75,7 +75,7 @@ def check_training(path: Path, *, epochs: bool) -> None:
         if epochs and header_of(head) >= set(TRAINING.needed) and "epochs" not in header_of(head):
             raise InputError(
                 f"line 1 has no column epochs; found {listed(sorted(header_of(head)))}", path=clean(path), line=1,
-                hint="add the column, or say --epochs N for all jobs that do not tell how many they run",
+                hint="add the column, or give --epochs N for all jobs whose number of epochs is unknown",
             )  # fmt: skip
         try:
             table = CsvTable(stream, needed, [c.name for c in columns], what=TRAINING.what, others=False)

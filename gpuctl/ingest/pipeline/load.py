@@ -213,7 +213,7 @@ class _Run:
         check_schedulers(((f.format, f.candidate.shown) for f in self.findings), stored, self.formats, self.cluster)
 
     def load(self, store: Store | None) -> IngestReport:
-        """Load all that was found; without a store, only say what would be done."""
+        """Load all that was found; without a store, only say the rule."""
         if store:
             known = ledger.cluster_of(store, self.cluster)
             if known and self.timezone not in {None, known.timezone}:

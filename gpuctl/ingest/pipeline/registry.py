@@ -98,7 +98,7 @@ def of_file(path: Path, name: str) -> Format:
 
 
 def _guarded(fmt: Format, whence: str) -> Format:
-    """The same format; what goes wrong in it is told as its fault, and keeps no other format from its files."""
+    """The same format; what goes wrong in it is reported as its fault, and keeps no other format from its files."""
     what = f"format {fmt.name!r} of {whence}"
 
     def asked(name: str, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
@@ -154,7 +154,7 @@ def with_named(name: str | None, known: Sequence[Format]) -> tuple[tuple[Format,
         clash = next((fmt for fmt in known if fmt.name == own.name), None)
         if clash is not None:
             raise UsageError(
-                f"format {own.name!r} is there more than once: {origin(own.name)}; file {file[0]}",
+                f"format {own.name!r} exists more than once: {origin(own.name)}; file {file[0]}",
                 hint="call the one in the file otherwise",
             )
         return _in_order([*known, own]), own.name
@@ -175,7 +175,7 @@ def named(name: str, formats: Sequence[Format]) -> Format:
             of_package(plugin)
     if name not in known:
         hint = meant(name, known, "gpuctl formats lists them")
-        raise UsageError(f"--log-format {name!r}: there is no such format", hint=hint)
+        raise UsageError(f"--log-format {name!r}: no such format", hint=hint)
     return known[name]
 
 

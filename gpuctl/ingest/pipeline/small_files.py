@@ -244,7 +244,7 @@ class Group:
         Args:
             finding: the file.
             read: runs the format's loader; returns SHA-256, size and damage.
-            dry_run: only say what would be done.
+            dry_run: only say the rule.
 
         Returns:
             (what was done, the sink with its counts where it was read, a message).

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from gpuctl.ingest.slurm.known_jobs import KnownJobs
 
 UNJOINED = (
-    "an array task or het component named by JobID alone, of a job that another file names by JobIDRaw: which one it "
-    "is cannot be told; export JobID and JobIDRaw together"
+    "an array task or het component named by JobID alone, of a job that another file names by JobIDRaw: which one "
+    "it is remains unclear; export JobID and JobIDRaw together"
 )
 DOUBTFUL = (
     "%d array tasks or het components that %s names by JobID alone may be jobs that %s names by number, counted twice: "
-    "without dates nothing tells; export again with `sacct -o JobID,JobIDRaw,Submit,Start,End,...`, or leave one out"
+    "without dates nothing resolves this; export again with `sacct -o JobID,JobIDRaw,Submit,Start,End,...`, or "
+    "leave one out"
 )
 
 _NAMED = "coalesce(job = array_job || '_' || array_task, job = het_job || '+' || het_offset, false)"

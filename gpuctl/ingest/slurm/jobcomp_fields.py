@@ -18,7 +18,7 @@ COLUMNS = (
 """What `fields` fills, by the names of ``sacct -e``."""
 
 FIRST_KEY = b"JobId="
-TWICE = "JobState= twice: records run together, or a name that cannot be told from that"
+TWICE = "JobState= twice: records run together, or a name that looks like it"
 ENDS = re.compile(rb" ExitCode=\d+:\d+ ?$")
 """How a record ends."""
 _NAME = re.compile(r" (?:Job)?Name=")

@@ -95,7 +95,7 @@ def of_interface(name: str, proc: Path = _PROC) -> Counters:
     if not counters.read():
         known = interfaces((proc / "net" / "dev").read_text("utf-8", "replace"), loopback=True)
         with counters:
-            raise UsageError(f"--iface {name}: no such interface here; there are: {', '.join(known) or 'none'}")
+            raise UsageError(f"--iface {name}: no such interface here; known: {', '.join(known) or 'none'}")
     return counters
 
 

@@ -95,13 +95,13 @@ class _Everything:
             if name in {field.name for field in fields(Workload)}:
                 raise InputError(
                     f"{self._policy} asks for {name} of jobs: nobody knows that when they are submitted",
-                    hint=f"there are: ids, user, users, run_time, {', '.join((*ASKED, *SITE))}",
+                    hint=f"known: ids, user, users, run_time, {', '.join((*ASKED, *SITE))}",
                 )
             raise AttributeError(f"jobs have no {name}")
         if not self._oracle:
             raise InputError(
                 f"{self._policy} asks for true run times without saying so",
-                hint="set oracle = True in the class; reports then say that it was told",
+                hint="set oracle = True in the class; reports then say so",
             )
         w = self._workload
         if name == "true_run_time":
@@ -120,7 +120,7 @@ def arrivals(workload: Workload, policy: str, *, oracle: bool) -> Iterator[tuple
     Args:
         workload: the jobs.
         policy: whom they are told, for messages.
-        oracle: whether it is told true run times.
+        oracle: whether it is given true run times.
 
     Yields:
         numbers of the jobs, and what is known of them.

@@ -190,7 +190,7 @@ def foresight(
     """What a policy decided otherwise once everything after some instant had been changed.
 
     Other jobs are submitted after it, with other gangs, users, limits and run times; those that had been submitted
-    take longer, unless the policy is told true run times.
+    take longer, unless the policy is given true run times.
 
     Args:
         make: gives a new policy.

@@ -146,7 +146,7 @@ class Policy:
         name: as given with ``--policy``.
         title: what it does, one sentence.
         source: where it is from.
-        oracle: whether it is told true run times; a parameter may make it so of an instance.
+        oracle: whether it is given true run times; a parameter may make it so of an instance.
         predicts: whether predicted run times take the place of true ones where a workload has some.
         preempts: whether it takes GPUs from running jobs.
         plans: whether it plans ahead with time limits.

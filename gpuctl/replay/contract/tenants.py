@@ -52,13 +52,13 @@ def weights_of(
     weights = np.ones(len(names) + 1 if parties is None else parties)
     if params["weighted"]:
         if by == "user":
-            raise UsageError(f"{policy}: weighted goes by the quotas of queues, not of users", hint="leave by=user out")
+            raise UsageError(f"{policy}: weighted uses quotas of queues, not of users", hint="leave by=user out")
         quota = cluster.quota
         weights[: quota.size] = np.where(np.isfinite(quota) & (quota > 0), quota, 1.0)
     for name, weight in named_weights(params["weights"], policy):
         if name not in names:
             there = ", ".join(names[:5]) or "none"
-            raise UsageError(f"{policy}: weights: there is no {by} {name!r}", hint=f"there are: {there}")
+            raise UsageError(f"{policy}: weights: there is no {by} {name!r}", hint=f"known: {there}")
         weights[names.index(name)] = weight
     return weights
 

@@ -520,7 +520,7 @@ class View(TypesView):
         if not self._policy.oracle:
             raise InputError(
                 f"{self._policy.name} asks for true run times without saying so",
-                hint="set oracle = True in the class; reports then say that it was told",
+                hint="set oracle = True in the class; reports then say so",
             )
         self._seen(job)
 

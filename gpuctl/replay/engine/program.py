@@ -55,7 +55,7 @@ class CompiledProgram:
 
     def copy(self) -> Self:
         """The same with a memory of its own."""
-        # what is there twice is one bundle in the copy, too
+        # what occurs twice is one bundle in the copy, too
         twins = {id(bundle): bundle.copy() for bundle in self.memory}
         return type(self)(self.run, tuple(twins[id(bundle)] for bundle in self.memory), self.reasons, self.notes)
 

@@ -17,7 +17,7 @@ REASONS = (
     "gathers a gang's GPUs",
     "did not get all of its GPUs in time",
     "has gathered all of its GPUs",
-    "the trace tells no start",
+    "the trace has no start",
     "gives way to a shorter job: its epoch is about to end",
     "gives way to a shorter job, which gains more than it loses",
 )

@@ -245,7 +245,7 @@ def _classes(workload: Workload, cluster: Cluster) -> tuple[Ints, NDArray[np.uin
     if len(kinds) > MOST_CLASSES:
         raise UsageError(
             f"{len(kinds)} kinds of servers by GPU type and by the queues that may use them; at most {MOST_CLASSES} "
-            "can be told apart",
+            "are supported",
             hint="replay fewer queues at a time, or give a simpler cluster with --cluster",
         )
     column = {}

@@ -90,7 +90,7 @@ class Simulation:
         self.settings = settings
         if settings.resources != GPUS_ONLY and not policy.resources:
             raise UsageError(
-                f"{policy.name} goes by GPUs alone: it cannot be replayed with --resources",
+                f"{policy.name} counts GPUs alone: it cannot be replayed with --resources",
                 hint="gpuctl policies says which policies can",
             )
         self.state: State = build(workload, cluster, settings)

@@ -134,7 +134,7 @@ class _Reader:
         strange = next((key for key in found if key not in keys), None)
         if strange is not None:
             raise InputError(
-                f"{before}{strange}: there is no such key; expected {', '.join(keys)}",
+                f"{before}{strange}: no such key; expected {', '.join(keys)}",
                 path=self._path,
                 hint=meant(strange, keys, _HINT),
             )

@@ -65,11 +65,11 @@ def result(
     unfinished = sum(row["jobs"] - row["jobs_finished"] for row in figures)
     warnings = []
     if len(seeds) == 1:
-        warnings.append(note("one seed alone: no interval says how sure these figures are. Give --seed 1..10"))
+        warnings.append(note("a single seed gives no intervals. Use --seed 1..10"))
     if unfinished:
         warnings.append(
             note(
-                "{unfinished:,} jobs of all replays together did not finish: figures of jobs are of those that did",
+                "{unfinished:,} jobs over all replays did not finish; job figures are over finished jobs",
                 unfinished=unfinished,
             )
         )

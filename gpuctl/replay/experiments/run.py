@@ -95,7 +95,7 @@ def run(
     say = progress or (lambda _done, _all: None)
     say(len(done), len(set(keys)))
     if done and left and tell is not None:
-        tell(f"{len(done):,} of {len(set(keys)):,} cells were done before")
+        tell(f"{len(done):,} of {len(set(keys)):,} cells were already done")
     if left:
         policies = [
             (name, dict(params)) for name, params in sorted({(one.policy, one.params) for one in left.values()})

@@ -31,8 +31,8 @@ MEASURES = tuple(c.name for c in columns("replay_summary") if c.name not in {"po
 CONFIDENCE = 0.95
 
 _INTERVAL = (
-    "95 % interval of the mean over the seeds (Student's t). It narrows with more seeds; how far one seed is from "
-    "another, *_sd says"
+    "95 % interval of the mean over the seeds (Student's t). It narrows with more seeds; *_sd is the spread "
+    "between seeds"
 )
 
 
@@ -179,7 +179,7 @@ def _table(
 
 def _column(name: str, known: dict[str, Column], factors: Sequence[str]) -> Column:
     if name in factors:
-        return Column(name, "-", "What varies, as the command line has it.")
+        return Column(name, "-", "Factor, as on the command line.")
     for ending, words in (("_low", "Lower end"), ("_high", "Upper end"), ("_sd", "Standard deviation over the seeds")):
         figure = known.get(name.removesuffix(ending))
         if name.endswith(ending) and figure is not None:
@@ -195,9 +195,9 @@ _TITLES = {
     "utilization_pct": "GPUs held",
 }
 _OWN = {
-    "variant": Column("variant", "-", "Policy, and what varies beside the value that charts are drawn over."),
-    "seed": Column("seed", "-", "Of the jobs that are drawn, and of stochastic policies."),
-    "seeds": Column("seeds", "replays", "Replays that the means are over, one a seed."),
+    "variant": Column("variant", "-", "Policy, and all factors but the one on the charts' x axis."),
+    "seed": Column("seed", "-", "Seed of the resampled jobs and of stochastic policies."),
+    "seeds": Column("seeds", "replays", "Replays averaged, one per seed."),
     "lower": Column("lower", "s", f"Lower end of {LEADING} of this policy and these factors: {_INTERVAL}."),
     "upper": Column("upper", "s", f"Upper end of {LEADING} of this policy and these factors: {_INTERVAL}."),
     "change_s": Column("change_s", "s", f"Mean over the seeds of {LEADING} less the baseline's with the same jobs."),

@@ -50,7 +50,7 @@ def check(
     wrong += _too_many(cluster)
     if wrong:
         lines = "".join(f"\n  {line}" for line in wrong)
-        raise InputError(f"{workload.name}: cannot be replayed on {cluster.name}; nothing was run:{lines}", hint=hint)
+        raise InputError(f"{workload.name}: cannot be replayed on {cluster.name}; nothing ran:{lines}", hint=hint)
 
 
 def _too_many(cluster: Cluster) -> list[str]:

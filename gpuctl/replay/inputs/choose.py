@@ -40,7 +40,7 @@ def choose(workload: Workload, wanted: JobFilter) -> Workload:
             kept &= np.isin(numbers, [k for k, name in enumerate(known) if name in names])
     if wanted.state:
         if not any(workload.state):
-            raise UsageError("--state: these jobs have no states: nothing tells how they ended", hint="leave it out")
+            raise UsageError("--state: these jobs have no final states", hint="leave it out")
         kept &= np.isin(np.array(workload.state, object), list(wanted.state))
     if wanted.gpus is not None:
         kept &= (workload.gpus >= wanted.gpus[0]) & (workload.gpus <= wanted.gpus[1])
@@ -52,7 +52,7 @@ def choose(workload: Workload, wanted: JobFilter) -> Workload:
     if not jobs.size:
         wanted.refuse_empty(workload.size)
     told = note("the filter keeps {kept:,} of {of:,} jobs", kept=jobs.size, of=workload.size)
-    alone = note("{told}; they are replayed alone, without the load of the others", told=told)
+    alone = note("{told}; they are replayed alone, without the load of other jobs", told=told)
     return take(workload, jobs, alone)
 
 

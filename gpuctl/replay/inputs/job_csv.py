@@ -74,7 +74,7 @@ class _Faults:
         """Raise what was found, if anything was."""
         if self.found:
             lines = "".join(f"\n  {line}" for line in self.found)
-            raise InputError(f"these jobs cannot be replayed; nothing was run:{lines}", path=self.path)
+            raise InputError(f"these jobs cannot be replayed; nothing ran:{lines}", path=self.path)
 
 
 def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY) -> Workload:

@@ -52,7 +52,7 @@ def tell(workload: Workload, how: str) -> Workload:
             workload,
             predicted,
             note(
-                "run times that policies are told are wrong by a factor of exp({size:g} z)",
+                "run times given to policies are wrong by a factor of exp({size:g} z)",
                 size=size,
             ),
         )
@@ -100,7 +100,7 @@ def _from_csv(workload: Workload, path: str) -> Workload:
         raise InputError("predicts none of the jobs", path=path, hint="its column job must hold their names")
     predicted[missing] = float(np.median(predicted[~missing]))
     told = note(
-        "run times that policies are told: predictions for {value:,} of {size:,} jobs",
+        "run times given to policies: predictions for {value:,} of {size:,} jobs",
         value=(~missing).sum(),
         size=workload.size,
     )

@@ -144,7 +144,7 @@ def cluster_from_store(
 def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.DataFrame, list[Note]]:
     """The jobs to replay, numbered in order of submission, their segments, and what was left out."""
     if work not in WORKS:
-        raise UsageError(f"no run time {work!r}", hint=f"there are: {', '.join(WORKS)}")
+        raise UsageError(f"no run time {work!r}", hint=f"known: {', '.join(WORKS)}")
     segments, odd = _segments(trace, work)
     summed = segments.group_by("job").agg(first_c=pl.col("start_c").min(), cut=pl.col("cut").any())
     tried = trace.attempts.group_by("job").agg(
@@ -197,20 +197,21 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
     if cut:
         notes.append(
             note(
-                "jobs that still ran when the log was taken, {cut:,}: their run time is what it was by then",
+                "{cut:,} jobs still ran at the end of the log: their run time is taken up to then",
                 cut=cut,
             )
         )
     if totals:
         notes.append(
             note(
-                "{totals:,} jobs have no attempts in the log: each is one run of its total, start unknown",
+                "{totals:,} jobs have no attempts in the log: each is replayed as one run of its total time, "
+                "start unknown",
                 totals=totals,
             )
         )
     early = (rows["first_c"] < rows["submit_c"]).sum()
     if early:
-        notes.append(note("{early:,} jobs started before their submission, by the log", early=early))
+        notes.append(note("{early:,} jobs started before their submission according to the log", early=early))
     return rows, segments.join(rows.select("job", "number"), on="job"), [*notes, *odd]
 
 
@@ -283,7 +284,7 @@ def _workload(
             names = listed("value", asked.filter(strange).unique().sort().head(SHOWN))
             notes.append(
                 note(
-                    "{strange:,} jobs name GPU types that no server has ({names}): any type suits them",
+                    "{strange:,} jobs name GPU types that no server has ({names}): they may use any type",
                     strange=strange.sum(),
                     names=names,
                 )
@@ -348,7 +349,8 @@ def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tupl
     if other:
         notes.append(
             note(
-                "{other:,} of {total:,} attempts held another number of GPUs than their job has: the job's counts",
+                "{other:,} of {total:,} attempts held another number of GPUs than their job requests: the job's "
+                "number is used",
                 other=other,
                 total=total,
             )
@@ -392,7 +394,7 @@ def _machines(trace: Rows, *, cpu_servers: bool = False) -> tuple[pl.DataFrame, 
     if inferred.height:
         notes.append(
             note(
-                "the GPUs of {height:,} servers are inferred: the most that jobs held there at once, if not more",
+                "the GPUs of {height:,} servers are inferred: the most that jobs held there at once, or more",
                 height=inferred.height,
             )
         )
@@ -447,12 +449,12 @@ def _racks(machines: pl.DataFrame, given: Mapping[str, str], notes: list[Note]) 
     unknown = sum(rack is None for rack in told)
     if unknown == len(names):
         if names:
-            notes.append(note("racks are unknown: all servers are taken to be in one"))
+            notes.append(note("racks are unknown: all servers are assumed to share one"))
         return np.zeros(len(names), np.int64), (ONE_RACK,)
     if unknown:
         notes.append(
             note(
-                "the racks of {unknown:,} of {names:,} servers are unknown: each is a rack of its own",
+                "the racks of {unknown:,} of {names:,} servers are unknown: each counts as a separate rack",
                 unknown=unknown,
                 names=len(names),
             )
@@ -535,10 +537,10 @@ def _down(trace: Rows, servers: pl.DataFrame, origin_c: float, notes: list[Note]
         return None
     states = listed("text", events["state"].unique().sort().head(SHOWN))
     ever = int(np.isinf(down[:, 2]).sum())
-    more = note("; {ever:,} of them to the end of the log, taken for good", ever=ever) if ever else note("")
+    more = note("; {ever:,} of them to the end of the log, assumed permanent", ever=ever) if ever else note("")
     notes.append(
         note(
-            "servers are down {down:,} times, as the log says ({states}){more}",
+            "servers go down {down:,} times according to the log ({states}){more}",
             down=len(down),
             states=states,
             more=more,

@@ -45,7 +45,7 @@ def take(workload: Workload, jobs: Ints, *notes: Note) -> Workload:
     more = (
         (
             note(
-                "{lost:,} dependencies on jobs that are not replayed are dropped",
+                "{lost:,} dependencies on jobs outside the replay are dropped",
                 lost=lost,
             ),
         )
@@ -64,7 +64,7 @@ def forget_placement(workload: Workload) -> Workload:
     if not workload.piece_server.size:
         return workload
     starts = np.zeros(workload.segment_s.size + 1, np.int64)
-    told = note("recorded placements are not used, since the servers are not the trace's own")
+    told = note("recorded placements are not used: these are not the trace's servers")
     return dataclasses.replace(
         workload, piece_start=starts, piece_server=none, piece_gpus=none, notes=(*workload.notes, told)
     )
@@ -122,7 +122,7 @@ def scale_load(workload: Workload, factor: float) -> Workload:
         notes=(
             *workload.notes,
             note(
-                "load x {factor:g}: times between submissions are divided by it; the calendar is not real",
+                "load x {factor:g}: interarrival times are divided by it; calendar times are not real",
                 factor=factor,
             ),
         ),
@@ -170,8 +170,8 @@ def window(workload: Workload, start: str | float | None = None, end: str | floa
         running, waiting = (int((state & before).sum()) for state in _recorded_at(workload, begin))
         notes.append(
             note(
-                "the cluster is empty at the window's start; in the trace {running:,} jobs submitted before it ran "
-                "then and {waiting:,} waited",
+                "the cluster starts empty; in the trace, {running:,} earlier jobs were running and {waiting:,} "
+                "waiting at the window's start",
                 running=running,
                 waiting=waiting,
             )

@@ -36,7 +36,7 @@ GPUS_A_SERVER = 8
 """Of a pool, whose servers are not known."""
 
 _HINT = (
-    "there are: none, const[:SECONDS], resume:SECONDS, charge[:SECONDS], helios, lucid, pickyman; any of them "
+    "known: none, const[:SECONDS], resume:SECONDS, charge[:SECONDS], helios, lucid, pickyman; any of them "
     "followed by +resize:SECONDS, or resize:SECONDS alone"
 )
 
@@ -145,7 +145,7 @@ def overhead(spec: str, workload: Workload, cluster: Cluster) -> Overhead:
         return Overhead(text, zero, zero, charge, charge, epoch)
     if name == "pickyman":
         return _pickyman(workload, cluster, epoch)
-    raise UsageError(f"there is no overhead model {spec!r}", hint=_HINT)
+    raise UsageError(f"unknown overhead model: {spec!r}", hint=_HINT)
 
 
 def _pickyman(workload: Workload, cluster: Cluster, epoch: Floats) -> Overhead:

@@ -204,7 +204,7 @@ class Outcome:
     Attributes:
         policy: what it is called in a comparison: its name, or the label that it was given.
         params: its parameters, by name.
-        oracle: whether it was told true run times.
+        oracle: whether it was given true run times.
         settings: what holds for all policies of a comparison (placement, speed model, overhead model, seed), by name.
         jobs: one row a job, in the workload's order: ``job`` (name), ``queue``, ``user`` (names), ``gpus``,
             ``submit_s``, ``eligible_s`` (when it came into the queue), ``start_s`` (first start), ``end_s``,

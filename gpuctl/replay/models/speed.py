@@ -128,7 +128,7 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
     if name == "traits":
         return _by_traits(workload, cluster)
     if name != "locality":
-        raise UsageError(f"there is no speed model {name!r}", hint="there are: recorded, locality, traits")
+        raise UsageError(f"unknown speed model: {name!r}", hint="known: recorded, locality, traits")
     sensitive = np.fromiter((zlib.crc32(i.encode()) % 100 < SENSITIVE_PCT for i in workload.ids), bool, n)
     at = np.array([1.0, SPREAD_SPEED, SPREAD_SPEED**RACK_EXPONENT])
     speed = np.where(sensitive[:, None], at[None, :], 1.0)

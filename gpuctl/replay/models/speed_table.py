@@ -27,7 +27,7 @@ LEAST, MOST = 1e-6, 1e6
 SHOWN = 5
 _EXPECTED = (
     "expected a header line job_class,gpu_type,speed and, where wanted, speed_in_rack,speed_across_racks; speeds are "
-    "multiples of that at which a job's run time is told"
+    "multiples of that at which a job's run time is stated"
 )
 _EXPECTED_PAIRS = (
     "expected a header line job_class,beside,speed; speeds are those of a job packed beside one of the other class, as "
@@ -252,6 +252,7 @@ def _speed(row: dict[str, str], column: str, otherwise: float | None, path: Path
     if not LEAST <= speed <= MOST and not (speed == 0 and column == "speed"):
         raise InputError(
             f"{column} is {text[:60]!r}, expected a number from {LEAST:g} to {MOST:g}", path=str(path), line=line,
-            hint="1 is the speed at which run times are told, or alone; 0 as speed: not on the type, or not beside it",
+            hint="1 is the speed at which run times are stated, or alone; 0 as speed: not on the type, or not "
+            "beside it",
         )  # fmt: skip
     return speed

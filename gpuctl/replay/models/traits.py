@@ -69,7 +69,7 @@ class Traits:
         each = [note("{name} ({k:,})", name=ours(name), k=k) for name, k in counts.items()]
         return (
             note(
-                "assumed from a hash of the jobs' names, not measured, of so many jobs: {each}; see replay_traits",
+                "assumed from a hash of the jobs' names, not measured, by number of jobs: {each}; see replay_traits",
                 each=together(", ", each),
             ),
         )

@@ -148,7 +148,7 @@ class Levels:
         service: what that is.
         inside: which job of a level goes first.
         promote: starvation: multiple of its run time that a job waits before it goes to the first level; 0: never.
-        tick: demotions at whole multiples of so many seconds; 0: to the instant.
+        tick: demotions at multiples of this many seconds; 0: at once.
     """
 
     limits: tuple[float, ...]

@@ -7,7 +7,7 @@ from gpuctl.core.results import Column
 _UNITS = (
     ("_gpu_h", "GPU-h"), ("_gpu_s", "GPU-s"), ("gpu_s", "GPU-s"), ("_min", "min"), ("_s", "s"), ("_pct", "%"),
 )  # fmt: skip
-_WORDS = {"jct": "JCT (end - submission)", "wait": "wait (all time from submission to end without GPUs)",
+_WORDS = {"jct": "JCT (end - submission)", "wait": "wait (time from submission to end without GPUs)",
           "delay": "queueing delay (first start - submission)"}  # fmt: skip
 _POLICY = ("policy", "The policy; its parameters are in the settings.")
 _SIZE = ("size_bucket", "GPUs that the job asks for (its gang).", "GPUs")
@@ -16,7 +16,7 @@ _STATES = {
     "finished": "that finished",
     "running": "that ran when the replay ended",
     "waiting": "that waited when the replay ended",
-    "held": "still held back by a hold, a begin time or a dependency when the replay ended",
+    "held": "still held, before their begin time or waiting for a dependency when the replay ended",
     "unplaceable": "that this cluster could never place",
     "rejected": "that the policy rejected",
 }
@@ -37,42 +37,43 @@ _JOB_FIGURES = (
     ),
     ("bounded_slowdown_mean", "Mean of max(1, slowdown), of finished jobs."),
     ("bounded_slowdown_p95", "95th percentile of max(1, slowdown), of finished jobs."),
-    ("preemptions", "How often a counted job lost its GPUs to the policy, finished or not.", "preemptions"),
-    ("jobs_preempted", "Counted jobs that this happened to at least once.", "jobs"),
-    ("jobs_held_gpu_h", "GPU-hours that counted jobs held; of a shared GPU an equal part each."),
-    ("jobs_overhead_gpu_h", "Of these, held without progress: suspending, resuming, waiting for the rest of the gang."),
-    ("jobs_lost_gpu_h", "Of these, progress that was lost and had to be made again."),
+    ("preemptions", "Preemptions of counted jobs, finished or not.", "preemptions"),
+    ("jobs_preempted", "Counted jobs preempted at least once.", "jobs"),
+    ("jobs_held_gpu_h", "GPU-hours held by counted jobs; jobs on a shared GPU count equal parts."),
+    ("jobs_overhead_gpu_h", "Of these, overhead: suspending, resuming, waiting for the rest of the gang."),
+    ("jobs_lost_gpu_h", "Of these, lost progress that had to be repeated."),
 )  # fmt: skip
 
 _BLOCKS = "by bootstrap over blocks of jobs; empty for fewer than two blocks"
 
 _SUMMARY = (
     _POLICY,
-    ("oracle", "Whether the policy was told true run times, which no real scheduler knows."),
-    ("jobs_warmup", "Jobs of the warm-up, in no figure of jobs.", "jobs"),
+    ("oracle", "Whether the policy knows true run times, as no real scheduler does."),
+    ("jobs_warmup", "Jobs of the warm-up, excluded from job figures.", "jobs"),
     *_JOB_FIGURES,
     ("makespan_s", "From the first submission to the last end of a finished job, all jobs."),
     ("measured_s", "From the first submission until no job ran or waited, or to the end of the replay: the time over "
      "which the figures of the cluster are taken."),
-    ("utilization_pct", "GPU-hours held by jobs, of those of servers that were up; a shared GPU counts once."),
+    ("utilization_pct", "GPU-hours held by jobs, as a share of the GPU-hours of servers that were up; a shared "
+    "GPU counts once."),
     ("goodput_pct", "GPU-hours held with progress that was kept (held - overhead - lost), of those of servers that "
      "were up. Slow progress on a scattered placement counts."),
     ("available_gpu_h", "GPU-hours of servers that were up, over the measured time."),
-    ("useful_gpu_h", "GPU-hours held with progress that was kept."),
-    ("overhead_gpu_h", "GPU-hours held without progress: suspending, resuming, waiting for the rest of the gang."),
-    ("lost_gpu_h", "GPU-hours of progress that was lost and had to be made again."),
-    ("idle_gpu_h", "GPU-hours that nobody held, on servers that were up."),
+    ("useful_gpu_h", "GPU-hours of kept progress."),
+    ("overhead_gpu_h", "GPU-hours of overhead: suspending, resuming, waiting for the rest of the gang."),
+    ("lost_gpu_h", "GPU-hours of lost progress that had to be repeated."),
+    ("idle_gpu_h", "GPU-hours idle on servers that were up."),
     ("work_finished_gpu_h", "GPU-hours that the finished jobs would take on their recorded placements."),
-    ("idle_despite_wait_s", "Time in which a job waited that asked for no more GPUs than were up and free, wherever "
-     "they were: places, quotas, types, limits or the policy's order kept it."),
+    ("idle_despite_wait_s", "Time in which some waiting job asked for no more GPUs than were up and free anywhere: "
+     "locality, quotas, GPU types, limits or the policy's order held it back."),
     ("rho_apps", "Apps (by default a job is one) whose jobs all finished, with work: those with a rho.", "apps"),
     ("rho_mean", "Mean finish-time fairness: rho = (last end - first submission) / (N x GPU-time of work / GPUs usable "
      "at once), N = mean number of apps in the system over the app's life under this policy. At most 1: no worse off "
      "than with the whole cluster for 1/N of the time."),
     ("rho_p95", "95th percentile of rho."),
-    ("rho_max", "Largest rho: the app that fared worst."),
-    ("jain", "Jain's index over 1 / rho: 1 where all apps fare alike, 1 / apps where one has everything."),
-    ("instants", "Distinct instants that the simulation went through.", "instants"),
+    ("rho_max", "Largest rho: the app treated worst."),
+    ("jain", "Jain's index over 1 / rho: 1 if all apps fare alike, 1 / apps if one has everything."),
+    ("instants", "Distinct instants simulated.", "instants"),
     ("wait_mean_low_s", f"Lower end of the 95 % interval of wait_mean_s, {_BLOCKS}."),
     ("wait_mean_high_s", "Upper end of it."),
     ("wait_p95_low_s", f"Lower end of the 95 % interval of wait_p95_s, {_BLOCKS}."),
@@ -81,33 +82,33 @@ _SUMMARY = (
 
 _DIFFERENCES = (
     _POLICY,
-    ("measure", "jct: end - submission; wait: all time from submission to end without GPUs."),
+    ("measure", "jct: end - submission; wait: time from submission to end without GPUs."),
     ("size_bucket", "GPUs that the job asks for; all: every size.", "GPUs"),
-    ("pairs", "Of them, jobs that finished on both sides: those that are compared.", "jobs"),
+    ("pairs", "Of them, jobs that finished under both: only these are compared.", "jobs"),
     ("mean_s", "Mean under the policy, over pairs."),
     ("baseline_mean_s", "Mean under the baseline, over pairs."),
     ("diff_mean_s", "Mean of policy - baseline over pairs; negative: the policy is faster."),
     ("diff_low_s", "Lower end of the 95 % interval of that mean, by bootstrap over blocks of jobs."),
     ("diff_high_s", "Upper end of the 95 % interval of that mean."),
-    ("change_pct", "Change of the mean against that of the baseline."),
+    ("change_pct", "Change of the mean relative to the baseline's."),
     ("better_pct", "Share of pairs in which the policy is faster by a millisecond or more."),
     ("worse_pct", "Share of pairs in which it is slower by a millisecond or more."),
     ("equal_pct", "Share of pairs that differ by less than a millisecond."),
     ("diff_p50_s", "Median of policy - baseline over pairs."),
     ("jobs", "Jobs counted.", "jobs"),
-    ("unpaired_policy", "Jobs not compared since they finished under the baseline only.", "jobs"),
-    ("unpaired_baseline", "Jobs not compared since they finished under the policy only.", "jobs"),
-    ("unpaired_both", "Jobs that finished on neither side.", "jobs"),
+    ("unpaired_policy", "Jobs not compared because they finished under the baseline only.", "jobs"),
+    ("unpaired_baseline", "Jobs not compared because they finished under the policy only.", "jobs"),
+    ("unpaired_both", "Jobs that finished under neither.", "jobs"),
     ("blocks", "Blocks that the bootstrap drew from.", "blocks"),
     ("block", "What they are: day (of submission, UTC), or, with fewer than 5 days, jobs: equally many jobs in order "
      "of submission."),
-    ("baseline", "What it is compared with, job by job."),
+    ("baseline", "The policy or record it is compared with, job by job."),
 )  # fmt: skip
 
 _FIDELITY = (
     _POLICY,
-    ("by", "What the row is for: all jobs, a gang size (size_bucket) or a queue."),
-    ("value", "Which size or queue."),
+    ("by", "Scope of the row: all jobs, a gang size (size_bucket) or a queue."),
+    ("value", "The size or queue."),
     ("pairs", "Of them, jobs that started both in the trace and in the replay.", "jobs"),
     ("error_abs_mean_s", "Mean distance of the replayed from the recorded first start."),
     ("within_1s_pct", "Share of pairs at most 1 second apart."),
@@ -116,25 +117,25 @@ _FIDELITY = (
     ("within_1h_pct", "Share of pairs at most 1 hour apart."),
     ("delay_recorded_mean_s", "Mean queueing delay (first start - submission) in the trace, over pairs."),
     ("delay_replayed_mean_s", "Mean queueing delay in the replay, over pairs."),
-    ("rank_correlation", "Rank correlation (Spearman) of the two delays; none where one does not vary."),
-    ("correlation", "Correlation (Pearson) of the two delays; none where one does not vary."),
-    ("error_mean_s", "Mean of replayed - recorded first start; positive: the replay starts jobs too late."),
+    ("rank_correlation", "Rank correlation (Spearman) of the two delays; empty if one does not vary."),
+    ("correlation", "Correlation (Pearson) of the two delays; empty if one does not vary."),
+    ("error_mean_s", "Mean of replayed - recorded first start; positive: the replay starts jobs late."),
     *((f"error_p{q}_s", f"{q}th percentile of that error.") for q in (5, 25, 50, 75, 95)),
     ("jobs", "Jobs counted.", "jobs"),
     ("only_recorded", "Jobs that started in the trace only.", "jobs"),
-    ("only_replayed", "Jobs that started in the replay only, or whose recorded start is not known.", "jobs"),
+    ("only_replayed", "Jobs that started in the replay only, or whose recorded start is unknown.", "jobs"),
 )
 
 _JOB = (
     ("policy", "The policy."),
     ("job", "The job's name."),
     ("submit_s", "Submission, in seconds from the start of the workload."),
-    ("start_s", "First start; none where it never came."),
-    ("end_s", "End; none where it never came."),
+    ("start_s", "First start; empty if it never started."),
+    ("end_s", "End; empty if it never ended."),
     ("gpus", "GPUs that the job asks for.", "GPUs"),
-    ("wait_s", "All time from submission to the end (of the replay, where unfinished) without GPUs."),
+    ("wait_s", "Time from submission to the end (of the replay, if unfinished) spent without GPUs."),
     ("jct_s", "End - submission."),
-    ("preemptions", "How often it lost its GPUs to the policy.", "preemptions"),
+    ("preemptions", "Times it was preempted.", "preemptions"),
     ("queue", "Its queue."),
     ("user", "Its user."),
     ("state", "finished, running, waiting or held at the end of the replay, unplaceable or rejected."),
@@ -144,8 +145,8 @@ _JOB = (
     ("slowdown", "JCT / max(work, 10 s)."),
     ("gpu_s", "GPU-seconds held."),
     ("overhead_gpu_s", "Of these, held without progress."),
-    ("lost_gpu_s", "Of these, progress that was lost and had to be made again."),
-    ("attempts", "How often it was put on GPUs.", "attempts"),
+    ("lost_gpu_s", "Of these, lost progress that had to be repeated."),
+    ("attempts", "Times it was started.", "attempts"),
     ("max_gpus", "The most GPUs that it held.", "GPUs"),
     ("changes", "How often it went from some GPUs to others: more, fewer or elsewhere.", "changes"),
     ("rho", "JCT / work: finish-time fairness beside a cluster of its own."),
@@ -166,7 +167,7 @@ _TRAITS = (
     ("util", "Share of its GPUs' computing that it uses."),
     ("mem", "Share of its GPUs' memory that it uses."),
     ("grow", "Whether it takes idle GPUs beside its own."),
-    ("derived", "Which of these the input does not tell: assumed from a hash of the job's name, not measured."),
+    ("derived", "Which of these the input does not state: assumed from a hash of the job's name, not measured."),
 )
 
 _UNFINISHED = (
@@ -179,20 +180,20 @@ _UNFINISHED = (
     ("submit_s", "Submission, in seconds from the start of the workload."),
     ("wait_s", "Time without GPUs until the end of the replay."),
     ("run_s", "Time on GPUs until then."),
-    ("work_s", "Run time on the recorded placement that it needs in all."),
-    ("reason", "What the last decision about it said; none where there was none."),
+    ("work_s", "Total run time it needs on the recorded placement."),
+    ("reason", "Reason of the last decision about it; empty without one."),
 )
 
 _TIME = (
     ("t_s", "Start of the period, in seconds from the start of the workload."),
     ("t_end_s", "End of the period."),
-    ("ts", "Start of the period on the calendar; none where the workload has no calendar."),
+    ("ts", "Start of the period on the calendar; empty if the workload has no calendar."),
 )
 _TIMELINE = (
     _POLICY,
     *_TIME,
     ("running_jobs", "Jobs that held GPUs, mean over the period.", "jobs"),
-    ("waiting_jobs", "Jobs that could start and held none, mean over the period.", "jobs"),
+    ("waiting_jobs", "Eligible jobs without GPUs, mean over the period.", "jobs"),
     ("gpus_waiting", "GPUs that the waiting jobs asked for, mean over the period.", "GPUs"),
     ("gpus_busy", "GPUs held, mean over the period; a shared GPU counts once.", "GPUs"),
     ("gpus_available", "GPUs of servers that were up, mean over the period.", "GPUs"),
@@ -208,10 +209,10 @@ _HEATMAP = (
 _PREEMPTIONS = (
     _POLICY,
     ("jobs", "Jobs of the replay.", "jobs"),
-    ("jobs_preempted", "Jobs that lost their GPUs to the policy at least once.", "jobs"),
+    ("jobs_preempted", "Jobs preempted at least once.", "jobs"),
     ("preempted_pct", "Their share of all jobs."),
-    ("preemptions", "How often that happened.", "preemptions"),
-    ("most_of_a_job", "Most often to one job.", "preemptions"),
+    ("preemptions", "Number of preemptions.", "preemptions"),
+    ("most_of_a_job", "Most preemptions of one job.", "preemptions"),
     *(
         (name, f"Preemptions of jobs that ask for {size}.", "-")
         for name, size in (
@@ -219,14 +220,14 @@ _PREEMPTIONS = (
             ("of_9_gpus_and_more", "9 GPUs and more"),
         )
     ),
-    ("migrated", "Attempts that ended since the policy moved the job.", "attempts"),
-    ("resized", "Attempts that ended since the policy gave the job more or fewer GPUs.", "attempts"),
+    ("migrated", "Attempts that ended because the policy moved the job.", "attempts"),
+    ("resized", "Attempts that ended because the policy resized the job.", "attempts"),
     ("lease", "Attempts that ended with a lease.", "attempts"),
-    ("reclaimed", "Attempts that ended since a lent server was wanted back.", "attempts"),
-    ("machine_down", "Attempts that ended since a server went down.", "attempts"),
+    ("reclaimed", "Attempts that ended because a loaned server was reclaimed.", "attempts"),
+    ("machine_down", "Attempts that ended because a server went down.", "attempts"),
     ("failed", "Attempts that ended in a failure, as recorded.", "attempts"),
-    ("overhead_gpu_h", "GPU-hours held without progress, by all jobs."),
-    ("lost_gpu_h", "GPU-hours of progress that was lost and had to be made again, by all jobs."),
+    ("overhead_gpu_h", "GPU-hours of overhead, all jobs."),
+    ("lost_gpu_h", "GPU-hours of lost progress that had to be repeated, all jobs."),
 )  # fmt: skip
 
 

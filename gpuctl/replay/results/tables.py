@@ -70,9 +70,9 @@ class _Asked:
             name_2=servers_note(self.cluster),
         )
         if not left_out:
-            return note("{text}; no warm-up is left out.", text=text)
+            return note("{text}; no warm-up excluded.", text=text)
         return note(
-            "{text}; the first {left_out:,} by submission (warm-up, {warmup:.0%}) are not counted.",
+            "{text}; the first {left_out:,} by submission (warm-up, {warmup:.0%}) are excluded.",
             text=text,
             left_out=left_out,
             warmup=self.warmup,
@@ -207,7 +207,7 @@ def _oracle_note(asked: _Asked) -> tuple[Note, ...]:
         return ()
     return (
         note(
-            "Told true run times, which no real scheduler knows: {told}.",
+            "Oracles, which know true run times as no real scheduler does: {told}.",
             told=listed("policy", told),
         ),
     )
@@ -221,16 +221,16 @@ def _warnings(asked: _Asked, *, against_recorded: bool) -> tuple[Note, ...]:
         each = together(", ", [note("{p} {n:,}", p=Named("policy", p), n=n) for p, n in left.items()])
         found.append(
             note(
-                "Jobs without an end, which are in no mean or percentile: {each}. Where the numbers differ, so do "
-                "the jobs behind the means; the differences job by job compare the same jobs. replay_unfinished "
-                "lists them.",
+                "Unfinished jobs, excluded from means and percentiles: {each}. Where these numbers differ, the "
+                "means are over different jobs; the job-by-job differences compare the same jobs. "
+                "replay_unfinished lists them.",
                 each=each,
             )
         )
     if asked.cluster.quota_source == "inferred":
         found.append(note("The quotas of the queues are inferred from the trace, not configured ones."))
     if against_recorded and np.isnan(asked.workload.recorded_start).all():
-        found.append(note("The workload has no recorded starts: there is nothing to compare a replay with."))
+        found.append(note("The workload has no recorded starts to compare a replay with."))
     return tuple(found)
 
 
@@ -302,8 +302,8 @@ def _summary(asked: _Asked) -> ResultTable:
     notes = (
         _PERCENTILES,
         note(
-            "Figures of jobs are over finished jobs that are counted; those of the cluster (makespan to "
-            "idle_despite_wait_s) over all jobs and the whole measured time, which differs between policies."
+            "Job figures are over counted, finished jobs; cluster figures (makespan to idle_despite_wait_s) are "
+            "over all jobs and the whole measured time, which differs between policies."
         ),
         note(
             "rho takes N, the contention, from the policy's own replay, and is lenient to small jobs when many are "
@@ -343,7 +343,7 @@ def _grouped(asked: _Asked, key: str) -> pl.DataFrame:
 def _by_size(asked: _Asked) -> ResultTable:
     return _table(
         "replay_by_size", _grouped(asked, "size_bucket"), asked.jobs, section="replay", notes=(_PERCENTILES,),
-        title="By gang size", question="How do jobs fare that ask for few GPUs, and those that ask for many?",
+        title="By gang size", question="How do small and large jobs fare?",
     )  # fmt: skip
 
 
@@ -385,7 +385,7 @@ def _preemptions(asked: _Asked) -> ResultTable:
             size=asked.workload.size, name=Named("cluster", asked.workload.name),
         ),
         section="replay", title="Preemptions",
-        question="How often did jobs lose their GPUs, which ones, and at what cost?",
+        question="Which jobs were preempted, how often, and at what cost?",
     )  # fmt: skip
 
 
@@ -422,7 +422,7 @@ def _cdf(asked: _Asked, measure: str) -> tuple[pl.DataFrame, Note]:
             )
         )
     population = note(
-        "{jobs} Jobs that could be placed are 100 %; a curve ends below that where jobs did not finish: {left}.",
+        "{jobs} Jobs that could be placed are 100 %; a curve ends lower where jobs did not finish: {left}.",
         jobs=asked.jobs,
         left=together(", ", left),
     )
@@ -432,19 +432,19 @@ def _cdf(asked: _Asked, measure: str) -> tuple[pl.DataFrame, Note]:
 def _jct_cdf(asked: _Asked) -> ResultTable:
     return _table(
         "replay_jct_cdf", *_cdf(asked, "jct"), section="replay", title="Distribution of JCT", detail=True,
-        question="Which share of the jobs was done how long after submission?",
+        question="What share of jobs finished within a given time of submission?",
     )  # fmt: skip
 
 
 def _wait_cdf(asked: _Asked) -> ResultTable:
     return _table(
         "replay_wait_cdf", *_cdf(asked, "wait"), section="replay", title="Distribution of waits", detail=True,
-        question="Which share of the jobs waited at most how long?",
+        question="What share of jobs waited at most a given time?",
     )  # fmt: skip
 
 
 _PAIRED = (
-    note("Only jobs that finished on both sides are compared; the unpaired_ columns count the others."),
+    note("Only jobs that finished under both are compared; the unpaired_ columns count the others."),
     note("Intervals treat blocks of jobs as independent; a long queue that outlasts its block makes them too narrow."),
 )
 
@@ -460,7 +460,7 @@ def _vs_baseline(asked: _Asked) -> ResultTable:
     return _table(
         "replay_vs_baseline", pl.concat(frames), asked.jobs, section="replay_compared", notes=_PAIRED,
         title=f"Against {asked.baseline.policy}",
-        question=f"How much longer or shorter than under {asked.baseline.policy} did the same jobs take and wait?",
+        question=f"How do JCT and wait of the same jobs differ from those under {asked.baseline.policy}?",
     )  # fmt: skip
 
 
@@ -470,8 +470,8 @@ def _vs_recorded(asked: _Asked) -> ResultTable:
         "replay_vs_recorded", pl.concat(_against(asked, o, truth) for o in asked.outcomes), asked.jobs,
         section="replay_compared", notes=(
             *_PAIRED,
-            note("Recorded: end - submission, and of that the time outside the recorded attempts. A job without a "
-"recorded start or end is on no side of a pair."),
+            note("Recorded: end - submission, and of that the time outside the recorded attempts. Jobs without a "
+"recorded start or end are not paired."),
         ),
         title="Against the trace", question="How do the replayed jobs differ from what was recorded?",
     )  # fmt: skip
@@ -481,11 +481,11 @@ def _fidelity(asked: _Asked) -> ResultTable:
     frames = [comparison.fidelity(o, asked.workload, warmup=asked.warmup) for o in asked.outcomes]
     return _table(
         "replay_fidelity", pl.concat(frames), asked.jobs, section="replay_compared", notes=(
-            note("Of use for the policy that was in force when the trace was recorded: it says how far a replay can "
-"be trusted. For any other policy it says how different that policy is."),
+            note("For the policy in force when the trace was recorded, this shows how far to trust a replay; for "
+"any other policy, how different it is."),
             _PERCENTILES,
         ),
-        title="Fidelity", question="How near do the replayed first starts come to the recorded ones?",
+        title="Fidelity", question="How close are the replayed first starts to the recorded ones?",
     )  # fmt: skip
 
 
@@ -523,13 +523,13 @@ def _timeline(asked: _Asked) -> ResultTable:
             jobs=asked.workload.size, name=Named("cluster", asked.workload.name),
         ),
         section="replay_over_time", title="Queue and cluster over time", detail=True,
-        question="How long was the queue and how full the cluster, when?",
+        question="How did queue length and occupancy change over time?",
         notes=(
             note(
                 "Means over {periods} equal periods of about {width}, the same for all policies.",
                 periods=len(edges) - 1, width=ours(str(width)),
             ),
-            note("A replay that ended before the longest one counts nothing after its end."),
+            note("Replays that end before the longest one count as empty after their end."),
         ),
     )  # fmt: skip
 
@@ -573,7 +573,7 @@ def _unfinished(asked: _Asked) -> ResultTable:
     notes = (
         (
             note(
-                "{height:,} rows: exported, not printed. replay_summary counts them by state.",
+                "{height:,} rows, exported but not printed; replay_summary counts them by state.",
                 height=frame.height,
             ),
         )
@@ -583,11 +583,11 @@ def _unfinished(asked: _Asked) -> ResultTable:
     return _table(
         "replay_unfinished", frame,
         note(
-            "Jobs without an end, of all {jobs:,} jobs of each policy, those of the warm-up among them.",
+            "Unfinished jobs among all {jobs:,} jobs of each policy, warm-up included.",
             jobs=asked.workload.size,
         ),
         section="replay_jobs", title="Jobs that did not finish", notes=notes, detail=long,
-        question="Which jobs did not finish or could never start, and why?", sentences=_reasons(asked, frame),
+        question="Which jobs did not finish or could not start, and why?", sentences=_reasons(asked, frame),
     )  # fmt: skip
 
 
@@ -616,7 +616,7 @@ def _jobs(asked: _Asked) -> ResultTable:
             "All {jobs:,} jobs of {name}, once for each policy.",
             jobs=asked.workload.size, name=Named("cluster", asked.workload.name),
         ),
-        section="replay_jobs", title="All jobs", detail=True, question="What became of each job under each policy?",
+        section="replay_jobs", title="All jobs", detail=True, question="How did each job fare under each policy?",
     )  # fmt: skip
 
 
@@ -628,7 +628,7 @@ def _traits(asked: _Asked) -> ResultTable:
     return _table(
         "replay_traits", pl.DataFrame({**columns_of, "derived": derived}),
         note("All {jobs:,} jobs, the same for every policy.", jobs=asked.workload.size),
-        section="replay_jobs", title="What deep-learning schedulers go by", detail=True,
+        section="replay_jobs", title="Job traits for deep-learning schedulers", detail=True,
         question="How is each job taken to scale, to suffer from distance, and to share, and what of it is assumed?",
     )  # fmt: skip
 

@@ -168,10 +168,10 @@ def test_beside_the_published_values(tmp_path: Path) -> None:
 def test_the_population_counts_what_is_left_out(found: Analysis) -> None:
     table = table_of(found, "training_convergence")
     for text in (
-        "5 of the 8 jobs whose output tells of training",
-        "1 have fewer, 1 tell only accuracies and the like, 1 only epochs or steps; 1 more are not among",
+        "5 of the 8 jobs whose output shows training",
+        "1 have fewer, 1 print only accuracies and the like, 1 only epochs or steps; 1 more are not among",
         "(1 jobs), else the training loss",
-        "in 1 jobs, which tell no three epochs",
+        "in 1 jobs, which print fewer than three epochs",
         "1 jobs have points that are no finite number",
         "stamps of its lines (1 jobs) or what their bars show (1)",
         "over the GPU time (3)",

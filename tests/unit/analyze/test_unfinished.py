@@ -223,13 +223,13 @@ def test_attempts_of_unknown_size_are_counted_wherever_they_lack(tmp_path: Path,
     with Store(tmp_path / "t.duckdb") as store:
         found = analyze(store, Options(sections=("overview", "failures")))
     assert table(found, "overview")["size_unknown"].item() == 13
-    assert "no source tells how many GPUs 13 of 15 attempts held, 0.08 hours in all" in " ".join(found.warnings)
+    assert "no source states how many GPUs 13 of 15 attempts held, 0.08 hours in all" in " ".join(found.warnings)
     lost = table_of(found, "gpu_hours_lost")
-    assert "no source tells the GPUs of 13" in lost.population
+    assert "no source states the GPUs of 13" in lost.population
 
 
 def test_waits_without_a_cause_are_told_where_no_quota_is_guessed(found: Analysis) -> None:
-    assert any("of the waiting time is put down to the scheduler" in warning for warning in found.warnings)
+    assert any("of the waiting time is attributed to the scheduler" in warning for warning in found.warnings)
 
 
 def test_guessed_racks_are_told(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ def test_an_analysis_that_fails_leaves_the_others_their_tables(
     assert ended.code == 0, ended.err
     assert "analysis 'waits_by_user' of package bad 1.2" in " ".join(json.loads(ended.out)["warnings"])
     assert "analysis 'y' of package bad 1.2: it cannot be loaded: ModuleNotFoundError" in caplog.text
-    assert "analysis 'overview' is there more than once: built in; package bad 1.2" in caplog.text
+    assert "analysis 'overview' exists more than once: built in; package bad 1.2" in caplog.text
     assert command("analyze", store, "--table", "waits_by_user").code == 3
 
 
@@ -266,14 +266,14 @@ def test_one_name_for_two_is_refused_with_both_origins(site: Path, caplog: pytes
     install(site, "two", {"gpuctl.policies": {"last-first": "good:Last"}})
     forget()
     for name, one, other in (("fifo", "built in", "package one 1.2"), ("last-first", "package one", "package two")):
-        with pytest.raises(UsageError, match=f"'{name}' is there more than once") as refused:
+        with pytest.raises(UsageError, match=f"'{name}' exists more than once") as refused:
             policies.find(name)
         assert one in refused.value.message
         assert other in refused.value.message
     assert policies.find("srtf").name == "srtf"
     assert "fifo\t" in command("policies").out
     assert {fmt.name for fmt in registry.all_formats()} == {fmt.name for fmt in registry.built_in()}
-    assert "format 'slurm-conf' is there more than once: built in; package one 1.2" in caplog.text
+    assert "format 'slurm-conf' exists more than once: built in; package one 1.2" in caplog.text
     with pytest.raises(UsageError, match="more than once"):
         registry.named("slurm-conf", registry.all_formats())
 

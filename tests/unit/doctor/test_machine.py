@@ -159,8 +159,8 @@ def test_reports_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (file,) = machine.reports(Given(reports=tmp_path / "file"))
     assert [one.status for one in (here, absent, relative, file)] == [Status.OK, Status.OK, Status.OK, Status.FAIL]
     assert here.evidence == f"{tmp_path} (where gpuctl runs) can be written to"
-    assert absent.evidence == f"{tmp_path / 'a' / 'b'} is not there yet, and can be made"
-    assert relative.evidence == f"{tmp_path / 'c'} is not there yet, and can be made"
+    assert absent.evidence == f"{tmp_path / 'a' / 'b'} does not exist yet and can be created"
+    assert relative.evidence == f"{tmp_path / 'c'} does not exist yet and can be created"
     assert not (tmp_path / "a").exists()
 
 

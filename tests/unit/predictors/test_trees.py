@@ -80,7 +80,7 @@ def test_lightgbm_reads_what_is_kept_of_its_text(text: str) -> None:
         ("left_child=", "left_child=x ", "left_child has 7 values"),
         ("leaf_value=", "leaf_value=inf ", "leaf_value has 8 values"),
         ("threshold=", "threshold=0 ", "threshold has 7 values"),
-        ("shrinkage=1", "shrinkage=1\nshrinkage=1", "there twice"),
+        ("shrinkage=1", "shrinkage=1\nshrinkage=1", "occurs twice"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told(text: str, old: str, new: str, said: str) -> None:

@@ -106,9 +106,9 @@ def test_progress_counts_up_to_all_jobs_of_all_policies(workload: Workload, clus
     [
         ([("fifi", {})], {}, "there is no policy 'fifi'"),
         ([("fifo", {}), ("las", {"quantum": "soon"})], {}, "las: quantum=soon"),
-        ([("fifo", {})], {"overhead": "free"}, "no overhead model"),
-        ([("fifo", {})], {"rates": "fast"}, "no speed model"),
-        ([("fifo", {}), ("recorded", {})], {}, "tells no starts"),
+        ([("fifo", {})], {"overhead": "free"}, "unknown overhead model"),
+        ([("fifo", {})], {"rates": "fast"}, "unknown speed model"),
+        ([("fifo", {}), ("recorded", {})], {}, "has no recorded starts"),
     ],
 )
 def test_what_is_wrong_is_found_before_anything_runs(

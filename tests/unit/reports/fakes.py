@@ -118,7 +118,7 @@ def delays(key: str, names: tuple[str, ...]) -> pl.DataFrame:
 
 
 def status() -> pl.DataFrame:
-    """What became of the jobs."""
+    """Final states of the jobs."""
     return pl.DataFrame(
         {
             "state": ["completed", "killed", "failed", "running", "all"],

@@ -157,8 +157,8 @@ def test_jobs_without_an_end_and_true_run_times_are_told() -> None:
         {"policy": "fifo", "oracle": False, "jobs": 10, "jobs_finished": 7},
     ]
     first, second = found("replay_summary", rows)
-    assert first.text == "Jobs that did not end, and are in no mean: fifo 3."
-    assert second.text.startswith("Told true run times, which no real scheduler knows: srtf.")
+    assert first.text == "Jobs that did not finish, excluded from every mean: fifo 3."
+    assert second.text.startswith("Oracles, which know true run times as no real scheduler does: srtf.")
 
 
 def test_rejected_rows_are_told_with_why() -> None:

@@ -115,8 +115,8 @@ def test_includes_are_those_beside_it(tmp_path: Path) -> None:
         ("Include slurm.conf", "slurm.conf, line 1: includes slurm.conf a second time"),
         ("\nInclude a\nInclude a", "slurm.conf, line 3: includes a a second time"),
         ("Include b", "b, line 2: not Key=Value words"),
-        ("NodeName=n1\nNodeName=n[1-2]", "line 2: node n1 is there a second time"),
-        ("PartitionName=p\nPartitionName=p", "line 2: partition p is there a second time"),
+        ("NodeName=n1\nNodeName=n[1-2]", "line 2: node n1 occurs twice"),
+        ("PartitionName=p\nPartitionName=p", "line 2: partition p occurs twice"),
         ("NodeName=n1\nDownNodes=n2", "line 2: DownNodes: there is no node n2"),
         ("NodeName=n1 CPUs=many", "line 1: a number is not a whole number"),
         ("PreemptType=preempt/other", "PreemptType=preempt/other: expected one of"),
@@ -401,7 +401,7 @@ def test_jobs_of_a_trace_are_put_on_the_nodes_that_they_ran_on() -> None:
     asked = replace(jobs, gpu_type=np.array([0, 1]), gpu_types=("a100,v100", "v100"))
     anyhow, _ = on_nodes(asked, own, cluster_of(typed, asked, ("gpu", "cpu")))
     assert anyhow.gpu_type.tolist() == [-1, 1]
-    assert anyhow.notes == ("1 jobs name GPU types that no server has (a100,v100): any type suits them",)
+    assert anyhow.notes == ("1 jobs name GPU types that no server has (a100,v100): they may use any type",)
     lost, nodes = on_nodes(jobs, replace(own, servers=("n3", "x", "gone")), cluster_of(found, jobs))
     assert lost.piece_server.size == 0
     assert nodes.notes == ("jobs ran on 1 servers that slurm.conf does not have: x",)

@@ -45,7 +45,7 @@ class Gandiva(CompiledPolicy):
         Parameter("switch", 1.0, "seconds of the switch between two turns, in which nobody comes forward"),
         Parameter("check_s", 60.0, "seconds from one check (packing, gathering, growth) to the next", least=1.0),
         Parameter(
-            "height", 3.0, "jobs may ask so many times its GPUs of a server; those that wait for a turn take memory",
+            "height", 3.0, "jobs may request this multiple of a server's GPUs; those that wait for a turn take memory",
             most=100.0,
         ),
         Parameter("migrate", 5.0, "seconds without progress that a job has which moves; --overhead in its place"),

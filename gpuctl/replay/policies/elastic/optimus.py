@@ -39,7 +39,7 @@ class Optimus(CompiledPolicy):
         Parameter(
             "restart", 62.0, "seconds that a job on other GPUs holds them without progress; --overhead in its place"
         ),
-        Parameter("most", 2.0, "a job may have so many times its gang; 0: its w_max", above=1.0, most=1000.0),
+        Parameter("most", 2.0, "a job may have this multiple of its gang; 0: its w_max", above=1.0, most=1000.0),
         Parameter(
             "error",
             0.0,

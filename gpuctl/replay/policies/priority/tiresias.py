@@ -51,16 +51,15 @@ class Tiresias(Policy):
             "(the authors' simulator), or by Gittins index",
             ("first-start", "submit", "list", "gittins"),
         ),
-        Parameter("promote", 8.0, "PROMOTEKNOB: a preempted job goes to the first queue after waiting so many times "
-                  "its "
-                  "run time; 0: never"),
-        Parameter("packlimit", 0.3, "skew of a model above which a gang waits for the fewest servers; where the trace "
-                  "tells no model, 40 % of the jobs (by a hash of their names) count as skewed"),
+        Parameter("promote", 8.0, "PROMOTEKNOB: a preempted job goes to the first queue after waiting this "
+                  "multiple of its run time; 0: never"),
+        Parameter("packlimit", 0.3, "skew of a model above which a gang waits for the fewest servers; where the "
+                  "trace has no model names, 40 % of the jobs (by a hash of their names) count as skewed"),
         Parameter("round", 0.0, "seconds of a round: decisions only at whole multiples; 0: at every event",
                   above=0.001),
-        Parameter("tick", 0.0, "demotions at whole multiples of so many seconds; 0: to the instant", above=0.001),
-        Parameter("learn", LEARN_FROM, "gittins: share of the jobs, from the first on, whose true run times "
-                  "make the index: it is told them",
+        Parameter("tick", 0.0, "demotions at multiples of this many seconds; 0: at once", above=0.001),
+        Parameter("learn", LEARN_FROM, "gittins: share of the jobs, from the first on, whose true run times, known "
+                  "to the policy, make the index",
                   least=0.01, most=1.0),
         PATIENCE,
     )  # fmt: skip

@@ -37,7 +37,7 @@ class Recorded(Policy):
         del cluster, settings
         if workload.size and not np.isfinite(workload.recorded_start).any():
             raise UsageError(
-                f"recorded: {workload.name} tells no starts (a job file has none, and scaled load has none any more)",
+                f"recorded: {workload.name} has no recorded starts (job files and scaled loads have none)",
                 hint="replay a trace store, or drop this policy",
             )
         jobs = state.jobs

@@ -109,7 +109,7 @@ def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Worklo
         if other.any():
             names = listed("value", sorted({workload.gpu_types[k] for k in workload.gpu_type[other].tolist()}), 5)
             told = note(
-                "{other:,} jobs name GPU types that no server has ({names}): any type suits them",
+                "{other:,} jobs name GPU types that no server has ({names}): they may use any type",
                 other=other.sum(),
                 names=names,
             )

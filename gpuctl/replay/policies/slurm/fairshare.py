@@ -93,7 +93,7 @@ def build_tree(associations: Sequence[Association]) -> Tree:
     A share of nothing, where all siblings have 0 shares, is 0.
 
     Raises:
-        InputError: there is no root account or more than one, one is there twice, or an account's parent is missing.
+        InputError: there is no root account or more than one, one occurs twice, or an account's parent is missing.
     """
     ordered = _ordered(associations)
     accounts = {a.account: i for i, a in enumerate(ordered) if a.user is None}
@@ -131,7 +131,7 @@ def _ordered(associations: Sequence[Association]) -> list[Association]:
     for one in associations:
         name = (one.account, one.user, one.partition)
         if name in names:
-            raise InputError(f"association of account {one.account}, user {one.user} is there twice")
+            raise InputError(f"association of account {one.account}, user {one.user} occurs twice")
         names.add(name)
         inside.setdefault(one.parent if one.user is None else one.account, []).append(one)
     roots = inside.get(None, [])

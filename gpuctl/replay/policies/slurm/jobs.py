@@ -147,7 +147,7 @@ def _billing(
         silent += weights is None and setup.given and cpus[j] == 0
         found[j] = known[key]
     if silent and setup.fair_share != "none":
-        how = note("which --resources gpu,cpu,mem reads where a file tells them")
+        how = note("which --resources gpu,cpu,mem reads where a file states them")
         return found, [note("jobs whose GPUs are billed in place of CPUs, {how}: {silent:,}", how=how, silent=silent)]
     return found, []
 

@@ -58,8 +58,8 @@ class SlurmPolicy(Policy):
         Parameter(
             "shares",
             "user",
-            "whose shares are equal where no associations are given: users', or accounts' (queues' where jobs tell no "
-            "account) and in them users'",
+            "whose shares are equal where no associations are given: users', or accounts' (queues' where jobs have "
+            "no account) and in them users'",
             ("user", "account"),
         ),
         _over("backfill", "whether there are backfill passes", "true", ("true", "false")),

@@ -119,8 +119,8 @@ def slurm_program(setup: Setup, workload: Workload, cluster: Cluster, settings: 
         x.lln = 0
         more.append(
             note(
-                "LLN (the least loaded node first) goes by CPUs, which are not counted or not known of all "
-                "servers: nodes are taken by Weight alone"
+                "LLN (the least loaded node first) uses CPUs, which are not counted or unknown for some servers: "
+                "nodes are taken by Weight alone"
             )
         )
     ranked = setup.preempt != "none"

@@ -211,7 +211,7 @@ def _pairs(name: str, text: str) -> dict[str, int]:
 
 
 def _there(names: Mapping[str, object]) -> str:
-    return f"there are: {', '.join(list(names)[:5]) or 'none'}"
+    return f"known: {', '.join(list(names)[:5]) or 'none'}"
 
 
 def grouped(listed: Sequence[tuple[str, str]]) -> list[str]:

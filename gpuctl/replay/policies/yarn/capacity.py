@@ -74,7 +74,7 @@ class YarnCapacity(Policy):
         Parameter(
             "guarantees", "",
             "NAME:W,NAME:W: guarantees of queues; with conf in the file's unit (percent or weights), the others of "
-            "the same parent share the rest; without it weights, the others go by quotas or have 1",
+            "the same parent share the rest; without it weights, the others use quotas or have 1",
         ),
         Parameter("maximums", "", "NAME:P,NAME:P: most that queues may have, percent of their parent's; also by conf"),
         Parameter("maximum_capacity", 0.0, "the most of each leaf, times its guarantee; 0: its parent's; also by conf"),

@@ -68,7 +68,7 @@ def from_quotas(params: Mapping[str, Any], workload: Workload, cluster: Cluster)
 
 def _queue_called(name: str, names: Sequence[str], parameter: str) -> int:
     if name not in names:
-        hint = f"there are: {', '.join(names[:8])}"
+        hint = f"known: {', '.join(names[:8])}"
         raise UsageError(f"yarn-capacity: {parameter}: no queue is called {name}", hint=hint)
     return names.index(name)
 
@@ -385,7 +385,7 @@ def _priorities(text: str, workload: Workload) -> dict[int, float]:
     if lacking is not None:
         raise UsageError(
             f"yarn-capacity: priorities: no user is called {lacking}",
-            hint=f"there are: {', '.join(workload.users[:8])}",
+            hint=f"known: {', '.join(workload.users[:8])}",
         )
     return {workload.users.index(name): value for name, value in given.items()}
 

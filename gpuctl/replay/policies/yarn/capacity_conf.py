@@ -324,7 +324,7 @@ class _Tree:
                     some = ", ".join(there or [queue.path for queue in queues[1:9]])
                     raise UsageError(
                         f"yarn-capacity: {parameter}: {'several queues are' if there else 'no queue is'} called {name}",
-                        hint=f"there are: {some}",
+                        hint=f"known: {some}",
                     )
 
     def _limits(self, leaf: LeafOrParent, in_all: int) -> LeafOrParent:

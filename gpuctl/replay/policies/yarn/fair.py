@@ -102,7 +102,7 @@ class YarnFair(Policy):
         Parameter(
             "max_assign",
             -1.0,
-            f"with assign_multiple, without dynamic_max_assign: at most so many, -1: any{_of('max.assign')}",
+            f"with assign_multiple, without dynamic_max_assign: at most this many, -1: any{_of('max.assign')}",
             least=-1.0,
         ),
         Parameter("size_based_weight", False, f"weigh applications by what they ask for{_of('sizebasedweight')}"),

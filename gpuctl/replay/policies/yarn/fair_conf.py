@@ -225,7 +225,7 @@ def _weights(case: Case, there: list[str]) -> dict[str, float]:
     for name, weight in named_weights(case.params["weights"], "yarn-fair"):
         if full_name(name) not in there:
             raise UsageError(
-                f"yarn-fair: weights: there is no queue {name!r}", hint=f"there are: {', '.join(there[:10]) or 'none'}"
+                f"yarn-fair: weights: there is no queue {name!r}", hint=f"known: {', '.join(there[:10]) or 'none'}"
             )
         found[full_name(name)] = weight
     return found
@@ -269,8 +269,8 @@ def left_out(case: Case, allocations: Allocations) -> list[Note]:
     if case.params["conf"] and not case.whole[:2].any():
         notes.append(
             note(
-                "memory and CPUs do not count: what the allocation file says of them bounds nothing, and fair goes "
-                "by GPUs (--resources gpu,cpu,mem counts them)"
+                "memory and CPUs do not count: what the allocation file says of them bounds nothing, and fair uses "
+                "GPUs (--resources gpu,cpu,mem counts them)"
             )
         )
     if case.cluster.pool:

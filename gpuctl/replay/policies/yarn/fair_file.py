@@ -222,7 +222,7 @@ class _Reader:
             full = f"{above}.{name}"
             self.queues[above]["parent"] = True
         if full in self.queues:
-            raise InputError(f"queue {full} is there twice", path=self.path, line=line)
+            raise InputError(f"queue {full} occurs twice", path=self.path, line=line)
         self.queues[full] = {"name": full, "parent": attributes.get("type") == "parent"}
         return full
 

@@ -200,8 +200,8 @@ def tree(allocations: Allocations, cluster: Ints, parts: int) -> Tree:
         record.policy = POLICIES.index(queue.policy or allocations.policy)
         if above and POLICIES[record.policy] == "drf" and found[record.parent].policy == FAIR:
             raise UsageError(
-                f"queue {name} goes by drf under {above}, which goes by fair: Hadoop refuses that",
-                hint="let the root go by drf, or this queue by fair",
+                f"queue {name} uses drf under {above}, which uses fair: Hadoop refuses that",
+                hint="use drf for the root, or fair for this queue",
             )
         _fill(record, queue, allocations, found[record.parent] if above else None)
         record.rank = ranks[name]

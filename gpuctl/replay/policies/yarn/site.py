@@ -198,7 +198,7 @@ def conf_files(conf: str, expected: tuple[str, ...]) -> list[str]:
         elif is_file(path):
             found.append(str(path))
         else:
-            raise UsageError(f"conf={part[:200]}: there is no such file or directory")
+            raise UsageError(f"conf={part[:200]}: no such file or directory")
     return found
 
 

@@ -63,7 +63,7 @@ def test_says_whose_log_a_path_is(pattern: str, path: str, log: Log | None) -> N
         ("/var/log/{job}", "relative"),
         ("../{job}", "relative"),
         ("logs//{job}", "relative"),
-        ("logs/*.out", "where the job's id stands"),
+        ("logs/*.out", "does not contain the job's id"),
         ("{job}-%j", "two forms"),
         ("{attempt}/{attempt+1}/{job}", "two forms"),
         ("{job}/{user}", r"no placeholder \{user\}"),

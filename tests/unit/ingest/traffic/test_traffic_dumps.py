@@ -206,7 +206,7 @@ def test_nfsiostat_with_times_and_one_number_a_line(store: Store) -> None:
 
 def test_nfsiostat_too_short_to_tell_its_interval_is_refused(store: Store) -> None:
     text = (FIXTURES / "nfsiostat.txt").read_text()
-    with pytest.raises(InputError, match=r"the interval of nfsiostat cannot be told: \d+ different rates"):
+    with pytest.raises(InputError, match=r"the interval of nfsiostat is unclear: \d+ different rates"):
         Loaded(NFSIOSTAT, "".join(text.splitlines(keepends=True)[:50]), store)
 
 

@@ -109,7 +109,7 @@ def test_what_is_not_there_is_said(proc: Proc) -> None:
     proc.stat("Z")
     with pytest.raises(UsageError, match=r"--pid 42: no such process, or it has ended"):
         recorder.of_process(42, proc.path)
-    with pytest.raises(UsageError, match=r"--iface eth7: no such interface here; there are: lo$"):
+    with pytest.raises(UsageError, match=r"--iface eth7: no such interface here; known: lo$"):
         recorder.of_interface("eth7", proc.path)
     with pytest.raises(UsageError, match=r"reads counters of Linux"):
         recorder.of_interface("lo", proc.path / "none")

@@ -50,7 +50,7 @@ def test_the_jobs_chosen(jobs: Workload, given: dict[str, list[str]], ids: str) 
     ("given", "says"),
     [
         ({"user": ["anna"]}, "--user anna: no job is of this user"),
-        ({"state": ["failed"]}, "have no states"),
+        ({"state": ["failed"]}, "have no final states"),
         ({"since": "2017-10-02"}, "no calendar"),
         ({"user": ["bob"], "queue": ["y"]}, "keeps 0 of 4 jobs"),
     ],

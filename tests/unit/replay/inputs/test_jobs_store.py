@@ -38,7 +38,7 @@ def test_what_a_csv_tells_is_analyzed(tmp_path: Path) -> None:
     assert [(row["state"], row["jobs"]) for row in rows["status"]] == [("unknown", 3), ("all", 3)]
     [source] = rows["sources"]
     assert (source["rows_in"], source["rows_loaded"], source["rows_rejected"]) == (3, 3, 0)
-    assert any("tells neither when and where they ran" in warning for warning in found.warnings)
+    assert any("records neither when and where they ran" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize("option", ["--db", "--columns"])

@@ -83,7 +83,7 @@ def test_the_sample_is_what_the_store_says(sample: Store) -> None:
     jobs, cluster = read_trace(sample)
     assert jobs.notes == (
         "1,955 of 1,962 jobs are replayed; left out: 7 have no start in the log",
-        "jobs that still ran when the log was taken, 1: their run time is what it was by then",
+        "1 jobs still ran at the end of the log: their run time is taken up to then",
         "3 attempts have no end in the log: they last until the next known time of their job",
     )
     assert (jobs.size, jobs.segment_s.size, jobs.origin) == (
@@ -203,7 +203,7 @@ def test_the_odd_jobs_of_a_philly_log(store: Store) -> None:
     assert jobs.notes == (
         "5 of 10 jobs are replayed; left out: 2 have no start in the log, 1 have an unknown start or end, 1 have no "
         "submission time, 1 ran for 0 s",
-        "jobs that still ran when the log was taken, 1: their run time is what it was by then",
+        "1 jobs still ran at the end of the log: their run time is taken up to then",
         "1 jobs started before their submission, by the log",
         "1 attempts have no end in the log: they last until the next known time of their job",
         "1 of 7 attempts held another number of GPUs than their job has: the job's counts",
@@ -282,7 +282,7 @@ def test_jobs_that_cannot_be_replayed(store: Store) -> None:
     assert cluster.notes == (
         "1 machines without GPUs are left out",
         "the quotas of 1 queues are inferred: the most GPUs that each held at once; give them with --quotas",
-        "racks are unknown: all servers are taken to be in one",
+        "racks are unknown: all servers are assumed to share one",
     )
     everything, _ = read_trace(store, own_cluster=False)
     assert everything.ids == ("good", "large")
@@ -314,7 +314,7 @@ def test_servers_queues_types_and_times_down(store: Store) -> None:
     a_job(store, "c", 7, (10, 20, "completed"), queue="q")
     jobs, cluster = read_trace(store)
     assert (jobs.gpu_types, jobs.gpu_type.tolist()) == (("a100", "v100"), [1, -1, -1])
-    assert "1 jobs name GPU types that no server has (tesla): any type suits them" in jobs.notes
+    assert "1 jobs name GPU types that no server has (tesla): they may use any type" in jobs.notes
     assert cluster.gpu_type.tolist() == [0, 1, 1]
     assert [cluster.racks[r] for r in cluster.rack] == ["r1", "r1", "(unknown rack of n3)"]
     assert (cluster.quota.tolist(), cluster.quota_source) == ([6, np.inf], "configured")
@@ -323,7 +323,7 @@ def test_servers_queues_types_and_times_down(store: Store) -> None:
     assert np.array_equal(cluster.down, [[0, 85, np.inf], [1, 45, 75]])
     assert cluster.notes == (
         "1 of 2 queues have no quota",
-        "the racks of 1 of 3 servers are unknown: each is a rack of its own",
+        "the racks of 1 of 3 servers are unknown: each counts as a separate rack",
         "servers are down 2 times, as the log says (DOWN, DRAIN); 1 of them to the end of the log, taken for good",
     )
     check(jobs, cluster)

@@ -64,7 +64,7 @@ def test_taken_jobs_bring_all_that_is_theirs() -> None:
     assert some.piece_server.tolist() == [1, 2, 3, 4, 5, 6, 7]
     assert some.piece_gpus.tolist() == [11, 12, 13, 14, 15, 16, 17]
     assert some.depends.tolist() == [[1, 0]]
-    assert some.notes == ("two of three", "1 dependencies on jobs that are not replayed are dropped")
+    assert some.notes == ("two of three", "1 dependencies on jobs outside the replay are dropped")
 
 
 def test_what_slurm_goes_by_is_kept() -> None:
@@ -130,7 +130,7 @@ def test_a_window_in_seconds() -> None:
     assert (some.ids, some.submit.tolist()) == (("j1",), [10])
     assert some.notes[0] == "window: 1 of 3 jobs, submitted from 10 to 20"
     # j0 runs from 1 to 11; it is the only one submitted before second 10
-    assert "1 jobs submitted before it ran then and 0 waited" in some.notes[1]
+    assert "1 earlier jobs were running and 0 waiting" in some.notes[1]
     # a fourth job comes at 40: at 35 j0 is over, j1 waits (it ran from 11 to 31 and will from 41), j2 runs (from 31)
     four = replace(
         make_workload([0, 10, 20, 40], [0] * 4, [1] * 4),

@@ -144,7 +144,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         tell(work, parse_cluster("2x2", work), ALL, None)
     with pytest.raises(UsageError, match="do not count"):
         tell(work, parse_cluster("2x2", work), ("gpu",), (6, 50))
-    with pytest.raises(UsageError, match="srtf goes by GPUs alone"):
+    with pytest.raises(UsageError, match="srtf counts GPUs alone"):
         replayed(work, tmp_path, policy="srtf")
     with pytest.raises(InputError, match="mem_mb is below 0"):
         jobs(tmp_path, "a,0,10,2,1,-4,x,")

@@ -1,4 +1,4 @@
-"""What deep-learning schedulers go by, told and assumed."""
+"""Job traits for deep-learning schedulers, told and assumed."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_a_long_list_is_exported_not_printed(analysis: Analysis) -> None:
     unfinished = table_of(analysis, "replay_unfinished")
     assert unfinished.frame.height > LISTED
     assert unfinished.detail
-    assert "exported, not printed" in unfinished.notes[0]
+    assert "exported but not printed" in unfinished.notes[0]
 
 
 def test_no_recorded_starts_are_said() -> None:

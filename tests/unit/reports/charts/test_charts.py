@@ -189,7 +189,7 @@ def test_what_no_row_tells_is_left_out_and_said() -> None:
     assert [c["name"] for p in unknown.panels for c in p["curves"]] == ["GPUs busy", "GPUs waited for"]
     assert unknown.remarks == ("GPUs total: not known.",)
     nothing = drawn("chart-occupancy", frame.with_columns(pl.lit(None, pl.Float64).alias(c) for c in frame.columns[1:]))
-    assert nothing.missing == "No row of the table occupancy tells gpus_busy, gpus_total or gpus_waited_for."
+    assert nothing.missing == "No row of the table occupancy has gpus_busy, gpus_total or gpus_waited_for."
 
 
 def test_levels_over_time_are_means_of_whole_hours() -> None:

@@ -311,8 +311,8 @@ def test_text_of_which_nothing_is_known_is_left_out_and_counted(tmp_path: Path) 
         one.pop("names")
     hidden = anonymised(parse_document(json.dumps(found).encode(), "of an older gpuctl"), Pseudonyms(KEY, queues=True))
     assert "ZQ" not in everything(hidden, tmp_path)
-    assert hidden.warnings == ("3 sentences left out: nothing tells where names stand in them",)
-    assert hidden.tables[0].population == "Left out: nothing tells where names stand in it."
+    assert hidden.warnings == ("3 sentences left out: positions of names are unknown",)
+    assert hidden.tables[0].population == "Left out: positions of names are unknown."
     assert hidden.tables[0].frame.equals(anonymised(site(), Pseudonyms(KEY, queues=True)).tables[0].frame)
     assert re.fullmatch("cluster-[a-z2-7]{13}", hidden.cluster)
 

@@ -127,7 +127,7 @@ def test_no_shares_at_all_count_nothing() -> None:
         ([], "0 root accounts"),
         ([Association("root"), Association("other")], "2 root accounts"),
         ([Association("root"), Association("A", "u")], "account A has members"),
-        ([Association("root"), Association("A", None, "root"), Association("A", None, "root")], "there twice"),
+        ([Association("root"), Association("A", None, "root"), Association("A", None, "root")], "occurs twice"),
     ],
 )
 def test_trees_that_are_none(rows: list[Association], message: str) -> None:

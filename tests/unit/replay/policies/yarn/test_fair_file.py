@@ -132,7 +132,7 @@ def test_amounts_that_are_none(text: str) -> None:
     [
         ("<queue/>", "named ''"),
         ('<queue name="a.b"/>', "without a full stop"),
-        ('<queue name="a"/><queue name="a"/>', "root.a is there twice"),
+        ('<queue name="a"/><queue name="a"/>', "root.a occurs twice"),
         ('<queue name="root"/><queue name="a"/>', "the root and other queues beside it"),
         ('<queue name="a"><weight>x</weight></queue>', "weight> is 'x': expected a number"),
         ('<queue name="a"><weight>-1</weight></queue>', "expected a number"),
@@ -157,7 +157,7 @@ def test_documents_with_entities_are_refused(tmp_path: Path) -> None:
 
 def test_a_queue_that_goes_by_drf_under_one_that_goes_by_fair_is_refused(tmp_path: Path) -> None:
     found = read(tmp_path, '<queue name="a"><schedulingPolicy>drf</schedulingPolicy></queue>')
-    with pytest.raises(UsageError, match=r"root\.a goes by drf under root"):
+    with pytest.raises(UsageError, match=r"root\.a uses drf under root"):
         tree(found, WHOLE, 1)
 
 

@@ -1,0 +1,60 @@
+"""Phrases that no native speaker would write stay out of what users read: help, messages, notes, SQL, documents."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+IDIOMS = re.compile(
+    r"\bso many (?!that\b)|\bgo(?:es)? by (?!itself|unnoticed)|\bgone by\b|what it is for\b|\bdraws? lots\b|\bby lot\b"
+    r"|\bwhoever\b(?! fits)|\bas it stands\b|\btells?\b|(?<!not )(?<![{_])\btold\b(?!_by| true run times\b)"
+    r"|\bis there (?:twice|already|more than once)\b|\bthere is no such\b|\bhave it that\b|\bwhyever\b",
+    re.IGNORECASE,
+)
+_SQL = re.compile(r"\b(?:SELECT|UPDATE|WHERE|JOIN|INSERT)\b")
+ROOMS = ("gpuctl", "reports", "predictors", "queries")
+
+
+def _texts(path: Path) -> list[tuple[int, str]]:
+    """The strings of a module that are no docstring, each with its line."""
+    tree = ast.parse(path.read_text("utf-8"))
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        (node.lineno, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare
+        if " " in node.value and not _SQL.search(node.value)
+    ]
+
+
+def _found(path: Path) -> list[str]:
+    if path.suffix == ".py":
+        lines = _texts(path)
+    else:
+        text = path.read_text("utf-8")
+        code = re.sub(r"```.*?```|`[^`]*`", lambda match: "\n" * match[0].count("\n"), text, flags=re.DOTALL)
+        lines = list(enumerate(code.split("\n"), 1))
+        if path.suffix == ".sql":
+            lines = [(number, line) for number, line in lines if re.match(r"-- \w+:", line)]
+    return [
+        f"{path.relative_to(ROOT)}:{number}: {match[0]}" for number, line in lines for match in IDIOMS.finditer(line)
+    ]
+
+
+@pytest.mark.parametrize("room", [*ROOMS, "docs"])
+def test_no_idiom_of_ours_in_what_users_read(room: str) -> None:
+    kinds = {".md"} if room == "docs" else {".py", ".sql"}
+    files = [path for path in sorted((ROOT / room).rglob("*")) if path.suffix in kinds]
+    files += [ROOT / "README.md"] if room == "docs" else []
+    assert files
+    assert not [found for path in files for found in _found(path)]
+
+
+def test_an_idiom_is_found() -> None:
+    assert IDIOMS.search("Told because: the interval holds no 0")
+    assert IDIOMS.search("Stop after so many seconds")
+    assert not IDIOMS.search("so many that none is left; the value 'not told'")
