@@ -330,7 +330,8 @@ def test_servers_queues_types_and_times_down(store: Store) -> None:
     assert cluster.notes == (
         "1 of 2 queues have no quota",
         "the racks of 1 of 3 servers are unknown: each counts as a separate rack",
-        "servers go down 2 times according to the log (DOWN, DRAIN); 1 of them to the end of the log, assumed permanent",
+        "servers go down 2 times according to the log (DOWN, DRAIN); 1 of them to the end of the log, "
+        "assumed permanent",
     )
     check(jobs, cluster)
 
