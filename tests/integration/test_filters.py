@@ -14,6 +14,7 @@ from gpuctl.analyze.run import Options, analyze
 from gpuctl.core.job_filter import JobFilter, parse
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
+from tests.tables import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,9 +70,7 @@ def _analyzed(path: Path, **options: Any) -> Analysis:
 
 
 def _rows(result: Analysis, name: str) -> pl.DataFrame:
-    table = result.table(name)
-    assert table is not None
-    return table.frame
+    return table_of(result, name).frame
 
 
 @pytest.mark.parametrize("case", CASES)
