@@ -35,7 +35,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
         ("-- title: T\n", "", "needs a '-- title:' line"),
         ("-- title: T\n", "-- title: T\n-- title: U\n", "several '-- title:' lines"),
         ("a | h | b", "a | h", "column line without"),
-        ("-- chart: bars x=a y=a", "-- chart: pie x=a", "no kind of chart 'pie'"),
+        ("-- chart: bars x=a y=a", "-- chart: pie x=a", "unknown kind of chart: 'pie'"),
         ("y=a", "y=b", "drawn from 'b', which is none of its columns"),
         ("y=a", "y=a colour=red", "a chart has no 'colour'"),
         ("y=a", "y=a on=paper", "can be on page or terminal"),

@@ -179,7 +179,7 @@ def test_the_curve_ends_with_those_that_still_wait(found: Analysis) -> None:
 def test_overview_and_data_quality_mean_the_same(found: Analysis) -> None:
     overview, quality = found.table("overview"), rows(found, "data_quality", "finding")
     assert overview is not None
-    assert "3 without a start: the log lacks that of 1; never_started has those that never did" in overview.population
+    assert "3 without a start: the log lacks that of 1; the others are in never_started" in overview.population
     assert quality["attempts that are over and whose start the log lacks"]["rows"] == 1
     assert quality["attempts, and jobs without any attempt, that never started"]["rows"] == 2
 

@@ -32,6 +32,7 @@ WORDS = {
     "gpuctl/replay/inputs/clusters.py": {"key"},
     "gpuctl/replay/inputs/trace.py": {"why"},
     "gpuctl/replay/models/resources.py": {"word"},
+    "gpuctl/replay/models/traits.py": {"name"},
     "gpuctl/replay/policies/yarn/capacity.py": {"name"},
     "gpuctl/replay/results/tables.py": {
         "name", "k", "asked.cluster.quota_source", "str(value)", "cluster.name", "str(width)", "reason",
