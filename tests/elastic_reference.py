@@ -595,8 +595,8 @@ class Themis(Slow):
 
         def rank(job: Job) -> tuple[bool, int, int]:
             m = sum(on[job.line].values())
-            rho = self.rho(job, m, self.level(on[job.line])) if m else self.rho(job, job.gang, self.best_level(job.gang))
-            return (m > 0, -key(rho), job.line)
+            now = (m, self.level(on[job.line])) if m else (job.gang, self.best_level(job.gang))
+            return (m > 0, -key(self.rho(job, *now)), job.line)
 
         bidders.sort(key=rank)
         chosen = bidders[: max(1, math.ceil((1 - self.p.f) * len(bidders) - 1e-9))] if pool else []

@@ -123,9 +123,9 @@ def _optimum(a, s, m, worth, out):  # type: ignore[no-untyped-def]
         behind, here = here, behind
     left = p.pool
     for at in range(p.admitted):
-        k = np.int64(a.take[at, left])
-        out[a.admitted[at]] = k
-        left -= k
+        gets = np.int64(a.take[at, left])
+        out[a.admitted[at]] = gets
+        left -= gets
 
 
 @inner

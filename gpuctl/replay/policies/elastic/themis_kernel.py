@@ -364,7 +364,7 @@ def _free_mine(s, m, j, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def _first_server(s, m, mask):  # type: ignore[no-untyped-def]
-    """The server for GPUs beside `mine`: one of those, of their racks, or another; there the freest, then the lowest."""
+    """The server for GPUs beside `mine`: of those, of their racks, or another; there the freest, then the lowest."""
     best = -1
     for k in range(s.servers.size):
         server = s.servers[k]
