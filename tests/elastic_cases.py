@@ -15,7 +15,7 @@ import polars as pl
 from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.run import replay
-from tests.elastic_reference import Gandiva, Job, Optimus, Slow
+from tests.elastic_reference import Gandiva, Job, Optimus, Slow, Themis
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ORACLES = Path(__file__).parents[2] / "shared" / "oracles"
 """Per-job results of another slow reference, beside a checkout where there are any."""
 
-SLOW: dict[str, type[Slow]] = {"optimus": Optimus, "gandiva": Gandiva}
+SLOW: dict[str, type[Slow]] = {"optimus": Optimus, "gandiva": Gandiva, "themis": Themis}
 CLUSTERS = (("1x6", 1), ("3x4", 2), ("2x4+2x8", 2), ("4x8", 2), ("2x2+3x4", 3))
 COLUMNS = ("job_id", "submit_time", "duration", "num_gpus", "eff_rack", "eff_cross", "alpha", "w_min", "w_max",
            "fungible", "util", "mem", "grow")  # fmt: skip

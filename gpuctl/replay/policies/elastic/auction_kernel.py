@@ -1,0 +1,209 @@
+"""Compiled: a partial-allocation auction of GPUs, with hidden payments.
+
+With A bidders that are admitted, P GPUs and bids for up to K of them an optimum costs O(A P K), and payments as much
+for each winner. No more are admitted than there are GPUs, beside jobs that hold some already. Where all bids can be
+met at once neither is worked out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.bundles import Bundle, array_of, ints, rows
+from gpuctl.compiled.jit import inner
+
+NEVER = -(1 << 62)
+"""The value of what cannot be."""
+
+SALE = np.dtype(
+    [
+        ("pool", "i8"),  # GPUs to be sold
+        ("chosen", "i8"),  # bidders that take part
+        ("waiting", "i8"),  # bidders without GPUs, who are the first in rank
+        ("fewest", "i8"),  # GPUs that any of these starts on
+        ("known", "i8"),  # bidders whose places in rank are known
+        ("admitted", "i8"),
+    ],
+    align=True,
+)
+
+
+class Auction(Bundle):
+    """Bids in order of rank, and what becomes of them.
+
+    Attributes:
+        p: what there is one of [1].
+        least: GPUs more that each can take at the least [bidders].
+        most: and at the most [bidders].
+        admitted: places in rank of those who are admitted [bidders].
+        won: GPUs that each wins; -1: it is not admitted [bidders].
+        instead: the same without one of the others [bidders].
+        kept: GPUs that each keeps [bidders].
+        value: of each number of GPUs to one bidder, scratch [most GPUs + 1].
+        best: the largest sums of values by GPUs left, of those behind a bidder and with it [2, GPUs + 1].
+        take: GPUs of each that is admitted in the optimum by GPUs left [admitted, GPUs + 1].
+    """
+
+    p = rows(SALE)
+    least = ints()
+    most = ints()
+    admitted = ints()
+    won = ints()
+    instead = ints()
+    kept = ints()
+    value = ints()
+    best = ints(2)
+    take = array_of("i4", 2)
+
+
+@inner
+def _admit(a, s, m, reach, without):  # type: ignore[no-untyped-def]
+    """Go through the chosen in rank: who can get its least out of what those before leave is admitted."""
+    p = a.p[0]
+    room, i = p.pool, 0
+    p.admitted = 0
+    while i < p.chosen:
+        if i < p.waiting and room < p.fewest:
+            i = p.waiting
+            continue
+        if i != without:
+            reach(s, m, a, i)
+            if a.least[i] <= room and a.least[i] <= a.most[i]:
+                room -= a.least[i]
+                a.admitted[p.admitted] = i
+                p.admitted += 1
+        i += 1
+
+
+@inner
+def _fit(a):  # type: ignore[no-untyped-def]
+    """Whether all who are admitted can have as many as they may."""
+    total = 0
+    for k in range(a.p[0].admitted):
+        total += a.most[a.admitted[k]]
+    return total <= a.p[0].pool
+
+
+@inner
+def _wins_best(a, s, m, worth, out):  # type: ignore[no-untyped-def]
+    for at in range(a.p[0].admitted):
+        i = a.admitted[at]
+        top = np.int64(NEVER)
+        for k in range(a.least[i], a.most[i] + 1):
+            value = worth(s, m, a, i, k)
+            if value >= top:
+                top = value
+                out[i] = k
+
+
+@inner
+def _optimum(a, s, m, worth, out):  # type: ignore[no-untyped-def]
+    """The numbers with the largest sum of values; of several the lexicographically largest in rank."""
+    p = a.p[0]
+    if _fit(a):
+        _wins_best(a, s, m, worth, out)
+        return
+    behind, here = 0, 1
+    a.best[behind, : p.pool + 1] = 0
+    for back in range(p.admitted):
+        at = p.admitted - 1 - back
+        i = a.admitted[at]
+        least, most = a.least[i], min(a.most[i], p.pool)
+        for k in range(least, most + 1):
+            a.value[k] = worth(s, m, a, i, k)
+        for left in range(p.pool if at == 0 else 0, p.pool + 1):
+            top, best = np.int64(NEVER), 0
+            for k in range(least, min(most, left) + 1):
+                rest = a.best[behind, left - k]
+                # of equal ones the most: those ahead in rank come first
+                if rest > NEVER and a.value[k] + rest >= top:
+                    top, best = a.value[k] + rest, k
+            a.best[here, left] = top
+            a.take[at, left] = best
+        behind, here = here, behind
+    left = p.pool
+    for at in range(p.admitted):
+        gets = np.int64(a.take[at, left])
+        out[a.admitted[at]] = gets
+        left -= gets
+
+
+@inner
+def _pays(a, s, m, worth, i, mine):  # type: ignore[no-untyped-def]
+    """The share of its GPUs that a winner keeps: what the others' values are with it, for those without it."""
+    lost = 0
+    for at in range(mine):
+        j = a.admitted[a.admitted.size - 1 - at]
+        if j != i and a.instead[j] >= 0 and a.instead[j] != a.won[j]:
+            lost += worth(s, m, a, j, a.won[j]) - worth(s, m, a, j, a.instead[j])
+    return min(1.0, np.exp(lost * 1e-9))
+
+
+@inner
+def sell(a, s, m, pays, reach, worth):  # type: ignore[no-untyped-def]
+    """Sell the pool.
+
+    Args:
+        a: the auction.
+        s: the simulation.
+        m: what the policy remembers.
+        pays: 1: winners pay.
+        reach: called as ``reach(s, m, a, i)``: see to it that the i-th bidder is known: `least` and `most`, 0 in `kept`
+            and -1 in `won`.
+        worth: called as ``worth(s, m, a, i, k)``: value of k GPUs more to it, milliardths.
+    """
+    p = a.p[0]
+    _admit(a, s, m, reach, -1)
+    _optimum(a, s, m, worth, a.won)
+    mine = p.admitted
+    for at in range(mine):
+        i = a.admitted[at]
+        a.kept[i] = a.won[i]
+    if pays == 0 or _fit(a):
+        return
+    # the list of those admitted without a winner takes the place of this one, which is kept at the array's other end
+    for at in range(mine):
+        a.admitted[a.admitted.size - 1 - at] = a.admitted[at]
+    for each in range(mine):
+        i = a.admitted[a.admitted.size - 1 - each]
+        if a.won[i] == 0:
+            continue
+        for at in range(mine):
+            a.instead[a.admitted[a.admitted.size - 1 - at]] = -1
+        _admit(a, s, m, reach, i)
+        _optimum(a, s, m, worth, a.instead)
+        share = _pays(a, s, m, worth, i, mine)
+        a.kept[i] = max(np.int64(np.floor(share * a.won[i] + 1e-9)), a.least[i])
+
+
+@inner
+def sell_rest(a, s, m, bidders, reach, worth):  # type: ignore[no-untyped-def]
+    """What was not sold, or was paid: to those not admitted in rank, then to the others, as many as they like best."""
+    p = a.p[0]
+    left, i = p.pool, 0
+    for at in range(p.chosen):
+        if at < p.known:
+            left -= a.kept[at]
+    while i < bidders and left > 0:
+        if i < p.waiting and left < p.fewest:
+            i = p.waiting
+            continue
+        reach(s, m, a, i)
+        if a.won[i] < 0:
+            left -= _add(a, s, m, worth, i, a.least[i], left)
+        i += 1
+    for i in range(min(p.chosen, p.known)):
+        if left > 0 and a.won[i] >= 0:
+            left -= _add(a, s, m, worth, i, a.kept[i], left)
+
+
+@inner
+def _add(a, s, m, worth, i, first, left):  # type: ignore[no-untyped-def]
+    """Let a bidder have as many more as it likes best, of several the fewest. Returns how many."""
+    top, had = np.int64(NEVER), a.kept[i]
+    for k in range(first, min(a.most[i], had + left) + 1):
+        value = worth(s, m, a, i, k)
+        if value > top:
+            top = value
+            a.kept[i] = k
+    return a.kept[i] - had
