@@ -15,7 +15,8 @@ import polars as pl
 from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.run import replay
-from tests.elastic_reference import Gandiva, Job, Optimus, Slow, Themis
+from tests.elastic_reference import Gandiva, Job, Optimus, Slow
+from tests.themis_reference import Themis
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,7 @@ from gpuctl.replay.policies import find
 from gpuctl.replay.policies.elastic.auction_kernel import SALE, Auction, sell
 from gpuctl.replay.run import replay
 from tests.elastic_cases import CLUSTERS, ORACLES, agrees, random_jobs, recorded, simulated, slow
-from tests.elastic_reference import Themis
+from tests.themis_reference import Themis
 
 if TYPE_CHECKING:
     from collections.abc import Callable
