@@ -254,7 +254,7 @@ def test_a_command_line_keeps_its_command(line: str, kept: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [(b"short\n", "5 bytes"), (b"x" * 5000, "more than 4,096"), (None, "No such")]
+    ("text", "told"), [(b"short\n", "5 bytes"), (b"x" * 5000, "larger than 4,096"), (None, "No such")]
 )
 def test_a_secret_has_to_be_one(text: bytes | None, told: str, tmp_path: Path) -> None:
     path = tmp_path / "key"
