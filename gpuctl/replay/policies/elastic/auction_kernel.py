@@ -103,23 +103,33 @@ def _optimum(a, s, m, worth, out):  # type: ignore[no-untyped-def]
     if _fit(a):
         _wins_best(a, s, m, worth, out)
         return
+    before_least, before_most, behind_least = 0, 0, 0
+    for at in range(p.admitted):
+        before_least += a.least[a.admitted[at]]
+        before_most += a.most[a.admitted[at]]
+    # beyond the least of all
+    slack = p.pool - before_least
     behind, here = 0, 1
-    a.best[behind, : p.pool + 1] = 0
+    a.best[behind, : slack + 1] = 0
     for back in range(p.admitted):
         at = p.admitted - 1 - back
         i = a.admitted[at]
-        least, most = a.least[i], min(a.most[i], p.pool)
+        least, most = a.least[i], min(a.most[i], a.least[i] + slack)
+        before_least -= least
+        before_most -= a.most[i]
         for k in range(least, most + 1):
             a.value[k] = worth(s, m, a, i, k)
-        for left in range(p.pool if at == 0 else 0, p.pool + 1):
+        # no less than what those ahead can leave, nor more
+        for left in range(max(p.pool - before_most, least + behind_least), p.pool - before_least + 1):
             top, best = np.int64(NEVER), 0
-            for k in range(least, min(most, left) + 1):
-                rest = a.best[behind, left - k]
+            for k in range(least, min(most, left - behind_least) + 1):
+                value = a.value[k] + a.best[behind, left - k]
                 # of equal ones the most: those ahead in rank come first
-                if rest > NEVER and a.value[k] + rest >= top:
-                    top, best = a.value[k] + rest, k
+                if value >= top:
+                    top, best = value, k
             a.best[here, left] = top
             a.take[at, left] = best
+        behind_least += least
         behind, here = here, behind
     left = p.pool
     for at in range(p.admitted):
