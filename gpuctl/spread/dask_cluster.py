@@ -11,6 +11,7 @@ import asyncio
 import logging
 import platform
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -109,7 +110,8 @@ def _installed(engine: Engine) -> tuple[ModuleType, ModuleType]:
 
         if engine.kind == "slurm":
             import cryptography  # noqa: F401
-            import dask_jobqueue  # noqa: F401
+
+            _jobqueue()
     except ImportError as error:
         raise DependencyError(
             f"--engine {engine.kind} needs packages that are not installed: {error}", hint="pip install 'gpuctl[dask]'"
@@ -118,6 +120,16 @@ def _installed(engine: Engine) -> tuple[ModuleType, ModuleType]:
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return dask, distributed
+
+
+def _jobqueue() -> Any:
+    """Import dask-jobqueue; its module ``runner`` takes SIGINT for itself, to exit as if all were done."""
+    answers = signal.getsignal(signal.SIGINT)
+    try:
+        import dask_jobqueue
+    finally:
+        signal.signal(signal.SIGINT, answers)
+    return dask_jobqueue
 
 
 def _client(distributed: Any, target: Any) -> Any:
@@ -155,8 +167,8 @@ def _slurm(engine: Engine, tasks: int, stack: ExitStack, tell: Callable[[str], N
     if program is None:
         raise UsageError("--engine slurm: there is no sbatch on this machine", hint="run it where jobs are submitted")
     from dask import config
-    from dask_jobqueue import SLURMCluster
 
+    jobs_of_slurm = _jobqueue().SLURMCluster
     given = {name: value for name, value in config.get("jobqueue.slurm", {}).items() if value is not None}
     own: dict[str, Any] = {"cores": 1, "processes": 1, "memory": "4 GiB", "shared-temp-directory": "."}
     if engine.folder is not None:
@@ -166,7 +178,7 @@ def _slurm(engine: Engine, tasks: int, stack: ExitStack, tell: Callable[[str], N
     if "log_directory" not in more and "log-directory" not in given:
         more["job_extra_directives"] = ["--output=/dev/null", *given.get("job-extra-directives", ())]
     options = {"dashboard": False, "dashboard_address": ":0", **given.get("scheduler-options", {})}
-    cluster = stack.enter_context(SLURMCluster(security=True, job_name="gpuctl", scheduler_options=options, **more))
+    cluster = stack.enter_context(jobs_of_slurm(security=True, job_name="gpuctl", scheduler_options=options, **more))
     asked = subprocess.run(  # noqa: S603 - a script that Dask wrote
         [program, "--test-only"], input=cluster.job_script(), text=True, capture_output=True, check=False
     )

@@ -146,3 +146,14 @@ def test_nobody_there_is_told(gpuctl: Cli, command: list[str]) -> None:
         refused = gpuctl(*command, "--engine", f"dask://127.0.0.1:{port}", check=False)
     assert refused.returncode == 3
     assert "no scheduler of Dask answers there" in refused.stderr
+
+
+def test_ctrl_c_stays_ours_where_jobs_of_slurm_are_asked_for() -> None:
+    """Importing dask-jobqueue makes SIGINT end the program as if all were done, with exit code 0."""
+    pytest.importorskip("cryptography")
+    code = (
+        "import signal, gpuctl.spread.dask_cluster as d, gpuctl.spread.engine as e;"
+        "was = signal.getsignal(signal.SIGINT); d._installed(e.Engine('slurm'));"
+        "import dask_jobqueue.runner; assert signal.getsignal(signal.SIGINT) is was"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
