@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from gpuctl.core.notes import Note
     from gpuctl.replay.models.decision_log import DecisionLog
+    from gpuctl.replay.models.inference import Inference
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -172,6 +173,8 @@ class Cluster:
         cpus: CPUs of each server; NaN unknown; None: of none of them.
         mem_mb: MB of memory of each server; NaN unknown; None: of none of them.
         listed: whether something lists the servers; otherwise they are those that jobs of the trace ran on.
+        inference: servers of an inference cluster beside it, which a policy may borrow.
+        on_loan: how many of the last servers are there only while they are on loan.
     """
 
     name: str
@@ -190,6 +193,8 @@ class Cluster:
     cpus: Floats | None = None
     mem_mb: Floats | None = None
     listed: bool = True
+    inference: Inference | None = None
+    on_loan: int = 0
 
     @property
     def total_gpus(self) -> int:
@@ -232,6 +237,7 @@ class Outcome:
         notes: what else is to be said of it.
         kind: the policy's own name.
         by_traits: whether it, or its speeds, went by `gpuctl.replay.models.traits`.
+        cluster: its servers, where it had others than those that it was given: see `used`.
     """
 
     policy: str
@@ -249,6 +255,11 @@ class Outcome:
     kind: str = ""
     turns: pl.DataFrame | None = None
     by_traits: bool = False
+    cluster: Cluster | None = None
+
+    def used(self, given: Cluster) -> Cluster:
+        """The servers that it had: those that were given, and perhaps some on loan, which are down otherwise."""
+        return given if self.cluster is None else self.cluster
 
     @property
     def decisions(self) -> pl.DataFrame:

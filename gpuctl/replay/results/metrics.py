@@ -117,6 +117,7 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
 
     available = useful + overhead + lost + idle; a GPU counts once, however many jobs are on it.
     """
+    cluster = outcome.used(cluster)
     begin, end = window(outcome)
     held = spans(outcome)
     busy = float((held.gpus * (held.end.clip(begin, end) - held.start.clip(begin, end))).sum())
@@ -204,7 +205,7 @@ def rhos(outcome: Outcome, workload: Workload, cluster: Cluster) -> dict[str, Fl
     submit = jobs["submit_s"].to_numpy().astype(np.float64)
     leave = np.where(finished, jobs["end_s"].fill_null(horizon).to_numpy(), horizon).astype(np.float64)
     work, gpus = (jobs[name].to_numpy().astype(np.float64) for name in ("work_s", "gpus"))
-    total = max(cluster.total_gpus, 1)
+    total = max(outcome.used(cluster).total_gpus, 1)
     lives = submit[inside], np.maximum(leave, submit)[inside]
     count = _over_life(*lives, np.ones(int(inside.sum())), lambda level: level)
     demand = _over_life(*lives, gpus[inside], lambda level: np.maximum(1.0, level / total))
