@@ -57,12 +57,14 @@ class Aryl(CompiledPolicy):
         Parameter("resize", 15.0, "the same of a job that goes on with other GPUs; --overhead in its place"),
         Parameter("loan", True, "borrow servers of --inference"),
         Parameter("elastic", True, "give jobs more GPUs than their gang, up to w_max"),
-        Parameter("linear", True, "jobs are as many times as fast as they have GPUs; otherwise as their alpha says"),
+        Parameter("linear", True, "jobs are as many times as fast as they have GPUs; otherwise as their alpha says; where no "
+                  "option sets the speeds"),
     )  # fmt: skip
 
     def assumes(self) -> dict[str, str]:
         """See `Policy.assumes`."""
-        return {"rates": "recorded", "overhead": f"resume:{self.params['pre']!r}+resize:{self.params['resize']!r}"}
+        speeds = "linear" if self.params["linear"] else "scaling"
+        return {"rates": speeds, "overhead": f"resume:{self.params['pre']!r}+resize:{self.params['resize']!r}"}
 
     def servers(self, cluster: Cluster) -> Cluster:
         """See `Policy.servers`.
@@ -90,7 +92,6 @@ class Aryl(CompiledPolicy):
         given = self.params
         self.every = given["interval"]
         known = traits(workload)
-        state.jobs.alpha = 0.0 if given["linear"] else known.alpha
         total = int(cluster.gpus.sum())
         least, most = (known.w_min, known.w_max) if given["elastic"] else (workload.gpus, workload.gpus)
         common.bounds(state, least, most)
