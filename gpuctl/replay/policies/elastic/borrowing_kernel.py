@@ -257,6 +257,43 @@ def enter(m, j):  # type: ignore[no-untyped-def]
     m.line[k] = j
 
 
+# ---- what it costs to give servers back
+
+
+@inner
+def cheapest(m):  # type: ignore[no-untyped-def]
+    """The loaned server that it costs least to give back."""
+    p = m.p[0]
+    for k in range(p.training, m.hosts.size):
+        m.hosts[k].cost = 0.0
+    for i in range(p.line):
+        first = m.members[m.line[i]].first
+        servers = 0
+        at = first
+        while at >= 0:
+            servers += m.nodes[at].server >= p.training and m.nodes[at].fixed > 0
+            at = m.nodes[at].next
+        at = first
+        while at >= 0:
+            if m.nodes[at].server >= p.training and m.nodes[at].fixed > 0:
+                m.hosts[m.nodes[at].server].cost += 1.0 / servers
+            at = m.nodes[at].next
+    best = -1
+    for k in range(p.training, m.hosts.size):
+        if m.hosts[k].lent == 1 and (best < 0 or _cheaper(m.hosts[k], m.hosts[best])):
+            best = k
+    return best
+
+
+@inner
+def _cheaper(one, two):  # type: ignore[no-untyped-def]
+    if micro(one.cost) != micro(two.cost):
+        return micro(one.cost) < micro(two.cost)
+    if one.flex != two.flex:
+        return one.flex < two.flex
+    return one.fixed < two.fixed
+
+
 # ---- who waits: a heap for each shape
 
 

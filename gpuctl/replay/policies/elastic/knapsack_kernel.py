@@ -5,7 +5,7 @@ With G groups of up to E items and room R it costs O(G R E); where all groups fi
 
 from __future__ import annotations
 
-from gpuctl.compiled.jit import compiled, inner
+from gpuctl.compiled.jit import inner
 
 
 @inner
@@ -45,9 +45,3 @@ def knapsack(values, best, items, counts, groups, room):  # type: ignore[no-unty
             k -= 1
         counts[g] = k
         room -= k
-
-
-@compiled
-def solve(values, best, items, counts, room):  # type: ignore[no-untyped-def]
-    """The same, from Python."""
-    knapsack(values, best, items, counts, items.size, room)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
 
-from gpuctl.replay.models.inference import Inference, parse_inference
-from gpuctl.replay.policies.elastic.knapsack_kernel import solve
+from gpuctl.compiled.bundles import records
+from gpuctl.core.errors import InputError
+from gpuctl.replay.contract.conformance import random_case, run, violations
+from gpuctl.replay.models.inference import Inference, late, parse_inference
+from gpuctl.replay.policies import find
+from gpuctl.replay.policies.elastic.borrowing_kernel import ARYL, HOST, MEMBER, NODE, Borrowing, cheapest, clear
+from gpuctl.replay.policies.elastic.knapsack_kernel import knapsack
 from tests.elastic_cases import CLUSTERS, ORACLES, agrees, random_jobs, recorded, simulated, slow
 
 if TYPE_CHECKING:
@@ -17,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def counts(values: list[list[int]], room: int) -> list[int]:
-    """What the compiled knapsack chooses."""
+    """What the knapsack chooses."""
     groups = len(values)
     items = np.array([len(row) for row in values])
     table = np.zeros((groups, items.max()), np.int64)
     for row, filled in zip(values, table, strict=True):
         filled[: len(row)] = row
     chosen = np.zeros(groups, np.int64)
-    solve(table, np.zeros((groups + 1, room + 1), np.int64), items, chosen, room)
+    knapsack(table, np.zeros((groups + 1, room + 1), np.int64), items, chosen, groups, room)
     return chosen.tolist()
 
 
@@ -80,3 +87,122 @@ def test_as_recorded(case: str) -> None:
     lent = parse_inference(f"{servers}x8", folder / f"{load}.csv")
     outcome = simulated("aryl", folder / f"{size}_input.csv", f"{count}x8", count, params, lent)
     assert agrees(outcome, recorded(folder / f"{case}_expected.csv")) == []
+
+
+VECTORS: dict[str, tuple[list[list[float]], dict[int, list[int]]]] = {
+    "A2, workers of 4 and 3 GPUs": ([[0, 0, 0, 0, 45], [0, 0, 0, 32], [0, 0, 0, 31.5]], {6: [0, 3, 3], 7: [4, 3, 0]}),
+    "A3, ties": ([[0, 20, 100 / 3, 300 / 7, 50]] * 2, {1: [1, 0], 3: [2, 1], 5: [3, 2]}),
+}
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_knapsacks_worked_out_by_hand(name: str) -> None:
+    values, by_room = VECTORS[name]
+    whole = [[round(value * 1e6) for value in row] for row in values]
+    assert {room: counts(whole, room) for room in by_room} == by_room
+
+
+def reclaimed(jobs: list[set[int]], servers: int, back: int) -> tuple[int, list[int], list[float]]:
+    """Jobs preempted, servers given back and what each would have cost at first; jobs have a base worker on each."""
+    at = [(job, server) for job, own in enumerate(jobs) for server in own]
+    size = len(at) + 1
+    nodes = records(size, NODE)
+    members, hosts, p = records(len(jobs), MEMBER), records(servers, HOST), records(1, ARYL)
+    members.first, hosts.lent, p.line, p.spare = -1, 1, len(jobs), size - 1
+    sizes = {name: (1,) * dimensions for name, (_, dimensions) in Borrowing.fields.items()}
+    m = Borrowing(
+        **{**sizes, "p": p, "hosts": hosts, "members": members, "nodes": nodes, "line": np.arange(len(jobs))}
+    )
+    for k, (job, server) in enumerate(at):
+        m.nodes[k].server, m.nodes[k].fixed, m.nodes[k].next = server - 1, 1, m.members[job].first
+        m.members[job].first = k
+        m.hosts[server - 1].fixed += 1
+    picks, gone, costs = [], 0, []
+    for _ in range(back):
+        pick = int(cheapest(m))
+        costs = costs or m.hosts.cost.tolist()
+        for job in [job for job, own in enumerate(jobs) if pick + 1 in own and m.members[job].first >= 0]:
+            clear(m, job)
+            gone += 1
+        m.hosts[pick].lent = 0
+        picks.append(pick + 1)
+    return gone, picks, costs
+
+
+def fewest(jobs: list[set[int]], servers: int, back: int) -> int:
+    """The fewest jobs that must be preempted, by SciPy's HiGHS: x = servers that go back, y = jobs preempted."""
+    cost = np.append(np.zeros(servers), np.ones(len(jobs)))
+    rows = [np.append(np.ones(servers), np.zeros(len(jobs)))]
+    low = [float(back)]
+    for number, job in enumerate(jobs):
+        for server in job:
+            row = np.zeros(servers + len(jobs))
+            row[servers + number], row[server - 1] = 1, -1
+            rows.append(row)
+            low.append(0.0)
+    best = milp(cost, constraints=LinearConstraint(np.array(rows), low), integrality=1, bounds=Bounds(0, 1))
+    return round(best.fun)
+
+
+RECLAIM = {
+    "R1": ([{1, 2}, {2}, {2, 3}, {3, 4, 5}, {5}], 5, 3, [4, 1, 3], 3, 3, [0.5, 2, 5 / 6, 1 / 3, 4 / 3]),
+    "R2": ([{1, 3, 4}, {1, 3, 4}, {2, 4}], 4, 2, [2, 1], 3, 2, [2 / 3, 0.5, 2 / 3, 7 / 6]),
+}
+
+
+@pytest.mark.parametrize("name", RECLAIM)
+def test_servers_given_back_as_worked_out_by_hand(name: str) -> None:
+    jobs, servers, back, order, gone, best, costs = RECLAIM[name]
+    found = reclaimed(jobs, servers, back)
+    assert found[:2] == (gone, order)
+    assert found[2] == pytest.approx(costs)
+    assert fewest(jobs, servers, back) == best
+
+
+def test_the_greedy_rule_preempts_hardly_more_jobs_than_the_optimum() -> None:
+    draw = np.random.default_rng(7)
+    gaps = []
+    for _ in range(150):
+        jobs = [set((draw.choice(6, int(draw.integers(1, 4)), replace=False) + 1).tolist()) for _ in range(7)]
+        back = int(draw.integers(1, 5))
+        gaps.append(reclaimed(jobs, 6, back)[0] - fewest(jobs, 6, back))
+    assert min(gaps) == 0
+    assert 0.85 <= np.mean(np.array(gaps) == 0) < 1
+
+
+def test_a_day_of_inference() -> None:
+    lent = parse_inference("8x8", None)
+    assert (lent.time_s[:3].tolist(), lent.free[:3].tolist()) == ([0, 19500, 27000], [4, 3, 2])
+
+
+def test_servers_that_go_back_too_late_are_counted() -> None:
+    lent = Inference(np.array([8, 8]), np.array([0.0, 100.0, 900.0]), np.array([2, 1, 2]))
+    loans = [(0.0, 1, True), (0.0, 2, True), (300.0, 1, False)]
+    assert late(lent, loans, 1000.0) == (1, 200.0)
+    assert late(lent, loans[:2], 150.0) == (1, 50.0)
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_nobody_is_on_servers_that_are_not_on_loan(seed: int) -> None:
+    workload, cluster, settings = random_case(seed)
+    draw = np.random.default_rng(seed)
+    if cluster.pool:
+        pytest.skip("servers cannot be lent to a pool")
+    lent = Inference(draw.choice([3, 8], 4), np.cumsum(draw.integers(1, 12, 12)) * 1.0, draw.integers(0, 5, 12))
+    case = (
+        dataclasses.replace(workload, max_gpus=workload.gpus * 2, min_gpus=workload.gpus),
+        dataclasses.replace(cluster, inference=lent),
+        settings,
+    )
+    outcome = run(find("aryl")({"interval": "4", "ratio": "1"}), *case)
+    assert violations(outcome, *case) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("t,n\n0,1\n", "t,n"), ("time_s,servers_free\n5,1\n5,2\n", "5,2"), ("", "''")]
+)
+def test_a_load_that_is_none_is_refused_with_its_line(text: str, found: str, tmp_path: Path) -> None:
+    path = tmp_path / "load.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=found):
+        parse_inference("9x8", path)
