@@ -15,16 +15,22 @@
 -- column: last_ts | UTC | last time in the job log
 -- column: span_days | days | from first submission to the last time in the job log
 -- column: gpu_hours | GPU-h | GPUs times the time they were held, over all attempts; overlapping attempts of a job are not counted twice
--- column: occupancy_pct | % | GPU-hours held between first submission and last time over gpus times that span
+-- column: occupancy_pct | % | GPU-hours that all jobs held from the first submission (--since, if later) to the last time (--until, if earlier), over gpus times that period; empty where there is none
 -- column: size_unknown | attempts | attempts that ran and whose GPUs no source states: gpu_hours and occupancy_pct exclude them
 -- column: wait_p50_min | min | median wait of an attempt
 -- column: wait_p95_min | min | 95th percentile of the wait of an attempt
 -- column: gpu_samples | rows | telemetry rows (machine and minute)
 WITH held AS (
-    SELECT sum(gpus * (held_until_c - held_from_c)) / 3600 AS gpu_hours, max(log_end_ts) AS attempts_end FROM unfiltered_attempts
+    -- less what lies before the period that a filter chooses, and after it
+    SELECT sum(gpus * (held_until_c - held_from_c
+                       - CASE WHEN held_from_ts < $since::TIMESTAMPTZ THEN epoch(least(held_until_ts, $since::TIMESTAMPTZ) - held_from_ts) ELSE 0 END
+                       - CASE WHEN held_until_ts > $until::TIMESTAMPTZ THEN epoch(held_until_ts - greatest(held_from_ts, $until::TIMESTAMPTZ)) ELSE 0 END)) / 3600 AS gpu_hours
+    FROM unfiltered_attempts
 ),
 log AS (
-    SELECT min(submit_ts) AS first_submit_ts, max(greatest(submit_ts, start_ts, end_ts)) AS last_job_ts FROM unfiltered_jobs
+    SELECT first_submit_ts, greatest(last_job_ts, attempts_end) AS last_ts
+    FROM (SELECT min(submit_ts) AS first_submit_ts, max(greatest(submit_ts, start_ts, end_ts)) AS last_job_ts FROM unfiltered_jobs),
+         (SELECT max(log_end_ts) AS attempts_end FROM unfiltered_attempts)
 ),
 size AS (
     SELECT count(*) AS machines, sum(gpus)::BIGINT AS gpus, sum(gpus_labelled)::BIGINT AS gpus_labelled FROM base_machines
@@ -36,11 +42,11 @@ SELECT $cluster AS cluster,
        (SELECT count(DISTINCT queue) FROM base_jobs) AS queues,
        size.machines, size.gpus, size.gpus_labelled,
        log.first_submit_ts,
-       greatest(log.last_job_ts, held.attempts_end) AS last_ts,
-       epoch(greatest(log.last_job_ts, held.attempts_end) - log.first_submit_ts) / 86400 AS span_days,
+       log.last_ts,
+       epoch(log.last_ts - log.first_submit_ts) / 86400 AS span_days,
        coalesce((SELECT sum(gpus * (held_until_c - held_from_c)) / 3600 FROM base_attempts), (SELECT sum(gpus * run_s) / 3600 FROM base_jobs)) AS gpu_hours,
        100 * held.gpu_hours * 3600
-           / nullif(size.gpus * epoch(greatest(log.last_job_ts, held.attempts_end) - log.first_submit_ts), 0) AS occupancy_pct,
+           / nullif(size.gpus * greatest(0, epoch(least(log.last_ts, $until::TIMESTAMPTZ) - greatest(log.first_submit_ts, $since::TIMESTAMPTZ))), 0) AS occupancy_pct,
        (SELECT count(*) FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NULL) AS size_unknown,
        (SELECT quantile_cont(wait_s, 0.5) / 60 FROM base_attempts) AS wait_p50_min,
        (SELECT quantile_cont(wait_s, 0.95) / 60 FROM base_attempts) AS wait_p95_min,

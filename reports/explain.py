@@ -322,8 +322,11 @@ def _similar(found: Explanation) -> Iterator[Item]:
     similar = found.similar
     if similar is None:
         return
-    words = {"user": "of user {}", "name": "named {}", "queue": "in queue {}", "gpus": "with {} GPUs"}
-    alike = ", ".join(words[key].format(shown(value)) for key, value in similar.alike.items())
+    words = {"user": "of user {}", "name": "named {}", "queue": "in queue {}", "gpus": "with {}"}
+    alike = ", ".join(
+        words[key].format(_gpus(value) if isinstance(value, float) else shown(value))
+        for key, value in similar.alike.items()
+    )
     yield Item(
         "text", f"{plural(similar.jobs, 'job')} {alike}, those submitted nearest to it; {similar.failed} failed."
     )

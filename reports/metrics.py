@@ -310,12 +310,6 @@ def values(analysis: Analysis) -> tuple[Value, ...]:
     return tuple(value for metric in METRICS for value in _values(metric, analysis.table(metric.table)))
 
 
-def rejected_pct(analysis: Analysis) -> float | None:
-    """Share of the rows of the sources that were rejected, in percent; None where there are no rows."""
-    rows = sum(source.rows_in for source in analysis.sources)
-    return 100 * sum(source.rows_rejected for source in analysis.sources) / rows if rows else None
-
-
 def _values(metric: Metric, table: ResultTable | None) -> Iterator[Value]:
     if table is None or not {metric.column, *metric.where, *metric.labels.values()} <= set(table.frame.columns):
         return

@@ -22,6 +22,8 @@ from tests.warm import Warm
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from gpuctl.store.database import Store
+
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -97,6 +99,15 @@ def root() -> Path:
 def sample_data(root: Path) -> Path:
     """The folder of small inputs that the README uses."""
     return root / "sample_data"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store, open for writing."""
+    from gpuctl.store.database import Store
+
+    with Store(tmp_path / "gpuctl.duckdb", write=True) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -62,6 +62,8 @@ class Bases:
             "whole_minutes": self._notebook,
             "by": options.by,
             "idle_below": options.idle_below,
+            "since": None,
+            "until": None,
         }
         self._made: set[str] = set()
         self._instead = {"waits": "waits_notebook"} if self._notebook else {}
@@ -72,7 +74,8 @@ class Bases:
         if options.filter:
             from gpuctl.analyze.chosen_jobs import choose
 
-            self.kept = choose(store, cluster, options.filter)
+            self.kept, period = choose(store, cluster, options.filter)
+            self._values |= period
 
     def need(self, names: Iterable[str]) -> None:
         """Make tables, named without ``base_``, unless they are made already."""

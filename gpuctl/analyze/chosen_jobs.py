@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 
-def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[int, int]:
-    """Create the temporary table ``base_chosen``; how many jobs are in it, and how many the cluster has.
+def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[tuple[int, int], dict[str, Any]]:
+    """Create the temporary table ``base_chosen``.
+
+    Returns:
+        How many jobs are in it and how many the cluster has; the times ``since`` and ``until``, None where not given.
 
     Dates without a zone are read on the clock that the log counts on (UTC where its times name a zone).
 
@@ -42,7 +45,7 @@ def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[int, int]:
     of = int(store.value("SELECT count(*) FROM jobs WHERE cluster = $cluster", {"cluster": cluster}))
     if not kept:
         wanted.refuse_empty(of)
-    return kept, of
+    return (kept, of), {name: values[name] for name in ("since", "until")}
 
 
 def _known(store: Store, cluster: str, kind: str) -> list[str]:

@@ -133,8 +133,9 @@ def _find(store: Store, cluster: str, text: str) -> str:
             f"{text} may be job {' or '.join(row['job'] for row in found[:_MANY])}{more}", hint="name one of them"
         )
     near = [row["name"] for row in _rows(store, "explain_near", {"cluster": cluster, "text": text})]
+    listed = 'gpuctl query STORE "SELECT job FROM jobs" lists its jobs'
     raise UsageError(
-        f"cluster {cluster} has no job {text!r}", hint=f"did you mean {' or '.join(near)}?" if near else "it has no job"
+        f"cluster {cluster} has no job {text!r}", hint=f"did you mean {' or '.join(near)}?" if near else listed
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.inputs import is_store
 from gpuctl.core.errors import UsageError
+from gpuctl.core.paths import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -72,14 +73,7 @@ def _read(context: typer.Context, written: set[str]) -> Iterator[Path]:
                 yield Path(one)
             elif isinstance(one, str):
                 # what is a file or something else, as of --cluster; FILE:COLUMN, as of --run-times
-                yield from (Path(text) for text in (one, one.rpartition(":")[0]) if text and _is_file(text))
-
-
-def _is_file(text: str) -> bool:
-    try:
-        return Path(text).is_file()
-    except (OSError, ValueError):
-        return False
+                yield from (Path(text) for text in (one, one.rpartition(":")[0]) if text and is_file(text))
 
 
 def _log(path: Path) -> str | None:

@@ -106,7 +106,7 @@ def parse_toml(data: bytes, place: str, hint: str | None = None) -> dict[str, An
 def _large(path: Path, most: int, hint: str | None) -> InputError:
     told = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most:,} bytes"
     return InputError(
-        f"is larger than expected: more than {told}, the most that such a file may have",
+        f"is larger than {told}, the most that such a file may have",
         path=str(path),
         hint=hint or "is it the file that was meant?",
     )

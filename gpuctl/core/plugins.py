@@ -18,7 +18,7 @@ from gpuctl.core.files import read_whole
 from gpuctl.core.paths import is_file
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from importlib.metadata import EntryPoint
 
 BUILT_IN = "built in"
@@ -113,6 +113,14 @@ def installed(word: str, group: str, built_in: Collection[str] = ()) -> tuple[Pl
     return tuple(
         Plugin(word, point.name, origin, _without(origins[point.name], origin), point) for point, origin in found
     )
+
+
+def origin(name: str, there: Iterable[Plugin]) -> str:
+    """Where what has that name is from: built in, a package and its version, or a file."""
+    file = split_file(name)
+    if file is not None:
+        return f"file {file[0]}"
+    return next((each.origin for each in there if each.name == name), BUILT_IN)
 
 
 @cache

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 NO_TIME = ("", "Unknown", "None", "N/A", "n/a", "(null)", "NONE", "0", "Invalid")
 """What Slurm writes where there is no such time: not yet (``Unknown``) or never (``None``)."""
-FIRST_YEAR, LAST_YEAR = 1971, 2199
 
 _FIRST, _LAST = 31_536_000, 7_258_118_400
 _LOCAL = "%Y-%m-%dT%H:%M:%S"

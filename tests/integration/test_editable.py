@@ -88,5 +88,14 @@ def test_same_logs_give_the_same_bytes(
 def test_rooms_are_taken_only_from_our_own_checkout(bare: Path, tmp_path: Path) -> None:
     """A folder that merely holds the package, such as site-packages, must not lend its neighbours to it."""
     (bare / "pyproject.toml").unlink()
-    program = "import gpuctl; print(len(gpuctl.__path__))"
-    assert python("-c", program, cwd=tmp_path, PYTHONPATH=str(bare)) == ["1"]
+    program = "from importlib.util import find_spec; print(find_spec('gpuctl.queries'))"
+    assert python("-c", program, cwd=tmp_path, PYTHONPATH=str(bare)) == ["None"]
+
+
+def test_a_checkout_lends_the_package_its_rooms_and_nothing_else(bare: Path, tmp_path: Path) -> None:
+    program = (
+        "import pkgutil, gpuctl; from importlib.util import find_spec;"
+        "print(sum(1 for _ in pkgutil.walk_packages(gpuctl.__path__, 'gpuctl.')) > 100);"
+        "print(*(find_spec(f'gpuctl.{name}') for name in ('gpuctl', 'docs', 'tests')))"
+    )
+    assert python("-c", program, cwd=tmp_path, PYTHONPATH=str(bare)) == ["True", "None None None"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from gpuctl.analyze.run import Options, analyze
 from gpuctl.core.job_filter import JobFilter, parse
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
+from tests.tables import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,9 +70,7 @@ def _analyzed(path: Path, **options: Any) -> Analysis:
 
 
 def _rows(result: Analysis, name: str) -> pl.DataFrame:
-    table = result.table(name)
-    assert table is not None
-    return table.frame
+    return table_of(result, name).frame
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -108,3 +108,20 @@ def test_causes_are_those_that_all_jobs_make(whole: Path) -> None:
     own = delays.filter(pl.col("queue") == "94cc07")
     assert causes["hours"].to_list() == pytest.approx([own["fair_share_s"].sum() / 3600])
     assert causes["low_pct"].to_list() == [None]
+
+
+def test_occupancy_is_that_of_the_time_asked_for(whole: Path) -> None:
+    """With --since and --until it is the mean of the hours between them, as the series by hour says it."""
+    wanted = parse(since="2017-10-04T06:00Z", until="2017-10-05T18:00Z")
+    hours = _rows(_analyzed(whole, tables=("activity",), by="hour"), "activity")
+    between = hours.filter(pl.col("ts").is_between(_utc(4, 6), _utc(5, 18), closed="left"))
+    assert between.height == 36
+    [held] = _rows(_analyzed(whole, tables=("overview",), filter=wanted), "overview")["occupancy_pct"]
+    assert held == pytest.approx(between["allocated_pct"].mean(), rel=1e-9)
+    [every] = _rows(_analyzed(whole, tables=("overview",)), "overview")["occupancy_pct"]
+    assert 0 < every < 100
+    assert abs(held - every) > 1
+
+
+def _utc(day: int, hour: int) -> datetime:
+    return datetime(2017, 10, day, hour, tzinfo=UTC)

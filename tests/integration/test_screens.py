@@ -23,6 +23,7 @@ from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.screens import analysis, clusters, predict, replay, report
 from gpuctl.reports.screens.draw import print_screen
 from gpuctl.store.database import Store
+from tests.tables import table_of
 from tests.unit.reports.fakes import HOSTILE
 
 if TYPE_CHECKING:
@@ -123,9 +124,7 @@ def test_no_screen_is_longer_or_wider_than_promised(screens: dict[str, Screen], 
 
 
 def rows(found: Analysis, name: str) -> list[dict[str, Any]]:
-    table = found.table(name)
-    assert table is not None
-    return table.frame.to_dicts()
+    return table_of(found, name).frame.to_dicts()
 
 
 def line_of(text: str, start: str) -> list[str]:

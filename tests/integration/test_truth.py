@@ -16,6 +16,7 @@ from gpuctl.analyze.site_files import read_quotas, read_racks
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
 from tests.philly_truth import CAUSES, compare, truth_of
+from tests.tables import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,8 +48,7 @@ def analysis(directory: Path, work: Path, **given: object) -> Analysis:
 
 
 def delays(result: Analysis) -> pl.DataFrame:
-    table = result.table("queue_delays")
-    assert table is not None
+    table = table_of(result, "queue_delays")
     return table.frame
 
 
@@ -113,15 +113,13 @@ def test_against_the_shared_generator(
 def test_what_is_not_told_is_found_and_labelled(sample_data: Path, tmp_path: Path, told: dict[str, float]) -> None:
     directory = sample_data / "philly"
     result = analysis(directory, tmp_path, **told)
-    queues = result.table("queues")
-    assert queues is not None
+    queues = table_of(result, "queues")
     assert set(queues.frame["quota_source"]) == {"inferred"}
     assert any("inferred" in warning for warning in result.warnings)
     truth = truth_of(directory)
     share, _ = compare(delays(result), truth)
     assert share > 0.97
-    causes = result.table("delay_causes")
-    assert causes is not None
+    causes = table_of(result, "delay_causes")
     whole = truth["wait_s"].sum()
     for cause, said, low, high in causes.frame.select("cause", "share_pct", "low_pct", "high_pct").iter_rows():
         assert low <= said <= high
@@ -129,8 +127,7 @@ def test_what_is_not_told_is_found_and_labelled(sample_data: Path, tmp_path: Pat
             true = 100 * truth[f"{cause}_s"].sum() / whole
             assert low - 0.5 <= true <= high + 0.5, cause
             assert abs(said - true) < 1, cause
-    settings = result.table("delay_settings")
-    assert settings is not None
+    settings = table_of(result, "delay_settings")
     used = settings.frame.filter(pl.col("used")).row(0, named=True)
     assert used["borrow_below_pct"] == pytest.approx(80, abs=1)
     assert (used["one_rack_after_h"], used["any_rack_after_h"]) == (pytest.approx(1, 0.02), pytest.approx(10, 0.02))

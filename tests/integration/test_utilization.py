@@ -13,6 +13,7 @@ import pytest
 from gpuctl.analyze.run import Options, analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
+from tests.tables import table_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,9 +91,7 @@ def plain(
 
 
 def rows(result: Analysis, name: str) -> list[dict[str, Any]]:
-    table = result.table(name)
-    assert table is not None
-    return table.frame.to_dicts()
+    return table_of(result, name).frame.to_dicts()
 
 
 @pytest.mark.parametrize(("seed", "definition"), [(1, "gpuctl"), (2, "gpuctl"), (3, "notebook")])

@@ -128,11 +128,10 @@ class Hooks:
     def tell(self, view: View) -> None:
         """Call the hooks for what has happened at this instant, in that order, then `decide`."""
         state, call = view._state, self._call
-        count = int(state.g.events[0])
         view.round = None
         calls: list[tuple[Callable[[View, int], None], int]] = []
         # all of them are found before the first is called: what a hook does is no event of this instant
-        for kind, who in zip(state.events.kind[:count].tolist(), state.events.who[:count].tolist(), strict=True):
+        for kind, who in view._happened():
             hook = call.get(kind)
             if kind == E_QUEUED:
                 hook = self._requeue if state.jobs.attempts[who] else self._submit

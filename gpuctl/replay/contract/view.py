@@ -44,7 +44,7 @@ from gpuctl.replay.engine.state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from gpuctl.replay.contract.policy import Policy
     from gpuctl.replay.engine.state import State
@@ -132,10 +132,12 @@ class View(TypesView):
         What is queued, finished, server_down, server_up, lease (it has run out), wake (the job's timer), timer,
         reclaim, round, or again (jobs have lost their leases, and their GPUs are free).
         """
-        count = int(self._state.g.events[0])
-        kinds, whos = self._state.events.kind[:count].tolist(), self._state.events.who[:count].tolist()
-        pairs = zip(kinds, whos, strict=True)
-        return [("round" if kind == E_ROUND and who else EVENTS[kind], who) for kind, who in pairs]
+        return [("round" if kind == E_ROUND and who else EVENTS[kind], who) for kind, who in self._happened()]
+
+    def _happened(self) -> Iterator[tuple[int, int]]:
+        """What has happened at this instant, as the engine has it: numbers of `EVENTS`, and of whom."""
+        events, count = self._state.events, int(self._state.g.events[0])
+        return zip(events.kind[:count].tolist(), events.who[:count].tolist(), strict=True)
 
     @property
     def running(self) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,16 +46,24 @@ class DecisionLog:
         """Lines as a table: ``t_s``, ``decision``, ``job`` (name), ``gpus``, ``servers``, ``reason``, ``server``."""
         lines, spread = self.lines[rows], self.spread[rows]
         of_server = lines["job"] < 0
+        words, jobs, reasons, servers = self._names
         return pl.DataFrame(
             {
                 "t_s": lines["t"].copy(),
-                "decision": _named(self.words, lines["what"]),
-                "job": _named(self.jobs, np.where(of_server, len(self.jobs), lines["job"])),
+                "decision": _named(words, lines["what"]),
+                "job": _named(jobs, np.where(of_server, len(self.jobs), lines["job"])),
                 "gpus": lines["gpus"].astype(np.int64),
                 "servers": spread.astype(np.int64),
-                "reason": _named(self.reasons, lines["reason"]),
-                "server": _named(self.servers, np.where(of_server, lines["row"], len(self.servers))),
+                "reason": _named(reasons, lines["reason"]),
+                "server": _named(servers, np.where(of_server, lines["row"], len(self.servers))),
             }
+        )
+
+    @cached_property
+    def _names(self) -> tuple[pl.Series, ...]:
+        """All names, null after the last: a long log is made into tables part by part."""
+        return tuple(
+            pl.Series([*names, None], dtype=pl.String) for names in (self.words, self.jobs, self.reasons, self.servers)
         )
 
     def of_jobs(self, numbers: Ints) -> pl.DataFrame:
@@ -89,6 +98,5 @@ class DecisionLog:
         return dataclasses.replace(self, lines=lines[order], spread=spread[order], jobs=jobs)
 
 
-def _named(names: tuple[str, ...], numbers: Any) -> pl.Series:
-    """Names for numbers; null for the number after the last."""
-    return pl.Series([*names, None], dtype=pl.String).gather(pl.Series(numbers.astype(np.int64)))
+def _named(names: pl.Series, numbers: Any) -> pl.Series:
+    return names.gather(pl.Series(numbers.astype(np.int64)))

@@ -51,10 +51,7 @@ def installed() -> tuple[plugins.Plugin, ...]:
 
 def origin(name: str) -> str:
     """Where the policy of that name is from: built in, a package and its version, or a file."""
-    file = plugins.split_file(name)
-    if file is not None:
-        return f"file {file[0]}"
-    return next((each.origin for each in installed() if each.name == name), plugins.BUILT_IN)
+    return plugins.origin(name, installed())
 
 
 def label(name: str) -> str:

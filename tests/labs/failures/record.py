@@ -9,6 +9,7 @@ import argparse
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -313,25 +314,35 @@ def made_of(case: Case) -> str:
     return "/".join((case.python, case.stack, *case.packages))
 
 
+def _said(command: str, number: int) -> str:
+    """That line of what a command writes, empty ones not counted; empty where there is no such program or line."""
+    argv = shlex.split(command)
+    if shutil.which(argv[0]) is None:
+        return ""
+    said = subprocess.run(argv, check=False, capture_output=True, text=True).stdout
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[number] if number < len(lines) else ""
+
+
 def found_versions(cases: list[Case]) -> dict[str, dict[str, str]]:
     """By interpreter and stack: the versions of what the case is made of."""
     code = "import importlib.metadata as m,json,sys,platform\nr={'python':platform.python_version()}\n"
     code += "for p in sys.argv[1:]:\n try: r[p]=m.version(p)\n except Exception: pass\nprint(json.dumps(r))"
     found: dict[str, dict[str, str]] = {}
+    # commands, and which line of what each says is its version
     tools = {
-        "c": "gcc --version", "java": "java --version", "shell": "bash --version", "slurm": "dpkg-query -W slurmctld",
-        "r": "Rscript --version", "octave": "octave-cli --version", "ruby": "ruby --version",
-        "perl": "perl -e 'print qq(perl $^V)'", "fortran": "gfortran --version",
-        "mpi": "mpirun.openmpi --version; mpirun.mpich --version | sed -n 2p",
+        "c": [("gcc --version", 0)], "java": [("java --version", 0)], "shell": [("bash --version", 0)],
+        "slurm": [("dpkg-query -W slurmctld", 0)], "r": [("Rscript --version", 0)],
+        "octave": [("octave-cli --version", 0)], "ruby": [("ruby --version", 0)],
+        "perl": [("perl -e 'print qq(perl $^V)'", 0)], "fortran": [("gfortran --version", 0)],
+        "mpi": [("mpirun.openmpi --version", 0), ("mpirun.mpich --version", 1)],
     }  # fmt: skip
     for case in cases:
         key = made_of(case)
         if key in found:
             continue
         if case.stack in tools:
-            said = subprocess.run(tools[case.stack], shell=True, check=False, capture_output=True, text=True).stdout
-            lines = [line.strip() for line in said.splitlines() if line.strip()]
-            found[key] = {case.stack: "; ".join(lines[:2] if case.stack == "mpi" else lines[:1])}
+            found[key] = {case.stack: "; ".join(filter(None, (_said(*each) for each in tools[case.stack])))}
         else:
             python = f"{VENV}/bin/python" if case.python == "venv" else "/usr/bin/python3"
             names = {

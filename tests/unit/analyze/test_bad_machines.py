@@ -13,6 +13,7 @@ import pytest
 
 from gpuctl.analyze import bad_machines
 from gpuctl.store.database import Store
+from tests.tables import table_of
 from tests.unit.analyze.failure_store import Site
 from tests.unit.analyze.test_failures import run
 
@@ -230,8 +231,7 @@ def test_in_a_store_what_only_users_bring_about_blames_no_machine(tmp_path: Path
                 site.log(f"j{number}", 0, ("t_denied", 1, "Permission denied"))
             start = 30 * number + 1500
             site.job(f"j{number}", (state, start, start + 5), on=(machine,), user=f"u{number // 4}", gpus=2)
-    table = run(tmp_path, tmp_path / "t.duckdb").table("failure_machines")
-    assert table is not None
+    table = table_of(run(tmp_path, tmp_path / "t.duckdb"), "failure_machines")
     rows = {row["machine"]: row for row in table.frame.to_dicts()}
     # each user has an attempt of 2 GPUs on each machine; on m0 it fails, on m1 its time is over, on m2 it may not read
     assert (rows["m0"]["failures"], rows["m0"]["expected"]) == (10, pytest.approx(10 / 2))

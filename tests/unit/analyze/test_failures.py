@@ -13,6 +13,7 @@ from gpuctl.joblogs.evidence import Facts
 from gpuctl.joblogs.table import load
 from gpuctl.store.database import Store
 from tests.sacct import text
+from tests.tables import table_of
 from tests.unit.analyze.failure_store import SIGNATURES, Site, example
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
 
 
 def rows(found: Analysis, name: str, key: str) -> dict[Any, dict[str, Any]]:
-    table = found.table(name)
-    assert table is not None
+    table = table_of(found, name)
     return {row[key]: row for row in table.frame.to_dicts()}
 
 
@@ -77,8 +77,7 @@ def test_the_evidence_is_a_line_of_the_log(found: Analysis) -> None:
 
 
 def test_killed_attempts_are_told_and_not_counted(found: Analysis) -> None:
-    table = found.table("failure_reasons")
-    assert table is not None
+    table = table_of(found, "failure_reasons")
     assert "7 failed attempts" in table.population
     assert "5 of them have a log" in table.population
     assert "1 attempts ended by a user or an administrator, and 0 whose end is unknown" in table.population
@@ -149,8 +148,7 @@ def test_who_loses_most_may_have_no_failed_attempt(tmp_path: Path) -> None:
 
 
 def test_savings(found: Analysis) -> None:
-    table = found.table("failure_savings")
-    assert table is not None
+    table = table_of(found, "failure_savings")
     never, certain, small, checked = table.frame.to_dicts()
     assert (never["trials"], never["gpu_hours"]) == (0, 0), "it rests on 10 jobs or more"
     assert (certain["trials"], certain["reasons"], certain["gpu_hours"]) == (1, "Syntax error", pytest.approx(1 / 6))
@@ -165,8 +163,7 @@ def test_retries_that_never_helped_need_ten_jobs(tmp_path: Path) -> None:
             site.job(f"j{number}", ("failed", 0, 10), ("failed", 10, 70), gpus=2)
             site.log(f"j{number}", 0, ("t_xid", 1, "XID 79"))
             site.log(f"j{number}", 1, ("t_syntax", 1, "SyntaxError: invalid"))
-    table = run(tmp_path, tmp_path / "t.duckdb").table("failure_savings")
-    assert table is not None
+    table = table_of(run(tmp_path, tmp_path / "t.duckdb"), "failure_savings")
     never = table.frame.to_dicts()[0]
     assert (never["trials"], never["rests_on"], never["gpu_hours"]) == (10, 10, pytest.approx(20))
     assert never["gpu_hours_pct"] == pytest.approx(100 * 60 / 70)
@@ -174,8 +171,7 @@ def test_retries_that_never_helped_need_ten_jobs(tmp_path: Path) -> None:
 
 
 def test_logs_without_a_signature_are_clustered(found: Analysis) -> None:
-    table = found.table("failure_unmatched")
-    assert table is not None
+    table = table_of(found, "failure_unmatched")
     [row] = table.frame.to_dicts()
     assert (row["template"], row["trials"], row["jobs"], row["users"]) == ("foo <*> broke at last", 2, 2, 2)
     assert (row["example_job"], row["example_attempt"], row["line_no"]) == ("odd-1", 0, 7)

@@ -14,6 +14,7 @@ from gpuctl.core.results import Analysis
 from gpuctl.queries.catalogue import read
 from gpuctl.queries.sections import SECTIONS
 from gpuctl.store.database import Store
+from tests.tables import table_of
 
 NAMES = tuple(registry.known())
 
@@ -34,7 +35,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
         ("-- title: T\n", "", "needs a '-- title:' line"),
         ("-- title: T\n", "-- title: T\n-- title: U\n", "several '-- title:' lines"),
         ("a | h | b", "a | h", "column line without"),
-        ("-- chart: bars x=a y=a", "-- chart: pie x=a", "no kind of chart 'pie'"),
+        ("-- chart: bars x=a y=a", "-- chart: pie x=a", "unknown kind of chart: 'pie'"),
         ("y=a", "y=b", "drawn from 'b', which is none of its columns"),
         ("y=a", "y=a colour=red", "a chart has no 'colour'"),
         ("y=a", "y=a on=paper", "can be on page or terminal"),
@@ -61,8 +62,7 @@ def test_a_chart_s_declaration_may_take_several_lines() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_columns_are_those_documented(empty: Analysis, name: str) -> None:
-    table = empty.table(name)
-    assert table is not None
+    table = table_of(empty, name)
     assert table.frame.columns == [column.name for column in table.columns]
     assert all(column.description and column.unit for column in table.columns)
     assert "{" not in table.population
@@ -70,8 +70,7 @@ def test_columns_are_those_documented(empty: Analysis, name: str) -> None:
 
 
 def test_an_empty_cluster_says_what_is_missing(empty: Analysis) -> None:
-    table = empty.table("gpu_util_by_servers")
-    assert table is not None
+    table = table_of(empty, "gpu_util_by_servers")
     assert table.notes == ("no rows: this source has no telemetry",)
 
 

@@ -13,6 +13,7 @@ from gpuctl.replay.inputs.trace_rows import holdings, read_rows
 from gpuctl.store.database import Store
 from gpuctl.store.sources import SOURCE_ENDS
 from tests.sacct import PENDING, text
+from tests.tables import table_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,8 +50,7 @@ def test_a_running_job_ends_with_its_own_source(store: Path) -> None:
         "20260": datetime(2026, 11, 20, 10, 11, tzinfo=UTC),
     }
     assert waits.rows() == [("20171", datetime(2017, 11, 20, 10, 11, tzinfo=UTC), 600.0)]
-    overview = found.table("overview")
-    assert overview is not None
+    overview = table_of(found, "overview")
     # four jobs of 2 GPUs, 9 minutes each
     assert overview.frame["gpu_hours"].item() == pytest.approx(4 * 2 * 9 / 60)
 

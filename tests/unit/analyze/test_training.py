@@ -9,6 +9,7 @@ import pytest
 
 from gpuctl.analyze.run import Options, analyze
 from gpuctl.store.database import Store
+from tests.tables import table_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,8 +104,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
 
 
 def rows(found: Analysis, name: str, key: str) -> dict[Any, dict[str, Any]]:
-    table = found.table(name)
-    assert table is not None
+    table = table_of(found, name)
     return {line[key]: line for line in table.frame.to_dicts()}
 
 
@@ -166,8 +166,7 @@ def test_beside_the_published_values(tmp_path: Path) -> None:
 
 
 def test_the_population_counts_what_is_left_out(found: Analysis) -> None:
-    table = found.table("training_convergence")
-    assert table is not None
+    table = table_of(found, "training_convergence")
     for text in (
         "5 of the 8 jobs whose output shows training",
         "1 have fewer, 1 print only accuracies and the like, 1 only epochs or steps; 1 more are not among",

@@ -16,6 +16,7 @@ from gpuctl.analyze.run import Options, analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
 from tests.examples import examples
+from tests.tables import table_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,8 +63,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
 
 
 def table(found: Analysis, name: str) -> pl.DataFrame:
-    made = found.table(name)
-    assert made is not None
+    made = table_of(found, name)
     return made.frame
 
 
@@ -169,8 +169,7 @@ def test_a_job_whose_end_is_not_told_has_no_waiting_time(tmp_path: Path, sample_
 
 
 def test_the_curve_ends_with_those_that_still_wait(found: Analysis) -> None:
-    table = found.table("occupancy")
-    assert table is not None
+    table = table_of(found, "occupancy")
     curve = {row["ts"].strftime("%H:%M"): row for row in table.frame.to_dicts()}
     assert (curve["11:59"]["jobs_waiting"], curve["11:59"]["gpus_waited_for"]) == (1, 8)
     assert curve["10:45"]["jobs_waiting"] == 2, "the one that was cancelled at 11:00 waited too"
@@ -180,7 +179,7 @@ def test_the_curve_ends_with_those_that_still_wait(found: Analysis) -> None:
 def test_overview_and_data_quality_mean_the_same(found: Analysis) -> None:
     overview, quality = found.table("overview"), rows(found, "data_quality", "finding")
     assert overview is not None
-    assert "3 without a start: the log lacks that of 1; never_started has those that never did" in overview.population
+    assert "3 without a start: the log lacks that of 1; the others are in never_started" in overview.population
     assert quality["attempts that are over and whose start the log lacks"]["rows"] == 1
     assert quality["attempts, and jobs without any attempt, that never started"]["rows"] == 2
 
@@ -225,8 +224,7 @@ def test_attempts_of_unknown_size_are_counted_wherever_they_lack(tmp_path: Path,
         found = analyze(store, Options(sections=("overview", "failures")))
     assert table(found, "overview")["size_unknown"].item() == 13
     assert "no source states how many GPUs 13 of 15 attempts held, 0.08 hours in all" in " ".join(found.warnings)
-    lost = found.table("gpu_hours_lost")
-    assert lost is not None
+    lost = table_of(found, "gpu_hours_lost")
     assert "no source states the GPUs of 13" in lost.population
 
 
@@ -244,8 +242,7 @@ def test_guessed_racks_are_told(tmp_path: Path) -> None:
 
 
 def test_sources_are_a_table(found: Analysis) -> None:
-    table = found.table("sources")
-    assert table is not None
+    table = table_of(found, "sources")
     [line] = table.frame.to_dicts()
     assert line["path"].endswith("logs/sacct.txt")
     assert (line["format"], line["rows_in"], line["rows_loaded"], line["rows_rejected"]) == ("slurm-sacct", 8, 8, 0)

@@ -55,7 +55,7 @@ def test_a_file_is_read_whole_up_to_the_limit(tmp_path: Path) -> None:
     assert read_head(path, 10) == b"x" * 10
     with pytest.raises(
         InputError,
-        match=r"file: is larger than expected: more than 4,999 bytes, the most that such a file may have",
+        match=r"file: is larger than 4,999 bytes, the most that such a file may have",
     ):
         read_whole(path, most=4999)
 
@@ -65,7 +65,7 @@ def test_endless_and_sparse_files_are_refused_before_they_are_read(tmp_path: Pat
     with sparse.open("wb") as file:
         file.truncate(1 << 40)
     for path in (sparse, Path("/dev/zero")):
-        with pytest.raises(InputError, match="has more than 1 MiB"):
+        with pytest.raises(InputError, match="larger than 1 MiB"):
             read_whole(path, most=1 << 20)
     assert len(read_whole(Path("/dev/zero"), most=1 << 30, begins=b"{")) <= 1 << 20, "its beginning is enough"
     assert read_whole(Path("/dev/null")) == b""
@@ -100,7 +100,7 @@ def test_a_pipe_never_holds_a_reader_up(pipe: Path, writes: str) -> None:
     how = {"nothing": lambda _: time.sleep(1.0), "a byte now and then": drip, "without end": without_end}
     thread = writing(pipe, how[writes]) if writes in how else None
     began = time.monotonic()
-    with pytest.raises(InputError, match=r"end did not come|has more than 1 MiB"):
+    with pytest.raises(InputError, match=r"did not end|larger than 1 MiB"):
         read_whole(pipe, most=1 << 20)
     assert time.monotonic() - began < 2
     assert read_head(pipe, 4) == b""

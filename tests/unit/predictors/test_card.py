@@ -80,7 +80,7 @@ def test_a_file_that_was_cut_off_or_changed_is_named(model: Path, name: str) -> 
     with pytest.raises(InputError, match=f"{name}: is truncated: has {len(whole) - 1} bytes, expected {len(whole)}"):
         load_folder(model, "thing")
     (model / name).write_bytes(whole + b"x")
-    with pytest.raises(InputError, match=f"{name}: is larger than expected"):
+    with pytest.raises(InputError, match=f"{name}: is larger than "):
         load_folder(model, "thing")
     (model / name).write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
     with pytest.raises(InputError, match=f"{name}: was changed"):

@@ -15,6 +15,7 @@ from gpuctl.core.results import Analysis
 from gpuctl.reports.html import PAGE_CELLS, render_html, render_report, write_html
 from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.summary import headlines
+from tests.tables import table_of
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
 if TYPE_CHECKING:
@@ -256,8 +257,7 @@ def test_headlines_are_taken_from_the_tables() -> None:
     assert found["Jobs"].detail == "69.3\u00a0% completed"
     assert (found["GPU-hours"].value, found["GPU-hours"].detail[:4]) == ("100", "12.0")
     assert (found["GPUs allocated"].value, found["GPUs allocated"].detail) == ("62.5", "125 of 200 on average")
-    delays = make_analysis(points=5).table("delay_by_size")
-    assert delays is not None
+    delays = table_of(make_analysis(points=5), "delay_by_size")
     rows = delays.frame.filter(pl.col("size_bucket") != "all")
     hours = sum(float(rows[c].sum()) for c in ("fair_share_h", "capacity_h", "fragmentation_h", "scheduler_h"))
     assert found["Time in queue"].value == f"{hours:,.0f}"

@@ -27,6 +27,7 @@ from gpuctl.reports.report import (
     summarize,
     verdict,
 )
+from tests.tables import table_of
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ def waits(name: str, p95_min: float | None, **queues: float) -> Analysis:
 
 
 def checked(summary: Analysis) -> list[tuple[str, str, float | None, float | None, bool]]:
-    found = summary.table("checks")
-    assert found is not None
+    found = table_of(summary, "checks")
     return found.frame.select("result", "metric", "value", "limit", "failed").rows()
 
 
@@ -79,8 +79,7 @@ def test_a_report_is_as_many_baselines_as_it_had_results() -> None:
     assert not is_summary(waits("a", 60.0))
     assert [part.label for part in earlier([waits("c", 1.0), old])] == ["c", "a", "b"]
     new = summarize(labelled([waits("b", 240.0), waits("a", 60.0, q=60.0)]), baseline=earlier([old]))
-    metrics = new.table("metrics")
-    assert metrics is not None
+    metrics = table_of(new, "metrics")
     changes = {(r["result"], r["metric"]): r["change_pct"] for r in metrics.frame.iter_rows(named=True)}
     assert against_baseline(summarize(labelled([waits("a", 60.0)]))) is None
     told = against_baseline(new)
@@ -150,8 +149,7 @@ def test_what_the_baseline_lacks_has_failed() -> None:
 
 def test_changes_against_the_baseline_are_told() -> None:
     summary = summarize(labelled([waits("a", 90.0)]), (), labelled([waits("a", 60.0)]))
-    metrics = summary.table("metrics")
-    assert metrics is not None
+    metrics = table_of(summary, "metrics")
     row = metrics.frame.filter(pl.col("metric") == "queueing.p95_wait_h").to_dicts()[0]
     assert (row["value"], row["baseline"], row["change_pct"], row["better"]) == (1.5, 1.0, 50.0, "low")
 
@@ -163,8 +161,7 @@ def test_what_is_per_cent_changes_by_points(tmp_path: Path) -> None:
         return labelled([made])[0]
 
     summary = summarize([failed_of(36.8)], baseline=[failed_of(45.7)])
-    metrics = summary.table("metrics")
-    assert metrics is not None
+    metrics = table_of(summary, "metrics")
     row = metrics.frame.filter(pl.col("metric") == "failures.failed_jobs_pct").to_dicts()[0]
     assert row["change"] == pytest.approx(-8.9)
     assert row["change_pct"] is None
@@ -252,8 +249,7 @@ def test_baselines_of_one_name_are_refused() -> None:
 
 def test_a_baseline_that_is_no_number_has_no_value() -> None:
     old = summarize(labelled([waits("a", 60.0)]))
-    metrics = old.table("metrics")
-    assert metrics is not None
+    metrics = table_of(old, "metrics")
     broken = replace(metrics, frame=metrics.frame.with_columns(value=pl.lit(math.inf)))
     condition = parse("queueing.p95_wait_h > baseline * 0.1")
     summary = summarize(labelled([waits("a", 60.0)]), [condition], earlier([replace(old, tables=(broken,))]))
@@ -265,8 +261,7 @@ def test_a_baseline_that_is_no_number_has_no_value() -> None:
 def test_a_queue_that_was_not_measured_has_failed() -> None:
     parts = labelled([waits("a", 60.0, p=6.0), waits("b", 60.0)])
     bare = waits("a", 60.0, p=6.0)
-    of_queues = bare.table("wait_by_queue")
-    assert of_queues is not None
+    of_queues = table_of(bare, "wait_by_queue")
     hole = of_queues.frame.with_columns(queue=pl.lit("q"), p95_min=pl.lit(None, pl.Float64))
     tables = (*bare.tables[:1], replace(of_queues, frame=pl.concat([of_queues.frame, hole])))
     parts = labelled([replace(bare, tables=tables), waits("b", 60.0)])

@@ -38,7 +38,6 @@ PHILLY = np.dtype(
         ("tries", "i8"),  # failed attempts after which it asks for less locality
         ("busy", "f8"),  # share of the GPUs in use from which on lent GPUs are taken back
         ("borrow", "i8"),
-        ("gathering", "i8"),
         ("lent", "i8"),
         ("passes", "i8"),
     ],
@@ -270,7 +269,6 @@ def _let_go(s, f, queue, keep):  # type: ignore[no-untyped-def]
     s.queue_used[queue] -= f.held[queue]
     f.held[queue] = 0
     f.gatherer[queue] = -1
-    f.p[0].gathering -= 1
 
 
 @inner
@@ -311,7 +309,6 @@ def _gather(s, q, f):  # type: ignore[no-untyped-def]
                 continue
             f.gatherer[queue] = j
             f.since[queue] = g.now
-            p.gathering += 1
             note(s, D_GATHER, j, s.jobs[j].gpus, -1, R_GATHER)
             job_timer(s, j, g.now + p.acquire)
         if _hold_more(s, f, queue):

@@ -104,7 +104,6 @@ SLURM = np.dtype(
         ("stale", "i8"),  # 1: fair-share factors are older than the last calculation
         ("window_end", "f8"),
         ("active", "i8"),  # jobs in `active`
-        ("idle", "i8"),  # 1: nothing is to come but calculations
         ("mode", "i8"),  # how running jobs are stopped; -1: as their QOS or partition says
         ("first", "i8"),  # 1: this pass has reserved nothing yet
         ("later", "f8"),  # when a job could be tried again that limits hold up; 0: nothing tells

@@ -11,12 +11,13 @@ from gpuctl.replay.engine.state import WAITING
 from gpuctl.replay.policies.yarn.amounts_kernel import add_to, at, fits_in, is_none, plus, smaller, times_up
 from gpuctl.replay.policies.yarn.capacity_lists_kernel import (
     append,
+    asked_by,
     charge,
     cluster,
     count_asks,
-    detach,
     join,
     leave,
+    those_in,
     use,
 )
 from gpuctl.replay.policies.yarn.capacity_tree_kernel import (
@@ -33,6 +34,7 @@ from gpuctl.replay.policies.yarn.capacity_tree_kernel import (
     UNSAID,
 )
 from gpuctl.replay.policies.yarn.heartbeat_kernel import NEAR
+from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first, take_out
 
 R_GIVEN = len(REASONS)
 R_RESERVED, R_SEVERAL, R_LEFT_OUT, R_NEVER, R_PREEMPTED, R_KEPT = range(R_GIVEN + 1, R_GIVEN + 7)
@@ -69,15 +71,15 @@ def _user_am_limit(f, q):  # type: ignore[no-untyped-def]
 def activate(f, q):  # type: ignore[no-untyped-def]
     """Let a leaf's late applications begin, as far as there is room for their masters."""
     queue = f.queues[q]
-    if queue.late < 0:
+    a = first(f.by_state, those_in(q, PENDING))
+    if a < 0:
         return
     cap = cluster(f)
     limit = _am_limit(f, q)
     of_user = smaller(cap, _user_am_limit(f, q), limit)
-    a = queue.late
     while a >= 0:
         app = f.apps[a]
-        after = app.after
+        after = f.by_state[a, AFTER]
         am = at(f.app_am, a)
         none_yet = queue.active < 1 or is_none(at(f.am_used, q))
         fits = fits_in(plus(am, at(f.am_used, q)), limit) and fits_in(plus(am, at(f.user_am, app.user)), of_user)
@@ -88,10 +90,10 @@ def activate(f, q):  # type: ignore[no-untyped-def]
             f.users[app.user].active += 1
             add_to(f.am_used, q, am, 1)
             add_to(f.user_am, app.user, am, 1)
-            j = app.ask
+            j = first(f.job_lists, asked_by(a))
             while j >= 0:
                 count_asks(f, a, at(f.ask, j), 1)
-                j = f.jobs[j].next
+                j = f.job_lists[j, AFTER]
         a = after
 
 
@@ -120,7 +122,7 @@ def _next_runnable(f):  # type: ignore[no-untyped-def]
     while True:
         best = -1
         for q in range(f.queues.size):
-            a = f.queues[q].held
+            a = first(f.by_state, those_in(q, HELD_BACK))
             if a >= 0 and (best < 0 or a < best) and _runnable(f, q):
                 best = a
         if best < 0:
@@ -211,7 +213,7 @@ def given(s, f, j):  # type: ignore[no-untyped-def]
     job = f.jobs[j]
     a = job.app
     app = f.apps[a]
-    detach(f, j)
+    take_out(f.job_lists, j)
     count_asks(f, a, at(f.ask, j), -1)
     append(f, j, GIVEN)
     job.mark = np.nan
@@ -240,7 +242,7 @@ def _master_up(s, f, a):  # type: ignore[no-untyped-def]
 def returns(f, j):  # type: ignore[no-untyped-def]
     """A job has given back what it had."""
     job = f.jobs[j]
-    detach(f, j)
+    take_out(f.job_lists, j)
     job.state = GONE
     if not np.isnan(job.mark):
         job.mark = np.nan

@@ -14,6 +14,7 @@ from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.policies.yarn.amounts_kernel import MILLI
 from gpuctl.replay.policies.yarn.capacity_conf import MOST_COUNT, UNLIMITED, LeafOrParent, named_numbers
 from gpuctl.replay.policies.yarn.capacity_tree_kernel import APP, QUEUE, SITE, USER, Tree
+from gpuctl.replay.policies.yarn.linked_lists_kernel import empty_lists
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -238,8 +239,11 @@ def build_tree(  # noqa: PLR0917
         bound=_amounts(len(queues) + 1),
         blocked=_amounts(len(queues) + 1),
         marks=n,
+        lines=empty_lists(heads.size, len(queues)),
+        by_state=empty_lists(heads.size, 3 * len(queues)),
+        job_lists=empty_lists(n, 2 * heads.size),
         weight=(len(queues), 3),
-        told=(9, len(queues), 3),
+        told=(8, len(queues), 3),
         **{name: _amounts(len(queues)) for name in ("due", "most", "used", "kept", "pending", "asking", "limit")},
         am_used=_amounts(len(queues)),
         **{name: _amounts(heads.size) for name in ("app_used", "app_kept", "app_am", "app_asks")},
@@ -352,8 +356,6 @@ def _queues(queues: Sequence[LeafOrParent]) -> Any:
         own = queue.most_apps if queue.factor < 0 else int(queue.most_apps * (queue.percent / 100.0) * queue.factor)
         one.most_of_user = min(own, queue.most_apps) if queue.most_apps < UNLIMITED else UNLIMITED
         one.order, one.kept = queue.order, queue.kept
-    for name in ("line", "line_end", "actives", "actives_end", "late", "late_end", "held", "held_end"):
-        found[name] = -1
     return found
 
 
@@ -367,8 +369,6 @@ def _apps(workload: Workload, leaf: Ints, app: Ints, heads: Ints, params: Mappin
     found = records(heads.size, APP)
     found.queue = leaf[heads]
     found.left = np.bincount(app, minlength=heads.size)
-    for name in ("ask", "ask_end", "run", "run_end", "next", "last", "after", "before"):
-        found[name] = -1
     found.master, found.up = -1, 1
     if params["masters"]:
         for j in reversed([j for j, name in enumerate(workload.ids) if name.endswith(params["masters"])]):

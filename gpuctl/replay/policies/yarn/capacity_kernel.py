@@ -28,8 +28,9 @@ from gpuctl.replay.policies.yarn.amounts_kernel import (
 )
 from gpuctl.replay.policies.yarn.capacity_apps_kernel import R_GIVEN, R_RESERVED, R_SEVERAL, given
 from gpuctl.replay.policies.yarn.capacity_limits_kernel import reserve, to_give_up, unreserve, user_limit, wants_more
-from gpuctl.replay.policies.yarn.capacity_lists_kernel import charge, cluster, enough_for
-from gpuctl.replay.policies.yarn.capacity_tree_kernel import LEAST
+from gpuctl.replay.policies.yarn.capacity_lists_kernel import asked_by, charge, cluster, enough_for, those_in
+from gpuctl.replay.policies.yarn.capacity_tree_kernel import ACTIVE, LEAST
+from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first
 
 NODE_LOCAL, RACK_LOCAL, OFF_SWITCH = range(3)
 NOTHING, SKIPPED, FULL_QUEUE, TOOK, RESERVED = range(5)
@@ -53,7 +54,7 @@ def _names(s, f, j, number):  # type: ignore[no-untyped-def]
 @inner
 def _first_for(s, f, a, number):  # type: ignore[no-untyped-def]
     """The first job that wants this node, else this rack, else the first; and how near it is."""
-    j = f.apps[a].ask
+    j = first(f.job_lists, asked_by(a))
     best, near = j, OFF_SWITCH
     if f.apps[a].names <= 1:
         return best, near
@@ -63,7 +64,7 @@ def _first_for(s, f, a, number):  # type: ignore[no-untyped-def]
             best, near = j, this
             if near == NODE_LOCAL:
                 break
-        j = f.jobs[j].next
+        j = f.job_lists[j, AFTER]
     return best, near
 
 
@@ -247,7 +248,7 @@ def _leaf(s, f, number, q, bound):  # type: ignore[no-untyped-def]
     Returns:
         What came of it, how near, and the room of the queue.
     """
-    queue, cap, p = f.queues[q], cluster(f), f.p[0]
+    cap, p = cluster(f), f.p[0]
     put(f.limit, q, smaller(cap, round_down(at(f.most, q), at(f.sizes, LEAST)), bound))
     now = smaller(cap, at(f.most, q), bound)
     room = minus(now, at(f.used, q))
@@ -255,7 +256,7 @@ def _leaf(s, f, number, q, bound):  # type: ignore[no-untyped-def]
     # a full queue may only give up reservations, of one application after the other: the first one without any ends it,
     # whether it asks for something or not
     limit = user_limit(f, q)
-    a = queue.actives if full else queue.line
+    a = first(f.by_state, those_in(q, ACTIVE)) if full else first(f.lines, q)
     while a >= 0:
         app = f.apps[a]
         kept = at(f.app_kept, a)
@@ -267,7 +268,7 @@ def _leaf(s, f, number, q, bound):  # type: ignore[no-untyped-def]
         if compare(cap, used, limit) > 0:
             may = may and p.look_on == 1 and compare(cap, minus(used, kept), limit) <= 0
             need = minus(used, limit)
-        after = app.after if full else app.next
+        after = f.by_state[a, AFTER] if full else f.lines[a, AFTER]
         if may:
             done, near = _application(s, f, number, a, room, need)
             if done != SKIPPED:

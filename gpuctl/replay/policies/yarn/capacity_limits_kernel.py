@@ -27,8 +27,9 @@ from gpuctl.replay.policies.yarn.amounts_kernel import (
     times_up,
 )
 from gpuctl.replay.policies.yarn.capacity_apps_kernel import R_KEPT
-from gpuctl.replay.policies.yarn.capacity_lists_kernel import charge, cluster
+from gpuctl.replay.policies.yarn.capacity_lists_kernel import asked_by, charge, cluster
 from gpuctl.replay.policies.yarn.capacity_tree_kernel import LARGEST, LEAST
+from gpuctl.replay.policies.yarn.linked_lists_kernel import first
 
 # ---- user limits
 
@@ -68,7 +69,7 @@ def reserve(s, f, number, a, amount):  # type: ignore[no-untyped-def]
     _keep(f, app.queue, amount, 1)
     charge(f, a, amount, 1)
     f.p[0].reserved += 1
-    j = app.ask
+    j = first(f.job_lists, asked_by(a))
     note(s, D_RESERVE, j, s.jobs[j].gpus, -1, R_KEPT)
     hide(s, number, s.servers[number].cap + 1)
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.policies.yarn.amounts_kernel import add_to, at, fits_in, minus, put, ratio, times
-from gpuctl.replay.policies.yarn.capacity_tree_kernel import ACTIVE, ASKING, CAP, FAIR_SIZED, FIFO, LARGEST, PENDING
+from gpuctl.replay.policies.yarn.capacity_tree_kernel import ACTIVE, ASKING, CAP, FAIR_SIZED, FIFO, HELD_BACK, LARGEST
+from gpuctl.replay.policies.yarn.linked_lists_kernel import BEFORE, last, put_after, put_last, take_out
 
 # ---- what queues are due
 
@@ -60,138 +61,66 @@ def _goes_before(f, order, a, b):  # type: ignore[no-untyped-def]
 @inner
 def into_line(f, a):  # type: ignore[no-untyped-def]
     """Put an active application with asks into its queue's line."""
-    app = f.apps[a]
-    queue = f.queues[app.queue]
-    b = queue.line_end
-    while b >= 0 and _goes_before(f, queue.order, a, b):
-        b = f.apps[b].last
-    after = queue.line if b < 0 else f.apps[b].next
-    app.last, app.next, app.queued = b, after, 1
-    if b < 0:
-        queue.line = a
-    else:
-        f.apps[b].next = a
-    if after < 0:
-        queue.line_end = a
-    else:
-        f.apps[after].last = a
+    q = f.apps[a].queue
+    place = last(f.lines, q)
+    while place >= 0 and _goes_before(f, f.queues[q].order, a, place):
+        place = f.lines[place, BEFORE]
+    put_after(f.lines, a, place)
+    f.apps[a].queued = 1
 
 
 @inner
 def out_of_line(f, a):  # type: ignore[no-untyped-def]
     """Take an application out of its queue's line."""
-    app = f.apps[a]
-    queue = f.queues[app.queue]
-    if app.last < 0:
-        queue.line = app.next
-    else:
-        f.apps[app.last].next = app.next
-    if app.next < 0:
-        queue.line_end = app.last
-    else:
-        f.apps[app.next].last = app.last
-    app.queued = 0
+    take_out(f.lines, a)
+    f.apps[a].queued = 0
 
 
 @inner
-def ends_of(f, q, state):  # type: ignore[no-untyped-def]
-    """The first and the last one of a queue's applications in a state."""
-    queue = f.queues[q]
-    if state == ACTIVE:
-        return queue.actives, queue.actives_end
-    if state == PENDING:
-        return queue.late, queue.late_end
-    return queue.held, queue.held_end
-
-
-@inner
-def _set_ends(f, q, state, first, last):  # type: ignore[no-untyped-def]
-    queue = f.queues[q]
-    if state == ACTIVE:
-        queue.actives, queue.actives_end = first, last
-    elif state == PENDING:
-        queue.late, queue.late_end = first, last
-    else:
-        queue.held, queue.held_end = first, last
+def those_in(q, state):  # type: ignore[no-untyped-def]
+    """The number of the list of a queue's applications in a state, one of those from HELD_BACK to ACTIVE."""
+    return 3 * q + state - HELD_BACK
 
 
 @inner
 def join(f, a, state):  # type: ignore[no-untyped-def]
     """Bring an application into a state, and into the list of those in it."""
-    app = f.apps[a]
-    first, last = ends_of(f, app.queue, state)
-    b = last
-    order = f.queues[app.queue].order if state == ACTIVE else FIFO
-    while b >= 0 and _goes_before(f, order, a, b):
-        b = f.apps[b].before
-    after = first if b < 0 else f.apps[b].after
-    app.before, app.after, app.state = b, after, state
-    if b < 0:
-        first = a
-    else:
-        f.apps[b].after = a
-    if after < 0:
-        last = a
-    else:
-        f.apps[after].before = a
-    _set_ends(f, app.queue, state, first, last)
+    q = f.apps[a].queue
+    order = f.queues[q].order if state == ACTIVE else FIFO
+    place = last(f.by_state, those_in(q, state))
+    while place >= 0 and _goes_before(f, order, a, place):
+        place = f.by_state[place, BEFORE]
+    put_after(f.by_state, a, place)
+    f.apps[a].state = state
 
 
 @inner
 def leave(f, a):  # type: ignore[no-untyped-def]
     """Take an application out of the list of those in its state."""
-    app = f.apps[a]
-    first, last = ends_of(f, app.queue, app.state)
-    if app.before < 0:
-        first = app.after
-    else:
-        f.apps[app.before].after = app.after
-    if app.after < 0:
-        last = app.before
-    else:
-        f.apps[app.after].before = app.before
-    _set_ends(f, app.queue, app.state, first, last)
+    take_out(f.by_state, a)
 
 
 # ---- jobs of an application
 
 
 @inner
-def append(f, j, state):  # type: ignore[no-untyped-def]
-    """Put a job behind those of its application that ask, or that run."""
-    job = f.jobs[j]
-    app = f.apps[job.app]
-    end = app.ask_end if state == ASKING else app.run_end
-    job.state, job.last, job.next = state, end, -1
-    if end >= 0:
-        f.jobs[end].next = j
-    if state == ASKING:
-        app.ask_end = j
-        if end < 0:
-            app.ask = j
-    else:
-        app.run_end = j
-        if end < 0:
-            app.run = j
+def asked_by(a):  # type: ignore[no-untyped-def]
+    """The number of the list of an application's jobs that ask."""
+    return 2 * a
 
 
 @inner
-def detach(f, j):  # type: ignore[no-untyped-def]
-    """Take a job out of the list that it is in."""
+def run_by(a):  # type: ignore[no-untyped-def]
+    """The number of the list of an application's jobs that run, in the order in which they were given."""
+    return 2 * a + 1
+
+
+@inner
+def append(f, j, state):  # type: ignore[no-untyped-def]
+    """Put a job behind those of its application that ask, or that run."""
     job = f.jobs[j]
-    app = f.apps[job.app]
-    if job.last >= 0:
-        f.jobs[job.last].next = job.next
-    elif job.state == ASKING:
-        app.ask = job.next
-    else:
-        app.run = job.next
-    if job.next >= 0:
-        f.jobs[job.next].last = job.last
-    elif job.state == ASKING:
-        app.ask_end = job.last
-    else:
-        app.run_end = job.last
+    job.state = state
+    put_last(f.job_lists, j, asked_by(job.app) if state == ASKING else run_by(job.app))
 
 
 # ---- sums

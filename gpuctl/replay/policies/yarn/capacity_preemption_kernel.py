@@ -30,9 +30,11 @@ from gpuctl.replay.policies.yarn.amounts_kernel import (
 )
 from gpuctl.replay.policies.yarn.capacity_apps_kernel import R_PREEMPTED
 from gpuctl.replay.policies.yarn.capacity_limits_kernel import unreserve, user_limit
-from gpuctl.replay.policies.yarn.capacity_lists_kernel import cluster
+from gpuctl.replay.policies.yarn.capacity_lists_kernel import cluster, run_by, those_in
+from gpuctl.replay.policies.yarn.capacity_tree_kernel import ACTIVE
+from gpuctl.replay.policies.yarn.linked_lists_kernel import BEFORE, last
 
-IDEAL, NET_ASKED, ASKED, TAKE, REST, FIXED, EXTRA, SET, LEFT = range(9)
+IDEAL, NET_ASKED, ASKED, TAKE, REST, FIXED, EXTRA, SET = range(8)
 """Kinds of amounts in `Tree.told`: ideal assignment, pending less reservations, pending, what is to be taken at last,
 what is to be taken before the natural termination factor, extra that must stay, extra that may go, scratch."""
 
@@ -295,13 +297,13 @@ def _take_from(s, f, q, allowed, stamp):  # type: ignore[no-untyped-def]
     cap = cluster(f)
     rest = _no_zero(at(f.told[TAKE], q))
     skipped = (0, 0, 0)
-    a = f.queues[q].actives_end
+    a = last(f.by_state, those_in(q, ACTIVE))
     while a >= 0 and compare(cap, rest, (0, 0, 0)) > 0:
         if f.apps[a].nodes > 0:
             rest, allowed = _drop_reservations(s, f, a, rest, allowed)
-        j = f.apps[a].run_end
+        j = last(f.job_lists, run_by(a))
         while j >= 0 and compare(cap, rest, (0, 0, 0)) > 0:
-            before = f.jobs[j].last
+            before = f.job_lists[j, BEFORE]
             amount = at(f.ask, j)
             if s.jobs[j].state == SUSPENDING and _helps(f, rest, amount, allowed):
                 # it is on its way out: what it has comes back without another one being taken
@@ -314,14 +316,14 @@ def _take_from(s, f, q, allowed, stamp):  # type: ignore[no-untyped-def]
                     if _choose(s, f, j, stamp):
                         _kill(s, f, j)
             j = before
-        a = f.apps[a].before
+        a = f.by_state[a, BEFORE]
     if compare(cap, skipped, (0, 0, 0)) > 0:
         queue = f.queues[q]
         keep = times(times(cap, queue.capacity), queue.am)
-        a = queue.actives_end
+        a = last(f.by_state, those_in(q, ACTIVE))
         while a >= 0 and compare(cap, rest, (0, 0, 0)) > 0 and compare(cap, skipped, keep) > 0:
             j = f.apps[a].master
-            a = f.apps[a].before
+            a = f.by_state[a, BEFORE]
             if j < 0 or not _may_go(s, f, j, stamp):
                 continue
             amount = at(f.ask, j)

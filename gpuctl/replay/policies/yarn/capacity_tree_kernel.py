@@ -87,14 +87,6 @@ QUEUE = np.dtype(
         ("active", "i8"),
         ("askers", "i8"),  # users with asks
         ("used_ratio", "f4"),  # the sum of its users' dominant shares, in single precision as in Hadoop
-        ("line", "i8"),  # the first of its active applications with asks
-        ("line_end", "i8"),
-        ("actives", "i8"),  # the first of its active applications
-        ("actives_end", "i8"),
-        ("late", "i8"),  # the first of those that wait for room for their masters
-        ("late_end", "i8"),
-        ("held", "i8"),  # the first of those held back by max-parallel-apps
-        ("held_end", "i8"),
         ("tried", "i8"),  # the pass that has tried it
         ("users", "i8"),  # the first of its users in `users` …
         ("users_end", "i8"),  # … and the one after the last
@@ -109,10 +101,6 @@ APP = np.dtype(
         ("priority", "f8"),
         ("state", "i8"),
         ("submit", "f8"),
-        ("ask", "i8"),  # the first of its jobs that ask
-        ("ask_end", "i8"),
-        ("run", "i8"),  # the first of its jobs that run, in the order in which they were given
-        ("run_end", "i8"),
         ("asks", "i8"),
         ("left", "i8"),  # jobs that have not ended
         ("unsaid", "i8"),  # jobs that wait until its master asks for them
@@ -123,10 +111,6 @@ APP = np.dtype(
         ("master", "i8"),  # its master's job; -1 none
         ("up", "i8"),  # whether its master asks for containers
         ("queued", "i8"),  # 1: in the line
-        ("next", "i8"),
-        ("last", "i8"),
-        ("after", "i8"),  # in the list of all active ones, of late ones, or of those held back
-        ("before", "i8"),
         ("told", "i8"),  # the last pass over pending amounts that has counted its reservations
     ],
     align=True,
@@ -138,8 +122,6 @@ JOB_OF = np.dtype(
     [
         ("app", "i8"),
         ("state", "i8"),
-        ("next", "i8"),
-        ("last", "i8"),
         ("mark", "f8"),  # when it was marked for preemption; NaN not
         ("chosen", "i8"),  # the round that chose it
         ("wide", "i8"),  # 1: larger than any server that it may use
@@ -192,8 +174,13 @@ class Tree(Bundle):
         bound: scratch: limit at each level [levels, 3].
         blocked: scratch: what is kept from siblings at each level [levels, 3].
         marks: jobs marked for preemption, and some that no longer are [jobs].
+        lines: each queue's active applications with asks, in the order of its policy; this and the next two
+            are links of `gpuctl.replay.policies.yarn.linked_lists_kernel` [applications + queues, 2].
+        by_state: its applications that are active, that wait for room for their masters (PENDING), and that
+            max-parallel-apps holds back; the number of each list is `those_in` [applications + 3 queues, 2].
+        job_lists: an application's jobs that ask, and that run; `asked_by`, `run_by` [jobs + 2 applications, 2].
         weight: scratch of the monitor: the part of each resource that a queue is offered [queues, 3].
-        told: what the last round of the monitor reckoned, by `IDEAL` and so on [9, queues, 3].
+        told: what the last round of the monitor reckoned, by `IDEAL` and so on [8, queues, 3].
     """
 
     p = rows(SITE)
@@ -231,5 +218,8 @@ class Tree(Bundle):
     bound = ints(2)
     blocked = ints(2)
     marks = ints()
+    lines = ints(2)
+    by_state = ints(2)
+    job_lists = ints(2)
     weight = floats(2)
     told = ints(3)

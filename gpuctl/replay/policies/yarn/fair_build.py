@@ -29,7 +29,6 @@ from gpuctl.replay.policies.yarn.fair_file import read_conf
 from gpuctl.replay.policies.yarn.fair_state import (
     APP,
     CPU,
-    ENTRY,
     FAIR_REASONS,
     GPU,
     MEM,
@@ -40,6 +39,7 @@ from gpuctl.replay.policies.yarn.fair_state import (
     Fair,
 )
 from gpuctl.replay.policies.yarn.fair_tree import tree
+from gpuctl.replay.policies.yarn.linked_lists_kernel import empty_lists, fill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -180,8 +180,7 @@ def _applications(workload: Workload, places: Placed, found: Tree) -> tuple[Any,
     apps.user[:count] = user[first[order]]
     apps.start[:count] = start[order]
     apps.left[:count] = np.bincount(app, minlength=count)
-    apps.head = apps.tail = apps.before = apps.after = apps.older = apps.newer = apps.shut = apps.master = -1
-    apps.level = -1
+    apps.master = apps.level = -1
     apps.weight = 1.0
     apps.opens = np.inf
     apps.fed = apps.start
@@ -205,7 +204,6 @@ def _parameters(case: Case) -> Any:
     p = records(1, PARAMS)
     p.beat, p.tick, p.master = params["heartbeat"], params["update_interval"], params["am_heartbeat"]
     p.due = np.inf
-    p.ticked = -np.inf
     p.preempts, p.utilization = params["preemption"], float(np.float32(params["cluster_utilization_threshold"]))
     p.wait = params["wait_before_kill"]
     p.check = p.wait + params["wait_before_next_starvation_check"]
@@ -228,8 +226,6 @@ def _parameters(case: Case) -> Any:
     factor = case.site[MULTIPLE].number(least=0) if MULTIPLE in case.site else 2.0
     p.least_mem, p.least_cpu = int(mem * factor), int(cpu * factor) * case.parts
     p.active = 1
-    p.free_entry = 0
-    p.held_back = p.held_last = -1
     return p
 
 
@@ -239,7 +235,7 @@ def _nodes(params: Mapping[str, Any], servers: int) -> Any:
     nodes.offset[:servers] = np.rint(np.arange(servers) / max(servers, 1) * beat * GRID) / GRID
     nodes.beaten = -np.inf
     nodes.flag = 1
-    nodes.job = nodes.app = nodes.entry = nodes.last = -1
+    nodes.job = nodes.app = -1
     return nodes
 
 
@@ -294,7 +290,6 @@ def _arrays(case: Case, found: Tree, places: Placed) -> Fair:
     p.limited = bool((found.most < UNBOUNDED).any())
     tasks = records(n, TASK)
     tasks.app = app
-    tasks.next = tasks.before = -1
     shape = shapes(state, np.zeros(n, np.int64))
     tasks.kind = shape
     tasks.big = _big(state, shape)
@@ -310,9 +305,10 @@ def _arrays(case: Case, found: Tree, places: Placed) -> Fair:
         value = limit.of_users.get(name, limit.user_apps)
         most_of[k] = UNBOUNDED if math.isinf(value) else int(value)
     want_first, wants = _wanted(case.params, workload)
-    entries = records(2 * servers + n + 64, ENTRY)
-    entries.next = np.arange(1, entries.size + 1)
-    entries.next[-1] = -1
+    nodes = _nodes(case.params, servers)
+    entries = 2 * servers + n + 64
+    entry_lists = empty_lists(entries, nodes.size + 1)
+    fill(entry_lists, nodes.size, entries)
     pieces = int(whole[GPU]) + int(state.g[0].splits) + 64
 
     def amounts(rows: int) -> Ints:
@@ -335,6 +331,8 @@ def _arrays(case: Case, found: Tree, places: Placed) -> Fair:
         q_masters=amounts(count),
         q_rate=(count, 3),
         apps=apps,
+        lines=empty_lists(apps.size, count),
+        members=empty_lists(apps.size, count + 1),
         a_used=amounts(apps.size),
         a_asks=amounts(apps.size),
         a_demand=amounts(apps.size),
@@ -343,13 +341,15 @@ def _arrays(case: Case, found: Tree, places: Placed) -> Fair:
         a_low=amounts(apps.size),
         a_picked=amounts(10),
         tasks=tasks,
+        job_lists=empty_lists(n, 2 * apps.size),
         j_need=_needs(state, case.parts),
         want_first=want_first,
         wants=wants,
-        nodes=_nodes(case.params, servers),
+        nodes=nodes,
         n_taken=amounts(servers),
-        entries=entries,
-        e_left=amounts(entries.size),
+        entry_app=entries,
+        e_left=amounts(entries),
+        entry_lists=entry_lists,
         live=2 * n + 64,
         live_row=2 * n + 64,
         touched=apps.size,

@@ -33,6 +33,7 @@ from gpuctl.replay.policies.yarn.fair_preempt_kernel import preempt_for_starved
 from gpuctl.replay.policies.yarn.fair_share_kernel import update_demands, update_shares
 from gpuctl.replay.policies.yarn.fair_starved_kernel import update_starved
 from gpuctl.replay.policies.yarn.fair_state import OVER, R_FAIR_STARVED
+from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first, put_last, take_out
 
 # ---- what has happened
 
@@ -95,12 +96,18 @@ def _master_acts(s, f, j):  # type: ignore[no-untyped-def]
 
 
 @inner
+def shut_out(f, a):  # type: ignore[no-untyped-def]
+    """The number of the list of an application's jobs that wait for its master."""
+    return f.apps.size + a
+
+
+@inner
 def _open(s, f, a):  # type: ignore[no-untyped-def]
     """The master asks for the containers of its application."""
-    j = f.apps[a].shut
-    f.apps[a].shut = -1
+    j = first(f.job_lists, shut_out(f, a))
     while j >= 0:
-        following = f.tasks[j].next
+        following = f.job_lists[j, AFTER]
+        take_out(f.job_lists, j)
         ask(f, j)
         j = following
     f.p[0].asking = 1
@@ -114,7 +121,7 @@ def _last_words(s, f, j):  # type: ignore[no-untyped-def]
     app = f.apps[a]
     if app.master == j:
         app.opens = min(app.opens, s.g[0].now)
-        if app.shut >= 0:
+        if first(f.job_lists, shut_out(f, a)) >= 0:
             _open(s, f, a)
 
 
@@ -125,8 +132,7 @@ def _queued(s, f, j):  # type: ignore[no-untyped-def]
     app = f.apps[a]
     appear(f, a)
     if app.master >= 0 and app.master != j and app.opens > s.g[0].now:
-        f.tasks[j].next = app.shut
-        app.shut = j
+        put_last(f.job_lists, j, shut_out(f, a))
         return
     if app.master == j and app.opens < np.inf:
         # a master that was stopped: its others are not affected
@@ -183,7 +189,6 @@ def _update(s, f):  # type: ignore[no-untyped-def]
         p.due = min(p.due, max(wake, now + p.tick))
     if p.awake == 1:
         ask_update(f, tick_after(f, now))
-    p.ticked = now
 
 
 @inner
@@ -252,7 +257,9 @@ def _listens(s, f, node, idle):  # type: ignore[no-untyped-def]
     place = f.nodes[node]
     if f.p[0].awake == 1:
         return s.servers[node].up == 1
-    return place.flag == 1 and s.servers[node].up == 1 and (not idle or place.job >= 0 or place.entry >= 0)
+    return (
+        place.flag == 1 and s.servers[node].up == 1 and (not idle or place.job >= 0 or first(f.entry_lists, node) >= 0)
+    )
 
 
 @inner

@@ -15,6 +15,7 @@ from gpuctl.replay.policies.yarn.fair_state import (
     OVER,
     RUNNABLE,
 )
+from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, BEFORE, first, last, put_after, put_last, take_out
 
 MOMENT = 1.0 / (1 << 20)
 """Seconds; less than what is between the heartbeats of two servers."""
@@ -68,37 +69,18 @@ def wake_reserved(f):  # type: ignore[no-untyped-def]
 
 @inner
 def _line_in(f, a):  # type: ignore[no-untyped-def]
-    app = f.apps[a]
-    queue = f.queues[app.queue]
-    at = queue.last
-    while at >= 0 and app_first(f, queue.policy, a, at):
-        at = f.apps[at].before
-    app.before = at
-    app.after = queue.line if at < 0 else f.apps[at].after
-    if at < 0:
-        queue.line = a
-    else:
-        f.apps[at].after = a
-    if app.after < 0:
-        queue.last = a
-    else:
-        f.apps[app.after].before = a
-    app.lined = 1
+    q = f.apps[a].queue
+    place = last(f.lines, q)
+    while place >= 0 and app_first(f, f.queues[q].policy, a, place):
+        place = f.lines[place, BEFORE]
+    put_after(f.lines, a, place)
+    f.apps[a].lined = 1
 
 
 @inner
 def _line_out(f, a):  # type: ignore[no-untyped-def]
-    app = f.apps[a]
-    queue = f.queues[app.queue]
-    if app.before < 0:
-        queue.line = app.after
-    else:
-        f.apps[app.before].after = app.after
-    if app.after < 0:
-        queue.last = app.before
-    else:
-        f.apps[app.after].before = app.before
-    app.lined = 0
+    take_out(f.lines, a)
+    f.apps[a].lined = 0
 
 
 @inner
@@ -156,7 +138,8 @@ def is_known(f, a):  # type: ignore[no-untyped-def]
     What has ended since then makes up for what was asked for since then, as in Hadoop. What asks for nothing that
     counts cannot be seen in a demand.
     """
-    known = f.apps[a].head >= 0 and is_none(f.j_need, f.apps[a].head)
+    j = first(f.job_lists, a)
+    known = j >= 0 and is_none(f.j_need, j)
     for r in range(3):
         known = known or f.a_demand[a, r] != f.a_used[a, r]
     return known
@@ -167,19 +150,10 @@ def ask(f, j):  # type: ignore[no-untyped-def]
     """Ask for a job's container, behind those of its application that come before it in the workload."""
     task = f.tasks[j]
     app = f.apps[task.app]
-    at = app.tail
-    while at > j:
-        at = f.tasks[at].before
-    task.before = at
-    task.next = app.head if at < 0 else f.tasks[at].next
-    if at < 0:
-        app.head = j
-    else:
-        f.tasks[at].next = j
-    if task.next < 0:
-        app.tail = j
-    else:
-        f.tasks[task.next].before = j
+    place = last(f.job_lists, task.app)
+    while place > j:
+        place = f.job_lists[place, BEFORE]
+    put_after(f.job_lists, j, place)
     task.asked = 1
     if app.state == RUNNABLE and not is_known(f, task.app):
         f.p[0].unknown += 1
@@ -192,26 +166,15 @@ def ask(f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _unask(f, j):  # type: ignore[no-untyped-def]
-    task = f.tasks[j]
-    app = f.apps[task.app]
-    if task.before < 0:
-        app.head = task.next
-    else:
-        f.tasks[task.before].next = task.next
-    if task.next < 0:
-        app.tail = task.before
-    else:
-        f.tasks[task.next].before = task.before
-    task.asked = 0
+    take_out(f.job_lists, j)
+    f.tasks[j].asked = 0
     _count_ask(f, j, -1)
 
 
 @inner
 def _fulfil(f, a, node, j):  # type: ignore[no-untyped-def]
     """What was preempted on a server for an application is less by what it is given there."""
-    before, k = -1, f.nodes[node].entry
-    while k >= 0 and f.entries[k].app != a:
-        before, k = k, f.entries[k].next
+    k = taken_for(f, node, a)
     if k < 0:
         return
     left = False
@@ -221,24 +184,33 @@ def _fulfil(f, a, node, j):  # type: ignore[no-untyped-def]
         f.n_taken[node, r] -= some
         left = left or f.e_left[k, r] != 0
     if not left:
-        drop_entry(f, node, before, k)
+        drop_entry(f, node, k)
 
 
 @inner
-def drop_entry(f, node, before, k):  # type: ignore[no-untyped-def]
+def taken_for(f, node, a):  # type: ignore[no-untyped-def]
+    """The entry of what was preempted on a server for an application; negative none."""
+    k = first(f.entry_lists, node)
+    while k >= 0 and f.entry_app[k] != a:
+        k = f.entry_lists[k, AFTER]
+    return k
+
+
+@inner
+def unused(f):  # type: ignore[no-untyped-def]
+    """The number of the list of entries that are of no server."""
+    return f.nodes.size
+
+
+@inner
+def drop_entry(f, node, k):  # type: ignore[no-untyped-def]
     """Forget what is left for an application of what was preempted for it on a server."""
     for r in range(3):
         f.n_taken[node, r] -= f.e_left[k, r]
         f.e_left[k, r] = 0
-    if before < 0:
-        f.nodes[node].entry = f.entries[k].next
-    else:
-        f.entries[before].next = f.entries[k].next
-    if f.nodes[node].last == k:
-        f.nodes[node].last = before
     f.p[0].entries -= 1
-    f.entries[k].next = f.p[0].free_entry
-    f.p[0].free_entry = k
+    take_out(f.entry_lists, k)
+    put_last(f.entry_lists, k, unused(f))
 
 
 @inner
@@ -289,7 +261,8 @@ def give(s, f, j, node, reason):  # type: ignore[no-untyped-def]
         _fulfil(f, a, node, j)
     relined(f, a)
     wake_reserved(f)
-    if app.head >= 0 and f.tasks[app.head].kind != f.tasks[j].kind:
+    following = first(f.job_lists, a)
+    if following >= 0 and f.tasks[following].kind != f.tasks[j].kind:
         # what it asks for first may fit where the one before did not
         wake_all(f)
     if app.master == j and app.opens == np.inf:
@@ -338,15 +311,9 @@ def _count_runnable(f, a, sign):  # type: ignore[no-untyped-def]
 @inner
 def _run(f, a):  # type: ignore[no-untyped-def]
     app = f.apps[a]
-    queue = f.queues[app.queue]
     app.state = RUNNABLE
     app.since = f.p[0].updates
-    app.older, app.newer = queue.newest, -1
-    if queue.newest < 0:
-        queue.members = a
-    else:
-        f.apps[queue.newest].newer = a
-    queue.newest = a
+    put_last(f.members, a, app.queue)
     _count_runnable(f, a, 1)
     _waits(f, a, app.asks)
     if app.asks > 0:
@@ -358,58 +325,50 @@ def _run(f, a):  # type: ignore[no-untyped-def]
 @inner
 def appear(f, a):  # type: ignore[no-untyped-def]
     """An application is submitted: it runs, or is held back by a limit. Returns whether it was not there before."""
-    app, p = f.apps[a], f.p[0]
+    app = f.apps[a]
     if app.state != ABSENT:
         return False
     if _may_run(f, a):
         _run(f, a)
         return True
     app.state = HELD_BACK
-    app.older, app.newer = p.held_last, -1
-    if p.held_last < 0:
-        p.held_back = a
-    else:
-        f.apps[p.held_last].newer = a
-    p.held_last = a
+    put_last(f.members, a, held_back(f))
     return True
+
+
+@inner
+def held_back(f):  # type: ignore[no-untyped-def]
+    """The number of the list of applications that a limit holds back, of all queues."""
+    return f.queues.size
 
 
 @inner
 def leave(f, a):  # type: ignore[no-untyped-def]
     """An application is over: those that it held back may run, the earliest first. Returns whether one does."""
     app, p = f.apps[a], f.p[0]
-    queue = f.queues[app.queue]
     if app.lined == 1:
         _line_out(f, a)
+    take_out(f.members, a)
     was = app.state
     app.state = OVER
     if was == HELD_BACK:
-        _unheld(f, a)
         return False
-    if app.older < 0:
-        queue.members = app.newer
-    else:
-        f.apps[app.older].newer = app.newer
-    if app.newer < 0:
-        queue.newest = app.older
-    else:
-        f.apps[app.newer].older = app.older
     _count_runnable(f, a, -1)
-    if queue.line >= 0 and p.reservable > 0:
+    if first(f.lines, app.queue) >= 0 and p.reservable > 0:
         # the others of its queue are due more from the next update on, and may reserve something then
         p.asking = 1
     if app.master >= 0 and app.opens < np.inf:
         for r in range(3):
             f.q_masters[app.queue, r] -= f.j_need[app.master, r]
     some = False
-    at = p.held_back
-    while at >= 0 and _may_let_in(f, a):
-        following = f.apps[at].newer
-        if _may_run(f, at):
-            _unheld(f, at)
-            _run(f, at)
+    other = first(f.members, held_back(f))
+    while other >= 0 and _may_let_in(f, a):
+        following = f.members[other, AFTER]
+        if _may_run(f, other):
+            take_out(f.members, other)
+            _run(f, other)
             some = True
-        at = following
+        other = following
     return some
 
 
@@ -425,19 +384,6 @@ def _may_let_in(f, a):  # type: ignore[no-untyped-def]
             return True
         q = f.queues[q].parent
     return False
-
-
-@inner
-def _unheld(f, a):  # type: ignore[no-untyped-def]
-    app, p = f.apps[a], f.p[0]
-    if app.older < 0:
-        p.held_back = app.newer
-    else:
-        f.apps[app.older].newer = app.newer
-    if app.newer < 0:
-        p.held_last = app.older
-    else:
-        f.apps[app.newer].older = app.older
 
 
 @inner

@@ -8,7 +8,7 @@ from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.job_life_kernel import note
 from gpuctl.replay.engine.resource_kernel import choose_for, find_for, room_for, room_in, units_of
 from gpuctl.replay.engine.state import D_RESERVE
-from gpuctl.replay.policies.yarn.fair_line_kernel import drop_entry, give, is_known, wake_all
+from gpuctl.replay.policies.yarn.fair_line_kernel import drop_entry, give, is_known, taken_for, wake_all
 from gpuctl.replay.policies.yarn.fair_order_kernel import below, fits_in, is_none, queue_first
 from gpuctl.replay.policies.yarn.fair_share_kernel import share_of
 from gpuctl.replay.policies.yarn.fair_state import (
@@ -26,6 +26,7 @@ from gpuctl.replay.policies.yarn.fair_state import (
     RESERVED,
     RUNNABLE,
 )
+from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first
 
 # ---- may it be given
 
@@ -58,13 +59,14 @@ def _over_masters(f, a):  # type: ignore[no-untyped-def]
     queue = f.queues[app.queue]
     if app.master < 0 or app.opens < np.inf or queue.masters < 0:
         return False
-    if app.head < 0:
+    j = first(f.job_lists, a)
+    if j < 0:
         return True
     for r in range(3):
         whole = f.q_fair[app.queue, r]
         if whole == 0:
             whole = min(f.cluster[r] - f.q_used[0, r], f.q_max[app.queue, r])
-        if f.q_masters[app.queue, r] + f.j_need[app.head, r] > np.ceil(whole * queue.masters):
+        if f.q_masters[app.queue, r] + f.j_need[j, r] > np.ceil(whole * queue.masters):
             return True
     return False
 
@@ -101,11 +103,8 @@ def _reserve(s, f, a, j, node, kind):  # type: ignore[no-untyped-def]
     p, place, app = f.p[0], f.nodes[node], f.apps[a]
     if p.reservable <= 0 or f.tasks[j].big == 1 or not _starved(f, a) or not _large(f, a, j):
         return False
-    k = place.entry
-    while k >= 0:
-        if f.entries[k].app == a:
-            return False
-        k = f.entries[k].next
+    if taken_for(f, node, a) >= 0:
+        return False
     if kind != NODE_LOCAL:
         count, servers = app.reservations, f.nodes.size
         if kind == RACK_LOCAL:
@@ -168,9 +167,9 @@ def _allowed(f, a):  # type: ignore[no-untyped-def]
 def _choose_job(s, f, a, node):  # type: ignore[no-untyped-def]
     """The job for which an application would take a container of a server, and its locality; -1 none."""
     app = f.apps[a]
-    j = app.head
+    j = first(f.job_lists, a)
     while j >= 0 and not _may_hold(s, f, a, j, node):
-        j = f.tasks[j].next
+        j = f.job_lists[j, AFTER]
     if j < 0:
         return -1, OFF_SWITCH
     app.missed += 1
@@ -184,7 +183,7 @@ def _choose_job(s, f, a, node):  # type: ignore[no-untyped-def]
             return i, NODE_LOCAL
         if in_rack < 0 and _wants(s, f, i, node, True) and _may_hold(s, f, a, i, node):
             in_rack = i
-        i = f.tasks[i].next
+        i = f.job_lists[i, AFTER]
     if in_rack >= 0 and allowed >= RACK_LOCAL:
         return in_rack, RACK_LOCAL
     if allowed == OFF_SWITCH:
@@ -260,9 +259,9 @@ def _enter(f, q):  # type: ignore[no-untyped-def]
 
 @inner
 def _visit_leaf(s, f, q, node):  # type: ignore[no-untyped-def]
-    a = f.queues[q].line
+    a = first(f.lines, q)
     while a >= 0:
-        following = f.apps[a].after
+        following = f.lines[a, AFTER]
         if is_known(f, a):
             found, j = _offer(s, f, a, node, R_GIVEN)
             if found != NOTHING:
@@ -301,18 +300,16 @@ def _pass(s, f, node):  # type: ignore[no-untyped-def]
 def _give_taken(s, f, node):  # type: ignore[no-untyped-def]
     """Give applications what was preempted for them here, all at once. Returns whether something was given."""
     some = False
-    before, k = -1, f.nodes[node].entry
+    k = first(f.entry_lists, node)
     while k >= 0:
-        a, following = f.entries[k].app, f.entries[k].next
+        a, following = f.entry_app[k], f.entry_lists[k, AFTER]
         fed = is_none(f.a_lack, a) and is_none(f.a_low, a)
         if f.apps[a].state == OVER or not _starved(f, a) or fed:
-            drop_entry(f, node, before, k)
-        else:
-            before = k
+            drop_entry(f, node, k)
         k = following
-    k = f.nodes[node].entry
+    k = first(f.entry_lists, node)
     while k >= 0:
-        a, following = f.entries[k].app, f.entries[k].next
+        a, following = f.entry_app[k], f.entry_lists[k, AFTER]
         left0, left1, left2 = f.e_left[k, 0], f.e_left[k, 1], f.e_left[k, 2]
         while f.apps[a].state == RUNNABLE and (left0 != 0 or left1 != 0 or left2 != 0):
             found, j = _offer(s, f, a, node, R_TAKEN)
@@ -334,11 +331,11 @@ def _use_reservation(s, f, node):  # type: ignore[no-untyped-def]
     app = f.apps[a]
     if f.tasks[j].asked == 0:
         # any container of the same kind serves
-        i = app.head
+        i = first(f.job_lists, a)
         while i >= 0 and (
             f.j_need[i, 0] != f.j_need[j, 0] or f.j_need[i, 1] != f.j_need[j, 1] or f.j_need[i, 2] != f.j_need[j, 2]
         ):
-            i = f.tasks[i].next
+            i = f.job_lists[i, AFTER]
         if i >= 0:
             j = place.job = i
     if app.state != RUNNABLE or f.tasks[j].asked == 0 or not _may_hold(s, f, a, j, node) or _over_masters(f, a):
@@ -368,7 +365,7 @@ def heartbeat(s, f, node):  # type: ignore[no-untyped-def]
     p, place = f.p[0], f.nodes[node]
     place.flag = 0
     some = _give_taken(s, f, node)
-    if place.entry >= 0:
+    if first(f.entry_lists, node) >= 0:
         place.flag = 1
     used = 0
     if place.job >= 0:

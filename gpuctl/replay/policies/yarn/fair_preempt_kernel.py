@@ -7,11 +7,12 @@ import numpy as np
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.instant_kernel import job_timer
 from gpuctl.replay.engine.preemption_kernel import must_go_on
-from gpuctl.replay.policies.yarn.fair_line_kernel import forget_dead
+from gpuctl.replay.policies.yarn.fair_line_kernel import forget_dead, taken_for, unused
 from gpuctl.replay.policies.yarn.fair_order_kernel import below
 from gpuctl.replay.policies.yarn.fair_share_kernel import share_of
 from gpuctl.replay.policies.yarn.fair_starved_kernel import take_hungry
 from gpuctl.replay.policies.yarn.fair_state import MEM
+from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first, put_last, take_out
 
 
 @inner
@@ -146,23 +147,18 @@ def _on_node(s, f, number, j, masters):  # type: ignore[no-untyped-def]
 @inner
 def _mark(s, f, number, count, a):  # type: ignore[no-untyped-def]
     """Let what was chosen on a server end after the wait, and keep its place for the starved application."""
-    p, node = f.p[0], f.nodes[number]
-    if count == 0 or p.free_entry < 0:
+    p = f.p[0]
+    new = first(f.entry_lists, unused(f))
+    if count == 0 or new < 0:
         return
-    k = node.entry
-    while k >= 0 and f.entries[k].app != a:
-        k = f.entries[k].next
+    k = taken_for(f, number, a)
     if k < 0:
-        k = p.free_entry
-        p.free_entry = f.entries[k].next
+        k = new
+        take_out(f.entry_lists, k)
+        put_last(f.entry_lists, k, number)
         p.entries += 1
-        f.entries[k].app, f.entries[k].next = a, -1
+        f.entry_app[k] = a
         f.e_left[k, :] = 0
-        if node.entry < 0:
-            node.entry = k
-        else:
-            f.entries[node.last].next = k
-        node.last = k
     for c in range(count):
         part = f.part[f.picked[c]]
         i = part.job
@@ -176,7 +172,7 @@ def _mark(s, f, number, count, a):  # type: ignore[no-untyped-def]
         for r in range(3):
             f.a_marked[f.tasks[i].app, r] += f.j_need[i, r]
         job_timer(s, i, s.g[0].now + p.wait)
-    node.flag = 1
+    f.nodes[number].flag = 1
 
 
 @inner
@@ -210,14 +206,14 @@ def _for_one(s, f, a):  # type: ignore[no-untyped-def]
     by = MEM if f.cluster[MEM] > 0 else f.p[0].by
     for r in range(3):
         f.a_picked[7, r] = f.a_lack[a, r] + f.a_low[a, r]
-    j = f.apps[a].head
+    j = first(f.job_lists, a)
     while j >= 0:
         if f.a_picked[7, 0] == 0 and f.a_picked[7, 1] == 0 and f.a_picked[7, 2] == 0:
             return
         same, i = 0, j
         while i >= 0 and _same(f, i, j):
             same += 1
-            i = f.tasks[i].next
+            i = f.job_lists[i, AFTER]
         count = same
         if f.j_need[j, by] > 0:
             count = min(count, f.a_picked[7, by] // f.j_need[j, by])

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.policies.yarn.fair_state import DRF, FIFO, RUNNABLE, UNBOUNDED
+from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first
 
 # ---- shares
 
@@ -94,20 +95,20 @@ def _equal_parts(total, count):  # type: ignore[no-untyped-def]
 @inner
 def _sum_apps(f, q, rate):  # type: ignore[no-untyped-def]
     total = np.int64(0)
-    a = f.queues[q].members
+    a = first(f.members, q)
     while a >= 0:
         total += np.int64(min(f.apps[a].weight * rate, float(UNBOUNDED) / 1024.0))
-        a = f.apps[a].newer
+        a = f.members[a, AFTER]
     return min(total, UNBOUNDED)
 
 
 @inner
 def _heaviest(f, q):  # type: ignore[no-untyped-def]
     heaviest = 0.0
-    a = f.queues[q].members
+    a = first(f.members, q)
     while a >= 0:
         heaviest = max(heaviest, f.apps[a].weight)
-        a = f.apps[a].newer
+        a = f.members[a, AFTER]
     return heaviest
 
 
@@ -142,13 +143,12 @@ def share_of(f, a):  # type: ignore[no-untyped-def]
         return
     if policy == FIFO:
         # the earliest application gets all
-        first = f.queues[app.queue].members
-        at = first
-        while at >= 0:
-            if f.apps[at].start < f.apps[first].start:
-                first = at
-            at = f.apps[at].newer
-        if first == a:
+        earliest = other = first(f.members, app.queue)
+        while other >= 0:
+            if f.apps[other].start < f.apps[earliest].start:
+                earliest = other
+            other = f.members[other, AFTER]
+        if earliest == a:
             f.a_picked[0, :] = f.q_fair[app.queue, :]
         return
     for r in range(3):

@@ -8,6 +8,7 @@ from gpuctl.compiled.jit import inner
 from gpuctl.replay.policies.yarn.fair_line_kernel import wake_all
 from gpuctl.replay.policies.yarn.fair_order_kernel import below, is_none, more
 from gpuctl.replay.policies.yarn.fair_share_kernel import share_of
+from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first
 
 
 @inner
@@ -90,12 +91,12 @@ def _starved_by_share(f, q, now, since):  # type: ignore[no-untyped-def]
     """
     f.a_picked[2, :] = 0
     wake = np.inf
-    a = f.queues[q].line
+    a = first(f.lines, q)
     while a >= 0:
         app = f.apps[a]
         if app.next > now:
             wake = min(wake, _first_tick(f, app.next))
-            a = app.after
+            a = f.lines[a, AFTER]
             continue
         if since >= 0 and app.full == f.p[0].updates - 1 and app.fed < now:
             # nothing has changed in between: the updates that were left out would have found it fed as well
@@ -107,7 +108,7 @@ def _starved_by_share(f, q, now, since):  # type: ignore[no-untyped-def]
             break
         _put_hungry(f, a)
         f.a_picked[2, :] += f.a_lack[a, :]
-        a = app.after
+        a = f.lines[a, AFTER]
     return wake
 
 
@@ -137,7 +138,7 @@ def _starved_by_minimum(f, q, now):  # type: ignore[no-untyped-def]
         f.a_picked[3, r] = max(f.a_picked[3, r] - f.a_picked[2, r], 0)
     if queue.low == 0 and not lacks:
         return wake
-    a = queue.line
+    a = first(f.lines, q)
     while a >= 0:
         app = f.apps[a]
         if app.next <= now:
@@ -163,7 +164,7 @@ def _starved_by_minimum(f, q, now):  # type: ignore[no-untyped-def]
                 wake_all(f)
         elif lacks or not is_none(f.a_low, a):
             wake = min(wake, _first_tick(f, app.next))
-        a = app.after
+        a = f.lines[a, AFTER]
     if lacks and left:
         # those that got nothing of it are next while the others wait
         wake = now + f.p[0].tick

@@ -40,8 +40,7 @@ PARAMS = np.dtype(
         ("tick", "f8"),  # seconds between two updates of shares and demands
         ("master", "f8"),  # seconds between two heartbeats of an application's master; 0: it acts at once
         ("due", "f8"),  # the next update that can do something; inf
-        ("ticked", "f8"),  # the last update that was made
-        ("tried", "i8"),  # whether that one looked for starved applications
+        ("tried", "i8"),  # whether the last update looked for starved applications
         ("updates", "i8"),  # how many were made
         ("preempts", "i8"),
         ("utilization", "f8"),
@@ -65,15 +64,12 @@ PARAMS = np.dtype(
         ("reserved", "i8"),  # servers with a reservation
         ("hungry", "i8"),  # applications that wait to be looked at by the preemption
         ("entries", "i8"),  # in use
-        ("free_entry", "i8"),  # first unused entry
         ("lives", "i8"),  # entries of `live`
         ("freed", "i8"),  # how often something was given back
         ("looked", "i8"),  # its value when gangs that no server holds were last tried
         ("fresh", "i8"),  # applications in `touched`
         ("unknown", "i8"),  # containers asked for since the last update that no demand shows, or fewer
         ("asking", "i8"),  # whether an application asked since then
-        ("held_back", "i8"),  # first application that is not runnable; -1
-        ("held_last", "i8"),
         ("awake", "i8"),  # every heartbeat and update is gone through, whether it may do something or not: for checks
         ("missing", "i8"),  # some application waits for a better place
         ("active", "i8"),  # the set of active queues, or the cluster, is another than at the last update
@@ -97,10 +93,6 @@ QUEUE = np.dtype(
         ("rank", "i8"),  # of its name
         ("runnable", "i8"),  # applications
         ("waiting", "i8"),  # containers that runnable applications ask for
-        ("line", "i8"),  # first and last of the applications with asks, in the order of its policy
-        ("last", "i8"),
-        ("members", "i8"),  # first and last of the runnable applications
-        ("newest", "i8"),
         ("fed", "f8"),  # when it was last not below its minimum
         ("above", "i8"),  # whether it was at the last update
         ("low", "i8"),  # applications that were found to lack of its minimum
@@ -117,20 +109,13 @@ APP = np.dtype(
         ("start", "f8"),  # its submission
         ("left", "i8"),  # jobs that have not ended
         ("state", "i8"),
-        ("head", "i8"),  # jobs asked for
-        ("tail", "i8"),
         ("asks", "i8"),
-        ("before", "i8"),  # in the line of its queue
-        ("after", "i8"),
-        ("lined", "i8"),
-        ("older", "i8"),  # among the members of its queue, or among those held back
-        ("newer", "i8"),
+        ("lined", "i8"),  # it is in the line of its queue
         ("since", "i8"),  # updates made when it became runnable
         ("level", "i8"),  # of locality that it is held to; -1: not yet looked at
         ("missed", "i8"),  # opportunities since that level holds
         ("master", "i8"),  # its master's job; -1 none
         ("opens", "f8"),  # when its master asks for the others
-        ("shut", "i8"),  # first job that waits for the master; -1
         ("fed", "f8"),  # when it was last not below its share
         ("full", "i8"),  # the update at which it was found not to be
         ("next", "f8"),  # when its starvation counts again
@@ -146,8 +131,6 @@ APP = np.dtype(
 TASK = np.dtype(
     [
         ("app", "i8"),
-        ("next", "i8"),
-        ("before", "i8"),
         ("marked", "i8"),  # the attempt that is to be preempted, + 1
         ("big", "i8"),  # no server that it may use holds it
         ("kind", "i8"),  # of what it asks for: where one does not fit, none of its kind does
@@ -164,13 +147,9 @@ NODE = np.dtype(
         ("flag", "i8"),  # its next heartbeat may do something
         ("job", "i8"),  # reserved for; -1
         ("app", "i8"),
-        ("entry", "i8"),  # what was preempted here for others: first and last
-        ("last", "i8"),
     ],
     align=True,
 )
-
-ENTRY = np.dtype([("app", "i8"), ("next", "i8")])
 
 PART = np.dtype([("job", "i8"), ("mem", "i8"), ("cpu", "i8"), ("gpu", "i8")])
 
@@ -190,7 +169,11 @@ class Fair(Bundle):
             minimum share.
         tasks: one a job; j_need: what it asks for; wants: CSR of the servers that it wants.
         nodes: one a server; n_taken: what was preempted there for others and not yet given.
-        entries: pool of such, e_left: what is left of each.
+        entry_app: a pool of such: the application of each, e_left: what is left.
+        lines, members, job_lists, entry_lists: links of `gpuctl.replay.policies.yarn.linked_lists_kernel`: the
+            applications of each queue with asks, in the order of its policy; its runnable ones and, in one more list,
+            those that are held back; the jobs that each application asks for and, in as many more, those that wait for
+            its master; the entries of each server and, in one more, unused ones.
         live: jobs in the order of their starts, dead ones among them.
         touched: applications whose demand the next update reckons anew.
         users, user_most: runnable applications of each user and how many there may be.
@@ -221,6 +204,8 @@ class Fair(Bundle):
     q_masters = ints(2)
     q_rate = floats(2)
     apps = rows(APP)
+    lines = ints(2)
+    members = ints(2)
     a_used = ints(2)
     a_asks = ints(2)
     a_demand = ints(2)
@@ -229,13 +214,15 @@ class Fair(Bundle):
     a_low = ints(2)
     a_picked = ints(2)
     tasks = rows(TASK)
+    job_lists = ints(2)
     j_need = ints(2)
     want_first = ints()
     wants = ints()
     nodes = rows(NODE)
     n_taken = ints(2)
-    entries = rows(ENTRY)
+    entry_app = ints()
     e_left = ints(2)
+    entry_lists = ints(2)
     live = ints()
     live_row = ints()
     touched = ints()

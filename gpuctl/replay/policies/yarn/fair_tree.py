@@ -205,7 +205,6 @@ def tree(allocations: Allocations, cluster: Ints, parts: int) -> Tree:
             )
         _fill(record, queue, allocations, found[record.parent] if above else None)
         record.rank = ranks[name]
-        record.line = record.last = record.members = record.newest = -1
         least[k] = _units(queue.least, cluster, parts, 0)
         most[k] = np.maximum(_units(queue.most or allocations.most, cluster, parts, UNBOUNDED), least[k])
     return Tree(tuple(order), found, np.array(children, np.int64), least, most)

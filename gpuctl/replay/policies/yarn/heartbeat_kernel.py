@@ -36,26 +36,6 @@ def beat_from(t, nodes, interval):  # type: ignore[no-untyped-def]
 
 
 @inner
-def beat_of(node, t, nodes, interval):  # type: ignore[no-untyped-def]
-    """The number of a node's first beat at or after `t`."""
-    first = beat_from(t, nodes, interval)
-    return first + (node - first % nodes) % nodes
-
-
-@inner
 def wait_for(s, timer, number, nodes, interval):  # type: ignore[no-untyped-def]
     """Wake up at a beat."""
     named_timer(s, timer, max(beat_time(number, nodes, interval), s.g[0].now))
-
-
-@inner
-def too_early(s, timer):  # type: ignore[no-untyped-def]
-    """Whether something comes so shortly after this beat that it belongs before it; wakes up there instead."""
-    g = s.g[0]
-    t = s.heap_t[0] if g.heap > 0 else np.inf
-    if g.arrival < s.arrivals.size:
-        t = min(t, s.arrive_t[g.arrival])
-    if g.now < t <= g.now + NEAR:
-        named_timer(s, timer, t)
-        return True
-    return False

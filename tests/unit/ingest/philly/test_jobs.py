@@ -11,8 +11,6 @@ from gpuctl.ingest.formats import philly_jobs, philly_machines
 from tests.philly_log import CLUSTER, Kept, attempt, job, load, load_into, log, new_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gpuctl.store.database import Store
 
 FORMAT = philly_jobs.FORMAT
@@ -21,12 +19,6 @@ ROWS, NO_SUBMISSION = REAL / "real_job_log_rows.json", REAL / "real_job_log_row_
 SUBMIT, START, END = "2017-10-07 01:00:00", "2017-10-07 01:00:30", "2017-10-07 02:00:30"
 GANG = ("m1", [0, 1])
 TIME_FAULT = 'is neither YYYY-MM-DD HH:MM:SS nor "None", "" or null'
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with new_store(tmp_path) as opened:
-        yield opened
 
 
 def one(store: Store, *attempts: dict[str, Any], **other: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:

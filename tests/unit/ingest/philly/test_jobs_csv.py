@@ -8,23 +8,15 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.job_rows import DUPLICATE_JOB
 from gpuctl.ingest.formats import philly_jobs_csv
-from tests.philly_log import Kept, load, load_into, new_store
+from tests.philly_log import Kept, load, load_into
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gpuctl.store.database import Store
 
 FORMAT = philly_jobs_csv.FORMAT
 REAL = Path(__file__).resolve().parents[5] / "shared" / "data" / "philly" / "sia_philly.csv"
 HEADER = "timestamp,duration,num_gpus,gpu_time,cluster"
 ROW = "2017-10-09 07:01:55,66.0,2,132.0,11cb48"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with new_store(tmp_path) as opened:
-        yield opened
 
 
 def kept(text: str | bytes) -> Kept:

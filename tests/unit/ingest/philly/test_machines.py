@@ -1,17 +1,14 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.philly_machines import FORMAT
-from tests.philly_log import Kept, load, load_into, new_store
+from tests.philly_log import Kept, load, load_into
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gpuctl.store.database import Store
 
 HEADER = "machineId, number of GPUs, single GPU mem"
@@ -20,12 +17,6 @@ NO_COUNT = "number of GPUs is not a whole number up to 1024"
 NO_MEMORY = "memory of one GPU is not a number with MB, GB or TB"
 NO_NAME = "no machine name that can be printed"
 COLUMNS = "not 3 columns: machine, number of GPUs, memory of one GPU"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with new_store(tmp_path) as opened:
-        yield opened
 
 
 def kept(text: str | bytes) -> Kept:

@@ -19,16 +19,9 @@ from tests.sacct import FIRST, PENDING, SECOND, ingest
 from tests.slurm_forms import OneSource, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from gpuctl.store.database import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with new_store(tmp_path) as opened:
-        yield opened
 
 
 def test_the_same_record_twice_is_rejected_once(store: Store) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.ingest.slurm.site.settings import kept
-from tests.philly_log import load, load_into, new_store
+from tests.philly_log import load, load_into
 from tests.slurm_site import (
     ASSOC,
     CLUSTER,
@@ -27,18 +27,9 @@ from tests.slurm_site import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from gpuctl.store.database import Store
 
 FIELDS = ("gpus_labelled", "gpu_type", "cpus", "mem_mb", "partition")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with new_store(tmp_path) as opened:
-        yield opened
 
 
 def rejected(name: str, text: str) -> list[tuple[int, str]]:

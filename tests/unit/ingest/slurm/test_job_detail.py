@@ -8,23 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.ingest.slurm.site.reconcile import reconcile
-from tests.philly_log import load, load_into, new_store
+from tests.philly_log import load, load_into
 from tests.slurm_site import CLUSTER, DETAIL, PLACE, Loose, real, site_format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from gpuctl.store.database import Store
 
 FORMAT = site_format("job_detail")
 BLOCK = DETAIL.replace(" UserId=alice", "\n   UserId=alice").replace("   Nodes=", "\n     Nodes=") + "\n"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with new_store(tmp_path) as opened:
-        yield opened
 
 
 def kept(text: str | bytes) -> Loose:

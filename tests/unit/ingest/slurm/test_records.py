@@ -11,21 +11,11 @@ from gpuctl.core.states import State
 from gpuctl.ingest.slurm import placements
 from gpuctl.ingest.slurm.typed_columns import BAD_ID, BAD_STATE
 from gpuctl.slurm.states import exit_of, state_of
-from tests.philly_log import new_store
 from tests.sacct import FIRST, NEVER, PENDING, SECOND, attempt, ingest, job
 from tests.slurm_forms import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from gpuctl.store.database import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with new_store(tmp_path) as opened:
-        yield opened
 
 
 def queues(store: Store) -> list[str]:

@@ -8,13 +8,9 @@ from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.formats import slurm_tacc
 from gpuctl.ingest.slurm.tacc_fields import COLUMNS, fields
-from tests.philly_log import new_store
 from tests.slurm_forms import SHARED, load, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from gpuctl.store.database import Store
     from tests.slurm_forms import OneSource
 
@@ -29,12 +25,6 @@ ROW = "478729\tdimer.10\t00000\t2022-11-01T15:34:14\t2022-10-05T11:52:48\t2022-1
 
 def read(text: str | bytes, store: Store) -> OneSource:
     return load(FORMAT, text, store, cluster="ls6", timezone="America/Chicago")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with new_store(tmp_path) as opened:
-        yield opened
 
 
 def test_every_field_of_a_line() -> None:

@@ -17,12 +17,10 @@ from gpuctl.ingest.slurm import layout, repair
 from gpuctl.ingest.slurm import sacct_text as text_module
 from gpuctl.ingest.slurm.repair import AMBIGUOUS
 from gpuctl.ingest.slurm.sacct_text import NOT_A_RECORD
-from tests.philly_log import new_store
 from tests.sacct import DEFAULTS, ingest, text
 from tests.slurm_forms import OneSource, load, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from gpuctl.store.database import Store
@@ -32,12 +30,6 @@ XDMOD = (
     "2016-12-22T07:15:13|2017-01-01T20:42:19|10-13:27:06|0:0|CANCELLED by 380693|1|12|12|31000Mn|cpu=12,node=1|"
     "billing=12,cpu=12,gres/gpu=2,mem=31000M,node=1|37-14:00:00|cpn-f11-31|a name|with|bars\n"
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with new_store(tmp_path) as opened:
-        yield opened
 
 
 def names(store: Store) -> dict[str, str]:

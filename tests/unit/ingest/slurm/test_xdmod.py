@@ -11,11 +11,9 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.slurm.tres import tres
-from tests.philly_log import new_store
 from tests.slurm_forms import SHARED, load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from gpuctl.ingest.core.format import Format
@@ -28,12 +26,6 @@ ONE_ROW = (
     "7|7|ub|gpu|normal|grp|grp|1|ann|2|2026-11-20T21:04:37|2026-11-20T21:04:38|2026-11-20T21:04:40|2026-11-20T21:05:40|"
     "00:01:00|0:0|COMPLETED|2|4|4|3000Mc|cpu=4|billing=4,cpu=4,gres/gpu=3,mem=12000M,node=2|01:00:00|n[1-2]|a|b|c\n"
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with new_store(tmp_path) as opened:
-        yield opened
 
 
 def head(path: Path) -> bytes:

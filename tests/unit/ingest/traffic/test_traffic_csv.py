@@ -16,17 +16,10 @@ from gpuctl.store.database import Store
 from tests.traffic_files import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 TRAFFIC = traffic_csv.FORMAT
 COUNTERS = traffic_csv.with_counters()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "gpuctl.duckdb", write=True) as opened:
-        yield opened
 
 
 def test_bytes_of_jobs_that_take_turns(store: Store) -> None:

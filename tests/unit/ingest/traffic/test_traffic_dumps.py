@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,22 +16,12 @@ from gpuctl.ingest.traffic.timestamps import reader
 from gpuctl.store.database import Store
 from tests.traffic_files import FIXTURES, Loaded
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 NETDEV, MOUNTSTATS, NFSIOSTAT = traffic_netdev.FORMAT, traffic_mountstats.FORMAT, traffic_nfsiostat.FORMAT
 HEADING = (
     "Inter-|   Receive                                                |  Transmit\n"
     " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier "
     "compressed\n"
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "gpuctl.duckdb", write=True) as opened:
-        yield opened
 
 
 def interface(name: str, received: int) -> str:

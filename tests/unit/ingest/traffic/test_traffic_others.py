@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,20 +13,10 @@ from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.store.database import Store
 from tests.traffic_files import FIXTURES, Loaded
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 PROMETHEUS, FLOWS = traffic_prometheus.FORMAT, traffic_flows.FORMAT
 NODE = {"__name__": "node_network_receive_bytes_total", "instance": "gpu01:9100", "job": "node", "device": "eth0"}
 VALUES = [[100000000, "5"], [100000015.5, "25"]]
 AS_ROWS = [(100000000, 0, None), (100000015.5, 20, 15.5)]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "gpuctl.duckdb", write=True) as opened:
-        yield opened
 
 
 def answer(*series: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from gpuctl.replay.inputs.trace import cluster_from_store, read_trace
 from gpuctl.replay.inputs.transforms import offered_gpus
 from gpuctl.replay.results.comparison import recorded
 from gpuctl.store.database import Store
-from tests.philly_log import attempt, job, load, log, new_store
+from tests.philly_log import attempt, job, load, log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,12 +31,6 @@ def sample(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     ingest([sample_data / "philly" / "cluster_job_log", sample_data / "philly" / "cluster_machine_list"], path)
     with Store(path) as store:
         yield store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with new_store(tmp_path) as empty:
-        yield empty
 
 
 def fill(store: Store, table: str, *rows: dict[str, Any]) -> None:
@@ -210,9 +204,9 @@ def test_the_odd_jobs_of_a_philly_log(store: Store) -> None:
         "5 of 10 jobs are replayed; left out: 2 have no start in the log, 1 have an unknown start or end, 1 have no "
         "submission time, 1 ran for 0 s",
         "1 jobs still ran at the end of the log: their run time is taken up to then",
-        "1 jobs started before their submission, by the log",
+        "1 jobs started before their submission according to the log",
         "1 attempts have no end in the log: they last until the next known time of their job",
-        "1 of 7 attempts held another number of GPUs than their job has: the job's counts",
+        "1 of 7 attempts held another number of GPUs than their job requests: the job's number is used",
         "the placement of 1 of 7 attempts is not used: unknown, shared or of another size",
     )
     hour = jobs.ids.index("hour")
@@ -330,7 +324,8 @@ def test_servers_queues_types_and_times_down(store: Store) -> None:
     assert cluster.notes == (
         "1 of 2 queues have no quota",
         "the racks of 1 of 3 servers are unknown: each counts as a separate rack",
-        "servers are down 2 times, as the log says (DOWN, DRAIN); 1 of them to the end of the log, taken for good",
+        "servers go down 2 times according to the log (DOWN, DRAIN); 1 of them to the end of the log, "
+        "assumed permanent",
     )
     check(jobs, cluster)
 

@@ -140,7 +140,7 @@ def test_a_window_in_seconds() -> None:
         recorded_start=np.append(ragged().recorded_start, np.nan),
         piece_start=np.zeros(8, np.int64),
     )
-    assert "1 jobs submitted before it ran then and 1 waited" in window(four, "35").notes[1]
+    assert "1 earlier jobs were running and 1 waiting" in window(four, "35").notes[1]
     assert window(ragged(), None, 11.5).ids == ("j0", "j1")
 
 

@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.results import Analysis, ResultTable
+from gpuctl.core.results import Analysis
 from gpuctl.replay.engine.state import ENDS
 from gpuctl.replay.results import columns, tables
 from gpuctl.replay.results.tables import CDF_POINTS, LISTED, cdf_points, result
 from gpuctl.reports.export.files import write_tables
 from gpuctl.reports.html import render_html
 from gpuctl.reports.terminal.printer import print_analysis
+from tests.tables import table_of
 from tests.unit.replay.outcomes import (
     decided,
     make_cluster,
@@ -27,12 +28,6 @@ from tests.unit.replay.outcomes import (
     random_workload,
 )
 from tests.unit.replay.results.test_metrics import FIFO, FOUR, SRTF, TWO
-
-
-def table(analysis: Analysis, name: str) -> ResultTable:
-    found = analysis.table(name)
-    assert found is not None
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +64,7 @@ def test_some_tables_alone_are_those_of_the_whole_result(monkeypatch: pytest.Mon
     some = result([FIFO, SRTF], TWO, FOUR, against_recorded=True, tables=("replay_timeline",))
     assert [each.name for each in some.tables] == ["replay_timeline"]
     assert replace(some, tables=()) == replace(whole, tables=())
-    assert table(some, "replay_timeline").frame.equals(table(whole, "replay_timeline").frame)
+    assert table_of(some, "replay_timeline").frame.equals(table_of(whole, "replay_timeline").frame)
 
 
 def test_units_are_those_of_the_names(analysis: Analysis) -> None:
@@ -84,29 +79,29 @@ def test_units_are_those_of_the_names(analysis: Analysis) -> None:
 
 def test_two_jobs_on_paper() -> None:
     found = result([FIFO, SRTF], TWO, FOUR, baseline="srtf", command="c", version="v")
-    assert table(found, "replay_summary").frame["jct_mean_s"].to_list() == [120, 100]
-    against = table(found, "replay_vs_baseline").frame
+    assert table_of(found, "replay_summary").frame["jct_mean_s"].to_list() == [120, 100]
+    against = table_of(found, "replay_vs_baseline").frame
     assert set(against["policy"]) == {"fifo"}
     assert against.filter(pl.col("measure") == "jct")["diff_mean_s"].to_list() == [20, 20]
-    assert table(found, "replay_preemptions").frame["of_2_to_4_gpus"].to_list() == [0, 1]
-    assert table(found, "replay_jct_cdf").frame.rows() == [
+    assert table_of(found, "replay_preemptions").frame["of_2_to_4_gpus"].to_list() == [0, 1]
+    assert table_of(found, "replay_jct_cdf").frame.rows() == [
         ("fifo", 100 / 60, 50.0), ("fifo", 140 / 60, 100.0), ("srtf", 50 / 60, 50.0), ("srtf", 150 / 60, 100.0),
     ]  # fmt: skip
-    assert table(found, "replay_unfinished").frame.height == 0
+    assert table_of(found, "replay_unfinished").frame.height == 0
     assert found.table("replay_fidelity") is None
-    assert table(found, "replay_timeline").frame["ts"].null_count() == 1000
+    assert table_of(found, "replay_timeline").frame["ts"].null_count() == 1000
 
 
 def test_every_way_to_lose_gpus_has_a_column() -> None:
     ways = [end for end in ENDS if end not in {"running", "finished", "preempted", "time_limit"}]
     for way in ways:
         lost = replace(FIFO, attempts=FIFO.attempts.with_columns(end=pl.lit(way, pl.Enum(ENDS))))
-        row = table(result([lost], TWO, FOUR), "replay_preemptions").frame.row(0, named=True)
+        row = table_of(result([lost], TWO, FOUR), "replay_preemptions").frame.row(0, named=True)
         assert {name: row[name] for name in ways} == {name: lost.attempts.height * (name == way) for name in ways}
 
 
 def test_the_names_that_stay() -> None:
-    jobs = table(result([FIFO], TWO, FOUR), "replay_jobs").frame
+    jobs = table_of(result([FIFO], TWO, FOUR), "replay_jobs").frame
     assert jobs.columns[:9] == [
         "policy", "job", "submit_s", "start_s", "end_s", "gpus", "wait_s", "jct_s", "preemptions",
     ]  # fmt: skip
@@ -130,7 +125,7 @@ def test_settings_that_differ_are_told_apart() -> None:
 
 def test_one_policy_twice_keeps_two_names() -> None:
     twice = [replace(FIFO, params={"strict": True}), replace(FIFO, params={"strict": False}), FIFO, FIFO]
-    names = table(result(twice, TWO, FOUR), "replay_summary").frame["policy"].to_list()
+    names = table_of(result(twice, TWO, FOUR), "replay_summary").frame["policy"].to_list()
     assert names == ["fifo (strict=True)", "fifo (strict=False)", "fifo", "fifo #2"]
 
 
@@ -149,16 +144,16 @@ def test_jobs_that_did_not_finish_are_listed_with_the_last_reason() -> None:
     ]  # fmt: skip
     outcome = replace(outcome, log=decided(log, ["j0", "j1", "j2"]))
     found = result([outcome], workload, FOUR)
-    rows = table(found, "replay_unfinished").frame.select("job", "state", "wait_s", "reason").rows()
+    rows = table_of(found, "replay_unfinished").frame.select("job", "state", "wait_s", "reason").rows()
     assert rows == [("j1", "unplaceable", 12.0, "larger than the cluster"), ("j2", "waiting", 12.0, "quota")]
     assert any("fifo 2" in w for w in found.warnings)
     # of the two that could be placed, one finished
-    assert table(found, "replay_jct_cdf").frame["cdf_pct"].to_list() == [50]
-    assert "fifo 1 of 2" in table(found, "replay_jct_cdf").population
+    assert table_of(found, "replay_jct_cdf").frame["cdf_pct"].to_list() == [50]
+    assert "fifo 1 of 2" in table_of(found, "replay_jct_cdf").population
 
 
 def test_a_long_list_is_exported_not_printed(analysis: Analysis) -> None:
-    unfinished = table(analysis, "replay_unfinished")
+    unfinished = table_of(analysis, "replay_unfinished")
     assert unfinished.frame.height > LISTED
     assert unfinished.detail
     assert "exported but not printed" in unfinished.notes[0]
@@ -167,27 +162,27 @@ def test_a_long_list_is_exported_not_printed(analysis: Analysis) -> None:
 def test_no_recorded_starts_are_said() -> None:
     found = result([FIFO], TWO, FOUR, against_recorded=True)
     assert any("no recorded starts" in w for w in found.warnings)
-    assert table(found, "replay_fidelity").frame["pairs"].sum() == 0
+    assert table_of(found, "replay_fidelity").frame["pairs"].sum() == 0
 
 
 def test_populations_name_the_warm_up(analysis: Analysis) -> None:
-    assert "the first 90 by submission (warm-up, 10%)" in table(analysis, "replay_summary").population
-    assert table(analysis, "replay_jobs").frame.height == 3 * 900
-    for policy in table(analysis, "replay_summary").frame.to_dicts():
+    assert "the first 90 by submission (warm-up, 10%)" in table_of(analysis, "replay_summary").population
+    assert table_of(analysis, "replay_jobs").frame.height == 3 * 900
+    for policy in table_of(analysis, "replay_summary").frame.to_dicts():
         assert (policy["jobs_warmup"], policy["jobs"]) == (90, 810)
 
 
 def test_curves_over_time_are_on_the_calendar_and_on_common_bins(analysis: Analysis) -> None:
-    frame = table(analysis, "replay_timeline").frame
+    frame = table_of(analysis, "replay_timeline").frame
     assert frame.height == 1500
     assert frame["ts"].null_count() == 0
     starts = [frame.filter(pl.col("policy") == p)["t_s"].to_list() for p in ("fifo", "srtf", "las")]
     assert starts[0] == starts[1] == starts[2]
-    held = table(analysis, "replay_jobs").frame.group_by("policy", maintain_order=True).agg(pl.col("gpu_s").sum())
+    held = table_of(analysis, "replay_jobs").frame.group_by("policy", maintain_order=True).agg(pl.col("gpu_s").sum())
     width = pl.col("t_end_s") - pl.col("t_s")
     busy = frame.group_by("policy", maintain_order=True).agg((pl.col("gpus_busy") * width).sum())
     assert busy["gpus_busy"].to_list() == pytest.approx(held["gpu_s"].to_list())
-    heat = table(analysis, "replay_heatmap").frame
+    heat = table_of(analysis, "replay_heatmap").frame
     assert heat.height == 3 * 64 * 100
     assert heat["servers"].null_count() == 0
 
@@ -215,7 +210,7 @@ def test_the_same_outcomes_give_the_same_tables() -> None:
 def test_no_jobs_at_all() -> None:
     workload = make_workload([], [], [])
     found = result([make_outcome(workload, [], end_s=0.0)], workload, FOUR, against_recorded=True)
-    assert table(found, "replay_summary").frame["jobs"].to_list() == [0]
+    assert table_of(found, "replay_summary").frame["jobs"].to_list() == [0]
     assert render_html(found)
 
 
@@ -245,5 +240,5 @@ def test_a_terminal_shows_the_first_columns_and_counts_the_rest(analysis: Analys
 
 def test_a_note_of_several_policies_is_told_once() -> None:
     told = [replace(FIFO, notes=("both", "mine")), replace(SRTF, notes=("both",))]
-    notes = table(result(told, TWO, FOUR, command="c", version="v"), "replay_summary").notes
+    notes = table_of(result(told, TWO, FOUR, command="c", version="v"), "replay_summary").notes
     assert [note for note in notes if note.endswith(("both", "mine"))] == ["fifo, srtf: both", "fifo: mine"]

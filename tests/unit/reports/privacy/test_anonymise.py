@@ -32,6 +32,7 @@ from gpuctl.reports.privacy.anonymise import (
 )
 from gpuctl.reports.privacy.names import KEPT, LINES, NAMES, NUMBERED, TOLD, WORDS
 from gpuctl.reports.report import labelled, summarize
+from tests.tables import table_of
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
 if TYPE_CHECKING:
@@ -221,8 +222,7 @@ def test_conditions_and_baselines_go_by_names_or_by_pseudonyms() -> None:
     for baseline in (site(), plain, anonymised(site(), names)):
         hidden = hide([(None, site())], conditions, [baseline], names)
         summary = summarize(hidden.parts, hidden.conditions, hidden.baseline)
-        checks = summary.table("checks")
-        assert checks is not None
+        checks = table_of(summary, "checks")
         assert checks.frame["failed"].to_list() == [True, True, False]
         assert checks.frame["limit"].to_list() == pytest.approx([1.0, 1.0, 3.3])
         assert set(checks.frame["metric"]) == {f"queueing.p95_wait_h{{queue={queue}}}"}

@@ -34,6 +34,7 @@ from gpuctl.reports.terminal.picture import NARROWEST, ROWS, attempts, draw
 from gpuctl.reports.terminal.pictures import of_analysis, of_results
 from gpuctl.reports.terminal.printer import print_analysis
 from gpuctl.reports.terminal.text_graphics import BLOCKS, PLAIN, UNKNOWN, Signs
+from tests.tables import table_of
 from tests.unit.reports.fakes import HOSTILE, SIZES, by_hour, curves, delays, make_analysis, occupancy, table, totals
 from tests.unit.reports.test_golden import compare
 
@@ -150,8 +151,7 @@ def test_golden_without_unicode() -> None:
 def test_every_rule_is_drawn_from_the_sample_and_names_its_scale_and_table() -> None:
     found = sample()
     for rule in RULES:
-        source = found.table(rule.table)
-        assert source is not None
+        source = table_of(found, rule.table)
         picture = draw(rule, source, 80, BLOCKS)
         assert picture is not None, rule
         assert f"From {rule.table}." in picture.caption
@@ -321,8 +321,7 @@ def test_bars_are_as_long_as_their_values_and_leave_the_total_out() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.table}-{rule.kind}")
 def test_there_is_no_picture_of_nothing_or_of_something_else(rule: Chart) -> None:
-    whole = sample().table(rule.table)
-    assert whole is not None
+    whole = table_of(sample(), rule.table)
     frame = whole.frame
     assert draw(rule, replace(whole, frame=frame.clear()), 80, BLOCKS) is None
     assert draw(rule, replace(whole, frame=pl.DataFrame({"other": [1]})), 80, BLOCKS) is None
@@ -339,8 +338,7 @@ def test_there_is_no_picture_of_nothing_or_of_something_else(rule: Chart) -> Non
 @settings(max_examples=40)
 @given(data=st.data(), rule=st.sampled_from(RULES), width=st.integers(1, 220), signs=st.sampled_from([BLOCKS, PLAIN]))
 def test_any_numbers_make_lines_that_fit(data: st.DataObject, rule: Chart, width: int, signs: Signs) -> None:
-    whole = sample().table(rule.table)
-    assert whole is not None
+    whole = table_of(sample(), rule.table)
     rows = data.draw(st.integers(1, 6))
     value = st.one_of(st.none(), st.floats(), st.floats(0, 1e6))
     frame = pl.DataFrame(
