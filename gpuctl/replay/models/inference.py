@@ -7,7 +7,6 @@ import dataclasses
 import io
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import MOST_TOML, read_whole
 from gpuctl.core.notes import note
+from gpuctl.replay.models.records import Inference
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,25 +29,6 @@ HEADROOM = 1.02
 
 _PART = re.compile(r"(\d{1,6})x(\d{1,6})", re.ASCII)
 _COLUMNS = ["time_s", "servers_free"]
-
-
-@dataclass(frozen=True)
-class Inference:
-    """Servers that a policy may borrow.
-
-    Attributes:
-        gpus: of each server.
-        time_s: seconds of the replay's clock, ascending, from which on …
-        free: … inference does without so many of them; before the first, none.
-        period_s: seconds after which it begins again; inf: never.
-        assumed: whether that is the daily curve of `diurnal`.
-    """
-
-    gpus: Ints
-    time_s: Floats
-    free: Ints
-    period_s: float = math.inf
-    assumed: bool = False
 
 
 def diurnal(gpus: Ints) -> Inference:
@@ -106,7 +87,7 @@ def _read_load(path: Path, gpus: Ints) -> Inference:
             continue
         try:
             t, servers = float(row[0]), int(row[1])
-            good = len(row) == 2 and math.isfinite(t) and 0 <= servers and (not times or t > times[-1])
+            good = len(row) == 2 and math.isfinite(t) and servers >= 0 and (not times or t > times[-1])
         except (ValueError, IndexError):
             good = False
         if not good:
@@ -191,7 +172,9 @@ def late(inference: Inference, loans: list[tuple[float, int, bool]], until: floa
     if until <= 0:
         return 0, 0.0
     times, free = _unrolled(inference, until)
-    events = sorted([(t, 0, n) for t, n in zip(times, free, strict=True)] + [(t, 1, 1 if on else -1) for t, _, on in loans])
+    events = sorted(
+        [(t, 0, n) for t, n in zip(times, free, strict=True)] + [(t, 1, 1 if on else -1) for t, _, on in loans]
+    )
     goal, lent, before, servers, seconds = 0, 0, 0.0, 0, 0.0
     at = 0
     while at < len(events):

@@ -6,6 +6,7 @@ in the order of their names. Nothing here knows where a workload came from or wh
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from gpuctl.core.notes import Note
     from gpuctl.replay.models.decision_log import DecisionLog
-    from gpuctl.replay.models.inference import Inference
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -149,6 +149,25 @@ class Workload:
     def planned_time(self) -> Floats:
         """Seconds of run time of each job that policies plan with; NaN where it has no limit."""
         return self.time_limit if self.planned is None else self.planned
+
+
+@dataclass(frozen=True)
+class Inference:
+    """Servers that a policy may borrow.
+
+    Attributes:
+        gpus: of each server.
+        time_s: seconds of the replay's clock, ascending, from which on …
+        free: … inference does without so many of them; before the first, none.
+        period_s: seconds after which it begins again; inf: never.
+        assumed: whether that is a daily curve, see `gpuctl.replay.models.inference`.
+    """
+
+    gpus: Ints
+    time_s: Floats
+    free: Ints
+    period_s: float = math.inf
+    assumed: bool = False
 
 
 @dataclass(frozen=True)

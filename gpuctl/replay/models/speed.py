@@ -96,7 +96,7 @@ class Rates:
 def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster, pairs: PairTable | None = None) -> Rates:
     """The speed model: ``recorded`` (placement does not matter), ``locality``, ``traits``, or a table.
 
-    ``linear`` and ``scaling`` are as ``recorded``, with other numbers of GPUs in proportion, or as each job's alpha says.
+    ``linear`` and ``scaling`` are as ``recorded``, other numbers of GPUs in proportion, or as the job's alpha says.
     ``traits`` goes by how sensitive each job is to its places and how it scales, as `gpuctl.replay.models.traits` says;
     a table by classes of jobs and GPU types.
 
@@ -127,7 +127,9 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
         told = (
             note("recorded run times on the gang, wherever a job is put; as many times as fast as it has GPUs")
             if name == "linear"
-            else note("recorded run times on the gang, wherever a job is put; on other numbers of GPUs as its alpha says")
+            else note(
+                "recorded run times on the gang, wherever a job is put; on other numbers of GPUs as its alpha says"
+            )
         )
         scaling = np.zeros(n) if name == "linear" else traits(workload).alpha
         return Rates(told, np.ones((n, 3)), scaling, pack)

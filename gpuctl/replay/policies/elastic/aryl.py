@@ -38,8 +38,8 @@ class Aryl(CompiledPolicy):
     title = "idle inference servers on loan, given back at the least cost of preemption; elastic jobs take what is idle"
     source = (
         "Li et al., Aryl, arXiv 2022 (Lyra, EuroSys 2023): loans, the cost of giving a server back, two phases and the "
-        "knapsack; how GPUs of inference servers count, all ties, the load and what changes cost: recalled or ours. The "
-        "paper's full text was not read"
+        "knapsack; how GPUs of inference servers count, all ties, the load and what changes cost: recalled or ours. "
+        "The paper's full text was not read"
     )
     oracle = True
     preempts = True
@@ -57,8 +57,8 @@ class Aryl(CompiledPolicy):
         Parameter("resize", 15.0, "the same of a job that goes on with other GPUs; --overhead in its place"),
         Parameter("loan", True, "borrow servers of --inference"),
         Parameter("elastic", True, "give jobs more GPUs than their gang, up to w_max"),
-        Parameter("linear", True, "jobs are as many times as fast as they have GPUs; otherwise as their alpha says; where no "
-                  "option sets the speeds"),
+        Parameter("linear", True, "jobs are as many times as fast as they have GPUs; otherwise as their alpha says; "
+                  "where no option sets the speeds"),
     )  # fmt: skip
 
     def assumes(self) -> dict[str, str]:
@@ -100,7 +100,9 @@ class Aryl(CompiledPolicy):
         members.place, members.least, members.most, members.first = in_line(workload), least, most, -1
         members.kind = np.where(most > least, ELASTIC, np.where(known.fungible | elastic, FUNGIBLE, RIGID))
         every = np.bitwise_or.reduce(np.uint64(1) << state.servers.cls.astype(np.uint64))
-        plain = bool((state.jobs.mask & every == every).all() and (state.servers.up == 1).all()) and cluster.down is None
+        plain = (
+            bool((state.jobs.mask & every == every).all() and (state.servers.up == 1).all()) and cluster.down is None
+        )
         request = np.stack([least, members.kind, state.jobs.mask.astype(np.int64)], axis=1)
         _, shape = np.unique(request, axis=0, return_inverse=True)
         members.request = shape.reshape(-1)

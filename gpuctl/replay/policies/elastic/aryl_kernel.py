@@ -15,7 +15,7 @@ from gpuctl.replay.engine.key_kernel import micro
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import choose
 from gpuctl.replay.engine.reasons import REASONS
-from gpuctl.replay.engine.reshuffle_kernel import drop, is_there, lower, relocate
+from gpuctl.replay.engine.reshuffle_kernel import drop_reclaimed, is_there, lower, relocate
 from gpuctl.replay.engine.state import D_LOAN, D_RETURN, WAITING
 from gpuctl.replay.policies.elastic.borrowing_kernel import (
     ELASTIC,
@@ -139,7 +139,7 @@ def _give_back(s, m, k):  # type: ignore[no-untyped-def]
         elif m.nodes[at].fixed > 0:
             touch(s, m, j)
             clear(m, j)
-            drop(s, j, R_RECLAIMED)
+            drop_reclaimed(s, j, R_RECLAIMED)
             wait(s, m, j)
             p.thrown += 1
         else:
@@ -160,8 +160,7 @@ def _room(s, m, j, training, lent, flexible):  # type: ignore[no-untyped-def]
     """Free GPUs, and where asked for those of flexible workers, on servers that suit a job."""
     p = m.p[0]
     if p.plain == 1:
-        gpus = (p.free_t + flexible * p.flex_t if training else 0) + (p.free_l + flexible * p.flex_l if lent else 0)
-        return gpus
+        return (p.free_t + flexible * p.flex_t if training else 0) + (p.free_l + flexible * p.flex_l if lent else 0)
     gpus = 0
     for k in range(m.hosts.size):
         if usable(s, m, j, k, training, lent):

@@ -45,7 +45,9 @@ def test_knapsack_is_the_best_by_brute_force_and_the_last_in_order_of_equals(see
     room = int(draw.integers(0, 12))
     choices = itertools.product(*(range(len(row)) for row in values))
     best = max(
-        (sum(row[k] for row, k in zip(values, choice, strict=True)), choice) for choice in choices if sum(choice) <= room
+        (sum(row[k] for row, k in zip(values, choice, strict=True)), choice)
+        for choice in choices
+        if sum(choice) <= room
     )
     assert counts(values, room) == list(best[1])
 
@@ -110,9 +112,7 @@ def reclaimed(jobs: list[set[int]], servers: int, back: int) -> tuple[int, list[
     members, hosts, p = records(len(jobs), MEMBER), records(servers, HOST), records(1, ARYL)
     members.first, hosts.lent, p.line, p.spare = -1, 1, len(jobs), size - 1
     sizes = {name: (1,) * dimensions for name, (_, dimensions) in Borrowing.fields.items()}
-    m = Borrowing(
-        **{**sizes, "p": p, "hosts": hosts, "members": members, "nodes": nodes, "line": np.arange(len(jobs))}
-    )
+    m = Borrowing(**{**sizes, "p": p, "hosts": hosts, "members": members, "nodes": nodes, "line": np.arange(len(jobs))})
     for k, (job, server) in enumerate(at):
         m.nodes[k].server, m.nodes[k].fixed, m.nodes[k].next = server - 1, 1, m.members[job].first
         m.members[job].first = k
