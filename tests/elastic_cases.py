@@ -35,8 +35,15 @@ EXACT = (("start_s", 1e-6), ("end_s", 2e-6), ("gpu_s", 1e-4), ("max_gpus", 0), (
 """What is compared, and how far apart it may be: recorded seconds are rounded to millionths."""
 
 
-def random_jobs(path: Path, draw: np.random.Generator, most: int) -> None:
-    """Write a CSV of jobs full of ties, some of them at fractions of a second, not in order of submission."""
+def random_jobs(path: Path, draw: np.random.Generator, most: int, *, fewer: bool = False) -> None:
+    """Write a CSV of jobs full of ties, some of them at fractions of a second, not in order of submission.
+
+    Args:
+        path: the file.
+        draw: of random numbers.
+        most: GPUs of one gang.
+        fewer: jobs can do with fewer GPUs than their gangs.
+    """
     n = int(draw.integers(5, 40))
     span = float(draw.choice([300.0, 3000.0, 30000.0]))
     submit = np.round(draw.uniform(0, span, n), int(draw.integers(0, 2)))
@@ -50,7 +57,7 @@ def random_jobs(path: Path, draw: np.random.Generator, most: int) -> None:
             rows.writerow(
                 (
                     f"j{k}", submit[k], seconds, gang, draw.choice([0.7, 0.98]), draw.choice([0.5, 0.9]),
-                    draw.choice([0.0, 0.02, 0.2]), gang, gang * int(draw.integers(1, 3)), draw.integers(0, 2),
+                    draw.choice([0.0, 0.02, 0.2]), (gang + 1) // 2 if fewer else gang, gang * int(draw.integers(1, 3)), draw.integers(0, 2),
                     draw.choice([0.2, 0.35, 0.5, 0.7, 0.9]), draw.choice([0.2, 0.35, 0.5, 0.8]), draw.integers(0, 2),
                 )
             )  # fmt: skip

@@ -205,7 +205,7 @@ def rhos(outcome: Outcome, workload: Workload, cluster: Cluster) -> dict[str, Fl
     submit = jobs["submit_s"].to_numpy().astype(np.float64)
     leave = np.where(finished, jobs["end_s"].fill_null(horizon).to_numpy(), horizon).astype(np.float64)
     work, gpus = (jobs[name].to_numpy().astype(np.float64) for name in ("work_s", "gpus"))
-    total = max(outcome.used(cluster).total_gpus, 1)
+    total = max(cluster.total_gpus, 1)
     lives = submit[inside], np.maximum(leave, submit)[inside]
     count = _over_life(*lives, np.ones(int(inside.sum())), lambda level: level)
     demand = _over_life(*lives, gpus[inside], lambda level: np.maximum(1.0, level / total))

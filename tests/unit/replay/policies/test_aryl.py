@@ -17,7 +17,9 @@ from gpuctl.replay.models.inference import Inference, late, parse_inference
 from gpuctl.replay.policies import find
 from gpuctl.replay.policies.elastic.borrowing_kernel import ARYL, HOST, MEMBER, NODE, Borrowing, cheapest, clear
 from gpuctl.replay.policies.elastic.knapsack_kernel import knapsack
-from tests.elastic_cases import CLUSTERS, ORACLES, agrees, random_jobs, recorded, simulated, slow
+from gpuctl.replay.results import metrics
+from gpuctl.replay.run import replay
+from tests.elastic_cases import CLUSTERS, ORACLES, agrees, random_jobs, recorded, servers_of, simulated, slow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +59,7 @@ def test_as_the_slow_reference_does(seed: int, tmp_path: Path) -> None:
     draw = np.random.default_rng(seed)
     path = tmp_path / "jobs.csv"
     cluster, per_rack = CLUSTERS[seed % len(CLUSTERS)]
-    random_jobs(path, draw, most=6)
+    random_jobs(path, draw, most=6, fewer=seed % 4 == 3)
     lines = int(draw.integers(1, 30))
     times = np.cumsum(draw.integers(1, 1500, lines)).astype(np.float64) - (1 if seed % 2 else 200)
     lent = Inference(draw.choice([4, 8], 5).astype(np.int64), times, draw.integers(0, 6, lines))
@@ -68,6 +70,16 @@ def test_as_the_slow_reference_does(seed: int, tmp_path: Path) -> None:
     }  # fmt: skip
     outcome = simulated("aryl", path, cluster, per_rack, params, lent)
     assert agrees(outcome, slow("aryl", path, cluster, per_rack, params, lent)) == []
+
+
+def test_without_loans_and_growth_it_is_sjf(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    random_jobs(path, np.random.default_rng(3), most=6)
+    workload, servers = servers_of(path, "2x4+2x8", 2)
+    neither = ("aryl", {"loan": "0", "elastic": "0"})
+    ours, sjf = replay(workload, servers, [neither, ("sjf", {"skip": "1"})], own_speeds=False)
+    assert ours.jobs["start_s"].to_list() == pytest.approx(sjf.jobs["start_s"].to_list())
+    assert ours.jobs["end_s"].to_list() == pytest.approx(sjf.jobs["end_s"].to_list())
 
 
 CASES = {
@@ -87,8 +99,14 @@ def test_as_recorded(case: str) -> None:
     servers = 8 if size == "small" else 16
     folder = ORACLES / "aryl"
     lent = parse_inference(f"{servers}x8", folder / f"{load}.csv")
-    outcome = simulated("aryl", folder / f"{size}_input.csv", f"{count}x8", count, params, lent)
-    assert agrees(outcome, recorded(folder / f"{case}_expected.csv")) == []
+    jobs = folder / f"{size}_input.csv"
+    outcome = simulated("aryl", jobs, f"{count}x8", count, params, lent)
+    expected = recorded(folder / f"{case}_expected.csv")
+    assert agrees(outcome, expected) == []
+    found = metrics.rhos(outcome, *servers_of(jobs, f"{count}x8", count))
+    order = outcome.jobs.select("job").join(expected, on="job", maintain_order="left")
+    for name in ("rho", "rho_demand"):
+        assert found[name] == pytest.approx(order[name].to_numpy(), rel=2e-6, abs=1e-6)
 
 
 VECTORS: dict[str, tuple[list[list[float]], dict[int, list[int]]]] = {
