@@ -57,7 +57,8 @@ def random_jobs(path: Path, draw: np.random.Generator, most: int, *, fewer: bool
             rows.writerow(
                 (
                     f"j{k}", submit[k], seconds, gang, draw.choice([0.7, 0.98]), draw.choice([0.5, 0.9]),
-                    draw.choice([0.0, 0.02, 0.2]), (gang + 1) // 2 if fewer else gang, gang * int(draw.integers(1, 3)), draw.integers(0, 2),
+                    draw.choice([0.0, 0.02, 0.2]), (gang + 1) // 2 if fewer else gang,
+                    gang * int(draw.integers(1, 3)), draw.integers(0, 2),
                     draw.choice([0.2, 0.35, 0.5, 0.7, 0.9]), draw.choice([0.2, 0.35, 0.5, 0.8]), draw.integers(0, 2),
                 )
             )  # fmt: skip
