@@ -157,7 +157,7 @@ class Inputs:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="CSV with columns time_s,servers_free: from when on --inference needs all but so many of its servers. "
+            help="CSV with columns time_s,servers_free: from each second on, how many servers of --inference are idle. "
             "Default: an assumed daily curve.",
         ),
     ] = None

@@ -198,7 +198,7 @@ def loan_notes(cluster: Cluster, loans: list[tuple[float, int, bool]], until: fl
     servers, seconds = late(inference, loans, until)
     came = sum(lent for _, _, lent in loans)
     told = note(
-        "servers of inference on loan {came:,} times, given back {back:,} times; {servers:,} of them too late, by "
+        "inference lent servers {came:,} times and got them back {back:,} times, {servers:,} times too late: it missed "
         "{seconds:,.0f} server-seconds in all",
         came=came, back=len(loans) - came, servers=servers, seconds=seconds,
     )  # fmt: skip
