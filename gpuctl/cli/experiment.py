@@ -161,7 +161,8 @@ def _asked_in_file(
     for option, given, here in (
         ("--policy", chosen.policy, True), ("--param", chosen.param, True), ("INPUT", paths, bool(file.inputs)),
         ("--cluster", inputs.cluster, file.cluster is not None), ("--baseline", compared.baseline, file.baseline),
-        ("--inference", inputs.inference, file.inference), ("--inference-load", inputs.inference_load, file.inference_load),
+        ("--inference", inputs.inference, file.inference),
+        ("--inference-load", inputs.inference_load, file.inference_load),
         ("--scale-load", inputs.scale_load, "scale_load" in file.factors),
         ("--add-servers", inputs.add_servers, "add_servers" in file.factors),
         ("--seed", rules.seed != "0", bool(file.seeds)), ("--resample", rules.resample != "days", file.blocks),

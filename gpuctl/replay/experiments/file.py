@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCKS = ("days", "weeks", "users", "none")
-_KEYS = ("input", "cluster", "inference", "inference_load", "policies", "factors", "seeds", "blocks", "measures", "baseline")
+_KEYS = (
+    "input", "cluster", "inference", "inference_load", "policies", "factors", "seeds", "blocks", "measures", "baseline",
+)  # fmt: skip
 _POLICY_KEYS = ("policy", "label", "params")
 _FACTORS = {"scale_load": "--scale-load", "add_servers": "--add-servers"}
 _MOST_BYTES = 1 << 20
