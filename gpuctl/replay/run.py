@@ -168,7 +168,7 @@ class _Task:
         policy = find(name)(params)
         beside = self.models.beside or any(find(each).traits for each, _ in self.policies)
         assumed = policy.assumes() or (BESIDE if beside else {})
-        cluster = policy.servers(self.cluster)
+        cluster = policy.extended(self.cluster)
         models = self.models.settings(self.workload, cluster, assumed)
         return Simulation(self.workload, cluster, policy, models, label(name), interpreted=interpreted)
 

@@ -196,7 +196,7 @@ class Policy:
         """
         return {}
 
-    def servers(self, cluster: Cluster) -> Cluster:
+    def extended(self, cluster: Cluster) -> Cluster:
         """The servers that it schedules on: those given, and behind them any that only it may borrow."""
         return cluster
 

@@ -73,7 +73,7 @@ class Scheduler(Protocol):
     def shown_params(self) -> dict[str, Any]:
         """Its parameters as results show them."""
 
-    def servers(self, cluster: Cluster) -> Cluster:
+    def extended(self, cluster: Cluster) -> Cluster:
         """The servers that it schedules on."""
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:

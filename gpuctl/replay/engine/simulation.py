@@ -86,7 +86,7 @@ class Simulation:
         told = len(workload.notes)
         self.workload = workload = own(workload, policy.params)
         self.notes = workload.notes[told:]
-        self.cluster = cluster = policy.servers(cluster)
+        self.cluster = cluster = policy.extended(cluster)
         self.policy = policy
         self.settings = settings
         if settings.resources != GPUS_ONLY and not policy.resources:

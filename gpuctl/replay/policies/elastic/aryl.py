@@ -66,8 +66,8 @@ class Aryl(CompiledPolicy):
         speeds = "linear" if self.params["linear"] else "scaling"
         return {"rates": speeds, "overhead": f"resume:{self.params['pre']!r}+resize:{self.params['resize']!r}"}
 
-    def servers(self, cluster: Cluster) -> Cluster:
-        """See `Policy.servers`.
+    def extended(self, cluster: Cluster) -> Cluster:
+        """See `Policy.extended`.
 
         Raises:
             UsageError: servers cannot be lent to a pool, or none is worth a whole GPU.
