@@ -89,10 +89,7 @@ def slow(policy: str, path: Path, cluster: str, per_rack: int, params: Mapping[s
     return pl.DataFrame(
         {
             "job": [job.name for job in jobs],
-            **{
-                name: [getattr(job, of) for job in jobs]
-                for name, of in (*NAMES, *((n, n) for n, _ in EXACT[2:]))
-            },
+            **{name: [getattr(job, of) for job in jobs] for name, of in (*NAMES, *((n, n) for n, _ in EXACT[2:]))},
         }
     )
 
