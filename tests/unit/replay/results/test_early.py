@@ -15,6 +15,8 @@ from gpuctl.replay.models.records import Outcome
 from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import find
 from gpuctl.replay.results.metrics import goodput_loaded, summary
+from tests.elastic_cases import ORACLES, servers_of
+from tests.elastic_cases import simulated as simulated_by
 from tests.unit.replay.outcomes import make_cluster, make_workload
 
 
@@ -66,3 +68,35 @@ def test_where_all_come_at_once_there_is_no_time_under_load() -> None:
     outcome = simulated("fifo", workload, cluster)
     assert goodput_loaded(outcome, cluster) is None
     assert np.isfinite(outcome.jobs["t10_s"].to_numpy()).all()
+
+
+def told(policy: str) -> list[dict[str, str]]:
+    """The figures in the README of recorded results, one row a case."""
+    readme = ORACLES / policy / "README.md"
+    if not readme.exists():
+        return []
+    lines = [
+        [cell.strip() for cell in line.strip("| ").split("|")]
+        for line in readme.read_text().splitlines()
+        if line[:1] == "|"
+    ]
+    return [dict(zip(lines[0], cells, strict=True)) for cells in lines[2:]]
+
+
+@pytest.mark.skipif(not ORACLES.is_dir(), reason="the recorded results are not here")
+@pytest.mark.parametrize("policy", ["gandiva", "optimus"])
+def test_they_are_those_of_recorded_results(policy: str) -> None:
+    """Written by others from the same rules, with the counts of packs, and four digits of each figure."""
+    for row in [row for row in told(policy) if row["input"] == "small"]:
+        words = row["settings"].replace("--check-s", "--check_s").split()
+        given = {name[2:]: value for name, value in zip(words[::2], words[1::2], strict=True)}
+        path = ORACLES / policy / "small_input.csv"
+        cluster, per_rack = given.pop("cluster"), int(given.pop("per-rack"))
+        outcome = simulated_by(policy, path, cluster, per_rack, given)
+        workload, servers = servers_of(path, cluster, per_rack)
+        figures = summary(outcome, workload, servers)
+        assert figures["t10_mean_s"] == pytest.approx(float(row["t10"]), abs=0.051), row["case"]
+        assert figures["goodput_loaded_pct"] == pytest.approx(100 * float(row["goodput_loaded"]), abs=0.0051)
+        if policy == "gandiva":
+            assert outcome.counts == {"packs": int(row["packs"]), "packs_undone": int(row["failed_packs"])}
+            assert (outcome.attempts["end"] == "migrated").sum() == int(row["migrations"])
