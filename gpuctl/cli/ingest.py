@@ -63,6 +63,14 @@ def ingest(
         str | None, typer.Option("--log-format", "--format", metavar="NAME", help=LOG_FORMAT_HELP)
     ] = None,
     cumulative: CumulativeOption = False,
+    lake: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep telemetry in this directory as Parquet, by cluster and day, not in the store. "
+            "If the lake was moved: where it is now.",
+        ),
+    ] = None,
     source: Annotated[
         Scheduler | None, typer.Option("--from", help="Ask a live scheduler instead of reading files.")
     ] = None,
@@ -122,7 +130,7 @@ def ingest(
     with Bar(wanted=not options.quiet, color=options.color) as bar:
         files = [Brought(paths or [], cluster)]
         todo = fetch(asked, store, cluster, bar, quiet=options.quiet) if asked else files
-        how = _How(timezone, known, log_format, dry_run=dry_run, as_json=as_json)
+        how = _How(timezone, known, log_format, lake, dry_run=dry_run, as_json=as_json)
         reports = [_load(one, store, bar, options, how) for one in todo]
     brief = sys.stdout.isatty() and not (as_json or notes)
     if todo[0].files and brief:
@@ -154,6 +162,7 @@ class _How:
     timezone: str | None
     formats: tuple[Format, ...]
     log_format: str | None
+    lake: str | None
     dry_run: bool
     as_json: bool
 
@@ -172,6 +181,7 @@ def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> 
             dry_run=how.dry_run,
             formats=how.formats,
             log_format=how.log_format,
+            lake=how.lake,
         )
     except IngestInterrupted as stop:
         _print([stop.report], as_json=how.as_json, color=options.color)

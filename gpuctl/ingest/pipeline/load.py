@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpuctl.core.errors import InputError, UsageError
@@ -22,7 +23,6 @@ from gpuctl.ingest.read.files import NotRead, Opener, clean, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from gpuctl.ingest.core.format import Format
     from gpuctl.ingest.core.sink import StoreSink
@@ -65,6 +65,7 @@ def ingest(
     limits: Limits | None = None,
     formats: Sequence[Format] | None = None,
     log_format: str | None = None,
+    lake: str | None = None,
 ) -> IngestReport:
     """Load every log file under some paths into a trace store, which is made where there is none.
 
@@ -80,13 +81,16 @@ def ingest(
         log_format: the name of the format that every file is of that is one of the paths itself, and that files in
             directories and archives are of where several formats claim them, this one among them; or ``FILE.py:NAME``,
             a format of the user's own.
+        lake: directory that telemetry goes to in place of the store, as Parquet by cluster and day; that of the store,
+            if it has one, unless given.
 
     Returns:
         what was found and what became of it; sources that failed are in it and do not stop the others.
 
     Raises:
         InputError: a path does not exist, or nothing under the paths is a known log.
-        UsageError: no such time zone, or the cluster was read with another one before; no such format.
+        UsageError: no such time zone, or the cluster was read with another one before; no such format; the lake's
+            directory holds something else.
         StoreError: the store is locked, is none, or is of a newer version, or its disk is full.
         IngestInterrupted: Ctrl-C.
     """
@@ -105,10 +109,12 @@ def ingest(
         dry_run=dry_run,
         named=cluster is not None,
         several=() if cluster else tuple(dict.fromkeys(cluster_name([path]) for path in paths)),
+        lake=lake,
     )
+    lake = None if dry_run else lake
     try:
         if db_path.exists() and paths:
-            with Store(db_path, write=not dry_run, memory_limit=MEMORY_LIMIT) as store:
+            with Store(db_path, write=not dry_run, memory_limit=MEMORY_LIMIT, lake=lake) as store:
                 run.look(paths, store)
                 return run.load(store)
         if paths:
@@ -116,7 +122,7 @@ def ingest(
             run.look(paths, None)
         if dry_run:
             return run.load(None)
-        with Store(db_path, write=True, memory_limit=MEMORY_LIMIT) as store:
+        with Store(db_path, write=True, memory_limit=MEMORY_LIMIT, lake=lake) as store:
             return run.load(store)
     finally:
         run.opener.close()
@@ -173,6 +179,7 @@ class _Run:
     """Names that the paths would have as clusters of their own, where nobody named one."""
     elsewhere: dict[str, list[str]] = field(default_factory=dict)
     """Other clusters of the store, and the files at hand that are in it as theirs too."""
+    lake: str | None = None
     derived: int = 0
     """Jobs whose zone follows from the log, where the user named one that does not fit."""
     remarks: list[str] = field(default_factory=list)
@@ -192,6 +199,10 @@ class _Run:
         """
         sizes = ledger.sizes(store, self.cluster) if store else set()
         own = [self.db_path, *(self.db_path.with_name(self.db_path.name + end) for end in (".wal", ".tmp"))]
+        if store is not None and store.lake is not None:
+            own.append(Path(store.lake.place.path))
+        elif self.lake is not None:
+            own.append(Path(self.lake))
         if self.progress:
             self.progress.start("looking through what is there", 0)
         by_path: dict[str, Finding] = {}
@@ -233,6 +244,9 @@ class _Run:
         if store and self.timezone is not None:
             self.derived = ledger.jobs_of_a_derived_zone(store, self.cluster)
         self._conclude(store)
+        if store and store.lake is not None:
+            # the files of sources that others have taken the place of
+            store.lake.sweep()
         return self._summary()
 
     def _take(self, group: list[Finding], store: Store | None) -> None:
