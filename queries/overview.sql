@@ -23,8 +23,8 @@
 WITH held AS (
     -- less what lies before the period that a filter chooses, and after it
     SELECT sum(gpus * (held_until_c - held_from_c
-                       - coalesce(greatest(0, epoch(least(held_until_ts, $since::TIMESTAMPTZ) - held_from_ts)), 0)
-                       - coalesce(greatest(0, epoch(held_until_ts - greatest(held_from_ts, $until::TIMESTAMPTZ))), 0))) / 3600 AS gpu_hours
+                       - CASE WHEN held_from_ts < $since::TIMESTAMPTZ THEN epoch(least(held_until_ts, $since::TIMESTAMPTZ) - held_from_ts) ELSE 0 END
+                       - CASE WHEN held_until_ts > $until::TIMESTAMPTZ THEN epoch(held_until_ts - greatest(held_from_ts, $until::TIMESTAMPTZ)) ELSE 0 END)) / 3600 AS gpu_hours
     FROM unfiltered_attempts
 ),
 log AS (

@@ -126,7 +126,7 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_nothing_on_the_cluster(
     assert f"interrupted; {kept} of 12 replays are done and kept" in told
     assert "Traceback" not in told
     rest = gpuctl(*command, "--jobs", "1", "--parquet", tmp_path)
-    assert f"{kept} of 12 cells were done before" in rest.stderr
+    assert f"{kept} of 12 cells were already done" in rest.stderr
     assert json.loads(rest.stdout)["tables"] == here
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +9,19 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import NONE, Named, Note, foreign, listed, named, note, ours, together
+from gpuctl.core.notes import Named, Note, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.models.traits import TRAITS, traits
 from gpuctl.replay.results import comparison, metrics, timelines
+from gpuctl.replay.results.asked import (
+    Asked,
+    oracle_note,
+    policy_notes,
+    servers_note,
+    settings,
+    warnings,
+    with_distinct_names,
+)
 from gpuctl.replay.results.columns import columns
 
 if TYPE_CHECKING:
@@ -36,8 +43,6 @@ SECTIONS = (
     ("replay_jobs", "Jobs"),
 )
 
-_SPEC = re.compile(r"\d+x\d+|pool:\d+", re.ASCII)
-"""What users call servers that are given by number and size."""
 _PERCENTILES = note("Percentiles interpolate linearly between the two nearest values.")
 _PREEMPTED_SIZES = (
     ("of_1_gpu", "1"),
@@ -45,38 +50,6 @@ _PREEMPTED_SIZES = (
     ("of_5_to_8_gpus", "5-8"),
     ("of_9_gpus_and_more", ">8"),
 )
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What all tables are made from; outcomes have distinct names."""
-
-    outcomes: tuple[Outcome, ...]
-    workload: Workload
-    cluster: Cluster
-    baseline: Outcome
-    warmup: float
-    resamples: int
-    seed: int
-
-    @property
-    def jobs(self) -> Note:
-        """The population, as every table says it."""
-        left_out = metrics.warmup_jobs(self.workload, self.warmup)
-        text = note(
-            "{size:,} jobs of {name}, replayed on {name_2}",
-            size=self.workload.size,
-            name=Named("cluster", self.workload.name),
-            name_2=servers_note(self.cluster),
-        )
-        if not left_out:
-            return note("{text}; no warm-up excluded.", text=text)
-        return note(
-            "{text}; the first {left_out:,} by submission (warm-up, {warmup:.0%}) are excluded.",
-            text=text,
-            left_out=left_out,
-            warmup=self.warmup,
-        )
 
 
 def result(
@@ -113,11 +86,11 @@ def result(
     Raises:
         UsageError: no outcome has the name of the baseline.
     """
-    named = _named(outcomes)
+    named = with_distinct_names(outcomes)
     chosen = next((o for o in named if baseline in {None, o.policy}), None)
     if chosen is None:
         raise UsageError(f"no policy {baseline!r} in this replay; it has: {', '.join(o.policy for o in named)}")
-    asked = _Asked(named, workload, cluster, chosen, warmup, resamples, seed)
+    asked = Asked(named, workload, cluster, chosen, warmup, resamples, seed)
     compared = len(named) > 1 or against_recorded
     absent = set() if len(named) > 1 else {"replay_vs_baseline"}
     absent |= set() if against_recorded else {"replay_vs_recorded", "replay_fidelity"}
@@ -128,110 +101,11 @@ def result(
         tables=tuple(make(asked) for make in wanted),
         sections=tuple(s for s in SECTIONS if compared or s[0] != "replay_compared"),
         sources=sources,
-        settings=_settings(asked),
+        settings=settings(asked),
         command=command,
         version=version,
-        warnings=_warnings(asked, against_recorded=against_recorded),
+        warnings=warnings(asked, against_recorded=against_recorded),
     )
-
-
-def _named(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
-    names: list[str] = []
-    given = [o.policy for o in outcomes]
-    for outcome in outcomes:
-        name = outcome.policy
-        if given.count(name) > 1:
-            name = f"{name} ({_parameters(outcome)})" if outcome.params else name
-        copies = 1 + sum(n == name or n.startswith(f"{name} #") for n in names)
-        names.append(name if copies == 1 else f"{name} #{copies}")
-    return tuple(replace(o, policy=n) for o, n in zip(outcomes, names, strict=True))
-
-
-def _parameters(outcome: Outcome) -> str:
-    return ", ".join(f"{k}={v}" for k, v in outcome.params.items())
-
-
-def _settings(asked: _Asked) -> dict[str, Note]:
-    settings: dict[str, Note] = {}
-    for outcome in asked.outcomes:
-        for name, value in outcome.settings.items():
-            if settings.setdefault(name, value) != value:
-                settings[note("{name} ({policy})", name=ours(name), policy=Named("policy", outcome.policy))] = value
-        own = note("{kind}: ", kind=Named("policy", outcome.kind)) if outcome.kind not in {"", outcome.policy} else NONE
-        told = together(", ", [note("{k}={v}", k=ours(k), v=_value(v)) for k, v in outcome.params.items()])
-        key = note("policy {policy}", policy=Named("policy", outcome.policy))
-        settings[key] = note("{own}{told}", own=own, told=told or note("no parameters"))
-    oracles = [o.policy for o in asked.outcomes if o.oracle]
-    settings |= {
-        "workload": note("{name}, {jobs:,} jobs", name=Named("cluster", asked.workload.name), jobs=asked.workload.size),
-        "cluster": note(
-            "{name}, {gpus:,} GPUs{servers}",
-            name=servers_note(asked.cluster),
-            gpus=asked.cluster.total_gpus,
-            servers=note("") if asked.cluster.pool else note(" on {k:,} servers", k=len(asked.cluster.servers)),
-        ),
-        "quotas": ours(asked.cluster.quota_source),
-        "told true run times": listed("policy", oracles) if oracles else note("none of the policies"),
-        "warm-up": note("{share:.0%} of the jobs, in order of submission", share=asked.warmup),
-        "intervals": note(
-            "95 %, bootstrap over days of submission (fewer than {days} days: over up to {blocks} blocks of equally "
-            "many jobs), {resamples:,} resamples, seed {seed}",
-            days=comparison.ENOUGH_DAYS,
-            blocks=comparison.FEW_DAYS_BLOCKS,
-            resamples=asked.resamples,
-            seed=asked.seed,
-        ),
-    }
-    if len(asked.outcomes) > 1:
-        settings["baseline"] = named("policy", asked.baseline.policy)
-    return settings
-
-
-def _value(value: object) -> Note:
-    """A parameter's value: numbers are ours, text that is no note may be a path or a name."""
-    if isinstance(value, Note):
-        return value
-    return named("value", value) if isinstance(value, str) else ours(str(value))
-
-
-def servers_note(cluster: Cluster) -> Note:
-    """What the servers are called: those of --cluster by number and size, else by a name."""
-    if _SPEC.fullmatch(cluster.name):
-        return ours(cluster.name)
-    return named("cluster", cluster.name)
-
-
-def _oracle_note(asked: _Asked) -> tuple[Note, ...]:
-    told = [o.policy for o in asked.outcomes if o.oracle]
-    if not told:
-        return ()
-    return (
-        note(
-            "Oracles, which know true run times as no real scheduler does: {told}.",
-            told=listed("policy", told),
-        ),
-    )
-
-
-def _warnings(asked: _Asked, *, against_recorded: bool) -> tuple[Note, ...]:
-    found = list(_oracle_note(asked))
-    ended = {o.policy: o.jobs["state"].value_counts() for o in asked.outcomes}
-    left = {p: int(c.filter(pl.col("state") != "finished")["count"].sum()) for p, c in ended.items()}
-    if any(left.values()):
-        each = together(", ", [note("{p} {n:,}", p=Named("policy", p), n=n) for p, n in left.items()])
-        found.append(
-            note(
-                "Unfinished jobs, excluded from means and percentiles: {each}. Where these numbers differ, the "
-                "means are over different jobs; the job-by-job differences compare the same jobs. "
-                "replay_unfinished lists them.",
-                each=each,
-            )
-        )
-    if asked.cluster.quota_source == "inferred":
-        found.append(note("The quotas of the queues are inferred from the trace, not configured ones."))
-    if against_recorded and np.isnan(asked.workload.recorded_start).all():
-        found.append(note("The workload has no recorded starts to compare a replay with."))
-    return tuple(found)
 
 
 FIRST_COLUMNS = {
@@ -292,7 +166,7 @@ def _table(
     )
 
 
-def _summary(asked: _Asked) -> ResultTable:
+def _summary(asked: Asked) -> ResultTable:
     how: dict[str, Any] = {"warmup": asked.warmup, "resamples": asked.resamples, "seed": asked.seed}
     rows = [
         metrics.summary(o, asked.workload, asked.cluster, warmup=asked.warmup)
@@ -310,7 +184,7 @@ def _summary(asked: _Asked) -> ResultTable:
             "in the system; with a private 1/N of the cluster instead, rho of a single gang would be its JCT / "
             "work."
         ),
-        *_oracle_note(asked),
+        *oracle_note(asked),
         *asked.workload.notes,
         *asked.cluster.notes,
         *policy_notes(asked.outcomes),
@@ -327,34 +201,25 @@ def _with_ends(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return frame.with_columns(pl.col("^wait_(mean|p95)_(low|high)_s$").cast(pl.Float64))
 
 
-def policy_notes(outcomes: Sequence[Outcome]) -> list[Note]:
-    """Return what the policies say of a replay, each note once, with the policies that it is of."""
-    of: dict[Note, list[str]] = {}
-    for outcome in outcomes:
-        for told in outcome.notes:
-            of.setdefault(foreign(told), []).append(outcome.policy)
-    return [note("{names}: {told}", names=listed("policy", names), told=told) for told, names in of.items()]
-
-
-def _grouped(asked: _Asked, key: str) -> pl.DataFrame:
+def _grouped(asked: Asked, key: str) -> pl.DataFrame:
     return pl.concat(metrics.by_group(o, asked.workload, key, warmup=asked.warmup) for o in asked.outcomes)
 
 
-def _by_size(asked: _Asked) -> ResultTable:
+def _by_size(asked: Asked) -> ResultTable:
     return _table(
         "replay_by_size", _grouped(asked, "size_bucket"), asked.jobs, section="replay", notes=(_PERCENTILES,),
         title="By gang size", question="How do small and large jobs fare?",
     )  # fmt: skip
 
 
-def _by_queue(asked: _Asked) -> ResultTable:
+def _by_queue(asked: Asked) -> ResultTable:
     return _table(
         "replay_by_queue", _grouped(asked, "queue"), asked.jobs, section="replay", notes=(_PERCENTILES,),
         title="By queue", question="How do the jobs of each queue fare?",
     )  # fmt: skip
 
 
-def _preemptions(asked: _Asked) -> ResultTable:
+def _preemptions(asked: Asked) -> ResultTable:
     rows = []
     for outcome in asked.outcomes:
         jobs = outcome.jobs.with_columns(metrics.size_class())
@@ -404,7 +269,7 @@ def cdf_points(values: pl.Series, total: int) -> pl.DataFrame:
     return pl.DataFrame({"minutes": ordered[rank - 1], "cdf_pct": 100 * rank / max(total, 1)})
 
 
-def _cdf(asked: _Asked, measure: str) -> tuple[pl.DataFrame, Note]:
+def _cdf(asked: Asked, measure: str) -> tuple[pl.DataFrame, Note]:
     frames: list[pl.DataFrame] = []
     left: list[Note] = []
     for outcome in asked.outcomes:
@@ -429,14 +294,14 @@ def _cdf(asked: _Asked, measure: str) -> tuple[pl.DataFrame, Note]:
     return pl.concat(frames), population
 
 
-def _jct_cdf(asked: _Asked) -> ResultTable:
+def _jct_cdf(asked: Asked) -> ResultTable:
     return _table(
         "replay_jct_cdf", *_cdf(asked, "jct"), section="replay", title="Distribution of JCT", detail=True,
         question="What share of jobs finished within a given time of submission?",
     )  # fmt: skip
 
 
-def _wait_cdf(asked: _Asked) -> ResultTable:
+def _wait_cdf(asked: Asked) -> ResultTable:
     return _table(
         "replay_wait_cdf", *_cdf(asked, "wait"), section="replay", title="Distribution of waits", detail=True,
         question="What share of jobs waited at most a given time?",
@@ -449,13 +314,13 @@ _PAIRED = (
 )
 
 
-def _against(asked: _Asked, outcome: Outcome, other: Outcome | pl.DataFrame) -> pl.DataFrame:
+def _against(asked: Asked, outcome: Outcome, other: Outcome | pl.DataFrame) -> pl.DataFrame:
     return comparison.against(
         outcome, other, asked.workload, warmup=asked.warmup, resamples=asked.resamples, seed=asked.seed
     )
 
 
-def _vs_baseline(asked: _Asked) -> ResultTable:
+def _vs_baseline(asked: Asked) -> ResultTable:
     frames = [_against(asked, o, asked.baseline) for o in asked.outcomes if o is not asked.baseline]
     return _table(
         "replay_vs_baseline", pl.concat(frames), asked.jobs, section="replay_compared", notes=_PAIRED,
@@ -464,7 +329,7 @@ def _vs_baseline(asked: _Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def _vs_recorded(asked: _Asked) -> ResultTable:
+def _vs_recorded(asked: Asked) -> ResultTable:
     truth = comparison.recorded(asked.workload)
     return _table(
         "replay_vs_recorded", pl.concat(_against(asked, o, truth) for o in asked.outcomes), asked.jobs,
@@ -477,7 +342,7 @@ def _vs_recorded(asked: _Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def _fidelity(asked: _Asked) -> ResultTable:
+def _fidelity(asked: Asked) -> ResultTable:
     frames = [comparison.fidelity(o, asked.workload, warmup=asked.warmup) for o in asked.outcomes]
     return _table(
         "replay_fidelity", pl.concat(frames), asked.jobs, section="replay_compared", notes=(
@@ -489,12 +354,12 @@ def _fidelity(asked: _Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def _span(asked: _Asked) -> tuple[float, float]:
+def _span(asked: Asked) -> tuple[float, float]:
     windows = [timelines.window(o) for o in asked.outcomes]
     return min(w[0] for w in windows), max(w[1] for w in windows)
 
 
-def _calendar(asked: _Asked) -> pl.Expr:
+def _calendar(asked: Asked) -> pl.Expr:
     origin = asked.workload.origin
     kind = pl.Datetime("us", "UTC")
     if origin is None:
@@ -504,7 +369,7 @@ def _calendar(asked: _Asked) -> pl.Expr:
     )
 
 
-def _timeline(asked: _Asked) -> ResultTable:
+def _timeline(asked: Asked) -> ResultTable:
     begin, end = _span(asked)
     edges = timelines.bin_edges(begin, end, timelines.BINS)
     frames = [
@@ -534,7 +399,7 @@ def _timeline(asked: _Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def _heatmap(asked: _Asked) -> ResultTable:
+def _heatmap(asked: Asked) -> ResultTable:
     edges = timelines.bin_edges(*_span(asked), timelines.HEAT_BINS)
     times = pl.DataFrame({"bin": np.arange(len(edges) - 1), "t_s": edges[:-1], "t_end_s": edges[1:]})
     frames: list[pl.DataFrame] = []
@@ -557,7 +422,7 @@ def _heatmap(asked: _Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def _unfinished(asked: _Asked) -> ResultTable:
+def _unfinished(asked: Asked) -> ResultTable:
     frames = []
     for outcome in asked.outcomes:
         left = outcome.jobs["state"] != "finished"
@@ -591,14 +456,14 @@ def _unfinished(asked: _Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def _reasons(asked: _Asked, frame: pl.DataFrame) -> tuple[Note, ...]:
+def _reasons(asked: Asked, frame: pl.DataFrame) -> tuple[Note, ...]:
     """Those of the table; what a Python policy says in its own words is a note already, which is none of ours."""
     every = {reason: reason for outcome in asked.outcomes for reason in outcome.log.reasons}
     told = frame["reason"].drop_nulls().unique().sort().to_list()
     return tuple(reason if isinstance(reason := every[text], Note) else ours(reason) for text in told)
 
 
-def _jobs(asked: _Asked) -> ResultTable:
+def _jobs(asked: Asked) -> ResultTable:
     work = pl.max_horizontal(pl.col("work_s"), pl.lit(metrics.SHORTEST_WORK_S))
     frame = pl.concat(
         o.jobs.with_columns(
@@ -620,7 +485,7 @@ def _jobs(asked: _Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def _traits(asked: _Asked) -> ResultTable:
+def _traits(asked: Asked) -> ResultTable:
     known = traits(asked.workload)
     missing = [np.where(mask, name, "") for name, mask in known.derived.items()]
     derived = [";".join(name for name in row if name) for row in zip(*missing, strict=True)]
@@ -633,7 +498,7 @@ def _traits(asked: _Asked) -> ResultTable:
     )  # fmt: skip
 
 
-_MAKERS: dict[str, Callable[[_Asked], ResultTable]] = {
+_MAKERS: dict[str, Callable[[Asked], ResultTable]] = {
     "replay_summary": _summary,
     "replay_by_size": _by_size,
     "replay_by_queue": _by_queue,

@@ -34,9 +34,8 @@ WORDS = {
     "gpuctl/replay/models/resources.py": {"word"},
     "gpuctl/replay/models/traits.py": {"name"},
     "gpuctl/replay/policies/yarn/capacity.py": {"name"},
-    "gpuctl/replay/results/tables.py": {
-        "name", "k", "asked.cluster.quota_source", "str(value)", "cluster.name", "str(width)", "reason",
-    },
+    "gpuctl/replay/results/asked.py": {"asked.cluster.quota_source", "cluster.name", "k", "name", "str(value)"},
+    "gpuctl/replay/results/tables.py": {"reason", "str(width)"},
     "gpuctl/replay/run.py": {"TOO_LARGE"},
     "predictors/history_tables.py": {
         "text", "f'{name}: {text}'", "f'{name} [{unit}]: {text}'", "_date(a, trained)", "_date(b, trained)",

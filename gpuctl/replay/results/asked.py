@@ -1,0 +1,165 @@
+"""What the tables of a replay are made from, and what is said of the replay as a whole: settings and warnings."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.notes import NONE, Named, Note, foreign, listed, named, note, ours, together
+from gpuctl.replay.results import comparison, metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.replay.models.records import Cluster, Outcome, Workload
+
+_SPEC = re.compile(r"\d+x\d+|pool:\d+", re.ASCII)
+"""What users call servers that are given by number and size."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What all tables are made from; outcomes have distinct names."""
+
+    outcomes: tuple[Outcome, ...]
+    workload: Workload
+    cluster: Cluster
+    baseline: Outcome
+    warmup: float
+    resamples: int
+    seed: int
+
+    @property
+    def jobs(self) -> Note:
+        """The population, as every table says it."""
+        left_out = metrics.warmup_jobs(self.workload, self.warmup)
+        text = note(
+            "{size:,} jobs of {name}, replayed on {name_2}",
+            size=self.workload.size,
+            name=Named("cluster", self.workload.name),
+            name_2=servers_note(self.cluster),
+        )
+        if not left_out:
+            return note("{text}; no warm-up excluded.", text=text)
+        return note(
+            "{text}; the first {left_out:,} by submission (warm-up, {warmup:.0%}) are excluded.",
+            text=text,
+            left_out=left_out,
+            warmup=self.warmup,
+        )
+
+
+def with_distinct_names(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """Return the outcomes with their parameters, or a number, added to names that are there twice."""
+    names: list[str] = []
+    given = [o.policy for o in outcomes]
+    for outcome in outcomes:
+        name = outcome.policy
+        if given.count(name) > 1:
+            name = f"{name} ({_parameters(outcome)})" if outcome.params else name
+        copies = 1 + sum(n == name or n.startswith(f"{name} #") for n in names)
+        names.append(name if copies == 1 else f"{name} #{copies}")
+    return tuple(replace(o, policy=n) for o, n in zip(outcomes, names, strict=True))
+
+
+def _parameters(outcome: Outcome) -> str:
+    return ", ".join(f"{k}={v}" for k, v in outcome.params.items())
+
+
+def settings(asked: Asked) -> dict[str, Note]:
+    """Return what the replay was made with: parameters of policies, workload, cluster, method."""
+    settings: dict[str, Note] = {}
+    for outcome in asked.outcomes:
+        for name, value in outcome.settings.items():
+            if settings.setdefault(name, value) != value:
+                settings[note("{name} ({policy})", name=ours(name), policy=Named("policy", outcome.policy))] = value
+        own = note("{kind}: ", kind=Named("policy", outcome.kind)) if outcome.kind not in {"", outcome.policy} else NONE
+        told = together(", ", [note("{k}={v}", k=ours(k), v=_value(v)) for k, v in outcome.params.items()])
+        key = note("policy {policy}", policy=Named("policy", outcome.policy))
+        settings[key] = note("{own}{told}", own=own, told=told or note("no parameters"))
+    oracles = [o.policy for o in asked.outcomes if o.oracle]
+    settings |= {
+        "workload": note("{name}, {jobs:,} jobs", name=Named("cluster", asked.workload.name), jobs=asked.workload.size),
+        "cluster": note(
+            "{name}, {gpus:,} GPUs{servers}",
+            name=servers_note(asked.cluster),
+            gpus=asked.cluster.total_gpus,
+            servers=note("") if asked.cluster.pool else note(" on {k:,} servers", k=len(asked.cluster.servers)),
+        ),
+        "quotas": ours(asked.cluster.quota_source),
+        "told true run times": listed("policy", oracles) if oracles else note("none of the policies"),
+        "warm-up": note("{share:.0%} of the jobs, in order of submission", share=asked.warmup),
+        "intervals": note(
+            "95 %, bootstrap over days of submission (fewer than {days} days: over up to {blocks} blocks of equally "
+            "many jobs), {resamples:,} resamples, seed {seed}",
+            days=comparison.ENOUGH_DAYS,
+            blocks=comparison.FEW_DAYS_BLOCKS,
+            resamples=asked.resamples,
+            seed=asked.seed,
+        ),
+    }
+    if len(asked.outcomes) > 1:
+        settings["baseline"] = named("policy", asked.baseline.policy)
+    return settings
+
+
+def _value(value: object) -> Note:
+    """A parameter's value: numbers are ours, text that is no note may be a path or a name."""
+    if isinstance(value, Note):
+        return value
+    return named("value", value) if isinstance(value, str) else ours(str(value))
+
+
+def servers_note(cluster: Cluster) -> Note:
+    """What the servers are called: those of --cluster by number and size, else by a name."""
+    if _SPEC.fullmatch(cluster.name):
+        return ours(cluster.name)
+    return named("cluster", cluster.name)
+
+
+def oracle_note(asked: Asked) -> tuple[Note, ...]:
+    """Return which policies know true run times, if any do."""
+    told = [o.policy for o in asked.outcomes if o.oracle]
+    if not told:
+        return ()
+    return (
+        note(
+            "Oracles, which know true run times as no real scheduler does: {told}.",
+            told=listed("policy", told),
+        ),
+    )
+
+
+def warnings(asked: Asked, *, against_recorded: bool) -> tuple[Note, ...]:
+    """Return what a reader of any table of this replay has to know."""
+    found = list(oracle_note(asked))
+    ended = {o.policy: o.jobs["state"].value_counts() for o in asked.outcomes}
+    left = {p: int(c.filter(pl.col("state") != "finished")["count"].sum()) for p, c in ended.items()}
+    if any(left.values()):
+        each = together(", ", [note("{p} {n:,}", p=Named("policy", p), n=n) for p, n in left.items()])
+        found.append(
+            note(
+                "Unfinished jobs, excluded from means and percentiles: {each}. Where these numbers differ, the "
+                "means are over different jobs; the job-by-job differences compare the same jobs. "
+                "replay_unfinished lists them.",
+                each=each,
+            )
+        )
+    if asked.cluster.quota_source == "inferred":
+        found.append(note("The quotas of the queues are inferred from the trace, not configured ones."))
+    if against_recorded and np.isnan(asked.workload.recorded_start).all():
+        found.append(note("The workload has no recorded starts to compare a replay with."))
+    return tuple(found)
+
+
+def policy_notes(outcomes: Sequence[Outcome]) -> list[Note]:
+    """Return what the policies say of a replay, each note once, with the policies that it is of."""
+    of: dict[Note, list[str]] = {}
+    for outcome in outcomes:
+        for told in outcome.notes:
+            of.setdefault(foreign(told), []).append(outcome.policy)
+    return [note("{names}: {told}", names=listed("policy", names), told=told) for told, names in of.items()]
