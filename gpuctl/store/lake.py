@@ -13,7 +13,7 @@ import uuid
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gpuctl.core.errors import DependencyError, StoreError, UsageError
 from gpuctl.store import lake_place
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from gpuctl.store.database import Store
     from gpuctl.store.lake_place import Place
 
 TABLES: dict[str, dict[str, str]] = {
@@ -59,6 +58,15 @@ _GPU_UTIL = """
 """
 
 
+class Opened(Protocol):
+    """What a lake needs of its store."""
+
+    path: Path
+
+    def execute(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Any:
+        """Run one statement to its end, values only through `params`; its result has ``fetchall()``."""
+
+
 def allow(con: duckdb.DuckDBPyConnection, place: Place) -> None:
     """Let a connection reach a lake, and nothing else outside its store; before external access is switched off.
 
@@ -78,7 +86,7 @@ def allow(con: duckdb.DuckDBPyConnection, place: Place) -> None:
     con.execute(f"SET allowed_directories = [{_quoted(place.path)}]")
 
 
-def recorded(store: Store) -> tuple[str, str, int] | None:
+def recorded(store: Opened) -> tuple[str, str, int] | None:
     """The id, location and count of writes of the lake that a store has; None where it has none."""
     there = "SELECT 1 FROM system.main.duckdb_tables() WHERE database_name = 'trace' AND table_name = 'lake'"
     if not store.execute(there).fetchall():
@@ -99,7 +107,7 @@ class Lake:
         StoreError: the lake is not there, is another store's, or lacks files.
     """
 
-    def __init__(self, store: Store, place: Place, *, write: bool) -> None:
+    def __init__(self, store: Opened, place: Place, *, write: bool) -> None:
         self.place = place
         self._store = store
         self._write = write and not place.remote
@@ -207,7 +215,7 @@ class Lake:
                     f"{self._store.path}: names a file of its lake as gpuctl does not: {name[:100]!r}",
                     hint="do not trust this store: make one of your own from the logs",
                 )
-        return rows
+        return list(rows)
 
     def _check_files(self, files: list[tuple[str, str, int]]) -> None:
         absent, strange = [], []
