@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuctl.ingest.pipeline.ahead import Ahead, Asked
+from gpuctl.ingest.read.codecs import Limits
+from gpuctl.ingest.read.files import Candidate, Opener, walk
+from gpuctl.spread.engine import parse
 from tests.dask_cluster import Cluster
 from tests.fake_format import contents
 
@@ -63,3 +67,21 @@ def test_with_a_lake_a_killed_worker_loses_nothing(gpuctl: Run, cluster: Cluster
     sql = "SELECT count(*) AS rows, count(DISTINCT machine) AS machines, sum(util::DECIMAL(18,6)) AS util FROM gpu_util"
     answers = [gpuctl("query", db, sql, "--json").stdout for db in (here, there)]
     assert answers[0] == answers[1]
+
+
+def test_workers_do_read_the_files(cluster: Cluster, logs: Path, tmp_path: Path) -> None:
+    asked = {
+        found.path: Asked(found, "philly-gpu-util", "America/Los_Angeles", stamps=True)
+        for found in walk([logs], Opener())
+        if isinstance(found, Candidate) and found.name.endswith("gpu_util")
+    }
+    ahead = Ahead(tmp_path / "s.duckdb", asked, Limits(), parse(cluster.engine), print)
+    found = {path: ahead.take(path, "America/Los_Angeles") for path in asked}
+    ahead.close()
+    read = [one for one in found.values() if one is not None]
+    assert len(read) == 3
+    assert not ahead.not_read
+    assert max(one.rows_loaded for one in read) > 60_000
+    assert sum(one.damage is not None for one in read) == 1
+    assert all(one.local is False for one in read if one.rows_loaded)
+    assert not list(tmp_path.iterdir())

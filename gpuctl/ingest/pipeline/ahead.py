@@ -147,7 +147,7 @@ class Ahead:
         # of an ingest that was killed: the store is locked, so that it is nobody's now
         shutil.rmtree(folder, ignore_errors=True)
         self._folder = folder
-        self._asked = dict(asked)
+        self._left = set(asked)
         self._done: dict[str, Read] = {}
         self.not_read: list[str] = []
         self._results: Iterator[tuple[str, Read]] = iter(())
@@ -155,12 +155,13 @@ class Ahead:
             own = folder / uuid.uuid4().hex
             own.mkdir(parents=True)
             self._own = own
-            self._results = run(read, (str(own), limits), self._asked, engine, tell)
+            self._results = run(read, (str(own), limits), asked, engine, tell)
 
     def take(self, path: str, timezone: str) -> Read | None:
         """What a worker read of a file, waited for; None where it is to be read here."""
-        if self._asked.pop(path, None) is None:
+        if path not in self._left:
             return None
+        self._left.remove(path)
         while path not in self._done:
             key, found = next(self._results)
             self._done[key] = found
