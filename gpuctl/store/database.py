@@ -37,6 +37,8 @@ _YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _OF_THE_FILE = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.PermissionException)
 _OF_THE_STORE = (*_OF_THE_FILE, duckdb.DataError, duckdb.IntegrityError)
 """Errors that a file or, where it is only read, its rows make; all others are of a statement's making."""
+_PARQUET = re.compile("parquet|zstd", re.IGNORECASE)
+"""In what DuckDB says of a file in the lake that it cannot read."""
 _TRANSACTION = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
 
 
@@ -102,6 +104,7 @@ class Store:
         self._write = write
         self._memory_limit = memory_limit
         self._given_lake = lake_place.given(lake) if lake is not None else None
+        self._place: lake_place.Place | None = None
         self.lake: Lake | None = None
         try:
             there = path.is_file()
@@ -199,6 +202,8 @@ class Store:
                     hint="a query reads the store alone, no files and no network",
                 ) from error
             except duckdb.Error as error:
+                if of_the_lake := self._of_the_lake(error):
+                    raise of_the_lake from error
                 if isinstance(error, _OF_THE_FILE):
                     raise _unusable(error, self.path, write=False) from error
                 raise UsageError(_first_line(error), hint="gpuctl tables lists tables and columns") from error
@@ -211,6 +216,8 @@ class Store:
         try:
             yield
         except duckdb.Error as error:
+            if of_the_lake := self._of_the_lake(error):
+                raise of_the_lake from error
             # what a log's rows, and not those of the store, make of a statement is ours
             of_the_store = _OF_THE_FILE if self._write else _OF_THE_STORE
             # a block that is damaged, found while rows are handed over, has no class of its own
@@ -227,6 +234,15 @@ class Store:
             if type(error).__name__ != "PanicException":
                 raise
             raise _damaged(self.path, str(error)) from error
+
+    def _of_the_lake(self, error: duckdb.Error) -> StoreError | None:
+        """What an error means that a file in the lake made; None where it is of anything else."""
+        reason = str(error).splitlines()[0]
+        if self._place is None or not (self._place.path in reason or _PARQUET.search(reason)):
+            return None
+        if isinstance(error, duckdb.OutOfMemoryException) or any(words in reason for words in _NO_ROOM):
+            return None
+        return lake_place.unreadable(self.path, self._place, reason)
 
     def _check_times(self, frame: pl.DataFrame) -> None:
         """See that all times are in years that have four digits: dates past them are none for those who read them.
@@ -303,6 +319,7 @@ class Store:
                 self._con.close()
                 self._connect(place, write=write, temp_dir=temp_dir)
             if place is not None:
+                self._place = place
                 self.lake = Lake(self, place, write=write)
         except BaseException:
             with suppress(duckdb.Error):

@@ -11,12 +11,14 @@ import os
 import re
 import uuid
 from contextlib import suppress
-from hashlib import sha256
+from dataclasses import dataclass
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpuctl.core.errors import DependencyError, StoreError, UsageError
 from gpuctl.store import lake_place
+from gpuctl.store.lake_place import LakeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,6 +60,17 @@ _GPU_UTIL = """
 """
 
 
+@dataclass(frozen=True)
+class File:
+    """A file that is part of a store: its name from the lake's folder, and what was written to it."""
+
+    table: str
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
 class Opened(Protocol):
     """What a lake needs of its store."""
 
@@ -83,6 +96,10 @@ def allow(con: duckdb.DuckDBPyConnection, place: Place) -> None:
                 f"{place.path}: to read it DuckDB needs its extension httpfs, which is not installed",
                 hint="""install it once: python -c "import duckdb; duckdb.sql('INSTALL httpfs')" """.strip(),
             ) from error
+        # those would lie in files outside of what the connection may reach
+        con.execute("SET allow_persistent_secrets = false")
+        for sql in _secret(place):
+            con.execute(sql)
     con.execute(f"SET allowed_directories = [{_quoted(place.path)}]")
 
 
@@ -115,7 +132,7 @@ class Lake:
             self._claim()
         elif not place.remote:
             self._check_id()
-        files = self._files()
+        files = self.files()
         if not place.remote:
             self._check_files(files)
         if self._write:
@@ -125,8 +142,8 @@ class Lake:
     def refresh(self) -> None:
         """Let SQL see the files that are part of the store now."""
         files: dict[str, list[str]] = {table: [] for table in TABLES}
-        for table, name, _ in self._files():
-            files[table].append(self.place.file(name))
+        for one in self.files():
+            files[one.table].append(self.place.file(one.name))
         for table, columns in TABLES.items():
             wanted = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in columns.items())
             # names and types of this module's own; the paths are bound
@@ -175,14 +192,23 @@ class Lake:
             dict(values),
         ).fetchall()
         for path, count, size, *_ in written:
-            _to_disk(path)
+            digest = _to_disk(path)
             name = os.path.relpath(path, self.place.path)
             if not _NAME.fullmatch(name):
                 raise AssertionError(f"a file of the lake has another name than it should: {name}")
             self._store.execute(
                 "INSERT INTO trace.main.lake_files BY NAME SELECT $table AS table_name, $cluster AS cluster, "
-                "$file AS file, $rows::BIGINT AS rows, $bytes::BIGINT AS bytes, $source::INTEGER AS source",
-                {"table": table, "cluster": cluster, "file": name, "rows": count, "bytes": size, "source": source},
+                "$file AS file, $rows::BIGINT AS rows, $bytes::BIGINT AS bytes, $sha256 AS sha256, "
+                "$source::INTEGER AS source",
+                {
+                    "table": table,
+                    "cluster": cluster,
+                    "file": name,
+                    "rows": count,
+                    "bytes": size,
+                    "sha256": digest,
+                    "source": source,
+                },
             )
         self.refresh()
 
@@ -190,7 +216,7 @@ class Lake:
         """Delete what was written to the lake and is not part of the store; outside of transactions."""
         if not self._write:
             return
-        kept = {name for _, name, _ in self._files()}
+        kept = {one.name for one in self.files()}
         for table in TABLES:
             for folder, _, names in os.walk(self.place.file(table), topdown=False):
                 for name in names:
@@ -201,45 +227,55 @@ class Lake:
                     # where anything is left in it, it stays
                     Path(folder).rmdir()
 
-    def _files(self) -> list[tuple[str, str, int]]:
-        """Table, name and bytes of the files that are part of the store.
+    def files(self) -> list[File]:
+        """The files that are part of the store, by name.
 
         Raises:
             StoreError: one has a name that gpuctl does not give.
         """
-        rows = self._store.execute("SELECT table_name, file, bytes FROM trace.main.lake_files ORDER BY file").fetchall()
-        for table, name, _ in rows:
-            found = _NAME.fullmatch(name)
-            if found is None or found[1] != table:
+        sql = "SELECT table_name, file, rows, bytes, sha256 FROM trace.main.lake_files ORDER BY file"
+        found = [File(*row) for row in self._store.execute(sql).fetchall()]
+        for one in found:
+            name = _NAME.fullmatch(one.name)
+            if name is None or name[1] != one.table:
                 raise StoreError(
-                    f"{self._store.path}: names a file of its lake as gpuctl does not: {name[:100]!r}",
+                    f"{self._store.path}: names a file of its lake as gpuctl does not: {one.name[:100]!r}",
                     hint="do not trust this store: make one of your own from the logs",
                 )
-        return list(rows)
+        return found
 
-    def _check_files(self, files: list[tuple[str, str, int]]) -> None:
+    def rows_in(self, one: File) -> int | None:
+        """The rows that a file says it has; None where it is no Parquet."""
+        sql = "SELECT num_rows FROM parquet_file_metadata($path)"
+        try:
+            return int(self._store.execute(sql, {"path": self.place.file(one.name)}).fetchall()[0][0])
+        except LakeError:
+            return None
+
+    def _check_files(self, files: list[File]) -> None:
         absent, strange = [], []
-        for _, name, size in files:
-            path = self.place.file(name)
+        for one in files:
             try:
-                there = os.stat(path, follow_symlinks=False).st_size == size  # noqa: PTH116 - of thousands
+                there = os.stat(self.place.file(one.name), follow_symlinks=False).st_size == one.bytes  # noqa: PTH116 - of thousands
             except OSError:
                 there = False
             if not there:
-                absent.append(name)
+                absent.append(one)
         # a link on the way would lead out of the lake
-        for folder in {os.path.dirname(name) for _, name, _ in files}:  # noqa: PTH120
+        for folder in {os.path.dirname(one.name) for one in files}:  # noqa: PTH120
             path = self.place.file(folder)
             if os.path.realpath(path) != path:
                 strange.append(folder)
-        strange += [name for _, name, _ in files if os.path.islink(self.place.file(name))]  # noqa: PTH114
+        strange += [one.name for one in files if os.path.islink(self.place.file(one.name))]  # noqa: PTH114
         if strange:
-            raise StoreError(f"{self.place.path}: a link in the lake, {strange[0]}", hint="put the file in its place")
+            raise LakeError(f"{self.place.path}: a link in the lake, {strange[0]}", hint="put the file in its place")
         if absent:
-            why = f"where {len(absent)} of {len(files)} files are missing or of another size, the first {absent[0]}"
-            raise StoreError(
-                f"{self._store.path}: its telemetry is in the lake {self.place.path}, {why}",
-                hint="take another copy of store and lake, or make both anew from the logs",
+            lost, whole = (sum(one.rows for one in some) for some in (absent, files))
+            raise LakeError(
+                f"{self._store.path}: its telemetry is in the lake {self.place.path}, where {len(absent):,} of "
+                f"{len(files):,} files are missing or of another size ({lost:,} of {whole:,} rows), the first "
+                f"{absent[0].name}",
+                hint=lake_place.ANEW,
             )
 
     def _check_id(self) -> None:
@@ -260,7 +296,7 @@ class Lake:
                 raise UsageError(f"--lake {self.place.path}: {what}", hint="name a directory that is empty or new")
             own = uuid.uuid4().hex, "", 0
             store.execute("INSERT INTO trace.main.lake VALUES (?, ?, 0)", [own[0], self._location()])
-        elif marker is None and (self._files() or not lake_place.is_free(self.place)):
+        elif marker is None and (self.files() or not lake_place.is_free(self.place)):
             before = lake_place.recorded(store.path, own[1]).path
             if before != self.place.path:
                 raise UsageError(
@@ -303,11 +339,32 @@ def _folder(cluster: str) -> str:
     return re.sub(r"[^A-Za-z0-9-]+", "-", cluster)[:40] + "_" + sha256(cluster.encode()).hexdigest()[:12]
 
 
+def _secret(place: Place) -> Iterator[str]:
+    """How DuckDB is to reach ``s3://``: by the variables of S3's own tools, the endpoint's among them."""
+    if not place.path.startswith("s3://"):
+        return
+    env = os.environ
+    options = {
+        "KEY_ID": env.get("AWS_ACCESS_KEY_ID"),
+        "SECRET": env.get("AWS_SECRET_ACCESS_KEY"),
+        "SESSION_TOKEN": env.get("AWS_SESSION_TOKEN"),
+        "REGION": env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION"),
+    }
+    address = env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL")
+    if address:
+        scheme, _, host = address.rpartition("://")
+        # servers of one's own seldom have a name for each bucket
+        options |= {"ENDPOINT": host.rstrip("/"), "URL_STYLE": "path", "USE_SSL": str(scheme != "http").lower()}
+    given = "".join(f", {name} {_quoted(value)}" for name, value in options.items() if value)
+    yield f"CREATE TEMPORARY SECRET gpuctl_lake (TYPE s3{given})"
+
+
 def _quoted(path: str) -> str:
     return "'" + path.replace("'", "''") + "'"
 
 
-def _to_disk(path: str) -> None:
-    """See that a file is on its disk before the store says that it is there."""
+def _to_disk(path: str) -> str:
+    """See that a file is on its disk before the store says that it is there; returns the SHA-256 of its bytes."""
     with Path(path).open("rb") as file:
         os.fsync(file.fileno())
+        return file_digest(file, "sha256").hexdigest()

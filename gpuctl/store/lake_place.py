@@ -16,10 +16,16 @@ from gpuctl.core.errors import StoreError, UsageError
 
 VARIABLE = "GPUCTL_LAKE"
 """Environment variable: where the lake of the store at hand is, if not where the store says."""
+ANEW = "put the files back from a copy, or make store and lake anew: gpuctl ingest LOGDIR --db FILE --lake DIR"
+"""What to do about a lake that lacks files, or has other ones."""
 MARKER = "gpuctl-lake.json"
 _REMOTE = re.compile(r"(s3|gs|gcs|r2|https?)://[^/]")
 _GLOB = frozenset("*?[]{}")
 _SMALL = 4096
+
+
+class LakeError(StoreError):
+    """The lake of a store is not there, or not as the store says; the store itself may be sound."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +110,18 @@ def is_free(place: Place) -> bool:
         raise StoreError(f"{place.path}: {error.strerror}", hint="name another directory with --lake") from error
 
 
-def missing(store: Path, place: Place, why: str) -> StoreError:
+def missing(store: Path, place: Place, why: str) -> LakeError:
     """The error that a store's lake is not where it should be."""
-    return StoreError(
+    return LakeError(
         f"{store}: its telemetry is in the lake {place.path}, {why}",
         hint=f"put it back, or say where it is now: gpuctl ingest --db {store} --lake DIR",
     )
+
+
+def unreadable(store: Path, place: Place, reason: str) -> LakeError:
+    """The error that DuckDB does not read what is in a lake."""
+    if place.remote:
+        hint = f"check {VARIABLE}, the network and the credentials (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL ...)"
+    else:
+        hint = ANEW if place.path in reason else f"see which files are damaged: gpuctl doctor --db {store}"
+    return LakeError(f"{store}: its lake {place.path} cannot be read: {reason}"[:500], hint=hint)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +17,7 @@ from gpuctl.ingest.pipeline.ahead import Ahead, Asked
 from gpuctl.ingest.read.codecs import Limits
 from gpuctl.ingest.read.files import Candidate, Opener, walk
 from gpuctl.spread.engine import parse
-from tests.dask_cluster import Cluster
+from tests.dask_cluster import Cluster, wait_for
 from tests.fake_format import contents
 
 if TYPE_CHECKING:
@@ -59,16 +63,6 @@ def test_the_store_has_the_same_contents(gpuctl: Run, cluster: Cluster, logs: Pa
     assert sorted(path.name for path in tmp_path.iterdir()) == [here.name, there.name]
 
 
-def test_with_a_lake_a_killed_worker_loses_nothing(gpuctl: Run, cluster: Cluster, logs: Path, tmp_path: Path) -> None:
-    here, there = tmp_path / "here.duckdb", tmp_path / "there.duckdb"
-    cluster.workers[0].kill()
-    gpuctl("ingest", logs, "--db", here)
-    gpuctl("ingest", logs, "--db", there, "--engine", cluster.engine, "--lake", tmp_path / "lake")
-    sql = "SELECT count(*) AS rows, count(DISTINCT machine) AS machines, sum(util::DECIMAL(18,6)) AS util FROM gpu_util"
-    answers = [gpuctl("query", db, sql, "--json").stdout for db in (here, there)]
-    assert answers[0] == answers[1]
-
-
 def test_workers_do_read_the_files(cluster: Cluster, logs: Path, tmp_path: Path) -> None:
     asked = {
         found.path: Asked(found, "philly-gpu-util", "America/Los_Angeles", stamps=True)
@@ -85,3 +79,42 @@ def test_workers_do_read_the_files(cluster: Cluster, logs: Path, tmp_path: Path)
     assert sum(one.damage is not None for one in read) == 1
     assert all(one.local is False for one in read if one.rows_loaded)
     assert not list(tmp_path.iterdir())
+
+
+def test_another_worker_reads_what_a_killed_one_had_taken(
+    gpuctl: Run, cluster: Cluster, logs: Path, tmp_path: Path, root: Path
+) -> None:
+    here, there = tmp_path / "here.duckdb", tmp_path / "there.duckdb"
+    gpuctl("ingest", logs, "--db", here)
+    victim = cluster.workers[0]
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(cluster.engine.replace("dask", "tcp"), set_as_default=False) as client:
+        address = next(at for at, pid in client.run(os.getpid).items() if pid == victim.pid)
+        # it takes files and reads none: it is killed while they are its own
+        victim.send_signal(signal.SIGSTOP)
+        command = [
+            "ingest",
+            str(logs),
+            "--db",
+            str(there),
+            "--engine",
+            cluster.engine,
+            "--lake",
+            str(tmp_path / "lake"),
+        ]
+        with subprocess.Popen(
+            [sys.executable, "-m", "gpuctl", *command],
+            cwd=root,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            wait_for(lambda: process.poll() is not None or len(client.processing().get(address, ())) > 0)
+            assert process.poll() is None
+            victim.kill()
+            _, told = process.communicate(timeout=200)
+    assert process.returncode == 0, told
+    assert "workers could not read" not in told
+    sql = "SELECT count(*) AS rows, count(DISTINCT machine) AS machines, sum(util::DECIMAL(18,6)) AS util FROM gpu_util"
+    answers = [gpuctl("query", db, sql, "--json").stdout for db in (here, there)]
+    assert answers[0] == answers[1]

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
@@ -173,6 +173,42 @@ def test_files_that_are_gone_and_copies_that_are_older_are_told(kept: Path) -> N
     (lake / min(_files(lake))).unlink()
     with pytest.raises(StoreError, match=r"1 of .* files are missing"):
         Store(kept)
+
+
+def test_doctor_tells_of_the_lake(gpuctl: Run, kept: Path) -> None:
+    lake = kept.parent / "lake"
+
+    def found(code: int) -> dict[str, Any]:
+        done = gpuctl("doctor", "--db", kept, "--json", check=False)
+        assert done.returncode == code
+        rows = json.loads(done.stdout)["tables"]["checks"]["rows"]
+        return next(row for row in rows if row["check"] == "store_lake")
+
+    assert found(0)["status"] == "ok"
+    assert "60,259 rows" in found(0)["evidence"]
+    assert "every byte as it was written" in found(0)["evidence"]
+    path = lake / min(_files(lake))
+    whole = path.read_bytes()
+    with duckdb.connect() as con:
+        rows = con.execute("SELECT count(*) FROM read_parquet(?)", [str(path)]).fetchall()[0][0]
+    # a flipped bit of a page is seen by nobody else
+    path.write_bytes(whole[:5000] + bytes([whole[5000] ^ 4]) + whole[5001:])
+    told = found(1)
+    assert told["status"] == "fail"
+    assert f"1 file of {rows:,} rows damaged, the first {path.relative_to(lake)}" in told["evidence"]
+    assert f"other bytes than were written; {rows:,} rows expected, {rows:,} found" in told["evidence"]
+    assert "put the files back from a copy" in told["fix"]
+    path.write_bytes(whole[:-8] + b"12345678")
+    assert f"{path}" in found(1)["evidence"]
+    done = gpuctl("analyze", "--db", kept, check=False)
+    assert done.returncode == 4
+    assert f"its lake {lake} cannot be read" in done.stderr
+    path.write_bytes(whole[:-1])
+    assert f"1 of 3 files are missing or of another size ({rows:,} of 60,259 rows)" in found(1)["evidence"]
+    path.write_bytes(whole)
+    lake.rename(kept.parent / "away")
+    assert "which is not there" in found(1)["evidence"]
+    assert f"gpuctl ingest --db {kept} --lake DIR" in found(1)["fix"]
 
 
 @pytest.mark.parametrize(

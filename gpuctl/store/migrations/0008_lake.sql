@@ -7,6 +7,6 @@ CREATE TABLE lake (                     -- no row: all telemetry is in the table
 );
 CREATE TABLE lake_files (               -- the files that are part of the store; whatever else lies there is not
     table_name VARCHAR NOT NULL, cluster VARCHAR NOT NULL, file VARCHAR NOT NULL,
-    rows BIGINT NOT NULL, bytes BIGINT NOT NULL,
+    rows BIGINT NOT NULL, bytes BIGINT NOT NULL, sha256 VARCHAR NOT NULL,
     source INTEGER NOT NULL
 );
