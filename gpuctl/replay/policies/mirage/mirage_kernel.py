@@ -20,7 +20,6 @@ from gpuctl.replay.models.decision_log import BACKFILLED
 from gpuctl.replay.policies.mirage.slots_kernel import (
     LONGEST_LINE,
     SLOT_MIN,
-    SLOTS,
     first_slot,
     free_by_slot,
     reserve,
@@ -56,14 +55,6 @@ class Memory(Bundle):
     slots = ints()
     starts = ints()
     n = ints()
-
-
-def memory(rank, limit, how):  # type: ignore[no-untyped-def]
-    """An empty queue of jobs in that order, with these limits and placements."""
-    size = rank.size
-    return Memory(
-        rank=rank, limit=limit, how=how, line=size, run=size, nodes=size, until=size, slots=SLOTS, starts=size, n=3
-    )
 
 
 @inner

@@ -12,6 +12,7 @@ from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.order.order import placements
 from gpuctl.replay.policies.mirage import mirage_kernel
 from gpuctl.replay.policies.mirage.order import ranks
+from gpuctl.replay.policies.mirage.slots_kernel import SLOTS
 
 if TYPE_CHECKING:
     from gpuctl.compiled.jit import Loop
@@ -39,9 +40,17 @@ class Mirage(Policy):
         del state
         limit = np.ceil(planned(workload, settings, self.params["unlimited"]) / 60.0)
         minute = np.ceil(workload.submit / 60.0).astype(np.int64)
-        memory = mirage_kernel.memory(
-            ranks(workload.ids, minute, workload.gpus, cluster.total_gpus),
-            np.maximum(limit, 1).astype(np.int64),
-            placements(workload, "any", settings.placement),
+        size = workload.size
+        memory = mirage_kernel.Memory(
+            rank=ranks(workload.ids, minute, workload.gpus, cluster.total_gpus),
+            limit=np.maximum(limit, 1).astype(np.int64),
+            how=placements(workload, "any", settings.placement),
+            line=size,
+            run=size,
+            nodes=size,
+            until=size,
+            slots=SLOTS,
+            starts=size,
+            n=3,
         )
         return CompiledProgram(mirage_kernel.run, (memory,), mirage_kernel.OWN_REASONS)
