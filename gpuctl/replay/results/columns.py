@@ -159,7 +159,12 @@ _JOB = (
      "Themis' paper's, small for small jobs."),
     ("rho_demand", "JCT / (work x mean over its life of max(1, GPUs that unfinished jobs ask for / GPUs)): Themis' "
      "authors' simulator's."),
+    ("backfilled", "Whether a pass of backfill started it from behind a waiting job; empty under policies that do not "
+     "say. Only where one does (mirage)."),
 )  # fmt: skip
+
+OPTIONAL = ("backfilled",)
+"""Columns that a table has only where there is something to say."""
 
 _TRAITS = (
     ("job", "The job's name."),

@@ -22,7 +22,7 @@ from gpuctl.replay.results.asked import (
     warnings,
     with_distinct_names,
 )
-from gpuctl.replay.results.columns import columns
+from gpuctl.replay.results.columns import OPTIONAL, columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -152,7 +152,7 @@ def _table(
     detail: bool = False,
     sentences: tuple[Note, ...] = (),
 ) -> ResultTable:
-    documented = columns(name)
+    documented = tuple(c for c in columns(name) if c.name not in OPTIONAL or c.name in frame.columns)
     return ResultTable(
         name=name,
         section=section,
@@ -469,16 +469,17 @@ def _reasons(asked: Asked, frame: pl.DataFrame) -> tuple[Note, ...]:
 
 def _jobs(asked: Asked) -> ResultTable:
     work = pl.max_horizontal(pl.col("work_s"), pl.lit(metrics.SHORTEST_WORK_S))
-    frame = pl.concat(
+    frame = pl.concat([
         o.jobs.with_columns(
             pl.lit(o.policy).alias("policy"), (pl.col("jct_s") / work).alias("slowdown"),
             *(
                 pl.Series(name, rho, nan_to_null=True)
                 for name, rho in metrics.rhos(o, asked.workload, asked.cluster).items()
             ),
+            *o.log.backfilled(),
         )
         for o in asked.outcomes
-    )  # fmt: skip
+    ], how="diagonal")  # fmt: skip
     return _table(
         "replay_jobs", frame,
         note(
