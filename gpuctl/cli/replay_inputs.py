@@ -124,9 +124,10 @@ def by_traits(
     """Let all policies go by each job's own efficiency where one of them does and no option says otherwise."""
     from gpuctl.replay.policies import find
 
-    if not any(find(name).traits for name, _ in names):
+    kinds = {find(name).traits for name, _ in names}
+    if True not in kinds:
         return source, models
-    models = {**models, "beside": True, "own_speeds": not source.speeds_chosen}
+    models = {**models, "beside": len(kinds) > 1, "own_speeds": not source.speeds_chosen}
     return source if source.speeds_chosen else dataclasses.replace(source, locality=BY_TRAITS), models
 
 

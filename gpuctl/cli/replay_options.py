@@ -207,8 +207,8 @@ class Rules:
         typer.Option(
             metavar="MODEL",
             help="Cost of a preemption: none, const[:S], resume:S, charge[:S], helios, lucid or pickyman; and of a "
-            "resize, if another: MODEL+resize:S. Else none; optimus and its like have their own, and resume:62 "
-            "beside them.",
+            "resize, if another: MODEL+resize:S. Else none; optimus and its like have their own, and all policies "
+            "resume:62 where these are compared with others.",
         ),
     ] = None
     mode: Annotated[

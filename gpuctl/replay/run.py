@@ -22,7 +22,7 @@ from gpuctl.core.errors import GpuctlError, InputError, UsageError
 from gpuctl.core.notes import note, ours
 from gpuctl.replay import compile_cost
 from gpuctl.replay.contract import view_kernel
-from gpuctl.replay.contract.policy import BESIDE
+from gpuctl.replay.contract.own_models import alone
 from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine.setup import SLICE_S, SWITCH_S, Settings
 from gpuctl.replay.engine.simulation import Simulation
@@ -162,12 +162,25 @@ class _Task:
     models: Models
     policies: tuple[tuple[str, dict[str, str]], ...]
 
+    @property
+    def mixed(self) -> bool:
+        """Whether policies with models of their own are compared with others."""
+        return self.models.beside or len({find(name).traits for name, _ in self.policies}) > 1
+
+    def own_models(self, number: int) -> tuple[Note, ...]:
+        """What one of the policies would go by alone, where it goes by other models in this comparison."""
+        name, params = self.policies[number]
+        if not self.mixed:
+            return ()
+        which = {"overhead"} if self.models.overhead is None else set()
+        which |= {"rates"} if self.models.own_speeds else set()
+        return alone(find(name)(params), params, which, self.workload, self.cluster)
+
     def simulation(self, number: int, *, interpreted: bool = False) -> Simulation:
         """The replay of one of the policies, before its first instant."""
         name, params = self.policies[number]
         policy = find(name)(params)
-        beside = self.models.beside or any(find(each).traits for each, _ in self.policies)
-        assumed = policy.assumes() or (BESIDE if beside else {})
+        assumed = policy.shared(params) if self.mixed else policy.assumes()
         cluster = policy.extended(self.cluster)
         models = self.models.settings(self.workload, cluster, assumed)
         return Simulation(self.workload, cluster, policy, models, label(name), interpreted=interpreted)
@@ -229,7 +242,7 @@ def replay(
         pairs: speeds of packed jobs by the classes of both; None: one speed for all, see `gpuctl.replay.models.speed`.
         time_slice: seconds of a turn of jobs that share GPUs by turns, and of the switch between two.
         own_speeds: where a policy assumes a speed model it takes the place of `rates`.
-        beside: policies that assume nothing are compared with some that do, not all of them in this call.
+        beside: policies with models of their own are compared with others, not all of them in this call.
         processes: at most so many at a time; None: one for each policy, up to the processors there are, and a single
             one for fewer than `FEW_JOBS` jobs. With one everything runs in this process.
         progress: called from time to time.
@@ -266,7 +279,7 @@ def replay(
             _compile(one, run.size, say)
             for number, outcome in _here(task, progress) if count <= 1 else _apart(task, count, progress, ctrl_c):
                 whole = outcome if kept is None else _whole(outcome, workload, kept)
-                done[number] = dataclasses.replace(whole, notes=(*whole.notes, *unlimited[number]))
+                done[number] = dataclasses.replace(whole, notes=(*whole.notes, *unlimited[number], *task.own_models(number)))
                 say(f"{outcome.policy}: {run.size:,} jobs replayed in {outcome.wall_s:.2g} s")
         except KeyboardInterrupt:
             ctrl_c.over = True

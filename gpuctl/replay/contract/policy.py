@@ -12,7 +12,7 @@ from gpuctl.core.plugins import own_fault
 from gpuctl.replay.engine.program import Program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from gpuctl.compiled.jit import Loop
     from gpuctl.core.notes import Note
@@ -109,8 +109,8 @@ class Parameter:
 
 
 BESIDE = {"rates": "traits", "overhead": "resume:62"}
-"""What policies that assume nothing go by beside those that do, so that one comparison has one set of speeds and costs:
-62 s are those of `gpuctl.replay.models.preemption_cost.DEFAULT_S`."""
+"""What all policies of a comparison go by where some assume models and some do not, so that it has one set of speeds and
+costs: 62 s are those of `gpuctl.replay.models.preemption_cost.DEFAULT_S`."""
 
 PATIENCE = Parameter(
     "patience",
@@ -151,6 +151,7 @@ class Policy:
         preempts: whether it takes GPUs from running jobs.
         plans: whether it plans ahead with time limits.
         traits: whether it goes by what `gpuctl.replay.models.traits` tells of jobs.
+        sets: the parameters that say what it `assumes`, by model.
         resources: whether it can be replayed where CPUs and memory count beside GPUs.
         run: by what it enters compiled code; None: by that of policies which are an order of jobs.
         reads: whose configuration files its parameter ``conf`` takes, ``yarn`` or ``slurm``; "" none.
@@ -165,6 +166,7 @@ class Policy:
     preempts: ClassVar[bool] = False
     plans: ClassVar[bool] = False
     traits: ClassVar[bool] = False
+    sets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     resources: ClassVar[bool] = False
     run: ClassVar[Loop | None] = None
     reads: ClassVar[str] = ""
@@ -192,9 +194,18 @@ class Policy:
     def assumes(self) -> dict[str, str]:
         """Models that hold where the user asks for none: ``rates`` and ``overhead``, as `gpuctl.replay.run` takes them.
 
-        Beside such a policy the others of a comparison go by `BESIDE`.
+        In a comparison with policies that assume nothing it goes by `shared`, as they do.
         """
         return {}
+
+    def shared(self, given: Collection[str]) -> dict[str, str]:
+        """The models of a comparison of policies with models of their own and without: `BESIDE`.
+
+        Args:
+            given: parameters that the user has set; its own model holds where one of them says it.
+        """
+        own = {model: text for model, text in self.assumes().items() if set(given) & set(self.sets.get(model, ()))}
+        return {**BESIDE, **own}
 
     def extended(self, cluster: Cluster) -> Cluster:
         """The servers that it schedules on: those given, and behind them any that only it may borrow."""

@@ -243,6 +243,7 @@ _PREEMPTIONS = (
     ("failed", "Attempts that ended in a failure, as recorded.", "attempts"),
     ("overhead_gpu_h", "GPU-hours of overhead, all jobs."),
     ("lost_gpu_h", "GPU-hours of lost progress that had to be repeated, all jobs."),
+    ("cost", "What a preemption, a resize and a migration cost."),
 )  # fmt: skip
 
 

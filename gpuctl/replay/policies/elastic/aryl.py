@@ -44,6 +44,10 @@ class Aryl(CompiledPolicy):
     oracle = True
     preempts = True
     traits = True
+    sets: ClassVar[dict[str, tuple[str, ...]]] = {"rates": ("linear",), "overhead": ("pre", "resize")}
+    tallies: ClassVar[dict[str, str]] = {
+        "servers_reclaimed": "reclaimed", "reclaim_preemptions": "thrown", "scale_ins": "scaled_in",
+    }  # fmt: skip
     run: ClassVar[Loop | None] = aryl_kernel.run
     reasons = aryl_kernel.ARYL_REASONS
     parameters = (

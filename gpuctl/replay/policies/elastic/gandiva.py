@@ -38,6 +38,7 @@ class Gandiva(CompiledPolicy):
     )
     preempts = True
     traits = True
+    sets: ClassVar[dict[str, tuple[str, ...]]] = {"overhead": ("migrate",)}
     run: ClassVar[Loop | None] = gandiva_kernel.run
     reasons = GANDIVA_REASONS
     tallies: ClassVar[dict[str, str]] = {"packs": "packs", "packs_undone": "bans"}

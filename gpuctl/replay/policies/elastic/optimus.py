@@ -32,6 +32,7 @@ class Optimus(CompiledPolicy):
     oracle = True
     preempts = True
     traits = True
+    sets: ClassVar[dict[str, tuple[str, ...]]] = {"overhead": ("restart",)}
     run: ClassVar[Loop | None] = optimus_kernel.run
     reasons = optimus_kernel.OPTIMUS_REASONS
     parameters = (

@@ -40,6 +40,7 @@ class Themis(CompiledPolicy):
     oracle = True
     preempts = True
     traits = True
+    sets: ClassVar[dict[str, tuple[str, ...]]] = {"overhead": ("restart",)}
     run: ClassVar[Loop | None] = themis_kernel.run
     reasons = THEMIS_REASONS
     parameters = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,8 @@ from gpuctl.replay.models.traits import TRAITS, in_line, traits
 from gpuctl.replay.run import Models, _Task, replay
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from gpuctl.replay.models.records import Workload
 
 
@@ -150,6 +152,49 @@ def test_one_table_has_one_set_of_speeds_and_marks_what_is_derived(root: Path, p
         took = rows["work_s"].to_numpy() / places[rows["job"].to_numpy(), level]
         assert rows["run_s"].to_numpy() == pytest.approx(took, abs=1e-5), outcome.policy
         assert rows.height > 10
+
+
+ELASTIC = ("themis", "aryl", "gandiva", "optimus")
+
+
+def costs(path: Path, names: Sequence[str], params: Mapping[str, dict[str, str]], **models: Any) -> dict[str, str]:
+    """What each policy is charged, by the table of results; its speeds are those of its settings."""
+    from gpuctl.replay.results.tables import result
+
+    workload = jobs(path, "job_id,submit_time,duration,num_gpus", "a,0,10,2")
+    cluster = parse_cluster("1x8", workload)
+    found = replay(workload, cluster, [(n, params.get(n, {})) for n in names], own_speeds=True, **models)
+    assert len({str(o.settings["speed"]) for o in found}) == 1 or set(names) <= set(ELASTIC)
+    table = next(t for t in result(found, workload, cluster).tables if t.name == "replay_preemptions").frame
+    assert not any("alone" in str(note) for o in found for note in o.notes) or "fifo" in names
+    return dict(table.select("policy", "cost").rows())
+
+
+def test_a_comparison_has_one_cost_and_alone_each_charges_its_own(tmp_path: Path) -> None:
+    shared, five = "62 s to resume after a preemption", "5 s to resume after a preemption"
+    own = costs(tmp_path, ELASTIC, {})
+    assert own == {name: costs(tmp_path, [name], {})[name] for name in ELASTIC}
+    assert [own[n] for n in ELASTIC] == [
+        shared, "63 s to resume after a preemption; 15 s of a resize or migration", five, shared
+    ]  # fmt: skip
+    every = ("fifo", "tiresias", *ELASTIC)
+    assert set(costs(tmp_path, every, {}).values()) == {shared}
+    # an experiment replays one policy at a time
+    assert costs(tmp_path, ["gandiva"], {}, beside=True) == {"gandiva": shared}
+    chosen = costs(tmp_path, every, {"gandiva": {"migrate": "5"}})
+    assert chosen == dict.fromkeys(every, shared) | {"gandiva": five}
+    assert set(costs(tmp_path, every, {}, overhead="none").values()) == {"none: preemption is free"}
+    assert set(costs(tmp_path, ["fifo", "tiresias"], {}).values()) == {"none: preemption is free"}
+
+
+def test_a_note_says_what_a_policy_charges_alone(tmp_path: Path) -> None:
+    workload = jobs(tmp_path, "job_id,submit_time,duration,num_gpus", "a,0,10,2")
+    cluster = parse_cluster("1x8", workload)
+    found = replay(workload, cluster, [("fifo", {}), ("aryl", {}), ("themis", {})], own_speeds=True)
+    told = {o.policy: [str(note) for note in o.notes if "alone" in str(note)] for o in found}
+    assert (told["fifo"], told["themis"]) == ([], [])
+    assert told["aryl"][0].endswith("alone: 63 s to resume after a preemption; 15 s of a resize or migration")
+    assert "alone: recorded run times on the gang" in told["aryl"][1]
 
 
 def test_speed_is_for_the_best_place_of_the_gang(tmp_path: Path) -> None:
