@@ -279,7 +279,8 @@ def replay(
             _compile(one, run.size, say)
             for number, outcome in _here(task, progress) if count <= 1 else _apart(task, count, progress, ctrl_c):
                 whole = outcome if kept is None else _whole(outcome, workload, kept)
-                done[number] = dataclasses.replace(whole, notes=(*whole.notes, *unlimited[number], *task.own_models(number)))
+                notes = (*whole.notes, *unlimited[number], *task.own_models(number))
+                done[number] = dataclasses.replace(whole, notes=notes)
                 say(f"{outcome.policy}: {run.size:,} jobs replayed in {outcome.wall_s:.2g} s")
         except KeyboardInterrupt:
             ctrl_c.over = True

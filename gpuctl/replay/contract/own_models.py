@@ -29,12 +29,12 @@ def alone(
         cluster: the servers.
     """
     own, here = policy.assumes(), policy.shared(given)
-    differ = [name for name in ("overhead", "rates") if name in models and own.get(name, here[name]) != here[name]]
     told = []
-    if "overhead" in differ:
-        text = overhead(own["overhead"], workload, cluster).text
-        told.append(note("charged here as all policies of the comparison; its own cost, alone: {text}", text=text))
-    if "rates" in differ:
+    if own and "overhead" in models:
+        text, common = (overhead(each["overhead"], workload, cluster).text for each in (own, here))
+        if text != common:
+            told.append(note("charged here as all policies of the comparison; its own cost, alone: {text}", text=text))
+    if own and "rates" in models and own["rates"] != here["rates"]:
         text = rates(own["rates"], workload, cluster).text
         told.append(note("speeds are those of all policies of the comparison; its own, alone: {text}", text=text))
     return tuple(told)

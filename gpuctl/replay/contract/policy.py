@@ -109,8 +109,8 @@ class Parameter:
 
 
 BESIDE = {"rates": "traits", "overhead": "resume:62"}
-"""What all policies of a comparison go by where some assume models and some do not, so that it has one set of speeds and
-costs: 62 s are those of `gpuctl.replay.models.preemption_cost.DEFAULT_S`."""
+"""What all policies of a comparison go by where some assume models and some do not, so that it has one set of speeds
+and costs: 62 s are those of `gpuctl.replay.models.preemption_cost.DEFAULT_S`."""
 
 PATIENCE = Parameter(
     "patience",
