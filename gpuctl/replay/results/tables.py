@@ -245,7 +245,7 @@ def _preemptions(asked: Asked) -> ResultTable:
                 **{name: outcome.counts.get(name) for name in COUNTED},
                 "overhead_gpu_h": float(jobs["overhead_gpu_s"].sum()) / 3600,
                 "lost_gpu_h": float(jobs["lost_gpu_s"].sum()) / 3600,
-                "cost": str(outcome.settings["preemption overhead"]),
+                "cost": str(outcome.settings.get("preemption overhead", "")),
             }
         )
     return _table(
