@@ -44,6 +44,9 @@ SECTIONS = (
 )
 
 _PERCENTILES = note("Percentiles interpolate linearly between the two nearest values.")
+COUNTED = ("packs", "packs_undone", "servers_reclaimed", "reclaim_preemptions", "scale_ins")
+"""What some policies count, by the names of `Outcome.counts`."""
+
 _PREEMPTED_SIZES = (
     ("of_1_gpu", "1"),
     ("of_2_to_4_gpus", "2-4"),
@@ -239,12 +242,13 @@ def _preemptions(asked: Asked) -> ResultTable:
                     end: int(ends.get(end, 0))
                     for end in ("migrated", "resized", "lease", "reclaimed", "machine_down", "failed")
                 },
+                **{name: outcome.counts.get(name) for name in COUNTED},
                 "overhead_gpu_h": float(jobs["overhead_gpu_s"].sum()) / 3600,
                 "lost_gpu_h": float(jobs["lost_gpu_s"].sum()) / 3600,
             }
         )
     return _table(
-        "replay_preemptions", pl.DataFrame(rows),
+        "replay_preemptions", pl.DataFrame(rows, schema_overrides=dict.fromkeys(COUNTED, pl.Int64)),
         note(
             "{size:,} jobs of {name}, all counted.",
             size=asked.workload.size, name=Named("cluster", asked.workload.name),
