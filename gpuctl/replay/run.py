@@ -513,7 +513,7 @@ def _whole(outcome: Outcome, workload: Workload, kept: Ints) -> Outcome:
         "work_s": total[rest],
         "state": ["unplaceable"] * rest.size,
     }
-    absent = {"start_s", "end_s", "jct_s"}
+    absent = {"start_s", "end_s", "jct_s", "t10_s"}
     left = pl.DataFrame(given).select(
         (pl.col(name) if name in given else none if name in absent else zero).cast(kind).alias(name)
         for name, kind in schema.items()

@@ -212,7 +212,8 @@ class Outcome:
             (end - submit), ``run_s`` (time on GPUs), ``work_s`` (run time on the recorded placement), ``gpu_s``
             (GPU-seconds held; of a shared GPU an equal part), ``overhead_gpu_s`` (held without progress: suspend,
             resume, gathering), ``lost_gpu_s`` (progress that was lost and done again), ``preemptions``, ``attempts``,
-            ``max_gpus`` (the most it held), ``changes`` (times it went from some GPUs to others), ``least_gpus`` and
+            ``max_gpus`` (the most it held), ``t10_s`` (from submission until a tenth of its work was done; null never),
+            ``changes`` (times it went from some GPUs to others), ``least_gpus`` and
             ``most_gpus`` (between which the policy may choose), ``servers`` (of the last attempt), ``state``:
             finished | running | waiting | held | unplaceable | rejected; times that never came are null.
         attempts: one row each time a gang held GPUs: ``job`` (number), ``attempt`` (0-based), ``start_s``, ``end_s``
@@ -232,6 +233,9 @@ class Outcome:
         notes: what else is to be said of it.
         kind: the policy's own name.
         by_traits: whether it, or its speeds, went by `gpuctl.replay.models.traits`.
+        counts: how often it did what only policies of its kind do, by name: ``packs``, ``packs_undone`` …
+        loaded_gpu_s: GPU-seconds of work (seconds at reference speed x gang) done up to the last submission; None: not
+            known.
     """
 
     policy: str
@@ -249,6 +253,8 @@ class Outcome:
     kind: str = ""
     turns: pl.DataFrame | None = None
     by_traits: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
+    loaded_gpu_s: float | None = None
 
     @property
     def decisions(self) -> pl.DataFrame:
