@@ -168,8 +168,9 @@ class _Task:
         policy = find(name)(params)
         beside = self.models.beside or any(find(each).traits for each, _ in self.policies)
         assumed = policy.assumes() or (BESIDE if beside else {})
-        models = self.models.settings(self.workload, self.cluster, assumed)
-        return Simulation(self.workload, self.cluster, policy, models, label(name), interpreted=interpreted)
+        cluster = policy.extended(self.cluster)
+        models = self.models.settings(self.workload, cluster, assumed)
+        return Simulation(self.workload, cluster, policy, models, label(name), interpreted=interpreted)
 
     def run(self, number: int, progress: Callable[[int, int, float], None]) -> Simulation:
         """Replay one of the policies to its end: as Python where that is done sooner (`gpuctl.replay.compile_cost`)."""
