@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 import pytest
@@ -111,43 +111,70 @@ def explain_report(
 
 
 class Opened:
-    """A page with what went wrong while it was open."""
+    """A page with what went wrong while it was open. The tests use one after the other: a new one costs a process."""
 
-    def __init__(self, context: BrowserContext, path: Path) -> None:
-        self.address = path.as_uri()
+    def __init__(self, context: BrowserContext) -> None:
         self.page: Page = context.new_page()
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
         self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self.page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         self.page.on("request", lambda request: self.requests.append(request.url))
+        self.forget()
+
+    def forget(self) -> None:
+        """Leave nothing of what was done with it to the next test."""
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+
+    def open(self, path: Path, width: int, scheme: Literal["light", "dark"]) -> None:
+        self.page.set_viewport_size({"width": width, "height": 900})
+        # scrolling is smooth otherwise: where a thing lies would depend on when one looks
+        self.page.emulate_media(media="screen", color_scheme=scheme, reduced_motion="reduce")
+        self.page.mouse.move(0, 0)
+        self.address = path.as_uri()
         self.page.goto(self.address)
+
+    def close(self) -> None:
+        """Have it show nothing, and remember nothing."""
+        if self.page.url.startswith("file:"):
+            self.page.evaluate("localStorage.clear()")
+        self.page.goto("about:blank")
+
+
+@pytest.fixture(scope="session")
+def _windows(browser: Browser) -> Iterator[Callable[..., Opened]]:
+    """The first, second ... window of those with scripts and of those without."""
+    contexts: dict[bool, BrowserContext] = {}
+    made: dict[tuple[bool, int], Opened] = {}
+
+    def window(scripts: bool, number: int) -> Opened:
+        if scripts not in contexts:
+            contexts[scripts] = browser.new_context(offline=True, java_script_enabled=scripts, accept_downloads=True)
+        if (scripts, number) not in made:
+            made[scripts, number] = Opened(contexts[scripts])
+        return made[scripts, number]
+
+    yield window
+    for context in contexts.values():
+        context.close()
 
 
 @pytest.fixture
-def opened(browser: Browser, report: Path) -> Iterator[Callable[..., Opened]]:
-    contexts: list[BrowserContext] = []
+def opened(_windows: Callable[..., Opened], report: Path) -> Iterator[Callable[..., Opened]]:
     pages: list[Opened] = []
 
-    def start(width: int = 1280, scheme: str = "light", *, scripts: bool = True, path: Path = report) -> Opened:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            color_scheme=scheme,
-            # scrolling is smooth otherwise: where a thing lies would depend on when one looks
-            reduced_motion="reduce",
-            offline=True,
-            java_script_enabled=scripts,
-            accept_downloads=True,
-        )
-        contexts.append(context)
-        pages.append(Opened(context, path))
+    def start(
+        width: int = 1280, scheme: Literal["light", "dark"] = "light", *, scripts: bool = True, path: Path = report
+    ) -> Opened:
+        pages.append(_windows(scripts, len(pages)))
+        pages[-1].open(path, width, scheme)
         return pages[-1]
 
     yield start
     seen = [(p.complaints, p.requests, p.address) for p in pages]
-    for context in contexts:
-        context.close()
+    for each in pages:
+        each.close()
+        each.forget()
     for complaints, requests, address in seen:
         assert complaints == []
         assert [url for url in requests if url != address and not url.startswith("blob:")] == []

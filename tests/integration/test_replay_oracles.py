@@ -2,8 +2,8 @@
 
 The cases are in ``shared/oracles``, beside the checkout; each folder's README says what its peer does. Two peers end a
 job one second late, or demote it one GPU-second late: the tests make the same mistake for them, see `LATE` and the
-limits. ``gavel_rounds_TOLERANCE`` is no case here: it has rounds of 360 s whose shares come from a linear program,
-which none of these policies has. pyss goes through its queue once for each event, gpuctl once for each instant unless
+limits. ``gavel_rounds_TOLERANCE`` is no case here but in the tests of ``max-min``: its shares are one of many
+solutions of a linear program. pyss goes through its queue once for each event, gpuctl once for each instant unless
 it is told otherwise; where limits are the true run times both come to the same.
 """
 

@@ -23,6 +23,7 @@ SALE = np.dtype(
         ("fewest", "i8"),  # GPUs that any of these starts on
         ("known", "i8"),  # bidders whose places in rank are known
         ("admitted", "i8"),
+        ("rows", "i8"),  # of `value` that are in use
     ],
     align=True,
 )
@@ -39,7 +40,9 @@ class Auction(Bundle):
         won: GPUs that each wins; -1: it is not admitted [bidders].
         instead: the same without one of the others [bidders].
         kept: GPUs that each keeps [bidders].
-        value: of each number of GPUs to one bidder, scratch [most GPUs + 1].
+        row: of each bidder in `value`; -1: none yet [bidders].
+        filled: up to which number of GPUs that is worked out [bidders].
+        value: of each number of GPUs to a bidder; the last row is scratch [rows, most GPUs + 1].
         best: the largest sums of values by GPUs left, of those behind a bidder and with it [2, GPUs + 1].
         take: GPUs of each that is admitted in the optimum by GPUs left [admitted, GPUs + 1].
     """
@@ -51,7 +54,9 @@ class Auction(Bundle):
     won = ints()
     instead = ints()
     kept = ints()
-    value = ints()
+    row = ints()
+    filled = ints()
+    value = ints(2)
     best = ints(2)
     take = array_of("i4", 2)
 
@@ -85,14 +90,31 @@ def _fit(a):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _values(a, s, m, worth, i, most):  # type: ignore[no-untyped-def]
+    """Work out a bidder's values up to so many GPUs. Returns their row; where there is none left, the scratch one."""
+    p = a.p[0]
+    scratch = a.value.shape[0] - 1
+    if a.row[i] < 0 and p.rows < scratch:
+        a.row[i] = p.rows
+        a.filled[i] = a.least[i]
+        p.rows += 1
+    row = a.row[i] if a.row[i] >= 0 else scratch
+    for k in range(a.filled[i] if a.row[i] >= 0 else a.least[i], most + 1):
+        a.value[row, k] = worth(s, m, a, i, k)
+    if a.row[i] >= 0:
+        a.filled[i] = max(a.filled[i], most + 1)
+    return row
+
+
+@inner
 def _wins_best(a, s, m, worth, out):  # type: ignore[no-untyped-def]
     for at in range(a.p[0].admitted):
         i = a.admitted[at]
+        row = _values(a, s, m, worth, i, a.most[i])
         top = np.int64(NEVER)
         for k in range(a.least[i], a.most[i] + 1):
-            value = worth(s, m, a, i, k)
-            if value >= top:
-                top = value
+            if a.value[row, k] >= top:
+                top = a.value[row, k]
                 out[i] = k
 
 
@@ -103,23 +125,32 @@ def _optimum(a, s, m, worth, out):  # type: ignore[no-untyped-def]
     if _fit(a):
         _wins_best(a, s, m, worth, out)
         return
+    before_least, before_most, behind_least = 0, 0, 0
+    for at in range(p.admitted):
+        before_least += a.least[a.admitted[at]]
+        before_most += a.most[a.admitted[at]]
+    # beyond the least of all
+    slack = p.pool - before_least
     behind, here = 0, 1
-    a.best[behind, : p.pool + 1] = 0
+    a.best[behind, : slack + 1] = 0
     for back in range(p.admitted):
         at = p.admitted - 1 - back
         i = a.admitted[at]
-        least, most = a.least[i], min(a.most[i], p.pool)
-        for k in range(least, most + 1):
-            a.value[k] = worth(s, m, a, i, k)
-        for left in range(p.pool if at == 0 else 0, p.pool + 1):
+        least, most = a.least[i], min(a.most[i], a.least[i] + slack)
+        before_least -= least
+        before_most -= a.most[i]
+        row = _values(a, s, m, worth, i, most)
+        # no less than what those ahead can leave, nor more
+        for left in range(max(p.pool - before_most, least + behind_least), p.pool - before_least + 1):
             top, best = np.int64(NEVER), 0
-            for k in range(least, min(most, left) + 1):
-                rest = a.best[behind, left - k]
+            for k in range(least, min(most, left - behind_least) + 1):
+                value = a.value[row, k] + a.best[behind, left - k]
                 # of equal ones the most: those ahead in rank come first
-                if rest > NEVER and a.value[k] + rest >= top:
-                    top, best = a.value[k] + rest, k
+                if value >= top:
+                    top, best = value, k
             a.best[here, left] = top
             a.take[at, left] = best
+        behind_least += least
         behind, here = here, behind
     left = p.pool
     for at in range(p.admitted):
@@ -148,8 +179,8 @@ def sell(a, s, m, pays, reach, worth):  # type: ignore[no-untyped-def]
         s: the simulation.
         m: what the policy remembers.
         pays: 1: winners pay.
-        reach: called as ``reach(s, m, a, i)``: see to it that the i-th bidder is known: `least` and `most`, 0 in `kept`
-            and -1 in `won`.
+        reach: called as ``reach(s, m, a, i)``: see to it that the i-th bidder is known: `least` and `most`, 0
+            in `kept`, -1 in `won` and `row`.
         worth: called as ``worth(s, m, a, i, k)``: value of k GPUs more to it, milliardths.
     """
     p = a.p[0]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gpuctl.compiled.bundles import records
+from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.compiled_policy import CompiledPolicy
 from gpuctl.replay.contract.policy import Parameter
 from gpuctl.replay.models.traits import in_line
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Workload
+
+
+MOST_SUMS = 1 << 30
+"""Of an auction's optimum, by bidder and GPUs: their memory is set aside at the start."""
 
 
 class Themis(CompiledPolicy):
@@ -61,10 +67,15 @@ class Themis(CompiledPolicy):
         """See `CompiledPolicy.memory`.
 
         Raises:
-            UsageError: a placement is asked for.
+            UsageError: a placement is asked for, or the cluster is too large for auctions.
         """
         common.begin(self.name, state, settings)
         given, jobs, gpus = self.params, workload.size, cluster.total_gpus
+        if min(jobs, gpus) * gpus > MOST_SUMS:
+            raise UsageError(
+                f"themis: {gpus:,} GPUs are more than its auctions can sell",
+                hint=f"expected at most {math.isqrt(MOST_SUMS):,} with as many jobs; replay a part of the cluster",
+            )
         bidders = records(jobs, BIDDER)
         bidders.place = in_line(workload)
         ideal = np.add.reduceat(state.segment_s, workload.segment_start[:-1]) if jobs else np.zeros(0)
@@ -99,7 +110,9 @@ class Themis(CompiledPolicy):
             won=jobs,
             instead=jobs,
             kept=jobs,
-            value=widest + 1,
+            row=jobs,
+            filled=jobs,
+            value=(min(jobs, 2 * gpus) + 1, widest + 1),
             best=(2, gpus + 1),
             take=(min(jobs, gpus) + 1, gpus + 1),
         )

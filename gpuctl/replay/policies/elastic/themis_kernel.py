@@ -236,7 +236,7 @@ def _rank(s, m, a):  # type: ignore[no-untyped-def]
     p, sale = m.p[0], a.p[0]
     kept = 0
     p.heap = 0
-    sale.waiting, sale.known, sale.fewest = 0, 0, s.g[0].total + 1
+    sale.waiting, sale.known, sale.rows, sale.fewest = 0, 0, 0, s.g[0].total + 1
     for k in range(p.line):
         j = m.line[k]
         job, bidder = s.jobs[j], m.bidders[j]
@@ -280,7 +280,7 @@ def reach(s, m, a, i):  # type: ignore[no-untyped-def]
         k = sale.known
         sale.known += 1
         m.rank[k] = j
-        a.won[k], a.kept[k] = -1, 0
+        a.won[k], a.kept[k], a.row[k] = -1, 0, -1
         a.most[k] = min(job.gpus - bidder.has, free_for(s, job.mask))
         if bidder.has > 0:
             a.least[k] = 0

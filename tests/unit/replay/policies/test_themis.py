@@ -21,19 +21,20 @@ from tests.elastic_cases import CLUSTERS, ORACLES, agrees, random_jobs, recorded
 from tests.themis_reference import Themis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     Bids = list[dict[int, int]]
 
 
-def auction(bids: Bids, pool: int) -> tuple[list[int], list[int]]:
-    """What each wins, -1 if it is not admitted, and what it keeps."""
+def auction(bids: Bids, pool: int, rows: int = 9) -> tuple[list[int], list[int]]:
+    """What each wins, -1 if it is not admitted, and what it keeps; with room for so many bidders' values less one."""
     n = len(bids)
     most = [max((k for k in bid if k <= pool), default=0) for bid in bids]
     a = Auction(
         p=records(1, SALE), least=np.array([min(bid) for bid in bids]), most=np.array(most), admitted=2 * n,
-        won=np.full(n, -1), instead=n, kept=n, value=max(most) + 1, best=(2, pool + 1), take=(n + 1, pool + 1),
+        won=np.full(n, -1), instead=n, kept=n, row=np.full(n, -1), filled=n, value=(rows, max(most) + 1),
+        best=(2, pool + 1), take=(n + 1, pool + 1),
     )  # fmt: skip
     sale: Any = a.p[0]
     sale.pool, sale.chosen = pool, n
@@ -42,7 +43,7 @@ def auction(bids: Bids, pool: int) -> tuple[list[int], list[int]]:
     return a.won.tolist(), a.kept.tolist()
 
 
-def bids_of(pool: int, jobs: list[tuple[float, float, float, int]], above: int = 99, factor: float = 1.0) -> Bids:
+def bids_of(pool: int, jobs: Sequence[tuple[float, float, float, int]], above: int = 99, factor: float = 1.0) -> Bids:
     """Of jobs without GPUs: seconds since submission, work left on one GPU, time alone and gang."""
     found = []
     for elapsed, work, alone, gang in jobs:
@@ -87,6 +88,7 @@ def test_small_auctions_against_all_vectors(seed: int) -> None:
     vectors = [v for v in itertools.product(*(bids[i] for i in admitted)) if sum(v) <= pool]
     best = max(vectors, key=lambda v: (sum(bids[i][k] for i, k in zip(admitted, v, strict=True)), v))
     won, kept = auction(bids, pool)
+    assert (won, kept) == auction(bids, pool, rows=2)
     assert [won[i] for i in admitted] == list(best)
     assert [k for i, k in enumerate(won) if i not in admitted] == [-1] * (len(bids) - len(admitted))
     # nobody can have more without another one having less: no vector within the pool is better for one, worse for none
@@ -144,3 +146,11 @@ def test_it_places_jobs_itself(tmp_path: Path) -> None:
     workload = read_jobs(path)
     with pytest.raises(UsageError, match="themis chooses servers itself"):
         replay(workload, parse_cluster("1x4", workload), [("themis", {})], placement="spread")
+
+
+def test_a_cluster_too_large_for_auctions_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("job_id,submit_time,duration,num_gpus\n" + "".join(f"j{k},0,5,1\n" for k in range(4000)))
+    workload = read_jobs(path)
+    with pytest.raises(UsageError, match="400,000 GPUs are more than its auctions can sell"):
+        replay(workload, parse_cluster("1000x400", workload), [("themis", {})])

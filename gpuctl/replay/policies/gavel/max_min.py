@@ -1,0 +1,34 @@
+"""Gavel's max-min fairness over GPU types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuctl.replay.policies.gavel.rounds import GavelRounds
+from gpuctl.replay.policies.gavel.shares import fair_shares
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from gpuctl.replay.contract.view import View
+
+    Floats = NDArray[np.float64]
+
+
+class MaxMin(GavelRounds):
+    """Each round the jobs run that have had least of their share of time on a GPU type, the shares from an LP."""
+
+    name = "max-min"
+    title = "in rounds, jobs get max-min fair shares of time on each GPU type, by how fast they are there"
+    source = (
+        "Narayanan et al., Gavel, OSDI 2020: the program, rounds of 360 s and priorities as in its authors' simulator; "
+        "shares beyond those of the worst off and even over types, and placement: ours"
+    )
+
+    def shares(self, view: View, jobs: Sequence[int], speeds: Floats, gpus: Floats) -> Floats:
+        """See `GavelRounds.shares`."""
+        del view, jobs
+        return fair_shares(speeds, gpus, self.room)[0]

@@ -1,0 +1,150 @@
+"""Gavel's rounds (OSDI 2020, section 5): those jobs run that have had least of their shares of time on a GPU type."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from gpuctl.replay.contract.policy import Parameter
+from gpuctl.replay.contract.python_policy import PythonPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from gpuctl.replay.contract.view import View
+
+    Floats = NDArray[np.float64]
+
+ROUND_PARAMETERS = (
+    Parameter("round", 360.0, "seconds of a round, Gavel's; it ends sooner where all of its jobs do", least=1.0),
+    Parameter("shares_every", 1920.0, "seconds between two computations of the shares, at least; its simulator's"),
+    Parameter("by", "speed", "speed: by how fast jobs are on each type; time: all types alike", ("speed", "time")),
+    Parameter("seed", 5.0, "of the order in which types choose, by time"),
+)
+
+
+class GavelRounds(PythonPolicy):
+    """Rounds by shares that a subclass computes, see `shares`."""
+
+    preempts = True
+    always = True
+    parameters: ClassVar[tuple[Parameter, ...]] = ROUND_PARAMETERS
+
+    def shares(self, view: View, jobs: Sequence[int], speeds: Floats, gpus: Floats) -> Floats:
+        """Each job's share of time on each type.
+
+        Args:
+            view: of the simulation.
+            jobs: those that wait or run, by number.
+            speeds: (jobs, types); 0 where a job may not run.
+            gpus: (jobs) of each gang.
+
+        Returns:
+            (jobs, types)
+        """
+        raise NotImplementedError
+
+    def begin(self, view: View) -> None:
+        """See `PythonPolicy.begin`."""
+        self.next = self.reset = -np.inf
+        self.new = True
+        self.draw = random.Random(int(self.params["seed"]))  # noqa: S311 - no secret
+        self.share: dict[int, Floats] = {}
+        self.got: dict[int, Floats] = {}
+        self.owed: dict[int, Floats] = {}
+        self.speeds: dict[int, Floats] = {}
+        self.ran: dict[int, float] = {}
+        self.plan: dict[int, int] = {}
+        self.servers: dict[int, list[int]] = {}
+        for server in range(len(view.servers)):
+            self.servers.setdefault(view.gpu_type(server), []).append(server)
+        self.types = list(self.servers)
+        self.room = np.array([sum(view.servers[s] for s in some) for some in self.servers.values()], np.float64)
+
+    def on_submit(self, view: View, job: int) -> None:
+        """See docs/write-a-policy.md."""
+        self.new = True
+        told = [view.type_speed(job, kind) if self.params["by"] == "speed" else 1.0 for kind in self.types]
+        room = [sum(view.servers[s] for s in self.servers[kind] if view.suits(job, s)) for kind in self.types]
+        self.speeds[job] = np.where(np.array(room) >= view.gpus[job], told, 0.0)
+        if not self.speeds[job].any():
+            view.reject(job, "larger than any GPU type")
+
+    def on_finish(self, view: View, job: int) -> None:
+        """See docs/write-a-policy.md."""
+        self.new = True
+        for known in (self.share, self.got, self.owed, self.speeds, self.ran, self.plan):
+            known.pop(job, None)
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        if (view.now >= self.next or not view.running) and (view.waiting or view.running):
+            self.new_round(view)
+            self.next = view.now + self.params["round"]
+            view.timer(self.next)
+        # those whose GPUs become free only after a suspension come later in the round
+        for job in sorted(self.plan, key=lambda job: -view.gpus[job]):
+            if job in view.waiting:
+                self.put(view, job, self.plan[job])
+
+    def new_round(self, view: View) -> None:
+        """Count what jobs have had, choose those of the coming round, and stop the others."""
+        running = view.running
+        jobs = sorted([*running, *view.waiting])
+        for job in jobs:
+            ran = view.ran(job)
+            if job in self.plan and job in self.got:
+                self.got[job][self.types.index(self.plan[job])] += ran - self.ran.get(job, 0.0)
+            self.ran[job] = ran
+        if self.new and view.now >= self.reset + self.params["shares_every"]:
+            self.new_shares(view, jobs)
+        self.plan = self.chosen(view, [job for job in jobs if job in self.share])
+        for job in running:
+            if {view.gpu_type(server) for server in view.placement(job)} != {self.plan.get(job)}:
+                view.preempt(job, "its turn is over")
+
+    def new_shares(self, view: View, jobs: Sequence[int]) -> None:
+        """Compute the shares anew; what jobs are owed of the old ones is kept."""
+        half = self.params["round"] / 2
+        for job in jobs:
+            due = self.share[job] * (view.now - self.reset) - self.got[job] + half if job in self.share else 0.0
+            self.owed[job] = self.owed.get(job, np.zeros(len(self.types))) + due
+            self.got[job] = np.full(len(self.types), half)
+        gpus = np.array([view.gpus[job] for job in jobs], np.float64)
+        shares = self.shares(view, jobs, np.array([self.speeds[job] for job in jobs]), gpus)
+        self.share, self.reset, self.new = dict(zip(jobs, shares, strict=True)), view.now, False
+
+    def chosen(self, view: View, jobs: Sequence[int]) -> dict[int, int]:
+        """The jobs of the coming round, and the type that each is to run on."""
+        plan: dict[int, int] = {}
+        order = list(self.types)
+        if self.params["by"] == "time":
+            self.draw.shuffle(order)
+        else:
+            order.sort(key=lambda kind: -sum(self.speeds[job][self.types.index(kind)] for job in jobs))
+        for kind in order:
+            k = self.types.index(kind)
+            room = self.room[k]
+            # the job that has had least of its share first; of several the one that is owed most since it came
+            first = {j: (self.share[j][k] / self.got[j][k], self.owed[j][k], self.share[j][k]) for j in jobs}
+            for job in sorted(jobs, key=first.__getitem__, reverse=True):
+                if job not in plan and view.gpus[job] <= room and self.speeds[job][k] > 0:
+                    plan[job] = kind
+                    room -= view.gpus[job]
+        return plan
+
+    def put(self, view: View, job: int, kind: int) -> bool:
+        """Start a job on the servers of a type: on the fullest one that holds it, else on the emptiest ones."""
+        free = {s: view.free_on(s) for s in self.servers[kind] if view.suits(job, s)}
+        wanted = view.gpus[job]
+        places: dict[int, int] = {}
+        one = min((s for s in free if free[s] >= wanted), key=free.__getitem__, default=None)
+        for server in [one] if one is not None else sorted(free, key=lambda s: -free[s]):
+            some = min(free[server], wanted - sum(places.values()))
+            if some:
+                places[server] = some
+        return view.start(job, "its turn", servers=places)
