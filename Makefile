@@ -4,7 +4,8 @@
 VENV ?= .venv
 DEMO ?= demo-output
 REPORT ?= build/report
-WORKERS ?= 2
+# three for two cores: some tests wait, for a Slurm, a signal or a browser
+WORKERS ?= 3
 MINUTES ?= 10
 
 BIN := $(VENV)/bin

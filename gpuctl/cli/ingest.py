@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Format
     from gpuctl.ingest.pipeline.report import IngestReport, SourceReport
     from gpuctl.reports.screens.model import Screen
+    from gpuctl.spread.engine import Engine
 
 DEFAULT_DB = Path("gpuctl.duckdb")
 _NOT_READ_SHOWN = 20
@@ -63,6 +64,22 @@ def ingest(
         str | None, typer.Option("--log-format", "--format", metavar="NAME", help=LOG_FORMAT_HELP)
     ] = None,
     cumulative: CumulativeOption = False,
+    lake: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Keep telemetry in this directory as Parquet, by cluster and day, not in the store. "
+            "If the lake was moved: where it is now.",
+        ),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="WHERE",
+            help="Where telemetry files are read: local, dask://HOST:PORT (side by side on workers of Dask that see "
+            "the logs and the store's directory) or slurm (workers of Dask in jobs that it submits).",
+        ),
+    ] = "local",
     source: Annotated[
         Scheduler | None, typer.Option("--from", help="Ask a live scheduler instead of reading files.")
     ] = None,
@@ -103,6 +120,7 @@ def ingest(
     """
     from gpuctl.cli.progress import Bar
     from gpuctl.ingest.pipeline.registry import formats_for, with_named
+    from gpuctl.spread.engine import parse
 
     options = settings(context)
     as_json = as_json or options.json
@@ -122,7 +140,7 @@ def ingest(
     with Bar(wanted=not options.quiet, color=options.color) as bar:
         files = [Brought(paths or [], cluster)]
         todo = fetch(asked, store, cluster, bar, quiet=options.quiet) if asked else files
-        how = _How(timezone, known, log_format, dry_run=dry_run, as_json=as_json)
+        how = _How(timezone, known, log_format, lake, parse(engine), dry_run=dry_run, as_json=as_json)
         reports = [_load(one, store, bar, options, how) for one in todo]
     brief = sys.stdout.isatty() and not (as_json or notes)
     if todo[0].files and brief:
@@ -154,6 +172,8 @@ class _How:
     timezone: str | None
     formats: tuple[Format, ...]
     log_format: str | None
+    lake: str | None
+    engine: Engine
     dry_run: bool
     as_json: bool
 
@@ -172,6 +192,9 @@ def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> 
             dry_run=how.dry_run,
             formats=how.formats,
             log_format=how.log_format,
+            lake=how.lake,
+            engine=how.engine,
+            tell=lambda text: message(text, quiet=options.quiet),
         )
     except IngestInterrupted as stop:
         _print([stop.report], as_json=how.as_json, color=options.color)

@@ -86,6 +86,8 @@ def read(  # noqa: PLR0917 - groups of options, each named once
 
     if inputs.per_rack is not None and inputs.cluster is None:
         raise UsageError("--per-rack is for the servers of --cluster", hint="add --cluster 64x8, or leave it out")
+    if inputs.inference_load is not None and inputs.inference is None:
+        raise UsageError("--inference-load is for the servers of --inference", hint="add --inference 9x8")
     span = _from_to("--window", inputs.window)
     wishes = _Wishes(paths, inputs, rules, slurm_conf, resources.parse_resources(rules.resources))
     tables = [path for path in paths if inputs.log_format is None and is_jobs_csv(path)]
@@ -106,6 +108,11 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     workload = time_limits.plan(workload, rules.limits_from)
     if inputs.add_servers is not None:
         cluster = clusters.add_servers(cluster, inputs.add_servers)
+    if inputs.inference is not None:
+        from gpuctl.replay.models.inference import parse_inference
+
+        lent = parse_inference(inputs.inference, inputs.inference_load)
+        cluster = dataclasses.replace(cluster, inference=lent)
     per_gpu = None if rules.per_gpu is None else resources.parse_per_gpu(rules.per_gpu)
     workload, cluster = resources.tell(workload, cluster, wishes.resources, per_gpu)
     chose = rules.speeds is not None or rules.locality is not None

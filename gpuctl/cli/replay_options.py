@@ -145,6 +145,22 @@ class Inputs:
             metavar="N|NxG", help="Add N servers like the existing ones, or NxG: N servers of G GPUs. Several: 0,2,4."
         ),
     ] = None
+    inference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Servers of an inference cluster, 9x8 (servers x GPUs), which policy aryl may borrow; others run "
+            "without.",
+        ),
+    ] = None
+    inference_load: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV with columns time_s,servers_free: from each second on, how many servers of --inference are idle. "
+            "Default: an assumed daily curve.",
+        ),
+    ] = None
     trace_cluster: ClusterOption = None
     db: Annotated[
         Path | None,

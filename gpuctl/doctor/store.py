@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpuctl.core.errors import StoreError
 from gpuctl.core.numbers import size
 from gpuctl.doctor.check import Finding, Opened, Status, StoreCheck
+from gpuctl.doctor.lake import lake
 from gpuctl.doctor.rows import clocks, clusters, columns, ledger, parsers, rejected
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def _ask(store: Store, given: Given, found: list[Finding]) -> tuple[list[Finding
 def unopened(error: StoreError, given: Given) -> Finding:
     """The finding on a store that does not open."""
     from gpuctl.store.database import ForeignStoreError, StoreLockedError, WrongSchemaError
+    from gpuctl.store.lake_place import LakeError
 
     check = "store_file"
     evidence = error.message
@@ -69,6 +71,8 @@ def unopened(error: StoreError, given: Given) -> Finding:
         evidence += _program(error.holder, given.root)
     elif isinstance(error, WrongSchemaError | ForeignStoreError):
         check = "store_schema"
+    elif isinstance(error, LakeError):
+        check = "store_lake"
     return Finding(check, Status.FAIL, evidence, error.hint or "name another file with --db")
 
 
@@ -120,5 +124,5 @@ def schema(opened: Opened) -> Iterable[Finding]:
     yield Finding("store_schema", Status.OK, evidence)
 
 
-CHECKS: tuple[StoreCheck, ...] = (file, lock, schema, rejected, parsers, clusters, clocks, columns)
+CHECKS: tuple[StoreCheck, ...] = (file, lock, schema, lake, rejected, parsers, clusters, clocks, columns)
 """In order; after one that fails, those behind it are not done."""

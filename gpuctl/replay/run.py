@@ -168,8 +168,9 @@ class _Task:
         policy = find(name)(params)
         beside = self.models.beside or any(find(each).traits for each, _ in self.policies)
         assumed = policy.assumes() or (BESIDE if beside else {})
-        models = self.models.settings(self.workload, self.cluster, assumed)
-        return Simulation(self.workload, self.cluster, policy, models, label(name), interpreted=interpreted)
+        cluster = policy.extended(self.cluster)
+        models = self.models.settings(self.workload, cluster, assumed)
+        return Simulation(self.workload, cluster, policy, models, label(name), interpreted=interpreted)
 
     def run(self, number: int, progress: Callable[[int, int, float], None]) -> Simulation:
         """Replay one of the policies to its end: as Python where that is done sooner (`gpuctl.replay.compile_cost`)."""
@@ -513,7 +514,7 @@ def _whole(outcome: Outcome, workload: Workload, kept: Ints) -> Outcome:
         "work_s": total[rest],
         "state": ["unplaceable"] * rest.size,
     }
-    absent = {"start_s", "end_s", "jct_s"}
+    absent = {"start_s", "end_s", "jct_s", "t10_s"}
     left = pl.DataFrame(given).select(
         (pl.col(name) if name in given else none if name in absent else zero).cast(kind).alias(name)
         for name, kind in schema.items()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from gpuctl.core.errors import StoreError, UsageError
-from gpuctl.store import left_behind, schema
+from gpuctl.store import lake_place, left_behind, schema
+from gpuctl.store.lake import Lake, allow, recorded
 from gpuctl.store.schema import MIGRATIONS
 from gpuctl.store.uninterrupted import uninterrupted
 
@@ -36,6 +37,8 @@ _YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _OF_THE_FILE = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.PermissionException)
 _OF_THE_STORE = (*_OF_THE_FILE, duckdb.DataError, duckdb.IntegrityError)
 """Errors that a file or, where it is only read, its rows make; all others are of a statement's making."""
+_PARQUET = re.compile("parquet|zstd", re.IGNORECASE)
+"""In what DuckDB says of a file in the lake that it cannot read."""
 _TRANSACTION = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
 
 
@@ -82,6 +85,7 @@ class Store:
         write: create it where it is absent and bring its schema up to date; otherwise it is opened read-only.
         memory_limit: as DuckDB writes it, e.g. ``"900MB"``.
         temp_dir: where DuckDB spills to; beside the store unless given.
+        lake: the directory for its telemetry, made if absent; where the store has one already, where that is now.
 
     Raises:
         StoreError: the file is locked, is absent (reading), is no trace store, or is of another version.
@@ -94,10 +98,14 @@ class Store:
         write: bool = False,
         memory_limit: str = DEFAULT_MEMORY_LIMIT,
         temp_dir: Path | None = None,
+        lake: str | None = None,
     ) -> None:
         self.path = path
         self._write = write
         self._memory_limit = memory_limit
+        self._given_lake = lake_place.given(lake) if lake is not None else None
+        self._place: lake_place.Place | None = None
+        self.lake: Lake | None = None
         try:
             there = path.is_file()
         except OSError as error:
@@ -140,7 +148,8 @@ class Store:
         if sql == "ROLLBACK":
             # what has failed may have ended the transaction, or the whole database
             with suppress(StoreError, duckdb.Error):
-                return uninterrupted(run)
+                uninterrupted(run)
+                self.refresh_lake()
             return Rows([])
         return uninterrupted(run, None if sql in _TRANSACTION else self._con.interrupt)
 
@@ -193,6 +202,8 @@ class Store:
                     hint="a query reads the store alone, no files and no network",
                 ) from error
             except duckdb.Error as error:
+                if of_the_lake := self._of_the_lake(error):
+                    raise of_the_lake from error
                 if isinstance(error, _OF_THE_FILE):
                     raise _unusable(error, self.path, write=False) from error
                 raise UsageError(_first_line(error), hint="gpuctl tables lists tables and columns") from error
@@ -205,6 +216,8 @@ class Store:
         try:
             yield
         except duckdb.Error as error:
+            if of_the_lake := self._of_the_lake(error):
+                raise of_the_lake from error
             # what a log's rows, and not those of the store, make of a statement is ours
             of_the_store = _OF_THE_FILE if self._write else _OF_THE_STORE
             # a block that is damaged, found while rows are handed over, has no class of its own
@@ -221,6 +234,15 @@ class Store:
             if type(error).__name__ != "PanicException":
                 raise
             raise _damaged(self.path, str(error)) from error
+
+    def _of_the_lake(self, error: duckdb.Error) -> StoreError | None:
+        """What an error means that a file in the lake made; None where it is of anything else."""
+        reason = str(error).splitlines()[0]
+        if self._place is None or not (self._place.path in reason or _PARQUET.search(reason)):
+            return None
+        if isinstance(error, duckdb.OutOfMemoryException) or any(words in reason for words in _NO_ROOM):
+            return None
+        return lake_place.unreadable(self.path, self._place, reason)
 
     def _check_times(self, frame: pl.DataFrame) -> None:
         """See that all times are in years that have four digits: dates past them are none for those who read them.
@@ -277,11 +299,34 @@ class Store:
         self.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM kept_rows")  # noqa: S608
         self.drop_view("kept_rows")
 
+    def refresh_lake(self) -> None:
+        """Let SQL see the files of the lake that are part of the store now: what changes them calls this."""
+        if self.lake is not None:
+            self.lake.refresh()
+
     def restore_memory_limit(self) -> None:
         """Give DuckDB the memory again that the store was opened with: a loader may have taken it less."""
         self.execute(f"SET memory_limit = '{self._memory_limit}'")
 
     def _open(self, *, write: bool, temp_dir: Path | None) -> None:
+        self._connect(self._given_lake, write=write, temp_dir=temp_dir)
+        try:
+            place = self._given_lake
+            own = recorded(self)
+            if place is None and own is not None:
+                # what a connection may reach is said once
+                place = lake_place.recorded(self.path, own[1])
+                self._con.close()
+                self._connect(place, write=write, temp_dir=temp_dir)
+            if place is not None:
+                self._place = place
+                self.lake = Lake(self, place, write=write)
+        except BaseException:
+            with suppress(duckdb.Error):
+                self._con.close()
+            raise
+
+    def _connect(self, lake: lake_place.Place | None, *, write: bool, temp_dir: Path | None) -> None:
         try:
             self._con = duckdb.connect(
                 config={
@@ -292,6 +337,8 @@ class Store:
                 },
             )
             self._con.execute(_attach(self.path, write=write))
+            if lake is not None:
+                allow(self._con, lake)
             # a stranger's store may hold a view in a table's place: it must not read other files, nor the network
             self._con.execute("SET enable_external_access = false")
         except duckdb.Error as error:

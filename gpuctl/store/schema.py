@@ -25,6 +25,7 @@ MIGRATIONS = (
     "0005_job_logs.sql",
     "0006_results.sql",
     "0007_predictors.sql",
+    "0008_lake.sql",
 )
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
 _VERSIONS = "gpuctl_schema"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpuctl.store import lake
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -216,8 +218,13 @@ def show(store: Store) -> None:
     for view in VIEWS:
         names = ", ".join(f'"{field.name}"' for field in view.fields)
         # names of this module's own
-        rows = f'SELECT {names} FROM trace.main."{view.name}"'  # noqa: S608
+        kept = "trace.main."
+        if store.lake is not None and view.name in lake.VIEWS:
+            kept = "temp.main.lake_"
+        rows = f"SELECT {names} FROM {kept}{view.name}"  # noqa: S608
         store.execute(f'CREATE VIEW memory.main."{view.name}" AS {rows}')
+    for name in lake.VIEWS if store.lake is not None else ():
+        store.execute(f"DROP VIEW temp.main.{name}")
     store.execute("USE memory.main")
     store.execute("SET lock_configuration = true")
 

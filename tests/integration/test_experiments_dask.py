@@ -9,11 +9,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.dask_cluster import Cluster, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,40 +23,6 @@ if TYPE_CHECKING:
 
 _ABSENT = importlib.util.find_spec("distributed") is None
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(_ABSENT, reason="no distributed: pip install -e '.[dask]'")]
-
-WORKERS = 2
-
-
-class Cluster:
-    """A scheduler and workers, each a process of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        file = folder / "scheduler.json"
-        here = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file))
-        self.scheduler = self._started("scheduler", *here, "--port", "0", "--dashboard-address", "127.0.0.1:0")
-        self.workers = [self._started("worker", *here, "--nthreads", "1", "--no-nanny") for _ in range(WORKERS)]
-        wait_for(lambda: file.exists() and file.stat().st_size > 0)
-        self.engine = "dask://" + json.loads(file.read_text())["address"].removeprefix("tcp://")
-
-    def _started(self, kind: str, *options: str) -> subprocess.Popen[bytes]:
-        with (self._folder / f"{kind}.log").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", f"distributed.cli.dask_{kind}", *options],
-                cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
-
-    def end(self) -> None:
-        for process in (*self.workers, self.scheduler):
-            process.kill()
-            process.wait()
-
-
-def wait_for(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not true():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")

@@ -99,6 +99,7 @@ class Format:
         version: of whatever else than the bytes decides which rows there are; sources read with another are stale.
         passes_over: (file name, first 64 KiB decompressed) -> what a file is that belongs to the same software but of
             which nothing is read, and why; None where it is no such file. Asked only where no format claims the file.
+        alone: `load` neither asks nor changes the store, so that another process may read the file.
         conclude: called once at the end of an ingest, in a transaction of its own, with a sink of no source; None where
             there is no store. Returns what the user should know.
     """
@@ -120,4 +121,5 @@ class Format:
     many: bool = False
     version: Callable[[], str] | None = None
     passes_over: Callable[[str, bytes], str | None] | None = None
+    alone: bool = False
     conclude: Callable[[Sink | None], Iterable[str]] | None = None

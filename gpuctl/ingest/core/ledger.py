@@ -127,16 +127,16 @@ def rename(store: Store, source: int, path: str) -> None:
 
 def remove(store: Store, source: int) -> None:
     """Delete a source and every row that came from it."""
-    for table in [*sorted(WITH_SOURCE), "rejects", "sources"]:
-        store.execute(f"DELETE FROM {table} WHERE source = ?", [source]).fetchall()  # noqa: S608
+    remove_all(store, [source])
 
 
 def remove_all(store: Store, sources: Sequence[int]) -> None:
     """Delete several sources and every row that came from them."""
     if sources:
-        for table in [*sorted(WITH_SOURCE), "rejects", "sources"]:
-            sql = f"DELETE FROM {table} WHERE source IN (SELECT unnest($sources))"  # noqa: S608
+        for table in [*sorted(WITH_SOURCE), "lake_files", "rejects", "sources"]:
+            sql = f"DELETE FROM trace.main.{table} WHERE source IN (SELECT unnest($sources))"  # noqa: S608
             store.execute(sql, {"sources": list(sources)}).fetchall()
+        store.refresh_lake()
 
 
 def stale(store: Store, cluster: str, version: str) -> set[int]:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.ingest.core.rejects import Rejects
+from gpuctl.store import lake
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,13 +130,16 @@ class StoreSink:
     def _append(self, table: str, rows: Any, values: dict[str, Any]) -> None:
         casts = {"cluster": "$cluster::VARCHAR AS cluster", "source": "$source::INTEGER AS source"}
         # the table comes from the list above and the casts from here: no part of this text is input
-        sql = f"INSERT INTO {table} BY NAME SELECT {', '.join(['*', *(casts[c] for c in values)])} FROM incoming"  # noqa: S608
+        found = f"SELECT {', '.join(['*', *(casts[c] for c in values)])} FROM incoming"  # noqa: S608
         faults: list[BaseException] = []
         if hasattr(rows, "read_next_batch"):
             rows = _remembering(rows, faults)
         self._store.view("incoming", rows)
         try:
-            self._store.execute(sql, values)
+            if self._store.lake is not None and table in lake.TABLES:
+                self._store.lake.append(table, found, values, self.cluster, self.source)
+            else:
+                self._store.execute(f"INSERT INTO {table} BY NAME {found}", values)
         except Exception as error:
             # DuckDB turns what a stream of batches raises into text; the format's own error says more
             if faults:

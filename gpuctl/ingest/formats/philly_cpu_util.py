@@ -50,4 +50,5 @@ FORMAT = Format(
     parser_version=1,
     sniff=sniff,
     load=load,
+    alone=True,
 )

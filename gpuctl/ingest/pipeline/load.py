@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gpuctl.core.errors import InputError, UsageError
@@ -21,13 +22,14 @@ from gpuctl.ingest.read.codecs import Limits
 from gpuctl.ingest.read.files import NotRead, Opener, clean, reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from gpuctl.ingest.core.format import Format
     from gpuctl.ingest.core.sink import StoreSink
+    from gpuctl.ingest.pipeline.ahead import Ahead
     from gpuctl.ingest.pipeline.report import Status
     from gpuctl.ingest.pipeline.small_files import Known
+    from gpuctl.spread.engine import Engine
     from gpuctl.store.database import Store
 
 TOP_REASONS = 5
@@ -65,6 +67,9 @@ def ingest(
     limits: Limits | None = None,
     formats: Sequence[Format] | None = None,
     log_format: str | None = None,
+    lake: str | None = None,
+    engine: Engine | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> IngestReport:
     """Load every log file under some paths into a trace store, which is made where there is none.
 
@@ -80,13 +85,18 @@ def ingest(
         log_format: the name of the format that every file is of that is one of the paths itself, and that files in
             directories and archives are of where several formats claim them, this one among them; or ``FILE.py:NAME``,
             a format of the user's own.
+        lake: directory that telemetry goes to in place of the store, as Parquet by cluster and day; that of the store,
+            if it has one, unless given.
+        engine: whose workers read files that need nothing of the store, side by side; None or local: all is read here.
+        tell: called with a line for the user about them.
 
     Returns:
         what was found and what became of it; sources that failed are in it and do not stop the others.
 
     Raises:
         InputError: a path does not exist, or nothing under the paths is a known log.
-        UsageError: no such time zone, or the cluster was read with another one before; no such format.
+        UsageError: no such time zone, or the cluster was read with another one before; no such format; the lake's
+            directory holds something else.
         StoreError: the store is locked, is none, or is of a newer version, or its disk is full.
         IngestInterrupted: Ctrl-C.
     """
@@ -105,10 +115,14 @@ def ingest(
         dry_run=dry_run,
         named=cluster is not None,
         several=() if cluster else tuple(dict.fromkeys(cluster_name([path]) for path in paths)),
+        lake=lake,
+        engine=None if dry_run or engine is None or engine.kind == "local" else engine,
+        tell=tell,
     )
+    lake = None if dry_run else lake
     try:
         if db_path.exists() and paths:
-            with Store(db_path, write=not dry_run, memory_limit=MEMORY_LIMIT) as store:
+            with Store(db_path, write=not dry_run, memory_limit=MEMORY_LIMIT, lake=lake) as store:
                 run.look(paths, store)
                 return run.load(store)
         if paths:
@@ -116,10 +130,12 @@ def ingest(
             run.look(paths, None)
         if dry_run:
             return run.load(None)
-        with Store(db_path, write=True, memory_limit=MEMORY_LIMIT) as store:
+        with Store(db_path, write=True, memory_limit=MEMORY_LIMIT, lake=lake) as store:
             return run.load(store)
     finally:
         run.opener.close()
+        if run.ahead is not None:
+            run.ahead.close()
 
 
 def cluster_name(paths: Sequence[Path], given: str | None = None) -> str:
@@ -173,6 +189,11 @@ class _Run:
     """Names that the paths would have as clusters of their own, where nobody named one."""
     elsewhere: dict[str, list[str]] = field(default_factory=dict)
     """Other clusters of the store, and the files at hand that are in it as theirs too."""
+    lake: str | None = None
+    engine: Engine | None = None
+    tell: Callable[[str], None] = lambda _: None
+    ahead: Ahead | None = None
+    """What workers read."""
     derived: int = 0
     """Jobs whose zone follows from the log, where the user named one that does not fit."""
     remarks: list[str] = field(default_factory=list)
@@ -192,6 +213,10 @@ class _Run:
         """
         sizes = ledger.sizes(store, self.cluster) if store else set()
         own = [self.db_path, *(self.db_path.with_name(self.db_path.name + end) for end in (".wal", ".tmp"))]
+        if store is not None and store.lake is not None:
+            own.append(Path(store.lake.place.path))
+        elif self.lake is not None:
+            own.append(Path(self.lake))
         if self.progress:
             self.progress.start("looking through what is there", 0)
         by_path: dict[str, Finding] = {}
@@ -221,6 +246,8 @@ class _Run:
                     f"cluster {self.cluster} was read with the time zone {known.timezone}, not {self.timezone}",
                     hint="give another --cluster or another --db",
                 )
+        if store and self.engine is not None:
+            self.ahead = self._ahead(store, self.engine)
         for group in groups(self.findings):
             self._take(group, store)
         left = len(self.apart) + 1
@@ -233,7 +260,23 @@ class _Run:
         if store and self.timezone is not None:
             self.derived = ledger.jobs_of_a_derived_zone(store, self.cluster)
         self._conclude(store)
+        if store and store.lake is not None:
+            # the files of sources that others have taken the place of
+            store.lake.sweep()
         return self._summary()
+
+    def _ahead(self, store: Store, engine: Engine) -> Ahead:
+        """Have workers read what need not be read here, but for files that the store may have."""
+        from gpuctl.ingest.pipeline.ahead import Ahead, Asked
+
+        asked = {}
+        for finding in self.findings:
+            found, fmt = finding.candidate, finding.format
+            near = ledger.entries(store, self.cluster, found.path, found.size) if fmt.alone else []
+            if fmt.alone and not finding.chosen and not any(entry.bytes == found.size for entry in near):
+                stamps = self.timezone is not None and bool(_STAMPED.intersection(fmt.fills))
+                asked[found.path] = Asked(found, fmt.name, self._timezone(fmt, store), stamps)
+        return Ahead(self.db_path, asked, self.opener.limits, engine, self.tell)
 
     def _take(self, group: list[Finding], store: Store | None) -> None:
         before = ledger.next_source(store) if store else 0
@@ -277,6 +320,8 @@ class _Run:
     def _warnings(self) -> Iterator[str]:
         yield from self.remarks
         yield from self.times.remarks if self.times else ()
+        if self.ahead is not None and self.ahead.not_read:
+            yield f"workers could not read {plural(len(self.ahead.not_read), 'file')}, e.g. {self.ahead.not_read[0]}"
         if len(self.several) > 1:
             yield (
                 f"{', '.join(self.several)} were read as one cluster, {self.cluster}; if they are several, load them "
@@ -469,6 +514,12 @@ class _Run:
         found = finding.candidate
         if self.progress:
             self.progress.start(found.shown, found.size)
+        read = self.ahead.take(found.path, sink.timezone) if self.ahead is not None else None
+        if read is not None and self.ahead is not None:
+            self.ahead.put(read, sink)
+            if read.local is not None:
+                self.local[found.path] = read.local
+            return *read.digest, self._note_damage(read.damage, sink)
         with self.opener.open(found, self.progress.advance if self.progress else None) as stream:
             if self.timezone is not None and _STAMPED.intersection(finding.format.fills):
                 self.local[found.path] = has_local_times(stream.peek(HEAD))
@@ -482,12 +533,14 @@ class _Run:
                 line, why = sink.first_reject or (None, "no row in it")
                 raise self._another(finding, InputError(why, line=line))
             stream.drain()
-            damage = stream.damage
-            # a loader that ran into the end inside a row has counted that row itself
-            if damage and not _OF_THE_END.search(sink.last_reason):
-                sink.seen()
-                sink.reject(*damage)
-            return *stream.digest(), damage[1] if damage else ""
+            return *stream.digest(), self._note_damage(stream.damage, sink)
+
+    def _note_damage(self, damage: tuple[int, str, bytes] | None, sink: StoreSink) -> str:
+        # a loader that ran into the end inside a row has counted that row itself
+        if damage and not _OF_THE_END.search(sink.last_reason):
+            sink.seen()
+            sink.reject(*damage)
+        return damage[1] if damage else ""
 
     def _another(self, finding: Finding, error: InputError) -> InputError:
         """Say that a file is not of the format that the user named, by what was found in it."""

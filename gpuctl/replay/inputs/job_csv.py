@@ -37,6 +37,15 @@ OPTIONAL = (
     "checkpoint_bytes", "account", "qos", "nodes", "nice", "min_gpus", "max_gpus", "job_class",
     "speed_curve", *TRAITS,
 )  # fmt: skip
+MINUTES = "limit_min"
+"""A column that says: this is a queue of whole nodes in whole minutes, as Mirage's authors' simulator has it."""
+
+_QUEUE_FILE = {"num_gpus": "nodes", "requested_time": MINUTES}
+_MINUTES = (
+    "{name}: a queue in whole minutes, for its column limit_min: submissions are taken back to the full minute, "
+    "run times are cut at limits and taken up to the full minute; a node counts as a GPU"
+)
+
 MORE = ("num_cpus", "mem_mb")
 """Columns that are read where CPUs and memory count."""
 
@@ -59,12 +68,14 @@ class _Faults:
     path: str
     rows: pl.DataFrame
     lines: bool
+    called: dict[str, str]
     found: list[str] = field(default_factory=list)
 
     def tell(self, bad: pl.Expr, text: str, column: str) -> None:
         """Note the rows for which `bad` holds; ``{n}`` in `text` is how many they are."""
         rows = self.rows.filter(bad).select("row", pl.col("job_id").alias("id"), pl.col(column).alias("value"))
         if rows.height:
+            text = text.replace(column, self.called.get(column, column))
             place = "line" if self.lines else "row"
             shown = ", ".join(f"{place} {row}{_about(column, *cells)}" for row, *cells in rows.head(SHOWN).iter_rows())
             more = f" and {rows.height - SHOWN:,} more" if rows.height > SHOWN else ""
@@ -93,6 +104,9 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     one instant, the earlier line is the earlier job. Where CPUs or memory count, the columns ``num_cpus`` and
     ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
 
+    A file with ``nodes`` and ``limit_min`` (minutes) in the place of ``num_gpus`` is a queue as `_in_minutes` has it;
+    there ``duration`` may be 0.
+
     Args:
         path: the file; gzip and zstd are unpacked.
         resources: what counts, see `gpuctl.replay.models.resources`.
@@ -107,8 +121,8 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     """
     file = Path(path)
     more = resources != GPUS_ONLY
-    table, lines = _table(file, (*NEEDED, *OPTIONAL, *MORE) if more else (*NEEDED, *OPTIONAL))
-    faults = _Faults(str(file), table, lines)
+    table, lines, called = _table(file, (*NEEDED, *OPTIONAL, *MORE) if more else (*NEEDED, *OPTIONAL))
+    faults = _Faults(str(file), table, lines, called)
     numbers = _numbers(faults, 0 if more else 1)
     faults.tell(_blank("job_id"), "job_id is empty in {n}", "job_id")
     faults.tell(~_blank("job_id") & pl.col("job_id").is_duplicated(), "job_id is not unique in {n}", "job_id")
@@ -121,13 +135,27 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
         faults.rows = table[circle].sort("row")
         faults.tell(pl.lit(value=True), "depends_on leads back to the job itself in {n}", "depends_on")
         faults.end()
+    if called:
+        numbers = _in_minutes(numbers)
     line = None if (order == np.arange(order.size)).all() else order.astype(np.int64)
     found = _workload(storable(file.name), table, numbers[order], depends)
-    return replace(found, curve=curve, curves=curves, line=line)
+    told = (note(_MINUTES, name=Named("path", found.name)),) if called else ()
+    return replace(found, curve=curve, curves=curves, line=line, notes=(*found.notes, *told))
 
 
-def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool]:
-    """The known columns as text, blanks stripped, with ``row``; and whether that is the number of the line."""
+def _in_minutes(numbers: pl.DataFrame) -> pl.DataFrame:
+    """The same as Mirage's authors' simulator takes them: a job may start up to 59 s before it was submitted."""
+    limit = pl.col("requested_time") * 60
+    minutes = pl.max_horizontal((pl.min_horizontal("duration", limit) / 60).ceil(), 1.0)
+    begin = (pl.col("submit_time") / 60).floor()
+    return numbers.with_columns(requested_time=limit, duration=minutes * 60, submit_time=begin * 60)
+
+
+def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool, dict[str, str]]:
+    """The known columns as text, blanks stripped, with ``row``; whether that is the number of the line; other names.
+
+    Those are what columns are called in a file with a column `MINUTES`, by their usual names; else none.
+    """
     name = str(file)
     data = read_whole(file, most=MOST_TABLE, hint=f"expected {_EXPECTED}")
     try:
@@ -140,6 +168,9 @@ def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool]:
         raise InputError(*_unreadable(data, str(error)), path=name) from error
     # Polars renames what comes twice
     header = [re.sub(r"_duplicated_\d+$", "", column.strip()) for column in table.columns]
+    called = _QUEUE_FILE if MINUTES in header and "num_gpus" not in header and "nodes" in header else {}
+    usual = {theirs: ours for ours, theirs in called.items()}
+    header = [usual.get(column, column) for column in header]
     missing, twice = [c for c in NEEDED if c not in header], sorted({c for c in header if header.count(c) > 1})
     if missing or set(twice) & set(wanted):
         what = f"misses the columns {', '.join(missing)}" if missing else f"has several columns {', '.join(twice)}"
@@ -156,7 +187,7 @@ def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool]:
     table = table.with_columns(rows).filter(~blank).select("row", *texts, extra)
     if not table.height:
         raise InputError("has a header but no jobs", path=name, hint="expected one job a line below it")
-    return table, exact
+    return table, exact, called
 
 
 def _unreadable(data: bytes, reason: str) -> tuple[str]:
@@ -210,7 +241,9 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
         large = number.is_finite() & (number.abs() > (MOST_GPUS if column == "num_gpus" else MOST_SECONDS))
         faults.tell(large, f"{column} is too large in {{n}}", column)
         if column in {"duration", "requested_time", "predicted_time"}:
-            faults.tell(number.is_finite() & (number <= 0), f"{column} is not above 0 s in {{n}}", column)
+            # a queue in whole minutes rounds 0 s up
+            none = number < 0 if column == "duration" and faults.called else number <= 0
+            faults.tell(number.is_finite() & none, f"{column} is not above 0 s in {{n}}", column)
     gpus, submit = pl.col("num_gpus number"), pl.col("submit_time number")
     whole = f"num_gpus is not a whole number of GPUs, at least {least}, in {{n}}"
     faults.tell(gpus.is_finite() & ((gpus < least) | (gpus != gpus.floor())), whole, "num_gpus")

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 BATCH = 200_000
 
+BACKFILLED = "by a pass of backfill, from behind the head of the queue"
+"""The reason of a policy that says which jobs a pass of backfill has started from behind others."""
+
 
 @dataclass(frozen=True)
 class DecisionLog:
@@ -66,9 +69,24 @@ class DecisionLog:
             pl.Series([*names, None], dtype=pl.String) for names in (self.words, self.jobs, self.reasons, self.servers)
         )
 
+    def backfilled(self) -> tuple[pl.Series, ...]:
+        """Whether each job was started for the reason `BACKFILLED`; nothing where that is none of the policy's."""
+        if BACKFILLED not in self.reasons:
+            return ()
+        lines = self.lines[self.lines["reason"] == self.reasons.index(BACKFILLED)]
+        told = np.zeros(len(self.jobs), np.bool_)
+        told[lines["job"]] = True
+        return (pl.Series("backfilled", told),)
+
     def of_jobs(self, numbers: Ints) -> pl.DataFrame:
         """The lines of some jobs as a table."""
         return self.frame(np.flatnonzero(np.isin(self.lines["job"], numbers)))
+
+    def loans(self) -> list[tuple[float, int, bool]]:
+        """Second, number of the server, and whether it came on loan then or went back, in order of time."""
+        lent, back = self.words.index("loan"), self.words.index("return")
+        lines = self.lines[np.isin(self.lines["what"], (lent, back))]
+        return list(zip(lines["t"].tolist(), lines["row"].tolist(), (lines["what"] == lent).tolist(), strict=True))
 
     def json_lines(self) -> Iterator[bytes]:
         """The log as JSON lines, some of them at a time; the same bytes for the same seed and input."""

@@ -37,6 +37,8 @@ _JOB_FIGURES = (
     ),
     ("bounded_slowdown_mean", "Mean of max(1, slowdown), of finished jobs."),
     ("bounded_slowdown_p95", "95th percentile of max(1, slowdown), of finished jobs."),
+    ("t10_mean_s", "Mean time from submission until a tenth of the job's work is done, of finished jobs: how soon "
+     "its user sees whether it is any good."),
     ("preemptions", "Preemptions of counted jobs, finished or not.", "preemptions"),
     ("jobs_preempted", "Counted jobs preempted at least once.", "jobs"),
     ("jobs_held_gpu_h", "GPU-hours held by counted jobs; jobs on a shared GPU count equal parts."),
@@ -58,6 +60,8 @@ _SUMMARY = (
     "GPU counts once."),
     ("goodput_pct", "GPU-hours held with progress that was kept (held - overhead - lost), of those of servers that "
      "were up. Slow progress on a scattered placement counts."),
+    ("goodput_loaded_pct", "Work done up to the last submission (run time at reference speed x GPUs of the gang), of "
+     "the GPU-hours of servers that were up until then. It does not depend on who ends last."),
     ("available_gpu_h", "GPU-hours of servers that were up, over the measured time."),
     ("useful_gpu_h", "GPU-hours of kept progress."),
     ("overhead_gpu_h", "GPU-hours of overhead: suspending, resuming, waiting for the rest of the gang."),
@@ -149,12 +153,18 @@ _JOB = (
     ("attempts", "Times it was started.", "attempts"),
     ("max_gpus", "The most GPUs that it held.", "GPUs"),
     ("changes", "How often it went from some GPUs to others: more, fewer or elsewhere.", "changes"),
+    ("t10_s", "From submission until a tenth of its work was done; empty if it never was."),
     ("rho", "JCT / work: finish-time fairness beside a cluster of its own."),
     ("rho_count", "JCT / (N x work x GPUs / GPUs usable at once), N = mean number of unfinished jobs over its life: "
      "Themis' paper's, small for small jobs."),
     ("rho_demand", "JCT / (work x mean over its life of max(1, GPUs that unfinished jobs ask for / GPUs)): Themis' "
      "authors' simulator's."),
+    ("backfilled", "Whether a pass of backfill started it from behind a waiting job; empty under policies that do not "
+     "say. Only where one does (mirage)."),
 )  # fmt: skip
+
+OPTIONAL = ("backfilled",)
+"""Columns that a table has only where there is something to say."""
 
 _TRAITS = (
     ("job", "The job's name."),
@@ -252,6 +262,11 @@ _PREEMPTIONS = (
     ("resized", "Attempts that ended because the policy resized the job.", "attempts"),
     ("lease", "Attempts that ended with a lease.", "attempts"),
     ("reclaimed", "Attempts that ended because a loaned server was reclaimed.", "attempts"),
+    ("packs", "Times two jobs were packed onto the same GPUs on trial; empty for policies that never do.", "packs"),
+    ("packs_undone", "Of these, those undone because they did not pay.", "packs"),
+    ("servers_reclaimed", "Loaned servers that went back; empty for policies without loans.", "servers"),
+    ("reclaim_preemptions", "Times a job lost its GPUs by that.", "preemptions"),
+    ("scale_ins", "Times a job lost only flexible workers by that.", "-"),
     ("machine_down", "Attempts that ended because a server went down.", "attempts"),
     ("failed", "Attempts that ended in a failure, as recorded.", "attempts"),
     ("overhead_gpu_h", "GPU-hours of overhead, all jobs."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.results import ResultTable
-from gpuctl.replay.results.columns import columns
+from gpuctl.replay.results.columns import OPTIONAL, columns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,7 +66,7 @@ def documented(
         detail: one row a job, or points of a curve.
         sentences: what its columns of sentences hold, each once.
     """
-    told = columns(name)
+    told = tuple(c for c in columns(name) if c.name not in OPTIONAL or c.name in frame.columns)
     return ResultTable(
         name=name,
         section=section,

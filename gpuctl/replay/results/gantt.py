@@ -107,31 +107,24 @@ def _notes(asked: Asked, cut: list[Note], most: int, servers: tuple[int, int]) -
 
 def _servers(asked: Asked) -> tuple[list[str], int]:
     """The servers that are shown, and how many there are under any policy."""
-    every = list(dict.fromkeys(name for o in asked.outcomes for name in _cluster(o, asked.cluster).servers))
-    lent = {name for o in asked.outcomes for name, _, _ in _loans(o)}
-    own = [name for name in every if name not in lent]
-    others = [name for name in every if name in lent]
+    every = list(dict.fromkeys(name for o in asked.outcomes for name in o.used(asked.cluster).servers))
+    own = set(asked.cluster.servers)
+    came = {name for o in asked.outcomes for name, _, _ in _loans(o)}
+    others = sorted((name for name in every if name not in own), key=lambda name: name not in came)
     some = min(len(others), max(SERVERS // 3, SERVERS - len(own)))
-    return own[: SERVERS - some] + others[:some], len(every)
-
-
-def _cluster(_outcome: Outcome, given: Cluster) -> Cluster:
-    return given
+    return list(asked.cluster.servers)[: SERVERS - some] + sorted(others[:some], key=every.index), len(every)
 
 
 def _loans(outcome: Outcome) -> list[tuple[str, float, float]]:
     """Server, seconds from which and until which, of each loan; the end of the replay where it did not end."""
-    log = outcome.log
-    lent, back = log.words.index("loan"), log.words.index("return")
-    lines = log.lines[np.isin(log.lines["what"], (lent, back))]
     since: dict[int, float] = {}
     found = []
-    for t, server, what in zip(lines["t"].tolist(), lines["row"].tolist(), lines["what"].tolist(), strict=True):
-        if what == lent:
+    for t, server, lent in outcome.log.loans():
+        if lent:
             since.setdefault(server, t)
         elif server in since:
-            found.append((log.servers[server], since.pop(server), t))
-    return found + [(log.servers[server], t, outcome.end_s) for server, t in since.items()]
+            found.append((outcome.log.servers[server], since.pop(server), t))
+    return found + [(outcome.log.servers[server], t, outcome.end_s) for server, t in since.items()]
 
 
 def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> pl.DataFrame:
@@ -141,7 +134,7 @@ def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> pl.DataFr
         ``row`` (of the first attempt) and ``last`` (of the last one), ``server``, ``gpus``, ``t_s``, ``t_end_s``,
         ``gpu_s`` (GPU-seconds that counted for it).
     """
-    cluster = _cluster(outcome, given)
+    cluster = outcome.used(given)
     held = timelines.attempts(outcome)
     row, server, gpus = timelines.pieces_of(outcome, cluster, held)
     number = {name: k for k, name in enumerate(cluster.servers)}
@@ -181,7 +174,7 @@ def _overlapping(asked: Asked, window: Window) -> Window:
 def _busiest(asked: Asked, held: Sequence[pl.DataFrame], most: int) -> Window:
     begin, end = span(asked)
     end = max(end, begin + 1.0)
-    cluster = _cluster(asked.baseline, asked.cluster)
+    cluster = asked.baseline.used(asked.cluster)
     exact = timelines.levels(asked.baseline, cluster, only=("gpus_waiting", "gpus_busy"))
     asks = (exact["gpus_waiting"] + exact["gpus_busy"]).to_numpy()
     middle = float(exact["t_s"][int(asks.argmax())]) if asks.size else begin
@@ -216,12 +209,12 @@ def _longest(inside: pl.DataFrame, window: Window, most: int) -> pl.DataFrame:
 
 def _of_servers(outcome: Outcome, given: Cluster, servers: Sequence[str], window: Window) -> pl.DataFrame:
     """The servers themselves, and when they were on loan or down."""
-    cluster = _cluster(outcome, given)
+    cluster = outcome.used(given)
     gpus = dict(zip(cluster.servers, cluster.gpus.tolist(), strict=True))
     loans = _loans(outcome)
-    lent = {name for name, _, _ in loans} - set(given.servers)
+    own = set(given.servers)
     number, down, up = timelines.down_times(given, *window)
-    rows = [("lent" if name in lent else "server", name, *window) for name in servers if name in gpus]
+    rows = [("server" if name in own else "lent", name, *window) for name in servers if name in gpus]
     rows += [("loan", *loan) for loan in loans if loan[1] < window[1] and loan[2] > window[0]]
     rows += [("down", given.servers[k], a, b) for k, a, b in zip(number, down.tolist(), up.tolist(), strict=True)]
     shown = [row for row in rows if row[1] in servers]

@@ -46,6 +46,9 @@ SECTIONS = (
 )
 
 _PERCENTILES = note("Percentiles interpolate linearly between the two nearest values.")
+COUNTED = ("packs", "packs_undone", "servers_reclaimed", "reclaim_preemptions", "scale_ins")
+"""What some policies count, by the names of `Outcome.counts`."""
+
 _PREEMPTED_SIZES = (
     ("of_1_gpu", "1"),
     ("of_2_to_4_gpus", "2-4"),
@@ -185,12 +188,13 @@ def _preemptions(asked: Asked) -> ResultTable:
                     end: int(ends.get(end, 0))
                     for end in ("migrated", "resized", "lease", "reclaimed", "machine_down", "failed")
                 },
+                **{name: outcome.counts.get(name) for name in COUNTED},
                 "overhead_gpu_h": float(jobs["overhead_gpu_s"].sum()) / 3600,
                 "lost_gpu_h": float(jobs["lost_gpu_s"].sum()) / 3600,
             }
         )
     return _table(
-        "replay_preemptions", pl.DataFrame(rows),
+        "replay_preemptions", pl.DataFrame(rows, schema_overrides=dict.fromkeys(COUNTED, pl.Int64)),
         note(
             "{size:,} jobs of {name}, all counted.",
             size=asked.workload.size, name=Named("cluster", asked.workload.name),
@@ -396,16 +400,17 @@ def _reasons(asked: Asked, frame: pl.DataFrame) -> tuple[Note, ...]:
 
 def _jobs(asked: Asked) -> ResultTable:
     work = pl.max_horizontal(pl.col("work_s"), pl.lit(metrics.SHORTEST_WORK_S))
-    frame = pl.concat(
+    frame = pl.concat([
         o.jobs.with_columns(
             pl.lit(o.policy).alias("policy"), (pl.col("jct_s") / work).alias("slowdown"),
             *(
                 pl.Series(name, rho, nan_to_null=True)
                 for name, rho in metrics.rhos(o, asked.workload, asked.cluster).items()
             ),
+            *o.log.backfilled(),
         )
         for o in asked.outcomes
-    )  # fmt: skip
+    ], how="diagonal")  # fmt: skip
     return _table(
         "replay_jobs", frame,
         note(

@@ -125,6 +125,7 @@ def levels(
         ``t_s`` and these columns; a row holds from its ``t_s`` to the next one's, the last row ends the
         window.
     """
+    cluster = outcome.used(cluster)
     begin, own_end = window(outcome)
     end = max(own_end, until if until is not None else own_end)
     held = attempts(outcome)
@@ -216,6 +217,7 @@ def occupancy(
         the bin, of all GPUs of these servers, whether up or down), ``down_pct`` (GPUs of servers that were down); and
         the names of the rows.
     """
+    cluster = outcome.used(cluster)
     count = len(cluster.servers)
     lines, bins = min(rows, count), len(edges) - 1
     line = np.arange(count) * lines // max(count, 1)

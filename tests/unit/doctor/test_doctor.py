@@ -16,7 +16,7 @@ import typer
 
 from gpuctl.cli import doctor
 from gpuctl.core.errors import ExitCode
-from gpuctl.doctor import installation, machine, models, run, store
+from gpuctl.doctor import installation, lake, machine, models, run, store
 from gpuctl.doctor import rows as checks_rows
 from gpuctl.doctor.check import Finding, Given, Status
 from gpuctl.reports.export.files import write_tables
@@ -184,8 +184,9 @@ def test_every_check_is_in_the_document(root: Path) -> None:
     document = (root / "docs" / "cli.md").read_text("utf-8").partition("## Is all in order")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \|", document, re.MULTILINE)
     told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    modules = (installation, machine, models, checks_rows, store)
+    modules = (installation, machine, models, checks_rows, lake, store)
     source = "".join(Path(module.__file__).read_text("utf-8") for module in modules)
-    ids = set(re.findall(r'(?:Finding|room|_known)\(\s*"(\w+)"', source)) | {"store_file", "store_lock", "store_schema"}
+    ids = set(re.findall(r'(?:Finding|room|_known)\(\s*"(\w+)"', source))
+    ids |= {"store_file", "store_lock", "store_schema"}
     assert len(ids) > 20
     assert told == ids

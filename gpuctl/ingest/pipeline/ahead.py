@@ -1,0 +1,201 @@
+"""Reads files on workers, ahead of the process that has the store: only one process may write to it.
+
+Workers run loaders that ask nothing of the store (`Format.alone`) and leave what they would insert as Arrow streams in
+a folder beside the store, which all workers must see. Rows then go in as if the file were read here, in the order in
+which files are loaded without workers. What a worker cannot read is read here.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.core.errors import InputError
+from gpuctl.core.local_time import has_local_times
+from gpuctl.ingest.core.format import RAW_LIMIT
+from gpuctl.ingest.pipeline.detect import HEAD
+from gpuctl.ingest.pipeline.registry import all_formats, named
+from gpuctl.ingest.read.files import Opener
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import polars as pl
+    import pyarrow as pa
+
+    from gpuctl.ingest.core.format import Sink
+    from gpuctl.ingest.read.codecs import Limits
+    from gpuctl.ingest.read.files import Candidate
+    from gpuctl.spread.engine import Engine
+
+_REJECTS = 20_000
+"""A worker that has refused more rows than this leaves the file to the process that keeps them on disk."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A file to be read."""
+
+    candidate: Candidate
+    format: str
+    timezone: str
+    stamps: bool
+    """Look whether its times carry a zone."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What reading a file gave."""
+
+    timezone: str
+    inserts: tuple[tuple[str, str], ...] = ()
+    """Tables, and the files that hold the rows, in the order of insertion."""
+    rows_in: int = 0
+    rows_loaded: int = 0
+    rejects: tuple[tuple[int, str, bytes | str], ...] = ()
+    digest: tuple[str, int] = ("", 0)
+    damage: tuple[int, str, bytes] | None = None
+    local: bool | None = None
+    fault: str = ""
+    """Why there is nothing of it."""
+
+
+@dataclass
+class _Kept:
+    """The `gpuctl.ingest.core.format.Sink` of a worker."""
+
+    folder: Path
+    timezone: str
+    cluster: str = ""
+    source: int = 0
+    rows_in: int = 0
+    rows_loaded: int = 0
+    inserts: list[tuple[str, str]] = field(default_factory=list)
+    rejects: list[tuple[int, str, bytes | str]] = field(default_factory=list)
+
+    def seen(self, rows: int = 1) -> None:
+        self.rows_in += rows
+
+    def loaded(self, rows: int = 1) -> None:
+        self.rows_loaded += rows
+
+    def reject(self, line_no: int, reason: str, raw: bytes | str) -> None:
+        if len(self.rejects) == _REJECTS:
+            raise InputError("too many rows are refused to send them")
+        # a character has at most 4 bytes
+        self.rejects.append((line_no, reason, raw[: 4 * RAW_LIMIT]))
+
+    def insert(self, table: str, rows: pl.DataFrame | pa.Table | pa.RecordBatchReader) -> None:
+        import pyarrow as pa
+
+        if not isinstance(rows, pa.RecordBatchReader):
+            rows = (rows if isinstance(rows, pa.Table) else rows.to_arrow()).to_reader()
+        path = self.folder / f"{uuid.uuid4().hex}.arrow"
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, rows.schema) as stream:
+            for batch in rows:
+                stream.write_batch(batch)
+        self.inserts.append((table, path.name))
+
+    def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
+        raise AssertionError("a format that is `alone` asks the store")
+
+    def execute(self, sql: str, params: dict[str, object] | None = None) -> None:
+        raise AssertionError("a format that is `alone` changes the store")
+
+
+def read(shared: tuple[str, Limits], asked: Asked) -> Read:
+    """What a worker does: read one file."""
+    folder, limits = Path(shared[0]), shared[1]
+    sink, opener, local = _Kept(folder, asked.timezone), Opener(limits), None
+    try:
+        with opener.open(asked.candidate) as stream:
+            if asked.stamps:
+                local = has_local_times(stream.peek(HEAD))
+            named(asked.format, all_formats()).load(stream, sink)
+            stream.drain()
+            digest, damage = stream.digest(), stream.damage
+    except (InputError, OSError, RecursionError) as error:
+        for _, name in sink.inserts:
+            (folder / name).unlink(missing_ok=True)
+        return Read(asked.timezone, fault=str(error) or type(error).__name__)
+    finally:
+        opener.close()
+    rows = (sink.rows_in, sink.rows_loaded, tuple(sink.rejects))
+    return Read(asked.timezone, tuple(sink.inserts), *rows, digest, damage, local)
+
+
+class Ahead:
+    """Files that are read on workers.
+
+    Args:
+        store: the path of the trace store; the folder of what is read lies beside it.
+        asked: by the path of the file.
+        limits: when compressed input is refused.
+        engine: where the workers are.
+        tell: called with a line for the user.
+    """
+
+    def __init__(
+        self, store: Path, asked: Mapping[str, Asked], limits: Limits, engine: Engine, tell: Callable[[str], None]
+    ) -> None:
+        from gpuctl.spread.engine import run
+
+        folder = store.absolute().with_name(f"{store.name}.read")
+        # of an ingest that was killed: the store is locked, so that it is nobody's now
+        shutil.rmtree(folder, ignore_errors=True)
+        self._folder = folder
+        self._left = set(asked)
+        self._done: dict[str, Read] = {}
+        self.not_read: list[str] = []
+        self._results: Iterator[tuple[str, Read]] = iter(())
+        if asked:
+            own = folder / uuid.uuid4().hex
+            own.mkdir(parents=True)
+            self._own = own
+            self._results = run(read, (str(own), limits), asked, engine, tell)
+
+    def take(self, path: str, timezone: str) -> Read | None:
+        """What a worker read of a file, waited for; None where it is to be read here."""
+        if path not in self._left:
+            return None
+        self._left.remove(path)
+        while path not in self._done:
+            key, found = next(self._results)
+            self._done[key] = found
+        found = self._done.pop(path)
+        if found.fault:
+            self.not_read.append(f"{path}: {found.fault}")
+        return None if found.fault or found.timezone != timezone else found
+
+    def put(self, found: Read, sink: Sink) -> None:
+        """Give a sink what a worker has read.
+
+        Raises:
+            InputError: it is not there.
+        """
+        import pyarrow as pa
+
+        for table, name in found.inserts:
+            path = self._own / Path(name).name
+            try:
+                with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as rows:
+                    sink.insert(table, rows)
+            except FileNotFoundError as error:
+                raise InputError(
+                    "what a worker read of it is not here", hint="the store's directory must be one that workers share"
+                ) from error
+            path.unlink()
+        sink.seen(found.rows_in)
+        sink.loaded(found.rows_loaded)
+        for line_no, reason, raw in found.rejects:
+            sink.reject(line_no, reason, raw)
+
+    def close(self) -> None:
+        """Take back what is not done, and delete what was read."""
+        close: Any = getattr(self._results, "close", None)
+        if close is not None:
+            close()
+        shutil.rmtree(self._folder, ignore_errors=True)
