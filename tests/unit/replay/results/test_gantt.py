@@ -151,3 +151,15 @@ def test_a_loan_has_a_row_of_its_own() -> None:
     outcome = lent(make_outcome(workload, [[(0, 100, "finished")]]), 1, "gpu001", 20.0, 60.0)
     frame = table([outcome], workload, make_cluster(2, 4)).frame
     assert frame.filter(pl.col("what") == "loan").select("server", "t_s", "t_end_s").rows() == [("gpu001", 20.0, 60.0)]
+
+
+def test_servers_that_are_there_on_loan_alone_are_lent() -> None:
+    workload, count = make_workload([0], [100], [1]), 20
+    more = make_cluster(count + 5, 4)
+    outcome = lent(make_outcome(workload, [[(0, 100, "finished")]]), count + 3, f"gpu{count + 3:03d}", 20.0, 60.0)
+    found = table([replace(outcome, cluster=more)], workload, make_cluster(count, 4))
+    rows = found.frame.filter(pl.col("what").is_in(["server", "lent"]))
+    # a third of the rows, those that came first
+    assert rows["what"].to_list() == ["server"] * 8 + ["lent"] * 4
+    assert rows["server"].to_list()[8:] == ["gpu020", "gpu021", "gpu022", "gpu023"]
+    assert found.notes[0] == f"Shown: {SERVERS} of 25 servers."
