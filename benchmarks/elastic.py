@@ -4,8 +4,9 @@
 
 The jobs are those of ../shared/data/philly/sia_philly.csv as benchmarks/replay.py reads them: the first so many by
 submission, and for more than there are so many of days drawn with replacement (`replay.grown`). Speeds, costs and
-traits are each policy's own; aryl has an inference cluster of as many servers, with the assumed daily curve. Seconds are of the processor, of the replay alone, after a small one that compiles. The
-ratio is to the limit; "by 2" is the factor by which seconds grow where jobs double, since the row above.
+traits are each policy's own; aryl has an inference cluster of as many servers, with the assumed daily curve. Seconds
+are of the processor, of the replay alone, after a small one that compiles. The ratio is to the limit; "by 2" is the
+factor by which seconds grow where jobs double, since the row above.
 """
 
 from __future__ import annotations
