@@ -124,10 +124,13 @@ def by_traits(
 ) -> tuple[Source, dict[str, Any]]:
     """Let all policies go by each job's own efficiency where one of them does and no option says otherwise."""
     from gpuctl.replay.policies import find
+    from gpuctl.replay.run import one_speed_model
 
     if not any(find(name).traits for name, _ in names):
         return source, models
-    models = {**models, "beside": True, "own_speeds": not source.speeds_chosen}
+    # one table has one set of speeds, also where one of an experiment's policies is replayed in a call of its own
+    own = not source.speeds_chosen and one_speed_model(names)
+    models = {**models, "beside": True, "own_speeds": own}
     return source if source.speeds_chosen else dataclasses.replace(source, locality=BY_TRAITS), models
 
 
