@@ -23,6 +23,7 @@ from gpuctl.core.notes import note, ours
 from gpuctl.replay import compile_cost
 from gpuctl.replay.contract import view_kernel
 from gpuctl.replay.contract.own_models import alone
+from gpuctl.replay.contract.policy import BESIDE
 from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine.setup import SLICE_S, SWITCH_S, Settings
 from gpuctl.replay.engine.simulation import Simulation
@@ -153,6 +154,12 @@ class Models:
         )
 
 
+def one_speed_model(policies: Sequence[tuple[str, dict[str, str]]]) -> bool:
+    """Whether policies that are compared assume one and the same; where they do not, all go by that of `BESIDE`."""
+    assumed = (find(name)(params).assumes().get("rates", BESIDE["rates"]) for name, params in policies)
+    return len(set(assumed)) <= 1
+
+
 @dataclass(frozen=True)
 class _Task:
     """What all processes are given."""
@@ -181,6 +188,8 @@ class _Task:
         name, params = self.policies[number]
         policy = find(name)(params)
         assumed = policy.shared(params) if self.mixed else policy.assumes()
+        if assumed and not one_speed_model(self.policies):
+            assumed = {**assumed, "rates": BESIDE["rates"]}
         cluster = policy.extended(self.cluster)
         models = self.models.settings(self.workload, cluster, assumed)
         return Simulation(self.workload, cluster, policy, models, label(name), interpreted=interpreted)

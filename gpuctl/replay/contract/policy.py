@@ -151,7 +151,7 @@ class Policy:
         preempts: whether it takes GPUs from running jobs.
         plans: whether it plans ahead with time limits.
         traits: whether it goes by what `gpuctl.replay.models.traits` tells of jobs.
-        sets: the parameters that say what it `assumes`, by model.
+        sets: the parameters that say what it `assumes`, by model; they hold in every comparison.
         resources: whether it can be replayed where CPUs and memory count beside GPUs.
         run: by what it enters compiled code; None: by that of policies which are an order of jobs.
         reads: whose configuration files its parameter ``conf`` takes, ``yarn`` or ``slurm``; "" none.
