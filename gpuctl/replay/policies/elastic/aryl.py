@@ -45,9 +45,6 @@ class Aryl(CompiledPolicy):
     preempts = True
     traits = True
     sets: ClassVar[dict[str, tuple[str, ...]]] = {"overhead": ("pre", "resize")}
-    tallies: ClassVar[dict[str, str]] = {
-        "servers_reclaimed": "reclaimed", "reclaim_preemptions": "thrown", "scale_ins": "scaled_in",
-    }  # fmt: skip
     run: ClassVar[Loop | None] = aryl_kernel.run
     reasons = aryl_kernel.ARYL_REASONS
     tallies: ClassVar[dict[str, str]] = {
