@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import dataclasses
 import math
 import sys
 import tempfile
@@ -29,6 +30,7 @@ import replay as common
 
 from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.models.inference import parse_inference
 from gpuctl.replay.results.metrics import goodput_loaded, rhos
 from gpuctl.replay.run import replay
 
@@ -51,6 +53,16 @@ DIRECTIONS = (
     ("rho_p95", "never", "themis"), ("jct_s", "tiresias", "themis"), ("jct_s", "tiresias", "optimus"),
 )  # fmt: skip
 """A figure, and of which two policies the ratio is: the first by the second."""
+
+ARYL = (
+    ("neither=aryl", {"loan": "0", "elastic": "0"}), ("loan=aryl", {"elastic": "0"}), ("scale=aryl", {"loan": "0"}),
+    ("both=aryl", {}),
+)  # fmt: skip
+"""Replayed apart: at these its own speeds hold, places do not matter, and inference has the assumed daily curve."""
+
+OF_ARYL = tuple(
+    (name, "neither", other) for other in ("loan", "scale", "both") for name in ("delay_s", "jct_s", "rho_max")
+)
 
 
 def cut(rows: common.Rows, size: int, seed: int) -> common.Rows:
@@ -112,7 +124,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--cluster", default="64x8")
     parser.add_argument("--per-rack", type=int, default=8)
+    parser.add_argument("--inference", default="64x8")
     parser.add_argument("--load", type=float, default=2.2)
+    parser.add_argument("--aryl", action="store_true", help="the variants of aryl alone")
     given = parser.parse_args()
     rows = common.philly(given.trace)
     found: dict[str, list[dict[str, float]]] = {}
@@ -120,8 +134,13 @@ def main() -> None:
         for seed in range(given.first, given.first + given.seeds):
             some = cut(rows, given.jobs, seed)
             workload, cluster = loaded(Path(folder) / "jobs.csv", some, given.cluster, given.per_rack, given.load)
-            for outcome in replay(workload, cluster, list(POLICIES), own_speeds=True, processes=1):
+            for outcome in replay(
+                workload, cluster, [] if given.aryl else list(POLICIES), own_speeds=True, processes=1
+            ):
                 found.setdefault(outcome.policy, []).append(figures(outcome, workload, cluster))
+            lending = dataclasses.replace(cluster, inference=parse_inference(given.inference, None))
+            for outcome in replay(workload, lending, list(ARYL), own_speeds=True, processes=1):
+                found.setdefault(outcome.policy, []).append(figures(outcome, workload, lending))
             print(f"seed {seed} done", file=sys.stderr, flush=True)
     print(f"{given.seeds} cuts of {given.jobs:,} jobs on {given.cluster}, load {given.load:g}\n")
     names = list(next(iter(found.values()))[0])
@@ -129,7 +148,9 @@ def main() -> None:
     for policy, seeds in found.items():
         print(f"| {policy} | " + " | ".join(f"{np.mean([each[name] for each in seeds]):.4g}" for name in names) + " |")
     print("\n| figure | ratio | geometric mean | 95 % interval | above 1 |\n|---|---|---|---|---|")
-    for name, one, other in DIRECTIONS:
+    for name, one, other in DIRECTIONS + OF_ARYL:
+        if one not in found or other not in found:
+            continue
         middle, low, high, more = ratio(*([each[name] for each in found[policy]] for policy in (one, other)))
         print(f"| {name} | {one} / {other} | {middle:.3g} | {low:.3g} to {high:.3g} | {more} of {given.seeds} |")
 

@@ -228,7 +228,7 @@ def refuse(places: Places, compared: Compared) -> None:
     """
     for option, value in (
         ("--store", places.store), ("--decisions", places.decisions), ("--keep", places.keep_as),
-        ("--against", compared.against), ("--section", compared.section),
+        ("--against", compared.against), ("--section", compared.section), ("--gantt", compared.gantt),
     ):  # fmt: skip
         if value is not None:
             raise UsageError(

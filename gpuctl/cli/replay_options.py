@@ -31,7 +31,7 @@ SECTIONS = ("replay", "replay_compared", "replay_over_time", "replay_jobs")
 TABLES = (
     "replay_summary", "replay_by_size", "replay_by_queue", "replay_preemptions", "replay_jct_cdf", "replay_wait_cdf",
     "replay_vs_baseline", "replay_vs_recorded", "replay_fidelity", "replay_timeline", "replay_heatmap",
-    "replay_unfinished", "replay_jobs", "replay_traits",
+    "replay_gantt", "replay_unfinished", "replay_jobs", "replay_traits",
 )  # fmt: skip
 SHORT_FILES = {"replay_jobs": "jobs", "replay_summary": "summary"}
 """Tables whose files --parquet and --csv call by a shorter name; other programs read them."""
@@ -310,6 +310,14 @@ class Compared:
         typer.Option(metavar="POLICY", help="Policy that the others are compared with. Default: the first."),
     ] = None
     against: Annotated[Against | None, typer.Option(help="Also compare with what the trace recorded.")] = None
+    gantt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FROM..TO",
+            help="Window of the Gantt chart, which job was on which server: seconds, or ISO dates. Default: around the "
+            "busiest moment. On a terminal, prints the chart.",
+        ),
+    ] = None
     warmup: Annotated[float, typer.Option(metavar="F", help="Share of jobs at the start that job figures exclude.")] = (
         0.0
     )

@@ -156,9 +156,13 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
 
 
 def best_level(gpus: Ints, cluster: Cluster) -> Ints:
-    """The best level that so many GPUs can have in an empty cluster: 0 one server, 1 one rack, 2 several."""
-    rack = np.bincount(np.maximum(cluster.rack, 0), cluster.gpus)
-    server = int(cluster.gpus.max(initial=0))
+    """The best level that so many GPUs can have in an empty cluster: 0 one server, 1 one rack, 2 several.
+
+    Servers that are there only on loan do not count: jobs are as fast as under policies that borrow none.
+    """
+    own = slice(len(cluster.servers) - cluster.on_loan)
+    rack = np.bincount(np.maximum(cluster.rack[own], 0), cluster.gpus[own])
+    server = int(cluster.gpus[own].max(initial=0))
     return np.where(gpus <= server, 0, np.where(gpus <= rack.max(initial=0), 1, 2)).astype(np.int64)
 
 

@@ -225,7 +225,7 @@ def occupancy(
     capacity = np.bincount(line, weights=gpus, minlength=lines) * float(edges[1] - edges[0])
     held = attempts(outcome)
     if outcome.turns is None:
-        piece, server, got = _pieces(outcome, cluster, held)
+        piece, server, got = pieces_of(outcome, cluster, held)
         busy = _areas(line[server], (held.own[piece], held.end[piece]), got, edges, lines)
     else:
         found = spans(outcome)
@@ -248,7 +248,8 @@ def occupancy(
     return frame, _row_names(cluster.servers, line, lines)
 
 
-def _pieces(outcome: Outcome, cluster: Cluster, held: Attempts) -> tuple[Ints, Ints, Ints]:
+def pieces_of(outcome: Outcome, cluster: Cluster, held: Attempts) -> tuple[Ints, Ints, Ints]:
+    """Return the places of all attempts: the attempt's row, the server's number, and GPUs there."""
     pieces = outcome.pieces
     if pieces.height == 0 and len(cluster.servers) == 1:
         # A pool has one place: what is held is held there.

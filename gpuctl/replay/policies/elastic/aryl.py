@@ -46,6 +46,9 @@ class Aryl(CompiledPolicy):
     traits = True
     run: ClassVar[Loop | None] = aryl_kernel.run
     reasons = aryl_kernel.ARYL_REASONS
+    tallies: ClassVar[dict[str, str]] = {
+        "servers_reclaimed": "reclaimed", "reclaim_preemptions": "thrown", "scale_ins": "scaled_in",
+    }  # fmt: skip
     parameters = (
         Parameter(
             "ratio", 3.0, "GPUs of an inference server that do the work of one for training; of a server, whole ones "
