@@ -109,6 +109,7 @@ docs: $(VENV)/.installed-dev ## write what the documents have from the code anew
 	@$(BIN)/python tools/metric_pages.py
 	@$(BIN)/python tools/analysis_pages.py
 	@$(BIN)/python tools/policy_pages.py
+	@$(BIN)/python tools/policy_figures.py
 	@$(BIN)/python tools/schema_page.py
 
 pictures: $(VENV)/.installed-dev chromium ## take the pictures of the README anew
