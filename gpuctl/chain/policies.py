@@ -1,7 +1,7 @@
 """When S is submitted: rules by name, what they learn from starts of the past, and what they make of a later one.
 
-Those that plan or learn the wait look each ten minutes while P runs, and submit S at the minute at which what is left of
-P is no longer than the lead that they want: none waits for a look that comes too late.
+Those that plan or learn the wait look each ten minutes while P runs, and submit S at the minute at which what is left
+of P is no longer than the lead that they want: none waits for a look that comes too late.
 """
 
 from __future__ import annotations
