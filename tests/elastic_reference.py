@@ -41,6 +41,8 @@ class Job:
     util: float = 0.5
     mem: float = 0.5
     grow: bool = False
+    least: int = 0
+    fungible: bool = True
     done: float = 0.0
     rate: float = 0.0
     stalled: float = -math.inf
@@ -57,6 +59,9 @@ class Job:
     partner: Job | None = None
     tried_at: float = math.inf
     came: int = 0
+    base: dict[int, int] = field(default_factory=dict)
+    flex: dict[int, int] = field(default_factory=dict)
+    thrown: bool = False
 
 
 class Slow:

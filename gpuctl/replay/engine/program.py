@@ -82,5 +82,8 @@ class Scheduler(Protocol):
     def shown_params(self) -> dict[str, Any]:
         """Its parameters as results show them."""
 
+    def extended(self, cluster: Cluster) -> Cluster:
+        """The servers that it schedules on."""
+
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """What runs it on a new simulation."""

@@ -29,6 +29,7 @@ from gpuctl.replay.engine.state import (
 )
 from gpuctl.replay.inputs.time_limits import own
 from gpuctl.replay.models.decision_log import DecisionLog
+from gpuctl.replay.models.inference import as_lent, loan_notes
 from gpuctl.replay.models.records import Outcome
 from gpuctl.replay.models.resources import GPUS_ONLY
 from gpuctl.replay.models.traits import traits
@@ -85,7 +86,7 @@ class Simulation:
         told = len(workload.notes)
         self.workload = workload = own(workload, policy.params)
         self.notes = workload.notes[told:]
-        self.cluster = cluster
+        self.cluster = cluster = policy.extended(cluster)
         self.policy = policy
         self.settings = settings
         if settings.resources != GPUS_ONLY and not policy.resources:
@@ -213,6 +214,7 @@ class Simulation:
         if last:
             self._give_up(*(self.state.fields.keys() - {"g", "attempts", "pieces", "needs", "log", "turns"}))
         log, pieces, turns = self._log(), self._pieces(), self._turns()
+        loans = log.loans() if self.cluster.on_loan else None
         if last:
             self._give_up("pieces", "needs", "turns")
         return Outcome(
@@ -231,10 +233,12 @@ class Simulation:
                 *self.notes,
                 *getattr(self.program, "notes", ()),
                 *(traits(self.workload).notes() if by_traits else ()),
+                *(() if loans is None else loan_notes(self.cluster, loans, self.now)),
             ),
             kind=self.policy.name,
             turns=turns,
             by_traits=by_traits,
+            cluster=as_lent(self.cluster, loans) if loans is not None else None,
             counts=getattr(self.program, "counts", {}),
             loaded_gpu_s=self.loaded_gpu_s,
         )

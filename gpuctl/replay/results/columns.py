@@ -216,6 +216,34 @@ _HEATMAP = (
     ("busy_pct", "GPUs held, mean over the period, of all GPUs of these servers, up or down."),
     ("down_pct", "GPUs of these servers that were down, mean over the period."),
 )
+_GANTT = (
+    _POLICY,
+    ("server", "The server."),
+    (
+        "what",
+        "server: one that is shown, over the whole window; lent: the same, but there only while it is on loan; "
+        "loan: it was; down: it was down; job: a job held GPUs of it.",
+    ),
+    ("job", "The job; empty in rows of servers."),
+    ("user", "Its user."),
+    ("queue", "Its queue."),
+    ("gpus", "GPUs that it held there; of server and lent, those that there are.", "GPUs"),
+    (
+        "counted_gpus",
+        "Of these, GPUs that counted for it, mean over the time: fewer where jobs took turns on them.",
+        "GPUs",
+    ),
+    ("beside", "The job whose GPUs it shared, packed on top of it; empty where they were its own."),
+    ("t_s", "When that began, in seconds from the start of the workload; it may lie before the window."),
+    ("t_end_s", "When that ended, or the end of the replay; it may lie after the window."),
+    ("ts", "The beginning on the calendar; empty if the workload has no calendar."),
+    (
+        "attempt",
+        "Number of its first attempt, from 0; one that goes on at once on as many GPUs there is no other row.",
+        "-",
+    ),
+    ("end", "How its last attempt there ended; empty in rows of servers."),
+)
 _PREEMPTIONS = (
     _POLICY,
     ("jobs", "Jobs of the replay.", "jobs"),
@@ -266,6 +294,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "replay_wait_cdf": _cdf("wait"),
     "replay_timeline": _TIMELINE,
     "replay_heatmap": _HEATMAP,
+    "replay_gantt": _GANTT,
     "replay_preemptions": _PREEMPTIONS,
     "replay_jobs": _JOB,
     "replay_traits": _TRAITS,

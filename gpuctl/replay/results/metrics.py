@@ -118,6 +118,7 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
 
     available = useful + overhead + lost + idle; a GPU counts once, however many jobs are on it.
     """
+    cluster = outcome.used(cluster)
     begin, end = window(outcome)
     held = spans(outcome)
     busy = float((held.gpus * (held.end.clip(begin, end) - held.start.clip(begin, end))).sum())

@@ -10,6 +10,7 @@ import pytest
 from gpuctl.replay.contract.conformance import random_case
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation
+from gpuctl.replay.models.inference import parse_inference
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.models.records import Outcome
 from gpuctl.replay.models.speed import rates
@@ -100,3 +101,16 @@ def test_they_are_those_of_recorded_results(policy: str) -> None:
         if policy == "gandiva":
             assert outcome.counts == {"packs": int(row["packs"]), "packs_undone": int(row["failed_packs"])}
             assert (outcome.attempts["end"] == "migrated").sum() == int(row["migrations"])
+
+
+@pytest.mark.skipif(not ORACLES.is_dir(), reason="the recorded results are not here")
+def test_what_giving_servers_back_did_is_what_is_recorded() -> None:
+    names = ("reclaimed", "reclaim_preemptions", "scale_ins")
+    for row in [row for row in told("aryl") if row["case"] in {"small_default", "small_ratio1_jumpy"}]:
+        words = row["settings"].split()
+        given = {name[2:]: value for name, value in zip(words[::2], words[1::2], strict=True)}
+        cluster, lent = given.pop("cluster"), given.pop("inference")
+        inference = parse_inference(lent, ORACLES / "aryl" / given.pop("load"))
+        outcome = simulated_by("aryl", ORACLES / "aryl" / "small_input.csv", cluster, 4, given, inference)
+        assert list(outcome.counts.values()) == [int(row[name]) for name in names]
+        assert list(outcome.counts) == ["servers_reclaimed", *names[1:]]
