@@ -165,9 +165,53 @@
     redraw(svg, panels);
   }
 
+  // A legend switches its series.
+  function legend(figure, change) {
+    all(".legend li[data-k]", figure).forEach((entry) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.setAttribute("aria-pressed", "true");
+      button.append(...entry.childNodes);
+      entry.append(button);
+      button.addEventListener("click", () => {
+        const hide = button.getAttribute("aria-pressed") === "true";
+        button.setAttribute("aria-pressed", String(!hide));
+        change(Number(entry.dataset.k), hide);
+      });
+    });
+  }
+
+  // Bars are known by their colour; a value that is written behind bars goes with the last of them.
+  function bars(figure) {
+    const svg = figure.querySelector("svg.chart");
+    const drawn = all("[fill^='var(--s'], [stroke^='var(--s']", svg);
+    const values = svg.querySelector("[stroke='var(--grid)']") ? [] : all("text", svg);
+    legend(figure, (number, hide) => {
+      const colour = `var(--s${number})`;
+      drawn.filter((one) => [one.getAttribute("fill"), one.getAttribute("stroke")].includes(colour))
+        .forEach((one) => one.classList.toggle("away", hide));
+      values.forEach((text) => {
+        const at = Number(text.getAttribute("y")) - 4;
+        const own = drawn.filter((one) => one.lane && one.lane[0] <= at && at <= one.lane[1]);
+        text.classList.toggle("away", own.length > 0 && own.every((one) => one.classList.contains("away")));
+      });
+    });
+    // what is not shown has no size
+    svg.parentElement.querySelector(".legend").addEventListener("click", () => {
+      drawn.forEach((one) => {
+        if (one.classList.contains("away")) return;
+        const box = one.getBBox();
+        one.lane = [box.y, box.y + box.height];
+      });
+    }, true);
+  }
+
   all(".figure").forEach((figure) => {
     const island = figure.querySelector(".points");
-    if (!island) return;
+    if (!island) {
+      if (figure.querySelector(".legend")) bars(figure);
+      return;
+    }
     const panels = panelsOf(island);
     const svg = figure.querySelector("svg.chart");
     const readout = figure.querySelector(".readout");
@@ -177,19 +221,9 @@
     Object.assign(reset, { type: "button", className: "reset", textContent: "Reset zoom", hidden: true });
     reset.addEventListener("click", () => { zoom(figure, svg, panels, null); svg.focus(); });
     svg.before(reset);
-    // The legend switches its series.
-    all(".legend li", figure).forEach((entry) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.setAttribute("aria-pressed", "true");
-      button.append(...entry.childNodes);
-      entry.append(button);
-      button.addEventListener("click", () => {
-        const number = Number(entry.dataset.k), hide = !off.has(number);
-        if (hide) off.add(number); else off.delete(number);
-        button.setAttribute("aria-pressed", String(!hide));
-        all(`[data-k="${number}"]`, svg).forEach((one) => one.classList.toggle("away", hide));
-      });
+    legend(figure, (number, hide) => {
+      if (hide) off.add(number); else off.delete(number);
+      all(`[data-k="${number}"]`, svg).forEach((one) => one.classList.toggle("away", hide));
     });
     readout.textContent = hint;
     const marks = element("g", { class: "marks", "aria-hidden": "true" });
