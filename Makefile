@@ -4,7 +4,8 @@
 VENV ?= .venv
 DEMO ?= demo-output
 REPORT ?= build/report
-WORKERS ?= 2
+# three for two cores: some tests wait, for a Slurm, a signal or a browser
+WORKERS ?= 3
 MINUTES ?= 10
 
 BIN := $(VENV)/bin
@@ -108,6 +109,7 @@ docs: $(VENV)/.installed-dev ## write what the documents have from the code anew
 	@$(BIN)/python tools/metric_pages.py
 	@$(BIN)/python tools/analysis_pages.py
 	@$(BIN)/python tools/policy_pages.py
+	@$(BIN)/python tools/policy_figures.py
 	@$(BIN)/python tools/schema_page.py
 
 pictures: $(VENV)/.installed-dev chromium ## take the pictures of the README anew

@@ -50,6 +50,8 @@ REPLAYS = _all(
         terminal.title="How long jobs waited, by policy" beside=replay_summary head=policy zero="at once" what=jobs"""),
     ("replay_heatmap", """heat x=t_s y=busy_pct,down_pct series=servers facet=policy calendar=ts
         title="Occupancy of each server over time, by policy" """),
+    ("replay_gantt", """gantt x=t_s end=t_end_s y=what,job,user,queue,gpus,counted_gpus,beside series=server
+        facet=policy calendar=ts title="Which job was on which server, by policy" """),
 )  # fmt: skip
 PREDICTIONS = _all(
     ("predictions", """ranges x=job y=run_time_s,lower_s,upper_s title="Predicted run times with their intervals" """),

@@ -195,7 +195,7 @@ def render_page(template: str, **values: object) -> str:
         values: what it shows; all text is escaped.
     """
     style, early = _asset("report.css") + columns_style(), _asset("theme.js")
-    script = _asset("csv.js") + _asset("report.js") + _asset("figures.js")
+    script = "".join(map(_asset, ("csv.js", "report.js", "figures.js", "gantt.js")))
     policy = (
         f"default-src 'none'; script-src {_hash(early)} {_hash(script)}; style-src {_hash(style)};"
         " base-uri 'none'; form-action 'none'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.internal.conjecture import providers
@@ -62,6 +64,8 @@ def pytest_configure() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.update(COLUMNS="100", LINES="40", TERM="xterm-256color", LC_ALL="C.UTF-8", TZ="UTC")
     new_stores.copy()
+    # of several hundred options, the same each time that a command runs within this process
+    typer.main.get_command = functools.cache(typer.main.get_command)
     # threads that wait for others would spin, on cores that other tests need
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,27 +16,40 @@ import polars as pl
 from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.run import replay
+from tests.aryl_reference import Aryl
 from tests.elastic_reference import Gandiva, Job, Optimus, Slow
 from tests.themis_reference import Themis
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpuctl.replay.models.inference import Inference
     from gpuctl.replay.models.records import Cluster, Outcome, Workload
 
 ORACLES = Path(__file__).parents[2] / "shared" / "oracles"
 """Per-job results of another slow reference, beside a checkout where there are any."""
 
-SLOW: dict[str, type[Slow]] = {"optimus": Optimus, "gandiva": Gandiva, "themis": Themis}
+SLOW: dict[str, type[Slow]] = {"optimus": Optimus, "gandiva": Gandiva, "themis": Themis, "aryl": Aryl}
 CLUSTERS = (("1x6", 1), ("3x4", 2), ("2x4+2x8", 2), ("4x8", 2), ("2x2+3x4", 3))
 COLUMNS = ("job_id", "submit_time", "duration", "num_gpus", "eff_rack", "eff_cross", "alpha", "w_min", "w_max",
            "fungible", "util", "mem", "grow")  # fmt: skip
 EXACT = (("start_s", 1e-6), ("end_s", 2e-6), ("gpu_s", 1e-4), ("max_gpus", 0), ("preemptions", 0), ("changes", 0))
 """What is compared, and how far apart it may be: recorded seconds are rounded to millionths."""
 
+EARLY = (("t10_s", 2e-6),)
+"""The same, of slow references that say so."""
+NAMES = (("start_s", "start"), ("end_s", "end"), ("t10_s", "t10"))
 
-def random_jobs(path: Path, draw: np.random.Generator, most: int) -> None:
-    """Write a CSV of jobs full of ties, some of them at fractions of a second, not in order of submission."""
+
+def random_jobs(path: Path, draw: np.random.Generator, most: int, *, fewer: bool = False) -> None:
+    """Write a CSV of jobs full of ties, some of them at fractions of a second, not in order of submission.
+
+    Args:
+        path: the file.
+        draw: of random numbers.
+        most: GPUs of one gang.
+        fewer: jobs can do with fewer GPUs than their gangs.
+    """
     n = int(draw.integers(5, 40))
     span = float(draw.choice([300.0, 3000.0, 30000.0]))
     submit = np.round(draw.uniform(0, span, n), int(draw.integers(0, 2)))
@@ -49,7 +63,8 @@ def random_jobs(path: Path, draw: np.random.Generator, most: int) -> None:
             rows.writerow(
                 (
                     f"j{k}", submit[k], seconds, gang, draw.choice([0.7, 0.98]), draw.choice([0.5, 0.9]),
-                    draw.choice([0.0, 0.02, 0.2]), gang, gang * int(draw.integers(1, 3)), 1,
+                    draw.choice([0.0, 0.02, 0.2]), (gang + 1) // 2 if fewer else gang,
+                    gang * int(draw.integers(1, 3)), draw.integers(0, 2),
                     draw.choice([0.2, 0.35, 0.5, 0.7, 0.9]), draw.choice([0.2, 0.35, 0.5, 0.8]), draw.integers(0, 2),
                 )
             )  # fmt: skip
@@ -61,14 +76,19 @@ def servers_of(path: Path, cluster: str, per_rack: int) -> tuple[Workload, Clust
     return workload, in_racks(parse_cluster(cluster, workload), cluster, per_rack)
 
 
-def simulated(policy: str, path: Path, cluster: str, per_rack: int, params: Mapping[str, Any]) -> Outcome:
+def simulated(
+    policy: str, path: Path, cluster: str, per_rack: int, params: Mapping[str, Any], inference: Inference | None = None
+) -> Outcome:
     """What the simulator does."""
     workload, servers = servers_of(path, cluster, per_rack)
+    servers = dataclasses.replace(servers, inference=inference)
     texts = {name: str(value) for name, value in params.items()}
     return replay(workload, servers, [(policy, texts)], own_speeds=True, processes=1)[0]
 
 
-def slow(policy: str, path: Path, cluster: str, per_rack: int, params: Mapping[str, Any]) -> pl.DataFrame:
+def slow(
+    policy: str, path: Path, cluster: str, per_rack: int, params: Mapping[str, Any], inference: Inference | None = None
+) -> pl.DataFrame:
     """What the slow reference does, as `agrees` wants it."""
     sizes = [int(part.split("x")[1]) for part in cluster.split("+") for _ in range(int(part.split("x")[0]))]
     jobs = []
@@ -78,17 +98,20 @@ def slow(policy: str, path: Path, cluster: str, per_rack: int, params: Mapping[s
                 Job(
                     line, row["job_id"], float(row["submit_time"]), float(row["duration"]), int(row["num_gpus"]),
                     float(row["alpha"]), (1.0, float(row["eff_rack"]), float(row["eff_cross"])), int(row["w_max"]),
-                    float(row["util"]), float(row["mem"]), row["grow"] == "1",
+                    float(row["util"]), float(row["mem"]), row["grow"] == "1", int(row["w_min"]),
+                    row["fungible"] == "1" or row["w_max"] != row["w_min"],
                 )
             )  # fmt: skip
-    SLOW[policy](sizes, [k // per_rack for k in range(len(sizes))], jobs, **params).run()
+    racks = [k // per_rack for k in range(len(sizes))]
+    if inference is None:
+        SLOW[policy](sizes, racks, jobs, **params).run()
+    else:
+        load = list(zip(inference.time_s.tolist(), inference.free.tolist(), strict=True))
+        Aryl(sizes, racks, jobs, inference=inference.gpus.tolist(), load=load, **params).run()
     return pl.DataFrame(
         {
             "job": [job.name for job in jobs],
-            **{
-                name: [getattr(job, of) for job in jobs]
-                for name, of in (("start_s", "start"), ("end_s", "end"), *((n, n) for n, _ in EXACT[2:]))
-            },
+            **{name: [getattr(job, of) for job in jobs] for name, of in (*NAMES, *((n, n) for n, _ in EXACT[2:]))},
         }
     )
 
@@ -103,7 +126,7 @@ def agrees(outcome: Outcome, expected: pl.DataFrame) -> list[str]:
     both = outcome.jobs.join(expected, on="job", how="full", suffix="_expected")
     assert both.height == outcome.jobs.height == expected.height
     found = []
-    for name, apart in EXACT:
+    for name, apart in (*EXACT, *(EARLY if "t10_s" in expected.columns else ())):
         got, wanted = both[name], both[f"{name}_expected"]
         bad = ((got - wanted).abs() > apart).fill_null(value=True)
         found += [

@@ -41,12 +41,15 @@ class Job:
     util: float = 0.5
     mem: float = 0.5
     grow: bool = False
+    least: int = 0
+    fungible: bool = True
     done: float = 0.0
     rate: float = 0.0
     stalled: float = -math.inf
     counted: float = 0.0
     start: float | None = None
     end: float | None = None
+    t10: float | None = None
     gpu_s: float = 0.0
     max_gpus: int = 0
     preemptions: int = 0
@@ -56,6 +59,9 @@ class Job:
     partner: Job | None = None
     tried_at: float = math.inf
     came: int = 0
+    base: dict[int, int] = field(default_factory=dict)
+    flex: dict[int, int] = field(default_factory=dict)
+    thrown: bool = False
 
 
 class Slow:
@@ -149,6 +155,8 @@ class Slow:
                 if job.on:
                     job.gpu_s += (then - self.now) * job.counted
                     job.done += max(0.0, then - max(self.now, job.stalled)) * job.rate
+                    if job.t10 is None and job.done >= job.work / 10:
+                        job.t10 = then - (job.done - job.work / 10) / job.rate - job.submit
             self.now = then
             for job in [j for j in self.active if j.on and j.rate > 0 and self.left(j) <= INSTANT]:
                 job.end = then

@@ -44,7 +44,24 @@ def facts(kind: type[Policy]) -> str:
         rows.insert(3, ("configuration files", f"`--{kind.reads}-conf`"))
     table = [f"| {name} | {cell(text)} |" for name, text in rows]
     title = kind.title[0].upper() + kind.title[1:]
-    return "\n".join([f"{title}.", "", "| of the policy | |", "|---|---|", *table])
+    return "\n".join([f"{title}.", "", "| of the policy | |", "|---|---|", *table, "", figure(kind.name)])
+
+
+def figure(name: str) -> str:
+    """Return the figure of what a policy does with the sample, drawn by tools/policy_figures.py, and what it shows."""
+    what = (
+        "the trace of `sample_data/philly`, around its busiest moment"
+        if name == "recorded"
+        else (
+            "the first 100 jobs of `sample_data/jobs.csv` on 4 servers of 8 GPUs, the same window for every policy"
+            + (", with 4 servers to borrow by `docs/examples/inference_load.csv`" if name == "aryl" else "")
+        )
+    )
+    return (
+        f"![{name} on the sample: which job was on which server](../images/policies/{name}.svg)\n\n"
+        f"Which job was on which server: {what}. A row is a server, a bar is as high as the GPUs that a job holds of "
+        "it; each job has a colour, which others have, too."
+    )
 
 
 def parameters(kind: type[Policy]) -> str:

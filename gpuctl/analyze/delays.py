@@ -23,6 +23,7 @@ import numpy as np
 
 from gpuctl.analyze import occupancy
 from gpuctl.analyze.gpu_limits import Caps
+from gpuctl.analyze.sweeps import Ranked, highest, lengths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +99,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class _State:
-    """One pool over the cluster's change points."""
+    """One pool over the change points of all that its waits depend on."""
 
     times: Floats
     used: Floats
@@ -134,38 +135,51 @@ def split(waits: Waits, cluster: Cluster) -> Delays:
     behind = np.zeros(waits.queued.size)
     for state, queue, mine, members in _by_pool_and_queue(waits, cluster):
         times, quota = state.times, float(cluster.quotas[queue])
-        highest = _highest_waiting(times, waits, queue)
+        most = _highest_waiting(times, waits, queue)
+        ranked = Ranked(most) if most.size else None
         for demand, number, some in _by_size(waits, members, cluster.caps):
-            low = int(np.searchsorted(times, waits.queued[some].min(), side="right")) - 1
-            part = slice(low, int(np.searchsorted(times, waits.start[some].max(), side="right")))
+            queued, start = waits.queued[some], waits.start[some]
+            low = int(np.searchsorted(times, queued.min(), side="right")) - 1
+            part = slice(low, int(np.searchsorted(times, start.max(), side="right")))
             cause = state.causes(mine, demand, quota, part, cluster.caps.over(number, demand, times[part]))
-            seconds[some], at_arrival[some] = _integrate(times[part], cause, waits.queued[some], waits.start[some])
-            if highest.size:
-                fitted = cause == CAUSES.index("scheduler")
-                behind[some] = _behind(times[part], fitted, highest[part], waits, some)
-            harmless[some] = _harmless(waits.start[some], waits.gpus[some], overtook[some], state, mine, quota)
+            seconds[some], at_arrival[some] = _integrate(times[part], cause, queued, start)
+            if ranked is not None:
+                fitted = np.zeros(times.size)
+                fitted[part] = np.where(cause == CAUSES.index("scheduler"), lengths(times)[part], 0.0)
+                behind[some] = seconds_behind(times, fitted, ranked, queued, start, waits.priority[some])
+            harmless[some] = _harmless(start, waits.gpus[some], overtook[some], state, mine, quota)
     return Delays(seconds, at_arrival, behind, overtook, harmless)
 
 
 def _highest_waiting(times: Floats, waits: Waits, queue: int) -> Floats:
     """The highest priority that waits in a queue on each interval; empty where none is known."""
-    from gpuctl.analyze.delays_kernel import highest_waiting
-
     ours = np.flatnonzero((waits.queue == queue) & ~np.isnan(waits.priority))
     if not ours.size:
         return np.zeros(0)
-    ours = ours[np.argsort(-waits.priority[ours], kind="stable")]
-    first = np.searchsorted(times, waits.queued[ours], side="left")
-    last = np.searchsorted(times, waits.start[ours], side="left")
-    return np.asarray(highest_waiting(times.size, first, last, waits.priority[ours]))
+    first, last = (np.searchsorted(times, at[ours], side="left") for at in (waits.queued, waits.start))
+    return highest(times.size, first, last, waits.priority[ours], -np.inf)
 
 
-def _behind(times: Floats, fitted: Bools, highest: Floats, waits: Waits, some: Ints) -> Floats:
-    """Seconds of some waits on the intervals that are `fitted` and on which a higher priority waited."""
-    from gpuctl.analyze.delays_kernel import seconds_behind
+def seconds_behind(  # noqa: PLR0917
+    times: Floats, fitted: Floats, ranked: Ranked, queued: Floats, start: Floats, priority: Floats
+) -> Floats:
+    """Seconds of some waits on which a higher priority waited in their queue.
 
-    found = seconds_behind(times, fitted, highest, waits.queued[some], waits.start[some], waits.priority[some])
-    return np.asarray(found)
+    Args:
+        times: beginnings of the intervals, among them every beginning and end of a wait whose priority is known.
+        fitted: seconds of each interval that count.
+        ranked: the intervals by the highest priority that waits, which is none below that of a wait that goes on.
+        queued: seconds.
+        start: seconds.
+        priority: of each wait; NaN where it is not known, and then it has none.
+    """
+    found = np.zeros(queued.size)
+    known = np.flatnonzero(~np.isnan(priority) & (start > queued))
+    first, last = (np.searchsorted(times, at[known], side="left") for at in (queued, start))
+    before = np.concatenate([[0.0], np.cumsum(fitted)])
+    alone = ranked.sums(fitted, priority[known], first, last)
+    found[known] = np.maximum(before[last] - before[first] - alone, 0.0)
+    return found
 
 
 def causes_at(waits: Waits, cluster: Cluster, wait: Ints, at: Floats) -> tuple[Ints, Bools]:
@@ -186,7 +200,7 @@ def causes_at(waits: Waits, cluster: Cluster, wait: Ints, at: Floats) -> tuple[I
     asked = np.zeros(waits.queued.size, bool)
     asked[wait] = True
     for state, queue, mine, members in _by_pool_and_queue(waits, cluster):
-        highest = _highest_waiting(state.times, waits, queue)
+        most = _highest_waiting(state.times, waits, queue)
         for demand, number, some in _by_size(waits, members[asked[members]], cluster.caps):
             ours = np.isin(wait, some)
             k = np.searchsorted(state.times, at[ours], side="right") - 1
@@ -195,17 +209,26 @@ def causes_at(waits: Waits, cluster: Cluster, wait: Ints, at: Floats) -> tuple[I
             answer[ours] = state.causes(mine, demand, float(cluster.quotas[queue]), whole, capped)[k]
             # from then on it has its GPUs
             answer[ours] = np.where(at[ours] >= waits.start[wait[ours]], CAUSES.index("scheduler"), answer[ours])
-            if highest.size:
-                behind[ours] = highest[k] > waits.priority[wait[ours]]
+            if most.size:
+                behind[ours] = most[k] > waits.priority[wait[ours]]
     return answer, behind
 
 
-def _times(waits: Waits, cluster: Cluster) -> Floats:
-    """Every instant at which something changes: who holds GPUs, which machines are up, who waits, how urgently."""
-    first = float(min(waits.queued.min(initial=np.inf), cluster.holdings.start.min(initial=np.inf)))
-    arrivals = waits.queued[~np.isnan(waits.priority)]
-    of_pools = (part for pool in cluster.pools for part in (pool.start, pool.end))
-    times = np.unique(np.concatenate([occupancy.change_points(cluster.holdings, first), arrivals, *of_pools]))
+def _times(waits: Waits, cluster: Cluster, servers: Servers, asking: Ints) -> Floats:
+    """Every instant at which something changes for the waits `asking` for `servers`.
+
+    That is: who holds GPUs there or in their queues, which machines are up, who waits, how urgently, and what the
+    owners of limits hold.
+    """
+    held = cluster.holdings
+    first = float(min(waits.queued.min(initial=np.inf), held.start.min(initial=np.inf)))
+    queues = np.unique(waits.queue[asking])
+    ours: Bools | slice = np.isin(held.queue, queues) if len(cluster.pools) > 1 else slice(None)
+    # of queues, not of pools: a priority counts among all that wait in a queue
+    arrivals = waits.queued[np.isin(waits.queue, queues) & ~np.isnan(waits.priority)]
+    limits = [cap.at for part in cluster.caps.sets for cap in part]
+    own = [np.array([first]), held.start[ours], held.end[ours], arrivals, servers.start, servers.end]
+    times = np.unique(np.concatenate([*own, *limits]))
     return times[times >= first]
 
 
@@ -214,7 +237,6 @@ def _by_pool_and_queue(waits: Waits, cluster: Cluster) -> Iterator[tuple[_State,
 
     One set of servers at a time, since its state is large; pools that are the same servers share it.
     """
-    times = _times(waits, cluster)
     same: dict[int, list[int]] = {}
     for number, servers in enumerate(cluster.pools):
         same.setdefault(id(servers), []).append(number)
@@ -223,6 +245,7 @@ def _by_pool_and_queue(waits: Waits, cluster: Cluster) -> Iterator[tuple[_State,
         asking = np.flatnonzero(np.isin(waits.pool, numbers))
         if not asking.size:
             continue
+        times = _times(waits, cluster, servers, asking)
         demands = sorted({int(g) for g in np.unique(waits.gpus[asking]) if g > 0})
         free, placeable = occupancy.free_and_open(times, servers, demands)
         total = float(servers.gpus.sum())
@@ -246,17 +269,18 @@ def _by_size(waits: Waits, members: Ints, caps: Caps) -> Iterator[tuple[int, int
 
 def _integrate(times: Floats, cause: Ints, queued: Floats, start: Floats) -> tuple[Floats, Ints]:
     """Seconds of each cause between `queued` and `start`, and the cause at `queued`."""
-    lengths = np.diff(times, append=times[-1])
-    from_k = np.searchsorted(times, queued, side="right") - 1
-    to_k = np.searchsorted(times, start, side="right") - 1
+    begins = np.flatnonzero(np.append(True, cause[1:] != cause[:-1]))
+    cause, begin = cause[begins], times[begins]
+    lasts = np.diff(begin, append=times[-1])
+    low, high = (np.searchsorted(begin, at, side="right") - 1 for at in (queued, start))
     seconds = np.empty((queued.size, len(CAUSES)))
     for number in range(len(CAUSES)):
         here = (cause == number).astype(np.float64)
-        before = np.concatenate([[0.0], np.cumsum(here * lengths)])
-        seconds[:, number] = (before[to_k] + here[to_k] * (start - times[to_k])) - (
-            before[from_k] + here[from_k] * (queued - times[from_k])
+        before = np.concatenate([[0.0], np.cumsum(here * lasts)])
+        seconds[:, number] = (before[high] + here[high] * (start - begin[high])) - (
+            before[low] + here[low] * (queued - begin[low])
         )
-    return seconds, cause[from_k]
+    return seconds, cause[low]
 
 
 def overtaken_gpus(waits: Waits) -> Ints:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.analyze import sweeps
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -114,22 +116,26 @@ def free_and_open(times: Floats, servers: Servers, demands: list[int]) -> tuple[
     largest = int(servers.gpus.max(initial=0))
     if largest == 0:
         return np.zeros(times.size), {demand: np.zeros(times.size, bool) for demand in demands}
-    from gpuctl.analyze.delays_kernel import free_and_fitting
-
     rack, k, before, after = _changes(times, servers, largest)
     at_first = np.zeros((int(_racks(servers).max()) + 1, largest + 1), np.int64)
     np.add.at(at_first, (_racks(servers), servers.gpus), 1)
-    vacant, fitting = free_and_fitting(times.size, rack, k, before, after, at_first, np.array(demands, np.int64))
-    return np.cumsum(vacant), {demand: np.cumsum(fitting[d]) > 0 for d, demand in enumerate(demands)}
+    change = np.bincount(k, weights=after - before, minlength=times.size)[: times.size]
+    found = sweeps.open_racks(times.size, rack, k, before, after, at_first, demands)
+    return np.asarray(servers.gpus.sum() + np.cumsum(change)), found
 
 
 def widest_rack(times: Floats, servers: Servers) -> Floats:
     """The most GPUs that were free in one rack, on every interval of `times`; a server of unknown rack is a rack."""
-    from gpuctl.analyze.delays_kernel import widest_rack as widest
-
-    numbers = _racks(servers)
-    vacant = np.bincount(numbers, weights=servers.gpus)
-    return np.asarray(widest(times.size, *_changes(times, servers, int(servers.gpus.max(initial=0))), vacant))
+    vacant = np.bincount(_racks(servers), weights=servers.gpus)
+    rack, k, before, after = _changes(times, servers, int(servers.gpus.max(initial=0)))
+    sums = np.concatenate([[0], np.cumsum(after - before)])
+    free = vacant[rack] + sums[1:] - sums[np.searchsorted(rack, rack)]
+    follows = np.append(rack[1:] == rack[:-1], False)[: rack.size]
+    until = np.where(follows, np.append(k[1:], 0)[: k.size], times.size)
+    begun = np.full(vacant.size, times.size)
+    np.minimum.at(begun, rack, k)
+    first, last = (np.minimum(np.concatenate(each), times.size) for each in ([0 * begun, k], [begun, until]))
+    return sweeps.highest(times.size, first, last, np.concatenate([vacant, free]), 0.0)
 
 
 def _racks(servers: Servers) -> Ints:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.analyze import delays, occupancy
+from gpuctl.analyze import delays, occupancy, sweeps
 
 if TYPE_CHECKING:
-    from gpuctl.analyze.occupancy import Floats, Holdings, Ints, Servers
+    from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints, Servers
     from gpuctl.analyze.racks import Layout
 
 A_PASS_S = 120.0
@@ -143,7 +143,7 @@ def find(waits: delays.Waits, holdings: Holdings, layouts: list[Layout], known: 
     each = max(1.0, waited / max(1, waits.start.size))
     state = _state(holdings, layouts[0].servers, known.limits.size)
     thresholds = _thresholds(total, known.borrow_below)
-    found = [_try(waits, holdings, state, layout, known, thresholds, each, AS_GOOD * waited) for layout in layouts]
+    found = _try(waits, holdings, state, layouts, known, thresholds, each)
     found.sort(key=lambda one: float(one.lost.min()))
     guessed = known.borrow_below is None or bool(np.isnan(known.limits).any())
     return _choose(found, total, waited, BLUR if guessed else 0.0)
@@ -173,56 +173,147 @@ def _state(holdings: Holdings, servers: Servers, queues: int) -> _State:
     return _State(times, used, tuple(held), np.ceil(asked), np.ceil(wanted))
 
 
+@dataclass(frozen=True)
+class _Guess:
+    """A layout over the cluster's change points: where a gang of each size could be placed, the widest rack."""
+
+    layout: Layout
+    placeable: dict[int, Bools]
+    widest: Floats
+
+    @classmethod
+    def make(cls, layout: Layout, times: Floats, sizes: list[int]) -> _Guess:
+        _, fits = occupancy.free_and_open(times, layout.servers, sizes)
+        accepts_more = np.isfinite(layout.relax[0]) and layout.relax[0] < layout.relax[1]
+        widest = occupancy.widest_rack(times, layout.servers) if accepts_more else np.zeros(times.size)
+        return cls(layout, fits, widest)
+
+
 def _try(  # noqa: PLR0917
     waits: delays.Waits,
     holdings: Holdings,
     state: _State,
-    layout: Layout,
+    layouts: list[Layout],
     known: Known,
     busy: Ints,
     each: float,
-    slack: float,
-) -> Found:
-    """What a layout leaves unexplained, for every rule of borrowing in `busy` and the quotas that fit it best."""
-    from gpuctl.analyze.delays_kernel import count_waiting
-
-    times, servers, total = state.times, layout.servers, float(layout.servers.gpus.sum())
-    sizes = np.unique(waits.gpus[waits.gpus > 0])
-    _, fits = occupancy.free_and_open(times, servers, [int(size) for size in sizes])
-    placeable = np.array([fits[int(size)] for size in sizes]).reshape(sizes.size, times.size)
-    accepts_more = np.isfinite(layout.relax[0]) and layout.relax[0] < layout.relax[1]
-    widest = occupancy.widest_rack(times, servers) if accepts_more else np.zeros(times.size)
-    asked = _Bins.make(busy, int(total + sizes.max(initial=0)) + 1)
+) -> list[Found]:
+    """What each layout leaves unexplained, for every rule of borrowing in `busy` and the quotas that fit it best."""
+    total, slack = float(layouts[0].servers.gpus.sum()), AS_GOOD * float((waits.start - waits.queued).sum())
+    sizes = [int(size) for size in np.unique(waits.gpus[waits.gpus > 0])]
+    guesses = [_Guess.make(layout, state.times, sizes) for layout in layouts]
+    asked = _Bins.make(busy, int(total + max(sizes, default=0)) + 1)
     queues = known.limits.size
-    unexplained, forbidden = np.zeros(busy.size), np.full(busy.size, float(layout.forbidden))
-    quotas, causes = np.zeros((busy.size, 3, queues)), np.zeros((busy.size, 3, CAUSES))
+    fits: list[list[_Fit]] = [[] for _ in layouts]
+    quotas = np.zeros((len(layouts), busy.size, 3, queues))
     for queue in range(queues):
-        mine = (waits.queue == queue) & (waits.gpus > 0) & (waits.start > waits.queued)
-        began = holdings.queue == queue
+        # what was queued before anything was held is left out
+        mine = np.flatnonzero(
+            (waits.queue == queue)
+            & (waits.gpus > 0)
+            & (waits.start > waits.queued)
+            & (waits.queued >= state.times.min(initial=np.inf))
+        )
         limit = known.limits[queue]
         most = int(state.held[queue].max(initial=0) + waits.gpus[mine].max(initial=1)) + 1
         edges = np.arange(most + 1) if np.isnan(limit) else np.array([min(limit, most)]).astype(np.int64)
         if edges.size > MOST_WANTED:
             edges = np.unique(np.linspace(0, most, MOST_WANTED).round().astype(np.int64))
         wanted = _Bins.make(edges, most)
-        counts = np.zeros((4, busy.size + 1, edges.size + 1))
-        count_waiting(
-            times, state.used, widest, total, state.held[queue], placeable, waits.queued[mine], waits.start[mine],
-            waits.gpus[mine], np.searchsorted(sizes, waits.gpus[mine]), asked.of, wanted.of, np.array(layout.relax),
-            A_PASS_S, counts,
-        )  # fmt: skip
-        starts = np.zeros(counts.shape[1:])
+        bins = (busy.size + 1, edges.size + 1)
+        parts = [_Waiting.make(waits, mine[waits.gpus[mine] == size], queue, state, asked, wanted) for size in sizes]
+        began = holdings.queue == queue
         at = [
-            np.minimum(each_[began].astype(np.int64), bins.of.size - 1)
-            for each_, bins in ((state.asked, asked), (state.wanted, wanted))
+            each_.of[np.minimum(gpus[began].astype(np.int64), each_.of.size - 1)]
+            for gpus, each_ in ((state.asked, asked), (state.wanted, wanted))
         ]
-        np.add.at(starts, (asked.of[at[0]], wanted.of[at[1]]), 1.0)
-        one = _fit(counts, starts, edges, each, slack)
+        starts = np.bincount(at[0] * bins[1] + at[1], minlength=bins[0] * bins[1]).astype(np.float64).reshape(bins)
+        for number, guess in enumerate(guesses):
+            counts = np.zeros((4, bins[0] * bins[1]))
+            for part in parts:
+                part.add(counts, guess, state, total)
+            fits[number].append(_fit(counts.reshape(4, *bins), starts, edges, each, slack))
+            quotas[number, :, :, queue] = fits[number][-1].quotas if np.isnan(limit) else limit
+    return [_found(*one, busy, each) for one in zip(layouts, fits, quotas, strict=True)]
+
+
+def _found(layout: Layout, fits: list[_Fit], quotas: Floats, busy: Ints, each: float) -> Found:
+    unexplained, forbidden = np.zeros(busy.size), np.full(busy.size, float(layout.forbidden))
+    causes = np.zeros((busy.size, 3, CAUSES))
+    for one in fits:
         unexplained += one.waits
         forbidden += one.starts
         causes += one.causes
-        quotas[:, :, queue] = one.quotas if np.isnan(limit) else limit
     return Found(layout, busy, unexplained, forbidden, unexplained + each * forbidden, quotas, causes)
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """The waits of one queue and gang size, summed on the intervals on which any of them goes on.
+
+    Attributes:
+        demand: GPUs of each gang.
+        k: the intervals.
+        cell: bin of what was in use and what the queue held, with this gang.
+        seconds: waited.
+        trimmed: of them, those that are not the scheduler's way from pass to pass.
+        queued: of each wait that is longer than such ways, seconds.
+        start: likewise.
+    """
+
+    demand: int
+    k: Ints
+    cell: Ints
+    seconds: Floats
+    trimmed: Floats
+    queued: Floats
+    start: Floats
+
+    @classmethod
+    def make(  # noqa: PLR0917
+        cls, waits: delays.Waits, some: Ints, queue: int, state: _State, asked: _Bins, wanted: _Bins
+    ) -> _Waiting:
+        demand = int(waits.gpus[some[0]]) if some.size else 0
+        queued, start = waits.queued[some], waits.start[some]
+        seconds = sweeps.covered(state.times, queued, start)
+        k = np.flatnonzero(seconds)
+        a = asked.of[np.minimum(state.used[k].astype(np.int64) + demand, asked.of.size - 1)]
+        h = wanted.of[np.minimum(state.held[queue][k].astype(np.int64) + demand, wanted.of.size - 1)]
+        long = start - A_PASS_S > queued + A_PASS_S
+        queued, start = queued[long], start[long]
+        trimmed = sweeps.covered(state.times, queued + A_PASS_S, start - A_PASS_S)
+        return cls(demand, k, a * (wanted.edges.size + 1) + h, seconds[k], trimmed[k], queued, start)
+
+    def add(self, counts: Floats, guess: _Guess, state: _State, total: float) -> None:
+        """Add the seconds to `counts` (4, cells).
+
+        These are: with too few GPUs free; with enough, but not on the fewest servers of one rack; with those free, too;
+        and, trimmed, with a placement free that the gang would accept after so long a wait.
+        """
+        if not self.k.size:
+            return
+        enough = total - state.used[self.k] >= self.demand
+        best = enough & guess.placeable[self.demand][self.k]
+        for kind, where in enumerate((~enough, enough & ~best, best)):
+            counts[kind] += np.bincount(self.cell[where], weights=self.seconds[where], minlength=counts.shape[1])
+        accepted = np.where(best, self.trimmed, 0.0)
+        rack, anywhere = guess.layout.relax
+        wide = guess.widest[self.k] >= self.demand
+        for after, where in ((rack, enough & ~best & wide), (anywhere, enough & ~best & ~wide)):
+            if where.any():
+                accepted[where] = self._after(after, state.times)[self.k[where]]
+        counts[3] += np.bincount(self.cell, weights=accepted, minlength=counts.shape[1])
+
+    def _after(self, relaxed: float, times: Floats) -> Floats:
+        """Seconds of each interval, trimmed, of the waits that had lasted so long when it began or they did."""
+        some = self.start - A_PASS_S > self.queued + relaxed
+        queued, end = self.queued[some], self.start[some] - A_PASS_S
+        begin = queued + A_PASS_S
+        if relaxed > 0:
+            k = np.searchsorted(times, queued + relaxed, side="left")
+            begin = np.maximum(begin, times[np.minimum(k, times.size - 1)])
+        later = end > begin
+        return sweeps.covered(times, begin[later], end[later])
 
 
 @dataclass(frozen=True)

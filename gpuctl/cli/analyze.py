@@ -135,6 +135,7 @@ def analyze(
     table, own = registry.with_files(shown.table or ())
     registry.check_names(sections=section or (), tables=table, reference=reference, own=own)
     from gpuctl.analyze.run import Options
+    from gpuctl.core.results import Analysis
 
     check_outputs(context, {"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
     place = keeping_place(keep_as, paths or [], db)
@@ -168,14 +169,11 @@ def analyze(
         site=site,
         brief=first,
     ) as (store_path, name, report):
-        several = None
-        if first and name is None and not whole and not options.filter:
-            several = _clusters(store_path, options, given)
-        if several is not None:
-            print_screen(several, output, given, notes=shown.notes)
+        result = _run(store_path, options, name, given, several=first and not whole and not options.filter)
+        if not isinstance(result, Analysis):
+            print_screen(result, output, given, notes=shown.notes)
             tell_written((output,), given)
             return
-        result = _run(store_path, options, name, given)
     screen = None
     if first:
         from gpuctl.reports.screens.analysis import screen as screen_of
@@ -221,29 +219,20 @@ def _of_sections(result: Analysis, sections: Sequence[str], *, details: bool) ->
     return [each.name for each in result.tables if each.section in sections and (details or not each.detail)]
 
 
-def _clusters(store_path: Path, options: Options, given: Settings) -> Screen | None:
-    """The screen of a store that has not exactly one cluster; None for one that has."""
+def _run(
+    store_path: Path, options: Options, cluster: str | None, given: Settings, *, several: bool
+) -> Analysis | Screen:
+    """The analysis of a cluster; with `several`, and none named, the screen of a store that has not exactly one."""
     from dataclasses import replace
 
     from gpuctl.analyze.run import analyze as run
     from gpuctl.cli.progress import Bar
-    from gpuctl.reports.screens import clusters as several
+    from gpuctl.reports.screens import clusters
     from gpuctl.store.database import Store
 
     with Store(store_path) as store, Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         names = [row[0] for row in store.execute("SELECT cluster FROM clusters ORDER BY cluster").fetchall()]
-        if len(names) == 1:
-            return None
-        each = [run(store, replace(options, cluster=name, tables=several.TABLES), bar.at) for name in names]
-    return several.screen(store_path.name, each)
-
-
-def _run(store_path: Path, options: Options, cluster: str | None, given: Settings) -> Analysis:
-    from dataclasses import replace
-
-    from gpuctl.analyze.run import analyze as run
-    from gpuctl.cli.progress import Bar
-    from gpuctl.store.database import Store
-
-    with Store(store_path) as store, Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-        return run(store, replace(options, cluster=cluster), bar.at)
+        if not several or cluster is not None or len(names) == 1:
+            return run(store, replace(options, cluster=cluster), bar.at)
+        each = [run(store, replace(options, cluster=name, tables=clusters.TABLES), bar.at) for name in names]
+    return clusters.screen(store_path.name, each)

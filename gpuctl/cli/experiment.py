@@ -161,6 +161,8 @@ def _asked_in_file(
     for option, given, here in (
         ("--policy", chosen.policy, True), ("--param", chosen.param, True), ("INPUT", paths, bool(file.inputs)),
         ("--cluster", inputs.cluster, file.cluster is not None), ("--baseline", compared.baseline, file.baseline),
+        ("--inference", inputs.inference, file.inference),
+        ("--inference-load", inputs.inference_load, file.inference_load),
         ("--scale-load", inputs.scale_load, "scale_load" in file.factors),
         ("--add-servers", inputs.add_servers, "add_servers" in file.factors),
         ("--seed", rules.seed != "0", bool(file.seeds)), ("--resample", rules.resample != "days", file.blocks),
@@ -184,7 +186,12 @@ def _asked_in_file(
         names,
         Experiment(factors | params, seeds, file.measures, from_file=True),
         list(file.inputs) or paths,
-        dataclasses.replace(inputs, cluster=file.cluster or inputs.cluster),
+        dataclasses.replace(
+            inputs,
+            cluster=file.cluster or inputs.cluster,
+            inference=file.inference or inputs.inference,
+            inference_load=file.inference_load or inputs.inference_load,
+        ),
         rules if file.blocks is None else dataclasses.replace(rules, resample=type(rules.resample)(file.blocks)),
         compared if file.baseline is None else dataclasses.replace(compared, baseline=file.baseline),
     )
@@ -221,7 +228,7 @@ def refuse(places: Places, compared: Compared) -> None:
     """
     for option, value in (
         ("--store", places.store), ("--decisions", places.decisions), ("--keep", places.keep_as),
-        ("--against", compared.against), ("--section", compared.section),
+        ("--against", compared.against), ("--section", compared.section), ("--gantt", compared.gantt),
     ):  # fmt: skip
         if value is not None:
             raise UsageError(

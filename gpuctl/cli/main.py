@@ -17,6 +17,7 @@ import typer
 
 from gpuctl import __version__
 from gpuctl.cli.analyze import analyze
+from gpuctl.cli.chain import chain
 from gpuctl.cli.classify import classify
 from gpuctl.cli.common import Settings, color_allowed, message
 from gpuctl.cli.doctor import doctor
@@ -69,6 +70,7 @@ app.command()(sample)
 app.add_typer(train)
 app.command()(predictors)
 app.add_typer(predict)
+app.add_typer(chain)
 app.add_typer(profile)
 app.command()(formats)
 app.command()(doctor)

@@ -27,6 +27,7 @@ QUESTIONS: Final = {
     "What if": {
         "replay": "The same jobs under other policies, loads and servers.",
         "policies": "Policies for replay, and their parameters.",
+        "chain": "When to submit the successor of a long job.",
     },
     "What will happen": {
         "predict": "Run times, and the cost of suspending a job.",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from gpuctl.cli.common import Settings
     from gpuctl.cli.replay_inputs import Source
+    from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis
     from gpuctl.replay.models.records import Outcome
     from gpuctl.reports.screens.model import Screen
@@ -57,13 +58,14 @@ def replay(
     names, varied, paths, inputs, rules, compared = experiment.asked(chosen, inputs, rules, compared, paths or [])
     baseline = checked_baseline(compared.baseline, names)
     places.check(context, shown)
+    shown = _with_gantt(shown, compared, drawing=for_people(shape, shown.output))
     if varied.several:
         experiment.refuse(places, compared)
         inputs = replace(inputs, scale_load=None, add_servers=None)
     else:
         _check_wishes(compared, shown.table or (), several=len(names) > 1)
     kept = keeping_place(places.keep_as, paths, inputs.db)
-    from gpuctl.cli.replay_inputs import by_traits, read
+    from gpuctl.cli.replay_inputs import by_traits, gantt_window, read
     from gpuctl.replay.results.asked import policy_notes
 
     inputs = replace(inputs, db=traces_db(paths, inputs.db, places.keep_as))
@@ -71,10 +73,9 @@ def replay(
     source, models = by_traits(
         read(paths, inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given), models, names
     )
+    window = gantt_window(compared.gantt, source.workload)
     first = for_people(shape, shown.output) and not (compared.section or shown.table or shown.every)
-    told = [*source.workload.notes, *source.cluster.notes]
-    for note in told:
-        message(f"note: {note}", quiet=given.quiet or first)
+    told = _tell([*source.workload.notes, *source.cluster.notes], quiet=given.quiet or first)
     if varied.several:
         experiment.answer(source, names, models, varied, rules, compared, places, shown, baseline, given)
         return
@@ -85,11 +86,9 @@ def replay(
         if not outcomes:
             raise typer.Exit(ExitCode.INTERRUPTED)
         baseline = baseline if baseline in {o.policy for o in outcomes} else None
-    for note in policy_notes(outcomes):
-        told.append(note)
-        message(f"note: {note}", quiet=given.quiet or first)
+    told += _tell(policy_notes(outcomes), quiet=given.quiet or first)
     result = _result(
-        outcomes, source, baseline, compared,
+        outcomes, source, baseline, compared, window,
         tables=None if places.whole else _wanted(compared, shown, first=first, drawing=for_people(shape, shown.output)),
     )  # fmt: skip
     _tell_unfinished(outcomes, given)
@@ -107,6 +106,19 @@ def replay(
     keep(result, places.keep_as, kept, context, given)
     if source.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _tell(notes: list[Note], *, quiet: bool) -> list[Note]:
+    for note in notes:
+        message(f"note: {note}", quiet=quiet)
+    return notes
+
+
+def _with_gantt(shown: Shown, compared: Compared, *, drawing: bool) -> Shown:
+    """What is shown: on a terminal with the Gantt chart, where its window is given."""
+    if compared.gantt is None or not drawing or compared.section or shown.every:
+        return shown
+    return replace(shown, table=list(dict.fromkeys([*(shown.table or ()), "replay_gantt"])))
 
 
 def _screen(result: Analysis, told: Sequence[str]) -> Screen:
@@ -203,7 +215,13 @@ def _wanted(compared: Compared, shown: Shown, *, first: bool, drawing: bool) -> 
 
 
 def _result(
-    outcomes: list[Outcome], source: Source, baseline: str | None, compared: Compared, *, tables: Sequence[str] | None
+    outcomes: list[Outcome],
+    source: Source,
+    baseline: str | None,
+    compared: Compared,
+    window: tuple[float, float] | None,
+    *,
+    tables: Sequence[str] | None,
 ) -> Analysis:
     from gpuctl import __version__
     from gpuctl.core.notes import ours
@@ -220,6 +238,7 @@ def _result(
         warmup=compared.warmup,
         sources=source.sources,
         tables=tables,
+        window=window,
     )
     found = replace(found, settings=found.settings | {"locality": ours(source.locality)} | source.chosen)
     sections = compared.section

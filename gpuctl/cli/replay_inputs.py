@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -85,7 +86,9 @@ def read(  # noqa: PLR0917 - groups of options, each named once
 
     if inputs.per_rack is not None and inputs.cluster is None:
         raise UsageError("--per-rack is for the servers of --cluster", hint="add --cluster 64x8, or leave it out")
-    span = _window(inputs.window)
+    if inputs.inference_load is not None and inputs.inference is None:
+        raise UsageError("--inference-load is for the servers of --inference", hint="add --inference 9x8")
+    span = _from_to("--window", inputs.window)
     wishes = _Wishes(paths, inputs, rules, slurm_conf, resources.parse_resources(rules.resources))
     tables = [path for path in paths if inputs.log_format is None and is_jobs_csv(path)]
     source = _from_csv(wishes, tables) if tables else _from_trace(wishes, given)
@@ -105,6 +108,11 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     workload = time_limits.plan(workload, rules.limits_from)
     if inputs.add_servers is not None:
         cluster = clusters.add_servers(cluster, inputs.add_servers)
+    if inputs.inference is not None:
+        from gpuctl.replay.models.inference import parse_inference
+
+        lent = parse_inference(inputs.inference, inputs.inference_load)
+        cluster = dataclasses.replace(cluster, inference=lent)
     per_gpu = None if rules.per_gpu is None else resources.parse_per_gpu(rules.per_gpu)
     workload, cluster = resources.tell(workload, cluster, wishes.resources, per_gpu)
     chose = rules.speeds is not None or rules.locality is not None
@@ -116,20 +124,38 @@ def by_traits(
 ) -> tuple[Source, dict[str, Any]]:
     """Let all policies go by each job's own efficiency where one of them does and no option says otherwise."""
     from gpuctl.replay.policies import find
+    from gpuctl.replay.run import one_speed_model
 
     if not any(find(name).traits for name, _ in names):
         return source, models
-    models = {**models, "beside": True, "own_speeds": not source.speeds_chosen}
+    # one table has one set of speeds, also where one of an experiment's policies is replayed in a call of its own
+    own = not source.speeds_chosen and one_speed_model(names)
+    models = {**models, "beside": True, "own_speeds": own}
     return source if source.speeds_chosen else dataclasses.replace(source, locality=BY_TRAITS), models
 
 
-def _window(text: str | None) -> tuple[str | None, str | None] | None:
+def gantt_window(text: str | None, workload: Workload) -> tuple[float, float] | None:
+    """Return the seconds that ``--gantt`` means; None where it is not given.
+
+    Raises:
+        UsageError: it is no FROM..TO, or the workload has no calendar for its dates.
+    """
+    from gpuctl.replay.inputs.transforms import instant
+
+    span = _from_to("--gantt", text)
+    if span is None:
+        return None
+    begin, end = (None if when is None else instant(workload, when) for when in span)
+    return (-math.inf if begin is None else begin, math.inf if end is None else end)
+
+
+def _from_to(option: str, text: str | None) -> tuple[str | None, str | None] | None:
     if text is None:
         return None
     start, dots, end = text.partition("..")
     if not dots or not (start.strip() or end.strip()):
         hint = "2017-10-02..2017-10-09, 0..86400, or with one side left out"
-        raise UsageError(f"--window {text}: expected FROM..TO", hint=hint)
+        raise UsageError(f"{option} {text}: expected FROM..TO", hint=hint)
     return start.strip() or None, end.strip() or None
 
 

@@ -31,7 +31,7 @@ SECTIONS = ("replay", "replay_compared", "replay_over_time", "replay_jobs")
 TABLES = (
     "replay_summary", "replay_by_size", "replay_by_queue", "replay_preemptions", "replay_jct_cdf", "replay_wait_cdf",
     "replay_vs_baseline", "replay_vs_recorded", "replay_fidelity", "replay_timeline", "replay_heatmap",
-    "replay_unfinished", "replay_jobs", "replay_traits",
+    "replay_gantt", "replay_unfinished", "replay_jobs", "replay_traits",
 )  # fmt: skip
 SHORT_FILES = {"replay_jobs": "jobs", "replay_summary": "summary"}
 """Tables whose files --parquet and --csv call by a shorter name; other programs read them."""
@@ -143,6 +143,22 @@ class Inputs:
         str | None,
         typer.Option(
             metavar="N|NxG", help="Add N servers like the existing ones, or NxG: N servers of G GPUs. Several: 0,2,4."
+        ),
+    ] = None
+    inference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Servers of an inference cluster, 9x8 (servers x GPUs), which policy aryl may borrow; others run "
+            "without.",
+        ),
+    ] = None
+    inference_load: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV with columns time_s,servers_free: from each second on, how many servers of --inference are idle. "
+            "Default: an assumed daily curve.",
         ),
     ] = None
     trace_cluster: ClusterOption = None
@@ -294,6 +310,14 @@ class Compared:
         typer.Option(metavar="POLICY", help="Policy that the others are compared with. Default: the first."),
     ] = None
     against: Annotated[Against | None, typer.Option(help="Also compare with what the trace recorded.")] = None
+    gantt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FROM..TO",
+            help="Window of the Gantt chart, which job was on which server: seconds, or ISO dates. Default: around the "
+            "busiest moment. On a terminal, prints the chart.",
+        ),
+    ] = None
     warmup: Annotated[float, typer.Option(metavar="F", help="Share of jobs at the start that job figures exclude.")] = (
         0.0
     )

@@ -22,11 +22,14 @@ KINDS = {
     "bars": MEDIA,
     "grouped": ("page",),
     "heat": ("page",),
+    "gantt": MEDIA,
     "ranges": ("page",),
     "bands": MEDIA,
 }
 """What charts there are, and where each can be drawn."""
 SCALES = ("share", "minutes")
+GANTT = ("what", "job", "user", "queue", "gpus", "counted_gpus", "beside")
+"""What the columns of ``y`` of a ``gantt`` hold, in their order, whatever they are called."""
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,99}")
 _UNIT = re.compile(r"(_gpu)?_h$")
@@ -41,10 +44,18 @@ _NEEDS = {
     "bars": ("x", "y"),
     "grouped": ("x", "y", "series", "weight"),
     "heat": ("x", "y", "series", "facet"),
+    "gantt": ("x", "end", "y", "series", "facet"),
     "ranges": ("x", "y"),
     "bands": ("x", "y", "series"),
 }
-_MOST_Y = {"cdf": (0, 1), "grouped": (2, 2), "heat": (2, 2), "ranges": (3, 3), "bands": (3, 3)}
+_MOST_Y = {
+    "cdf": (0, 1),
+    "grouped": (2, 2),
+    "heat": (2, 2),
+    "gantt": (len(GANTT), len(GANTT)),
+    "ranges": (3, 3),
+    "bands": (3, 3),
+}
 
 
 @dataclass(frozen=True)
@@ -56,8 +67,8 @@ class Chart:
         table: the result table it is drawn from.
         kind: a key of `KINDS`: ``cdf`` (cumulative distributions), ``time`` (levels over time), ``lines`` (levels over
             time, one line a series), ``stacked`` (parts of a whole), ``bars`` (bars side by side), ``grouped`` (means
-            by group), ``heat`` (a heat map), ``ranges`` (values with their intervals) or ``bands`` (means over a number
-            that varies, with their intervals).
+            by group), ``heat`` (a heat map), ``gantt`` (who held what of whom, from when to when), ``ranges`` (values
+            with their intervals) or ``bands`` (means over a number that varies, with their intervals).
         title: its heading.
         medium: ``page`` or ``terminal``.
         x: the column along the figure: values, times, or names of bars.

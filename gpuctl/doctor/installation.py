@@ -139,7 +139,6 @@ def compiled_code(given: Given) -> Iterable[Finding]:
         evidence = "NUMBA_DISABLE_JIT is set: loops run uncompiled, a hundred times as slowly"
         yield Finding("compiled_code", Status.WARN, evidence, "unset NUMBA_DISABLE_JIT")
         return
-    from gpuctl.analyze import delays_kernel
     from gpuctl.compiled.jit import is_compiled
     from gpuctl.ingest.philly import telemetry_kernel
     from gpuctl.ingest.slurm import ctld_kernel
@@ -149,8 +148,7 @@ def compiled_code(given: Given) -> Iterable[Finding]:
     from gpuctl.replay.run import entries
 
     replay = {function for name in BUILT_IN for function in entries(find(name))}
-    others = {telemetry_kernel.scan, ctld_kernel.scan, scan_kernel.scan, delays_kernel.free_and_fitting}
-    others.add(history_kernel.sweep)
+    others = {telemetry_kernel.scan, ctld_kernel.scan, scan_kernel.scan, history_kernel.sweep}
     yield cached({function: is_compiled(function) for function in replay | others})
 
 

@@ -19,7 +19,7 @@ INTERPRETED_S = {
     "fifo": 0.06, "fifo-skip": 0.06, "sjf": 0.06, "srtf": 0.11, "srsf": 0.11, "las": 0.22, "fair": 0.06, "drf": 0.06,
     "tetris": 0.10, "mesos": 1.56, "random": 0.06, "tiresias": 0.23, "philly": 0.26, "easy": 0.08,
     "conservative": 0.08, "slurm": 0.96, "yarn-cs": 0.06, "yarn-capacity": 0.28, "yarn-fair": 0.42, "pickyman": 0.78,
-    "optimus": 0.14, "gandiva": 0.44, "themis": 0.51, "max-min": 0.3, "ftf": 0.3, "mirage": 0.18,
+    "optimus": 0.14, "gandiva": 0.44, "themis": 0.51, "aryl": 0.29, "max-min": 0.3, "ftf": 0.3, "mirage": 0.18,
 }  # fmt: skip
 """CPU seconds of a replay of the `SAMPLE` jobs of sample_data/jobs.csv on 4x8 as Python; `benchmarks/first_run.py`."""
 

@@ -153,6 +153,12 @@ class Models:
         )
 
 
+def one_speed_model(policies: Sequence[tuple[str, dict[str, str]]]) -> bool:
+    """Whether policies that are compared assume one and the same; where they do not, all go by that of `BESIDE`."""
+    assumed = (find(name)(params).assumes().get("rates", BESIDE["rates"]) for name, params in policies)
+    return len(set(assumed)) <= 1
+
+
 @dataclass(frozen=True)
 class _Task:
     """What all processes are given."""
@@ -168,8 +174,11 @@ class _Task:
         policy = find(name)(params)
         beside = self.models.beside or any(find(each).traits for each, _ in self.policies)
         assumed = policy.assumes() or (BESIDE if beside else {})
-        models = self.models.settings(self.workload, self.cluster, assumed)
-        return Simulation(self.workload, self.cluster, policy, models, label(name), interpreted=interpreted)
+        if assumed and not one_speed_model(self.policies):
+            assumed = {**assumed, "rates": BESIDE["rates"]}
+        cluster = policy.extended(self.cluster)
+        models = self.models.settings(self.workload, cluster, assumed)
+        return Simulation(self.workload, cluster, policy, models, label(name), interpreted=interpreted)
 
     def run(self, number: int, progress: Callable[[int, int, float], None]) -> Simulation:
         """Replay one of the policies to its end: as Python where that is done sooner (`gpuctl.replay.compile_cost`)."""
@@ -513,7 +522,7 @@ def _whole(outcome: Outcome, workload: Workload, kept: Ints) -> Outcome:
         "work_s": total[rest],
         "state": ["unplaceable"] * rest.size,
     }
-    absent = {"start_s", "end_s", "jct_s"}
+    absent = {"start_s", "end_s", "jct_s", "t10_s"}
     left = pl.DataFrame(given).select(
         (pl.col(name) if name in given else none if name in absent else zero).cast(kind).alias(name)
         for name, kind in schema.items()

@@ -53,6 +53,21 @@ const gpuctl = (function () {
     return lines;
   }
 
+  // Bars of a Gantt chart, servers first.
+  function barsOf(data) {
+    const named = (k) => (k < 0 ? null : data.names[k]);
+    const at = (t) => (data.dated ? instant(Math.round(data.start + 1000 * t)) : Math.round(10 * (data.start + t)) / 10);
+    const lines = [data.columns];
+    data.panels.forEach(([, policy, servers]) => servers.forEach(([server]) => {
+      lines.push([policy, named(server), "server", null, null, null, null, null, null, ...data.span.map(at)]);
+    }));
+    data.bars.forEach(([panel, row, what, job, user, queue, gpus, counted, beside, from, to]) => {
+      const [, policy, servers] = data.panels[panel];
+      lines.push([policy, named(servers[row][0]), named(what), named(job), named(user), named(queue), gpus || null, counted || null, named(beside), at(from), at(to)]);
+    });
+    return lines;
+  }
+
   // Places that an earlier curve has are told by its number; times by the first, and by steps: [ms, how many in a row].
   function panelsOf(island) {
     const data = JSON.parse(island.textContent), places = [];
@@ -72,6 +87,7 @@ const gpuctl = (function () {
     const island = element.querySelector(".points, .values");
     if (island.className === "points") return curves(panelsOf(island), island.dataset.columns.split(","));
     const data = JSON.parse(island.textContent);
+    if (data.bars) return barsOf(data);
     return data.panels ? cellsOf(data) : [data.columns, ...data.rows];
   }
 

@@ -83,6 +83,27 @@ class Cells(TypedDict):
     panels: list[tuple[str, list[tuple[str, str, str]]]]
 
 
+class Lanes(TypedDict):
+    """What a Gantt chart is drawn from, for the read-out and its CSV.
+
+    ``columns`` are those of the CSV, ``names`` all names that stand in it. ``start`` is what times count from: ms since
+    1970 where ``dated``, else seconds; ``span`` seconds of the window from there on. A panel is its box (user units),
+    its name and, for each row of servers, the name, its top and its height. A bar is [panel, row, what, job, user,
+    queue, GPUs, GPUs counted, beside, from, to, its colours, tops and heights of what is drawn of it]: names by number,
+    -1 for none; seconds. ``ways`` are the columns that the digits of the colours stand for, each with who has which
+    colour.
+    """
+
+    columns: list[str]
+    dated: bool
+    start: float
+    span: tuple[float, float]
+    names: list[str]
+    panels: list[tuple[list[float], str, list[tuple[int, float, float]]]]
+    bars: list[list[object]]
+    ways: list[tuple[str, list[tuple[str, int]]]]
+
+
 @dataclass(frozen=True)
 class Key:
     """One entry of a legend.
@@ -121,7 +142,7 @@ class Sketch:
     remarks: tuple[str, ...] = ()
     panels: tuple[Panel, ...] = ()
     columns: tuple[str, str, str, str] | None = None
-    data: Rows | Cells | None = None
+    data: Rows | Cells | Lanes | None = None
 
 
 def add_axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuctl.reports.charts import bands, bars, curves, heatmap, levels, ranges
-from gpuctl.reports.charts.chart import TOTAL, Cells, Key, Panel, Rows
+from gpuctl.reports.charts import bands, bars, curves, gantt, heatmap, levels, ranges
+from gpuctl.reports.charts.chart import TOTAL, Cells, Key, Lanes, Panel, Rows
 from gpuctl.reports.charts.svg import drawing_settings, to_svg
 from gpuctl.reports.figures import on_page
 
@@ -24,6 +24,7 @@ KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
     "time": curves.over_time,
     "lines": levels.by_series,
     "heat": heatmap.heat,
+    "gantt": gantt.gantt,
     "stacked": bars.stacked,
     "bars": bars.paired,
     "grouped": bars.grouped,
@@ -47,7 +48,7 @@ class Drawing:
     remarks: tuple[str, ...] = ()
     panels: tuple[Panel, ...] = ()
     columns: tuple[str, str, str, str] | None = None
-    data: Rows | Cells | None = None
+    data: Rows | Cells | Lanes | None = None
     missing: str = ""
     lead: bool = False
 
@@ -117,6 +118,8 @@ def _untold(chart: Chart, frame: pl.DataFrame) -> str:
     """Why rows that there are cannot be drawn: logs do not tell everything."""
     import polars as pl
 
+    if chart.kind == "gantt":
+        return gantt.untold(chart, frame)
     if chart.kind in {"lines", "heat"}:
         # every period of every series has a place of its own: none may be left out
         whole = (chart.x, chart.series, chart.facet, *((*chart.y, chart.limit) if chart.kind == "lines" else ()))

@@ -69,7 +69,7 @@ _KEPT = {
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _COMMAND = re.compile(r"([A-Za-z])([^A-Za-z]*)")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
-_OURS = re.compile(r"([akp])([0-9]+)")
+_OURS = re.compile(r"([akpc])([0-9]+)")
 _USUAL = {("text-anchor", "start"), ("fill", "none"), ("stroke-dashoffset", "0")}
 """What the page's style sheet says of all figures, or what is so anyhow."""
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 from gpuctl.core.numbers import lasting, percent
 from gpuctl.core.text import plural
 from gpuctl.reports.terminal.error_bars import error_bars
+from gpuctl.reports.terminal.gantt import gantt
 from gpuctl.reports.terminal.text_graphics import (
     UNKNOWN,
     axis,
     bars,
     decades,
+    moment,
     phases,
     resampled,
     shares,
@@ -97,6 +99,9 @@ def draw(rule: Chart, table: ResultTable, width: int, signs: Signs) -> Picture |
         width: characters of a line.
         signs: to draw with.
     """
+    if rule.kind == "gantt":
+        chart = None if set(rule.columns) - {*table.frame.columns} else gantt(rule, table.frame, width, signs)
+        return chart and Picture(rule.title, *chart)
     frame = rows_of(rule, table)
     if frame is None:
         return None
@@ -245,7 +250,7 @@ def attempts(found: Explanation, width: int, signs: Signs) -> Picture | None:
         return None
     drawn = [(row, (phases(spans, low, high, room[2]),)) for row, (_, spans) in zip(rows, series, strict=True)]
     caption = (
-        f"{waiting} waiting, {running} running; {_moment(low, calendar=True)} to {_moment(high, calendar=True)}; each "
+        f"{waiting} waiting, {running} running; {moment(low, calendar=True)} to {moment(high, calendar=True)}; each "
         f"character is {lasting((high - low) / room[2])}, and nothing is shorter than one. {left_out}"
     ).rstrip()
     ticks = time_ticks(low, high, room[2], calendar=True)
@@ -290,21 +295,12 @@ def _over_time(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> Pi
     full = f"a full bar ({signs.full}) is {shown(tops[rule.y[0]])} {rule.unit}"
     unknown = f"{UNKNOWN}: not known. " if any(UNKNOWN in lines[-1] for _, lines in drawn) else ""
     caption = (
-        f"{_moment(low, calendar=calendar)} to {_moment(high, calendar=calendar)}; each character is a mean of "
+        f"{moment(low, calendar=calendar)} to {moment(high, calendar=calendar)}; each character is a mean of "
         f"{lasting((high - low) / room[2])}; {'bars go from 0 to the number on top' if tall else full}. "
         f"{left_out}{unknown}From {rule.table}."
     )
     ticks = time_ticks(low, high, room[2], calendar=calendar)
     return Picture(rule.title, _assembled(drawn, heads, room, signs, ticks), caption)
-
-
-def _moment(time: float, *, calendar: bool) -> str:
-    if not calendar:
-        return lasting(time)
-    try:
-        return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M} UTC"
-    except (OverflowError, ValueError, OSError):
-        return f"{time:g} s after 1970"
 
 
 def _clock(rule: Chart, frame: pl.DataFrame) -> tuple[float, bool]:

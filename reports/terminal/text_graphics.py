@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from gpuctl.core.numbers import lasting
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -235,6 +237,21 @@ def decades(low: float, high: float) -> tuple[float, float, list[tuple[float, st
     start = max((value for value in values if value < low), default=low / 10)
     end = min(value for value in values if value >= high)
     return start, end, [(value, label) for value, label in found if start <= value <= end]
+
+
+def moment(time: float, *, calendar: bool) -> str:
+    """Return an instant: a date and time, or without a calendar how long after the start.
+
+    Args:
+        time: seconds, since 1970 in UTC where `calendar`.
+        calendar: whether they are.
+    """
+    if not calendar:
+        return lasting(time)
+    try:
+        return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, ValueError, OSError):
+        return f"{time:g} s after 1970"
 
 
 def time_ticks(low: float, high: float, width: int, *, calendar: bool) -> list[tuple[int, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+import polars as pl
 import pytest
 
 from gpuctl.replay.results.tables import result
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
     from gpuctl.core.results import Analysis
+    from gpuctl.replay.models.records import Cluster, Outcome, Workload
 
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -46,13 +48,19 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.fixture(scope="session")
-def replay_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def replayed() -> tuple[list[Outcome], Workload, Cluster]:
+    """What four policies did, two of them under hostile names, with jobs of eleven users."""
     workload, names = random_workload(2000, seed=1), ("fifo", HOSTILE[0], HOSTILE[3], "tiresias")
     outcomes = [random_outcome(workload, seed=i, policy=name, servers=80) for i, name in enumerate(names)]
-    cluster = make_cluster(80, 8, down=[(3, 1e5, 4e5)])
+    users = pl.Series("user", [f"user{k % 11}" for k in range(workload.size)])
+    outcomes = [replace(outcome, jobs=outcome.jobs.with_columns(users)) for outcome in outcomes]
+    return outcomes, workload, make_cluster(80, 8, down=[(3, 1e5, 4e5)])
+
+
+@pytest.fixture(scope="session")
+def replay_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("replay") / "replay.html"
-    write_html(result(outcomes, workload, cluster, against_recorded=True, command="gpuctl replay", version="0"), place)
+    write_html(result(*replayed(), against_recorded=True, command="gpuctl replay", version="0"), place)
     return place
 
 

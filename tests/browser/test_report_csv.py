@@ -10,11 +10,14 @@ import zipfile
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
+from gpuctl.replay.results.tables import result
 from gpuctl.reports.export.files import write_dir
 from gpuctl.reports.figures import ANALYSES, REPLAYS, on
-from tests.browser.conftest import several
+from tests.browser.conftest import replayed, several
+from tests.tables import table_of
 from tests.unit.reports.fakes import HOSTILE, make_analysis
 
 if TYPE_CHECKING:
@@ -104,6 +107,17 @@ def test_figures_of_a_replay_as_csv(opened: Callable[..., Opened], replay_report
     assert all(0 <= float(busy) <= 100 for *_, busy, _ in cells)
     assert any(float(down) == 100 for *_, down in cells)
     assert len({busy for *_, busy, _ in cells}) > 50
+    head, *bars = of_figure(page, "chart-replay-gantt")
+    assert head == [
+        "policy", "server", "what", "job", "user", "queue", "gpus", "counted_gpus", "beside", "ts", "ts_end",
+    ]  # fmt: skip
+    frame = table_of(result(*replayed(), tables=("replay_gantt",)), "replay_gantt").frame
+    jobs = frame.filter(pl.col("what") == "job")
+    told = sorted((b[0], b[1], b[3], b[5], float(b[6]), datetime.fromisoformat(b[9]).timestamp()) for b in bars if b[3])
+    exact = jobs.select("policy", "server", "job", "queue", pl.col("gpus").cast(float), pl.col("ts").dt.epoch("ms"))
+    for ours, theirs in zip(told, sorted(exact.rows()), strict=True):
+        # moments in the page are right to a tenth of a second
+        assert (ours[:5], ours[5]) == (theirs[:5], pytest.approx(theirs[5] / 1000, rel=0, abs=0.06))
 
 
 def number(text: str) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -450,3 +451,51 @@ def test_legends_of_bars_switch_their_bars(opened: Callable[..., Opened]) -> Non
     first.click()
     second.click()
     assert figure.locator("svg.chart text:visible").count() == texts
+@pytest.mark.parametrize("width", [1280, 390])
+def test_bars_of_a_gantt_chart_say_whose_they_are(
+    opened: Callable[..., Opened], replay_report: Path, width: int
+) -> None:
+    page = opened(width, path=replay_report).page
+    figure = page.locator('figure[data-chart="chart-replay-gantt"]')
+    svg, readout = figure.locator("svg.chart"), figure.locator(".readout")
+    assert "Point at a bar" in (readout.text_content() or "")
+    svg.press("ArrowRight")
+    first = readout.text_content() or ""
+    assert re.fullmatch(r".*, gpu\d{3}: j\d+ · \d+ GPUs? · user user\d+ · queue [ab] · .* to .* UTC, .*", first)
+    # all places of the job are outlined, and the bar is found by pointing at it
+    marks = figure.locator(".marks rect")
+    assert marks.count() >= 1
+    job = first.split(": ")[1].split(" ·")[0]
+    svg.evaluate("(one) => one.scrollIntoView()")
+    boxes = [marks.nth(k).bounding_box() for k in range(marks.count())]
+    svg.press("End")
+    assert (readout.text_content() or "").startswith(first.split(":")[0])
+    svg.press("ArrowDown")
+    assert not (readout.text_content() or "").startswith(first.split(":")[0])
+    svg.press("Escape")
+    assert (marks.count(), "Point at a bar" in (readout.text_content() or "")) == (0, True)
+    said = set()
+    for box in filter(None, boxes):
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        said.add((readout.text_content() or "").split(": ")[1].split(" ·")[0])
+    assert job in said
+
+
+def test_bars_of_a_gantt_chart_are_coloured_by_job_or_user(opened: Callable[..., Opened], replay_report: Path) -> None:
+    page = opened(path=replay_report).page
+    figure = page.locator('figure[data-chart="chart-replay-gantt"]')
+    ways = figure.locator(".ways button")
+    assert ways.all_text_contents() == ["job", "user", "queue"]
+    fills = "(one) => [...one.querySelectorAll('[data-c] path')].map((p) => getComputedStyle(p).fill)"
+    by_job = figure.evaluate(fills)
+    ways.nth(1).focus()
+    page.keyboard.press("Enter")
+    by_user = figure.evaluate(fills)
+    assert by_user != by_job
+    assert ways.nth(1).get_attribute("aria-pressed") == "true"
+    entries = figure.locator(".ways li").all_text_contents()
+    # eleven users, seven colours of their own
+    assert (len(entries), entries[-1]) == (8, "others")
+    assert all(re.fullmatch(r"user\d+", entry) for entry in entries[:-1])
+    ways.nth(0).click()
+    assert (figure.evaluate(fills), figure.locator(".ways li").count()) == (by_job, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from gpuctl.replay.policies import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -85,3 +88,19 @@ def test_a_stale_page_is_found(tmp_path: Path, tool: str, page: str, word: str, 
     assert check().returncode == 0
     assert stale.read_text("utf-8") == text
     assert check("--check").returncode == 0
+
+
+def test_every_policy_has_a_small_figure_that_the_code_draws() -> None:
+    folder = DOCS / "images" / "policies"
+    assert {place.stem for place in folder.glob("*.svg")} == set(BUILT_IN)
+    for place in folder.glob("*.svg"):
+        text = place.read_text("utf-8")
+        assert len(text) < 30_000, place
+        assert "<script" not in text
+        assert f"](../images/policies/{place.stem}.svg)" in (DOCS / "policies" / f"{place.stem}.md").read_text("utf-8")
+    # one that packs and takes turns, one that borrows servers, and a plain one; `make docs` draws all
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "policy_figures.py", "--check", "fifo", "gandiva", "aryl"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr

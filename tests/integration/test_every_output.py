@@ -82,8 +82,6 @@ REAL = (
     "yarn/yarn_apps_real_samples.json",
     "yarn/real_appsummary_lines.txt",
     "yarn/hadoop-2.6.5_yarn-root-resourcemanager-master.log",
-    "slurm/22.05.8/sacct_X_P_tzfmt.txt",
-    "slurm/22.05.8/sacct_X_P_tz_newyork.txt",
     "slurm/22.05.8/sacct_X_P_truncate.txt",
     "slurm/public/xdmod/unknown-job-state.log",
     "slurm/public/tdhock-slurm/sacct-multistep.txt",

@@ -24,12 +24,18 @@ def command(root: Path) -> list[str]:
     return ["replay", str(root / "sample_data/jobs.csv"), "--cluster", "2x8", "--policy", "fifo,x=tiresias", *LISTS]
 
 
+@pytest.fixture(scope="module")
+def done(gpuctl: Cli, command: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder that it was kept in, and what it printed."""
+    out = tmp_path_factory.mktemp("experiment") / "out"
+    return out, gpuctl(*command, "--parquet", out, "--json", "--jobs", "1").stdout
+
+
 def test_one_row_a_cell_as_json_and_parquet_and_nothing_is_done_twice(
-    gpuctl: Cli, command: list[str], tmp_path: Path
+    gpuctl: Cli, command: list[str], done: tuple[Path, str]
 ) -> None:
-    out = tmp_path / "out"
-    first = gpuctl(*command, "--parquet", out, "--json", "--jobs", "1")
-    found = json.loads(first.stdout)
+    out, first = done
+    found = json.loads(first)
     rows = pl.read_parquet(out / "experiments.parquet")
     assert rows.height == len(found["tables"]["experiments"]["rows"]) == 2 * 2 * (1 + 2)
     assert rows.columns[:4] == ["policy", "scale_load", "x.promote", "seed"]
@@ -38,7 +44,7 @@ def test_one_row_a_cell_as_json_and_parquet_and_nothing_is_done_twice(
     assert {"wait_mean_s", "utilization_pct", "lower", "upper"} <= set(rows.columns)
     assert rows["lower"].null_count() == 0
     again = gpuctl(*command, "--parquet", out, "--json", "--jobs", "1")
-    assert again.stdout == first.stdout
+    assert again.stdout == first
     assert "12 of 12 cells were already done" not in again.stderr, "only told where something is left"
     assert len(list((out / "cells").iterdir())) == 12
 
@@ -92,7 +98,7 @@ def test_one_value_is_one_replay_as_before(gpuctl: Cli, root: Path) -> None:
     assert "replay_summary" in json.loads(result.stdout)["tables"]
 
 
-def test_a_file_says_the_same_as_options(gpuctl: Cli, root: Path, command: list[str], tmp_path: Path) -> None:
+def test_a_file_says_the_same_as_options(gpuctl: Cli, root: Path, done: tuple[Path, str], tmp_path: Path) -> None:
     path = tmp_path / "sweep.toml"
     path.write_text(
         f'input = "{root}/sample_data/jobs.csv"\ncluster = "2x8"\nseeds = [1, 2]\n'
@@ -100,7 +106,7 @@ def test_a_file_says_the_same_as_options(gpuctl: Cli, root: Path, command: list[
         '[[policies]]\npolicy = "tiresias"\nlabel = "x"\nparams = { promote = [4, 8] }\n'
     )
     of_file = json.loads(gpuctl("replay", "--experiment", path, "--json", "--jobs", "1").stdout)
-    assert of_file["tables"] == json.loads(gpuctl(*command, "--json", "--jobs", "1").stdout)["tables"]
+    assert of_file["tables"] == json.loads(done[1])["tables"]
     twice = gpuctl("replay", "--experiment", path, "--cluster", "3x8", check=False)
     assert twice.returncode == 2
     assert "--cluster: " in twice.stderr

@@ -17,7 +17,7 @@ from gpuctl.analyze.racks import guess_layouts
 from tests.examples import examples
 from tests.made_up_waits import NEVER, Made, Site, make
 
-TRACES = int(os.environ.get("GPUCTL_TRACES", examples(50)))
+TRACES = int(os.environ.get("GPUCTL_TRACES", examples(100)))
 SEED = int(os.environ.get("GPUCTL_TRACES_SEED", "20171003"))
 RELAX = ((3600.0, 36000.0), (600.0, 3600.0), (1800.0, 7200.0), (NEVER, NEVER))
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuctl.analyze import delays, occupancy
-from gpuctl.analyze.delays_kernel import highest_waiting, seconds_behind
+from gpuctl.analyze.sweeps import Ranked, highest
 from tests.examples import examples
 
 SIZES = (8, 8, 2, 8)
@@ -112,13 +112,12 @@ def test_behind_a_higher_priority_as_second_by_second(made: list[tuple[int, int,
     start, end, priority = (np.array([wait[k] for wait in made], float) for k in range(3))
     end = np.maximum(start, end)
     known = np.flatnonzero(~np.isnan(priority))
-    known = known[np.argsort(-priority[known], kind="stable")]
     first, last = (np.searchsorted(times, at[known]) for at in (start, end))
-    highest = highest_waiting(times.size, first, last, priority[known])
+    most = highest(times.size, first, last, priority[known], -math.inf)
     known_waits = [wait for wait in zip(start, end, priority, strict=True) if not math.isnan(wait[2])]
     waiting = [[p for s, e, p in known_waits if s <= t < e] for t in times]
-    assert highest.tolist() == [max(some, default=-math.inf) for some in waiting]
-    found = seconds_behind(times, np.array(counts), highest, start, end, priority)
+    assert most.tolist() == [max(some, default=-math.inf) for some in waiting]
+    found = delays.seconds_behind(times, np.array(counts, float), Ranked(most), start, end, priority)
     assert found.tolist() == [
         sum(1 for t in range(int(s), int(e)) if counts[t] and max(waiting[t], default=-math.inf) > p)
         for s, e, p in zip(start, end, priority, strict=True)

@@ -47,10 +47,12 @@ class CompiledPolicy(Policy):
         run: a compiled function, ``run(s, *memory, until, steps)``, that returns what `loop` does.
         reasons: what its decisions may say: the first of them has the number `FIRST_REASON`.
         every: seconds from one round to the next, for `on_round`; 0: no rounds.
+        tallies: what it counts, by name in results: fields of the one row ``p`` of the first bundle.
     """
 
     reasons: ClassVar[tuple[str, ...]] = ()
     every: float = 0.0
+    tallies: ClassVar[dict[str, str]] = {}
 
     def memory(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> tuple[Any, ...]:
         """What it remembers, bundles, on a new simulation."""
@@ -62,4 +64,4 @@ class CompiledPolicy(Policy):
         state.g.span = self.every
         if self.run is None:
             raise NotImplementedError
-        return CompiledProgram(self.run, memory, self.reasons)
+        return CompiledProgram(self.run, memory, self.reasons, tallies=self.tallies)

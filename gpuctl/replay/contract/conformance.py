@@ -222,6 +222,7 @@ def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings:
     GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed; every job ends,
     but those that were rejected and those that depend on one of them.
     """
+    cluster = outcome.used(cluster)
     found = _capacity(outcome, cluster) + _attempts(outcome, workload, cluster) + _times(outcome, settings)
     found += _needs(outcome, workload, settings) + _counted_once(outcome, cluster)
     found += _elastic(outcome, workload, settings) + _places(outcome, workload, cluster)

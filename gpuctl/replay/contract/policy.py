@@ -196,6 +196,10 @@ class Policy:
         """
         return {}
 
+    def extended(self, cluster: Cluster) -> Cluster:
+        """The servers that it schedules on: those given, and behind them any that only it may borrow."""
+        return cluster
+
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """What runs this policy on a new simulation."""
         raise NotImplementedError

@@ -61,6 +61,25 @@ def tell(s, kind, who):  # type: ignore[no-untyped-def]
 
 
 @inner
+def early(s, j):  # type: ignore[no-untyped-def]
+    """Keep when a tenth of a job's work was done, the first time that its progress, just counted, is that far."""
+    job = s.jobs[j]
+    if job.done >= job.tenth:
+        job.t10 = job.last - ((job.done - job.tenth) / job.rate if job.rate > 0 else 0.0)
+        job.tenth = np.inf
+
+
+@inner
+def next_segment(s, j):  # type: ignore[no-untyped-def]
+    """What a job is to do next is its next segment."""
+    job = s.jobs[j]
+    job.segment += 1
+    job.tenth -= job.work
+    job.work = s.segment_s[job.segment]
+    job.done = 0.0
+
+
+@inner
 def settle(s, j):  # type: ignore[no-untyped-def]
     """Bring a job's progress and service up to now."""
     now = s.g[0].now
@@ -73,6 +92,7 @@ def settle(s, j):  # type: ignore[no-untyped-def]
         if until > job.last:
             job.done += (until - job.last) * job.rate
             job.last = until
+            early(s, j)
         job.ran += now - job.seen
         job.attained += (now - job.seen) * job.counted
     job.seen = now
@@ -460,21 +480,18 @@ def segment_ends(s, j):  # type: ignore[no-untyped-def]
     timed_out = g.limits == 1 and g.now >= job.start + job.limit and job.done < job.work - 1e-9
     if not timed_out:
         job.done = job.work
+        early(s, j)
     fails = s.segment_fails[job.segment] == 1
     held = job.held
     if not timed_out and fails and job.segment < job.last_segment:
         note(s, D_FAIL, j, held, job.row, 0)
-        job.segment += 1
-        job.work = s.segment_s[job.segment]
-        job.done = 0.0
+        next_segment(s, j)
         stop(s, j, A_FAILED)
         return
     if not timed_out and job.segment < job.last_segment and g.stops == 1:
         note(s, D_PREEMPT, j, held, job.row, 0)
         job.preempts += 1
-        job.segment += 1
-        job.work = s.segment_s[job.segment]
-        job.done = 0.0
+        next_segment(s, j)
         stop(s, j, A_PREEMPTED)
         return
     if not timed_out and job.segment < job.last_segment:

@@ -7,6 +7,7 @@ import numpy as np
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.event_heap_kernel import schedule
 from gpuctl.replay.engine.job_life_kernel import (
+    early,
     note,
     rate_of,
     settle,
@@ -169,6 +170,8 @@ def suspended(s, j):  # type: ignore[no-untyped-def]
         job.attained += (s.g[0].now - job.seen) * job.counted
         job.done += max(0.0, s.g[0].now - job.stopping - job.last) * job.rate
         job.done = min(job.done, job.work)
+        job.last = s.g[0].now - job.stopping
+        early(s, j)
         job.last = s.g[0].now
         job.seen = s.g[0].now
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from gpuctl.core.notes import Note
     from gpuctl.replay.engine.setup import Settings
@@ -17,7 +17,7 @@ class Program(Protocol):
     """A policy at work on one simulation.
 
     A program may have ``notes``, a tuple of lines for whoever reads the result: what of a site's configuration is not
-    modelled, say.
+    modelled, say; and ``counts``, how often it did what only policies of its kind do, by name.
     """
 
     def advance(self, state: State, until: float, steps: int) -> int:
@@ -35,6 +35,7 @@ class CompiledProgram:
         memory: all that it keeps, bundles.
         reasons: what its decisions may say, after the engine's own.
         notes: lines for whoever reads the result.
+        tallies: what it counts, by name: fields of the one row ``p`` of the first bundle.
     """
 
     def __init__(
@@ -43,11 +44,18 @@ class CompiledProgram:
         memory: tuple[Any, ...],
         reasons: tuple[str, ...] = (),
         notes: tuple[Note, ...] = (),
+        tallies: Mapping[str, str] | None = None,
     ) -> None:
         self.run = run
         self.memory = memory
         self.reasons = reasons
         self.notes = notes
+        self.tallies = tallies or {}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What it has counted so far."""
+        return {name: int(self.memory[0].p[0][field]) for name, field in self.tallies.items()}
 
     def advance(self, state: State, until: float, steps: int) -> int:
         """Go on for so many instants."""
@@ -57,7 +65,8 @@ class CompiledProgram:
         """The same with a memory of its own."""
         # what occurs twice is one bundle in the copy, too
         twins = {id(bundle): bundle.copy() for bundle in self.memory}
-        return type(self)(self.run, tuple(twins[id(bundle)] for bundle in self.memory), self.reasons, self.notes)
+        memory = tuple(twins[id(bundle)] for bundle in self.memory)
+        return type(self)(self.run, memory, self.reasons, self.notes, self.tallies)
 
 
 class Scheduler(Protocol):
@@ -72,6 +81,9 @@ class Scheduler(Protocol):
 
     def shown_params(self) -> dict[str, Any]:
         """Its parameters as results show them."""
+
+    def extended(self, cluster: Cluster) -> Cluster:
+        """The servers that it schedules on."""
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """What runs it on a new simulation."""

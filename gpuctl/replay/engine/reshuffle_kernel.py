@@ -13,7 +13,16 @@ from gpuctl.replay.engine.event_heap_kernel import cancel
 from gpuctl.replay.engine.instant_kernel import go_on
 from gpuctl.replay.engine.job_life_kernel import enqueue, note, settle, unspent
 from gpuctl.replay.engine.placement_kernel import set_free
-from gpuctl.replay.engine.state import A_MIGRATED, A_PREEMPTED, A_RESIZED, D_MIGRATE, D_PREEMPT, D_RESIZE
+from gpuctl.replay.engine.state import (
+    A_MIGRATED,
+    A_PREEMPTED,
+    A_RECLAIMED,
+    A_RESIZED,
+    D_MIGRATE,
+    D_PREEMPT,
+    D_RECLAIM,
+    D_RESIZE,
+)
 
 
 @inner
@@ -73,9 +82,20 @@ def _close(s, j, how):  # type: ignore[no-untyped-def]
 @inner
 def drop(s, j, reason):  # type: ignore[no-untyped-def]
     """Let a job that was lifted wait again; its progress is kept."""
+    _wait_again(s, j, D_PREEMPT, A_PREEMPTED, reason)
+
+
+@inner
+def drop_reclaimed(s, j, reason):  # type: ignore[no-untyped-def]
+    """The same where a loaned server that it was on goes back."""
+    _wait_again(s, j, D_RECLAIM, A_RECLAIMED, reason)
+
+
+@inner
+def _wait_again(s, j, what, how, reason):  # type: ignore[no-untyped-def]
     job = s.jobs[j]
-    note(s, D_PREEMPT, j, job.held, job.row, reason)
-    _close(s, j, A_PREEMPTED)
+    note(s, what, j, job.held, job.row, reason)
+    _close(s, j, how)
     job.preempts += 1
     job.work += job.charge
     job.rate, job.held, job.counted = 0.0, 0, 0.0

@@ -199,6 +199,7 @@ def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> 
     jobs.segment = first
     jobs.last_segment = workload.segment_start[1:] - 1
     jobs.work = workload.segment_s[first]
+    jobs.tenth, jobs.t10 = 0.1 * workload.true_run_time, np.nan
     jobs.gpus = jobs.least = jobs.most = workload.gpus
     if workload.min_gpus is not None:
         jobs.least = workload.min_gpus

@@ -29,6 +29,7 @@ from gpuctl.replay.engine.state import (
 )
 from gpuctl.replay.inputs.time_limits import own
 from gpuctl.replay.models.decision_log import DecisionLog
+from gpuctl.replay.models.inference import as_lent, loan_notes
 from gpuctl.replay.models.records import Outcome
 from gpuctl.replay.models.resources import GPUS_ONLY
 from gpuctl.replay.models.traits import traits
@@ -85,7 +86,7 @@ class Simulation:
         told = len(workload.notes)
         self.workload = workload = own(workload, policy.params)
         self.notes = workload.notes[told:]
-        self.cluster = cluster
+        self.cluster = cluster = policy.extended(cluster)
         self.policy = policy
         self.settings = settings
         if settings.resources != GPUS_ONLY and not policy.resources:
@@ -98,6 +99,7 @@ class Simulation:
         with jit.interpreted(interpreted):
             self.program: Program = policy.program(workload, cluster, settings, self.state)
         self.wall_s = 0.0
+        self.loaded_gpu_s: float | None = None
 
     @property
     def now(self) -> float:
@@ -134,30 +136,49 @@ class Simulation:
         size = self.workload.size
         most = MOST_DECISIONS * size + 1_000_000
         moved, decided = (self.now, 0), (self.now, 0, 0)
-        while self.advance():
-            instants, log = int(self.state.g[0].instants), int(self.state.g[0].log)
-            if log > most:
-                self._stop(
-                    f"more than {MOST_DECISIONS} decisions a job",
-                    "jobs that take turns too often, or gangs that are gathered again and again: a longer quantum, "
-                    "interval or backoff, or less overhead may help",
-                )
-            if log > decided[2]:
-                decided = (self.now, instants, log)
-            if self.now > moved[0]:
-                moved = (self.now, instants)
-            elif instants - moved[1] >= STANDS_STILL:
-                self._stop(
-                    f"{instants - moved[1]:,} instants at one and the same second",
-                    "time stands still: does the policy set timers for now, again and again?",
-                )
-            if instants - decided[1] >= UNDECIDED:
-                self._stop(
-                    f"{UNDECIDED:,} looks in a row since second {decided[0]:g} without a decision",
-                    "jobs run very long for such short intervals: a longer quantum, interval or cycle may help",
-                )
-            if progress is not None:
-                progress(size - self.left, size, self.now)
+        for until in (float(self.workload.submit.max(initial=0.0)), np.inf):
+            while self.advance(until):
+                instants, log = int(self.state.g[0].instants), int(self.state.g[0].log)
+                if log > most:
+                    self._stop(
+                        f"more than {MOST_DECISIONS} decisions a job",
+                        "jobs that take turns too often, or gangs that are gathered again and again: a longer quantum, "
+                        "interval or backoff, or less overhead may help",
+                    )
+                if log > decided[2]:
+                    decided = (self.now, instants, log)
+                if self.now > moved[0]:
+                    moved = (self.now, instants)
+                elif instants - moved[1] >= STANDS_STILL:
+                    self._stop(
+                        f"{instants - moved[1]:,} instants at one and the same second",
+                        "time stands still: does the policy set timers for now, again and again?",
+                    )
+                if instants - decided[1] >= UNDECIDED:
+                    self._stop(
+                        f"{UNDECIDED:,} looks in a row since second {decided[0]:g} without a decision",
+                        "jobs run very long for such short intervals: a longer quantum, interval or cycle may help",
+                    )
+                if progress is not None:
+                    progress(size - self.left, size, self.now)
+            if until < np.inf:
+                self.loaded_gpu_s = self._work_done(until)
+
+    def _work_done(self, at: float) -> float:
+        """GPU-seconds of work done by a second after the last instant and before the next one."""
+        s = self.state
+        jobs = s.jobs
+        until = np.full(jobs.size, at)
+        # no progress while a checkpoint is written
+        node = s.node_at[: jobs.size]
+        stops = (jobs.state == SUSPENDING) & (node >= 0)
+        until[stops] = np.minimum(at, s.heap_t[node[stops]] - jobs.stopping[stops])
+        on = (jobs.state == RUNNING) | (jobs.state == SUSPENDING)
+        done = jobs.done + np.where(on, np.maximum(until - jobs.last, 0.0) * jobs.rate, 0.0)
+        whole = np.cumsum(np.concatenate([[0.0], self.workload.segment_s]))
+        first, later = self.workload.segment_start[:-1], self.workload.segment_start[1:]
+        left = jobs.work - done + whole[later] - whole[jobs.segment + 1]
+        return float((np.maximum(whole[later] - whole[first] - left, 0.0) * jobs.gpus).sum())
 
     def _stop(self, what: str, hint: str) -> NoReturn:
         raise InputError(
@@ -177,7 +198,7 @@ class Simulation:
         twin.label, twin.notes, twin.interpreted = self.label, self.notes, self.interpreted
         twin.state = self.state.copy()
         twin.program = self.program.copy()
-        twin.wall_s = 0.0
+        twin.wall_s, twin.loaded_gpu_s = 0.0, self.loaded_gpu_s
         return twin
 
     def outcome(self, *, last: bool = False) -> Outcome:
@@ -193,6 +214,7 @@ class Simulation:
         if last:
             self._give_up(*(self.state.fields.keys() - {"g", "attempts", "pieces", "needs", "log", "turns"}))
         log, pieces, turns = self._log(), self._pieces(), self._turns()
+        loans = log.loans() if self.cluster.on_loan else None
         if last:
             self._give_up("pieces", "needs", "turns")
         return Outcome(
@@ -211,10 +233,14 @@ class Simulation:
                 *self.notes,
                 *getattr(self.program, "notes", ()),
                 *(traits(self.workload).notes() if by_traits else ()),
+                *(() if loans is None else loan_notes(self.cluster, loans, self.now)),
             ),
             kind=self.policy.name,
             turns=turns,
             by_traits=by_traits,
+            cluster=as_lent(self.cluster, loans) if loans is not None else None,
+            counts=getattr(self.program, "counts", {}),
+            loaded_gpu_s=self.loaded_gpu_s,
         )
 
     def _jobs(self) -> pl.DataFrame:
@@ -253,12 +279,13 @@ class Simulation:
                 "attempts": jobs.attempts.astype(np.int64),
                 "max_gpus": jobs.peak.astype(np.int64),
                 "changes": jobs.changes.astype(np.int64),
+                "t10_s": jobs.t10 - w.submit,
                 "least_gpus": jobs.least.astype(np.int64),
                 "most_gpus": jobs.most.astype(np.int64),
                 "servers": servers.astype(np.int64),
                 "state": pl.Series(words.tolist(), dtype=pl.String),
             }
-        ).with_columns(pl.col("start_s", "end_s", "jct_s").fill_nan(None))
+        ).with_columns(pl.col("start_s", "end_s", "jct_s", "t10_s").fill_nan(None))
 
     def _give_up(self, *names: str) -> None:
         self.state.put(**{name: (0,) * self.state.fields[name][1] for name in names})

@@ -59,6 +59,8 @@ JOB = np.dtype(
         ("submit", "f8"),
         ("work", "f8"),  # of the segment, seconds at reference speed
         ("done", "f8"),  # of it, up to `last`
+        ("tenth", "f8"),  # what `done` is when a tenth of all its work is done; inf: it is
+        ("t10", "f8"),  # when it was
         ("rate", "f8"),  # reference seconds a second
         ("last", "f8"),  # progress is counted up to here; later than now: overhead until then
         ("attained", "f8"),  # GPU-seconds on GPUs, up to `seen`; of a shared GPU an equal part

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCKS = ("days", "weeks", "users", "none")
-_KEYS = ("input", "cluster", "policies", "factors", "seeds", "blocks", "measures", "baseline")
+_KEYS = (
+    "input", "cluster", "inference", "inference_load", "policies", "factors", "seeds", "blocks", "measures", "baseline",
+)  # fmt: skip
 _POLICY_KEYS = ("policy", "label", "params")
 _FACTORS = {"scale_load": "--scale-load", "add_servers": "--add-servers"}
 _MOST_BYTES = 1 << 20
@@ -51,6 +53,8 @@ class ExperimentFile:
         path: the file.
         inputs: jobs, beside the file unless their paths are absolute.
         cluster: servers, as ``--cluster`` has them.
+        inference: servers that can be lent, as ``--inference`` has them.
+        inference_load: how many of them are idle when, a CSV beside the file.
         policies: at least one.
         factors: the values of each, as texts.
         seeds: likewise.
@@ -62,6 +66,8 @@ class ExperimentFile:
     path: Path
     inputs: tuple[Path, ...]
     cluster: str | None
+    inference: str | None
+    inference_load: Path | None
     policies: tuple[Wanted, ...]
     factors: dict[str, tuple[str, ...]]
     seeds: tuple[str, ...]
@@ -83,6 +89,7 @@ def read(path: Path) -> ExperimentFile:
     cluster = of.text(found, "cluster")
     if cluster is not None and cluster.endswith(".toml"):
         cluster = str(path.parent / cluster)
+    load = of.text(found, "inference_load")
     policies = tuple(_policy(of, each, number) for number, each in enumerate(of.tables(found, "policies"), 1))
     if not policies:
         raise of.wrong("policies", "nothing", 'at least one [[policies]] with policy = "fifo"')
@@ -97,6 +104,8 @@ def read(path: Path) -> ExperimentFile:
         path=path,
         inputs=tuple(path.parent / each for each in of.texts(found, "input")),
         cluster=cluster,
+        inference=of.text(found, "inference"),
+        inference_load=None if load is None else path.parent / load,
         policies=policies,
         factors={key: of.several(factors, key, f"factors.{key}") for key in factors},
         seeds=of.several(found, "seeds", "seeds") if "seeds" in found else (),

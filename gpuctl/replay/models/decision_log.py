@@ -82,6 +82,12 @@ class DecisionLog:
         """The lines of some jobs as a table."""
         return self.frame(np.flatnonzero(np.isin(self.lines["job"], numbers)))
 
+    def loans(self) -> list[tuple[float, int, bool]]:
+        """Second, number of the server, and whether it came on loan then or went back, in order of time."""
+        lent, back = self.words.index("loan"), self.words.index("return")
+        lines = self.lines[np.isin(self.lines["what"], (lent, back))]
+        return list(zip(lines["t"].tolist(), lines["row"].tolist(), (lines["what"] == lent).tolist(), strict=True))
+
     def json_lines(self) -> Iterator[bytes]:
         """The log as JSON lines, some of them at a time; the same bytes for the same seed and input."""
         for begin in range(0, self.lines.size, BATCH):

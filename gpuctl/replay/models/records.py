@@ -6,6 +6,7 @@ in the order of their names. Nothing here knows where a workload came from or wh
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -151,6 +152,25 @@ class Workload:
 
 
 @dataclass(frozen=True)
+class Inference:
+    """Servers that a policy may borrow.
+
+    Attributes:
+        gpus: of each server.
+        time_s: seconds of the replay's clock, ascending, from which on …
+        free: … inference does without so many of them; before the first, none.
+        period_s: seconds after which it begins again; inf: never.
+        assumed: whether that is a daily curve, see `gpuctl.replay.models.inference`.
+    """
+
+    gpus: Ints
+    time_s: Floats
+    free: Ints
+    period_s: float = math.inf
+    assumed: bool = False
+
+
+@dataclass(frozen=True)
 class Cluster:
     """The servers to replay on.
 
@@ -172,6 +192,8 @@ class Cluster:
         cpus: CPUs of each server; NaN unknown; None: of none of them.
         mem_mb: MB of memory of each server; NaN unknown; None: of none of them.
         listed: whether something lists the servers; otherwise they are those that jobs of the trace ran on.
+        inference: servers of an inference cluster beside it, which a policy may borrow.
+        on_loan: how many of the last servers are there only while they are on loan.
     """
 
     name: str
@@ -190,6 +212,8 @@ class Cluster:
     cpus: Floats | None = None
     mem_mb: Floats | None = None
     listed: bool = True
+    inference: Inference | None = None
+    on_loan: int = 0
 
     @property
     def total_gpus(self) -> int:
@@ -212,7 +236,8 @@ class Outcome:
             (end - submit), ``run_s`` (time on GPUs), ``work_s`` (run time on the recorded placement), ``gpu_s``
             (GPU-seconds held; of a shared GPU an equal part), ``overhead_gpu_s`` (held without progress: suspend,
             resume, gathering), ``lost_gpu_s`` (progress that was lost and done again), ``preemptions``, ``attempts``,
-            ``max_gpus`` (the most it held), ``changes`` (times it went from some GPUs to others), ``least_gpus`` and
+            ``max_gpus`` (the most it held), ``t10_s`` (from submission until a tenth of its work was done; null never),
+            ``changes`` (times it went from some GPUs to others), ``least_gpus`` and
             ``most_gpus`` (between which the policy may choose), ``servers`` (of the last attempt), ``state``:
             finished | running | waiting | held | unplaceable | rejected; times that never came are null.
         attempts: one row each time a gang held GPUs: ``job`` (number), ``attempt`` (0-based), ``start_s``, ``end_s``
@@ -232,6 +257,10 @@ class Outcome:
         notes: what else is to be said of it.
         kind: the policy's own name.
         by_traits: whether it, or its speeds, went by `gpuctl.replay.models.traits`.
+        cluster: its servers, where it had others than those that it was given: see `used`.
+        counts: how often it did what only policies of its kind do, by name: ``packs``, ``packs_undone`` …
+        loaded_gpu_s: GPU-seconds of work (seconds at reference speed x gang) done up to the last submission; None: not
+            known.
     """
 
     policy: str
@@ -249,6 +278,13 @@ class Outcome:
     kind: str = ""
     turns: pl.DataFrame | None = None
     by_traits: bool = False
+    cluster: Cluster | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    loaded_gpu_s: float | None = None
+
+    def used(self, given: Cluster) -> Cluster:
+        """The servers that it had: those that were given, and perhaps some on loan, which are down otherwise."""
+        return given if self.cluster is None else self.cluster
 
     @property
     def decisions(self) -> pl.DataFrame:

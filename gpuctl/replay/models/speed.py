@@ -96,6 +96,7 @@ class Rates:
 def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster, pairs: PairTable | None = None) -> Rates:
     """The speed model: ``recorded`` (placement does not matter), ``locality``, ``traits``, or a table.
 
+    ``linear`` and ``scaling`` are as ``recorded``, other numbers of GPUs in proportion, or as the job's alpha says.
     ``traits`` goes by how sensitive each job is to its places and how it scales, as `gpuctl.replay.models.traits` says;
     a table by classes of jobs and GPU types.
 
@@ -122,13 +123,23 @@ def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster, pairs: 
 def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
     n = workload.size
     alpha, pack = np.full(n, ALPHA), np.full(n, PACK_SPEED)
+    if name in {"linear", "scaling"}:
+        told = (
+            note("recorded run times on the gang, wherever a job is put; as many times as fast as it has GPUs")
+            if name == "linear"
+            else note(
+                "recorded run times on the gang, wherever a job is put; on other numbers of GPUs as its alpha says"
+            )
+        )
+        scaling = np.zeros(n) if name == "linear" else traits(workload).alpha
+        return Rates(told, np.ones((n, 3)), scaling, pack)
     if name == "recorded" or (cluster.pool and name != "traits"):
         text = note("recorded run times, wherever a job is put")
         return Rates(text, np.ones((n, 3)), alpha, pack)
     if name == "traits":
         return _by_traits(workload, cluster)
     if name != "locality":
-        raise UsageError(f"unknown speed model: {name!r}", hint="known: recorded, locality, traits")
+        raise UsageError(f"unknown speed model: {name!r}", hint="known: recorded, locality, traits, linear, scaling")
     sensitive = np.fromiter((zlib.crc32(i.encode()) % 100 < SENSITIVE_PCT for i in workload.ids), bool, n)
     at = np.array([1.0, SPREAD_SPEED, SPREAD_SPEED**RACK_EXPONENT])
     speed = np.where(sensitive[:, None], at[None, :], 1.0)
@@ -145,9 +156,13 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
 
 
 def best_level(gpus: Ints, cluster: Cluster) -> Ints:
-    """The best level that so many GPUs can have in an empty cluster: 0 one server, 1 one rack, 2 several."""
-    rack = np.bincount(np.maximum(cluster.rack, 0), cluster.gpus)
-    server = int(cluster.gpus.max(initial=0))
+    """The best level that so many GPUs can have in an empty cluster: 0 one server, 1 one rack, 2 several.
+
+    Servers that are there only on loan do not count: jobs are as fast as under policies that borrow none.
+    """
+    own = slice(len(cluster.servers) - cluster.on_loan)
+    rack = np.bincount(np.maximum(cluster.rack[own], 0), cluster.gpus[own])
+    server = int(cluster.gpus[own].max(initial=0))
     return np.where(gpus <= server, 0, np.where(gpus <= rack.max(initial=0), 1, 2)).astype(np.int64)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from gpuctl.core.notes import NONE, Named, Note, foreign, listed, named, note, ours, together
-from gpuctl.replay.results import comparison, metrics
+from gpuctl.replay.results import comparison, metrics, timelines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,7 @@ class Asked:
     warmup: float
     resamples: int
     seed: int
+    window: tuple[float, float] | None = None
 
     @property
     def jobs(self) -> Note:
@@ -51,6 +53,21 @@ class Asked:
             left_out=left_out,
             warmup=self.warmup,
         )
+
+
+def span(asked: Asked) -> tuple[float, float]:
+    """Return the seconds between which some policy's replay is measured."""
+    windows = [timelines.window(o) for o in asked.outcomes]
+    return min(w[0] for w in windows), max(w[1] for w in windows)
+
+
+def calendar(workload: Workload, seconds: str = "t_s", name: str = "ts") -> pl.Expr:
+    """Return seconds of a replay as instants of the calendar (UTC); nulls where the workload has none."""
+    kind = pl.Datetime("us", "UTC")
+    if workload.origin is None:
+        return pl.lit(None, dtype=kind).alias(name)
+    origin = pl.lit(workload.origin.astimezone(UTC), dtype=kind)
+    return (origin + pl.duration(microseconds=(pl.col(seconds) * 1e6).round())).alias(name)
 
 
 def with_distinct_names(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:

@@ -37,6 +37,8 @@ _JOB_FIGURES = (
     ),
     ("bounded_slowdown_mean", "Mean of max(1, slowdown), of finished jobs."),
     ("bounded_slowdown_p95", "95th percentile of max(1, slowdown), of finished jobs."),
+    ("t10_mean_s", "Mean time from submission until a tenth of the job's work is done, of finished jobs: how soon "
+     "its user sees whether it is any good."),
     ("preemptions", "Preemptions of counted jobs, finished or not.", "preemptions"),
     ("jobs_preempted", "Counted jobs preempted at least once.", "jobs"),
     ("jobs_held_gpu_h", "GPU-hours held by counted jobs; jobs on a shared GPU count equal parts."),
@@ -58,6 +60,8 @@ _SUMMARY = (
     "GPU counts once."),
     ("goodput_pct", "GPU-hours held with progress that was kept (held - overhead - lost), of those of servers that "
      "were up. Slow progress on a scattered placement counts."),
+    ("goodput_loaded_pct", "Work done up to the last submission (run time at reference speed x GPUs of the gang), of "
+     "the GPU-hours of servers that were up until then. It does not depend on who ends last."),
     ("available_gpu_h", "GPU-hours of servers that were up, over the measured time."),
     ("useful_gpu_h", "GPU-hours of kept progress."),
     ("overhead_gpu_h", "GPU-hours of overhead: suspending, resuming, waiting for the rest of the gang."),
@@ -149,6 +153,7 @@ _JOB = (
     ("attempts", "Times it was started.", "attempts"),
     ("max_gpus", "The most GPUs that it held.", "GPUs"),
     ("changes", "How often it went from some GPUs to others: more, fewer or elsewhere.", "changes"),
+    ("t10_s", "From submission until a tenth of its work was done; empty if it never was."),
     ("rho", "JCT / work: finish-time fairness beside a cluster of its own."),
     ("rho_count", "JCT / (N x work x GPUs / GPUs usable at once), N = mean number of unfinished jobs over its life: "
      "Themis' paper's, small for small jobs."),
@@ -211,6 +216,34 @@ _HEATMAP = (
     ("busy_pct", "GPUs held, mean over the period, of all GPUs of these servers, up or down."),
     ("down_pct", "GPUs of these servers that were down, mean over the period."),
 )
+_GANTT = (
+    _POLICY,
+    ("server", "The server."),
+    (
+        "what",
+        "server: one that is shown, over the whole window; lent: the same, but there only while it is on loan; "
+        "loan: it was; down: it was down; job: a job held GPUs of it.",
+    ),
+    ("job", "The job; empty in rows of servers."),
+    ("user", "Its user."),
+    ("queue", "Its queue."),
+    ("gpus", "GPUs that it held there; of server and lent, those that there are.", "GPUs"),
+    (
+        "counted_gpus",
+        "Of these, GPUs that counted for it, mean over the time: fewer where jobs took turns on them.",
+        "GPUs",
+    ),
+    ("beside", "The job whose GPUs it shared, packed on top of it; empty where they were its own."),
+    ("t_s", "When that began, in seconds from the start of the workload; it may lie before the window."),
+    ("t_end_s", "When that ended, or the end of the replay; it may lie after the window."),
+    ("ts", "The beginning on the calendar; empty if the workload has no calendar."),
+    (
+        "attempt",
+        "Number of its first attempt, from 0; one that goes on at once on as many GPUs there is no other row.",
+        "-",
+    ),
+    ("end", "How its last attempt there ended; empty in rows of servers."),
+)
 _PREEMPTIONS = (
     _POLICY,
     ("jobs", "Jobs of the replay.", "jobs"),
@@ -229,6 +262,11 @@ _PREEMPTIONS = (
     ("resized", "Attempts that ended because the policy resized the job.", "attempts"),
     ("lease", "Attempts that ended with a lease.", "attempts"),
     ("reclaimed", "Attempts that ended because a loaned server was reclaimed.", "attempts"),
+    ("packs", "Times two jobs were packed onto the same GPUs on trial; empty for policies that never do.", "packs"),
+    ("packs_undone", "Of these, those undone because they did not pay.", "packs"),
+    ("servers_reclaimed", "Loaned servers that went back; empty for policies without loans.", "servers"),
+    ("reclaim_preemptions", "Times a job lost its GPUs by that.", "preemptions"),
+    ("scale_ins", "Times a job lost only flexible workers by that.", "-"),
     ("machine_down", "Attempts that ended because a server went down.", "attempts"),
     ("failed", "Attempts that ended in a failure, as recorded.", "attempts"),
     ("overhead_gpu_h", "GPU-hours of overhead, all jobs."),
@@ -256,6 +294,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "replay_wait_cdf": _cdf("wait"),
     "replay_timeline": _TIMELINE,
     "replay_heatmap": _HEATMAP,
+    "replay_gantt": _GANTT,
     "replay_preemptions": _PREEMPTIONS,
     "replay_jobs": _JOB,
     "replay_traits": _TRAITS,

@@ -96,6 +96,7 @@ def summary(outcome: Outcome, workload: Workload, cluster: Cluster, *, warmup: f
         "jobs_warmup": outcome.jobs.height - jobs.height,
         **jobs.select(_figures()).row(0, named=True),
         **use(outcome, cluster),
+        "goodput_loaded_pct": goodput_loaded(outcome, cluster),
         **fairness(outcome, workload, cluster, warmup=warmup),
         "instants": outcome.instants,
     }
@@ -117,12 +118,11 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
 
     available = useful + overhead + lost + idle; a GPU counts once, however many jobs are on it.
     """
+    cluster = outcome.used(cluster)
     begin, end = window(outcome)
     held = spans(outcome)
     busy = float((held.gpus * (held.end.clip(begin, end) - held.start.clip(begin, end))).sum())
-    server, down, up = down_times(cluster, begin, end)
-    off = float((np.asarray(cluster.gpus)[server] * (up - down)).sum())
-    available = cluster.total_gpus * (end - begin) - off
+    available = _available(cluster, begin, end)
     overhead, lost = (float(outcome.jobs[c].sum()) for c in ("overhead_gpu_s", "lost_gpu_s"))
     useful = busy - overhead - lost
     finished = outcome.jobs.filter(pl.col("state") == "finished")
@@ -140,6 +140,25 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
         "work_finished_gpu_h": float((finished["work_s"] * finished["gpus"]).sum()) / 3600,
         "idle_despite_wait_s": idle_despite_wait(outcome, cluster),
     }
+
+
+def goodput_loaded(outcome: Outcome, cluster: Cluster) -> float | None:
+    """Return the work done up to the last submission, as a share of the GPU-hours available until then, in percent.
+
+    It does not depend on who ends last. Work counts at reference speed, so that progress which is slow, or faster on
+    other GPUs, counts for what it is. None where all jobs were submitted at one instant.
+    """
+    begin, end = (outcome.jobs["submit_s"].min(), outcome.jobs["submit_s"].max())
+    if outcome.loaded_gpu_s is None or not isinstance(begin, float) or not isinstance(end, float):
+        return None
+    available = _available(cluster, begin, end)
+    return 100 * outcome.loaded_gpu_s / available if available > 0 else None
+
+
+def _available(cluster: Cluster, begin: float, end: float) -> float:
+    """GPU-seconds of servers that were up."""
+    server, down, up = down_times(cluster, begin, end)
+    return cluster.total_gpus * (end - begin) - float((np.asarray(cluster.gpus)[server] * (up - down)).sum())
 
 
 def fairness(
@@ -263,6 +282,7 @@ def _figures() -> Sequence[pl.Expr]:
         *counts,
         *spread,
         *slowdowns,
+        pl.col("t10_s").filter(finished).mean().alias("t10_mean_s"),
         pl.col("preemptions").sum().cast(pl.Int64).alias("preemptions"),
         (pl.col("preemptions") > 0).sum().cast(pl.Int64).alias("jobs_preempted"),
         (pl.col("gpu_s").sum() / 3600).alias("jobs_held_gpu_h"),

@@ -103,7 +103,7 @@ def write_store(path: Path, outcomes: Sequence[Outcome], workload: Workload, clu
     try:
         with Store(draft, write=True) as store:
             for number, (name, outcome) in enumerate(zip(names, outcomes, strict=True), 1):
-                _write(store, _Part(name, number, outcome, workload, cluster))
+                _write(store, _Part(name, number, outcome, workload, outcome.used(cluster)))
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

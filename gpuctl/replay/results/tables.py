@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,17 +12,19 @@ from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import Named, Note, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.models.traits import TRAITS, traits
-from gpuctl.replay.results import comparison, metrics, timelines
+from gpuctl.replay.results import comparison, gantt, metrics, timelines
 from gpuctl.replay.results.asked import (
     Asked,
+    calendar,
     oracle_note,
     policy_notes,
     servers_note,
     settings,
+    span,
     warnings,
     with_distinct_names,
 )
-from gpuctl.replay.results.columns import OPTIONAL, columns
+from gpuctl.replay.results.documented import documented as _table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -44,6 +46,9 @@ SECTIONS = (
 )
 
 _PERCENTILES = note("Percentiles interpolate linearly between the two nearest values.")
+COUNTED = ("packs", "packs_undone", "servers_reclaimed", "reclaim_preemptions", "scale_ins")
+"""What some policies count, by the names of `Outcome.counts`."""
+
 _PREEMPTED_SIZES = (
     ("of_1_gpu", "1"),
     ("of_2_to_4_gpus", "2-4"),
@@ -66,6 +71,7 @@ def result(
     seed: int = comparison.SEED,
     sources: tuple[SourceInfo, ...] = (),
     tables: Collection[str] | None = None,
+    window: tuple[float, float] | None = None,
 ) -> Analysis:
     """Return everything that a replay found out.
 
@@ -82,15 +88,16 @@ def result(
         seed: of the bootstrap.
         sources: the files that the workload came from.
         tables: make only those of these names; None for all.
+        window: seconds between which allocations are listed one by one; None for those around the busiest moment.
 
     Raises:
-        UsageError: no outcome has the name of the baseline.
+        UsageError: no outcome has the name of the baseline, or nothing was replayed in the window.
     """
     named = with_distinct_names(outcomes)
     chosen = next((o for o in named if baseline in {None, o.policy}), None)
     if chosen is None:
         raise UsageError(f"no policy {baseline!r} in this replay; it has: {', '.join(o.policy for o in named)}")
-    asked = Asked(named, workload, cluster, chosen, warmup, resamples, seed)
+    asked = Asked(named, workload, cluster, chosen, warmup, resamples, seed, window)
     compared = len(named) > 1 or against_recorded
     absent = set() if len(named) > 1 else {"replay_vs_baseline"}
     absent |= set() if against_recorded else {"replay_vs_recorded", "replay_fidelity"}
@@ -105,64 +112,6 @@ def result(
         command=command,
         version=version,
         warnings=warnings(asked, against_recorded=against_recorded),
-    )
-
-
-FIRST_COLUMNS = {
-    "replay_summary": 15,
-    "replay_by_size": 12,
-    "replay_by_queue": 12,
-    "replay_vs_baseline": 13,
-    "replay_vs_recorded": 13,
-    "replay_fidelity": 12,
-}
-"""Columns that a terminal shows of tables with many."""
-
-_FIGURES = ("jobs_finished", "wait_mean_s", "wait_p95_s", "jct_mean_s")
-_DIFFERENCES = (
-    "policy", "measure", "size_bucket", "pairs", "diff_mean_s", "diff_low_s", "diff_high_s", "change_pct"
-)  # fmt: skip
-KEY_COLUMNS = {
-    "replay_summary": ("policy", *_FIGURES, "jct_p95_s", "utilization_pct", "preemptions"),
-    "replay_by_size": ("policy", "size_bucket", *_FIGURES, "slowdown_mean", "preemptions"),
-    "replay_by_queue": ("policy", "queue", *_FIGURES, "slowdown_mean", "preemptions"),
-    "replay_vs_baseline": _DIFFERENCES,
-    "replay_vs_recorded": _DIFFERENCES,
-    "replay_preemptions": (
-        "policy", "jobs", "jobs_preempted", "preempted_pct", "preemptions", "most_of_a_job", "overhead_gpu_h",
-        "lost_gpu_h",
-    ),
-    "replay_unfinished": ("policy", "job", "state", "queue", "user", "gpus", "wait_s", "reason"),
-}  # fmt: skip
-"""Columns that a page shows of tables with many."""
-
-
-def _table(
-    name: str,
-    frame: pl.DataFrame,
-    population: Note,
-    *,
-    section: str,
-    title: str,
-    question: str,
-    notes: tuple[Note, ...] = (),
-    detail: bool = False,
-    sentences: tuple[Note, ...] = (),
-) -> ResultTable:
-    documented = tuple(c for c in columns(name) if c.name not in OPTIONAL or c.name in frame.columns)
-    return ResultTable(
-        name=name,
-        section=section,
-        title=title,
-        question=question,
-        population=population,
-        notes=notes,
-        columns=documented,
-        frame=frame.select(c.name for c in documented),
-        detail=detail,
-        first_columns=FIRST_COLUMNS.get(name, 0),
-        key_columns=KEY_COLUMNS.get(name, ()),
-        sentences=sentences,
     )
 
 
@@ -239,12 +188,13 @@ def _preemptions(asked: Asked) -> ResultTable:
                     end: int(ends.get(end, 0))
                     for end in ("migrated", "resized", "lease", "reclaimed", "machine_down", "failed")
                 },
+                **{name: outcome.counts.get(name) for name in COUNTED},
                 "overhead_gpu_h": float(jobs["overhead_gpu_s"].sum()) / 3600,
                 "lost_gpu_h": float(jobs["lost_gpu_s"].sum()) / 3600,
             }
         )
     return _table(
-        "replay_preemptions", pl.DataFrame(rows),
+        "replay_preemptions", pl.DataFrame(rows, schema_overrides=dict.fromkeys(COUNTED, pl.Int64)),
         note(
             "{size:,} jobs of {name}, all counted.",
             size=asked.workload.size, name=Named("cluster", asked.workload.name),
@@ -354,23 +304,8 @@ def _fidelity(asked: Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def _span(asked: Asked) -> tuple[float, float]:
-    windows = [timelines.window(o) for o in asked.outcomes]
-    return min(w[0] for w in windows), max(w[1] for w in windows)
-
-
-def _calendar(asked: Asked) -> pl.Expr:
-    origin = asked.workload.origin
-    kind = pl.Datetime("us", "UTC")
-    if origin is None:
-        return pl.lit(None, dtype=kind).alias("ts")
-    return (pl.lit(origin.astimezone(UTC), dtype=kind) + pl.duration(microseconds=(pl.col("t_s") * 1e6).round())).alias(
-        "ts"
-    )
-
-
 def _timeline(asked: Asked) -> ResultTable:
-    begin, end = _span(asked)
+    begin, end = span(asked)
     edges = timelines.bin_edges(begin, end, timelines.BINS)
     frames = [
         timelines.binned(timelines.levels(o, asked.cluster, until=end), edges).insert_column(
@@ -378,7 +313,7 @@ def _timeline(asked: Asked) -> ResultTable:
         )
         for o in asked.outcomes
     ]
-    frame = pl.concat(frames).with_columns(_calendar(asked))
+    frame = pl.concat(frames).with_columns(calendar(asked.workload))
     width = timedelta(seconds=round(float(edges[1] - edges[0])))
     return _table(
         "replay_timeline", frame,
@@ -400,7 +335,7 @@ def _timeline(asked: Asked) -> ResultTable:
 
 
 def _heatmap(asked: Asked) -> ResultTable:
-    edges = timelines.bin_edges(*_span(asked), timelines.HEAT_BINS)
+    edges = timelines.bin_edges(*span(asked), timelines.HEAT_BINS)
     times = pl.DataFrame({"bin": np.arange(len(edges) - 1), "t_s": edges[:-1], "t_end_s": edges[1:]})
     frames: list[pl.DataFrame] = []
     names: tuple[str, ...] = ()
@@ -409,7 +344,7 @@ def _heatmap(asked: Asked) -> ResultTable:
         frames.append(cells.insert_column(0, pl.lit(outcome.policy).alias("policy")))
     labels = pl.DataFrame({"row": np.arange(len(names)), "servers": pl.Series(names, dtype=pl.String)})
     frame = pl.concat(frames).join(times, on="bin", how="left", maintain_order="left")
-    frame = frame.join(labels, on="row", how="left", maintain_order="left").with_columns(_calendar(asked))
+    frame = frame.join(labels, on="row", how="left", maintain_order="left").with_columns(calendar(asked.workload))
     return _table(
         "replay_heatmap", frame,
         note(
@@ -511,6 +446,7 @@ _MAKERS: dict[str, Callable[[Asked], ResultTable]] = {
     "replay_fidelity": _fidelity,
     "replay_timeline": _timeline,
     "replay_heatmap": _heatmap,
+    "replay_gantt": gantt.gantt,
     "replay_unfinished": _unfinished,
     "replay_jobs": _jobs,
     "replay_traits": _traits,

@@ -125,6 +125,7 @@ def levels(
         ``t_s`` and these columns; a row holds from its ``t_s`` to the next one's, the last row ends the
         window.
     """
+    cluster = outcome.used(cluster)
     begin, own_end = window(outcome)
     end = max(own_end, until if until is not None else own_end)
     held = attempts(outcome)
@@ -216,6 +217,7 @@ def occupancy(
         the bin, of all GPUs of these servers, whether up or down), ``down_pct`` (GPUs of servers that were down); and
         the names of the rows.
     """
+    cluster = outcome.used(cluster)
     count = len(cluster.servers)
     lines, bins = min(rows, count), len(edges) - 1
     line = np.arange(count) * lines // max(count, 1)
@@ -223,7 +225,7 @@ def occupancy(
     capacity = np.bincount(line, weights=gpus, minlength=lines) * float(edges[1] - edges[0])
     held = attempts(outcome)
     if outcome.turns is None:
-        piece, server, got = _pieces(outcome, cluster, held)
+        piece, server, got = pieces_of(outcome, cluster, held)
         busy = _areas(line[server], (held.own[piece], held.end[piece]), got, edges, lines)
     else:
         found = spans(outcome)
@@ -246,7 +248,8 @@ def occupancy(
     return frame, _row_names(cluster.servers, line, lines)
 
 
-def _pieces(outcome: Outcome, cluster: Cluster, held: Attempts) -> tuple[Ints, Ints, Ints]:
+def pieces_of(outcome: Outcome, cluster: Cluster, held: Attempts) -> tuple[Ints, Ints, Ints]:
+    """Return the places of all attempts: the attempt's row, the server's number, and GPUs there."""
     pieces = outcome.pieces
     if pieces.height == 0 and len(cluster.servers) == 1:
         # A pool has one place: what is held is held there.

@@ -22,7 +22,8 @@ JOBS: dict[str, Any] = {
     "eligible_s": pl.Float64, "start_s": pl.Float64, "end_s": pl.Float64, "wait_s": pl.Float64, "jct_s": pl.Float64,
     "run_s": pl.Float64, "work_s": pl.Float64, "gpu_s": pl.Float64, "overhead_gpu_s": pl.Float64,
     "lost_gpu_s": pl.Float64, "preemptions": pl.Int64, "attempts": pl.Int64, "max_gpus": pl.Int64,
-    "changes": pl.Int64, "least_gpus": pl.Int64, "most_gpus": pl.Int64, "servers": pl.Int64, "state": pl.String,
+    "changes": pl.Int64, "t10_s": pl.Float64, "least_gpus": pl.Int64, "most_gpus": pl.Int64,
+    "servers": pl.Int64, "state": pl.String,
 }  # fmt: skip
 ATTEMPTS: dict[str, Any] = {
     "job": pl.Int32, "attempt": pl.Int32, "start_s": pl.Float64, "end_s": pl.Float64, "end": pl.String,
@@ -151,6 +152,7 @@ def make_outcome(
                 "attempts": len(own),
                 "max_gpus": gpus if own else 0,
                 "changes": 0,
+                "t10_s": None,
                 "least_gpus": gpus,
                 "most_gpus": gpus,
                 "servers": 1 if own else None,

@@ -43,6 +43,7 @@ GANDIVA = np.dtype(
         ("changed", "i8"),  # 1: something has since the last check
         ("trials", "i8"),  # pairs that are on trial
         ("bans", "i8"),  # pairs undone so far
+        ("packs", "i8"),  # pairs made so far
     ],
     align=True,
 )
@@ -265,6 +266,7 @@ def join(s, m, a, b):  # type: ignore[no-untyped-def]
     host.pairs += 1
     host.dirty = 1
     m.p[0].trials += 1
+    m.p[0].packs += 1
     m.p[0].changed = 1
 
 

@@ -40,6 +40,7 @@ class Gandiva(CompiledPolicy):
     traits = True
     run: ClassVar[Loop | None] = gandiva_kernel.run
     reasons = GANDIVA_REASONS
+    tallies: ClassVar[dict[str, str]] = {"packs": "packs", "packs_undone": "bans"}
     parameters = (
         Parameter("slice", 60.0, "seconds of a turn on a crowded server; the paper's", least=0.001),
         Parameter("switch", 1.0, "seconds of the switch between two turns, in which nobody comes forward"),

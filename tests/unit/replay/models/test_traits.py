@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 import pytest
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.models.inference import parse_inference
 from gpuctl.replay.models.speed import rates
-from gpuctl.replay.models.traits import in_line, traits
-from gpuctl.replay.run import replay
+from gpuctl.replay.models.traits import TRAITS, in_line, traits
+from gpuctl.replay.run import Models, _Task, replay
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpuctl.replay.models.records import Workload
 
 
@@ -107,6 +109,51 @@ def test_all_policies_of_a_comparison_have_one_set_of_speeds(tmp_path: Path) -> 
     assert beside == [10, 101, 202]
     chosen = replay(workload, cluster, [("fifo", {}), ("optimus", {})])[0].jobs["end_s"].to_list()
     assert chosen == alone
+
+
+POLICIES = ("fifo", "tiresias", "themis", "aryl", "gandiva", "optimus", "max-min", "ftf")
+PHILLY = Path(__file__).parents[5] / "shared" / "oracles" / "fifo_strict" / "philly_1k_g128_input.csv"
+
+
+@pytest.mark.parametrize("path", [Path("sample_data/jobs.csv"), PHILLY], ids=["sample", "philly"])
+def test_one_table_has_one_set_of_speeds_and_marks_what_is_derived(root: Path, path: Path) -> None:
+    """What each simulation goes by, as its jobs have it, is what one table says of each job and marks as assumed."""
+    if not (root / path).exists():
+        pytest.skip("the jobs are not here")
+    workload = read_jobs(root / path)
+    cluster = in_racks(parse_cluster("16x8", workload), "16x8", 4)
+    # whoever may borrow them, large servers of an inference cluster make no job's run time that of another place
+    cluster = dataclasses.replace(cluster, inference=parse_inference("4x96", None))
+    task = _Task(workload, cluster, Models(own_speeds=True), tuple((name, {}) for name in POLICIES))
+    known = traits(workload)
+    places = np.stack([np.ones(workload.size), known.eff_rack, known.eff_cross], axis=1)
+    # a gang's run time is that on its best place: one server up to 8, one rack up to 32
+    best = np.where(workload.gpus <= 8, 0, np.where(workload.gpus <= 32, 1, 2))
+    places /= places[np.arange(workload.size), best][:, None]
+    for number, name in enumerate(POLICIES):
+        held = task.simulation(number, interpreted=True).state.jobs
+        assert np.stack([held.speed0, held.speed1, held.speed2], axis=1) == pytest.approx(places), name
+        assert (held.alpha == known.alpha).all(), name
+    from gpuctl.replay.results.tables import result
+
+    two = replay(workload, cluster, [("fifo", {}), ("tiresias", {}), ("optimus", {})], own_speeds=True)
+    table = next(t for t in result(two, workload, cluster).tables if t.name == "replay_traits").frame
+    assert table["job"].to_list() == list(workload.ids)
+    # neither file says any of them
+    assert {frozenset(text.split(";")) for text in table["derived"]} == {frozenset(TRAITS)}
+    # a job that was on one placement throughout took its work by the speed there, under whichever policy
+    for outcome in two:
+        once = outcome.jobs.with_row_index("job_number").filter((pl.col("attempts") == 1) & (pl.col("changes") == 0))
+        once = once.filter(pl.col("max_gpus") == pl.col("gpus"))
+        rows = outcome.attempts.with_row_index("row").join(once, left_on="job", right_on="job_number")
+        rack = pl.Series("rack", cluster.rack)
+        pieces = outcome.pieces.with_columns(rack.gather(outcome.pieces["server"]))
+        racks = pieces.group_by("row").agg(pl.len().alias("there"), pl.col("rack").n_unique())
+        rows = rows.join(racks, on="row")
+        level = np.where(rows["there"] == 1, 0, np.where(rows["rack"] == 1, 1, 2))
+        took = rows["work_s"].to_numpy() / places[rows["job"].to_numpy(), level]
+        assert rows["run_s"].to_numpy() == pytest.approx(took, abs=1e-5), outcome.policy
+        assert rows.height > 10
 
 
 def test_speed_is_for_the_best_place_of_the_gang(tmp_path: Path) -> None:

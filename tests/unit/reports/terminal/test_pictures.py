@@ -75,6 +75,18 @@ def replayed(points: int = 200) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFram
     return pl.concat(time), pl.concat(jct), uses
 
 
+def gantt() -> pl.DataFrame:
+    """Two servers under each policy, one of them idle, the other with two jobs of hostile names."""
+    rows: list[tuple[object, ...]] = []
+    for policy in POLICIES:
+        rows += [(policy, f"gpu{k}", "server", None, 4, None, 0.0, 7200.0) for k in (1, 2)]
+        rows += [(policy, "gpu1", "job", name, 2, 2.0, 900.0 * k, 4000.0) for k, name in enumerate(HOSTILE[:2])]
+    names = ["policy", "server", "what", "job", "gpus", "counted_gpus", "t_s", "t_end_s"]
+    ts = pl.datetime(2017, 10, 9, time_zone="UTC") + pl.duration(seconds="t_s")
+    empty = [pl.lit(None, pl.String).alias(name) for name in ("user", "queue", "beside")]
+    return pl.DataFrame(rows, names, orient="row", infer_schema_length=None).with_columns(ts.alias("ts"), *empty)
+
+
 def every_wait(rng: random.Random) -> pl.DataFrame:
     """Waits of attempts in no order: of each size, half of them none, the others the longer the larger the gang."""
     waits = [(SIZES[i % 4], 0.0 if i % 8 < 4 else 0.1 * (1 + i % 4) * 2 ** (10 * rng.random())) for i in range(400)]
@@ -114,6 +126,7 @@ def sample() -> Analysis:
         table("replay_summary", "replay", uses),
         table("replay_timeline", "replay", time, detail=True),
         table("replay_jct_cdf", "replay", jct, detail=True),
+        table("replay_gantt", "replay", gantt(), detail=True),
         table("replay_wait_cdf", "replay", jct.with_columns(pl.col("minutes") - 0.5 / 3), detail=True),
     )  # fmt: skip
     sections = (*make_analysis(points=3).sections, ("replay", "Replay"))

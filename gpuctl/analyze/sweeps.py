@@ -1,0 +1,133 @@
+"""What holds on each interval between change points, found for all intervals at once: maxima, counts, seconds.
+
+``times[k]`` begins interval k, which lasts until ``times[k + 1]``; the last one is empty. Whole arrays are swept, not
+events one by one: that needs no compiler, which takes longer to load than most logs take to sweep.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+
+def lengths(times: Floats) -> Floats:
+    """Seconds that each interval lasts."""
+    return np.diff(times, append=times[-1:])
+
+
+def highest(intervals: int, first: Ints, last: Ints, value: Floats, least: float) -> Floats:
+    """The highest of the values that hold on each interval, `least` where none does.
+
+    Args:
+        intervals: how many there are.
+        first: interval from which on each value holds.
+        last: interval before which it ends.
+        value: the values.
+        least: a value below all others.
+    """
+    some = last > first
+    first, last, value = first[some], last[some], value[some]
+    power = np.frexp((last - first).astype(np.float64))[1] - 1
+    found = np.full(intervals, least)
+    for exponent in range(int(power.max(initial=0)), -1, -1):
+        # here `found` holds at i for 2 ** exponent intervals from i on; two such blocks cover what a value covers
+        ours, block = power == exponent, 1 << exponent
+        np.maximum.at(found, first[ours], value[ours])
+        np.maximum.at(found, last[ours] - block, value[ours])
+        if exponent:
+            half = block >> 1
+            shifted = found[:-half].copy()
+            np.maximum(found[half:], shifted, out=found[half:])
+    return found
+
+
+def covered(times: Floats, begin: Floats, end: Floats) -> Floats:
+    """Seconds of each interval that spans of time cover, summed over the spans.
+
+    Args:
+        times: beginnings of the intervals, seconds.
+        begin: of each span, not before the first interval.
+        end: of each span, behind its beginning, not behind the last interval.
+    """
+    low = np.searchsorted(times, begin, side="right") - 1
+    high = np.searchsorted(times, end, side="left") - 1
+    count = np.cumsum(
+        np.bincount(low, minlength=times.size) - np.bincount(high + 1, minlength=times.size + 1)[: times.size]
+    )
+    whole = count * lengths(times)
+    return np.asarray(
+        whole
+        - np.bincount(low, weights=begin - times[low], minlength=times.size)
+        - np.bincount(high, weights=times[high + 1] - end, minlength=times.size)
+    )
+
+
+class Ranked:
+    """Intervals by a value of each, to sum over those of a range that have one value."""
+
+    def __init__(self, value: Floats) -> None:
+        self._order = np.argsort(value, kind="stable")
+        self._values, rank = np.unique(value, return_inverse=True)
+        self._size = value.size + 1
+        self._keys = rank.reshape(-1)[self._order] * self._size + self._order
+
+    def sums(self, weight: Floats, value: Floats, first: Ints, last: Ints) -> Floats:
+        """The weight of the intervals from `first` to before `last` whose value is `value`, elementwise."""
+        before = np.concatenate([[0.0], np.cumsum(weight[self._order])])
+        rank = np.searchsorted(self._values, value)
+        known = self._values[np.minimum(rank, self._values.size - 1)] == value
+        low, high = (np.searchsorted(self._keys, rank * self._size + k) for k in (first, last))
+        return np.where(known, before[high] - before[low], 0.0)
+
+
+def open_racks(  # noqa: PLR0917
+    intervals: int, rack: Ints, k: Ints, before: Ints, after: Ints, at_first: Ints, demands: list[int]
+) -> dict[int, Bools]:
+    """Whether each interval has a rack in which the fewest servers that can hold a gang are free.
+
+    Args:
+        intervals: how many there are.
+        rack: of each change of a server's free GPUs, ascending.
+        k: interval that each change begins, ascending within a rack.
+        before: free GPUs of the server before each change.
+        after: free GPUs of the server after it.
+        at_first: (racks, sizes): servers of each rack with 0, 1, 2 … GPUs, all free.
+        demands: gang sizes, each at least 1.
+    """
+    racks, sizes = at_first.shape
+    largest = sizes - 1
+    # servers of each rack with so many GPUs free or more
+    least = np.cumsum(at_first[:, ::-1], axis=1)[:, ::-1]
+    begins = np.searchsorted(rack, np.arange(racks))
+    # of changes of a rack that begin one interval, what the last of them leaves counts
+    shown = np.flatnonzero(np.append((rack[1:] != rack[:-1]) | (k[1:] != k[:-1]), True)[: rack.size] & (k < intervals))
+    first = np.append(True, rack[shown][1:] != rack[shown][:-1])[: shown.size]
+
+    def servers(free: int) -> Ints:
+        sums = np.concatenate([[0], np.cumsum((after >= free).astype(np.int64) - (before >= free))])
+        return np.asarray(sums[shown + 1] - sums[begins[rack[shown]]] + least[rack[shown], free])
+
+    found = {}
+    for demand in demands:
+        needed = -(-demand // largest)
+        if demand <= largest:
+            fits, initially = servers(demand) > 0, least[:, demand] > 0
+        elif demand == needed * largest:
+            fits, initially = servers(largest) >= needed, least[:, largest] >= needed
+        else:
+            fits = sum(np.minimum(servers(free), needed) for free in range(1, sizes)) >= demand
+            initially = np.minimum(least[:, 1:], needed).sum(axis=1) >= demand
+        was = np.where(first, initially[rack[shown]], np.append(False, fits[:-1])[: fits.size])
+        changed = np.flatnonzero(fits != was)
+        weights = np.where(fits[changed], 1.0, -1.0)
+        number = np.cumsum(np.bincount(k[shown[changed]], weights=weights, minlength=intervals))
+        found[demand] = number + initially.sum() > 0
+    return found

@@ -1,0 +1,350 @@
+"""The compiled pair of jobs in Mirage's authors' simulator: predecessor P and successor S among a trace's jobs.
+
+Scheduler and clock are those of the policy ``mirage`` of a replay, whose plan this uses. What differs is what it is
+for: at each minute of interest all is copied, S is submitted to the copy, and the copy goes on until S starts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.bundles import Bundle, ints
+from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.policies.mirage.slots_kernel import (
+    LONGEST_LINE,
+    SLOT_MIN,
+    SLOTS,
+    first_slot,
+    free_by_slot,
+    reserve,
+)
+
+NOW, WAITING, RUNNING, FREE, NEXT, CHANGED, STARTED, P_START, S_START, P_BACKFILLED, S_BACKFILLED, SIZE = range(12)
+COUNTERS = 12
+NEVER = -1
+LAST_WAITS = 100
+"""Started jobs of whose waits the mean-wait baseline takes the mean."""
+
+
+class Episode(Bundle):
+    """A cluster at one minute, before the submissions of that minute; minutes count from the episode's start.
+
+    The first arrays say what the jobs are: those of the trace by submission, then P, then S. Copies share them.
+
+    Attributes:
+        minute: of submission [jobs].
+        nodes: that each holds [jobs].
+        limit: minutes [jobs].
+        ticks: minutes that it holds its nodes [jobs].
+        key: the order of the queue, large ones ahead [jobs].
+        line: jobs that wait, in order [jobs].
+        run: jobs that run, in no order; by the same place [jobs]:
+        start: minute of the start.
+        end: minute from which its nodes are free.
+        until: minute of its limit.
+        held: nodes.
+        slots: free nodes in each slot of a plan [SLOTS].
+        begins: 1 where the job at that place of the line starts in this pass [jobs].
+        waits: minutes that the last started jobs waited, a ring [LAST_WAITS].
+        c: what the names above say, in that order [COUNTERS].
+    """
+
+    minute = ints()
+    nodes = ints()
+    limit = ints()
+    ticks = ints()
+    key = ints()
+    line = ints()
+    run = ints()
+    start = ints()
+    end = ints()
+    until = ints()
+    held = ints()
+    slots = ints()
+    begins = ints()
+    waits = ints()
+    c = ints()
+
+
+@inner
+def copy_to(e, f):  # type: ignore[no-untyped-def]
+    """Let `f` be as `e` is."""
+    f.c[:] = e.c
+    for k in range(e.c[WAITING]):
+        f.line[k] = e.line[k]
+    for k in range(e.c[RUNNING]):
+        f.run[k], f.start[k], f.end[k] = e.run[k], e.start[k], e.end[k]
+        f.until[k], f.held[k] = e.until[k], e.held[k]
+
+
+@inner
+def _enter(e, j):  # type: ignore[no-untyped-def]
+    """Put a job into the queue, behind those of its priority."""
+    at = e.c[WAITING]
+    while at > 0 and e.key[e.line[at - 1]] < e.key[j]:
+        e.line[at] = e.line[at - 1]
+        at -= 1
+    e.line[at] = j
+    e.c[WAITING] += 1
+    e.c[CHANGED] = 1
+
+
+@inner
+def _start(e, j, now, backfilled):  # type: ignore[no-untyped-def]
+    k = e.c[RUNNING]
+    e.run[k], e.start[k], e.end[k], e.until[k], e.held[k] = j, now, now + e.ticks[j], now + e.limit[j], e.nodes[j]
+    e.c[RUNNING] += 1
+    e.c[FREE] -= e.nodes[j]
+    e.waits[e.c[STARTED] % LAST_WAITS] = now - e.minute[j]
+    e.c[STARTED] += 1
+    if j == e.minute.size - 2:
+        e.c[P_START], e.c[P_BACKFILLED] = now, backfilled
+    elif j == e.minute.size - 1:
+        e.c[S_START], e.c[S_BACKFILLED] = now, backfilled
+
+
+@inner
+def _free(e, now):  # type: ignore[no-untyped-def]
+    """Let go of the nodes of jobs that have ended by that minute."""
+    kept = 0
+    for k in range(e.c[RUNNING]):
+        if e.end[k] > now:
+            e.run[kept], e.start[kept], e.end[kept] = e.run[k], e.start[k], e.end[k]
+            e.until[kept], e.held[kept] = e.until[k], e.held[k]
+            kept += 1
+        else:
+            e.c[FREE] += e.held[k]
+            e.c[CHANGED] = 1
+    e.c[RUNNING] = kept
+
+
+@inner
+def _last_that_fits(e):  # type: ignore[no-untyped-def]
+    last = min(e.c[WAITING], LONGEST_LINE) - 1
+    while last >= 0 and e.nodes[e.line[last]] > e.c[FREE]:
+        last -= 1
+    return last
+
+
+@inner
+def _main(e, now):  # type: ignore[no-untyped-def]
+    begun = 0
+    while begun < e.c[WAITING] and e.nodes[e.line[begun]] <= e.c[FREE]:
+        _start(e, e.line[begun], now, 0)
+        begun += 1
+    if begun > 0:
+        e.c[WAITING] -= begun
+        for k in range(e.c[WAITING]):
+            e.line[k] = e.line[k + begun]
+
+
+@inner
+def _backfill(e, now):  # type: ignore[no-untyped-def]
+    last = _last_that_fits(e)
+    if last < 0:
+        return
+    free_by_slot(e.slots, e.c[FREE], e.c[RUNNING], e.held, e.until, now)
+    for k in range(last + 1):
+        j = e.line[k]
+        begin = first_slot(e.slots, e.nodes[j], e.limit[j])
+        if begin >= 0:
+            reserve(e.slots, begin, e.nodes[j], e.limit[j])
+        e.begins[k] = begin == 0
+        if e.slots[0] == 0:
+            last = k
+            break
+    kept = 0
+    for k in range(e.c[WAITING]):
+        if k <= last and e.begins[k] == 1:
+            _start(e, e.line[k], now, int(k > 0))
+        else:
+            e.line[kept] = e.line[k]
+            kept += 1
+    e.c[WAITING] = kept
+
+
+@inner
+def _next(e):  # type: ignore[no-untyped-def]
+    """The next minute in which a pass may start somebody; a large number: none."""
+    now = e.c[NOW]
+    if e.c[CHANGED] == 1:
+        return now
+    t = np.int64(1) << 60
+    trace = e.minute.size - 2
+    if e.c[NEXT] < trace:
+        t = min(t, e.minute[e.c[NEXT]])
+    if e.c[P_START] == NEVER and e.minute[trace] >= now:
+        t = min(t, e.minute[trace])
+    if e.c[RUNNING] > 0:
+        for k in range(e.c[RUNNING]):
+            t = min(t, e.end[k])
+        if e.c[WAITING] > 0:
+            tick = (now + SLOT_MIN - 1) // SLOT_MIN * SLOT_MIN
+            if tick < t and _last_that_fits(e) >= 0:
+                t = tick
+    return max(t, now)
+
+
+@inner
+def _tick(e, now):  # type: ignore[no-untyped-def]
+    """A minute: submissions, P ahead of the trace's, and a pass."""
+    _free(e, now)
+    trace = e.minute.size - 2
+    if e.minute[trace] == now:
+        _enter(e, trace)
+    while e.c[NEXT] < trace and e.minute[e.c[NEXT]] <= now:
+        _enter(e, e.c[NEXT])
+        e.c[NEXT] += 1
+    if now % SLOT_MIN == 0:
+        _backfill(e, now)
+    else:
+        _main(e, now)
+    e.c[CHANGED] = 0
+    e.c[NOW] = now + 1
+
+
+@inner
+def go_on(e, upto, stop):  # type: ignore[no-untyped-def]
+    """Go on to just before the submissions of a minute.
+
+    Args:
+        e: the episode.
+        upto: the minute.
+        stop: P_START or S_START: no further than to the minute after that start; NEVER: to the minute.
+    """
+    while stop == NEVER or e.c[stop] == NEVER:
+        t = _next(e)
+        if t >= upto:
+            break
+        _tick(e, t)
+    if stop == NEVER or e.c[stop] == NEVER:
+        e.c[NOW] = upto
+    _free(e, e.c[NOW])
+
+
+@inner
+def enter_s(e):  # type: ignore[no-untyped-def]
+    """Submit S now, before the trace's jobs of this minute."""
+    s = e.minute.size - 1
+    e.minute[s] = e.c[NOW]
+    e.key[s] = 3600 * e.nodes[s] - 25 * e.c[SIZE] * e.c[NOW]
+    _enter(e, s)
+
+
+@inner
+def _planned(e):  # type: ignore[no-untyped-def]
+    """Minutes until S starts by a plan of backfill of all that wait now; the window's length where it has no slot."""
+    now = e.c[NOW]
+    free_by_slot(e.slots, e.c[FREE], e.c[RUNNING], e.held, e.until, now)
+    for k in range(e.c[WAITING]):
+        j = e.line[k]
+        begin = first_slot(e.slots, e.nodes[j], e.limit[j])
+        if j == e.minute.size - 1:
+            return SLOTS * SLOT_MIN if begin < 0 else begin * SLOT_MIN
+        if begin >= 0:
+            reserve(e.slots, begin, e.nodes[j], e.limit[j])
+    return SLOTS * SLOT_MIN
+
+
+FAR = 1 << 50
+"""A minute that never comes."""
+
+
+@compiled
+def advance(e, upto, stop):  # type: ignore[no-untyped-def]
+    """Go on to just before the submissions of a minute; see `go_on`."""
+    go_on(e, upto, stop)
+
+
+@compiled
+def submit(e):  # type: ignore[no-untyped-def]
+    """Submit S now, before the trace's jobs of this minute."""
+    enter_s(e)
+
+
+@compiled
+def outcome(e, f, at, found):  # type: ignore[no-untyped-def]
+    """Submit S at a minute, and see what comes of it.
+
+    Args:
+        e: the episode; it goes on to that minute.
+        f: a copy of it, in which S is submitted; it goes on to S's start.
+        at: the minute.
+        found: written: start of P, start of S, whether each was backfilled, and minutes to the planned start of S [5].
+    """
+    go_on(e, at, NEVER)
+    copy_to(e, f)
+    enter_s(f)
+    found[4] = _planned(f)
+    go_on(f, FAR, S_START)
+    if f.c[P_START] == NEVER:
+        go_on(f, FAR, P_START)
+    found[0], found[1], found[2], found[3] = f.c[P_START], f.c[S_START], f.c[P_BACKFILLED], f.c[S_BACKFILLED]
+
+
+# ---- what a policy sees
+
+
+@inner
+def _five(values, n, into, at):  # type: ignore[no-untyped-def]
+    """Write the least, the quartiles and the largest of so many values, linear in between; zeros of none."""
+    if n == 0:
+        into[at : at + 5] = 0.0
+        return
+    ordered = np.sort(values[:n])
+    for q in range(5):
+        place = q * (n - 1) / 4.0
+        low = int(place)
+        high = min(low + 1, n - 1)
+        into[at + q] = ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+@inner
+def _snapshot(e, row, values):  # type: ignore[no-untyped-def]
+    """Write the 34 numbers of the queue and of the running jobs at this minute; `values` is scratch [jobs]."""
+    now, waiting, running = e.c[NOW], e.c[WAITING], e.c[RUNNING]
+    row[0], row[1] = waiting, 0
+    for k in range(waiting):
+        row[1] += e.nodes[e.line[k]]
+        values[k] = e.limit[e.line[k]]
+    _five(values, waiting, row, 2)
+    for k in range(waiting):
+        values[k] = 60 * (now - e.minute[e.line[k]])
+    _five(values, waiting, row, 7)
+    row[12:17] = 0.0
+    row[17], row[18] = running, 0
+    for k in range(running):
+        row[18] += e.held[k]
+        values[k] = e.limit[e.run[k]]
+    _five(values, running, row, 19)
+    for k in range(running):
+        values[k] = 60 * (e.start[k] - e.minute[e.run[k]])
+    _five(values, running, row, 24)
+    for k in range(running):
+        values[k] = 60 * (now - e.start[k])
+    _five(values, running, row, 29)
+
+
+@compiled
+def snapshots(e, upto, stop, rows, values):  # type: ignore[no-untyped-def]
+    """Go on as `advance` does, and take a snapshot in each tenth minute up to and with the last.
+
+    Args:
+        e: the episode.
+        upto: see `go_on`; of minute `upto` itself the snapshot is taken, too.
+        stop: see `go_on`.
+        rows: the snapshot of minute t goes to row t // 10 [minutes // 10, 34].
+        values: scratch [jobs].
+
+    Returns:
+        Minutes gone to: no snapshot of a later one was taken.
+    """
+    t = (e.c[NOW] + SLOT_MIN - 1) // SLOT_MIN * SLOT_MIN
+    while t <= upto and t // SLOT_MIN < rows.shape[0]:
+        go_on(e, t, stop)
+        if stop != NEVER and e.c[stop] != NEVER and e.c[NOW] < t:
+            return e.c[NOW]
+        _snapshot(e, rows[t // SLOT_MIN], values)
+        t += SLOT_MIN
+    go_on(e, upto, stop)
+    return e.c[NOW]

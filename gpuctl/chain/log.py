@@ -1,0 +1,130 @@
+"""The jobs of a Slurm log as Mirage's authors take them: nodes, limits and run times, on the log's own clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.errors import InputError
+from gpuctl.core.notes import Note, note, ours
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.store.database import Store
+
+    Ints = NDArray[np.int64]
+
+UNLIMITED_S = 365 * 86_400
+"""What a job without a limit is planned for, as the replay's policies that plan have it."""
+
+_JOBS = """
+    SELECT job, epoch(timezone($zone, submit_ts)) AS submit_s, epoch(timezone($zone, start_ts)) AS start_s,
+           epoch(timezone($zone, end_ts)) AS end_s, nodes, time_limit_s
+    FROM jobs WHERE cluster = $cluster ORDER BY submit_s, job
+"""
+
+
+@dataclass(frozen=True)
+class Log:
+    """Jobs in order of submission, as arrays.
+
+    Attributes:
+        name: what the log is called.
+        ids: names of the jobs.
+        text: place of each name among all, as text.
+        submit_s: seconds since 1970 of the log's own clock, as if that knew no time zone.
+        nodes: that each holds.
+        limit_min: minutes, at least 1.
+        ticks: minutes that it holds its nodes: its run time, cut at its limit, up to the full minute, at least 1.
+        first_start_s: the first start of a job, on the same clock.
+        notes: what was left out, or taken for granted.
+    """
+
+    name: str
+    ids: tuple[str, ...]
+    text: Ints
+    submit_s: Ints
+    nodes: Ints
+    limit_min: Ints
+    ticks: Ints
+    first_start_s: int
+    notes: tuple[Note, ...] = ()
+
+
+def from_store(store: Store, cluster: str | None) -> Log:
+    """Read the jobs of one cluster of an open store.
+
+    Left out are jobs without a submission, a number of nodes, or a start. What still ran when the log was taken runs to
+    its limit; a job without a limit has one of a year.
+
+    Raises:
+        UsageError: the store has no such cluster, or several and none is named.
+        InputError: no job is left.
+    """
+    name = store.cluster(cluster)
+    zone = store.value("SELECT timezone FROM clusters WHERE cluster = $cluster", {"cluster": name})
+    rows = store.frame(_JOBS, {"cluster": name, "zone": zone or "UTC"})
+    known = pl.col("submit_s").is_not_null() & (pl.col("nodes") >= 1) & pl.col("start_s").is_not_null()
+    kept = rows.filter(known)
+    if not kept.height:
+        raise InputError(
+            f"{name}: none of {rows.height:,} jobs has a submission, a start and a number of nodes",
+            hint="chains are evaluated on accounting of Slurm (sacct), whose jobs hold whole nodes",
+        )
+    counts = {
+        "left out: no submission, start or number of nodes": rows.height - kept.height,
+        "ran to their limits: no end": kept["end_s"].null_count(),
+        "planned for a year: no limit": kept["time_limit_s"].null_count(),
+    }
+    limit = pl.col("time_limit_s").fill_null(UNLIMITED_S)
+    cells = kept.select(
+        pl.col("submit_s").floor().cast(pl.Int64),
+        pl.col("nodes").cast(pl.Int64),
+        limit.cast(pl.Int64).alias("limit_s"),
+        (pl.col("end_s") - pl.col("start_s")).fill_null(limit).clip(0).ceil().cast(pl.Int64).alias("run_s"),
+    )
+    told = tuple(note("{n:,} jobs {what}", n=n, what=ours(what)) for what, n in counts.items() if n)
+    columns = {column: cells[column].to_numpy() for column in cells.columns}
+    first = int(kept["start_s"].min())  # type: ignore[arg-type]
+    return log_of(name, kept["job"].to_list(), **columns, first_start_s=first, notes=told)
+
+
+def log_of(
+    name: str,
+    ids: list[str],
+    *,
+    submit_s: Ints,
+    run_s: Ints,
+    nodes: Ints,
+    limit_s: Ints,
+    first_start_s: int = 0,
+    notes: tuple[Note, ...] = (),
+) -> Log:
+    """Make a log of columns in any order; times in seconds."""
+    order = np.argsort(submit_s, kind="stable")
+    limit = np.maximum(-(-limit_s[order] // 60), 1)
+    names = tuple(ids[k] for k in order.tolist())
+    text = np.empty(len(names), np.int64)
+    text[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    ticks = np.clip(-(-run_s[order] // 60), 1, limit)
+    return Log(name, names, text, submit_s[order], nodes[order], limit, ticks, first_start_s, notes)
+
+
+def check_size(log: Log, size: int) -> None:
+    """See that each job fits on so many nodes.
+
+    Raises:
+        InputError: some do not; they would keep all others waiting for ever.
+    """
+    large = np.flatnonzero(log.nodes > size)
+    if large.size:
+        shown = ", ".join(f"{log.ids[k]} ({log.nodes[k]} nodes)" for k in large[:5].tolist())
+        more = f" and {large.size - 5:,} more" if large.size > 5 else ""
+        raise InputError(
+            f"{log.name}: {large.size:,} jobs ask for more than {size} nodes: {shown}{more}",
+            hint=f"name at least {log.nodes.max()} nodes",
+        )

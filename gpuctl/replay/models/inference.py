@@ -1,0 +1,218 @@
+"""The inference cluster beside a training cluster: its servers, and how many of them it does without, when."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import math
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import MOST_TOML, read_whole
+from gpuctl.core.notes import note
+from gpuctl.replay.models.records import Inference
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuctl.core.notes import Note
+    from gpuctl.replay.models.records import Cluster, Floats, Ints
+
+WEEK_S, STEP_S = 7 * 86400, 300
+MOST_SERVERS = 100_000
+HEADROOM = 1.02
+"""Servers that inference keeps, for those that its load takes: 2 % more, recalled of the paper, not checked."""
+
+_PART = re.compile(r"(\d{1,6})x(\d{1,6})", re.ASCII)
+_COLUMNS = ["time_s", "servers_free"]
+
+
+def diurnal(gpus: Ints) -> Inference:
+    """Servers whose load has a daily curve: the default, ours.
+
+    Of I servers ``min(I, ceil(1.02 I u))`` are needed, u = .65 + .25 cos(2 pi (h - 14) / 24) at hour h of the day, nine
+    tenths of that on days 6 and 7; second 0 is a Monday's first.
+    """
+    count = len(gpus)
+    t = np.arange(0, WEEK_S, STEP_S)
+    use = 0.65 + 0.25 * np.cos(2 * np.pi * (t / 3600 % 24 - 14) / 24)
+    use = np.where(t // 86400 % 7 >= 5, 0.9 * use, use)
+    free = count - np.minimum(count, np.ceil(count * use * HEADROOM)).astype(np.int64)
+    changes = np.append(True, np.diff(free) != 0)
+    return Inference(gpus, t[changes].astype(np.float64), free[changes], float(WEEK_S), assumed=True)
+
+
+def parse_inference(text: str, load: Path | None) -> Inference:
+    """Read ``--inference`` and ``--inference-load``.
+
+    Args:
+        text: ``9x8``: servers x GPUs of each; several with ``+``.
+        load: a CSV ``time_s,servers_free``, or None: `diurnal`.
+
+    Raises:
+        UsageError: the text is no such thing.
+        InputError: the CSV is no such thing; it says which line, what was found and what was expected.
+    """
+    parts = [_PART.fullmatch(part.strip()) for part in text.strip().lower().split("+")]
+    sizes = [(int(part[1]), int(part[2])) for part in parts if part]
+    count = sum(number for number, _ in sizes)
+    if len(sizes) != len(parts) or not 0 < count <= MOST_SERVERS or any(min(size) < 1 for size in sizes):
+        raise UsageError(
+            f"--inference {text[:200]}: expected 1 to {MOST_SERVERS:,} servers of at least 1 GPU each",
+            hint="9x8 (servers x GPUs of each), or 4x8+2x4",
+        )
+    gpus = np.repeat([g for _, g in sizes], [number for number, _ in sizes]).astype(np.int64)
+    return diurnal(gpus) if load is None else _read_load(load, gpus)
+
+
+def _read_load(path: Path, gpus: Ints) -> Inference:
+    raw = read_whole(path, most=MOST_TOML, hint="a CSV with the columns time_s,servers_free")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError("is no UTF-8 text", path=str(path), hint="expected time_s,servers_free") from error
+    rows = csv.reader(io.StringIO(text))
+    header = next(rows, [])
+    if header != _COLUMNS:
+        found = ",".join(header)[:100]
+        raise InputError(f"its first line is {found!r}", path=str(path), line=1, hint=f"expected {','.join(_COLUMNS)}")
+    times: list[float] = []
+    free: list[int] = []
+    for number, row in enumerate(rows, 2):
+        if not row:
+            continue
+        try:
+            t, servers = float(row[0]), int(row[1])
+            good = len(row) == 2 and math.isfinite(t) and servers >= 0 and (not times or t > times[-1])
+        except (ValueError, IndexError):
+            good = False
+        if not good:
+            raise InputError(
+                f"{','.join(row)[:100]!r}",
+                path=str(path),
+                line=number,
+                hint="expected a second, later than in the line before, and a whole number of servers",
+            )
+        times.append(t)
+        free.append(min(servers, len(gpus)))
+    if not times:
+        raise InputError("has no lines", path=str(path), hint="expected lines such as 0,4")
+    return Inference(gpus, np.array(times), np.array(free, np.int64))
+
+
+def with_loans(cluster: Cluster, gpus: Ints) -> Cluster:
+    """The servers of a cluster, and behind them some that are there only while they are on loan.
+
+    Args:
+        cluster: one that has no such servers yet.
+        gpus: of each of the others, as they count here.
+
+    Raises:
+        UsageError: a pool, which has no servers.
+    """
+    if cluster.pool:
+        raise UsageError("--inference: servers cannot be lent to a pool", hint="give servers, as --cluster 64x8")
+    count = len(gpus)
+    stem = "inference"
+    while any(name.startswith(stem) for name in (*cluster.servers, *cluster.racks)):
+        stem += "-"
+    width = len(str(count))
+
+    def longer(known: Floats | None) -> Floats | None:
+        return None if known is None else np.append(known, np.full(count, np.nan))
+
+    return dataclasses.replace(
+        cluster,
+        servers=(*cluster.servers, *(f"{stem}{k + 1:0{width}}" for k in range(count))),
+        gpus=np.append(cluster.gpus, gpus),
+        rack=np.append(cluster.rack, np.full(count, len(cluster.racks))),
+        gpu_type=np.append(cluster.gpu_type, np.full(count, -1)),
+        racks=(*cluster.racks, stem),
+        cpus=longer(cluster.cpus),
+        mem_mb=longer(cluster.mem_mb),
+        on_loan=count,
+    )
+
+
+def as_lent(cluster: Cluster, loans: list[tuple[float, int, bool]]) -> Cluster:
+    """The same servers, those that can be lent down except while they were on loan.
+
+    Args:
+        cluster: made by `with_loans`.
+        loans: second, number of the server, and whether it came on loan then or went back; in order of time.
+    """
+    first = len(cluster.servers) - cluster.on_loan
+    since = dict.fromkeys(range(first, len(cluster.servers)), -math.inf)
+    down: list[tuple[float, float, float]] = []
+    for t, server, lent in loans:
+        if lent:
+            down.append((server, since.pop(server), t))
+        else:
+            since[server] = t
+    down += [(server, t, math.inf) for server, t in since.items()]
+    known = np.zeros((0, 3)) if cluster.down is None else np.asarray(cluster.down).reshape(-1, 3)
+    return dataclasses.replace(cluster, down=np.concatenate([known, np.array(down).reshape(-1, 3)]))
+
+
+def late(inference: Inference, loans: list[tuple[float, int, bool]], until: float) -> tuple[int, float]:
+    """Servers that inference had to wait for: how often one was still on loan that it needed, and for how long in all.
+
+    Args:
+        inference: the servers and their load.
+        loans: as in `as_lent`.
+        until: the end, seconds.
+
+    Returns:
+        servers and server-seconds.
+    """
+    if until <= 0:
+        return 0, 0.0
+    times, free = _unrolled(inference, until)
+    events = sorted(
+        [(t, 0, n) for t, n in zip(times, free, strict=True)] + [(t, 1, 1 if on else -1) for t, _, on in loans]
+    )
+    goal, lent, before, servers, seconds = 0, 0, 0.0, 0, 0.0
+    at = 0
+    while at < len(events):
+        t = events[at][0]
+        over = max(lent - goal, 0)
+        seconds += over * (min(t, until) - before)
+        before = min(t, until)
+        while at < len(events) and events[at][0] == t:
+            _, kind, value = events[at]
+            goal, lent = (value, lent) if kind == 0 else (goal, lent + value)
+            at += 1
+        servers += max(max(lent - goal, 0) - over, 0)
+    return servers, seconds + max(lent - goal, 0) * (until - before)
+
+
+def loan_notes(cluster: Cluster, loans: list[tuple[float, int, bool]], until: float) -> tuple[Note, ...]:
+    """What is to be said of the loans of a replay: how many, and what inference had to wait for."""
+    inference = cluster.inference
+    if inference is None:
+        return ()
+    servers, seconds = late(inference, loans, until)
+    came = sum(lent for _, _, lent in loans)
+    told = note(
+        "inference lent servers {came:,} times and got them back {back:,} times, {servers:,} times too late: it missed "
+        "{seconds:,.0f} server-seconds in all",
+        came=came, back=len(loans) - came, servers=servers, seconds=seconds,
+    )  # fmt: skip
+    curve = note("the load of inference is an assumed daily curve; give yours with --inference-load")
+    return (told, curve) if inference.assumed else (told,)
+
+
+def _unrolled(inference: Inference, until: float) -> tuple[list[float], list[int]]:
+    """The lines of the load up to a second, each period anew."""
+    times, free, base = [], [], 0.0
+    while base <= until:
+        for t, n in zip(inference.time_s.tolist(), inference.free.tolist(), strict=True):
+            if base + t <= until:
+                times.append(base + t)
+                free.append(n)
+        base += inference.period_s
+    return times, free

@@ -1,0 +1,343 @@
+"""Compiled: what Aryl remembers: whose workers are on which server, which servers are on loan, and who waits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.bundles import Bundle, floats, ints, rows
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.job_life_kernel import settle
+from gpuctl.replay.engine.key_kernel import micro
+from gpuctl.replay.engine.placement_kernel import suits
+from gpuctl.replay.engine.reshuffle_kernel import lift
+from gpuctl.replay.engine.speed_curve_kernel import scale
+from gpuctl.replay.engine.state import RUNNING
+
+RIGID, FUNGIBLE, ELASTIC = range(3)
+"""Jobs on servers for training only; on those or on loaned ones; on both together."""
+
+ARYL = np.dtype(
+    [
+        ("interval", "f8"),
+        ("loan", "i8"),
+        ("elastic", "i8"),
+        ("training", "i8"),  # servers for it: the others are lent
+        ("plain", "i8"),  # 1: every server suits every job
+        ("tick", "i8"),  # the last one that was seen; -1 none
+        ("due", "i8"),  # 1: this instant is a tick
+        ("lent", "i8"),  # servers on loan
+        ("line", "i8"),  # jobs in `line`
+        ("changed", "i8"),  # jobs in `changed`
+        ("spare", "i8"),  # first node that nobody uses
+        ("free_t", "i8"),  # GPUs free on servers for training, and on loaned ones
+        ("free_l", "i8"),
+        ("flex_t", "i8"),  # flexible workers there
+        ("flex_l", "i8"),
+        ("reclaimed", "i8"),  # servers given back, jobs preempted by it, and jobs that it cost flexible workers
+        ("thrown", "i8"),
+        ("scaled_in", "i8"),
+        ("knapsacks", "i8"),
+    ],
+    align=True,
+)
+
+HOST = np.dtype(
+    [
+        ("free", "i8"),
+        ("fixed", "i8"),  # workers on it: of those that jobs need, and
+        ("flex", "i8"),  # of those that they can do without
+        ("lent", "i8"),
+        ("told", "i8"),  # whether the log has it on loan
+        ("cost", "f8"),  # of giving it back
+    ],
+    align=True,
+)
+
+MEMBER = np.dtype(
+    [
+        ("place", "i8"),  # in the input, which breaks ties
+        ("least", "i8"),
+        ("most", "i8"),
+        ("kind", "i8"),
+        ("request", "i8"),
+        ("key", "i8"),  # microseconds that it needs on its least, while it waits
+        ("first", "i8"),  # of its nodes; -1 none: it has no GPUs
+        ("flex", "i8"),  # flexible workers
+        ("touched", "i8"),  # 1: in `changed`
+    ],
+    align=True,
+)
+
+NODE = np.dtype([("server", "i8"), ("fixed", "i8"), ("flex", "i8"), ("next", "i8")], align=True)
+
+
+class Borrowing(Bundle):
+    """What the policy is told, and what it remembers.
+
+    Attributes:
+        p: what there is one of [1].
+        hosts: [servers].
+        members: [jobs].
+        nodes: a job's workers on a server, or spare [GPUs].
+        line: jobs that have GPUs, in the order of the input.
+        changed: jobs whose GPUs may be others than before this instant.
+        load_t: seconds from which on [lines of the load] …
+        load_free: … inference does without so many servers.
+        load_period: … and begins again after so many [1].
+        heap: waiting jobs of one shape after the other, the shortest ahead [jobs].
+        first: where those of each shape begin [shapes + 1].
+        size: how many of them wait [shapes].
+        group: elastic jobs that run.
+        items: numbers of flexible workers that each may have, none among them [as many].
+        counts: how many it is to have [as many].
+        values: what flexible workers save jobs, microseconds [as many, most of one + 1].
+        best: the most that the jobs from one on can save with so much room [as many + 1, GPUs + 1].
+    """
+
+    p = rows(ARYL)
+    hosts = rows(HOST)
+    members = rows(MEMBER)
+    nodes = rows(NODE)
+    line = ints()
+    changed = ints()
+    load_t = floats()
+    load_free = ints()
+    load_period = floats()
+    heap = ints()
+    first = ints()
+    size = ints()
+    group = ints()
+    items = ints()
+    counts = ints()
+    values = ints(2)
+    best = ints(2)
+
+
+@inner
+def takes(s, j, gpus):  # type: ignore[no-untyped-def]
+    """Seconds that a job needs on so many GPUs; its progress is up to date."""
+    job = s.jobs[j]
+    return (job.work - job.done) / (scale(s, j, gpus) / scale(s, j, job.gpus) * job.speed0)
+
+
+@inner
+def there(s, m, k):  # type: ignore[no-untyped-def]
+    """Whether a server is for training, or on loan."""
+    return k < m.p[0].training or m.hosts[k].lent == 1
+
+
+@inner
+def usable(s, m, j, k, training, lent):  # type: ignore[no-untyped-def]
+    """Whether a server is of those that are asked for, and suits a job."""
+    if k < m.p[0].training:
+        if not training:
+            return False
+    elif not lent or m.hosts[k].lent == 0:
+        return False
+    return m.p[0].plain == 1 or suits(s, k, s.jobs[j].mask)
+
+
+# ---- workers
+
+
+@inner
+def look_around(s, m):  # type: ignore[no-untyped-def]
+    """What is free at the beginning of an instant."""
+    p = m.p[0]
+    p.free_t = p.free_l = 0
+    for k in range(m.hosts.size):
+        server, host = s.servers[k], m.hosts[k]
+        host.free = server.free if server.up == 1 and there(s, m, k) else 0
+        if k < p.training:
+            p.free_t += host.free
+        else:
+            p.free_l += host.free
+
+
+@inner
+def count_on(m, k, base, flex):  # type: ignore[no-untyped-def]
+    """So many workers more (or fewer) are on a server."""
+    p, host = m.p[0], m.hosts[k]
+    host.fixed += base
+    host.flex += flex
+    host.free -= base + flex
+    if k < p.training:
+        p.flex_t += flex
+        p.free_t -= base + flex
+    else:
+        p.flex_l += flex
+        p.free_l -= base + flex
+
+
+@inner
+def touch(s, m, j):  # type: ignore[no-untyped-def]
+    """A job's GPUs are about to change."""
+    member = m.members[j]
+    if member.touched == 1:
+        return
+    member.touched = 1
+    if s.jobs[j].state == RUNNING:
+        lift(s, j)
+    m.changed[m.p[0].changed] = j
+    m.p[0].changed += 1
+
+
+@inner
+def add(s, m, j, k, base, flex):  # type: ignore[no-untyped-def]
+    """A job has workers more on a server."""
+    touch(s, m, j)
+    member = m.members[j]
+    at = member.first
+    while at >= 0 and m.nodes[at].server != k:
+        at = m.nodes[at].next
+    if at < 0:
+        at = m.p[0].spare
+        m.p[0].spare = m.nodes[at].next
+        node = m.nodes[at]
+        node.server, node.fixed, node.flex, node.next = k, 0, 0, member.first
+        member.first = at
+    m.nodes[at].fixed += base
+    m.nodes[at].flex += flex
+    member.flex += flex
+    count_on(m, k, base, flex)
+
+
+@inner
+def take_flex(s, m, j, k, some):  # type: ignore[no-untyped-def]
+    """A job gives up flexible workers on a server."""
+    touch(s, m, j)
+    member = m.members[j]
+    before, at = -1, member.first
+    while m.nodes[at].server != k:
+        before, at = at, m.nodes[at].next
+    node = m.nodes[at]
+    node.flex -= some
+    member.flex -= some
+    count_on(m, k, 0, -some)
+    if node.fixed + node.flex == 0:
+        if before < 0:
+            member.first = node.next
+        else:
+            m.nodes[before].next = node.next
+        node.next = m.p[0].spare
+        m.p[0].spare = at
+
+
+@inner
+def clear(m, j):  # type: ignore[no-untyped-def]
+    """A job has no GPUs any more."""
+    p, member = m.p[0], m.members[j]
+    if member.first < 0:
+        return
+    at = member.first
+    while at >= 0:
+        node = m.nodes[at]
+        count_on(m, node.server, -node.fixed, -node.flex)
+        after = node.next
+        node.next = p.spare
+        p.spare = at
+        at = after
+    member.first, member.flex = -1, 0
+    k = 0
+    while m.line[k] != j:
+        k += 1
+    p.line -= 1
+    for i in range(k, p.line):
+        m.line[i] = m.line[i + 1]
+
+
+@inner
+def enter(m, j):  # type: ignore[no-untyped-def]
+    """A job that gets GPUs takes its place in line."""
+    k = m.p[0].line
+    m.p[0].line += 1
+    while k > 0 and m.members[m.line[k - 1]].place > m.members[j].place:
+        m.line[k] = m.line[k - 1]
+        k -= 1
+    m.line[k] = j
+
+
+# ---- what it costs to give servers back
+
+
+@inner
+def cheapest(m):  # type: ignore[no-untyped-def]
+    """The loaned server that it costs least to give back."""
+    p = m.p[0]
+    for k in range(p.training, m.hosts.size):
+        m.hosts[k].cost = 0.0
+    for i in range(p.line):
+        first = m.members[m.line[i]].first
+        servers = 0
+        at = first
+        while at >= 0:
+            servers += m.nodes[at].server >= p.training and m.nodes[at].fixed > 0
+            at = m.nodes[at].next
+        at = first
+        while at >= 0:
+            if m.nodes[at].server >= p.training and m.nodes[at].fixed > 0:
+                m.hosts[m.nodes[at].server].cost += 1.0 / servers
+            at = m.nodes[at].next
+    best = -1
+    for k in range(p.training, m.hosts.size):
+        if m.hosts[k].lent == 1 and (best < 0 or _cheaper(m.hosts[k], m.hosts[best])):
+            best = k
+    return best
+
+
+@inner
+def _cheaper(one, two):  # type: ignore[no-untyped-def]
+    if micro(one.cost) != micro(two.cost):
+        return micro(one.cost) < micro(two.cost)
+    if one.flex != two.flex:
+        return one.flex < two.flex
+    return one.fixed < two.fixed
+
+
+# ---- who waits: a heap for each shape
+
+
+@inner
+def ahead(m, a, b):  # type: ignore[no-untyped-def]
+    """Whether the first of two waiting jobs comes before the second."""
+    one, two = m.members[a], m.members[b]
+    return one.key < two.key or (one.key == two.key and one.place < two.place)
+
+
+@inner
+def wait(s, m, j):  # type: ignore[no-untyped-def]
+    """A job waits from now on."""
+    settle(s, j)
+    member = m.members[j]
+    member.key = micro(takes(s, j, member.least))
+    first = m.first[member.request]
+    k = m.size[member.request]
+    m.size[member.request] += 1
+    while k > 0:
+        parent = (k - 1) // 2
+        if not ahead(m, j, m.heap[first + parent]):
+            break
+        m.heap[first + k] = m.heap[first + parent]
+        k = parent
+    m.heap[first + k] = j
+
+
+@inner
+def pop(m, shape):  # type: ignore[no-untyped-def]
+    """The first waiting job of a shape waits no more."""
+    first = m.first[shape]
+    m.size[shape] -= 1
+    size = m.size[shape]
+    moved = m.heap[first + size]
+    k = 0
+    while True:
+        child = 2 * k + 1
+        if child >= size:
+            break
+        if child + 1 < size and ahead(m, m.heap[first + child + 1], m.heap[first + child]):
+            child += 1
+        if not ahead(m, m.heap[first + child], moved):
+            break
+        m.heap[first + k] = m.heap[first + child]
+        k = child
+    m.heap[first + k] = moved

@@ -1,0 +1,257 @@
+"""Which job held GPUs of which server from when to when, in a window with so few allocations that each can be seen.
+
+The window lies around the busiest moment under the baseline, and is as long as it can be with at most `BARS`
+allocations of each policy; it is the same for all. Which GPUs of a server a job held is not known: a replay counts
+them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.errors import UsageError
+from gpuctl.core.notes import Named, note, ours, together
+from gpuctl.core.numbers import lasting
+from gpuctl.replay.results import timelines
+from gpuctl.replay.results.asked import calendar, servers_note, span
+from gpuctl.replay.results.documented import documented
+from gpuctl.replay.results.turns import of_pieces, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from gpuctl.core.notes import Note
+    from gpuctl.core.results import ResultTable
+    from gpuctl.replay.models.records import Cluster, Outcome
+    from gpuctl.replay.results.asked import Asked
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Window = tuple[float, float]
+
+SERVERS = 12
+"""At most so many servers, the first ones; a third of them such as come on loan, where there are any …"""
+
+BARS = 120
+"""… and allocations of a policy …"""
+
+ALL_BARS = 480
+"""… and of all policies together."""
+
+_MINUTE = 60.0
+_PARTS = ("server", "lent", "loan", "down", "job")
+_SCHEMA = {
+    "server": pl.String, "what": pl.String, "job": pl.String, "user": pl.String, "queue": pl.String,
+    "gpus": pl.Int64, "counted_gpus": pl.Float64, "beside": pl.String, "t_s": pl.Float64, "t_end_s": pl.Float64,
+    "attempt": pl.Int64, "end": pl.String,
+}  # fmt: skip
+
+
+def gantt(asked: Asked) -> ResultTable:
+    """Return the allocations of the window, and the servers that they are on.
+
+    Raises:
+        UsageError: the window that was asked for lies outside of the replay.
+    """
+    servers, there = _servers(asked)
+    held = [_held(o, asked.cluster, servers) for o in asked.outcomes]
+    most = max(1, min(BARS, ALL_BARS // len(held)))
+    window = _busiest(asked, held, most) if asked.window is None else _overlapping(asked, asked.window)
+    frames: list[pl.DataFrame] = []
+    cut: list[Note] = []
+    place = pl.col("server").replace_strict(servers, range(len(servers)), return_dtype=pl.Int64)
+    for outcome, every in zip(asked.outcomes, held, strict=True):
+        inside = every.filter((pl.col("t_end_s") > window[0]) & (pl.col("t_s") < window[1]))
+        jobs = _longest(inside, window, most)
+        policy = Named("policy", outcome.policy)
+        if jobs.height < inside.height:
+            cut.append(note("{policy} {of:,} of {all:,}", policy=policy, of=jobs.height, all=inside.height))
+        rows = pl.concat([_of_servers(outcome, asked.cluster, servers, window), _of_jobs(outcome, jobs)])
+        rows = rows.sort(place, pl.col("what").cast(pl.Enum(_PARTS)), "t_s", maintain_order=True)
+        frames.append(rows.insert_column(0, pl.Series("policy", [outcome.policy] * rows.height, dtype=pl.String)))
+    population = note(
+        "Allocations in {length} from second {begin:,.0f} on, on {shown:,} of {servers:,} servers of {cluster}.",
+        length=ours(lasting(window[1] - window[0])), begin=window[0], shown=len(servers), servers=there,
+        cluster=servers_note(asked.cluster),
+    )  # fmt: skip
+    return documented(
+        "replay_gantt", pl.concat(frames).with_columns(calendar(asked.workload)), population,
+        section="replay_over_time", title="Which job was on which server", detail=True,
+        question="Which job held GPUs of which server, from when to when?",
+        notes=_notes(asked, cut, most, (len(servers), there)),
+    )  # fmt: skip
+
+
+def _notes(asked: Asked, cut: list[Note], most: int, servers: tuple[int, int]) -> tuple[Note, ...]:
+    found = []
+    if servers[0] < servers[1]:
+        found.append(note("Shown: {shown:,} of {there:,} servers.", shown=servers[0], there=servers[1]))
+    if asked.window is None:
+        found.append(
+            note(
+                "The window lies around the moment at which running and waiting jobs ask for most GPUs under {policy}, "
+                "and is as long as it can be with at most {most} allocations of each policy. Another one: --gantt "
+                "FROM..TO.",
+                policy=Named("policy", asked.baseline.policy), most=most,
+            )
+        )  # fmt: skip
+    if cut:
+        found.append(note("Shown: the allocations with most GPU-time in the window: {cut}.", cut=together(", ", cut)))
+    return tuple(found)
+
+
+def _servers(asked: Asked) -> tuple[list[str], int]:
+    """The servers that are shown, and how many there are under any policy."""
+    every = list(dict.fromkeys(name for o in asked.outcomes for name in o.used(asked.cluster).servers))
+    own = set(asked.cluster.servers)
+    came = {name for o in asked.outcomes for name, _, _ in _loans(o)}
+    others = sorted((name for name in every if name not in own), key=lambda name: name not in came)
+    some = min(len(others), max(SERVERS // 3, SERVERS - len(own)))
+    return list(asked.cluster.servers)[: SERVERS - some] + sorted(others[:some], key=every.index), len(every)
+
+
+def _loans(outcome: Outcome) -> list[tuple[str, float, float]]:
+    """Server, seconds from which and until which, of each loan; the end of the replay where it did not end."""
+    since: dict[int, float] = {}
+    found = []
+    for t, server, lent in outcome.log.loans():
+        if lent:
+            since.setdefault(server, t)
+        elif server in since:
+            found.append((outcome.log.servers[server], since.pop(server), t))
+    return found + [(outcome.log.servers[server], t, outcome.end_s) for server, t in since.items()]
+
+
+def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> pl.DataFrame:
+    """All allocations on some servers; attempts that follow each other at once, on as many GPUs there, are one.
+
+    Returns:
+        ``row`` (of the first attempt) and ``last`` (of the last one), ``server``, ``gpus``, ``t_s``, ``t_end_s``,
+        ``gpu_s`` (GPU-seconds that counted for it).
+    """
+    cluster = outcome.used(given)
+    held = timelines.attempts(outcome)
+    row, server, gpus = timelines.pieces_of(outcome, cluster, held)
+    number = {name: k for k, name in enumerate(cluster.servers)}
+    wanted = np.zeros(len(cluster.servers), dtype=bool)
+    wanted[[number[name] for name in servers if name in number]] = True
+    piece = np.flatnonzero(wanted[server] & (held.end > held.start)[row])
+    seconds = _counted(outcome, row, np.asarray(gpus), held.end - held.start)[piece]
+    row, server = row[piece], server[piece]
+    c = pl.col
+    own = outcome.attempts["shared"].to_numpy()[row]
+    frame = pl.DataFrame(
+        {
+            "row": row, "job": held.job[row], "server": server, "gpus": np.asarray(gpus)[piece].astype(np.int64),
+            "t_s": held.start[row], "t_end_s": held.end[row], "gpu_s": seconds, "shared": own,
+        }
+    ).sort("job", "server", "t_s", "row")  # fmt: skip
+    same = [c(name) == c(name).shift(1) for name in ("job", "server", "gpus")]
+    goes_on = pl.all_horizontal(*same, c("t_s") == c("t_end_s").shift(1), ~c("shared"), ~c("shared").shift(1))
+    found = frame.group_by((~goes_on.fill_null(value=False)).cum_sum().alias("stay"), maintain_order=True).agg(
+        c("row").first(), c("row").last().alias("last"), c("server").first(), c("gpus").first(), c("t_s").first(),
+        c("t_end_s").last(), c("gpu_s").sum(),
+    ).sort("t_s", "row")  # fmt: skip
+    names = pl.Series(cluster.servers, dtype=pl.String)
+    return found.with_columns(names.gather(found["server"]).alias("server"))
+
+
+def _overlapping(asked: Asked, window: Window) -> Window:
+    begin, end = span(asked)
+    if not (window[0] < window[1] and window[0] < end and window[1] > begin):
+        raise UsageError(
+            f"--gantt: nothing was replayed between the seconds {window[0]:,.0f} and {window[1]:,.0f}",
+            hint=f"the replay lasts from {begin:,.0f} to {end:,.0f}",
+        )
+    return max(begin, window[0]), min(end, window[1])
+
+
+def _busiest(asked: Asked, held: Sequence[pl.DataFrame], most: int) -> Window:
+    begin, end = span(asked)
+    end = max(end, begin + 1.0)
+    cluster = asked.baseline.used(asked.cluster)
+    exact = timelines.levels(asked.baseline, cluster, only=("gpus_waiting", "gpus_busy"))
+    asks = (exact["gpus_waiting"] + exact["gpus_busy"]).to_numpy()
+    middle = float(exact["t_s"][int(asks.argmax())]) if asks.size else begin
+    ends = [(np.sort(f["t_s"].to_numpy()), np.sort(f["t_end_s"].to_numpy())) for f in held]
+
+    def around(half: float) -> Window:
+        low, high = max(begin, middle - half), min(end, middle + half)
+        if high - low > 20 * _MINUTE:
+            low, high = max(low, np.ceil(low / _MINUTE) * _MINUTE), min(high, np.floor(high / _MINUTE) * _MINUTE)
+        return float(low), float(high)
+
+    def few(half: float) -> bool:
+        low, high = around(half)
+        return all(np.searchsorted(a, high) - np.searchsorted(b, low, side="right") <= most for a, b in ends)
+
+    least, wide = min(_MINUTE, end - begin), end - begin
+    if few(wide):
+        return around(wide)
+    while wide - least > 1:
+        half = (least + wide) / 2
+        least, wide = (half, wide) if few(half) else (least, half)
+    return around(least)
+
+
+def _longest(inside: pl.DataFrame, window: Window, most: int) -> pl.DataFrame:
+    if inside.height <= most:
+        return inside
+    seconds = pl.min_horizontal("t_end_s", pl.lit(window[1])) - pl.max_horizontal("t_s", pl.lit(window[0]))
+    best = inside.select((pl.col("gpus") * seconds).arg_sort(descending=True)).to_series().head(most)
+    return inside[best.sort()]
+
+
+def _of_servers(outcome: Outcome, given: Cluster, servers: Sequence[str], window: Window) -> pl.DataFrame:
+    """The servers themselves, and when they were on loan or down."""
+    cluster = outcome.used(given)
+    gpus = dict(zip(cluster.servers, cluster.gpus.tolist(), strict=True))
+    loans = _loans(outcome)
+    own = set(given.servers)
+    number, down, up = timelines.down_times(given, *window)
+    rows = [("server" if name in own else "lent", name, *window) for name in servers if name in gpus]
+    rows += [("loan", *loan) for loan in loans if loan[1] < window[1] and loan[2] > window[0]]
+    rows += [("down", given.servers[k], a, b) for k, a, b in zip(number, down.tolist(), up.tolist(), strict=True)]
+    shown = [row for row in rows if row[1] in servers]
+    return pl.DataFrame(
+        [
+            {"what": what, "server": name, "t_s": a, "t_end_s": b, "gpus": gpus[name] if what in _PARTS[:2] else None}
+            for what, name, a, b in shown
+        ],
+        schema=_SCHEMA,
+    )  # fmt: skip
+
+
+def _of_jobs(outcome: Outcome, jobs: pl.DataFrame) -> pl.DataFrame:
+    rows = outcome.attempts.select("job", "attempt", "shared", "group", "end")
+    names = outcome.jobs.select(pl.col("job", "user", "queue").cast(pl.String))
+    own = rows[jobs["row"]]
+    who = names[own["job"]]
+    host = names["job"].gather(rows["job"].gather(own["group"]))
+    return pl.DataFrame(
+        {
+            "server": jobs["server"], "what": pl.Series(["job"] * jobs.height, dtype=pl.String), "job": who["job"],
+            "user": who["user"], "queue": who["queue"], "gpus": jobs["gpus"],
+            "counted_gpus": (jobs["gpu_s"] / (jobs["t_end_s"] - jobs["t_s"])).round(6),
+            "beside": pl.select(pl.when(own["shared"]).then(host)).to_series(), "t_s": jobs["t_s"],
+            "t_end_s": jobs["t_end_s"], "attempt": own["attempt"].cast(pl.Int64),
+            "end": rows["end"].gather(jobs["last"]).cast(pl.String),
+        },
+        schema=_SCHEMA,
+    )  # fmt: skip
+
+
+def _counted(outcome: Outcome, row: Ints, gpus: Ints, lasted: Floats) -> Floats:
+    """GPU-seconds that counted for the attempt of each piece, on its server."""
+    if outcome.turns is None:
+        return np.asarray(gpus * lasted[row])
+    found = spans(outcome)
+    number, piece, part = of_pieces(outcome, found)
+    return np.asarray(
+        np.bincount(piece, weights=part * (found.end - found.start)[number], minlength=row.size), np.float64
+    )

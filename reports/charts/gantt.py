@@ -1,0 +1,310 @@
+"""Draws who held GPUs of which server from when to when: one panel a policy, one row a server, one bar an allocation.
+
+A bar is as many lanes high as it has GPUs. Which lanes is the drawing's choice: a replay counts a server's GPUs, and
+does not number them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.numbers import lasting
+from gpuctl.core.text import plural
+from gpuctl.reports.charts.chart import WIDTH, Lanes, Sketch, add_axes, blank_figure, short, shortened_remark, write
+from gpuctl.reports.charts.curves import elapsed_axis, time_axis
+from gpuctl.reports.charts.levels import span_title
+from gpuctl.reports.charts.svg import FAINT, INK, SERIES
+from gpuctl.reports.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import polars as pl
+    from matplotlib.axes import Axes
+
+    from gpuctl.core.charts import Chart
+    from gpuctl.core.results import ResultTable
+
+    Rect = tuple[float, float, float, float]
+
+PANELS = 6
+"""At most so many panels are drawn, the first ones."""
+
+LABEL = 10
+"""Characters of a server's name beside its row."""
+
+_RIGHT, _TOP, _BETWEEN, _BOTTOM = 16.0, 26.0, 38.0, 48.0
+_CHARACTER = 9.0
+"""Wide, in user units, on a phone."""
+_GAP = 0.6
+_SERVERS = ("server", "lent")
+_TALL, _PITCH = 240.0, (20.0, 64.0)
+_THIN = 0.45
+"""How strong the colour is where jobs take turns."""
+_OTHERS = 5
+_COLORS = tuple(k for k in range(1, len(SERIES) + 1) if k != _OTHERS)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One row of the table as it is drawn.
+
+    Attributes:
+        what: ``job``, ``loan`` or ``down``.
+        server: name.
+        job: name, as those of the user, the queue, and the job whose GPUs it shares.
+        user: or empty.
+        queue: or empty.
+        beside: or empty.
+        gpus: of the server.
+        counted: of these, mean.
+        start: seconds.
+        end: seconds.
+    """
+
+    what: str
+    server: str
+    job: str
+    user: str
+    queue: str
+    beside: str
+    gpus: int
+    counted: float
+    start: float
+    end: float
+
+
+def gantt(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
+    """Draw the allocations of a window.
+
+    Args:
+        chart: ``x`` and ``end`` are seconds, ``calendar`` the first of them as times; ``series`` names the rows,
+            ``facet`` the panels, ``y`` holds `gpuctl.core.charts.GANTT`.
+        _table: not needed.
+        frame: the rows to draw; those of servers say the window, too.
+    """
+    facets = frame[chart.facet].unique(maintain_order=True).to_list()
+    parts = {str(name): _bars(chart, frame.filter(frame[chart.facet] == name)) for name in facets[:PANELS]}
+    every = [bar for bars in parts.values() for bar in bars]
+    window = next((bar.start, bar.end) for bar in every if _is_server(bar) and bar.end > bar.start)
+    shift, dated = _shift(chart, frame)
+    ways = _ways([bar for bar in every if bar.what == "job"])
+    servers = {name: [bar for bar in bars if _is_server(bar)] for name, bars in parts.items()}
+    pitch = min(_PITCH[1], max(_PITCH[0], _TALL / max(1, *(len(rows) for rows in servers.values()))))
+    left = 8 + _CHARACTER * max((min(LABEL, len(row.server)) for rows in servers.values() for row in rows), default=0)
+    boxes: list[Rect] = []
+    for rows in servers.values():
+        top = boxes[-1][1] + boxes[-1][3] + _BETWEEN if boxes else _TOP
+        boxes.append((left, top, WIDTH - left - _RIGHT, pitch * max(1, len(rows))))
+    figure = blank_figure(boxes[-1][1] + boxes[-1][3] + _BOTTOM)
+    data = Lanes(
+        columns=[chart.facet, chart.series, "what", "job", "user", "queue", "gpus", "counted_gpus", "beside",
+                 *((chart.calendar, f"{chart.calendar}_end") if dated else (chart.x, chart.end))],
+        dated=dated, start=_number(1000 * (window[0] + shift) if dated else window[0]),
+        span=(0.0, _number(window[1] - window[0])), names=[], panels=[], bars=[],
+        ways=[(way, list(found.items())) for way, found in ways.items()],
+    )  # fmt: skip
+    numbers: dict[str, int] = {}
+    for panel, ((name, bars), box) in enumerate(zip(parts.items(), boxes, strict=True)):
+        write(figure, 0, box[1] - 8, short(name), bold=True)
+        axes = add_axes(figure, box)
+        axes.grid(visible=False)
+        (time_axis if dated else elapsed_axis)(axes, window[0] + shift, window[1] + shift)
+        axes.tick_params(labelbottom=box is boxes[-1])
+        axes.set_yticks([])
+        axes.set_ylim(box[3], 0)
+        _panel(axes, data, numbers, (panel, name, box, pitch, window), bars, ways)
+        for k, row in enumerate(servers[name]):
+            label = visible(row.server)
+            write(figure, 0, box[1] + (k + 0.5) * pitch + 4, label if len(label) <= LABEL else f"…{label[1 - LABEL :]}")
+    data["names"] += numbers
+    write(figure, WIDTH / 2, boxes[-1][1] + boxes[-1][3] + _BOTTOM - 6,
+          span_title((window[0] + shift, window[1] + shift), dated=dated), ha="center")  # fmt: skip
+    words = " ".join(_in_words(name, bars, len(servers[name])) for name, bars in parts.items())
+    return Sketch(figure, (), words, _remarks(every, len(facets)), data=data)
+
+
+def untold(chart: Chart, frame: pl.DataFrame) -> str:
+    """Return why rows that there are cannot be drawn; empty where they can."""
+    needed = (chart.x, chart.end, chart.series, chart.facet, chart.y[0])
+    lacking = [c for c in needed if frame[c].null_count()]
+    if lacking:
+        return f"Not every row of the table {chart.table} has {' and '.join(lacking)}."
+    servers = frame.filter(frame[chart.y[0]].is_in(_SERVERS) & (frame[chart.end] > frame[chart.x]))
+    return "" if servers.height else f"No row of the table {chart.table} is of a server over some time."
+
+
+def _bars(chart: Chart, part: pl.DataFrame) -> list[Bar]:
+    what, job, user, queue, gpus, counted, beside = chart.y
+    columns = (what, chart.series, job, user, queue, beside)
+    texts = [["" if text is None else str(text) for text in part[column].to_list()] for column in columns]
+    numbers = [part[column].fill_null(0).to_list() for column in (gpus, counted, chart.x, chart.end)]
+    return [Bar(*row) for row in zip(*texts, *numbers, strict=True)]
+
+
+def _is_server(bar: Bar) -> bool:
+    return bar.what in _SERVERS
+
+
+def _shift(chart: Chart, frame: pl.DataFrame) -> tuple[float, bool]:
+    """What makes seconds since 1970 of the table's, and whether that is known."""
+    if not chart.calendar or frame[chart.calendar].null_count():
+        return 0.0, False
+    return frame[chart.calendar].dt.epoch("ms")[0] / 1000 - float(frame[chart.x][0]), True
+
+
+def _number(value: float) -> float:
+    rounded = round(value, 1)
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def _ways(bars: list[Bar]) -> dict[str, dict[str, int]]:
+    """By what bars are coloured, and who has which colour: jobs in turn, of users and queues those with most bars."""
+    found = {"job": {name: _COLORS[k % len(_COLORS)] for k, name in enumerate(dict.fromkeys(b.job for b in bars))}}
+    for way in ("user", "queue"):
+        names = [getattr(bar, way) for bar in bars]
+        known = sorted({name for name in names if name}, key=lambda name: (-names.count(name), name))
+        if len(known) > 1:
+            found[way] = dict(zip(known, _COLORS, strict=False))
+    return found
+
+
+def _panel(  # noqa: PLR0917 - what all panels share, and what is of this one
+    axes: Axes,
+    data: Lanes,
+    numbers: dict[str, int],
+    place: tuple[int, str, Rect, float, tuple[float, float]],
+    bars: list[Bar],
+    ways: Mapping[str, Mapping[str, int]],
+) -> None:
+    panel, name, box, pitch, window = place
+    left, right = axes.get_xlim()
+    scale = (right - left) / (window[1] - window[0])
+    rows = [bar for bar in bars if _is_server(bar)]
+
+    def number(text: str) -> int:
+        return numbers.setdefault(text, len(numbers)) if text else -1
+
+    def across(bar: Bar) -> tuple[float, float]:
+        # a second of a day is seen all the same
+        a, b = (left + (min(max(t, window[0]), window[1]) - window[0]) * scale for t in (bar.start, bar.end))
+        return a, max(b, a + (right - left) / 800)
+
+    drawn: dict[tuple[str, bool], list[Rect]] = {}
+    told = []
+    for k, server in enumerate(rows):
+        of_it = [bar for bar in bars if bar.server == server.server and not _is_server(bar)]
+        top, tall = k * pitch + 1.5, pitch - 3
+        told.append((number(server.server), _number(box[1] + top), _number(tall)))
+        there = [bar for bar in of_it if bar.what == "loan"] if server.what == "lent" else [server]
+        _patch(axes, [(*across(bar), top, tall) for bar in there], FAINT, 0.6)
+        for bar, tops in _places([bar for bar in of_it if bar.what == "job" and bar.gpus], server.gpus):
+            colors = "".join(str(way.get(getattr(bar, key), _OTHERS)) for key, way in ways.items())
+            heights = [(top + a * tall, (b - a) * tall) for a, b in tops]
+            drawn.setdefault((colors, bar.counted < 0.995 * bar.gpus), []).extend(
+                (*across(bar), *one) for one in heights
+            )
+            data["bars"].append([
+                panel, k, number("job"), number(bar.job), number(bar.user), number(bar.queue), bar.gpus,
+                _number(bar.counted), number(bar.beside), _number(bar.start - window[0]), _number(bar.end - window[0]),
+                colors, *(_number(v) for a, b in heights for v in (box[1] + a, b)),
+            ])  # fmt: skip
+        for bar in of_it:
+            if bar.what != "job":
+                data["bars"].append([
+                    panel, k, number(bar.what), -1, -1, -1, 0, 0, -1, _number(bar.start - window[0]),
+                    _number(bar.end - window[0]), "",
+                ])  # fmt: skip
+        away = [(*across(bar), top + 0.42 * tall, 0.16 * tall) for bar in of_it if bar.what == "down"]
+        _patch(axes, away, INK, 1.0)
+    for (colors, thin), rects in sorted(drawn.items()):
+        # what the page finds them by, to give them another colour
+        _patch(axes, rects, SERIES[int(colors[0]) - 1], _THIN if thin else 1.0, gid=f"c{colors}")
+    data["panels"].append(([_number(v) for v in box], name, told))
+
+
+def _places(bars: list[Bar], gpus: int) -> Iterator[tuple[Bar, list[tuple[float, float]]]]:
+    """Where in a server's row each bar is drawn: from and to, as parts of its height."""
+    own = sorted((bar for bar in bars if not bar.beside), key=lambda bar: (bar.start, -bar.end))
+    steps = sorted([(bar.start, 1, bar.gpus) for bar in own] + [(bar.end, 0, -bar.gpus) for bar in own])
+    most = int(np.cumsum([change for _, _, change in steps]).max()) if steps else 0
+    lanes = max(gpus, most, 1)
+    until = np.full(lanes, -np.inf)
+    taken: list[tuple[Bar, list[int]]] = []
+    for bar in own:
+        free = np.flatnonzero(until <= bar.start).tolist()
+        # next to each other where they can be
+        first = next(
+            (i for i in range(len(free) - bar.gpus + 1) if free[i + bar.gpus - 1] - free[i] == bar.gpus - 1), 0
+        )
+        mine = free[first : first + bar.gpus]
+        until[mine] = bar.end
+        taken.append((bar, mine))
+        yield bar, [(a / lanes, b / lanes) for a, b in _runs(mine)]
+    for bar in bars:
+        if bar.beside:
+            hosts = [m for b, m in taken if b.job == bar.beside and b.start <= bar.start < b.end] or [
+                [*range(bar.gpus)]
+            ]
+            # the lower half of its host
+            yield bar, [((a + b) / 2 / lanes, b / lanes) for a, b in _runs(hosts[0][: bar.gpus])]
+
+
+def _runs(lanes: list[int]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for lane in lanes:
+        if found and found[-1][1] == lane:
+            found[-1] = (found[-1][0], lane + 1)
+        else:
+            found.append((lane, lane + 1))
+    return found
+
+
+def _apart(rect: Rect, unit: float) -> Rect:
+    """A bar a little smaller than it is, so that its neighbours are seen to be others."""
+    a, b, y, h = rect
+    return a, b - min(_GAP * unit, 0.3 * (b - a)), y, h - min(_GAP, 0.3 * h)
+
+
+def _patch(axes: Axes, rects: list[Rect], color: str, strength: float, *, gid: str = "") -> None:
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    if not rects:
+        return
+    corners = np.array([(a, y, b, y, b, y + h, a, y + h, a, y) for a, b, y, h in rects]).reshape(-1, 2)
+    codes = np.tile([Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY], len(rects))
+    patch = PathPatch(Path(corners, codes), facecolor=color, linewidth=0, clip_on=False)
+    patch.set_alpha(None if strength == 1 else strength)
+    patch.set_gid(gid or None)
+    axes.add_patch(patch)
+
+
+def _in_words(name: str, bars: list[Bar], servers: int) -> str:
+    jobs = [bar for bar in bars if bar.what == "job"]
+    longest = max(jobs, key=lambda bar: bar.end - bar.start, default=None)
+    told = f"{short(name)}: {plural(len(jobs), 'allocation')} of {plural(len({b.job for b in jobs}), 'job')}"
+    told += f" on {plural(servers, 'server')}"
+    if longest is not None:
+        told += f", the longest {lasting(longest.end - longest.start)} of {short(longest.job)}"
+    return told + "."
+
+
+def _remarks(bars: list[Bar], facets: int) -> tuple[str, ...]:
+    remarks = ["A bar is as high as its GPUs; which GPUs of a server they are is not known."]
+    if any(bar.what == "job" and bar.counted < 0.995 * bar.gpus for bar in bars):
+        remarks.append("Pale: jobs that took turns on a server with fewer GPUs than they asked for.")
+    if any(bar.beside for bar in bars):
+        remarks.append("In the lower half of a bar: a job packed on the same GPUs.")
+    if any(bar.what == "lent" for bar in bars):
+        remarks.append("A row with gaps is a server that is there only while it is on loan.")
+    if any(bar.what == "down" for bar in bars):
+        remarks.append("A line: the server was down.")
+    if unknown := sum(bar.what == "job" and not bar.gpus for bar in bars):
+        remarks.append(f"{plural(unknown, 'row')} without GPUs not drawn.")
+    if facets > PANELS:
+        remarks.append(f"{plural(facets - PANELS, 'more panel')} not drawn; --csv DIR has all.")
+    return tuple(remarks) + shortened_remark([name for bar in bars for name in (bar.server,) if len(name) > LABEL])

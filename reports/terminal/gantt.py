@@ -1,0 +1,120 @@
+"""Draws a Gantt chart for a terminal: a line a server, in each character the job that held most of it then."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from string import ascii_letters
+from typing import TYPE_CHECKING
+
+from gpuctl.core.numbers import lasting
+from gpuctl.core.text import plural
+from gpuctl.reports.terminal.text_graphics import axis, moment, time_ticks
+from gpuctl.reports.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import polars as pl
+
+    from gpuctl.core.charts import Chart
+    from gpuctl.reports.terminal.text_graphics import Signs
+
+    Row = tuple[str, str, str, str, float, float, float]
+
+LINES = 24
+"""At most so many servers, of all policies together."""
+NAMED = 8
+"""So many letters are explained, those of the jobs with most GPU-time."""
+NAME = 24
+"""Characters of a server's name."""
+NARROWEST = 12
+_FREE = "."
+
+
+def gantt(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> tuple[tuple[str, ...], str] | None:
+    """Return lines and caption; None where there is nothing to draw, or the lines are too short.
+
+    Args:
+        rule: as `gpuctl.reports.charts.gantt` takes it.
+        frame: the rows of its table.
+        width: characters of a line.
+        signs: to draw with.
+    """
+    what, job, _, _, _, counted, _ = rule.y
+    columns = (rule.facet, rule.series, what, job, counted, rule.x, rule.end)
+    if not all(frame[name].dtype.is_numeric() for name in columns[4:]):
+        return None
+    every: list[Row] = [
+        (*("" if text is None else str(text) for text in row[:4]), row[4] or 0.0, *row[5:])
+        for row in frame.select(columns).drop_nulls([rule.x, rule.end]).iter_rows()
+        if all(math.isfinite(number or 0.0) for number in row[4:])
+    ]
+    from rich.cells import cell_len, set_cell_size
+
+    servers = [row for row in every if row[2] in {"server", "lent"}]
+    if not servers:
+        return None
+    low, high = servers[0][5:]
+    policies = list(dict.fromkeys(row[0] for row in servers))
+    each = max(1, (LINES - len(policies)) // len(policies))
+    names = min(NAME, max(cell_len(visible(row[1])) for row in servers)) + 2
+    room = width - names - 2
+    if room < NARROWEST or not 0 < high - low < math.inf:
+        return None
+    held = {(row[0], row[1]): _slots(_of(every, row), low, high, room) for row in servers}
+    letters, legend = _letters(held.values())
+    lines: list[str] = []
+    left_out = 0
+    for policy in policies:
+        mine = [row for row in servers if row[0] == policy]
+        left_out += len(mine[each:])
+        lines.append(set_cell_size(visible(policy), width).rstrip())
+        for _, server, *_ in mine[:each]:
+            drawn = "".join(letters[max(s, key=lambda name: s[name])] if s else _FREE for s in held[policy, server])
+            lines.append(f"  {set_cell_size(visible(server), names - 2)}{signs.edge}{drawn}{signs.edge}")
+    first = frame[rule.calendar].drop_nulls() if rule.calendar else None
+    shift = 0.0 if first is None or not len(first) else first.dt.epoch("ms")[0] / 1000 - float(frame[rule.x][0])
+    dated = first is not None and len(first) == frame.height
+    below = axis(time_ticks(low + shift, high + shift, room, calendar=dated), room + 1, signs).rstrip()
+    lines.append(f"{' ' * (names + 1)}{below}")
+    caption = (
+        f"{moment(low + shift, calendar=dated)} to {moment(high + shift, calendar=dated)}; each character is "
+        f"{lasting((high - low) / room)} of a server, and the job that held most GPU-time of it: {legend}; "
+        f"{_FREE} nothing. " + (f"{plural(left_out, 'more server')} not drawn. " if left_out else "")
+    )  # fmt: skip
+    return tuple(line for line in lines if line.strip()), f"{caption}From {rule.table}."
+
+
+def _of(rows: Iterable[Row], server: Row) -> list[Row]:
+    return [row for row in rows if row[:2] == server[:2] and row[2] == "job"]
+
+
+def _slots(rows: Iterable[Row], low: float, high: float, room: int) -> list[dict[str, float]]:
+    """GPU-seconds of each job in each of so many equal times."""
+    slots: list[dict[str, float]] = [defaultdict(float) for _ in range(room)]
+    wide = (high - low) / room
+    for *_, job, gpus, start, end in rows:
+        begin, until = max(start, low), min(end, high)
+        for k in range(int((begin - low) / wide), min(room, int((until - low) / wide) + 1)):
+            there = min(until, low + (k + 1) * wide) - max(begin, low + k * wide)
+            if there > 0:
+                slots[k][job] += gpus * there
+    return slots
+
+
+def _letters(servers: Iterable[list[dict[str, float]]]) -> tuple[dict[str, str], str]:
+    """The letter of each job, in order of time, and what the most important ones stand for."""
+    total: dict[str, float] = defaultdict(float)
+    first: dict[str, int] = {}
+    for slots in servers:
+        for k, slot in enumerate(slots):
+            for job, seconds in slot.items():
+                total[job] += seconds
+                first[job] = min(k, first.get(job, k))
+    order = sorted(first, key=lambda job: (first[job], job))
+    letters = {job: ascii_letters[k % len(ascii_letters)] for k, job in enumerate(order)}
+    most = sorted(order, key=lambda job: -total[job])[:NAMED]
+    told = ", ".join(f"{letters[job]} {visible(job)}" for job in sorted(most, key=order.index))
+    told += ", …" if len(order) > NAMED else ""
+    return letters, told + (" (letters come again)" if len(order) > len(ascii_letters) else "")

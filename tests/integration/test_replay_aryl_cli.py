@@ -1,0 +1,92 @@
+"""``gpuctl replay --policy aryl`` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+Gpuctl = Callable[..., subprocess.CompletedProcess[str]]
+SERVERS = ("--cluster", "6x4+2x8", "--per-rack", "4", "--inference", "9x8")
+LOAD = "time_s,servers_free\n0,9\n10000,2\n30000,6\n30100,5\n60000,0\n"
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Path:
+    path = tmp_path / "load.csv"
+    path.write_text(LOAD)
+    return path
+
+
+def test_loans_and_growth_of_a_csv_of_jobs(gpuctl: Gpuctl, root: Path, tmp_path: Path, load: Path) -> None:
+    jobs = root / "sample_data/jobs.csv"
+    names = ("one", "two", "alone")
+    for name, policies in zip(names, ("fifo,aryl", "fifo,aryl", "aryl"), strict=True):
+        (tmp_path / name).mkdir()
+        found = gpuctl(
+            "replay", jobs, *SERVERS, "--policy", policies, "--param", "aryl.ratio=2", "--inference-load", load,
+            "--parquet", "out", cwd=tmp_path / name,
+        )  # fmt: skip
+        assert "note: aryl: inference lent servers " in found.stderr
+        assert "too late: it missed " in found.stderr
+        assert "daily curve" not in found.stderr
+    # the same input gives the same bytes; alone its speeds are its own, in one table those of all
+    one, two, alone = (pl.read_parquet(tmp_path / name / "out/jobs.parquet") for name in names)
+    files = sorted(path.name for path in (tmp_path / "one/out").iterdir())
+    assert files
+    assert all((tmp_path / "one/out" / n).read_bytes() == (tmp_path / "two/out" / n).read_bytes() for n in files)
+    assert one.equals(two)
+    aryl = one.filter(pl.col("policy") == "aryl")
+    assert aryl.columns == alone.columns
+    assert not aryl.equals(alone)
+    assert {"gpu_s", "max_gpus", "changes", "rho"} <= set(aryl.columns)
+    fifo = one.filter(pl.col("policy") == "fifo")
+    assert (aryl["end_s"] - aryl["submit_s"]).mean() < 0.8 * (fifo["end_s"] - fifo["submit_s"]).mean()
+    assert (aryl["max_gpus"] > aryl["gpus"]).any()
+    assert (fifo["max_gpus"] == fifo["gpus"]).all()
+
+
+def test_without_a_load_a_daily_curve_is_assumed_and_named(gpuctl: Gpuctl, root: Path) -> None:
+    found = gpuctl("replay", root / "sample_data/jobs.csv", *SERVERS, "--policy", "aryl", "--json")
+    assert "the load of inference is an assumed daily curve" in found.stderr
+    given = json.loads(found.stdout)["tables"]["replay_summary"]
+    assert np.isfinite(given["rows"][0]["jct_mean_s"])
+
+
+def test_an_experiment_file_says_the_same(gpuctl: Gpuctl, root: Path, tmp_path: Path, load: Path) -> None:
+    path = tmp_path / "sweep.toml"
+    path.write_text(
+        f'input = "{root}/sample_data/jobs.csv"\ncluster = "6x4+2x8"\ninference = "9x8"\n'
+        f'inference_load = "{load.name}"\n[[policies]]\npolicy = "aryl"\nparams = {{ ratio = [1, 3] }}\n'
+    )
+    shown = ("--per-rack", "4", "--jobs", "1", "--json")
+    of_file = json.loads(gpuctl("replay", "--experiment", path, *shown).stdout)
+    options = ("--policy", "aryl", "--param", "aryl.ratio=1,3", "--inference-load", load, "--jobs", "1", "--json")
+    of_options = json.loads(gpuctl("replay", root / "sample_data/jobs.csv", *SERVERS, *options).stdout)
+    assert of_file["tables"] == of_options["tables"]
+    twice = gpuctl("replay", "--experiment", path, "--inference", "1x8", check=False)
+    assert (twice.returncode, "--inference: " in twice.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (("--inference-load", "load.csv"), 2, "--inference-load is for the servers of --inference"),
+        (("--inference", "9"), 2, "--inference 9: expected 1 to 100,000 servers"),
+        (("--inference", "9x2"), 2, "a server of 2 GPUs counts as none"),
+        (("--inference", "9x8", "--inference-load", "none.csv"), 3, "none.csv"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    gpuctl: Gpuctl, root: Path, load: Path, options: tuple[str, ...], code: int, told: str
+) -> None:
+    found = gpuctl(
+        "replay", root / "sample_data/jobs.csv", "--cluster", "4x8", "--policy", "aryl", *options, check=False,
+        cwd=load.parent,
+    )  # fmt: skip
+    assert (found.returncode, told in found.stderr) == (code, True), found.stderr
