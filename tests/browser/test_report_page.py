@@ -451,6 +451,8 @@ def test_legends_of_bars_switch_their_bars(opened: Callable[..., Opened]) -> Non
     first.click()
     second.click()
     assert figure.locator("svg.chart text:visible").count() == texts
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_bars_of_a_gantt_chart_say_whose_they_are(
     opened: Callable[..., Opened], replay_report: Path, width: int
