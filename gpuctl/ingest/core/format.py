@@ -40,10 +40,12 @@ class Sink(Protocol):
     """
 
     cluster: str
-    source: int
-    """The number of this source in the ledger; the value of every inserted row's ``source`` column."""
     timezone: str
     """The IANA zone of stamps that carry none."""
+
+    @property
+    def source(self) -> int:
+        """The number of this source in the ledger; the value of every inserted row's ``source`` column."""
 
     def seen(self, rows: int = 1) -> None:
         """Count rows of the source as read."""
