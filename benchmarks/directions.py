@@ -107,12 +107,15 @@ def figures(outcome: Outcome, workload: Workload, cluster: Cluster) -> dict[str,
     }
 
 
-def ratio(above: list[float], below: list[float]) -> tuple[float, float, float, int]:
-    """Geometric mean of the paired ratios, the ends of its 95 % interval, and how many are above 1."""
-    logs = np.log(np.array(above) / np.array(below))
+def ratio(above: list[float], below: list[float]) -> tuple[float, float, float, int, int]:
+    """Geometric mean of the paired ratios, the ends of its 95 % interval, how many are above 1, and of how many."""
+    over, under = np.array(above), np.array(below)
+    # where nobody waited there is nothing to compare
+    some = (over > 0) & (under > 0)
+    logs = np.log(over[some] / under[some])
     wide = stdtrit(logs.size - 1, 0.975) * logs.std(ddof=1) / math.sqrt(logs.size) if logs.size > 1 else math.nan
     middle, low, high = (float(np.exp(logs.mean() + by)) for by in (0.0, -wide, wide))
-    return middle, low, high, int((logs > 0).sum())
+    return middle, low, high, int((logs > 0).sum()), logs.size
 
 
 def main() -> None:
@@ -151,8 +154,8 @@ def main() -> None:
     for name, one, other in DIRECTIONS + OF_ARYL:
         if one not in found or other not in found:
             continue
-        middle, low, high, more = ratio(*([each[name] for each in found[policy]] for policy in (one, other)))
-        print(f"| {name} | {one} / {other} | {middle:.3g} | {low:.3g} to {high:.3g} | {more} of {given.seeds} |")
+        middle, low, high, more, pairs = ratio(*([each[name] for each in found[policy]] for policy in (one, other)))
+        print(f"| {name} | {one} / {other} | {middle:.3g} | {low:.3g} to {high:.3g} | {more} of {pairs} |")
 
 
 if __name__ == "__main__":

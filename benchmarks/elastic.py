@@ -4,13 +4,15 @@
 
 The jobs are those of ../shared/data/philly/sia_philly.csv as benchmarks/replay.py reads them: the first so many by
 submission, and for more than there are so many of days drawn with replacement (`replay.grown`). Speeds, costs and
-traits are each policy's own. Seconds are of the processor, of the replay alone, after a small one that compiles. The
-ratio is to the limit; "by 2" is the factor by which seconds grow where jobs double, since the row above.
+traits are each policy's own; aryl has an inference cluster of as many servers, with the assumed daily curve. Seconds
+are of the processor, of the replay alone, after a small one that compiles. The ratio is to the limit; "by 2" is the
+factor by which seconds grow where jobs double, since the row above.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import math
 import sys
 import tempfile
@@ -23,6 +25,7 @@ import replay as common
 
 from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.models.inference import parse_inference
 from gpuctl.replay.policies import BUILT_IN
 from gpuctl.replay.run import replay
 
@@ -40,6 +43,8 @@ def seconds(path: Path, policy: str, cluster: str) -> float:
     """Processor seconds of one replay."""
     workload = read_jobs(path)
     servers = in_racks(parse_cluster(cluster, workload), cluster, 8)
+    if policy == "aryl":
+        servers = dataclasses.replace(servers, inference=parse_inference(cluster, None))
     begin = time.process_time()
     (outcome,) = replay(workload, servers, [(policy, {})], own_speeds=True, processes=1)
     spent = time.process_time() - begin

@@ -67,7 +67,7 @@ class Episode(Bundle):
 
 
 @inner
-def _copy(e, f):  # type: ignore[no-untyped-def]
+def copy_to(e, f):  # type: ignore[no-untyped-def]
     """Let `f` be as `e` is."""
     f.c[:] = e.c
     for k in range(e.c[WAITING]):
@@ -204,7 +204,7 @@ def _tick(e, now):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _advance(e, upto, stop):  # type: ignore[no-untyped-def]
+def go_on(e, upto, stop):  # type: ignore[no-untyped-def]
     """Go on to just before the submissions of a minute.
 
     Args:
@@ -223,7 +223,7 @@ def _advance(e, upto, stop):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _submit(e):  # type: ignore[no-untyped-def]
+def enter_s(e):  # type: ignore[no-untyped-def]
     """Submit S now, before the trace's jobs of this minute."""
     s = e.minute.size - 1
     e.minute[s] = e.c[NOW]
@@ -252,14 +252,14 @@ FAR = 1 << 50
 
 @compiled
 def advance(e, upto, stop):  # type: ignore[no-untyped-def]
-    """Go on to just before the submissions of a minute; see `_advance`."""
-    _advance(e, upto, stop)
+    """Go on to just before the submissions of a minute; see `go_on`."""
+    go_on(e, upto, stop)
 
 
 @compiled
 def submit(e):  # type: ignore[no-untyped-def]
     """Submit S now, before the trace's jobs of this minute."""
-    _submit(e)
+    enter_s(e)
 
 
 @compiled
@@ -272,13 +272,13 @@ def outcome(e, f, at, found):  # type: ignore[no-untyped-def]
         at: the minute.
         found: written: start of P, start of S, whether each was backfilled, and minutes to the planned start of S [5].
     """
-    _advance(e, at, NEVER)
-    _copy(e, f)
-    _submit(f)
+    go_on(e, at, NEVER)
+    copy_to(e, f)
+    enter_s(f)
     found[4] = _planned(f)
-    _advance(f, FAR, S_START)
+    go_on(f, FAR, S_START)
     if f.c[P_START] == NEVER:
-        _advance(f, FAR, P_START)
+        go_on(f, FAR, P_START)
     found[0], found[1], found[2], found[3] = f.c[P_START], f.c[S_START], f.c[P_BACKFILLED], f.c[S_BACKFILLED]
 
 
@@ -331,8 +331,8 @@ def snapshots(e, upto, stop, rows, values):  # type: ignore[no-untyped-def]
 
     Args:
         e: the episode.
-        upto: see `_advance`; of minute `upto` itself the snapshot is taken, too.
-        stop: see `_advance`.
+        upto: see `go_on`; of minute `upto` itself the snapshot is taken, too.
+        stop: see `go_on`.
         rows: the snapshot of minute t goes to row t // 10 [minutes // 10, 34].
         values: scratch [jobs].
 
@@ -341,10 +341,10 @@ def snapshots(e, upto, stop, rows, values):  # type: ignore[no-untyped-def]
     """
     t = (e.c[NOW] + SLOT_MIN - 1) // SLOT_MIN * SLOT_MIN
     while t <= upto and t // SLOT_MIN < rows.shape[0]:
-        _advance(e, t, stop)
+        go_on(e, t, stop)
         if stop != NEVER and e.c[stop] != NEVER and e.c[NOW] < t:
             return e.c[NOW]
         _snapshot(e, rows[t // SLOT_MIN], values)
         t += SLOT_MIN
-    _advance(e, upto, stop)
+    go_on(e, upto, stop)
     return e.c[NOW]

@@ -43,3 +43,33 @@ def test_what_cannot_be_simulated_is_said(gpuctl: Callable[..., Any], tmp_path: 
         assert done.returncode == code, done.stderr
         assert told in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_policies_stand_side_by_side(gpuctl: Callable[..., Any], tmp_path: Path) -> None:
+    words = ("--nodes", "16", "--limit", "24h", "--split", "2026-03-16", "--outage-cost", "3", "--json")
+    done = gpuctl("chain", "evaluate", LOG, *words, "--policy", "reactive,avg,plan", "--parquet", tmp_path / "out")
+    rows = json.loads(done.stdout)["tables"]["chain"]["rows"]
+    assert [(row["policy"], row["level"]) for row in rows] == [
+        (name, level) for name in ("reactive", "avg", "plan") for level in ("all", "light", "medium", "heavy")
+    ]
+    assert list(rows[0])[:9] == [
+        "policy", "level", "starts", "interruption_h", "reduction_pct", "zero_pct", "overlap_h", "cost_h", "train_s",
+    ]  # fmt: skip
+    reactive, plan = rows[0], rows[8]
+    assert reactive["interruption_h"] > 1
+    assert plan["cost_h"] < reactive["cost_h"]
+    assert pl.read_parquet(tmp_path / "out" / "chain_starts.parquet").height == 3 * reactive["starts"]
+
+
+def test_wishes_that_make_no_sense_are_refused(gpuctl: Callable[..., Any]) -> None:
+    for words, told in (
+        (("--nodes", "16"), "--split"),
+        (("--nodes", "16", "--split", "soon"), "expected a date"),
+        (("--nodes", "16", "--split", "2026-03-16", "--policy", "oracle"), "no chain policy"),
+        (("--nodes", "16", "--split", "2026-03-16", "--job-nodes", "17"), "the cluster has 16"),
+        (("--nodes", "16", "--split", "2026-03-16", "--outage-cost", "nan"), "--outage-cost"),
+        (("--nodes", "16", "--split", "2026-03-16", "--cases", CASES), "go together"),
+    ):
+        done = gpuctl("chain", "evaluate", LOG, *words, check=False)
+        assert done.returncode == 2, done.stderr
+        assert told in done.stderr

@@ -234,8 +234,8 @@ def test_a_terminal_shows_the_first_columns_and_counts_the_rest(analysis: Analys
     print_analysis(analysis, console_width=200, color=False, file=named, names=["replay_summary"])
     hidden = len(columns.columns("replay_summary")) - 15
     assert f"{hidden} more columns: --table replay_summary" in short.getvalue()
-    assert "jain" not in short.getvalue()
-    assert "jain" in named.getvalue()
+    assert "instants" not in short.getvalue()
+    assert "instants" in named.getvalue()
     assert "more columns" not in named.getvalue()
 
 

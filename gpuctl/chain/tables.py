@@ -1,0 +1,91 @@
+"""Chain policies side by side, as a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuctl import __version__
+from gpuctl.chain.evaluate import FIGURES, RESAMPLES, Asked
+from gpuctl.core.notes import Named, note
+from gpuctl.core.results import Analysis, Column, ResultTable
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from gpuctl.chain.log import Log
+    from gpuctl.core.results import SourceInfo
+
+_ENDS = {"low": "Lower end", "high": "Upper end"}
+_TEXTS = {
+    "interruption_h": "Mean hours from P's end to S's start; 0 where S starts sooner.",
+    "reduction_pct": "How much less interruption than under reactive, of the sum over the starts; empty where that has "
+    "none.",
+    "zero_pct": "Share of the starts without interruption.",
+    "overlap_h": "Mean hours in which both run; 0 where S starts after P's end.",
+    "cost_h": "outage cost x interruption_h + overlap_h.",
+}
+
+
+def _figure(name: str) -> Column:
+    unit = "%" if name.endswith("_pct") else "h"
+    if name in _TEXTS:
+        return Column(name, unit, _TEXTS[name])
+    what, end, _ = name.split("_")
+    return Column(name, unit, f"{_ENDS[end]} of the 95 % interval of {what}, by bootstrap over days of starts.")
+
+
+SUMMARY = (
+    Column("policy", "-", "The rule by which S is submitted."),
+    Column("level", "-", "all starts, or those whose interruption under reactive is at most 2 h (light), at most 12 h "
+           "(medium), or more (heavy)."),
+    Column("starts", "starts", "Starts counted."),
+    *(_figure(name) for name in FIGURES[:5]),
+    Column("train_s", "s", "CPU seconds to train, its simulations included; empty: it learns nothing."),
+    *(_figure(name) for name in FIGURES[5:]),
+)  # fmt: skip
+OUTCOMES = (
+    Column("policy", "-", "The rule by which S is submitted."),
+    Column("start", "-", "The start, on the log's own clock; seconds count from it."),
+    Column("p_end_s", "s", "End of P."),
+    Column("s_submit_s", "s", "Submission of S."),
+    Column("s_start_s", "s", "Start of S."),
+    Column("interruption_s", "s", "Start of S - end of P: the interruption; negative: the overlap."),
+)
+
+
+def result(
+    frames: tuple[pl.DataFrame, pl.DataFrame], asked: Asked, log: Log, command: str, sources: tuple[SourceInfo, ...]
+) -> Analysis:
+    """Put the tables of `gpuctl.chain.evaluate.run` together as a result."""
+    summary, outcomes = frames
+    population = note(
+        "{n:,} starts, every four hours; each has two days of warm-up, P, and three more days of submissions.",
+        n=outcomes.height // max(len(asked.policies), 1),
+    )
+    tables = (
+        ResultTable(
+            name="chain", section="chain", title="Chain policies", population=population, notes=(), columns=SUMMARY,
+            question="How long are the gaps between jobs of a chain, and at the price of how much overlap?",
+            frame=summary.select(column.name for column in SUMMARY), first_columns=9,
+        ),
+        ResultTable(
+            name="chain_starts", section="chain", title="Chain policies, start by start", population=population,
+            question="What came of each policy at each start?", notes=(), columns=OUTCOMES,
+            frame=outcomes.select(column.name for column in OUTCOMES), detail=True,
+        ),
+    )  # fmt: skip
+    return Analysis(
+        cluster=note("{name}", name=Named("cluster", log.name)),
+        tables=tables,
+        sections=(("chain", "Chains of jobs"),),
+        sources=sources,
+        settings={
+            "cluster": note("{n:,} nodes", n=asked.size),
+            "jobs": note("{n:,} nodes, limit {limit:,} min", n=asked.pair.nodes, limit=asked.pair.limit_min),
+            "outage cost": note("{cost:g} h of overlap for an hour of interruption", cost=asked.outage_cost),
+            "intervals": note("95 %, bootstrap over days of starts, {n:,} resamples", n=RESAMPLES),
+        },
+        command=command,
+        version=__version__,
+        warnings=log.notes,
+    )
