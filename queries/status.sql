@@ -40,4 +40,4 @@ SELECT b.state, b.source_state, b.jobs, 100.0 * b.jobs / t.jobs AS jobs_pct,
        b.gpu_hours_sum, 100 * b.gpu_hours_sum / nullif(t.gpu_hours_sum, 0) AS gpu_hours_sum_pct,
        b.gpu_hours_last, 100 * b.gpu_hours_last / nullif(t.gpu_hours_last, 0) AS gpu_hours_last_pct
 FROM by_state AS b CROSS JOIN total AS t
-ORDER BY b.is_total, b.jobs DESC, b.state
+ORDER BY b.is_total, b.jobs DESC, b.state, b.source_state

@@ -63,7 +63,7 @@ def build(store: Store) -> None:
     for name in ("machine_failures", "machine_trials"):
         # every part of this text is ours
         store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS {query.base_sql(name)}")
-    rows = store.frame("FROM base_machine_trials ORDER BY start_c, job, attempt")
+    rows = store.frame("FROM base_machine_trials")
     units = independent(rows)
     machines = rows["machines"].explode(empty_as_null=False).unique().sort().to_list()
     store.keep("base_machine_units", units)
@@ -87,9 +87,12 @@ def independent(rows: pl.DataFrame) -> pl.DataFrame:
         The rows that are left, with ``retry`` (not the first attempt) and ``stratum`` (a number).
     """
     day = pl.col("start_c") // 86_400
-    rows = rows.with_columns(retry=pl.col("attempt") > 0, week=day // 7, _day=day).sort("start_c", "job", "attempt")
-    failed = rows.filter("failed").unique(["job", "reason"], keep="first", maintain_order=True)
-    rows = pl.concat([failed, rows.filter(~pl.col("failed"))]).sort("start_c", "job", "attempt")
+    rows = rows.sort("start_c", "job", "attempt")
+    rows = rows.with_columns(retry=pl.col("attempt") > 0, week=day // 7, _day=day).with_row_index("_row")
+    failed = rows.filter("failed").unique(["job", "reason"], keep="first")["_row"]
+    counts = ~rows["failed"].to_numpy()
+    counts[failed.to_numpy()] = True
+    rows = rows.drop("_row").filter(counts)
     rows = rows.with_columns(_set=pl.col("machines").list.join("\n"))
     rows = rows.unique(["who", "_day", "_set"], keep="first", maintain_order=True).drop("_set", "_day")
     return rows.with_columns(stratum=pl.struct(STRATUM).rank("dense").cast(pl.Int64) - 1)
@@ -216,7 +219,7 @@ def tails(tables: Tables, seen: np.ndarray, size: int, only: Sequence[int] | Non
         for key in zip(which.tolist(), counts.tolist(), strict=True):
             if key not in powers:
                 powers[key] = _power(densities[key[0]], key[1])
-            sums = powers[key] if sums is None else np.convolve(sums, powers[key])
+            sums = powers[key] if sums is None else _convolved(sums, powers[key])
         p[code] = min(1.0, float(sums[above:].sum())) if sums is not None and above > 0 else 1.0
     return p
 
@@ -255,13 +258,19 @@ def _densities(kinds: np.ndarray, least: np.ndarray) -> list[np.ndarray]:
     return [part / part.sum() for part in np.split(weights, ends[:-1])] if ends.size else []
 
 
+def _convolved(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """np.convolve without its checks, which take as long as the sums: a million jobs ask for half a million."""
+    long, short = (one, other) if one.size >= other.size else (other, one)
+    return np.correlate(long, short[::-1], "full")
+
+
 def _power(density: np.ndarray, count: int) -> np.ndarray:
     """The distribution of the sum of `count` draws, at least one."""
     result, square = None, density
     while count:
         if count & 1:
-            result = square if result is None else np.convolve(result, square)
+            result = square if result is None else _convolved(result, square)
         count >>= 1
         if count:
-            square = np.convolve(square, square)
+            square = _convolved(square, square)
     return density if result is None else result

@@ -227,7 +227,8 @@ def _known_racks(machines: pl.DataFrame, given: dict[str, str]) -> tuple[pl.Data
 
 
 def _shared_gangs(machines: pl.DataFrame, placements: pl.DataFrame) -> pl.DataFrame:
-    gangs = placements.group_by("job", "attempt").agg("machine").filter(pl.col("machine").list.len() > 1)
+    several = placements.filter(pl.len().over("job", "attempt") > 1)
+    gangs = several.group_by("job", "attempt").agg("machine")
     known = infer_racks(gangs.sort("job", "attempt")["machine"].to_list())
     return machines.with_columns(pl.Series("rack", [known.get(name) for name in machines["machine"]], pl.String))
 

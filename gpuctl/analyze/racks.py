@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,18 +35,41 @@ def infer_racks(gangs: Iterable[Sequence[str]]) -> dict[str, str]:
     """
     import networkx as nx
 
-    weights: dict[tuple[str, str], float] = {}
-    for machines in gangs:
-        members = sorted(set(machines))
-        if 2 <= len(members) <= LARGEST_GANG:
-            pairs = list(combinations(members, 2))
-            for pair in pairs:
-                weights[pair] = weights.get(pair, 0.0) + 1 / len(pairs)
+    members = [sorted(set(machines)) for machines in gangs]
+    members = [each for each in members if 2 <= len(each) <= LARGEST_GANG]
     graph = nx.Graph()
-    graph.add_weighted_edges_from((a, b, w) for (a, b), w in sorted(weights.items()))
+    graph.add_weighted_edges_from(_pairs(members))
     groups = nx.community.louvain_communities(graph, seed=0) if graph.number_of_edges() else []
     ordered = sorted((sorted(group) for group in groups), key=lambda group: (-len(group), group))
     return {machine: f"guess-{number}" for number, group in enumerate(ordered, 1) for machine in group}
+
+
+def _pairs(gangs: Sequence[Sequence[str]]) -> list[tuple[str, str, float]]:
+    """Every two machines that shared a gang, in order, and how much of gangs; of each gang a sorted list is given."""
+    names = sorted({name for members in gangs for name in members})
+    number = {name: k for k, name in enumerate(names)}
+    sizes = np.array([len(members) for members in gangs], np.int64)
+    flat = np.array([number[name] for members in gangs for name in members], np.int64)
+    begins = np.cumsum(sizes) - sizes
+    parts = []
+    for size in np.unique(sizes).tolist():
+        which = np.flatnonzero(sizes == size)
+        rows = flat[begins[which][:, None] + np.arange(size)]
+        one, two = np.triu_indices(size, 1)
+        codes = rows[:, one] * len(names) + rows[:, two]
+        parts.append((np.repeat(which, one.size), codes.reshape(-1), np.full(codes.size, 1 / one.size)))
+    if not parts:
+        return []
+    gang, code, weight = (np.concatenate(each) for each in zip(*parts, strict=True))
+    # sums of fractions depend on their order: that of the gangs
+    order = np.argsort(gang, kind="stable")
+    pairs, place = np.unique(code[order], return_inverse=True)
+    weights = np.bincount(place.reshape(-1), weights=weight[order])
+    firsts, seconds = np.divmod(pairs, len(names))
+    return [
+        (names[one], names[two], total)
+        for one, two, total in zip(firsts.tolist(), seconds.tolist(), weights.tolist(), strict=True)
+    ]
 
 
 @dataclass(frozen=True)

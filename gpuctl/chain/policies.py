@@ -1,7 +1,7 @@
 """When S is submitted: rules by name, what they learn from starts of the past, and what they make of a later one.
 
-``plan`` and ``newsvendor`` look each ten minutes while P runs, and submit S at the minute at which what is left of P is
-no longer than the lead that they want: none waits for a look that comes too late.
+Those that plan or learn the wait look each ten minutes while P runs, and submit S at the minute at which what is left
+of P is no longer than the lead that they want: none waits for a look that comes too late.
 """
 
 from __future__ import annotations
@@ -24,13 +24,24 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-NAMES = ("reactive", "avg", "quantile", "plan", "newsvendor")
-LEARN = ("quantile", "plan", "newsvendor")
+NAMES = ("reactive", "avg", "quantile", "plan", "newsvendor", "forest", "boost")
+LEARN = ("quantile", "plan", "newsvendor", "forest", "boost")
 LEAD_QUANTILE = 0.9
 """Of ``quantile``, as the authors have it."""
 
 ROUNDS, LEAST_IN_LEAF = 60, 200
 """Trees of ``newsvendor``, and looks in each of their leaves; chosen on starts before the split."""
+
+
+EARLY_H = 0.5
+"""Hours of overlap at which ``forest`` and ``boost`` submit S, as the authors' models do."""
+
+TREES: dict[str, dict[str, object]] = {
+    "forest": {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.632, "feature_fraction_bynode": 0.3,
+               "num_leaves": 255, "min_data_in_leaf": 5},
+    "boost": {"num_leaves": 31, "learning_rate": 0.1},
+}  # fmt: skip
+"""Options of LightGBM: a forest of 100 trees, a third of the features a split; its defaults."""
 
 
 @dataclass
@@ -144,7 +155,7 @@ def trained(name: str, learnt: Lessons | None, share: float) -> Callable[[Start]
     if name == "plan":
         ratio = _ratio(learnt, share)
         return lambda start: _first(start, lambda rows: ratio * rows[:, look_kernel.PLANNED])
-    model = _newsvendor(learnt, share)
+    model = _newsvendor(learnt, share) if name == "newsvendor" else _regression(learnt, name)
     return lambda start: _first(start, model)
 
 
@@ -199,3 +210,15 @@ def _newsvendor(learnt: Lessons, share: float) -> Callable[[Floats], Floats]:
     data = lightgbm.Dataset(learnt.rows[some][:, kept], learnt.waits_h[some] / planned[some])
     model = lightgbm.train(options, data, ROUNDS)
     return lambda rows: np.asarray(model.predict(rows[:, kept]), np.float64) * rows[:, look_kernel.PLANNED]
+
+
+def _regression(learnt: Lessons, name: str) -> Callable[[Floats], Floats]:
+    """The expected wait by 100 trees, and `EARLY_H` more: S goes once the expected overlap is no longer than that."""
+    import lightgbm
+
+    options = {
+        "objective": "regression", "num_threads": 1, "deterministic": True, "force_row_wise": True, "seed": 1,
+        "verbosity": -1, **TREES[name],
+    }  # fmt: skip
+    model = lightgbm.train(options, lightgbm.Dataset(learnt.rows, learnt.waits_h), 100)
+    return lambda rows: np.asarray(model.predict(rows), np.float64) + EARLY_H

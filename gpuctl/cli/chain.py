@@ -80,7 +80,8 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
         str, typer.Option(metavar="TIME", help="Limit of each job, which it uses up: 48h, 90m, 2d.")
     ] = "48h",
     policy: Annotated[
-        str, typer.Option(metavar="A,B", help="When to submit: reactive, avg, quantile, plan, newsvendor.")
+        str,
+        typer.Option(metavar="A,B", help="When to submit: reactive, avg, quantile, plan, newsvendor, forest, boost."),
     ] = "reactive,avg,quantile,plan,newsvendor",
     split: Annotated[
         str | None, typer.Option(metavar="DATE", help="Score starts from this date on; learn from those before.")

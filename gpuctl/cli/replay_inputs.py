@@ -123,15 +123,19 @@ def by_traits(
     source: Source, models: dict[str, Any], names: list[tuple[str, dict[str, str]]]
 ) -> tuple[Source, dict[str, Any]]:
     """Let all policies go by each job's own efficiency where one of them does and no option says otherwise."""
+    from gpuctl.replay.contract.policy import BESIDE
     from gpuctl.replay.policies import find
     from gpuctl.replay.run import one_speed_model
 
     if not any(find(name).traits for name, _ in names):
         return source, models
-    # one table has one set of speeds, also where one of an experiment's policies is replayed in a call of its own
-    own = not source.speeds_chosen and one_speed_model(names)
-    models = {**models, "beside": True, "own_speeds": own}
-    return source if source.speeds_chosen else dataclasses.replace(source, locality=BY_TRAITS), models
+    if source.speeds_chosen:
+        return source, {**models, "beside": True, "own_speeds": False}
+    source = dataclasses.replace(source, locality=BY_TRAITS)
+    # one table has one set of speeds, also where an experiment replays each of its policies in a call of its own
+    if not one_speed_model(names):
+        source = dataclasses.replace(source, rates=BESIDE["rates"])
+    return source, {**models, "beside": True, "own_speeds": one_speed_model(names)}
 
 
 def gantt_window(text: str | None, workload: Workload) -> tuple[float, float] | None:

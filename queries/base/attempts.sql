@@ -1,3 +1,4 @@
+-- A calendar is asked only where it must be: of a million attempts it takes a second for each time.
 -- The attempts of one cluster. GPUs were held from held_from to held_until: before start_ts, too, where a source says that the machines booted for it first. Seconds to the microsecond of the times they are made of; *_c are seconds on the clock that the log counts durations on (clusters.clock).
 WITH zone AS (
     SELECT CASE WHEN clock = 'wall' THEN timezone ELSE 'UTC' END AS name, source_format LIKE 'slurm%' AS is_slurm FROM clusters WHERE cluster = $cluster
@@ -8,11 +9,11 @@ times AS (
            CASE WHEN zone.is_slurm THEN coalesce(a.reason, CASE WHEN a.attempt = j.attempts - 1 THEN j.reason END) END AS source_reason,
            j.queue, j."user", j.account, j.state AS job_state, j.gpus AS job_gpus, j.gpu_type, j.priority, j.size_bucket AS job_size_bucket,
            a.attempt = j.attempts - 1 AS is_last,
-           epoch(timezone(zone.name, a.queued_ts)) AS queued_c,
-           epoch(timezone(zone.name, coalesce(a.eligible_ts, a.queued_ts))) AS eligible_c,
-           epoch(timezone(zone.name, a.start_ts)) AS start_c,
+           CASE WHEN zone.name = 'UTC' THEN epoch(a.queued_ts) ELSE epoch(timezone(zone.name, a.queued_ts)) END AS queued_c,
+           CASE WHEN zone.name = 'UTC' THEN epoch(coalesce(a.eligible_ts, a.queued_ts)) ELSE epoch(timezone(zone.name, coalesce(a.eligible_ts, a.queued_ts))) END AS eligible_c,
+           CASE WHEN zone.name = 'UTC' THEN epoch(a.start_ts) ELSE epoch(timezone(zone.name, a.start_ts)) END AS start_c,
            least(a.allocated_ts, a.start_ts) AS got_ts,
-           epoch(timezone(zone.name, a.released_ts)) AS released_c
+           CASE WHEN zone.name = 'UTC' THEN epoch(a.released_ts) ELSE epoch(timezone(zone.name, a.released_ts)) END AS released_c
     FROM attempts AS a JOIN base_jobs AS j USING (job) CROSS JOIN zone
     WHERE a.cluster = $cluster
 ),
@@ -31,9 +32,9 @@ SELECT shown.* EXCLUDE (released_c, got_ts, shown_ts, cluster) REPLACE (round(wa
        log_end.ts AS log_end_ts,
        -- least() of what is known; without a start nothing is known to have been held
        CASE WHEN start_ts IS NOT NULL THEN got_ts END AS held_from_ts,
-       CASE WHEN start_ts IS NOT NULL THEN epoch(timezone(zone.name, got_ts)) END AS held_from_c,
+       CASE WHEN start_ts IS NULL THEN NULL WHEN got_ts = start_ts THEN start_c WHEN zone.name = 'UTC' THEN epoch(got_ts) ELSE epoch(timezone(zone.name, got_ts)) END AS held_from_c,
        coalesce(released_ts, shown_ts, log_end.ts) AS held_until_ts,
-       greatest(coalesce(released_c, epoch(timezone(zone.name, coalesce(shown_ts, log_end.ts)))), start_c) AS held_until_c,
+       greatest(CASE WHEN released_ts IS NOT NULL THEN released_c ELSE epoch(timezone(zone.name, coalesce(shown_ts, log_end.ts))) END, start_c) AS held_until_c,
        CASE WHEN shown.gpus IS NULL THEN 'unknown' WHEN shown.gpus = 0 THEN '0' WHEN shown.gpus <= 1 THEN '1' WHEN shown.gpus <= 4 THEN '2-4'
             WHEN shown.gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket
 FROM shown CROSS JOIN zone CROSS JOIN log_end

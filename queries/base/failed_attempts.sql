@@ -36,7 +36,7 @@ words AS (
     GROUP BY ALL
 ),
 places AS (
-    SELECT job, attempt, list(DISTINCT machine ORDER BY machine) AS machines FROM base_placements SEMI JOIN failed USING (job, attempt) GROUP BY ALL
+    SELECT job, attempt, list_sort(list_distinct(list(machine))) AS machines FROM base_placements SEMI JOIN failed USING (job, attempt) GROUP BY ALL
 ),
 outputs AS (
     SELECT DISTINCT o.job, coalesce(o.attempt, j.attempts - 1) AS attempt FROM job_outputs AS o JOIN base_jobs AS j USING (job) WHERE o.cluster = $cluster

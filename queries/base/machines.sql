@@ -17,11 +17,11 @@ levels AS (
 -- shares of GPUs are sums of fractions
 most AS (SELECT machine, ceil(max(held) - 1e-6)::INTEGER AS gpus FROM levels GROUP BY machine),
 models AS (
-    SELECT p.machine, any_value(a.gpu_type) AS gpu_type
-    FROM base_placements AS p JOIN base_attempts AS a USING (job, attempt) SEMI JOIN unsized ON unsized.machine = p.machine
-    WHERE a.gpu_type IS NOT NULL
-    GROUP BY p.machine
-    HAVING count(DISTINCT a.gpu_type) = 1
+    SELECT machine, any_value(asked_gpu_type) AS gpu_type
+    FROM base_placements SEMI JOIN unsized USING (machine)
+    WHERE asked_gpu_type IS NOT NULL
+    GROUP BY machine
+    HAVING count(DISTINCT asked_gpu_type) = 1
 )
 SELECT machine, listed.rack, coalesce(listed.gpu_type, models.gpu_type) AS gpu_type, coalesce(listed.gpus, most.gpus) AS gpus,
        listed.gpus_labelled, listed.gpus_observed, listed.gpu_mem_mb, listed.gpus IS NULL AND most.gpus IS NOT NULL AS gpus_inferred

@@ -9,7 +9,7 @@ held AS (
     SELECT job, attempt, start_c, held_until_c, start_ts, held_until_ts, coalesce(gpus, job_gpus) AS gpus, held_until_c - start_c AS held_s,
            sum((coalesce(gpus, job_gpus) * (held_until_c - start_c))::DECIMAL(28, 9)) OVER (PARTITION BY job)::DOUBLE AS gpu_s,
            sum((coalesce(gpus, job_gpus) * (held_until_c - start_c))::DECIMAL(28, 9)) OVER (PARTITION BY job ORDER BY attempt ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)::DOUBLE AS later_gpu_s
-    FROM base_attempts WHERE start_c IS NOT NULL
+    FROM base_attempts SEMI JOIN told USING (job) WHERE start_c IS NOT NULL
 ),
 lowest AS (
     SELECT job, any_value(unit) AS unit, any_value(metric) AS metric, bool_or(valid) AS valid, count(*) AS points,

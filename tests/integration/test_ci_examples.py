@@ -263,12 +263,13 @@ def test_nightly_script(place: Service, tmp_path: Path) -> None:
     shell(place, f"touch -d '99 days ago' '{old}' '{said}'")
     put_sacct(place.stand_ins)
     script = str(EXAMPLES / "nightly.sh")
-    done = shell(place, script, GPUCTL_STATE=str(state))
+    told = {"GPUCTL_STATE": str(state), "GPUCTL_DAYS": "12"}
+    done = shell(place, script, **told)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == "", "cron would mail it"
     assert not old.exists(), "old reports go"
     assert not said.exists(), "and so does what they rest on"
-    assert len(list((state / "site.sacct").rglob("sacct-*.txt.zst"))) == 29, "28 days and today"
+    assert len(list((state / "site.sacct").rglob("sacct-*.txt.zst"))) == 13, "12 days and today"
     check_report(state / "reports" / "latest", set())
     assert (state / "reports" / "latest").resolve().stat().st_mode & 0o007 == 0, "reports name users"
     baseline = (state / "baseline.json").read_bytes()
@@ -277,7 +278,7 @@ def test_nightly_script(place: Service, tmp_path: Path) -> None:
     shutil.rmtree(state / "site.sacct")
     (state / "reports" / "latest").unlink()
     put_sacct(place.stand_ins, late_h=LATE_H)
-    done = shell(place, script, GPUCTL_STATE=str(state))
+    done = shell(place, script, **told)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "queueing.p95_wait_h" in done.stderr
     check_report(state / "reports" / "latest", {"queueing.p95_wait_h > baseline + 1"})

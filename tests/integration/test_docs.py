@@ -59,12 +59,13 @@ def named(path: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
-def test_every_command_line_runs(document: Path, tmp_path: Path, stand_in: Path) -> None:
+def test_every_command_line_runs(document: Path, tmp_path: Path, stand_in: Path, thin_data: Path) -> None:
     """In order, in one folder, so that a later one may use what an earlier one made."""
-    for folder in ("sample_data", "docs", "examples"):
+    (tmp_path / "sample_data").symlink_to(thin_data)
+    for folder in ("docs", "examples", "tests"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     for name, sample in STAND_INS.items():
-        (tmp_path / name).symlink_to(ROOT / sample)
+        (tmp_path / name).symlink_to(sample)
     (tmp_path / "derived.csv").write_text(DERIVED)
     installed = Path(sys.executable).parent
     # the installed program itself is run by test_editable.py and, in an empty environment, by test_wheel.py

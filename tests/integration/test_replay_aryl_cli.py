@@ -44,6 +44,14 @@ def test_loans_and_growth_of_a_csv_of_jobs(gpuctl: Gpuctl, root: Path, tmp_path:
     aryl = one.filter(pl.col("policy") == "aryl")
     assert aryl.columns == alone.columns
     assert not aryl.equals(alone)
+    # fifo is as fast beside aryl as beside another of its kind
+    beside = [
+        json.loads(gpuctl("replay", jobs, "--cluster", "4x8", "--policy", f"fifo,{other}", "--json").stdout)
+        for other in ("optimus", "aryl")
+    ]
+    of_fifo = [found["tables"]["replay_summary"]["rows"][0] for found in beside]
+    assert of_fifo[0] == of_fifo[1]
+    assert beside[1]["settings"]["speed"].startswith("each job at its own efficiency")
     assert {"gpu_s", "max_gpus", "changes", "rho"} <= set(aryl.columns)
     fifo = one.filter(pl.col("policy") == "fifo")
     assert (aryl["end_s"] - aryl["submit_s"]).mean() < 0.8 * (fifo["end_s"] - fifo["submit_s"]).mean()

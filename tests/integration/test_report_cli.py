@@ -40,11 +40,11 @@ QUEUED = "queueing.p95_wait_h{queue=gpu}"
 
 
 @pytest.fixture(scope="module")
-def folder(gpuctl: Run, sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(gpuctl: Run, sample_data: Path, thin_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of two clusters that keeps three results, and a result as JSON."""
     made = tmp_path_factory.mktemp("report")
     (made / "small.csv").write_text(JOBS)
-    gpuctl("--quiet", "ingest", sample_data / "failures", "--db", "s.duckdb", cwd=made)
+    gpuctl("--quiet", "ingest", thin_data / "failures", "--db", "s.duckdb", cwd=made)
     gpuctl("--quiet", "ingest", "small.csv", "--cluster", "small", "--db", "s.duckdb", cwd=made)
     gpuctl(
         "--quiet", "analyze", "s.duckdb", "--cluster", "failures", "--keep", "whole", "--json", "--output", "a.json",
