@@ -14,6 +14,7 @@
     share: (x) => round(x) + " %",
     elapsed: (x) => place.minutes(x / 60),
     number: (x) => round(x),
+    ratio: (x) => round(x),
     time: (x) => new Date(x).toISOString().slice(0, 16).replace("T", " ") + " UTC",
   };
 
@@ -39,10 +40,11 @@
 
   // What each zoomed figure shows of its axis: [from, to], as far apart as they look.
   const views = new WeakMap();
-  const even = (panel, v) => (panel.scale === "minutes" ? Math.log(v) : v);
+  const logarithmic = (panel) => panel.scale === "minutes" || panel.scale === "ratio";
+  const even = (panel, v) => (logarithmic(panel) ? Math.log(v) : v);
   const whole = (panel) => panel.x.map((v) => even(panel, v));
   function scales(svg, panel, [left, top, width, height] = boxOf(svg, panel)) {
-    const log = panel.scale === "minutes";
+    const log = logarithmic(panel);
     const [a, b] = views.get(svg) || whole(panel);
     const [low, high] = panel.y;
     return {
@@ -79,15 +81,16 @@
   const MINUTE = 6e4, HOUR = 36e5, DAY = 864e5;
   const STEPS = [1, 5, 10, 30, 60, 180, 360, 720, 1440, 2880, 10080, 40320, 131040].map((m) => m * MINUTE);
   const SPANS = [1 / 60, 1 / 30, 1 / 12, 1 / 6, 1 / 3, 1 / 2, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 25, 30, 45, 60, 90, 120, 180, 300, 480, 720, 1080, 1440, 2880, 7200, 14400, 28800, 72000, 144000];
+  const RATIOS = [-3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7].flatMap((k) => [1, 2, 5].map((digit) => digit * 10 ** k));
   const multiples = (from, to, step) => {
     const found = [];
     for (let at = Math.ceil(from / step) * step; at <= to; at += step) found.push(at);
     return found;
   };
   function ticks(panel, from, to) {
-    if (panel.scale === "minutes") {
-      const some = SPANS.filter((v) => v >= from && v <= to), few = Math.ceil(some.length / 6);
-      return (some.length > 1 ? some : [from, to]).filter((_, i) => i % Math.max(1, few) === 0).map((v) => [v, place.minutes(v)]);
+    if (logarithmic(panel)) {
+      const some = (panel.scale === "ratio" ? RATIOS : SPANS).filter((v) => v >= from && v <= to), few = Math.ceil(some.length / 6);
+      return (some.length > 1 ? some : [from, to]).filter((_, i) => i % Math.max(1, few) === 0).map((v) => [v, place[panel.scale](v)]);
     }
     if (panel.scale === "time") {
       const step = STEPS.find((s) => (to - from) / s <= 5) || (to - from) / 4;

@@ -380,7 +380,8 @@ def test_without_scripts_all_is_there_but_the_controls(opened: Callable[..., Ope
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_of_a_replay(opened: Callable[..., Opened], replay_report: Path, width: int, scheme: str) -> None:
     page = opened(width, scheme, path=replay_report).page
-    assert page.locator("figure svg.chart").count() == len(REPLAY_CHARTS)
+    # two more are drawn of several policies: rho and Jain's index
+    assert page.locator("figure svg.chart").count() == len(REPLAY_CHARTS) + 2
     assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [width, width]
     assert page.locator("img, iframe").count() == 0
     boxes = page.evaluate(
