@@ -50,6 +50,9 @@ TABLE_ROWS = 500
 PAGE_CELLS = 10_000
 """… and at most so many cells of all tables: where there are more, every table gets fewer rows."""
 
+UNFOLDED = 6
+"""A page of one result with no more cards shows them all; with more, its sections are a line each to unfold."""
+
 FEW_ROWS = 5
 """A table with no more rows has no filter."""
 
@@ -175,6 +178,7 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
         changes=_against_baseline(summary),
         metrics=_side_by_side(parts, summary),
         sections=_sections(parts, cards),
+        folded=several or sum(card.has_place for card in cards) > UNFOLDED,
         undrawn=undrawn,
         empty=empty,
         without_rows=[card for card in cards if card.grid is None],

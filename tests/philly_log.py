@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.ingest.core.format import RAW_LIMIT
+from gpuctl.ingest.core.sink import WITH_SOURCE
 from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import polars as pl
@@ -49,6 +51,9 @@ class Kept:
             dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
         )
 
+    def after(self, work: Callable[..., None], *given: object) -> None:
+        work(self, *given)
+
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
         import polars as pl
 
@@ -77,7 +82,11 @@ class OneFile(Kept):
 
     def insert(self, table: str, rows: Any) -> None:
         self.store.view("incoming", rows)
-        self.store.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")
+        names = rows.schema.names() if callable(rows.schema.names) else rows.schema.names
+        own = {"cluster": self.cluster, **({"source": self.source} if table in WITH_SOURCE else {})}
+        values = {name: value for name, value in own.items() if name not in names}
+        added = "".join(f", ${name} AS {name}" for name in values)
+        self.store.execute(f"INSERT INTO {table} BY NAME SELECT *{added} FROM incoming", values)
         self.store.drop_view("incoming")
 
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:

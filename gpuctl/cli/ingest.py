@@ -76,7 +76,7 @@ def ingest(
         str,
         typer.Option(
             metavar="WHERE",
-            help="Where telemetry files are read: local, dask://HOST:PORT (side by side on workers of Dask that see "
+            help="Where files are read: local, dask://HOST:PORT (side by side on workers of Dask that see "
             "the logs and the store's directory) or slurm (workers of Dask in jobs that it submits).",
         ),
     ] = "local",

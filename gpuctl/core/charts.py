@@ -27,7 +27,7 @@ KINDS = {
     "bands": MEDIA,
 }
 """What charts there are, and where each can be drawn."""
-SCALES = ("share", "minutes")
+SCALES = ("share", "minutes", "ratio")
 GANTT = ("what", "job", "user", "queue", "gpus", "counted_gpus", "beside")
 """What the columns of ``y`` of a ``gantt`` hold, in their order, whatever they are called."""
 
@@ -78,7 +78,7 @@ class Chart:
         series: the column that tells curves, lines, or bars of a group apart.
         facet: the column that tells panels apart.
         where: only rows in which these columns have one of these values.
-        scale: of the ``x`` of a ``cdf``: ``minutes`` (logarithmic) or ``share`` (0 to 100 %).
+        scale: of the ``x`` of a ``cdf``: ``minutes`` and ``ratio`` (logarithmic) or ``share`` (0 to 100 %).
         x_title: what stands under the axis.
         y_title: what stands over the axis.
         weight: where there are too many bars, those with most of this column are drawn.

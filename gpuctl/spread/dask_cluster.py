@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpuctl import __version__
 from gpuctl.core.errors import DependencyError, GpuctlError, InputError, UsageError
-from gpuctl.spread.local import ATTEMPTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -147,9 +146,9 @@ def _result(distributed: Any, future: Any, engine: Engine) -> Any:
         return future.result()
     except GpuctlError:
         raise
-    except distributed.KilledWorker:
+    except distributed.KilledWorker as error:
         raise InputError(
-            f"workers were killed again and again at the same task, {ATTEMPTS} times or more (out of memory?)",
+            f"{error.allowed_failures + 1} workers were killed one after the other at the same task (out of memory?)",
             hint="run the same command again, with workers that have more memory",
         ) from None
     except (CancelledError, asyncio.CancelledError, OSError, TimeoutError) as error:

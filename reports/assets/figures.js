@@ -14,6 +14,7 @@
     share: (x) => round(x) + " %",
     elapsed: (x) => place.minutes(x / 60),
     number: (x) => round(x),
+    ratio: (x) => round(x),
     time: (x) => new Date(x).toISOString().slice(0, 16).replace("T", " ") + " UTC",
   };
 
@@ -39,10 +40,11 @@
 
   // What each zoomed figure shows of its axis: [from, to], as far apart as they look.
   const views = new WeakMap();
-  const even = (panel, v) => (panel.scale === "minutes" ? Math.log(v) : v);
+  const logarithmic = (panel) => panel.scale === "minutes" || panel.scale === "ratio";
+  const even = (panel, v) => (logarithmic(panel) ? Math.log(v) : v);
   const whole = (panel) => panel.x.map((v) => even(panel, v));
   function scales(svg, panel, [left, top, width, height] = boxOf(svg, panel)) {
-    const log = panel.scale === "minutes";
+    const log = logarithmic(panel);
     const [a, b] = views.get(svg) || whole(panel);
     const [low, high] = panel.y;
     return {
@@ -79,15 +81,16 @@
   const MINUTE = 6e4, HOUR = 36e5, DAY = 864e5;
   const STEPS = [1, 5, 10, 30, 60, 180, 360, 720, 1440, 2880, 10080, 40320, 131040].map((m) => m * MINUTE);
   const SPANS = [1 / 60, 1 / 30, 1 / 12, 1 / 6, 1 / 3, 1 / 2, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 25, 30, 45, 60, 90, 120, 180, 300, 480, 720, 1080, 1440, 2880, 7200, 14400, 28800, 72000, 144000];
+  const RATIOS = [-3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7].flatMap((k) => [1, 2, 5].map((digit) => digit * 10 ** k));
   const multiples = (from, to, step) => {
     const found = [];
     for (let at = Math.ceil(from / step) * step; at <= to; at += step) found.push(at);
     return found;
   };
   function ticks(panel, from, to) {
-    if (panel.scale === "minutes") {
-      const some = SPANS.filter((v) => v >= from && v <= to), few = Math.ceil(some.length / 6);
-      return (some.length > 1 ? some : [from, to]).filter((_, i) => i % Math.max(1, few) === 0).map((v) => [v, place.minutes(v)]);
+    if (logarithmic(panel)) {
+      const some = (panel.scale === "ratio" ? RATIOS : SPANS).filter((v) => v >= from && v <= to), few = Math.ceil(some.length / 6);
+      return (some.length > 1 ? some : [from, to]).filter((_, i) => i % Math.max(1, few) === 0).map((v) => [v, place[panel.scale](v)]);
     }
     if (panel.scale === "time") {
       const step = STEPS.find((s) => (to - from) / s <= 5) || (to - from) / 4;
@@ -165,9 +168,53 @@
     redraw(svg, panels);
   }
 
+  // A legend switches its series.
+  function legend(figure, change) {
+    all(".legend li[data-k]", figure).forEach((entry) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.setAttribute("aria-pressed", "true");
+      button.append(...entry.childNodes);
+      entry.append(button);
+      button.addEventListener("click", () => {
+        const hide = button.getAttribute("aria-pressed") === "true";
+        button.setAttribute("aria-pressed", String(!hide));
+        change(Number(entry.dataset.k), hide);
+      });
+    });
+  }
+
+  // Bars are known by their colour; a value that is written behind bars goes with the last of them.
+  function bars(figure) {
+    const svg = figure.querySelector("svg.chart");
+    const drawn = all("[fill^='var(--s'], [stroke^='var(--s']", svg);
+    const values = svg.querySelector("[stroke='var(--grid)']") ? [] : all("text", svg);
+    legend(figure, (number, hide) => {
+      const colour = `var(--s${number})`;
+      drawn.filter((one) => [one.getAttribute("fill"), one.getAttribute("stroke")].includes(colour))
+        .forEach((one) => one.classList.toggle("away", hide));
+      values.forEach((text) => {
+        const at = Number(text.getAttribute("y")) - 4;
+        const own = drawn.filter((one) => one.lane && one.lane[0] <= at && at <= one.lane[1]);
+        text.classList.toggle("away", own.length > 0 && own.every((one) => one.classList.contains("away")));
+      });
+    });
+    // what is not shown has no size
+    svg.parentElement.querySelector(".legend").addEventListener("click", () => {
+      drawn.forEach((one) => {
+        if (one.classList.contains("away")) return;
+        const box = one.getBBox();
+        one.lane = [box.y, box.y + box.height];
+      });
+    }, true);
+  }
+
   all(".figure").forEach((figure) => {
     const island = figure.querySelector(".points");
-    if (!island) return;
+    if (!island) {
+      if (figure.querySelector(".legend")) bars(figure);
+      return;
+    }
     const panels = panelsOf(island);
     const svg = figure.querySelector("svg.chart");
     const readout = figure.querySelector(".readout");
@@ -177,19 +224,9 @@
     Object.assign(reset, { type: "button", className: "reset", textContent: "Reset zoom", hidden: true });
     reset.addEventListener("click", () => { zoom(figure, svg, panels, null); svg.focus(); });
     svg.before(reset);
-    // The legend switches its series.
-    all(".legend li", figure).forEach((entry) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.setAttribute("aria-pressed", "true");
-      button.append(...entry.childNodes);
-      entry.append(button);
-      button.addEventListener("click", () => {
-        const number = Number(entry.dataset.k), hide = !off.has(number);
-        if (hide) off.add(number); else off.delete(number);
-        button.setAttribute("aria-pressed", String(!hide));
-        all(`[data-k="${number}"]`, svg).forEach((one) => one.classList.toggle("away", hide));
-      });
+    legend(figure, (number, hide) => {
+      if (hide) off.add(number); else off.delete(number);
+      all(`[data-k="${number}"]`, svg).forEach((one) => one.classList.toggle("away", hide));
     });
     readout.textContent = hint;
     const marks = element("g", { class: "marks", "aria-hidden": "true" });

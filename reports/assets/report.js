@@ -115,10 +115,11 @@
   });
   // Where a link leads to is unfolded, and so is everything on paper.
   const unfold = (place) => {
-    for (let at = place; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
-    const list = place && place.closest(".definitions");
-    if (place && place.matches(".group")) place.querySelector("details").open = true;
-    return list;
+    let was = false;
+    const open = (one) => { was = was || !one.open; one.open = true; };
+    for (let at = place; at; at = at.parentElement) if (at.tagName === "DETAILS") open(at);
+    if (place && place.matches(".group")) open(place.querySelector("details"));
+    return was;
   };
   const target = (address) => document.getElementById(decodeURIComponent(address.slice(1)));
   document.addEventListener("click", (event) => {

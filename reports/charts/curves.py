@@ -49,6 +49,7 @@ _TIME_TICKS = (
     (_SECOND, "1 s"), (10 * _SECOND, "10 s"), (1.0, "1 min"), (10.0, "10 min"), (60.0, "1 h"), (1440.0, "1 d"),
     (14400.0, "10 d"), (144000.0, "100 d"),
 )  # fmt: skip
+_RATIO_TICKS = tuple((10.0**k, f"{10.0**k:,g}") for k in range(-3, 9))
 _STEPS = (
     (1.0, "1 second"), (10.0, "10 seconds"), (60.0, "1 minute"), (300.0, "5 minutes"), (900.0, "15 minutes"),
     (3600.0, "1 hour"), (3 * 3600.0, "3 hours"), (6 * 3600.0, "6 hours"), (12 * 3600.0, "12 hours"), (86400.0, "1 day"),
@@ -152,6 +153,9 @@ def _limits(chart: Chart, values: Floats) -> tuple[float, float]:
     if positive.size == 0:
         return _SECOND, 1.0
     least = float(positive.min())
+    if chart.scale == "ratio":
+        low = 10.0 ** np.floor(np.log10(least) + 1e-9)
+        return float(low), max(float(positive.max()), 10 * low)
     low = max((at for at, _ in _TIME_TICKS if at <= least), default=_SECOND)
     return low, max(float(positive.max()), low * 10)
 
@@ -174,9 +178,10 @@ def _share_axis(axes: Axes) -> None:
 def _value_axis(axes: Axes, plan: _Plan) -> None:
     from matplotlib.ticker import NullLocator
 
-    if plan.chart.scale == "minutes":
+    if plan.chart.scale != "share":
         axes.set_xscale("log")
-        ticks = [(at, label) for at, label in _TIME_TICKS if plan.low * 0.999 <= at <= plan.high * 1.001]
+        known = _TIME_TICKS if plan.chart.scale == "minutes" else _RATIO_TICKS
+        ticks = [(at, label) for at, label in known if plan.low * 0.999 <= at <= plan.high * 1.001]
         ticks = ticks[:: 2 if plan.panels > 1 and len(ticks) > 4 else 1]
         axes.set_xticks([at for at, _ in ticks], [label for _, label in ticks])
         axes.xaxis.set_minor_locator(NullLocator())
@@ -193,7 +198,7 @@ def _sorted(rows: pl.DataFrame, x: str, y: str) -> tuple[Floats, Floats]:
 
 def _curve(axes: Axes, plan: _Plan, name: object, x: Floats, y: Floats) -> Curve:
     at = np.maximum(x, plan.low)
-    keep = thin_curve(np.log(at) if plan.chart.scale == "minutes" else at, y, plan.points)
+    keep = thin_curve(at if plan.chart.scale == "share" else np.log(at), y, plan.points)
     x, at, y = x[keep], at[keep], y[keep]
     number, dash = plan.colour(name), plan.dash(name)
     # The curve comes up from 0 at its first value and stays level after its last.
@@ -215,7 +220,8 @@ def _curve(axes: Axes, plan: _Plan, name: object, x: Floats, y: Floats) -> Curve
 
 def _in_words(chart: Chart, x: Floats, y: Floats) -> str:
     at = [float(x[min(int(np.searchsorted(y, share)), len(x) - 1)]) for share in (50, 90)]
-    half, most = (lasting(60 * value) if chart.scale == "minutes" else percent(value) for value in at)
+    told = {"minutes": lambda value: lasting(60 * value), "share": percent, "ratio": shown}[chart.scale]
+    half, most = (told(value) for value in at)
     return f"half are at most {half}, 90 % at most {most}"
 
 

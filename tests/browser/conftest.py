@@ -64,6 +64,8 @@ def replay_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+FOLDED = ("four", "several")
+"""Directories of pages of several results, which tests unfold themselves."""
 NAMES = ("philly", HOSTILE[3], HOSTILE[4], f"{'x' * 300} and more")
 """What the results of a page of several are called."""
 
@@ -164,10 +166,18 @@ def opened(_windows: Callable[..., Opened], report: Path) -> Iterator[Callable[.
     pages: list[Opened] = []
 
     def start(
-        width: int = 1280, scheme: Literal["light", "dark"] = "light", *, scripts: bool = True, path: Path = report
+        width: int = 1280,
+        scheme: Literal["light", "dark"] = "light",
+        *,
+        scripts: bool = True,
+        path: Path = report,
+        unfold: bool | None = None,
     ) -> Opened:
+        """Open a page; unless told otherwise with the sections of one result unfolded, as its reader has them."""
         pages.append(_windows(scripts, len(pages)))
         pages[-1].open(path, width, scheme)
+        if scripts and (not path.parent.name.startswith(FOLDED) if unfold is None else unfold):
+            pages[-1].page.evaluate("document.querySelectorAll('.group > details').forEach((d) => { d.open = true; })")
         return pages[-1]
 
     yield start

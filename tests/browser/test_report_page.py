@@ -380,7 +380,8 @@ def test_without_scripts_all_is_there_but_the_controls(opened: Callable[..., Ope
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_of_a_replay(opened: Callable[..., Opened], replay_report: Path, width: int, scheme: str) -> None:
     page = opened(width, scheme, path=replay_report).page
-    assert page.locator("figure svg.chart").count() == len(REPLAY_CHARTS)
+    # two more are drawn of several policies: rho and Jain's index
+    assert page.locator("figure svg.chart").count() == len(REPLAY_CHARTS) + 2
     assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [width, width]
     assert page.locator("img, iframe").count() == 0
     boxes = page.evaluate(
@@ -404,6 +405,54 @@ def test_policies_are_read_out_together(opened: Callable[..., Opened], replay_re
     assert all(name in shown for name in ("UTC: waiting jobs fifo ", "; GPUs waiting fifo ", "tiresias "))
     assert HOSTILE[0] in shown
     assert figure.locator(".marks line").count() == 2
+
+
+@pytest.mark.parametrize(("width", "most"), [(1280, 4), (390, 5)])
+def test_one_result_begins_with_its_sections_folded(
+    opened: Callable[..., Opened], report: Path, width: int, most: float
+) -> None:
+    page = opened(width, unfold=False).page
+    assert page.evaluate("document.documentElement.scrollHeight / innerHeight") < most
+    heads = page.locator(".group > details > summary")
+    assert heads.count() > 3
+    assert page.locator(".group > details[open]").count() == 0
+    assert all("table" in head or "figure" in head for head in heads.all_text_contents()[:-1])
+    heads.first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator(".group > details[open]").count() == 1
+    # a link of the first screen leads into what is folded
+    page.locator(".standouts a").first.click()
+    name = page.evaluate("location.hash")
+    assert page.locator(name).is_visible()
+    assert 0 <= page.locator(name).evaluate("(e) => e.getBoundingClientRect().top") < 900
+    page.emulate_media(media="print")
+    page.locator("#sources").wait_for()
+    page.emulate_media(media="screen")
+    page.goto("about:blank")
+    # and so does an address
+    page.goto(report.as_uri() + "#reasons")
+    assert page.locator("#reasons").is_visible()
+    assert 0 <= page.locator("#reasons").evaluate("(e) => e.getBoundingClientRect().top") < 900
+
+
+def test_legends_of_bars_switch_their_bars(opened: Callable[..., Opened]) -> None:
+    page = opened().page
+    figure = page.locator("[data-chart=chart-status]")
+    first, second = figure.locator(".legend button").all()
+    bars = [figure.locator(f"svg.chart [fill='var(--s{number})']") for number in (1, 2)]
+    texts = figure.locator("svg.chart text:visible").count()
+    assert bars[0].first.is_visible()
+    first.press("Enter")
+    assert first.get_attribute("aria-pressed") == "false"
+    assert not bars[0].first.is_visible()
+    assert bars[1].first.is_visible()
+    # its values go with the bars, the names of the bars stay
+    assert figure.locator("svg.chart text:visible").count() == texts - bars[0].count()
+    second.click()
+    assert figure.locator("svg.chart text:visible").count() == texts - 2 * bars[0].count()
+    first.click()
+    second.click()
+    assert figure.locator("svg.chart text:visible").count() == texts
 
 
 @pytest.mark.parametrize("width", [1280, 390])

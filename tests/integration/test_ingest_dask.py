@@ -69,7 +69,7 @@ def test_workers_do_read_the_files(cluster: Cluster, logs: Path, tmp_path: Path)
         for found in walk([logs], Opener())
         if isinstance(found, Candidate) and found.name.endswith("gpu_util")
     }
-    ahead = Ahead(tmp_path / "s.duckdb", asked, Limits(), parse(cluster.engine), print)
+    ahead = Ahead(tmp_path / "s.duckdb", "philly", asked, Limits(), engine=parse(cluster.engine), tell=print)
     found = {path: ahead.take(path, "America/Los_Angeles") for path in asked}
     ahead.close()
     read = [one for one in found.values() if one is not None]

@@ -40,10 +40,12 @@ class Sink(Protocol):
     """
 
     cluster: str
-    source: int
-    """The number of this source in the ledger; the value of every inserted row's ``source`` column."""
     timezone: str
     """The IANA zone of stamps that carry none."""
+
+    @property
+    def source(self) -> int:
+        """The number of this source in the ledger; the value of every inserted row's ``source`` column."""
 
     def seen(self, rows: int = 1) -> None:
         """Count rows of the source as read."""
@@ -66,6 +68,14 @@ class Sink(Protocol):
 
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
         """Look at what the store holds already (e.g. to find duplicate jobs)."""
+
+    def after(self, work: Callable[..., None], *given: object) -> None:
+        """Call ``work(sink, *given)`` with a sink of the store, once it has all rows so far: what asks the store.
+
+        Args:
+            work: a function of a module; where another process reads the file, the one that has the store calls it.
+            given: can be pickled.
+        """
 
     def execute(self, sql: str, params: dict[str, object] | None = None) -> None:
         """Change rows of the store within this source's transaction."""
@@ -99,7 +109,7 @@ class Format:
         version: of whatever else than the bytes decides which rows there are; sources read with another are stale.
         passes_over: (file name, first 64 KiB decompressed) -> what a file is that belongs to the same software but of
             which nothing is read, and why; None where it is no such file. Asked only where no format claims the file.
-        alone: `load` neither asks nor changes the store, so that another process may read the file.
+        alone: `load` asks the store nothing but in `Sink.after`, so that another process may read the file.
         conclude: called once at the end of an ingest, in a transaction of its own, with a sink of no source; None where
             there is no store. Returns what the user should know.
     """

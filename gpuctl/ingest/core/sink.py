@@ -9,7 +9,7 @@ from gpuctl.ingest.core.rejects import Rejects
 from gpuctl.store import lake
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import polars as pl
     import pyarrow as pa
@@ -104,6 +104,10 @@ class StoreSink:
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
         """Look at what the store holds already, rows of this source included."""
         return self._store.frame(sql, params)
+
+    def after(self, work: Callable[..., None], *given: object) -> None:
+        """Call ``work(self, *given)``: the store has all rows so far."""
+        work(self, *given)
 
     def execute(self, sql: str, params: dict[str, object] | None = None) -> None:
         """Change rows of the store within this source's transaction."""

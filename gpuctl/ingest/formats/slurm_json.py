@@ -46,10 +46,12 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     batches.flush()
     records.finish()
     if old:
-        for table in ("jobs", "attempts"):
-            sink.execute(
-                f"UPDATE {table} {_NOT_TOLD} WHERE {_FAILED}", {"cluster": sink.cluster, "source": sink.source}
-            )
+        sink.after(_forget_exit_codes)
+
+
+def _forget_exit_codes(sink: Sink) -> None:
+    for table in ("jobs", "attempts"):
+        sink.execute(f"UPDATE {table} {_NOT_TOLD} WHERE {_FAILED}", {"cluster": sink.cluster, "source": sink.source})
 
 
 def sniff(name: str, head: bytes) -> str | None:
@@ -77,4 +79,5 @@ FORMAT = Format(
     parser_version=1,
     sniff=sniff,
     load=load,
+    alone=True,
 )

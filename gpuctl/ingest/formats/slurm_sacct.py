@@ -161,6 +161,7 @@ FORMAT = Format(
     parser_version=2,
     sniff=sniff,
     load=load,
+    alone=True,
 )
 
 

@@ -59,4 +59,5 @@ FORMAT = Format(
     parser_version=2,
     sniff=sniff,
     load=load,
+    alone=True,
 )

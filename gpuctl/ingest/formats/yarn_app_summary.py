@@ -63,5 +63,6 @@ FORMAT = Format(
     parser_version=1,
     sniff=sniff,
     load=load,
+    alone=True,
     settle=refresh,
 )

@@ -134,7 +134,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             "file): their machines are known only where another source states them",
             homeless,
         )
-    add_machines(sink, reader.machines)
+    sink.after(add_machines, reader.machines)
 
 
 def sniff(name: str, head: bytes) -> str | None:
@@ -153,5 +153,6 @@ FORMAT = Format(
     parser_version=2,
     sniff=sniff,
     load=load,
+    alone=True,
     settle=refresh,
 )

@@ -310,7 +310,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     bulk.flush()
     reader.facts.flush()
     reader.happenings.flush()
-    add_machines(sink, reader.machines)
+    sink.after(add_machines, reader.machines)
     note_shares(sink, reader.shares["Capacity"], "log_capacity")
     note_shares(sink, reader.shares["MaxCapacity"], "log_limit")
     note_shares(sink, reader.shares["bound"], "log_bound")
@@ -332,5 +332,6 @@ FORMAT = Format(
     parser_version=4,
     sniff=sniff,
     load=load,
+    alone=True,
     settle=refresh,
 )

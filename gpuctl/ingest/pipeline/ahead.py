@@ -1,12 +1,14 @@
 """Reads files on workers, ahead of the process that has the store: only one process may write to it.
 
-Workers run loaders that ask nothing of the store (`Format.alone`) and leave what they would insert as Arrow streams in
-a folder beside the store, which all workers must see. Rows then go in as if the file were read here, in the order in
-which files are loaded without workers. What a worker cannot read is read here.
+Workers run loaders that ask the store nothing while they read (`Format.alone`). They leave what they would insert as
+Arrow streams in a folder beside the store, which all workers must see, and note what else they would do with the store.
+All of that is then done as if the file were read here, in the order in which files are loaded without workers. What a
+worker cannot read is read here.
 """
 
 from __future__ import annotations
 
+import logging
 import shutil
 import uuid
 from dataclasses import dataclass, field
@@ -51,11 +53,12 @@ class Read:
     """What reading a file gave."""
 
     timezone: str
-    inserts: tuple[tuple[str, str], ...] = ()
-    """Tables, and the files that hold the rows, in the order of insertion."""
+    steps: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    """Methods of the sink that were called, and with what, in their order; rows are the name of a file of them."""
+    said: tuple[tuple[str, int, str], ...] = ()
+    """What was logged: loggers, levels and messages."""
     rows_in: int = 0
     rows_loaded: int = 0
-    rejects: tuple[tuple[int, str, bytes | str], ...] = ()
     digest: tuple[str, int] = ("", 0)
     damage: tuple[int, str, bytes] | None = None
     local: bool | None = None
@@ -69,12 +72,15 @@ class _Kept:
 
     folder: Path
     timezone: str
-    cluster: str = ""
-    source: int = 0
+    cluster: str
     rows_in: int = 0
     rows_loaded: int = 0
-    inserts: list[tuple[str, str]] = field(default_factory=list)
-    rejects: list[tuple[int, str, bytes | str]] = field(default_factory=list)
+    steps: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
+    rejects: int = 0
+
+    @property
+    def source(self) -> int:
+        raise AssertionError("a format that is `alone` asks for its number in the ledger")
 
     def seen(self, rows: int = 1) -> None:
         self.rows_in += rows
@@ -83,10 +89,11 @@ class _Kept:
         self.rows_loaded += rows
 
     def reject(self, line_no: int, reason: str, raw: bytes | str) -> None:
-        if len(self.rejects) == _REJECTS:
+        if self.rejects == _REJECTS:
             raise InputError("too many rows are refused to send them")
+        self.rejects += 1
         # a character has at most 4 bytes
-        self.rejects.append((line_no, reason, raw[: 4 * RAW_LIMIT]))
+        self.steps.append(("reject", (line_no, reason, raw[: 4 * RAW_LIMIT])))
 
     def insert(self, table: str, rows: pl.DataFrame | pa.Table | pa.RecordBatchReader) -> None:
         import pyarrow as pa
@@ -97,19 +104,35 @@ class _Kept:
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, rows.schema) as stream:
             for batch in rows:
                 stream.write_batch(batch)
-        self.inserts.append((table, path.name))
+        self.steps.append(("insert", (table, path.name)))
 
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
         raise AssertionError("a format that is `alone` asks the store")
 
+    def after(self, work: Callable[..., None], *given: object) -> None:
+        self.steps.append(("after", (work, *given)))
+
     def execute(self, sql: str, params: dict[str, object] | None = None) -> None:
-        raise AssertionError("a format that is `alone` changes the store")
+        self.steps.append(("execute", (sql, params)))
 
 
-def read(shared: tuple[str, Limits], asked: Asked) -> Read:
+class _Said(logging.Handler):
+    """Keeps what loaders log, for the user's terminal is elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[tuple[str, int, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append((record.name, record.levelno, record.getMessage()))
+
+
+def read(shared: tuple[str, str, Limits], asked: Asked) -> Read:
     """What a worker does: read one file."""
-    folder, limits = Path(shared[0]), shared[1]
-    sink, opener, local = _Kept(folder, asked.timezone), Opener(limits), None
+    folder, cluster, limits = Path(shared[0]), shared[1], shared[2]
+    sink, opener, local = _Kept(folder, asked.timezone, cluster), Opener(limits), None
+    ours, said = logging.getLogger("gpuctl"), _Said()
+    ours.addHandler(said)
     try:
         with opener.open(asked.candidate) as stream:
             if asked.stamps:
@@ -118,13 +141,15 @@ def read(shared: tuple[str, Limits], asked: Asked) -> Read:
             stream.drain()
             digest, damage = stream.digest(), stream.damage
     except (InputError, OSError, RecursionError) as error:
-        for _, name in sink.inserts:
-            (folder / name).unlink(missing_ok=True)
+        for kind, given in sink.steps:
+            if kind == "insert":
+                (folder / given[1]).unlink(missing_ok=True)
         return Read(asked.timezone, fault=str(error) or type(error).__name__)
     finally:
+        ours.removeHandler(said)
         opener.close()
-    rows = (sink.rows_in, sink.rows_loaded, tuple(sink.rejects))
-    return Read(asked.timezone, tuple(sink.inserts), *rows, digest, damage, local)
+    steps, lines = tuple(sink.steps), tuple(said.lines)
+    return Read(asked.timezone, steps, lines, sink.rows_in, sink.rows_loaded, digest, damage, local)
 
 
 class Ahead:
@@ -132,6 +157,7 @@ class Ahead:
 
     Args:
         store: the path of the trace store; the folder of what is read lies beside it.
+        cluster: that the files are of.
         asked: by the path of the file.
         limits: when compressed input is refused.
         engine: where the workers are.
@@ -139,7 +165,14 @@ class Ahead:
     """
 
     def __init__(
-        self, store: Path, asked: Mapping[str, Asked], limits: Limits, engine: Engine, tell: Callable[[str], None]
+        self,
+        store: Path,
+        cluster: str,
+        asked: Mapping[str, Asked],
+        limits: Limits,
+        *,
+        engine: Engine,
+        tell: Callable[[str], None],
     ) -> None:
         from gpuctl.spread.engine import run
 
@@ -155,7 +188,7 @@ class Ahead:
             own = folder / uuid.uuid4().hex
             own.mkdir(parents=True)
             self._own = own
-            self._results = run(read, (str(own), limits), asked, engine, tell)
+            self._results = run(read, (str(own), cluster, limits), asked, engine, tell)
 
     def take(self, path: str, timezone: str) -> Read | None:
         """What a worker read of a file, waited for; None where it is to be read here."""
@@ -176,22 +209,29 @@ class Ahead:
         Raises:
             InputError: it is not there.
         """
-        import pyarrow as pa
-
-        for table, name in found.inserts:
-            path = self._own / Path(name).name
-            try:
-                with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as rows:
-                    sink.insert(table, rows)
-            except FileNotFoundError as error:
-                raise InputError(
-                    "what a worker read of it is not here", hint="the store's directory must be one that workers share"
-                ) from error
-            path.unlink()
+        for logger, level, text in found.said:
+            logging.getLogger(logger).log(level, "%s", text)
+        # counted first: what rejects rows last counts on the others
         sink.seen(found.rows_in)
         sink.loaded(found.rows_loaded)
-        for line_no, reason, raw in found.rejects:
-            sink.reject(line_no, reason, raw)
+        for kind, given in found.steps:
+            if kind == "insert":
+                self._insert(sink, *given)
+            else:
+                getattr(sink, kind)(*given)
+
+    def _insert(self, sink: Sink, table: str, name: str) -> None:
+        import pyarrow as pa
+
+        path = self._own / Path(name).name
+        try:
+            with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as rows:
+                sink.insert(table, rows)
+        except FileNotFoundError as error:
+            raise InputError(
+                "what a worker read of it is not here", hint="the store's directory must be one that workers share"
+            ) from error
+        path.unlink()
 
     def close(self) -> None:
         """Take back what is not done, and delete what was read."""

@@ -270,13 +270,17 @@ class _Run:
         from gpuctl.ingest.pipeline.ahead import Ahead, Asked
 
         asked = {}
+        built_in = {fmt.name: fmt for fmt in all_formats()}
         for finding in self.findings:
             found, fmt = finding.candidate, finding.format
+            if built_in.get(fmt.name) is not fmt:
+                # with options of this run, or the user's own
+                continue
             near = ledger.entries(store, self.cluster, found.path, found.size) if fmt.alone else []
             if fmt.alone and not finding.chosen and not any(entry.bytes == found.size for entry in near):
                 stamps = self.timezone is not None and bool(_STAMPED.intersection(fmt.fills))
                 asked[found.path] = Asked(found, fmt.name, self._timezone(fmt, store), stamps)
-        return Ahead(self.db_path, asked, self.opener.limits, engine, self.tell)
+        return Ahead(self.db_path, self.cluster, asked, self.opener.limits, engine=engine, tell=self.tell)
 
     def _take(self, group: list[Finding], store: Store | None) -> None:
         before = ledger.next_source(store) if store else 0

@@ -152,10 +152,7 @@ class Records:
             self._coming = None
         self._worker.shutdown()
         self._sink.execute(f"SET memory_limit = '{MEMORY_LIMIT_AFTER}'")
-        rejected = settle(self._sink, self._seen, self._restarts)
-        self._sink.loaded(self._written - rejected)
-        add_queues(self._sink, self._queues)
-        reconcile(self._sink)
+        self._sink.after(_settled, self._seen, self._restarts, self._written, sorted(self._queues))
 
     def _batch(self) -> int:
         """Records of the next batch; the first one is smaller, so that the store has something to do early."""
@@ -221,10 +218,7 @@ class Records:
         self._written += batch.rows
 
     def _insert(self, table: str, rows: pl.DataFrame) -> None:
-        import polars as pl
-
-        owner = [pl.lit(self._sink.cluster).alias("cluster"), pl.lit(self._sink.source, pl.Int32).alias("source")]
-        self._sink.insert(table, _reader(rows.with_columns(owner)))
+        self._sink.insert(table, _reader(rows))
 
     def _remember(self, records: pl.DataFrame) -> None:
         import polars as pl
@@ -246,6 +240,13 @@ class Records:
                 "would be mixed up",
                 hint="export one cluster at a time: sacct -M NAME, and give each its own --cluster",
             )
+
+
+def _settled(sink: Sink, seen: KnownJobs, restarts: dict[str, int], written: int, queues: list[str]) -> None:
+    """Settle what was told more than once, in this source and in others."""
+    sink.loaded(written - settle(sink, seen, restarts))
+    add_queues(sink, queues)
+    reconcile(sink)
 
 
 def _fields(frame: pl.DataFrame) -> list[str]:

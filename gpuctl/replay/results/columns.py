@@ -216,6 +216,38 @@ _HEATMAP = (
     ("busy_pct", "GPUs held, mean over the period, of all GPUs of these servers, up or down."),
     ("down_pct", "GPUs of these servers that were down, mean over the period."),
 )
+_CHANGES = (
+    _POLICY,
+    *_TIME,
+    ("resized", "Times a job went to another number of GPUs.", "-"),
+    ("migrated", "Times a job was moved.", "-"),
+    ("reclaimed", "Times a job lost its GPUs because a loaned server went back.", "-"),
+    ("packed", "Times a job was packed on the GPUs of another one.", "-"),
+    ("loans", "Servers that came on loan.", "servers"),
+    ("returns", "Servers that went back.", "servers"),
+)
+_GPUS = (
+    _POLICY,
+    ("job", "The job."),
+    ("line", "What its line is called: the job, with several policies behind the policy's name."),
+    *_TIME,
+    ("gpus", "GPUs that it held, mean over the period.", "GPUs"),
+)
+_FAIRNESS = (
+    _POLICY,
+    ("definition", "Which rho: rho, rho_count or rho_demand, as in replay_jobs."),
+    ("jobs", "Finished jobs with a run time.", "jobs"),
+    ("rho_mean", "Mean of rho over them."),
+    ("rho_p50", "Median."),
+    ("rho_p95", "95th percentile."),
+    ("rho_max", "The largest: the job treated worst."),
+    ("jain", "Jain's index over 1 / rho: 1 if all jobs fare alike, 1 / jobs if one has everything."),
+)
+_RHO_CDF = (
+    _POLICY,
+    ("rho", "Completion time by run time."),
+    ("cdf_pct", "Share of finished jobs with at most this rho."),
+)
 _GANTT = (
     _POLICY,
     ("server", "The server."),
@@ -296,6 +328,10 @@ _TABLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "replay_timeline": _TIMELINE,
     "replay_heatmap": _HEATMAP,
     "replay_gantt": _GANTT,
+    "replay_changes": _CHANGES,
+    "replay_gpus": _GPUS,
+    "replay_fairness": _FAIRNESS,
+    "replay_rho_cdf": _RHO_CDF,
     "replay_preemptions": _PREEMPTIONS,
     "replay_jobs": _JOB,
     "replay_traits": _TRAITS,

@@ -52,6 +52,7 @@ def documented(
     notes: tuple[Note, ...] = (),
     detail: bool = False,
     sentences: tuple[Note, ...] = (),
+    charts: tuple[str, ...] = (),
 ) -> ResultTable:
     """Return a result table of a replay, its columns documented and in their order.
 
@@ -65,6 +66,7 @@ def documented(
         notes: what holds for this replay.
         detail: one row a job, or points of a curve.
         sentences: what its columns of sentences hold, each once.
+        charts: declarations of charts, of a table that not every replay has.
     """
     told = tuple(c for c in columns(name) if c.name not in OPTIONAL or c.name in frame.columns)
     return ResultTable(
@@ -80,4 +82,5 @@ def documented(
         first_columns=FIRST_COLUMNS.get(name, 0),
         key_columns=KEY_COLUMNS.get(name, ()),
         sentences=sentences,
+        charts=charts,
     )

@@ -12,7 +12,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import Named, Note, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.models.traits import TRAITS, traits
-from gpuctl.replay.results import comparison, gantt, metrics, timelines
+from gpuctl.replay.results import changes, comparison, fairness, gantt, metrics, timelines
 from gpuctl.replay.results.asked import (
     Asked,
     calendar,
@@ -102,6 +102,9 @@ def result(
     absent = set() if len(named) > 1 else {"replay_vs_baseline"}
     absent |= set() if against_recorded else {"replay_vs_recorded", "replay_fidelity"}
     absent |= set() if any(o.by_traits for o in named) else {"replay_traits"}
+    absent |= set() if len(named) > 1 else {"replay_fairness", "replay_rho_cdf"}
+    absent |= set() if changes.changed(named) else {"replay_changes"}
+    absent |= set() if changes.resized(named) else {"replay_gpus"}
     wanted = [make for name, make in _MAKERS.items() if name not in absent and (tables is None or name in tables)]
     return Analysis(
         cluster=note("{jobs} on {servers}", jobs=Named("cluster", workload.name), servers=servers_note(cluster)),
@@ -442,11 +445,15 @@ _MAKERS: dict[str, Callable[[Asked], ResultTable]] = {
     "replay_preemptions": _preemptions,
     "replay_jct_cdf": _jct_cdf,
     "replay_wait_cdf": _wait_cdf,
+    "replay_fairness": fairness.fairness,
+    "replay_rho_cdf": fairness.distribution,
     "replay_vs_baseline": _vs_baseline,
     "replay_vs_recorded": _vs_recorded,
     "replay_fidelity": _fidelity,
     "replay_timeline": _timeline,
     "replay_heatmap": _heatmap,
+    "replay_changes": changes.changes,
+    "replay_gpus": changes.gpus_of_jobs,
     "replay_gantt": gantt.gantt,
     "replay_unfinished": _unfinished,
     "replay_jobs": _jobs,

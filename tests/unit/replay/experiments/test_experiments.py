@@ -166,3 +166,37 @@ def test_a_folder_that_is_called_like_a_policy_or_a_value_is_not_read(
         (tmp_path / name / "log").write_text("1")
     monkeypatch.chdir(tmp_path)
     assert cells_of.key("base", cell) == before
+
+
+def test_slurm_treats_who_is_drawn_again_as_another_user(tmp_path: Path) -> None:
+    """Its fair share goes by user and account: the same jobs, written out with users of their own, end the same."""
+    random = np.random.default_rng(11)
+    rows = [
+        (f"j{k}", 40.0 * k, random.integers(60, 4000), random.choice([1, 2, 4]), user, f"team{user % 2}")
+        for k, user in enumerate(random.integers(0, 6, 150))
+    ]
+    drawn = np.bincount(np.random.default_rng(2).integers(0, 6, 6), minlength=6)
+    assert drawn.max() > 1
+    again = [
+        (f"{name}~{n}", at, lasts, gpus, f"u{user}~{n}" if n else f"u{user}", team)
+        for name, at, lasts, gpus, user, team in rows
+        for n in range(drawn[user])
+    ]
+    plain = [(name, at, lasts, gpus, f"u{user}", team) for name, at, lasts, gpus, user, team in rows]
+    found = []
+    for name, jobs in (("trace", plain), ("drawn", again)):
+        path = tmp_path / f"{name}.csv"
+        lines = [
+            "job_id,submit_time,duration,num_gpus,user,account,requested_time",
+            *(",".join(map(str, (*job, 2 * job[2]))) for job in jobs),
+        ]
+        path.write_text("\n".join(lines) + "\n")
+        found.append(read_jobs(path, GPUS_ONLY))
+    models = {"rates": "recorded", "overhead": "none"}
+    servers = parse_cluster("2x4", found[0])
+    base, fifo = Base(found[0], servers, models, "users", 0.0), Cell("fifo", (), (), 2)
+    for shares in ("user", "account"):
+        [outcome] = replay(found[1], servers, [("slurm", {"shares": shares})], seed=2, **models)
+        there = cells_of.run(base, Cell("slurm", (("shares", shares),), (), 2))
+        assert there == summary(outcome, found[1], servers)
+        assert there["wait_mean_s"] != cells_of.run(base, fifo)["wait_mean_s"]

@@ -46,7 +46,8 @@ def analysis() -> Analysis:
 
 
 def test_every_table_is_there_and_every_column_documented(analysis: Analysis) -> None:
-    assert {t.name for t in analysis.tables} == set(columns._TABLES)
+    # random attempts tell of no loans, moves and packs
+    assert {t.name for t in analysis.tables} == set(columns._TABLES) - {"replay_changes", "replay_gpus"}
     for t in analysis.tables:
         assert [c.name for c in t.columns] == t.frame.columns, t.name
         assert t.question.endswith("?")
@@ -233,8 +234,8 @@ def test_a_terminal_shows_the_first_columns_and_counts_the_rest(analysis: Analys
     print_analysis(analysis, console_width=200, color=False, file=named, names=["replay_summary"])
     hidden = len(columns.columns("replay_summary")) - 15
     assert f"{hidden} more columns: --table replay_summary" in short.getvalue()
-    assert "jain" not in short.getvalue()
-    assert "jain" in named.getvalue()
+    assert "instants" not in short.getvalue()
+    assert "instants" in named.getvalue()
     assert "more columns" not in named.getvalue()
 
 

@@ -1,0 +1,69 @@
+"""Workers of Dask whose results an experiment does not take, or that give none."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.dask_cluster import Cluster
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import Run
+
+_ABSENT = importlib.util.find_spec("distributed") is None
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(_ABSENT, reason="no distributed: pip install -e '.[dask]'")]
+_KILLED = """
+import os, signal
+from gpuctl.replay.contract.python_policy import PythonPolicy
+
+class Policy(PythonPolicy):
+    name = "killed"
+
+    def decide(self, view):
+        with open({pids!r}, "a") as file:
+            print(os.getpid(), file=file)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_worker_with_another_version_is_refused(gpuctl: Run, root: Path, tmp_path: Path) -> None:
+    """It might come to other bytes: what the worker says of itself is looked at, not where it was started."""
+    meta = tmp_path / "other" / "polars-0.0.1.dist-info"
+    meta.mkdir(parents=True)
+    (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: polars\nVersion: 0.0.1\n")
+    cluster = Cluster(tmp_path, workers=1, env={"PYTHONPATH": str(meta.parent)})
+    try:
+        command = ["replay", root / "sample_data/jobs.csv", "--cluster", "2x8", "--policy", "fifo", "--seed", "1..2"]
+        done = gpuctl(*command, "--engine", cluster.engine, "--parquet", tmp_path / "out", check=False)
+    finally:
+        cluster.end()
+    assert done.returncode == 3
+    assert "polars 0.0.1 in place of" in done.stderr
+    assert "it might come to other results" in done.stderr
+    assert "start the workers from an installation with the same versions" in done.stderr
+    assert not list((tmp_path / "out").glob("cells/*.json"))
+
+
+def test_a_task_that_kills_its_workers_ends_and_the_others_are_kept(gpuctl: Run, root: Path, tmp_path: Path) -> None:
+    policy, pids = tmp_path / "killed.py", tmp_path / "pids"
+    policy.write_text(_KILLED.format(pids=str(pids)))
+    # each of the two tasks may kill two; with fewer workers the experiment would wait for new ones
+    cluster = Cluster(tmp_path, workers=4, env={"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"})
+    command = ["replay", root / "sample_data/jobs.csv", "--cluster", "2x8", "--seed", "1..2", "--json"]
+    try:
+        where = ["--engine", cluster.engine, "--parquet", tmp_path / "out"]
+        done = gpuctl(*command, "--policy", f"fifo,{policy}:Policy", *where, check=False)
+    finally:
+        cluster.end()
+    assert done.returncode == 3
+    assert "2 workers were killed one after the other at the same task" in done.stderr
+    assert "with workers that have more memory" in done.stderr
+    assert not done.stdout
+    assert len(set(pids.read_text().split())) >= 2
+    rest = gpuctl(*command, "--policy", "fifo", "--parquet", tmp_path / "out")
+    assert json.loads(rest.stdout)["tables"]
