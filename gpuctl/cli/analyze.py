@@ -22,6 +22,7 @@ from gpuctl.cli.options import (
     KeepOption,
     LogFormatOption,
     OutputFormat,
+    ParquetOption,
     Shown,
     Site,
     TimezoneOption,
@@ -117,9 +118,7 @@ def analyze(
     ] = None,
     shown: Shown,
     csv: Annotated[Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")] = None,
-    parquet: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.parquet.")
-    ] = None,
+    parquet: ParquetOption = None,
     html: HtmlOption = None,
     keep_as: KeepOption = None,
 ) -> None:

@@ -22,6 +22,7 @@ from gpuctl.cli.options import (
     LogFormatOption,
     LogTimezoneOption,
     OutputOption,
+    ParquetOption,
     TableOption,
 )
 from gpuctl.cli.output import chosen_format, print_result, tell_written, write_directory
@@ -99,9 +100,7 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
     timezone: LogTimezoneOption = None,
     log_format: LogFormatOption = None,
     columns: LogColumnsOption = None,
-    parquet: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.parquet.")
-    ] = None,
+    parquet: ParquetOption = None,
     table: TableOption = None,
     output_format: FormatOption = None,
     as_json: JsonOption = False,

@@ -149,6 +149,9 @@ AllOption = Annotated[
     bool, typer.Option("--all", help="Print every table in place of the one screen; on a terminal, through a pager.")
 ]
 HtmlOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one self-contained HTML page.")]
+ParquetOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.parquet.")
+]
 KeepOption = Annotated[
     str | None,
     typer.Option(

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 NAMES: dict[str, str] = {
     "account": "account",
+    "beside": "job",
     "cluster": "cluster",
     "example_job": "job",
     "group": "account",
     "host": "machine",
     "job": "job",
     "job_name": "name",
+    "line": "job",
     "machine": "machine",
     "machines": "machine",
     "model": "model",
@@ -34,7 +36,7 @@ NAMES: dict[str, str] = {
 """Column -> whose names it holds; that is also what the pseudonyms begin with. Numbers in them stay (``servers`` may
 be how many), but for the names of `NUMBERED`."""
 
-NUMBERED = frozenset({"account", "example_job", "job", "user"})
+NUMBERED = frozenset({"account", "beside", "example_job", "job", "user"})
 """Columns whose whole numbers are names, too."""
 
 LINES = frozenset({"evidence", "example", "most_rejected_for", "template"})
@@ -59,8 +61,8 @@ TOLD: dict[tuple[str, str], str] = {
 KEPT = frozenset(
     {
         "as_good", "assumption", "bad", "baseline", "better", "block", "by", "category", "cause", "cause_at_arrival",
-        "colocation", "condition", "cost", "definition", "derived", "dominant_cause", "feature", "finding", "format",
-        "gpus",
+        "colocation", "condition", "cost", "definition", "derived", "dominant_cause", "end", "feature",
+        "finding", "format", "gpus",
         "group_name", "held_by", "job_state", "kind", "lesson", "meaning", "measure", "method", "metric",
         "other_reasons", "place", "placed", "point_unit", "policy", "predictor", "quirks", "quota_source", "racks_by",
         "reason",

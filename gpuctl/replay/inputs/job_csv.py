@@ -41,11 +41,6 @@ MINUTES = "limit_min"
 """A column that says: this is a queue of whole nodes in whole minutes, as Mirage's authors' simulator has it."""
 
 _QUEUE_FILE = {"num_gpus": "nodes", "requested_time": MINUTES}
-_MINUTES = (
-    "{name}: a queue in whole minutes, for its column limit_min: submissions are taken back to the full minute, "
-    "run times are cut at limits and taken up to the full minute; a node counts as a GPU"
-)
-
 MORE = ("num_cpus", "mem_mb")
 """Columns that are read where CPUs and memory count."""
 
@@ -139,8 +134,14 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
         numbers = _in_minutes(numbers)
     line = None if (order == np.arange(order.size)).all() else order.astype(np.int64)
     found = _workload(storable(file.name), table, numbers[order], depends)
-    told = (note(_MINUTES, name=Named("path", found.name)),) if called else ()
-    return replace(found, curve=curve, curves=curves, line=line, notes=(*found.notes, *told))
+    if called:
+        whole = note(
+            "{name}: a queue in whole minutes, for its column limit_min: submissions are rounded down to the minute, "
+            "run times are cut at their limits and rounded up to the minute; a node counts as a GPU",
+            name=Named("path", found.name),
+        )
+        found = replace(found, notes=(*found.notes, whole))
+    return replace(found, curve=curve, curves=curves, line=line)
 
 
 def _in_minutes(numbers: pl.DataFrame) -> pl.DataFrame:

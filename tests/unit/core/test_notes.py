@@ -22,6 +22,7 @@ MAKERS = {"note": 0, "together": 0, "counted": 1}
 WORDS = {
     "gpuctl/analyze/delay_table.py": {"source"},
     "gpuctl/analyze/run.py": {"name", "options.definition", "bases.duration", "what"},
+    "gpuctl/chain/log.py": {"what"},
     "gpuctl/cli/profiles.py": {"name"},
     "gpuctl/cli/replay.py": {"source.locality"},
     "gpuctl/core/job_filter.py": {"kind", "name"},
@@ -35,6 +36,7 @@ WORDS = {
     "gpuctl/replay/models/traits.py": {"name"},
     "gpuctl/replay/policies/yarn/capacity.py": {"name"},
     "gpuctl/replay/results/asked.py": {"asked.cluster.quota_source", "cluster.name", "k", "name", "str(value)"},
+    "gpuctl/replay/results/gantt.py": {"lasting(window[1] - window[0])"},
     "gpuctl/replay/results/tables.py": {"reason", "str(width)"},
     "gpuctl/replay/run.py": {"TOO_LARGE"},
     "predictors/history_tables.py": {

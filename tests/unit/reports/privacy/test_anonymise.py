@@ -49,7 +49,7 @@ NUMBERS = frozenset(
         "of_5_to_8_gpus", "of_9_gpus_and_more", "oracle", "ours", "overtook_harmless", "p", "published",
         "rank_correlation", "rho_max", "rho_mean", "rho_p95", "row", "servers", "slowdown", "slowdown_mean",
         "slowdown_p50", "slowdown_p95", "alpha", "eff_cross", "eff_rack", "fungible", "grow", "mem", "rho", "rho_count",
-        "rho_demand", "util",
+        "rho_demand", "util", "backfilled", "migrated", "packed", "reclaimed", "resized", "rho_p50", "scale_ins",
     }
 )  # fmt: skip
 """Columns without a unit that hold numbers."""
