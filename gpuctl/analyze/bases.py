@@ -46,6 +46,7 @@ class Bases:
     """The shared tables of one cluster of an open store, which is only read.
 
     Attributes:
+        cluster: its name in the store.
         duration: what a job's run time is, see `Options.duration`.
         site: where quotas, racks and the rule of borrowing came from; None as long as no table needed the delays.
         kept: how many jobs the filter keeps, and of how many; None where there is no filter.
@@ -53,7 +54,7 @@ class Bases:
 
     def __init__(self, store: Store, cluster: str, options: Options, tell: Callable[[str], None]) -> None:
         self.site: Site | None = None
-        self._store, self._cluster, self._options, self._tell = store, cluster, options, tell
+        self._store, self.cluster, self._options, self._tell = store, cluster, options, tell
         self._notebook = options.definition == "notebook"
         self.duration = "span" if self._notebook else options.duration or _known_duration(store, cluster)
         self._values = {
@@ -70,6 +71,7 @@ class Bases:
         if options.brief:
             self._instead["job_use"] = "job_use_none"
         self._narrowed: dict[str, str] = {}
+        self._scalars: dict[tuple[str, str, bool], Any] = {}
         self.kept: tuple[int, int] | None = None
         if options.filter:
             from gpuctl.analyze.chosen_jobs import choose
@@ -91,6 +93,15 @@ class Bases:
         """The rows of a statement of ours, with the tables made that it needs; `whole`: of all jobs."""
         made = self.ready(sql, whole=whole)
         return self._store.frame(made, self.chosen(made)).to_dicts()
+
+    def scalars(self, name: str, wanted: Iterable[str], *, whole: bool = False) -> dict[str, Any]:
+        """Numbers of ``queries/base/<name>.sql``, each asked for once: many tables speak of the same population."""
+        wanted = list(wanted)
+        missing = [key for key in wanted if (name, key, whole) not in self._scalars]
+        if missing:
+            [row] = self.ask(query.scalars(name, missing), whole=whole)
+            self._scalars |= {(name, key, whole): value for key, value in row.items()}
+        return {key: self._scalars[name, key, whole] for key in wanted}
 
     def ready(self, sql: str, *, whole: bool = False) -> str:
         """A statement with the names of the tables that it is to read, all of them made; `whole`: those of all jobs."""
@@ -164,7 +175,7 @@ class Bases:
 
     def _ends(self) -> None:
         for name, sql in (("source_ends", SOURCE_ENDS), ("last_samples", LAST_SAMPLES)):
-            self._store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS {sql}", {"cluster": self._cluster})
+            self._store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS {sql}", {"cluster": self.cluster})
 
     def _reasons(self) -> None:
         import polars as pl
@@ -194,7 +205,7 @@ class Bases:
         from gpuctl.joblogs.table import load as load_signatures
 
         self._tell("classifying failures")
-        failure_table.build(self._store, self._cluster, load_signatures(self._options.signatures))
+        failure_table.build(self._store, self.cluster, load_signatures(self._options.signatures))
 
     def _machines(self) -> None:
         from gpuctl.analyze import bad_machines

@@ -95,6 +95,8 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     known = registry.known() | {query.name: query for query in options.own}
     names = _tables(options, known)
     asked = [known[name] for name in _with_needed(names, known)]
+    read = {name for one in asked for name in query.uses(one.sql, "result")}
+    called = cluster_note(store, cluster)
     steps = len(asked) + 2
     done = 0
 
@@ -109,7 +111,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     for done, one in enumerate(asked, 1):  # noqa: B007 - tell() says how far it is
         tell(one.name)
         try:
-            found[one.name] = _ask(store, one, bases, cluster, options)
+            found[one.name] = _ask(store, one, bases, called, options, kept=one.name in read)
         except InputError as error:
             # a package's analysis that nobody asked for by name keeps no other from its rows
             if one.name in options.tables or one.origin == BUILT_IN:
@@ -125,7 +127,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     done = steps
     tell("done")
     return Analysis(
-        cluster=cluster_note(store, cluster),
+        cluster=called,
         tables=tables,
         sections=tuple((key, title) for key, title in SECTIONS if any(t.section == key for t in tables)),
         sources=read_sources(store, cluster),
@@ -164,11 +166,11 @@ ABOUT_ALL = ours("Of the whole cluster: the filter chooses none of these rows.")
 PARTLY_ALL = ours("What is of the cluster (its GPUs, its times, how many were allocated) is of all jobs.")
 
 
-def _numbers(store: Store, asked: Query, bases: Bases, cluster: str, options: Options) -> dict[str, Note]:
+def _numbers(asked: Query, bases: Bases, called: Note, options: Options) -> dict[str, Note]:
     """What the sentence of a table's population is filled with; no more of it is counted than the sentence says."""
     wanted = {name for _, name, _, _ in Formatter().parse(asked.population) if name}
     known = {
-        "cluster": cluster_note(store, cluster),
+        "cluster": called,
         "idle_below": note("{pct:g}", pct=options.idle_below),
         "telemetry_note": note("a minute belongs to an attempt from the minute in which it starts")
         if options.definition == "notebook"
@@ -180,21 +182,25 @@ def _numbers(store: Store, asked: Query, bases: Bases, cluster: str, options: Op
         known |= {name: getattr(site, name) for name in registry.SITE_NOTES}
     counted = wanted - set(known)
     if counted:
-        [row] = bases.ask(query.scalars("population", counted), whole=bases.about_all(asked.sql))
-        known |= {key: _plain(value) for key, value in row.items()}
+        numbers = bases.scalars("population", sorted(counted), whole=bases.about_all(asked.sql))
+        known |= {key: _plain(value) for key, value in numbers.items()}
     return known
 
 
-def _ask(store: Store, asked: Query, bases: Bases, cluster: str, options: Options) -> ResultTable:
+def _ask(store: Store, asked: Query, bases: Bases, called: Note, options: Options, *, kept: bool) -> ResultTable:
+    """One table; `called`: the cluster's name; `kept`: other analyses read it, as ``result_<name>``."""
     if asked.origin == BUILT_IN:
         sql = bases.ready(asked.sql)
-        store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {sql}", bases.chosen(sql))
-        frame = _tidy(store.frame(f"FROM result_{asked.name}"))
+        if kept:
+            store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {sql}", bases.chosen(sql))
+            frame = _tidy(store.frame(f"FROM result_{asked.name}"))
+        else:
+            frame = _tidy(store.frame(sql, bases.chosen(sql)))
     else:
-        frame = _of_others(store, asked, bases, {"cluster": cluster} if asked.parameters else {})
+        frame = _of_others(store, asked, bases, {"cluster": bases.cluster} if asked.parameters else {})
     notes: tuple[Note, ...] = ()
     if asked.needs:
-        [there] = bases.ask(query.scalars("counts", {asked.needs.replace(" ", "_")}), whole=True)
+        there = bases.scalars("counts", [asked.needs.replace(" ", "_")], whole=True)
         what = asked.needs.replace("_", " ")
         notes = () if any(there.values()) else (note("no rows: this source has no {what}", what=ours(what)),)
     if bases.about_all(asked.sql):
@@ -206,7 +212,7 @@ def _ask(store: Store, asked: Query, bases: Bases, cluster: str, options: Option
         section=asked.section,
         title=asked.title,
         question=asked.question,
-        population=note(asked.population, **_numbers(store, asked, bases, cluster, options)),
+        population=note(asked.population, **_numbers(asked, bases, called, options)),
         notes=notes,
         columns=asked.columns,
         frame=frame,
