@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from functools import partial
+from importlib.machinery import ExtensionFileLoader
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -164,6 +165,9 @@ def _watch() -> list[int]:
     pressed: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
+        if _loads_extension(frame):
+            _press_later()
+            return
         pressed.append(number)
         signal.default_int_handler(number, frame)
 
@@ -174,11 +178,25 @@ def _watch() -> list[int]:
     return pressed
 
 
+def _loads_extension(frame: FrameType | None) -> bool:
+    """Whether compiled code of a library is being loaded: an exception during that ends the process with SIGABRT."""
+    while frame is not None:
+        loader = frame.f_locals.get("self") if frame.f_code.co_name == "exec_module" else None
+        if isinstance(loader, ExtensionFileLoader):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _press_later() -> None:
+    threading.Timer(_MOMENT_S, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
 def _press_again(lost: sys.UnraisableHookArgs) -> None:
     """Raise Ctrl-C again a moment later where Python dropped it: it came while a finalizer or a callback of one ran."""
     if lost.exc_type is KeyboardInterrupt:
         # not at once: that would be inside this hook, from which nothing can be raised either
-        threading.Timer(_MOMENT_S, os.kill, (os.getpid(), signal.SIGINT)).start()
+        _press_later()
     else:
         sys.__unraisablehook__(lost)
 

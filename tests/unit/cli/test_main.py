@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import weakref
+from importlib.machinery import ExtensionFileLoader
 from typing import TYPE_CHECKING
 
 import pytest
@@ -58,6 +59,25 @@ def test_the_same_without_ctrl_c_is_a_bug(
     monkeypatch.setattr(main, "app", _as(SystemError("x"), after_ctrl_c=False))
     assert main._run([], debug=False, pressed=pressed) == ExitCode.BUG
     assert "internal error: SystemError: x" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("pressed")
+def test_ctrl_c_waits_for_compiled_code_that_is_being_loaded() -> None:
+    """What sets up a library's types cannot pass on an exception: ``nanobind`` ends the process."""
+    loaded = []
+
+    class Loader(ExtensionFileLoader):
+        def exec_module(self, _module: object) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            loaded.append(self.name)
+
+    def go() -> None:
+        Loader("types", "types.so").exec_module(sys)
+        time.sleep(10)
+
+    with pytest.raises(KeyboardInterrupt):
+        go()
+    assert loaded == ["types"]
 
 
 def test_ctrl_c_that_python_drops_is_raised_again(
