@@ -116,6 +116,14 @@ def slow(
     )
 
 
+def disagreements(policy: str, case: str, params: Mapping[str, Any]) -> list[str]:
+    """What `agrees` says of a recorded case, on the cluster of its size."""
+    size = case.split("_", maxsplit=1)[0]
+    where = ("4x8", 2) if size == "small" else ("16x8", 4)
+    outcome = simulated(policy, ORACLES / policy / f"{size}_input.csv", *where, params)
+    return agrees(outcome, recorded(ORACLES / policy / f"{case}_expected.csv"))
+
+
 def recorded(path: Path) -> pl.DataFrame:
     """A file of expected results, as `agrees` wants it."""
     return pl.read_csv(path, infer_schema_length=None).rename({"job_id": "job", "start": "start_s", "end": "end_s"})

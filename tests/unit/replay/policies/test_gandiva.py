@@ -14,7 +14,16 @@ from gpuctl.replay.policies.elastic.crowding_kernel import MEMBER, Crowding, pai
 from gpuctl.replay.results.metrics import use
 from gpuctl.replay.results.timelines import levels, occupancy
 from gpuctl.replay.results.turns import spans
-from tests.elastic_cases import CLUSTERS, ORACLES, agrees, random_jobs, recorded, servers_of, simulated, slow
+from tests.elastic_cases import (
+    CLUSTERS,
+    ORACLES,
+    agrees,
+    disagreements,
+    random_jobs,
+    servers_of,
+    simulated,
+    slow,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,10 +123,7 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.skipif(not ORACLES.is_dir(), reason="no oracles beside this checkout")
 @pytest.mark.parametrize("case", CASES)
 def test_as_recorded(case: str) -> None:
-    size = case.split("_", maxsplit=1)[0]
-    where = ("4x8", 2) if size == "small" else ("16x8", 4)
-    outcome = simulated("gandiva", ORACLES / "gandiva" / f"{size}_input.csv", *where, CASES[case])
-    assert agrees(outcome, recorded(ORACLES / "gandiva" / f"{case}_expected.csv")) == []
+    assert disagreements("gandiva", case, CASES[case]) == []
 
 
 def test_a_gpu_counts_once_however_many_take_turns_on_it(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.policies import find
 from gpuctl.replay.run import replay
-from tests.elastic_cases import CLUSTERS, ORACLES, agrees, random_jobs, recorded, simulated, slow
+from tests.elastic_cases import CLUSTERS, ORACLES, agrees, disagreements, random_jobs, simulated, slow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,10 +62,7 @@ CASES = {
 @pytest.mark.skipif(not ORACLES.is_dir(), reason="no oracles beside this checkout")
 @pytest.mark.parametrize("case", CASES)
 def test_as_recorded(case: str) -> None:
-    size = case.split("_", maxsplit=1)[0]
-    where = ("4x8", 2) if size == "small" else ("16x8", 4)
-    outcome = simulated("optimus", ORACLES / "optimus" / f"{size}_input.csv", *where, CASES[case])
-    assert agrees(outcome, recorded(ORACLES / "optimus" / f"{case}_expected.csv")) == []
+    assert disagreements("optimus", case, CASES[case]) == []
 
 
 @pytest.mark.parametrize("seed", range(6))

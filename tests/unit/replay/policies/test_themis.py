@@ -17,7 +17,7 @@ from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.policies import find
 from gpuctl.replay.policies.elastic.auction_kernel import SALE, Auction, sell
 from gpuctl.replay.run import replay
-from tests.elastic_cases import CLUSTERS, ORACLES, agrees, random_jobs, recorded, simulated, slow
+from tests.elastic_cases import CLUSTERS, ORACLES, agrees, disagreements, random_jobs, simulated, slow
 from tests.themis_reference import Themis
 
 if TYPE_CHECKING:
@@ -128,10 +128,7 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.skipif(not ORACLES.is_dir(), reason="no oracles beside this checkout")
 @pytest.mark.parametrize("case", CASES)
 def test_as_recorded(case: str) -> None:
-    size = case.split("_", maxsplit=1)[0]
-    where = ("4x8", 2) if size == "small" else ("16x8", 4)
-    outcome = simulated("themis", ORACLES / "themis" / f"{size}_input.csv", *where, CASES[case])
-    assert agrees(outcome, recorded(ORACLES / "themis" / f"{case}_expected.csv")) == []
+    assert disagreements("themis", case, CASES[case]) == []
 
 
 @pytest.mark.parametrize("seed", range(6))
