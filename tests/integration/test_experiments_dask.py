@@ -17,19 +17,12 @@ import pytest
 from tests.dask_cluster import Cluster, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 _ABSENT = importlib.util.find_spec("distributed") is None
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(_ABSENT, reason="no distributed: pip install -e '.[dask]'")]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    made = Cluster(tmp_path_factory.mktemp("dask"))
-    yield made
-    made.end()
 
 
 @pytest.fixture(scope="module")

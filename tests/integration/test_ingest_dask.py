@@ -21,20 +21,12 @@ from tests.dask_cluster import Cluster, wait_for
 from tests.fake_format import contents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.conftest import Run
 
 _ABSENT = importlib.util.find_spec("distributed") is None
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(_ABSENT, reason="no distributed: pip install -e '.[dask]'")]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    made = Cluster(tmp_path_factory.mktemp("dask"))
-    yield made
-    made.end()
 
 
 @pytest.fixture(scope="module")
