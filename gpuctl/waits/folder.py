@@ -1,0 +1,108 @@
+"""The folder of a model of waits: what is written, and what is checked before any of it is believed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gpuctl.core.errors import InputError
+from gpuctl.predictors import trees
+from gpuctl.predictors.card import load_folder, save_folder
+from gpuctl.waits import features, learn, quantiles
+from gpuctl.waits.quantiles import Forests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from gpuctl.predictors.card import Folder
+
+SETTINGS = "settings.json"
+_HINT = "train the model again, or ask its author for the whole folder"
+_ZONE = re.compile(r"[A-Za-z0-9_+/-]{1,64}")
+_SETS = {"boosted": features.ALL, "job_only": features.OF_JOB}
+"""What forests look at, by the beginning of their files' names."""
+
+
+def save(path: Path, model: learn.Model, about: Mapping[str, Any]) -> None:
+    """Save a trained model; one that is there is replaced.
+
+    Args:
+        path: of the folder.
+        model: trained or loaded.
+        about: what its card says, see `gpuctl.predictors.card.save_folder`.
+
+    Raises:
+        UsageError: something else is there, or it cannot be written to.
+    """
+    forests = {name: getattr(model, name) for name in _SETS}
+    settings = {
+        "levels": {name: list(each.levels) for name, each in forests.items()},
+        "method": model.method, "unit": model.unit, "zone": model.zone, "clock": model.clock,
+        "unlimited": model.unlimited, "largest": model.largest, "trained_s": model.trained_s,
+    }  # fmt: skip
+    texts = {
+        f"{name}_{round(100 * level):02}.txt": text
+        for name, each in forests.items()
+        for level, text in zip(quantiles.LEVELS, each.texts, strict=True)
+    }
+    save_folder(path, learn.KIND, about, {SETTINGS: settings, **texts})
+
+
+def load(path: Path) -> learn.Model:
+    """Load a model of waits; nothing in its folder is run, and nothing believed that was not checked.
+
+    Raises:
+        InputError: there is none, or it is truncated, changed, foreign, or of another version.
+    """
+    folder = load_folder(path, learn.KIND)
+    found = folder.json(SETTINGS)
+    place = str(path / SETTINGS)
+    if not isinstance(found, dict):
+        raise InputError("expected an object", path=place, hint=_HINT)
+
+    def checked(key: str, good: bool, expected: str) -> Any:
+        if not good:
+            raise InputError(f"{key}: found {found.get(key)!r:.80}, expected {expected}", path=place, hint=_HINT)
+        return found[key]
+
+    words = {"method": (learn.BOOSTED, learn.BOUND), "unit": ("GPUs", "nodes")}
+    for key, known in words.items():
+        checked(key, found.get(key) in known, " or ".join(known))
+    for key in ("zone", "clock"):
+        checked(key, _is_zone(found.get(key)), "an IANA time zone")
+    checked("unlimited", isinstance(found.get("unlimited"), bool), "true or false")
+    for key in ("largest", "trained_s"):
+        checked(key, trees.finite(found.get(key)) and abs(found[key]) < 1e12, "a number")
+    levels = found.get("levels")
+    checked("levels", isinstance(levels, dict) and set(levels) == set(_SETS), "those of both sets of trees")
+    forests = {name: _forests(folder, name, checked) for name in _SETS}
+    return learn.Model(
+        boosted=forests["boosted"], job_only=forests["job_only"], method=found["method"], unit=found["unit"],
+        zone=found["zone"], clock=found["clock"], unlimited=found["unlimited"], largest=float(found["largest"]),
+        trained_s=float(found["trained_s"]),
+    )  # fmt: skip
+
+
+def _forests(folder: Folder, name: str, checked: Any) -> Forests:
+    levels = folder.json(SETTINGS)["levels"][name]
+    good = isinstance(levels, list) and len(levels) == len(quantiles.ANSWERED) and all(map(trees.finite, levels))
+    good = good and all(0 < a <= b < 1 for a, b in zip(levels, [*levels[1:], levels[-1]], strict=True))
+    checked("levels", good, f"{len(quantiles.ANSWERED)} numbers that rise between 0 and 1")
+    files = [f"{name}_{round(100 * level):02}.txt" for level in quantiles.LEVELS]
+    texts = tuple(map(folder.text, files))
+    names = _SETS[name]
+    parsed = tuple(trees.parse(text, names, str(folder.path / file)) for text, file in zip(texts, files, strict=True))
+    return Forests(tuple(names), parsed, texts, tuple(map(float, levels)))
+
+
+def _is_zone(name: Any) -> bool:
+    if not isinstance(name, str) or not _ZONE.fullmatch(name):
+        return False
+    try:
+        pl.select(pl.lit(0).cast(pl.Datetime("us")).dt.replace_time_zone(name))
+    except pl.exceptions.PolarsError:
+        return False
+    return True

@@ -1,0 +1,161 @@
+"""Forecasts of the waits of jobs: with the queue as a log shows it, or from the job alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.notes import NONE, Note, note, ours
+from gpuctl.core.numbers import number
+from gpuctl.predictors import job_table
+from gpuctl.waits import adapt, bound, features, learn, quantiles
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.waits.learn import Model
+    from gpuctl.waits.log import WaitLog
+
+    Floats = NDArray[np.float64]
+
+TOLD = {"p10_s": 0.1, "p50_s": 0.5, "p80_s": 0.8, "p90_s": 0.9}
+"""Columns of the answer, and the levels that they are."""
+NONE_ = "none"
+STALE_S = 3600.0
+"""Seconds after the last instant of a log from which its queue is no longer known."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is forecast of one job.
+
+    Attributes:
+        job: its name.
+        at_s: when it can first start, on the model's clock; NaN: not known.
+        answers: seconds at each of `TOLD`; empty: no answer.
+        method: one of `gpuctl.waits.learn.METHODS`, or ``none``.
+        reason: why there is none, or what the answer does not know.
+    """
+
+    job: str
+    at_s: float
+    answers: tuple[float, ...]
+    method: str
+    reason: Note = NONE
+
+
+def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> list[Forecast]:
+    """Forecast how long jobs will wait from when they can first start.
+
+    Args:
+        model: trained or loaded.
+        jobs: ``job`` and any of ``user``, ``queue``, ``gpus``, ``nodes``, ``time_limit_s``, ``submit_s`` (seconds of
+            the model's clock from 1970 on; not given: the last instant of the log).
+        log: of the cluster, up to now; a job that came within it is forecast from what was known then. None: the
+            queue is not known.
+
+    Returns:
+        one a job, in the same order.
+    """
+    size = "gpus" if model.unit == "GPUs" else "nodes"
+    now = log.taken_s if log is not None else None
+    if "submit_s" not in jobs.columns:
+        jobs = jobs.with_columns(submit_s=pl.lit(None, pl.Float64))
+    jobs = jobs.with_columns(pl.col("submit_s").fill_null(now) if now is not None else pl.col("submit_s"))
+    rows = job_table.describe(jobs, size=size, zone=model.zone, clock=model.clock)
+    why = [_unanswerable(model, *row) for row in rows.select("size", "time_limit_s").iter_rows()]
+    at = rows["submit_s"].to_numpy()
+    first = log.ready_s[0] if log is not None else np.nan
+    seen = (at >= first) & (at <= now + STALE_S) if now is not None else np.zeros(at.size, bool)
+    told = np.array([not each for each in why], bool)
+    found = np.full((at.size, len(quantiles.ANSWERED)), np.nan)
+    method = np.full(at.size, NONE_, object)
+    if (seen & told).any() and log is not None:
+        mask = np.flatnonzero(seen & told)
+        found[mask], method[mask] = _with_queue(model, rows, at, mask, log)
+    left = told & np.isnan(found[:, 0])
+    if left.any():
+        found[left] = model.job_only.answer(features.of_jobs(rows.filter(pl.Series(left))))
+        method[left] = learn.JOB_ONLY
+    columns = [quantiles.ANSWERED.index(level) for level in TOLD.values()]
+    result = []
+    for k, job in enumerate(rows["job"].to_list()):
+        reason = why[k] or (_blind(log, bool(seen[k])) if method[k] == learn.JOB_ONLY else NONE)
+        answers = tuple(found[k, columns].tolist()) if told[k] else ()
+        result.append(Forecast(job, float(at[k]), answers, str(method[k]), reason))
+    return result
+
+
+def _with_queue(
+    model: Model, rows: pl.DataFrame, at: Floats, which: NDArray[np.int64], log: WaitLog
+) -> tuple[Floats, str]:
+    """Answers of the jobs whose queue is known, with the model's method; NaN where that has none."""
+    order = which[np.argsort(at[which], kind="stable")]
+    asked = rows[order.tolist()]
+    jobs = log.ready_s.size
+    found = np.empty((order.size, len(quantiles.ANSWERED)))
+    if model.method == learn.BOUND:
+        group, own = features.classes(log.rows) + 1, features.classes(asked) + 1
+        # what was asked before tells how long the past counts
+        when = np.concatenate([log.ready_s, at[order]])
+        merged = np.argsort(when, kind="stable")
+        both = np.concatenate([group, own])[merged], np.concatenate([np.arange(jobs), np.full(own.size, jobs)])[merged]
+        said = bound.bounds(log.leave_s, log.wait_s, group, (when[merged], *both), quantiles.ANSWERED)
+        found[merged[merged >= jobs] - jobs] = said[merged >= jobs]
+    else:
+        found = _boosted(model, asked, at[order], log)
+    # `which` ascends, so the order of the numbers is the order of its jobs
+    return found[np.argsort(order, kind="stable")], model.method
+
+
+def _boosted(model: Model, asked: pl.DataFrame, at: Floats, log: WaitLog) -> Floats:
+    """Answers of the trees, whose levels follow the jobs that came after those that the trees were fitted on."""
+    place = _own_places(log, asked, at)
+    new = np.flatnonzero((log.ready_s > model.trained_s) & (log.started | np.isinf(log.leave_s)))
+    when = np.concatenate([log.ready_s[new], at])
+    order = np.argsort(when, kind="stable")
+    rows = pl.concat([log.rows[new.tolist()], asked.select(log.rows.columns)])[order.tolist()]
+    seen = features.of_asked(log, features.Asked(rows, when[order], np.concatenate([new, place])[order]))
+    leave = np.concatenate([log.leave_s[new], np.full(at.size, np.inf)])[order]
+    known = order < new.size
+    said, _ = adapt.follow(model.boosted.curves(seen), when[order], leave, model.boosted.levels, known)
+    found = np.empty((at.size, said.shape[1]))
+    found[order[~known] - new.size] = said[~known]
+    return found
+
+
+def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int64]:
+    """Which job of the log each is, by name and instant: it is not in its own way; their number where it is none."""
+    known = {
+        (job, when): k
+        for k, (job, when) in enumerate(zip(log.rows["job"].to_list(), log.ready_s.tolist(), strict=True))
+    }
+    jobs = log.ready_s.size
+    return np.array(
+        [known.get((job, when), jobs) for job, when in zip(asked["job"].to_list(), at.tolist(), strict=True)]
+    )
+
+
+def _unanswerable(model: Model, size: float, limit_s: float) -> Note:
+    """Why nothing can be said of a job; empty where something can."""
+    if np.isnan(size):
+        return note("it is not known how many {unit} it asks for", unit=ours(model.unit))
+    if size > model.largest:
+        return note(
+            "it asks for {size} {unit}; no job that started before asked for more than {largest}",
+            size=ours(number(size)), unit=ours(model.unit), largest=ours(number(model.largest)),
+        )  # fmt: skip
+    if np.isnan(limit_s) and not model.unlimited:
+        return note("its time limit is not known, and nearly all jobs learnt from had one")
+    return NONE
+
+
+def _blind(log: WaitLog | None, seen: bool) -> Note:
+    if log is None:
+        return note("the queue is not known: no log or store of now was named")
+    if not seen:
+        return note("the queue at that time is not known: it is not within the log, or more than an hour after it")
+    return note("too few jobs like it have started")

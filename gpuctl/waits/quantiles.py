@@ -1,0 +1,110 @@
+"""Quantiles of waits by regression trees: fitted, and put in order.
+
+One forest (LightGBM) a level; where their answers cross they are put in order (Chernozhukov, Fernandez-Val, Galichon,
+2010). `gpuctl.waits.adapt` brings them to hold on later jobs.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl.predictors import trees
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+LEVELS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
+"""That are fitted."""
+ANSWERED = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""That are answered."""
+PARAMETERS: dict[str, Any] = {
+    "num_leaves": 15, "learning_rate": 0.08, "min_data_in_leaf": 50, "max_bin": 127, "seed": 1,
+    "deterministic": True, "force_row_wise": True, "num_threads": 1,
+}  # fmt: skip
+"""Of LightGBM; one thread, so that the same jobs give the same bytes on any machine."""
+TREES = 120
+SAMPLE = 100_000
+"""Of more jobs each tree sees a random sample of about so many."""
+_LONGEST = float(np.log1p(1e9))
+_TAIL = 1.5
+"""The end of the distribution: so many times the logarithm of the highest level."""
+
+
+@dataclass(frozen=True)
+class Forests:
+    """What answers with quantiles.
+
+    Attributes:
+        features: names of what it looks at, in order.
+        fitted: trees of each of `LEVELS`, for log(1 + seconds).
+        texts: what LightGBM wrote of each.
+        levels: that are looked up for `ANSWERED`.
+    """
+
+    features: tuple[str, ...]
+    fitted: tuple[trees.Trees, ...]
+    texts: tuple[str, ...]
+    levels: tuple[float, ...] = ANSWERED
+
+    def curves(self, rows: Floats) -> Floats:
+        """The fitted levels, in order, of log(1 + seconds) [LEVELS, jobs]."""
+        said = np.stack([forest.answer(rows) for forest in self.fitted])
+        found: Floats = np.sort(said.clip(0, _LONGEST), axis=0)
+        return found
+
+    def answer(self, rows: Floats) -> Floats:
+        """Seconds at each of `ANSWERED` [jobs, ANSWERED]."""
+        return np.expm1(at_levels(self.curves(rows), self.levels)).T
+
+
+def fit(rows: Floats, wait_s: Floats, weight: Floats, features: Sequence[str], rounds: int = TREES) -> Forests:
+    """Fit all levels.
+
+    Args:
+        rows: what is known of each job, NaN where it is not [jobs, features].
+        wait_s: what came of it.
+        weight: how many jobs each stands for.
+        features: names of the columns.
+        rounds: trees a level.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    import lightgbm
+
+    sample = {"bagging_fraction": SAMPLE / len(rows), "bagging_freq": 1} if len(rows) > SAMPLE else {}
+    given = {**PARAMETERS, **sample, "objective": "quantile", "verbose": -1}
+    target = np.log1p(wait_s)
+    names = list(features)
+    texts = []
+    for level in LEVELS:
+        asked = {**given, "alpha": level}
+        data = lightgbm.Dataset(rows, target, weight=weight, feature_name=names, params=asked, free_raw_data=True)
+        texts.append(trees.strip(lightgbm.train(asked, data, num_boost_round=rounds).model_to_string()))
+    fitted = tuple(trees.parse(text, names, "what LightGBM wrote") for text in texts)
+    return Forests(tuple(names), fitted, tuple(texts))
+
+
+def at_levels(curves: Floats, levels: Sequence[float]) -> Floats:
+    """Quantiles between those that were fitted, on straight lines [levels, jobs]."""
+    grid, full = whole(curves)
+    found = np.empty((len(levels), curves.shape[1]))
+    for k, level in enumerate(levels):
+        at = min(int(np.searchsorted(grid, level, side="right")) - 1, grid.size - 2)
+        part = (level - grid[at]) / (grid[at + 1] - grid[at])
+        found[k] = (1 - part) * full[at] + part * full[at + 1]
+    return found
+
+
+def whole(curves: Floats) -> tuple[Floats, Floats]:
+    """Levels from 0 to 1, and the curves with both ends."""
+    top = np.minimum(np.maximum(curves[-1:] * _TAIL, curves[-1:] + 1), _LONGEST)
+    return np.array([0.0, *LEVELS, 1.0]), np.concatenate(
+        [np.zeros_like(curves[:1]), curves, np.maximum(top, curves[-1:])]
+    )

@@ -1,0 +1,112 @@
+"""How near forecasts of waits come, and whether their intervals hold what they promise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.waits.quantiles import ANSWERED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+LOADS = ("light", "medium", "heavy")
+MEASURES = {
+    "pinball_s": ("s", "Mean pinball loss of the median (of a rule, of its one number): half the mean absolute error."),
+    "crps_s": ("s", "Continuous ranked probability score: twice the mean pinball loss of the nine deciles. Of a rule, "
+               "the mean absolute error."),
+    "coverage_pct": ("%", "Share of waits within the interval from the 10 % to the 90 % quantile, both ends included."),
+    "below_pct": ("%", "Share of waits below it; 10 is right."),
+    "above_pct": ("%", "Share of waits above it; 10 is right."),
+    "width_s": ("s", "Median width of the interval."),
+    "median_s": ("s", "Median of the waits themselves."),
+}  # fmt: skip
+
+
+def pinball(said: Floats, wait_s: Floats, level: float) -> float:
+    """Mean pinball loss of answers at one level, s."""
+    over = wait_s - said
+    return float(np.maximum(level * over, (level - 1) * over).mean())
+
+
+def crps(answers: Floats, wait_s: Floats) -> float:
+    """Twice the mean pinball loss over the answered levels; of one number, the mean absolute error; s.
+
+    Args:
+        answers: seconds [jobs, levels or 1].
+        wait_s: what came of them.
+    """
+    if answers.shape[1] == 1:
+        return 2 * pinball(answers[:, 0], wait_s, 0.5)
+    return 2 * float(np.mean([pinball(answers[:, k], wait_s, level) for k, level in enumerate(ANSWERED)]))
+
+
+def load_levels(load: Floats) -> Ints:
+    """Third of the jobs that each belongs to, by load: 0 light, 1 medium, 2 heavy."""
+    place = np.empty(load.size, np.int64)
+    place[np.argsort(load, kind="stable")] = np.arange(load.size)
+    return place * len(LOADS) // max(load.size, 1)
+
+
+def table(answers: Mapping[str, Floats], wait_s: Floats, load: Floats) -> pl.DataFrame:
+    """One row a forecaster and load level: ``predictor``, ``load``, ``jobs`` and `MEASURES`.
+
+    Jobs that one of them has no answer for are scored for none, so that all stand for the same jobs.
+    """
+    all_told = np.logical_and.reduce([~np.isnan(each[:, 0]) for each in answers.values()])
+    third = load_levels(load)
+    rows = []
+    for name, said in answers.items():
+        for level in ("all", *LOADS):
+            mask = all_told if level == "all" else all_told & (third == LOADS.index(level))
+            rows.append({"predictor": name, "load": level, **_measured(said[mask], wait_s[mask])})
+    types = {"predictor": pl.String, "load": pl.String, "jobs": pl.Int64, **dict.fromkeys(MEASURES, pl.Float64)}
+    return pl.DataFrame(rows, schema=types)
+
+
+def by_queue(said: Floats, wait_s: Floats, queue: list[str]) -> pl.DataFrame:
+    """One row a queue: ``queue``, ``jobs`` and `MEASURES` of one forecaster."""
+    names = np.array(queue, dtype=object)
+    rows = [{"queue": name, **_measured(said[names == name], wait_s[names == name])} for name in sorted(set(queue))]
+    return pl.DataFrame(
+        rows, schema={"queue": pl.String, "jobs": pl.Int64, **dict.fromkeys(MEASURES, pl.Float64)}
+    )  # fmt: skip
+
+
+def held(said: Floats, wait_s: Floats, load: Floats) -> pl.DataFrame:
+    """What each level promised and held: ``load``, ``promised_pct``, ``below_pct`` and ``up_to_pct`` of the waits."""
+    third = load_levels(load)
+    rows = []
+    for level in ("all", *LOADS):
+        mask = np.ones(load.size, bool) if level == "all" else third == LOADS.index(level)
+        for k, share in enumerate(ANSWERED):
+            strictly = 100 * float((wait_s[mask] < said[mask, k]).mean())
+            rows.append((level, 100 * share, strictly, 100 * float((wait_s[mask] <= said[mask, k]).mean())))
+    columns = {"load": pl.String, "promised_pct": pl.Float64, "below_pct": pl.Float64, "up_to_pct": pl.Float64}
+    return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+def _measured(said: Floats, wait_s: Floats) -> dict[str, float | int | None]:
+    if not wait_s.size:
+        return {"jobs": 0}
+    one = said.shape[1] == 1
+    middle = said[:, 0] if one else said[:, ANSWERED.index(0.5)]
+    found: dict[str, float | int | None] = {
+        "jobs": wait_s.size, "pinball_s": pinball(middle, wait_s, 0.5), "crps_s": crps(said, wait_s),
+        "median_s": float(np.median(wait_s)),
+    }  # fmt: skip
+    if one:
+        return found
+    below, above = wait_s < said[:, 0], wait_s > said[:, -1]
+    shares = {"below_pct": below, "above_pct": above, "coverage_pct": ~(below | above)}
+    return found | {
+        **{name: 100 * float(mask.mean()) for name, mask in shares.items()},
+        "width_s": float(np.median(said[:, -1] - said[:, 0])),
+    }

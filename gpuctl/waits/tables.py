@@ -1,0 +1,263 @@
+"""Waits as result tables, and as the card of a model."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.notes import Named, Note, named, note, ours
+from gpuctl.core.results import Column, ResultTable
+from gpuctl.predictors.results import analysis_of
+from gpuctl.waits import features, learn, scores
+from gpuctl.waits.forecast import TOLD, Forecast
+from gpuctl.waits.log import POPULATION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.core.results import Analysis, SourceInfo
+    from gpuctl.waits.learn import Trained
+
+TABLES = ("wait_scores", "wait_calibration", "wait_by_queue", "wait_jobs")
+SECTION = "waits"
+_MEASURES = tuple(Column(name, unit, text) for name, (unit, text) in scores.MEASURES.items())
+_JOBS = Column("jobs", "jobs", "Jobs scored.")
+_LOAD = Column(
+    "load", "-", "Thirds of the jobs scored, by what waited when each came, times its limits; all: all of them."
+)
+NO_SLURM = note("Slurm's own estimate is not compared: accounting does not hold it.")
+
+
+def result(trained: Trained, sources: Sequence[SourceInfo], command: str) -> Analysis:
+    """Everything that a training found out.
+
+    Args:
+        trained: by `gpuctl.waits.learn.train`.
+        sources: the files that the jobs came from.
+        command: the command line, as the user gave it.
+    """
+    tables = (_scores(trained), _calibration(trained), _by_queue(trained), _population(trained))
+    return analysis_of(
+        named("cluster", trained.log.name), tables, settings(trained), command, tuple(sources),
+        warnings=_warnings(trained),
+    )  # fmt: skip
+
+
+def settings(trained: Trained) -> dict[str, Note]:
+    """The choices that shape the figures; words and dates of ours."""
+    cuts = ", ".join(_date(cut) for cut in trained.cut_s)
+    told = {
+        "wait": "from when a job can first start to its start; of jobs that started",
+        "size": trained.log.unit,
+        "answers where the queue is known": trained.model.method,
+        "parts begin at": cuts,
+        "submitted, fit": f"{_date(float(trained.log.ready_s[0]))} to {_date(trained.log.taken_s)}",
+        "interval": "10 % to 90 % quantile",
+    }
+    return {name: ours(text) for name, text in told.items()}
+
+
+def about(trained: Trained, sources: Sequence[SourceInfo]) -> dict[str, Any]:
+    """What the card of the model says; the same jobs give the same card, wherever the log lies."""
+    return {
+        "title": f"Waits on {trained.log.name}",
+        "what": "Forecasts how long a job waits from when it can first start, in seconds: nine quantiles, from the "
+        "job and from queue and cluster as they are when it comes. Scored on the last part of the log by trees that "
+        "were fitted on the earlier ones; then fitted again on all of it.",
+        "limits": [
+            "Intervals hold for jobs to come as far as these are like those scored.",
+            "Time before a job can start (held, depending, a later begin) is not forecast.",
+            "Limits of users, accounts and QOS, reservations and drained servers are not known.",
+            *_warnings(trained),
+        ],
+        "settings": settings(trained),
+        "population": dict(trained.log.counts),
+        "parts": dict(zip(("first", "second", "third", "scored"), trained.counts, strict=True)),
+        "data": {"sha256_of_what_was_learnt_from": trained.digest},
+        "sources": [
+            {"file": source.path.replace("\\", "/").rpartition("/")[2], "sha256": source.sha256,
+             "rows": source.rows_loaded} for source in sources
+        ],
+        "scores": _scored(trained).to_dicts(),
+        "measures": {name: f"{text} [{unit}]" for name, (unit, text) in scores.MEASURES.items()},
+        "baselines": {**learn.METHODS, **learn.RULES},
+        "features": features.described(),
+    }  # fmt: skip
+
+
+def forecasts(
+    found: Sequence[Forecast], cluster: Note, settings_: dict[str, Note], command: str, sources: Sequence[SourceInfo]
+) -> Analysis:
+    """Forecast waits, one row a job."""
+    rows = [(f.job, *(f.answers or (None,) * len(TOLD)), f.method, str(f.reason)) for f in found]
+    numbers = dict.fromkeys(TOLD, pl.Float64)
+    frame = pl.DataFrame(
+        rows, schema={"job": pl.String, **numbers, "method": pl.String, "reason": pl.String}, orient="row"
+    )
+    answered = sum(bool(f.answers) for f in found)
+    methods = {f.method for f in found}
+    table = ResultTable(
+        name="predictions",
+        section="predictions",
+        title="Forecast waits",
+        question="How long will each job wait, and how certain is that?",
+        population=note("{found:,} jobs; {answered:,} have a forecast.", found=len(found), answered=answered),
+        notes=tuple(ours(f"{name}: {text}") for name, text in learn.METHODS.items() if name in methods),
+        columns=PREDICTIONS,
+        frame=frame,
+        sentences=tuple(dict.fromkeys(f.reason for f in found)),
+    )
+    return analysis_of(cluster, (table,), settings_, command, tuple(sources), warnings=(FROM_START,))
+
+
+FROM_START = note("Waits count from when a job can first start; time held before that is not forecast.")
+PREDICTIONS = (
+    Column("job", "-", "The job's name."),
+    *(
+        Column(name, "s", f"{100 * level:.0f} % of such jobs wait no longer.")
+        for name, level in TOLD.items()
+    ),
+    Column("method", "-", "boosted or bound: from the queue as it was when the job came; job-only: from the job alone; "
+           "none: no answer."),
+    Column("reason", "-", "Why there is no answer, or what it does not know."),
+)  # fmt: skip
+
+
+def _scored(trained: Trained) -> pl.DataFrame:
+    wait, load = (trained.tested[c].to_numpy() for c in ("wait_s", "load"))
+    return scores.table(trained.answers, wait, load)
+
+
+def _own(trained: Trained) -> tuple[np.ndarray[Any, Any], pl.DataFrame]:
+    """What the model's method says of the jobs scored, and those jobs; without those that it has no answer for."""
+    said = trained.answers[trained.model.method]
+    told = ~np.isnan(said[:, 0])
+    return said[told], trained.tested.filter(pl.Series(told))
+
+
+def _tested(trained: Trained) -> Note:
+    return note(
+        "{jobs:,} jobs of {name} that started, from {date} on; the trees that are scored were fitted on earlier ones.",
+        jobs=trained.counts[-1],
+        name=Named("cluster", trained.log.name),
+        date=ours(_date(trained.cut_s[-1])),
+    )
+
+
+def _scores(trained: Trained) -> ResultTable:
+    texts = {**learn.METHODS, **learn.RULES}
+    return ResultTable(
+        name="wait_scores",
+        section=SECTION,
+        title="Forecasts of waits, side by side",
+        question="How near are forecasts made when a job comes, and do their intervals hold what they promise?",
+        population=_tested(trained),
+        notes=(*(ours(f"{name}: {text}") for name, text in texts.items()), NO_SLURM),
+        columns=(Column("predictor", "-", "See the notes."), _LOAD, _JOBS, *_MEASURES),
+        frame=_scored(trained).select("predictor", "load", "jobs", *scores.MEASURES),
+        first_columns=7,
+    )
+
+
+def _calibration(trained: Trained) -> ResultTable:
+    said, tested = _own(trained)
+    return ResultTable(
+        name="wait_calibration",
+        section=SECTION,
+        title="What quantiles promise and hold",
+        question="Do as many jobs wait no longer than each quantile as it says?",
+        population=_tested(trained),
+        notes=(note("A quantile holds where the promised share lies between the two others: many waits are 0 s."),),
+        columns=(
+            _LOAD,
+            Column("promised_pct", "%", "The quantile."),
+            Column("below_pct", "%", "Jobs that waited less."),
+            Column("up_to_pct", "%", "Jobs that waited no longer."),
+        ),
+        frame=scores.held(said, tested["wait_s"].to_numpy(), tested["load"].to_numpy()),
+        detail=True,
+    )
+
+
+def _by_queue(trained: Trained) -> ResultTable:
+    said, tested = _own(trained)
+    return ResultTable(
+        name="wait_by_queue",
+        section=SECTION,
+        title="Forecasts by queue",
+        question="In which queues do forecasts hold?",
+        population=_tested(trained),
+        notes=(note("An empty name: the log names no queue."),),
+        columns=(Column("queue", "-", "Slurm's partition."), _JOBS, *_MEASURES),
+        frame=scores.by_queue(said, tested["wait_s"].to_numpy(), tested["queue"].to_list()).select(
+            "queue", "jobs", *scores.MEASURES
+        ),
+    )
+
+
+def _population(trained: Trained) -> ResultTable:
+    counts = trained.log.counts
+    rows = {"what": list(counts), "jobs": list(counts.values()), "meaning": [POPULATION[name] for name in counts]}
+    return ResultTable(
+        name="wait_jobs",
+        section=SECTION,
+        title="Jobs",
+        question="Whose waits were learnt, and which jobs were left out?",
+        population=note("{jobs:,} jobs of {name}.", jobs=counts["jobs"], name=Named("cluster", trained.log.name)),
+        notes=(
+            note("jobs = no_submission + no_end_of_wait + started + left_early + still_waiting."),
+            note(
+                "Waits that had not ended when a part did are stood for by waits as long that began earlier in it "
+                "(inverse probability of censoring)."
+            ),
+        ),
+        columns=(
+            Column("what", "-", "Which jobs."),
+            Column("jobs", "jobs", "How many."),
+            Column("meaning", "-", "Which jobs they are, and why they are left out."),
+        ),
+        frame=pl.DataFrame(rows, schema={"what": pl.String, "jobs": pl.Int64, "meaning": pl.String}),
+    )
+
+
+def _warnings(trained: Trained) -> tuple[Note, ...]:
+    found = []
+    own = _scored(trained).filter((pl.col("predictor") == trained.model.method) & pl.col("jobs").gt(0))
+    for row in own.iter_rows(named=True):
+        low, high = HOLDS if row["load"] == "all" else HOLDS_BY_LOAD
+        if not low <= row["coverage_pct"] <= high:
+            found.append(
+                note(
+                    "Load {load}: the 80 % interval held {share:.0f} % of the waits scored.",
+                    load=ours(row["load"]),
+                    share=row["coverage_pct"],
+                )
+            )
+    counts = trained.log.counts
+    if counts["left_early"]:
+        found.append(
+            note(
+                "{n:,} jobs left the queue without running: forecasts are of jobs that stay until they start.",
+                n=counts["left_early"],
+            )
+        )
+    if counts["no_end_of_wait"] or counts["no_submission"]:
+        found.append(
+            note(
+                "Left out: {a:,} jobs without a submission, {b:,} of which it is not known until when they waited.",
+                a=counts["no_submission"],
+                b=counts["no_end_of_wait"],
+            )
+        )
+    return tuple(found)
+
+
+HOLDS, HOLDS_BY_LOAD = (77.0, 83.0), (72.0, 88.0)
+"""Coverage in percent outside of which a warning says so: over all jobs scored, and in each third."""
+
+
+def _date(second: float) -> str:
+    return str(datetime(1970, 1, 1) + timedelta(seconds=int(second)))

@@ -1,0 +1,52 @@
+"""Quantiles of waits: put in order, and brought to hold on jobs that they have not seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpuctl.waits import adapt, quantiles
+
+
+def curves(scale: np.ndarray) -> np.ndarray:
+    """Levels of waits whose log(1 + s) is even from 0 to the scale."""
+    return np.array(quantiles.LEVELS)[:, None] * scale
+
+
+def test_levels_follow_what_they_held() -> None:
+    draw = np.random.default_rng(5)
+    scale = draw.uniform(1, 8, 12_000)
+    # waits are longer than the trees thought
+    wait = np.expm1(scale * np.sqrt(draw.random(scale.size)))
+    ready = np.arange(scale.size) * 600.0
+    said, levels = adapt.follow(curves(scale), ready, ready + wait, quantiles.ANSWERED)
+    late = slice(4000, None)
+    assert (wait[late] < said[late, 0]).mean() == pytest.approx(0.1, abs=0.015)
+    assert (wait[late] > said[late, -1]).mean() == pytest.approx(0.1, abs=0.015)
+    assert levels == pytest.approx(np.sqrt(quantiles.ANSWERED), abs=0.08)
+    assert (np.diff(said, axis=1) >= 0).all()
+
+
+def test_jobs_that_still_wait_count_and_those_to_come_do_not() -> None:
+    said = curves(np.full(400, 3.0))
+    ready = np.arange(400) * 600.0
+    _, levels = adapt.follow(said, ready, np.full(400, np.inf), quantiles.ANSWERED)
+    assert min(np.array(levels) - quantiles.ANSWERED) > 0.08
+    # none has started before the last one comes
+    one, _ = adapt.follow(said, ready / 1e6, ready + 1e6, quantiles.ANSWERED)
+    assert (one == one[0]).all()
+    _, none = adapt.follow(said, ready, ready, quantiles.ANSWERED, np.zeros(400, bool))
+    assert none == quantiles.ANSWERED
+
+
+def test_forests_learn_what_the_wait_depends_on() -> None:
+    draw = np.random.default_rng(6)
+    queue = draw.integers(0, 4, 4000).astype(float)
+    wait = np.expm1(queue * 2 * draw.random(4000))
+    found, again = (quantiles.fit(queue[:, None], wait, np.ones(4000), ["waiting"]) for _ in range(2))
+    # the same jobs give the same bytes
+    assert found.texts == again.texts
+    said = found.answer(np.array([[0.0], [3.0]]))
+    assert (np.diff(said, axis=1) >= 0).all()
+    assert said[0, -1] < 0.1
+    assert np.log1p(said[1, [0, 4, 8]]) == pytest.approx([0.6, 3.0, 5.4], abs=0.4)
