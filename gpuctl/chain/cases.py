@@ -86,13 +86,13 @@ def read_cases(path: Path) -> list[Case]:
     rows = csv.DictReader(io.StringIO(text))
     missing = [column for column in NEEDED if column not in (rows.fieldnames or ())]
     if missing:
-        raise InputError(f"misses the columns {', '.join(missing)}", path=str(path), line=1, hint=_HINT)
+        raise InputError(f"lacks the columns {', '.join(missing)}", path=str(path), line=1, hint=_HINT)
     found = []
     for row in rows:
         try:
             found.append(_case(row))
         except (ValueError, TypeError) as error:
-            raise InputError(f"is no case: {error}", path=str(path), line=rows.line_num, hint=_HINT) from error
+            raise InputError(f"is not a valid case: {error}", path=str(path), line=rows.line_num, hint=_HINT) from error
     if not found:
         raise InputError("has a header but no cases", path=str(path), hint=_HINT)
     return found

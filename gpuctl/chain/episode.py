@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.chain import episode_kernel as kernel
+from gpuctl.chain.forecast_kernel import forecasts
+from gpuctl.chain.look_kernel import looks
+from gpuctl.compiled.jit import is_compiled
 from gpuctl.replay.policies.mirage.slots_kernel import SLOTS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from gpuctl.chain.log import Log
+    from gpuctl.chain.past import Drawn
+    from gpuctl.compiled.jit import Loop
 
     Ints = NDArray[np.int64]
 
@@ -35,6 +42,16 @@ COLUMNS = 42
 """Numbers of a snapshot."""
 
 
+OF_CASES = (kernel.advance, kernel.submit, kernel.outcome, kernel.snapshots)
+OF_POLICIES = (kernel.advance, kernel.outcome, looks, forecasts)
+"""The compiled functions that pairs of a file run, and those that policies run."""
+
+
+def must_compile(loops: Sequence[Loop]) -> bool:
+    """Whether the first simulation will compile some of these."""
+    return not all(map(is_compiled, loops))
+
+
 @dataclass(frozen=True)
 class Pair:
     """The shape of P and S, which are alike; they run to their limit.
@@ -42,10 +59,30 @@ class Pair:
     Attributes:
         nodes: that each asks for.
         limit_min: of each.
+        run_min: minutes that each runs; 0: to its limit.
     """
 
     nodes: int = 1
     limit_min: int = 2880
+    run_min: int = 0
+
+    @property
+    def lasts_min(self) -> int:
+        """Minutes from the start of each to its end."""
+        return self.run_min or self.limit_min
+
+
+@dataclass(frozen=True)
+class Link:
+    """The submission of a job of a chain.
+
+    Attributes:
+        minute: of the submission, or of the end of the predecessor that it depends on.
+        since_min: the minute from which its age counts.
+    """
+
+    minute: int
+    since_min: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +91,7 @@ class Outcome:
 
     Attributes:
         p_start_s: of the predecessor.
-        p_end_s: of the predecessor, which runs to its limit.
+        p_end_s: of the predecessor.
         s_submit_s: of the successor.
         s_start_s: of the successor.
         p_backfilled: whether a pass of backfill started P from behind the head of the queue.
@@ -86,6 +123,7 @@ class Situation:
         pair: what P and S are.
         p_submit_s: of P, from the start.
         arrivals_s: the last submission of the trace, from the start.
+        chain: submissions of earlier jobs of the chain, and of P last; empty: there was none, P comes at `p_submit_s`.
     """
 
     def __init__(
@@ -97,39 +135,74 @@ class Situation:
         *,
         p_submit_s: int = WARM_UP_S,
         arrivals_s: int = ARRIVALS_S,
+        chain: Sequence[Link] = (),
     ) -> None:
+        *earlier, p = chain or (Link(p_submit_s // 60, p_submit_s // 60),)
         first, last = np.searchsorted(log.submit_s, [begin_s, begin_s + arrivals_s + 1])
         minute = (log.submit_s[first:last] - begin_s) // 60
         order = first + np.lexsort((log.text[first:last], minute))
+        minute = (log.submit_s[order] - begin_s) // 60
+        # in its minute a job of the chain comes before the trace's
+        place = np.searchsorted(minute, [link.minute for link in earlier])
         self.pair = pair
-        self.p_submit_min = p_submit_s // 60
+        self.p_submit_min = p.minute
+
+        def all_jobs(of_trace: Ints, of_earlier: Sequence[int] | int, of_p_and_s: Sequence[int]) -> Ints:
+            return np.append(np.insert(of_trace, place, of_earlier), of_p_and_s)
+
+        self.trace = all_jobs(order, -1, [-1, -1])
+        """Numbers of the jobs in the log; -1: one of the chain."""
         self.jobs = {
-            "minute": np.append((log.submit_s[order] - begin_s) // 60, [self.p_submit_min, kernel.FAR]),
-            "nodes": np.append(log.nodes[order], [pair.nodes] * 2),
-            "limit": np.append(log.limit_min[order], [pair.limit_min] * 2),
-            "ticks": np.append(log.ticks[order], [pair.limit_min] * 2),
+            "minute": all_jobs(minute, [link.minute for link in earlier], [p.minute, kernel.FAR]),
+            "nodes": all_jobs(log.nodes[order], pair.nodes, [pair.nodes] * 2),
+            "limit": all_jobs(log.limit_min[order], pair.limit_min, [pair.limit_min] * 2),
+            "ticks": all_jobs(log.ticks[order], pair.lasts_min, [pair.lasts_min] * 2),
         }
-        self.jobs["key"] = 3600 * self.jobs["nodes"] - 25 * size * self.jobs["minute"] % kernel.FAR
+        since = all_jobs(minute, [link.since_min for link in earlier], [p.since_min, 0])
+        self.jobs["key"] = 3600 * self.jobs["nodes"] - 25 * size * since
         self.size = size
         self._copy = self.begun()
 
-    def begun(self) -> kernel.Episode:
-        """The cluster at the start."""
+    def begun(self, **own: Ints) -> kernel.Episode:
+        """The cluster at the start; with arrays of its own in place of those that all copies share."""
         jobs = self.jobs["minute"].size
         c = np.zeros(kernel.COUNTERS, np.int64)
         c[kernel.FREE] = c[kernel.SIZE] = self.size
         c[kernel.P_START] = c[kernel.S_START] = kernel.NEVER
         each = dict.fromkeys(("line", "run", "start", "end", "until", "held", "begins"), jobs)
-        return kernel.Episode(**self.jobs, **each, slots=SLOTS, waits=kernel.LAST_WAITS, c=c)
+        return kernel.Episode(**{**self.jobs, **own}, **each, slots=SLOTS, waits=kernel.LAST_WAITS, c=c)
 
-    def outcome(self, e: kernel.Episode, s_submit_min: int) -> Outcome:
-        """What comes of submitting S in that minute, to which `e` goes on; S is not submitted to `e` itself."""
+    def forecasts(self, minutes: Ints, drawn: Drawn, number: int) -> NDArray[np.int64]:
+        """Forecast how long S would wait, each time with other run times of the jobs that run and wait.
+
+        Args:
+            minutes: of the submissions of S, in order.
+            drawn: what run times are drawn from.
+            number: of forecasts for each.
+
+        Returns:
+            minutes [minutes, number], from short to long.
+        """
+        waits = np.zeros((minutes.size, number), np.int64)
+        copy = self.begun(ticks=self.jobs["ticks"].copy())
+        forecasts(self.begun(), copy, minutes, drawn.past, drawn.count, drawn.kind, drawn.pool, waits)
+        waits.sort(axis=1)
+        return waits
+
+    def outcome(self, e: kernel.Episode, s_submit_min: int, since_min: int | None = None) -> Outcome:
+        """What comes of submitting S in that minute, to which `e` goes on; S is not submitted to `e` itself.
+
+        Args:
+            e: the cluster, at that minute or before.
+            s_submit_min: the minute.
+            since_min: from when on S's age counts; None: from its submission on.
+        """
         found = np.zeros(5, np.int64)
-        kernel.outcome(e, self._copy, s_submit_min, found)
+        kernel.outcome(e, self._copy, s_submit_min, s_submit_min if since_min is None else since_min, found)
         p_start, s_start, *flags = found.tolist()
         return Outcome(
             p_start_s=60 * p_start,
-            p_end_s=60 * (p_start + self.pair.limit_min),
+            p_end_s=60 * (p_start + self.pair.lasts_min),
             s_submit_s=60 * s_submit_min,
             s_start_s=60 * s_start,
             p_backfilled=flags[0] == 1,
@@ -154,7 +227,7 @@ class Situation:
         now, p_start = s_submit_min, int(e.c[kernel.P_START])
         started = p_start != kernel.NEVER
         waited = (p_start if started else now) - self.p_submit_min
-        elapsed = min(now - p_start, self.pair.limit_min) if started else 0
+        elapsed = min(now - p_start, self.pair.lasts_min) if started else 0
         if leaking:
             end = self.outcome(self.begun(), s_submit_min).s_start_s // 60 + 1
             rows = np.concatenate([rows, np.zeros((end // 10 + 1 - rows.shape[0], 34))])

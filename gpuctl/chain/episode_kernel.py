@@ -30,46 +30,30 @@ class Episode(Bundle):
     """A cluster at one minute, before the submissions of that minute; minutes count from the episode's start.
 
     The first arrays say what the jobs are: those of the trace by submission, then P, then S. Copies share them.
-
-    Attributes:
-        minute: of submission [jobs].
-        nodes: that each holds [jobs].
-        limit: minutes [jobs].
-        ticks: minutes that it holds its nodes [jobs].
-        key: the order of the queue, large ones ahead [jobs].
-        line: jobs that wait, in order [jobs].
-        run: jobs that run, in no order; by the same place [jobs]:
-        start: minute of the start.
-        end: minute from which its nodes are free.
-        until: minute of its limit.
-        held: nodes.
-        slots: free nodes in each slot of a plan [SLOTS].
-        begins: 1 where the job at that place of the line starts in this pass [jobs].
-        waits: minutes that the last started jobs waited, a ring [LAST_WAITS].
-        c: what the names above say, in that order [COUNTERS].
     """
 
-    minute = ints()
-    nodes = ints()
-    limit = ints()
-    ticks = ints()
-    key = ints()
-    line = ints()
-    run = ints()
-    start = ints()
-    end = ints()
-    until = ints()
-    held = ints()
-    slots = ints()
-    begins = ints()
-    waits = ints()
-    c = ints()
+    minute = ints()  # of submission [jobs]
+    nodes = ints()  # that each holds [jobs]
+    limit = ints()  # minutes [jobs]
+    ticks = ints()  # minutes that it holds its nodes [jobs]
+    key = ints()  # the order of the queue, large ones ahead [jobs]
+    line = ints()  # jobs that wait, in order [jobs]
+    run = ints()  # jobs that run, in no order; by the same place [jobs]:
+    start = ints()  # minute of the start
+    end = ints()  # minute from which its nodes are free
+    until = ints()  # minute of its limit
+    held = ints()  # nodes
+    slots = ints()  # free nodes in each slot of a plan [SLOTS]
+    begins = ints()  # 1 where the job at that place of the line starts in this pass [jobs]
+    waits = ints()  # minutes that the last started jobs waited, a ring [LAST_WAITS]
+    c = ints()  # what the names above say, in that order [COUNTERS]
 
 
 @inner
 def copy_to(e, f):  # type: ignore[no-untyped-def]
     """Let `f` be as `e` is."""
-    f.c[:] = e.c
+    for k in range(e.c.size):
+        f.c[k] = e.c[k]
     for k in range(e.c[WAITING]):
         f.line[k] = e.line[k]
     for k in range(e.c[RUNNING]):
@@ -223,11 +207,11 @@ def go_on(e, upto, stop):  # type: ignore[no-untyped-def]
 
 
 @inner
-def enter_s(e):  # type: ignore[no-untyped-def]
-    """Submit S now, before the trace's jobs of this minute."""
+def enter_s(e, since):  # type: ignore[no-untyped-def]
+    """Submit S now, before the trace's jobs of this minute, with an age from minute `since` on."""
     s = e.minute.size - 1
     e.minute[s] = e.c[NOW]
-    e.key[s] = 3600 * e.nodes[s] - 25 * e.c[SIZE] * e.c[NOW]
+    e.key[s] = 3600 * e.nodes[s] - 25 * e.c[SIZE] * since
     _enter(e, s)
 
 
@@ -259,22 +243,23 @@ def advance(e, upto, stop):  # type: ignore[no-untyped-def]
 @compiled
 def submit(e):  # type: ignore[no-untyped-def]
     """Submit S now, before the trace's jobs of this minute."""
-    enter_s(e)
+    enter_s(e, e.c[NOW])
 
 
 @compiled
-def outcome(e, f, at, found):  # type: ignore[no-untyped-def]
+def outcome(e, f, at, since, found):  # type: ignore[no-untyped-def]
     """Submit S at a minute, and see what comes of it.
 
     Args:
         e: the episode; it goes on to that minute.
         f: a copy of it, in which S is submitted; it goes on to S's start.
         at: the minute.
+        since: the minute from which its age counts, at most `at`.
         found: written: start of P, start of S, whether each was backfilled, and minutes to the planned start of S [5].
     """
     go_on(e, at, NEVER)
     copy_to(e, f)
-    enter_s(f)
+    enter_s(f, since)
     found[4] = _planned(f)
     go_on(f, FAR, S_START)
     if f.c[P_START] == NEVER:

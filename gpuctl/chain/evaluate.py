@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl.chain.episode import ARRIVALS_S, DAY_S, WARM_UP_S, Pair, Situation
+from gpuctl.chain.episode import DAY_S, WARM_UP_S, Link, Outcome, Pair, Situation
 from gpuctl.chain.log import check_size
-from gpuctl.chain.policies import LEARN, NAMES, Start, lessons, start_of, trained
+from gpuctl.chain.past import History
+from gpuctl.chain.policies import LEARN, NAMES, Rule, Start, hourly, lessons, look, start_of, trained
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,6 +36,10 @@ FEWEST_STARTS = 30
 """To learn from; five days."""
 
 
+AHEAD_S = 3 * DAY_S
+"""From P's submission to the last submission of the trace, for a chain of two jobs."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """What is to be evaluated.
@@ -46,6 +51,9 @@ class Asked:
         split_s: starts from then on are for the score, those whose days end before it are to learn from.
         from_s: the first start to learn from.
         outage_cost: of an hour of interruption, an hour of overlap costing 1.
+        warm_up_s: from the empty cluster to P's submission.
+        jobs: of each chain.
+        grid: whether models are asked, and P's end is noticed, each ten minutes only, as by Mirage's authors.
     """
 
     size: int
@@ -54,6 +62,14 @@ class Asked:
     split_s: int
     from_s: int
     outage_cost: float
+    warm_up_s: int = WARM_UP_S
+    jobs: int = 2
+    grid: bool = False
+
+    @property
+    def arrivals_s(self) -> int:
+        """From the empty cluster to the last submission."""
+        return self.warm_up_s + AHEAD_S + (self.jobs - 2) * 60 * self.pair.limit_min
 
 
 def policy_names(text: str) -> tuple[str, ...]:
@@ -72,17 +88,27 @@ def policy_names(text: str) -> tuple[str, ...]:
 
 
 def starts(asked: Asked, log: Log) -> tuple[list[int], list[int]]:
-    """Seconds of the starts to learn from, and of those for the score; a start's five days lie within its own part.
+    """Seconds of the starts to learn from, and of those for the score.
+
+    Those to learn from end, with the last submission, before the split. Those for the score have their P two days
+    after the split at the earliest, however long the warm-up is.
 
     Raises:
         InputError: there are too few of either.
     """
-    past = list(range(asked.from_s, asked.split_s - ARRIVALS_S + 1, EVERY_S))
-    later = list(range(asked.split_s, int(log.submit_s[-1]) - ARRIVALS_S + 1, EVERY_S))
+    past = list(range(asked.from_s, asked.split_s - asked.arrivals_s + 1, EVERY_S))
+    first = asked.split_s + WARM_UP_S - asked.warm_up_s
+    later = list(range(first, int(log.submit_s[-1]) - asked.arrivals_s + 1, EVERY_S))
     if not later:
+        days = (asked.arrivals_s - asked.warm_up_s + WARM_UP_S) / DAY_S
         raise InputError(
-            f"{log.name}: no start from the split on has five days of submissions after it",
+            f"{log.name}: no start from the split on has {days:g} days of submissions after it",
             hint="name an earlier --split",
+        )
+    if first < asked.from_s:
+        raise InputError(
+            f"{log.name}: the split leaves fewer than {asked.warm_up_s / DAY_S:g} days of warm-up to its first start",
+            hint="name a later --split, or a shorter --warm-up",
         )
     if len(past) < FEWEST_STARTS and set(asked.policies) & set(LEARN):
         raise InputError(
@@ -92,9 +118,76 @@ def starts(asked: Asked, log: Log) -> tuple[list[int], list[int]]:
     return past, later
 
 
+@dataclass(frozen=True)
+class Found:
+    """What came of a policy at each start: means over its hand-overs, and each of them.
+
+    Attributes:
+        down_h: hours of interruption [starts].
+        over_h: hours of overlap [starts].
+        zero: share without interruption [starts].
+        outcomes: by start, and hand-over.
+        train_s: CPU seconds to train; None: it learns nothing.
+    """
+
+    down_h: Floats
+    over_h: Floats
+    zero: Floats
+    outcomes: list[list[Outcome]]
+    train_s: float | None
+
+
+def found_of(outcomes: list[list[Outcome]], train_s: float | None) -> Found:
+    """Sum up the outcomes of a policy."""
+    r = np.array([[each.interruption_s for each in chain] for chain in outcomes]) / 3600
+    return Found(
+        np.maximum(r, 0).mean(axis=1), np.maximum(-r, 0).mean(axis=1), (r <= 0).mean(axis=1), outcomes, train_s
+    )
+
+
+class Trial:
+    """Starts of a log, as they are wanted."""
+
+    def __init__(self, log: Log, asked: Asked) -> None:
+        self.log, self.asked = log, asked
+        self.history = History(log)
+
+    def start(self, begin: int, chain: Sequence[Link] = ()) -> Start:
+        """A start at that second, its P the first job of a chain or the last one of `chain`."""
+        asked = self.asked
+        situation = Situation(
+            self.log, begin, asked.size, asked.pair, p_submit_s=asked.warm_up_s, arrivals_s=asked.arrivals_s,
+            chain=chain,
+        )  # fmt: skip
+        return start_of(situation, begin, self.history, grid=asked.grid)
+
+    def chain(self, begin: int, first: Start, name: str, rule: Rule) -> list[Outcome]:
+        """What comes of a chain of jobs, each submitted by the rule: its hand-overs."""
+        links = [Link(first.situation.p_submit_min, first.situation.p_submit_min)]
+        outcomes = []
+        for k in range(self.asked.jobs - 1):
+            start = self.start(begin, links) if k else first
+            outcome, link = hand_over(start, name, rule)
+            outcomes.append(outcome)
+            links.append(link)
+        return outcomes
+
+
+def hand_over(start: Start, name: str, rule: Rule) -> tuple[Outcome, Link]:
+    """What comes of one P and its S, which goes at the latest when P's end is noticed."""
+    at = min(rule.minute(start), start.p_ends if name in OFFLINE else start.forced)
+    since = start.p_ends - start.situation.pair.lasts_min + 1 if name == "dependency" else at
+    outcome = start.situation.outcome(start.situation.begun(), at, since)
+    return outcome, Link(at, since)
+
+
+OFFLINE = ("reactive", "avg", "asap", "dependency", "quantile")
+"""Policies that need no looks: these are never late, as in the authors' programs."""
+
+
 def run(
     log: Log, asked: Asked, tell: Callable[[str, int, int], None] = lambda *_: None
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Evaluate; the same log and wishes give the same figures, but for ``train_s``.
 
     Args:
@@ -103,78 +196,130 @@ def run(
         tell: called with what is under way, how much of it is done, of how much.
 
     Returns:
-        one row a policy and level, and one a policy and start, in the columns of `gpuctl.chain.tables`.
+        one row a policy and level, one a policy, start and hand-over, and one a policy with a forecast and level, in
+        the columns of `gpuctl.chain.tables`.
 
     Raises:
         InputError: jobs that are larger than the cluster, or too few starts.
     """
     check_size(log, asked.size)
     past, later = starts(asked, log)
-
-    def at(begin: int) -> Start:
-        return start_of(Situation(log, begin, asked.size, asked.pair, p_submit_s=WARM_UP_S), begin)
-
-    learnt = lessons([at(begin) for begin in past], tell) if set(asked.policies) & set(LEARN) else None
-    scored = [at(begin) for begin in later]
-    share = asked.outage_cost / (1 + asked.outage_cost)
-    rows: list[dict[str, Any]] = []
-    found: dict[str, tuple[Floats, float | None]] = {}
+    trial = Trial(log, asked)
+    sharp = "newsvendor" in asked.policies
+    learnt = (
+        lessons(map(trial.start, past), sharp, lambda done: tell("training", done, len(past)))
+        if set(asked.policies) & set(LEARN)
+        else None
+    )
+    scored = [trial.start(begin) for begin in later]
+    found: dict[str, Found] = {}
+    rules: dict[str, Rule] = {}
     for done, name in enumerate(dict.fromkeys(("reactive", *asked.policies))):
         tell(name, done, len(asked.policies) + 1)
         begin = time.process_time()
-        rule = trained(name, learnt, share)
-        took = time.process_time() - begin + learnt.cpu_s if name in LEARN and learnt is not None else None
-        outcomes = [start.situation.outcome(start.situation.begun(), rule(start)) for start in scored]
-        found[name] = np.array([outcome.interruption_s for outcome in outcomes]) / 3600, took
-        if name in asked.policies:
-            rows += [
-                {"policy": name, "start_s": second, "p_end_s": o.p_end_s, "s_submit_s": o.s_submit_s,
-                 "s_start_s": o.s_start_s, "interruption_s": o.interruption_s}
-                for second, o in zip(later, outcomes, strict=True)
-            ]  # fmt: skip
-    reactive = found["reactive"][0]
+        rules[name] = rule = trained(name, learnt, asked.outage_cost)
+        took = None
+        if name in LEARN and learnt is not None:
+            took = time.process_time() - begin + learnt.cpu_s + (learnt.forecasts_s if name == "newsvendor" else 0)
+        found[name] = found_of(
+            [trial.chain(at, start, name, rule) for at, start in zip(later, scored, strict=True)], took
+        )
+    reactive = found["reactive"]
     days = (np.array(later) - later[0]) // DAY_S
+    of_level = {level: (reactive.down_h > low) & (reactive.down_h <= high) for level, low, high in LEVELS}
     table = [
-        {"policy": name, "level": level} | _figures(*found[name], reactive, days, asked.outage_cost, low, high)
+        {"policy": name, "level": level} | _figures(found[name], reactive, days, asked.outage_cost, at)
         for name in asked.policies
-        for level, low, high in LEVELS
+        for level, at in of_level.items()
     ]
-    each = pl.DataFrame(rows).with_columns(
+    forecast = [
+        {"policy": name, "level": level} | row
+        for name in asked.policies
+        for level, row in _forecast_rows(rules[name], scored, of_level, sharp=name == "newsvendor").items()
+    ]
+    return (
+        pl.DataFrame(table, infer_schema_length=None),
+        _each({name: found[name].outcomes for name in asked.policies}, later),
+        pl.DataFrame(forecast, FORECAST),
+    )
+
+
+def _each(outcomes: dict[str, list[list[Outcome]]], later: list[int]) -> pl.DataFrame:
+    rows = [
+        {"policy": name, "start_s": second, "hand_over": k, "p_end_s": o.p_end_s, "s_submit_s": o.s_submit_s,
+         "s_start_s": o.s_start_s, "interruption_s": o.interruption_s}
+        for name, chains in outcomes.items()
+        for second, chain in zip(later, chains, strict=True)
+        for k, o in enumerate(chain, 1)
+    ]  # fmt: skip
+    return pl.DataFrame(rows).with_columns(
         pl.from_epoch("start_s").dt.strftime("%Y-%m-%dT%H:%M:%S").alias("start")
     ).drop("start_s")  # fmt: skip
-    return pl.DataFrame(table, infer_schema_length=None), each
 
 
-def _figures(  # noqa: PLR0917 - what each is, the call says
-    r: Floats, took: float | None, reactive: Floats, days: NDArray[np.int64], cost: float, low: float, high: float
+FORECAST = {
+    "policy": pl.String, "level": pl.String, "looks": pl.Int64, "quantile": pl.Float64, "covered_pct": pl.Float64,
+    "pinball_h": pl.Float64, "mean_wait_h": pl.Float64,
+}  # fmt: skip
+
+
+def _forecast_rows(
+    rule: Rule, scored: list[Start], of_level: dict[str, NDArray[np.bool_]], *, sharp: bool
+) -> dict[str, dict[str, Any]]:
+    """How good the quantile is that a rule aims at, over hourly looks at the starts of each level."""
+    if rule.wait_h is None or rule.quantile is None:
+        return {}
+    waits, quantiles = [], []
+    for start in scored:
+        at = hourly(start)
+        rows, wait = look(start, at, waits=True)
+        waits.append(wait / 60)
+        quantiles.append(rule.wait_h(rows, start.forecasts(at) if sharp else np.zeros((0, 0))))
+    q = rule.quantile
+    table = {}
+    for level, at_level in of_level.items():
+        some = np.flatnonzero(at_level).tolist()
+        y, asked = (np.concatenate([each[k] for k in some] or [np.zeros(0)]) for each in (waits, quantiles))
+        off = y - asked
+        table[level] = {
+            "looks": y.size,
+            "quantile": q,
+            "covered_pct": 100 * float((off <= 0).mean()) if y.size else None,
+            "pinball_h": float(np.maximum(q * off, (q - 1) * off).mean()) if y.size else None,
+            "mean_wait_h": float(y.mean()) if y.size else None,
+        }
+    return table
+
+
+def _figures(
+    found: Found, reactive: Found, days: NDArray[np.int64], cost: float, at: NDArray[np.bool_]
 ) -> dict[str, Any]:
     """The figures of one policy at one level, with intervals by bootstrap over days."""
-    at = (reactive > low) & (reactive <= high)
-    r, reactive, days = r[at], reactive[at], days[at]
-    if not r.size:
-        return {"starts": 0} | dict.fromkeys(FIGURES) | {"train_s": took}
-    down, over, base = np.maximum(r, 0), np.maximum(-r, 0), np.maximum(reactive, 0)
+    if not at.any():
+        return {"starts": 0} | dict.fromkeys(FIGURES) | {"train_s": found.train_s}
+    down, over, zero, base, days = found.down_h[at], found.over_h[at], found.zero[at], reactive.down_h[at], days[at]
     blocks, number = np.unique(days, return_inverse=True)
     drawn = np.random.Generator(np.random.PCG64(SEED)).integers(0, blocks.size, (RESAMPLES, blocks.size))
     sums = {
         name: np.bincount(number, weights=values)[drawn].sum(axis=1)
-        for name, values in (("n", np.ones(r.size)), ("down", down), ("over", over), ("base", base))
+        for name, values in (("n", np.ones(down.size)), ("down", down), ("over", over), ("zero", zero), ("base", base))
     }
     several = blocks.size > 1
     return {
-        "starts": r.size,
+        "starts": down.size,
         "interruption_h": down.mean(),
         "reduction_pct": 100 * (1 - down.sum() / base.sum()) if base.sum() else None,
-        "zero_pct": 100 * (r <= 0).mean(),
+        "zero_pct": 100 * zero.mean(),
         "overlap_h": over.mean(),
         "cost_h": cost * down.mean() + over.mean(),
         **_ends("interruption", "h", sums["down"] / sums["n"], several),
         **_ends(
             "reduction", "pct", 100 * (1 - sums["down"] / np.where(sums["base"] > 0, sums["base"], np.nan)), several
         ),
+        **_ends("zero", "pct", 100 * sums["zero"] / sums["n"], several),
         **_ends("overlap", "h", sums["over"] / sums["n"], several),
         **_ends("cost", "h", (cost * sums["down"] + sums["over"]) / sums["n"], several),
-        "train_s": took,
+        "train_s": found.train_s,
     }
 
 
@@ -186,12 +331,13 @@ def _ends(name: str, unit: str, values: Floats, several: bool) -> dict[str, floa
 
 FIGURES = (
     "interruption_h", "reduction_pct", "zero_pct", "overlap_h", "cost_h", "interruption_low_h", "interruption_high_h",
-    "reduction_low_pct", "reduction_high_pct", "overlap_low_h", "overlap_high_h", "cost_low_h", "cost_high_h",
+    "reduction_low_pct", "reduction_high_pct", "zero_low_pct", "zero_high_pct",
+    "overlap_low_h", "overlap_high_h", "cost_low_h", "cost_high_h",
 )  # fmt: skip
 
 
-def hours(text: str) -> int:
-    """Minutes of a limit as ``48h``, ``90m`` or ``2d``.
+def minutes(option: str, text: str) -> int:
+    """Minutes of a time as ``48h``, ``90m`` or ``2d``.
 
     Raises:
         UsageError: it is none.
@@ -199,7 +345,7 @@ def hours(text: str) -> int:
     unit = {"m": 1, "h": 60, "d": 1440}.get(text[-1:], 0)
     number = text[:-1]
     if not unit or not number.isdecimal() or not number.isascii() or not 0 < int(number) * unit <= 30 * 1440:
-        raise UsageError(f"--limit {text[:30]}: expected a time of at most 30 days", hint="48h, 90m or 2d")
+        raise UsageError(f"{option} {text[:30]}: expected a time of at most 30 days", hint="48h, 90m or 2d")
     return int(number) * unit
 
 

@@ -23,7 +23,7 @@ UNLIMITED_S = 365 * 86_400
 
 _JOBS = """
     SELECT job, epoch(timezone($zone, submit_ts)) AS submit_s, epoch(timezone($zone, start_ts)) AS start_s,
-           epoch(timezone($zone, end_ts)) AS end_s, nodes, time_limit_s
+           epoch(timezone($zone, end_ts)) AS end_s, nodes, time_limit_s, user
     FROM jobs WHERE cluster = $cluster ORDER BY submit_s, job
 """
 
@@ -40,8 +40,11 @@ class Log:
         nodes: that each holds.
         limit_min: minutes, at least 1.
         ticks: minutes that it holds its nodes: its run time, cut at its limit, up to the full minute, at least 1.
+        user: number of each job's user, in `users`; -1: not known.
+        end_s: when each ended, up to the full second, on the same clock.
         first_start_s: the first start of a job, on the same clock.
         notes: what was left out, or taken for granted.
+        users: names.
     """
 
     name: str
@@ -51,8 +54,11 @@ class Log:
     nodes: Ints
     limit_min: Ints
     ticks: Ints
+    user: Ints
+    end_s: Ints
     first_start_s: int
     notes: tuple[Note, ...] = ()
+    users: tuple[str, ...] = ()
 
 
 def from_store(store: Store, cluster: str | None) -> Log:
@@ -86,11 +92,17 @@ def from_store(store: Store, cluster: str | None) -> Log:
         pl.col("nodes").cast(pl.Int64),
         limit.cast(pl.Int64).alias("limit_s"),
         (pl.col("end_s") - pl.col("start_s")).fill_null(limit).clip(0).ceil().cast(pl.Int64).alias("run_s"),
+        pl.col("end_s").fill_null(pl.col("start_s") + limit).ceil().cast(pl.Int64),
+        pl.when(pl.col("user").is_null())
+        .then(-1)
+        .otherwise(pl.col("user").rank("dense").cast(pl.Int64) - 1)
+        .alias("user"),
     )
     told = tuple(note("{n:,} jobs {what}", n=n, what=ours(what)) for what, n in counts.items() if n)
     columns = {column: cells[column].to_numpy() for column in cells.columns}
     first = int(kept["start_s"].min())  # type: ignore[arg-type]
-    return log_of(name, kept["job"].to_list(), **columns, first_start_s=first, notes=told)
+    users = tuple(kept["user"].drop_nulls().unique().sort().to_list())
+    return log_of(name, kept["job"].to_list(), **columns, users=users, first_start_s=first, notes=told)
 
 
 def log_of(
@@ -101,24 +113,32 @@ def log_of(
     run_s: Ints,
     nodes: Ints,
     limit_s: Ints,
+    end_s: Ints | None = None,
+    user: Ints | None = None,
+    users: tuple[str, ...] = (),
     first_start_s: int = 0,
     notes: tuple[Note, ...] = (),
 ) -> Log:
-    """Make a log of columns in any order; times in seconds."""
+    """Make a log of columns in any order; times in seconds. Without ends, each job started at its submission."""
     order = np.argsort(submit_s, kind="stable")
     limit = np.maximum(-(-limit_s[order] // 60), 1)
     names = tuple(ids[k] for k in order.tolist())
     text = np.empty(len(names), np.int64)
     text[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
     ticks = np.clip(-(-run_s[order] // 60), 1, limit)
-    return Log(name, names, text, submit_s[order], nodes[order], limit, ticks, first_start_s, notes)
+    ends = submit_s + run_s if end_s is None else end_s
+    numbers = np.full(len(names), -1) if user is None else user
+    return Log(
+        name, names, text, submit_s[order], nodes[order], limit, ticks, numbers[order], ends[order], first_start_s,
+        notes, users,
+    )  # fmt: skip
 
 
 def check_size(log: Log, size: int) -> None:
     """See that each job fits on so many nodes.
 
     Raises:
-        InputError: some do not; they would keep all others waiting for ever.
+        InputError: some do not; they would block all others for ever.
     """
     large = np.flatnonzero(log.nodes > size)
     if large.size:

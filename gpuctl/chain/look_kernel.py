@@ -29,6 +29,14 @@ FEATURES = 12 + 2 * len(HOURS)
 limits leave; mean wait of the last 100 that started, h; submissions of the last hour, and day; planned wait of S, h;
 hour of the day; weekday; free nodes after `HOURS`, as running jobs' limits tell, and as the plan of all leaves them."""
 
+NAMES = (
+    "queued_jobs", "queued_nodes", "queued_node_h", "longest_wait_h", "free_nodes", "running_node_h", "last_waits_h",
+    "submitted_1h", "submitted_24h", "planned_wait_h", "hour", "weekday",
+    *(f"free_{by}_{hours}h" for by in ("limits", "plan") for hours in HOURS),
+)  # fmt: skip
+PRESENT = (0, 1, 2, 3, 4, 5, PLANNED, *range(12, FEATURES))
+"""What the running and the waiting jobs of now tell."""
+
 
 @inner
 def _queue(e, row, now):  # type: ignore[no-untyped-def]
@@ -91,7 +99,7 @@ def looks(e, f, clock, at, rows, waits):  # type: ignore[no-untyped-def]
         row[HOUR] = (clock + now) // 60 % 24
         row[WEEKDAY] = (clock + now) // 1440 % 7
         copy_to(e, f)
-        enter_s(f)
+        enter_s(f, now)
         _plan(f, row, now)
         if waits.size > 0:
             go_on(f, FAR, S_START)

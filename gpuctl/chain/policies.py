@@ -7,7 +7,7 @@ of P is no longer than the lead that they want: none waits for a look that comes
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,22 +16,29 @@ from gpuctl.chain import look_kernel
 from gpuctl.chain.baselines import LOOK_MIN, Known, known
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
 
+    import lightgbm
     from numpy.typing import NDArray
 
     from gpuctl.chain.episode import Situation
+    from gpuctl.chain.past import Drawn, History
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
-NAMES = ("reactive", "avg", "quantile", "plan", "newsvendor", "forest", "boost")
+NAMES = ("reactive", "avg", "asap", "dependency", "quantile", "plan", "newsvendor", "forest", "boost", "best")
 LEARN = ("quantile", "plan", "newsvendor", "forest", "boost")
 LEAD_QUANTILE = 0.9
 """Of ``quantile``, as the authors have it."""
 
-ROUNDS, LEAST_IN_LEAF = 60, 200
-"""Trees of ``newsvendor``, and looks in each of their leaves; chosen on starts before the split."""
+BAGS, ROUNDS, LEAST_IN_LEAF = 5, 60, 120
+"""Of ``newsvendor``: models whose mean it takes, each on other looks; trees of each; looks in each leaf. They
+were chosen on Lonestar6's January and February, on 76 nodes, before March was looked at."""
 
+FORECASTS = 16
+SHOWN = (1, 4, 8, 12, 14)
+"""Forecasts of S's wait at a look, and which of them, from short to long, ``newsvendor`` is shown beside their mean."""
 
 EARLY_H = 0.5
 """Hours of overlap at which ``forest`` and ``boost`` submit S, as the authors' models do."""
@@ -52,40 +59,65 @@ class Start:
         situation: P among the trace's jobs.
         known: what is known once P has started.
         clock: minute of the week at its start.
-        seen: by the minutes between two looks, minutes of the looks and what they show.
+        drawn: what forecasts draw run times from.
+        grid: whether S is submitted at looks only, each ten minutes of the clock, and P's end is noticed there.
+        seen: minutes of the looks and what they show.
     """
 
     situation: Situation
     known: Known
     clock: int
-    seen: dict[int, tuple[NDArray[np.int64], Floats]] = field(default_factory=dict)
+    drawn: Drawn
+    grid: bool = False
+    seen: tuple[Ints, Floats] | None = None
 
     @property
     def p_end(self) -> int:
-        """The minute of P's end."""
+        """The minute of P's end by its limit."""
         return self.known.p_end_s // 60
 
-    def looks(self, step: int = LOOK_MIN) -> tuple[NDArray[np.int64], Floats]:
+    @property
+    def p_ends(self) -> int:
+        """The minute of P's end; nobody knows it before."""
+        return self.p_end - self.situation.pair.limit_min + self.situation.pair.lasts_min
+
+    @property
+    def forced(self) -> int:
+        """The minute at which S is submitted at the latest: when P's end is noticed."""
+        return -(-self.p_ends // LOOK_MIN) * LOOK_MIN if self.grid else self.p_ends
+
+    def looks(self) -> tuple[Ints, Floats]:
         """The minutes of looks while P runs, and what each shows [looks, FEATURES]."""
-        if step not in self.seen:
-            at, rows, _ = look(self, step, waits=False)
-            self.seen[step] = at, rows
-        return self.seen[step]
+        if self.seen is None:
+            first = self.p_end - self.situation.pair.limit_min + 1
+            at = np.arange(-(-first // LOOK_MIN) * LOOK_MIN if self.grid else first, self.p_end + 1, LOOK_MIN)
+            self.seen = at, look(self, at, waits=False)[0]
+        return self.seen
+
+    def forecasts(self, minutes: Ints) -> Floats:
+        """Forecasts of S's wait in hours: their mean, and `SHOWN` of them [minutes, 1 + len(SHOWN)]."""
+        waits = self.situation.forecasts(minutes, self.drawn, FORECASTS) / 60
+        return np.column_stack([waits.mean(axis=1), waits[:, SHOWN]])
 
 
-def start_of(situation: Situation, begin_s: int) -> Start:
-    """A start at that second of the log's clock."""
+def start_of(situation: Situation, begin_s: int, history: History, *, grid: bool = False) -> Start:
+    """A start at that second of the log's clock; forecasts know of jobs that had ended by then."""
     # 1970-01-01 was a Thursday
-    return Start(situation, known(situation), (begin_s // 60 + 3 * 1440) % 10_080)
+    clock = (begin_s // 60 + 3 * 1440) % 10_080
+    return Start(situation, known(situation), clock, history.at(begin_s, situation.trace), grid)
 
 
-def look(start: Start, step: int, *, waits: bool) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
-    """Look at a start every so many minutes while P runs: minutes, what there is to see, and how long S would wait."""
-    at = np.arange(start.p_end - start.situation.pair.limit_min + 1, start.p_end + 1, step)
+def look(start: Start, at: Ints, *, waits: bool) -> tuple[Floats, Ints]:
+    """Look at a start in some minutes, in order: what there is to see, and how long S would wait."""
     rows = np.zeros((at.size, look_kernel.FEATURES))
     found = np.zeros(at.size if waits else 0, np.int64)
     look_kernel.looks(start.situation.begun(), start.situation.begun(), start.clock, at, rows, found)
-    return at, rows, found
+    return rows, found
+
+
+def hourly(start: Start) -> Ints:
+    """Minutes of hourly looks while P runs, by its limit."""
+    return np.arange(start.p_end - start.situation.pair.limit_min + 1, start.p_end + 1, 60)
 
 
 @dataclass(frozen=True)
@@ -94,40 +126,52 @@ class Lessons:
 
     Attributes:
         rows: what each look shows [looks, FEATURES].
+        forecasts: of the wait, at each look [looks, 1 + len(SHOWN)]; empty: none was wanted.
         waits_h: hours that S would have waited [looks].
         start: number of the start that each is of, in order [looks].
         load: mean wait in hours times jobs in the queue, by start.
         lead_h: the least lead of a look after which there is no interruption, by start.
-        cpu_s: what it took to find that out.
+        cpu_s: what it took to find that out, without the forecasts.
+        forecasts_s: CPU seconds that the forecasts took.
     """
 
     rows: Floats
+    forecasts: Floats
     waits_h: Floats
-    start: NDArray[np.int64]
+    start: Ints
     load: Floats
     lead_h: Floats
     cpu_s: float
+    forecasts_s: float
 
 
-def lessons(starts: Sequence[Start], tell: Callable[[str, int, int], None] = lambda *_: None) -> Lessons:
+def lessons(starts: Iterable[Start], forecasts: bool, tell: Callable[[int], None] = lambda _: None) -> Lessons:
     """Look at starts of the past every hour, and let S wait."""
     begin = time.process_time()
-    rows, waits, leads = [], [], []
+    rows, waits, leads, loads, drawn = [], [], [], [], []
+    apart = 0.0
     for done, start in enumerate(starts):
-        tell("training", done, len(starts))
-        at, seen, wait = look(start, 60, waits=True)
+        tell(done)
+        at = hourly(start)
+        seen, wait = look(start, at, waits=True)
         rows.append(seen)
         waits.append(wait / 60)
         left = start.p_end - at
         leads.append(float(left[wait <= left].min(initial=start.situation.pair.limit_min)) / 60)
-    count = [len(each) for each in waits]
+        loads.append(_load(start.known))
+        if forecasts:
+            since = time.process_time()
+            drawn.append(start.forecasts(at))
+            apart += time.process_time() - since
     return Lessons(
         rows=np.concatenate(rows),
+        forecasts=np.concatenate(drawn) if drawn else np.zeros((0, 0)),
         waits_h=np.concatenate(waits),
-        start=np.repeat(np.arange(len(starts)), count),
-        load=np.array([_load(start.known) for start in starts]),
+        start=np.repeat(np.arange(len(waits)), [len(each) for each in waits]),
+        load=np.array(loads),
         lead_h=np.array(leads),
-        cpu_s=time.process_time() - begin,
+        cpu_s=time.process_time() - begin - apart,
+        forecasts_s=apart,
     )
 
 
@@ -135,28 +179,51 @@ def _load(at: Known) -> float:
     return at.avg_wait_min / 60 * at.queued
 
 
-def trained(name: str, learnt: Lessons | None, share: float) -> Callable[[Start], int]:
+@dataclass(frozen=True)
+class Rule:
+    """When S is submitted.
+
+    Attributes:
+        minute: of a start, the minute; P's end by its limit is all that it knows of that.
+        wait_h: the quantile of S's wait that it aims at, in hours, from what looks show and forecasts; None: none.
+        quantile: which that is.
+    """
+
+    minute: Callable[[Start], int]
+    wait_h: Callable[[Floats, Floats], Floats] | None = None
+    quantile: float | None = None
+
+
+def trained(name: str, learnt: Lessons | None, cost: float) -> Rule:
     """The rule of that name.
 
     Args:
         name: one of `NAMES`.
         learnt: for those of `LEARN`.
-        share: the quantile of the wait that is aimed at: cost of an hour of interruption over that of both.
+        cost: of an hour of interruption, in hours of overlap.
     """
-    if name == "reactive":
-        return lambda start: start.p_end
-    if name == "avg":
-        return lambda start: max(start.p_end - start.known.avg_wait_min, start.situation.p_submit_min + 1)
+    if name in _SIMPLE:
+        return Rule(_SIMPLE[name])
+    if name == "best":
+        return Rule(lambda start: _best(start, cost))
     if learnt is None:
         raise ValueError(name)
+    share = cost / (1 + cost)
     if name == "quantile":
         slope, offset = quantile_line(learnt.load, learnt.lead_h, LEAD_QUANTILE)
-        return lambda start: _before(start, 60 * (offset + slope * _load(start.known)))
+        return Rule(lambda start: _before(start, 60 * (offset + slope * _load(start.known))))
     if name == "plan":
-        ratio = _ratio(learnt, share)
-        return lambda start: _first(start, lambda rows: ratio * rows[:, look_kernel.PLANNED])
-    model = _newsvendor(learnt, share) if name == "newsvendor" else _regression(learnt, name)
-    return lambda start: _first(start, model)
+        ratio = planned_ratio(learnt, share)
+        return Rule(
+            lambda start: _first(start, lambda rows: ratio * rows[:, look_kernel.PLANNED]),
+            lambda rows, _: ratio * rows[:, look_kernel.PLANNED],
+            share,
+        )
+    if name == "newsvendor":
+        model = newsvendor(learnt, share)
+        return Rule(lambda start: _sharp(start, model), model, share)
+    lead = _regression(learnt, name)
+    return Rule(lambda start: _first(start, lead))
 
 
 def _before(start: Start, lead_min: float) -> int:
@@ -164,12 +231,54 @@ def _before(start: Start, lead_min: float) -> int:
     return start.p_end - int(np.clip(lead_min, 0, most))
 
 
+_SIMPLE: dict[str, Callable[[Start], int]] = {
+    "reactive": lambda start: start.p_end,
+    "avg": lambda start: max(start.p_end - start.known.avg_wait_min, start.situation.p_submit_min + 1),
+    "asap": lambda start: start.situation.p_submit_min // LOOK_MIN * LOOK_MIN + LOOK_MIN,
+    "dependency": lambda start: start.p_end,
+}
+
+
+def _best(start: Start, cost: float) -> int:
+    """The look that costs least in hindsight, or P's end."""
+    at = np.append(start.looks()[0], start.forced)
+    at = np.unique(at[at <= start.forced])
+    e = start.situation.begun()
+    r = np.array([start.situation.outcome(e, minute).interruption_s for minute in at.tolist()])
+    return int(at[np.argmin(cost * np.maximum(r, 0) + np.maximum(-r, 0))])
+
+
+def due(start: Start, at: Ints, lead_h: Floats) -> int | None:
+    """The first minute at which what is left of P is no longer than the lead that the last look asks for, if any."""
+    wanted = start.p_end - np.floor(60 * np.maximum(lead_h, 0)).astype(np.int64)
+    if start.grid:
+        first = np.flatnonzero(wanted <= at)
+        return int(at[first[0]]) if first.size else None
+    first = np.flatnonzero(wanted < at + LOOK_MIN)
+    return int(min(max(at[first[0]], wanted[first[0]]), start.p_end)) if first.size else None
+
+
 def _first(start: Start, lead_h: Callable[[Floats], Floats]) -> int:
-    """The first minute at which what is left of P is no longer than the lead that the last look asks for."""
+    """The minute that is due by all looks."""
     at, rows = start.looks()
-    wanted = start.p_end - np.floor(60 * np.maximum(lead_h(rows), 0)).astype(np.int64)
-    due = np.flatnonzero(wanted < at + LOOK_MIN)
-    return int(min(max(at[due[0]], wanted[due[0]]), start.p_end)) if due.size else start.p_end
+    found = due(start, at, lead_h(rows))
+    return start.p_end if found is None else found
+
+
+_AT_ONCE = 12
+"""Looks for which forecasts are made together; the first of them that is due ends the search."""
+
+
+def _sharp(start: Start, wait_h: Callable[[Floats, Floats], Floats]) -> int:
+    """The minute that is due by a wait that is no longer than the planned one: no look before that is of interest."""
+    at, rows = start.looks()
+    near = np.flatnonzero(start.p_end - at < 60 * rows[:, look_kernel.PLANNED] + LOOK_MIN)
+    for k in range(0, near.size, _AT_ONCE):
+        some = near[k : k + _AT_ONCE]
+        found = due(start, at[some], wait_h(rows[some], start.forecasts(at[some])))
+        if found is not None:
+            return found
+    return start.p_end
 
 
 def quantile_line(x: Floats, y: Floats, q: float) -> tuple[float, float]:
@@ -183,33 +292,66 @@ def quantile_line(x: Floats, y: Floats, q: float) -> tuple[float, float]:
     return float(found.x[0]), float(found.x[1])
 
 
-def _ratio(learnt: Lessons, share: float) -> float:
+def planned_ratio(learnt: Lessons, share: float) -> float:
     """That quantile of the wait by the planned wait, of the looks with a planned wait."""
     planned = learnt.rows[:, look_kernel.PLANNED]
     some = planned > 0
     return float(np.quantile(learnt.waits_h[some] / planned[some], share)) if some.any() else 1.0
 
 
-def _newsvendor(learnt: Lessons, share: float) -> Callable[[Floats], Floats]:
-    """That quantile of the wait, by boosted trees of its quantile as a share of the planned wait.
+def inputs(rows: Floats, forecasts: Floats) -> Floats:
+    """What the trees of ``newsvendor`` see: the queue, what is free, and forecasts, also as shares of the plan.
 
-    Small trees, and none that know hour and weekday: with a few months to learn from, larger ones learn the months.
+    None that tells the time: with a few months to learn from, trees learn the months. None that needs accounting of
+    the last day: ``gpuctl chain advise`` sees what squeue tells.
     """
+    planned = np.maximum(rows[:, [look_kernel.PLANNED]], 0.01)
+    return np.column_stack([rows[:, look_kernel.PRESENT], forecasts, forecasts / planned])
+
+
+def enough(learnt: Lessons) -> bool:
+    """Whether there is a planned wait at so many looks that trees can be grown."""
+    return int((learnt.rows[:, look_kernel.PLANNED] > 0).sum()) >= 2 * LEAST_IN_LEAF
+
+
+def grown(learnt: Lessons, share: float) -> list[lightgbm.Booster]:
+    """Boosted trees of that quantile of the wait as a share of the planned wait; small ones, `BAGS` times."""
     import lightgbm
 
     planned = learnt.rows[:, look_kernel.PLANNED]
     some = planned > 0
-    if some.sum() < 2 * LEAST_IN_LEAF:
-        return lambda rows: rows[:, look_kernel.PLANNED]
-    kept = np.delete(np.arange(look_kernel.FEATURES), [look_kernel.HOUR, look_kernel.WEEKDAY])
     options = {
         "objective": "quantile", "alpha": share, "num_leaves": 7, "learning_rate": 0.06,
-        "min_data_in_leaf": LEAST_IN_LEAF, "num_threads": 1, "deterministic": True, "force_row_wise": True, "seed": 1,
-        "verbosity": -1,
+        "min_data_in_leaf": LEAST_IN_LEAF, "bagging_fraction": 0.7, "bagging_freq": 1, "num_threads": 1,
+        "deterministic": True, "force_row_wise": True, "verbosity": -1,
     }  # fmt: skip
-    data = lightgbm.Dataset(learnt.rows[some][:, kept], learnt.waits_h[some] / planned[some])
-    model = lightgbm.train(options, data, ROUNDS)
-    return lambda rows: np.asarray(model.predict(rows[:, kept]), np.float64) * rows[:, look_kernel.PLANNED]
+    seen, share_of_plan = inputs(learnt.rows[some], learnt.forecasts[some]), learnt.waits_h[some] / planned[some]
+    data = lightgbm.Dataset(seen, share_of_plan, feature_name=list(INPUTS), free_raw_data=False)
+    return [lightgbm.train({**options, "seed": bag + 1}, data, ROUNDS) for bag in range(BAGS)]
+
+
+INPUTS = (
+    *(look_kernel.NAMES[k] for k in look_kernel.PRESENT),
+    *(f"forecast_{of}{unit}" for unit in ("_h", "_by_plan") for of in ("mean", *SHOWN)),
+)
+"""Names of what `inputs` puts together."""
+
+
+def newsvendor(learnt: Lessons, share: float) -> Callable[[Floats, Floats], Floats]:
+    """That quantile of the wait, in hours, by trees; the planned wait where there is too little to learn from."""
+    if not enough(learnt):
+        return lambda rows, _: rows[:, look_kernel.PLANNED]
+    models = grown(learnt, share)
+    return lambda rows, forecasts: wait_by(
+        rows, forecasts, lambda seen: [np.asarray(model.predict(seen), np.float64) for model in models]
+    )
+
+
+def wait_by(rows: Floats, forecasts: Floats, models: Callable[[Floats], list[Floats]]) -> Floats:
+    """The mean of what models say, times the planned wait; no longer than that."""
+    planned = rows[:, look_kernel.PLANNED]
+    mean = np.asarray(np.mean(models(inputs(rows, forecasts)), axis=0), np.float64)
+    return np.clip(mean * planned, 0, planned)
 
 
 def _regression(learnt: Lessons, name: str) -> Callable[[Floats], Floats]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl import __version__
+from gpuctl.chain.episode import DAY_S
 from gpuctl.chain.evaluate import FIGURES, RESAMPLES, Asked
-from gpuctl.core.notes import Named, note
+from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, Column, ResultTable
 
 if TYPE_CHECKING:
@@ -46,21 +48,39 @@ SUMMARY = (
 OUTCOMES = (
     Column("policy", "-", "The rule by which S is submitted."),
     Column("start", "-", "The start, on the log's own clock; seconds count from it."),
+    Column("hand_over", "-", "Number of the hand-over in the chain, from 1: of one job to the next."),
     Column("p_end_s", "s", "End of P."),
     Column("s_submit_s", "s", "Submission of S."),
     Column("s_start_s", "s", "Start of S."),
     Column("interruption_s", "s", "Start of S - end of P: the interruption; negative: the overlap."),
 )
+FORECASTS = (
+    Column("policy", "-", "The rule that uses a forecast of S's wait."),
+    Column("level", "-", "As in the table chain."),
+    Column("looks", "looks", "Hourly looks while P runs, at the starts scored."),
+    Column("quantile", "-", "Which quantile of the wait is forecast: C / (1 + C) at outage cost C."),
+    Column("covered_pct", "%", "Share of the looks at which S waits no longer than that; to be quantile x 100."),
+    Column("pinball_h", "h", "Mean pinball loss of the quantile; less is better."),
+    Column("mean_wait_h", "h", "Mean wait of S when submitted at the look."),
+)
 
 
 def result(
-    frames: tuple[pl.DataFrame, pl.DataFrame], asked: Asked, log: Log, command: str, sources: tuple[SourceInfo, ...]
+    frames: tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame],
+    asked: Asked,
+    log: Log,
+    command: str,
+    sources: tuple[SourceInfo, ...],
 ) -> Analysis:
     """Put the tables of `gpuctl.chain.evaluate.run` together as a result."""
-    summary, outcomes = frames
+    summary, outcomes, forecasts = frames
     population = note(
-        "{n:,} starts, every four hours; each has two days of warm-up, P, and three more days of submissions.",
-        n=outcomes.height // max(len(asked.policies), 1),
+        "{n:,} starts, every four hours; each has {warm} days of warm-up, {jobs} jobs in a chain, and submissions "
+        "until {ahead} days after the first of these.",
+        n=outcomes.height // max(len(asked.policies) * (asked.jobs - 1), 1),
+        warm=ours(number(asked.warm_up_s / DAY_S)),
+        jobs=asked.jobs,
+        ahead=ours(number((asked.arrivals_s - asked.warm_up_s) / DAY_S)),
     )
     tables = (
         ResultTable(
@@ -73,6 +93,11 @@ def result(
             question="What came of each policy at each start?", notes=(), columns=OUTCOMES,
             frame=outcomes.select(column.name for column in OUTCOMES), detail=True,
         ),
+        ResultTable(
+            name="chain_forecasts", section="chain", title="Forecasts of the successor's wait", population=population,
+            question="Does the wait that a policy counts on hold what it promises?", notes=(), columns=FORECASTS,
+            frame=forecasts.select(column.name for column in FORECASTS),
+        ),
     )  # fmt: skip
     return Analysis(
         cluster=note("{name}", name=Named("cluster", log.name)),
@@ -81,8 +106,18 @@ def result(
         sources=sources,
         settings={
             "cluster": note("{n:,} nodes", n=asked.size),
-            "jobs": note("{n:,} nodes, limit {limit:,} min", n=asked.pair.nodes, limit=asked.pair.limit_min),
-            "outage cost": note("{cost:g} h of overlap for an hour of interruption", cost=asked.outage_cost),
+            "jobs": note(
+                "{n:,} nodes, limit {limit:,} min, ending after {lasts:,} min",
+                n=asked.pair.nodes,
+                limit=asked.pair.limit_min,
+                lasts=asked.pair.lasts_min,
+            ),
+            "looks": ours("each ten minutes of the clock, P's end noticed there")
+            if asked.grid
+            else ours("each ten minutes from P's start, submissions to the minute"),
+            "outage cost": note(
+                "{cost} h of overlap for an hour of interruption", cost=ours(number(asked.outage_cost))
+            ),
             "intervals": note("95 %, bootstrap over days of starts, {n:,} resamples", n=RESAMPLES),
         },
         command=command,

@@ -38,7 +38,8 @@ def log(jobs: list[Job]) -> Log:
         "nodes": [job.nodes for job in jobs],
         "limit_s": [60 * job.limit for job in jobs],
     }
-    return log_of("made up", [job.name for job in jobs], **{n: np.array(c, np.int64) for n, c in columns.items()})
+    arrays = {name: np.array(values, np.int64) for name, values in columns.items()}
+    return log_of("made up", [job.name for job in jobs], **arrays)  # type: ignore[arg-type]
 
 
 def slowly(jobs: list[Job], nodes: int, pair: Pair, p_min: int, s_min: int) -> tuple[Job, Job, list[tuple[int, int]]]:

@@ -1,0 +1,172 @@
+"""The journal of a chain: one line of JSON an event, on the disk before it is acted on: a kill loses nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.files import MOST_TABLE, read_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+BEGUN, SUBMITTING, SUBMITTED, ENDED, STOPPED, DONE, NOTED = (
+    "begun", "submitting", "submitted", "ended", "stopped", "done", "noted",
+)  # fmt: skip
+_ELSE = "name another file with --journal"
+_HINT = "name the journal that gpuctl chain run has written"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a journal says.
+
+    Attributes:
+        name: of the chain, as its file has it.
+        chain: a random name of it, which its jobs' names end with.
+        jobs: id of each job that is known to be submitted, by its number in the chain, from 1.
+        open: number of a job that may or may not be submitted; None: there is none.
+        ended: how each job ended, by number.
+        over: whether the chain is done or has stopped.
+        events: all lines.
+    """
+
+    name: str
+    chain: str
+    jobs: dict[int, str]
+    open: int | None
+    ended: dict[int, str]
+    over: bool
+    events: list[dict[str, Any]]
+
+
+Event = dict[str, Any]
+
+
+def token(name: str, chain: str, number: int) -> str:
+    """Name and comment of a job: nobody else's job has it."""
+    return f"{name}.{number}.{chain}"
+
+
+def read(path: Path) -> Told:
+    """Read a journal; a last line that a kill has cut off counts for nothing.
+
+    Raises:
+        InputError: it is none.
+    """
+    text = read_whole(path, most=MOST_TABLE, hint=_HINT).decode("utf-8", "replace")
+    lines = text.split("\n")[:-1]
+    events: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            event = json.loads(line)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+            raise InputError("is not a line of a journal", path=str(path), line=number, hint=_HINT)
+        events.append(event)
+    return _told(events, path)
+
+
+def _told(events: list[dict[str, Any]], path: Path) -> Told:
+    jobs: dict[int, str] = {}
+    ended: dict[int, str] = {}
+    name, chain, open_, over = "", "", None, False
+    for line, event in enumerate(events, 1):
+        kind, number = event["event"], event.get("number", 0)
+        if (kind == BEGUN) != (line == 1) or not isinstance(number, int):
+            raise InputError("is not the next line of a journal", path=str(path), line=line, hint=_HINT)
+        if kind == BEGUN:
+            name, chain = str(event.get("name")), str(event.get("chain"))
+        elif kind == SUBMITTING:
+            open_ = number
+        elif kind == SUBMITTED:
+            jobs[number], open_ = str(event.get("job")), None
+        elif kind == ENDED:
+            ended[number] = str(event.get("state"))
+        elif kind in {STOPPED, DONE}:
+            over = True
+    return Told(name, chain, jobs, open_, ended, over, events)
+
+
+class Journal:
+    """A journal that is written to, by one process at a time.
+
+    The lock is also held by each sbatch that it starts: where a gpuctl was killed, the next one waits until what it had
+    started has ended.
+
+    Raises:
+        UsageError: another process has it.
+        InputError: the file is no journal.
+    """
+
+    def __init__(self, path: Path, name: str, wait_s: float = 60.0) -> None:
+        self.path = path
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            self._lock(wait_s)
+            self._mend()
+            if not os.fstat(self._file).st_size:
+                self.write(BEGUN, name=name, chain=secrets.token_hex(8))
+            self.told = read(path)
+            if self.told.name != name:
+                raise UsageError(f"{path}: the journal of the chain {self.told.name!r}, not {name!r}", hint=_ELSE)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._file)
+
+    @property
+    def lock(self) -> int:
+        """The file descriptor that programs must hold on to which change something."""
+        return self._file
+
+    def write(self, event: str, **more: Any) -> None:
+        """Add a line; it is on the disk when this returns."""
+        line = json.dumps({"event": event, "at_s": round(time.time(), 3), **more}, ensure_ascii=True) + "\n"
+        os.write(self._file, line.encode())
+        os.fsync(self._file)
+        folder = os.open(self.path.absolute().parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        self.told = read(self.path)
+
+    def _lock(self, wait_s: float) -> None:
+        until = time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise UsageError(
+                        f"{self.path}: another gpuctl chain run, or an sbatch that one has started, has this journal",
+                        hint="gpuctl chain status shows what it does; one process drives a chain",
+                    ) from None
+                time.sleep(0.1)
+            else:
+                return
+
+    def _mend(self) -> None:
+        """Cut off a last line that a kill has left unfinished."""
+        size = os.fstat(self._file).st_size
+        data = os.pread(self._file, size, 0)
+        whole = data.rfind(b"\n") + 1
+        if whole < size:
+            os.ftruncate(self._file, whole)
+            os.fsync(self._file)

@@ -1,0 +1,91 @@
+"""The file of a chain: what its jobs are, and what is wanted of it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuctl.core.errors import InputError
+from gpuctl.core.files import read_whole
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
+_OURS = ("-J", "--job-name", "--comment", "-d", "--dependency", "-a", "--array", "--parsable", "--wrap", "-W", "--wait")
+_HINT = "docs/chain.md has an example"
+MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """A chain of jobs.
+
+    Attributes:
+        name: of the chain; the names of its jobs begin with it.
+        script: that each job runs.
+        options: of sbatch, for each.
+        jobs: how many.
+        outage_cost: of an hour of interruption, in hours of overlap.
+        lead_s: before P's end that S is submitted where no model says when.
+        nodes: of the partition; None: those that the model was trained for.
+        go_on: whether the chain goes on after a job that has failed.
+    """
+
+    name: str
+    script: Path
+    options: tuple[str, ...]
+    jobs: int
+    outage_cost: float
+    lead_s: int
+    nodes: int | None
+    go_on: bool
+
+
+def read_wishes(path: Path) -> Wishes:
+    """Read the file of a chain.
+
+    Raises:
+        InputError: it is none; with what was expected.
+    """
+
+    def wrong(text: str) -> InputError:
+        return InputError(text, path=str(path), hint=_HINT)
+
+    try:
+        given = tomllib.loads(read_whole(path, most=MOST_BYTES, hint=_HINT).decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise wrong(f"cannot be read as TOML: {str(error)[:200]}") from error
+    known = {"name", "script", "options", "jobs", "outage_cost", "lead_min", "nodes", "on_failure"}
+    strange = sorted(given.keys() - known)
+    if strange:
+        raise wrong(f"has an unknown key {strange[0][:40]!r}; known: {', '.join(sorted(known))}")
+    name, script, options = given.get("name"), given.get("script"), given.get("options", [])
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise wrong("name: expected 1 to 60 letters, digits, - or _")
+    if not isinstance(script, str) or not (path.parent / script).is_file():
+        raise wrong("script: expected the path of a batch script, from the folder of this file")
+    if not isinstance(options, list) or not all(isinstance(word, str) and word.startswith("-") for word in options):
+        raise wrong('options: expected a list of options of sbatch, as "--nodes=1"')
+    for word in options:
+        if word.split("=")[0] in _OURS or (not word.startswith("--") and word[:2] in _OURS):
+            raise wrong(f"options: {word[:40]} is set by gpuctl")
+    on_failure = given.get("on_failure", "stop")
+    if on_failure not in {"stop", "go on"}:
+        raise wrong('on_failure: expected "stop" or "go on"')
+    return Wishes(
+        name, (path.parent / script).resolve(), tuple(options),
+        _number(given, "jobs", None, 1, 10_000, wrong), float(_number(given, "outage_cost", 1, 0.01, 100, wrong)),
+        60 * _number(given, "lead_min", 0, 0, 43_200, wrong),
+        None if "nodes" not in given else _number(given, "nodes", None, 1, 10**6, wrong), on_failure == "go on",
+    )  # fmt: skip
+
+
+def _number(  # noqa: PLR0917 - as a line of a table
+    given: dict[str, Any], name: str, default: int | None, low: float, high: float, wrong: Any
+) -> Any:
+    found = given.get(name, default)
+    kinds = (int, float) if name == "outage_cost" else (int,)
+    if not isinstance(found, kinds) or isinstance(found, bool) or not low <= found <= high:
+        raise wrong(f"{name}: expected a number from {low:g} to {high:g}")
+    return found

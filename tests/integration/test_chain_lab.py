@@ -1,0 +1,121 @@
+"""A chain of five jobs on a real Slurm: its driver is killed in the middle of submissions, and none is there twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.labs.slurm import lab as slurm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.slow, pytest.mark.lab, pytest.mark.timeout(300)]
+
+JOB_S = 4
+SBATCH = """#!/bin/sh
+# the second call kills who called before Slurm hears of it, the third when it has
+calls=$(($(cat "$CALLS" 2>/dev/null || echo 0) + 1))
+echo $calls >"$CALLS"
+[ $calls -ne 2 ] || kill -9 $PPID
+[ $calls -ne 2 ] || sleep 2
+{sbatch} "$@" >"$CALLS.$calls"
+status=$?
+[ $calls -ne 3 ] || kill -9 $PPID
+cat "$CALLS.$calls"
+exit $status
+"""
+CHAIN = """name = "svc"
+script = "{script}"
+options = ["--partition=cpu", "--time=1", "--output=/dev/null"]
+jobs = {jobs}
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[slurm.Lab]:
+    why = slurm.missing()
+    if why and os.environ.get("GPUCTL_LABS") == "1":
+        pytest.fail(f"GPUCTL_LABS is set, and {why}")
+    if why:
+        pytest.skip(why)
+    with slurm.Lab() as lab:
+        lab.run("sacctmgr", "--immediate", "add", "user", "root", "account=vision")
+        yield lab
+
+
+def _chain(folder: Path, name: str, body: str, jobs: int) -> Path:
+    (folder / f"{name}.sh").write_text(f"#!/bin/sh\n{body}\n")
+    path = folder / f"{name}.toml"
+    path.write_text(CHAIN.format(script=f"{name}.sh", jobs=jobs))
+    return path
+
+
+def _drive(root: Path, env: dict[str, str], chain: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpuctl", "chain", "run", str(chain), "--interval", "0.5", "--settle", "5"],
+        env={**env, "PYTHONPATH": str(root)}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200,
+        check=False,
+    )  # fmt: skip
+
+
+def _status(root: Path, env: dict[str, str], chain: Path) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "gpuctl", "chain", "status", str(chain), "--json"],
+        env={**env, "PYTHONPATH": str(root)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["tables"]["chain_jobs"]["rows"]
+    return rows
+
+
+def test_five_jobs_and_two_kills(cluster: slurm.Lab, root: Path, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    real = shutil.which("sbatch")
+    (programs / "sbatch").write_text(SBATCH.replace("{sbatch}", str(real)))
+    (programs / "sbatch").chmod(0o755)
+    env = {**cluster.env, "PATH": f"{programs}:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls")}
+    chain = _chain(tmp_path, "five", f"sleep {JOB_S}", 5)
+    codes = []
+    while not codes or (codes[-1] == -signal.SIGKILL and len(codes) < 6):
+        done = _drive(root, env, chain)
+        codes.append(done.returncode)
+    assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0], done.stderr
+    rows = _status(root, env, chain)
+    assert [row["state"] for row in rows] == ["COMPLETED"] * 5
+    deadline = time.monotonic() + 30
+    form = "--format=JobIDRaw,JobName,Start,End"
+    while True:
+        told = cluster.run("sacct", "-XnP", "--allusers", form, "--starttime=now-1hour").splitlines()
+        jobs = {cells[0]: cells[1] for cells in (line.split("|") for line in told) if cells[1].startswith("svc.")}
+        if len(jobs) >= 5 or time.monotonic() > deadline:
+            break
+        time.sleep(1)
+    assert sorted(jobs) == sorted(row["job"] for row in rows)
+    assert len(set(jobs.values())) == 5
+    assert all(row["why"] for row in rows)
+
+
+def test_a_job_that_fails_stops_the_chain(cluster: slurm.Lab, root: Path, tmp_path: Path) -> None:
+    chain = _chain(tmp_path, "bad", "exit 3", 3)
+    done = _drive(root, cluster.env, chain)
+    assert done.returncode == 1, done.stderr
+    assert "job 1 ended as FAILED" in done.stderr
+    assert [row["state"] for row in _status(root, cluster.env, chain)] == ["FAILED"]
+    away = {**cluster.env, "SLURM_CONF": str(tmp_path / "none.conf")}
+    dry = subprocess.run(
+        [sys.executable, "-m", "gpuctl", "chain", "run", str(chain), "--journal", str(tmp_path / "j2"),
+         "--dry-run", "--timeout", "2"],
+        env={**away, "PYTHONPATH": str(root)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert dry.returncode == 3
+    assert "squeue" in dry.stderr

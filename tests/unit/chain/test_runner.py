@@ -1,0 +1,267 @@
+"""A chain on a made-up Slurm: killed at every point, with a slow controller, and with jobs that fail."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuctl.chain import journal as log
+from gpuctl.chain.deciding import decider
+from gpuctl.chain.journal import Journal, read
+from gpuctl.chain.queue_now import QueuedJob
+from gpuctl.chain.runner import Runner
+from gpuctl.chain.slurm_calls import Ended, RefusedError, UnsureError
+from gpuctl.chain.wishes import Wishes, read_wishes
+from gpuctl.core.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+LIMIT_S, RUN_S, WAIT_S = 3600, 3000, 600
+
+
+class Killed(BaseException):
+    """kill -9."""
+
+
+@dataclass
+class MadeUp:
+    """A Slurm in which each job waits for ten minutes, depends as it is told, and runs for fifty."""
+
+    now: float = 1_000_000.0
+    kill_at: int = -1
+    points: int = 0
+    late_s: float = 0.0
+    unsure: bool = False
+    kept_s: float = 300.0
+    fails: frozenset[int] = frozenset()
+    flags: frozenset[str] = frozenset()
+    accounts: bool = True
+    jobs: list[dict[str, Any]] = field(default_factory=list)
+
+    def point(self) -> None:
+        """Where a kill may come."""
+        self.points += 1
+        if self.points == self.kill_at:
+            raise Killed
+
+    def _span(self, job: dict[str, Any]) -> tuple[float, float]:
+        ready = job["at"]
+        if job["after"]:
+            ready = self._span(next(j for j in self.jobs if j["id"] == job["after"]))[1] - WAIT_S
+        return ready + WAIT_S, ready + WAIT_S + RUN_S
+
+    def _state(self, job: dict[str, Any]) -> str:
+        start, end = self._span(job)
+        if job["cancelled"]:
+            return "CANCELLED"
+        ended = "FAILED" if int(job["id"]) in self.fails else "COMPLETED"
+        return "PENDING" if self.now < start else "RUNNING" if self.now < end else ended
+
+    def _seen(self) -> list[dict[str, Any]]:
+        return [job for job in self.jobs if self.now >= job["at"]]
+
+    def queue(self) -> list[QueuedJob]:
+        self.point()
+        found = []
+        for job in self._seen():
+            start, end = self._span(job)
+            state = self._state(job)
+            if self.now < end + self.kept_s and not (job["cancelled"] and self.now > job["at"] + self.kept_s):
+                found.append(
+                    QueuedJob(
+                        job["id"], job["name"], "me", "main", job["name"], frozenset({state}), "", 1, LIMIT_S,
+                        int(job["at"]), None if state == "PENDING" else int(start),
+                        int(end) if state not in {"PENDING", "RUNNING"} else None, None,
+                    )
+                )  # fmt: skip
+        return found
+
+    def accounting(self, *, job: str = "", name: str = "", since_s: float = 0) -> list[Ended]:
+        self.point()
+        if not self.accounts:
+            raise InputError("sacct: Slurm accounting storage is disabled")
+        return [
+            Ended(each["id"], each["name"], self._state(each), None, None)
+            for each in self._seen()
+            if each["id"] == job or each["name"] == name
+        ]
+
+    def priority_flags(self) -> frozenset[str]:
+        return self.flags
+
+    def cancel(self, job: str) -> None:
+        self.point()
+        next(each for each in self.jobs if each["id"] == job)["cancelled"] = True
+        self.point()
+
+    def submit(self, options: Sequence[str], script: Path, lock: int) -> str:
+        self.point()
+        given = dict(option.lstrip("-").split("=", 1) for option in options)
+        after = given.get("dependency", ":").split(":")[1]
+        self.jobs.append(
+            {"id": str(len(self.jobs) + 7), "name": given["job-name"], "at": self.now + self.late_s, "after": after,
+             "cancelled": False}
+        )  # fmt: skip
+        self.point()
+        if self.unsure:
+            raise UnsureError("sbatch: Socket timed out on send/recv operation")
+        return str(self.jobs[-1]["id"])
+
+
+class Killable(Journal):
+    """A journal of a process that may be killed before, in the middle of, and after each line."""
+
+    def __init__(self, path: Path, slurm: MadeUp) -> None:
+        self.slurm = slurm
+        super().__init__(path, "svc")
+
+    def write(self, event: str, **more: Any) -> None:
+        self.slurm.point()
+        whole = self.path.read_bytes()
+        super().write(event, **{"at_s": self.slurm.now, **more})
+        try:
+            self.slurm.point()
+        except Killed:
+            line = self.path.read_bytes()[len(whole) :]
+            self.path.write_bytes(whole + line[: len(line) // 2])
+            raise
+        self.slurm.point()
+
+
+def wishes(tmp_path: Path, jobs: int = 3, lead_s: int = 900, *, go_on: bool = False) -> Wishes:
+    return Wishes("svc", tmp_path / "job.sh", (), jobs, 1.0, lead_s, None, go_on)
+
+
+def drive(slurm: MadeUp, asked: Wishes, path: Path, looks: int = 2000) -> bool:
+    """Run until the chain is over or this is killed."""
+    with Killable(path, slurm) as kept:
+        runner = Runner(asked, slurm, kept, decider(asked, None, slurm), lambda: slurm.now)  # type: ignore[arg-type]
+        for _ in range(looks):
+            try:
+                if runner.step():
+                    return True
+            except InputError:
+                pass
+            slurm.now += 20
+    return False
+
+
+def names(slurm: MadeUp) -> Counter[str]:
+    return Counter(job["name"] for job in slurm.jobs)
+
+
+def test_killed_at_every_point_no_job_is_submitted_twice(tmp_path: Path) -> None:
+    """Each look at Slurm, each submission and each line of the journal, before, after and in its middle."""
+    undisturbed = MadeUp()
+    assert drive(undisturbed, wishes(tmp_path), tmp_path / "j")
+    assert list(names(undisturbed).values()) == [1, 1, 1]
+    # S goes 15 minutes before the end that P's limit sets, and starts 10 minutes after that: within P
+    starts = [undisturbed._span(job)[0] for job in undisturbed.jobs]
+    assert [b - a for a, b in pairwise(starts)] == pytest.approx([3300, 3300], abs=60)
+    around_submissions = 60
+    for at in [*range(1, around_submissions), *range(around_submissions, undisturbed.points, 17)]:
+        slurm = MadeUp(kill_at=at)
+        path = tmp_path / f"j{at}"
+        with pytest.raises(Killed):
+            drive(slurm, wishes(tmp_path), path)
+        slurm.now += 5
+        assert drive(slurm, wishes(tmp_path), path), at
+        assert sorted(names(slurm).values()) == [1, 1, 1], at
+        assert read(path).events[-1]["event"] == log.DONE
+        assert sorted(read(path).jobs) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("accounts", [True, False])
+def test_a_submission_that_slurm_takes_late_is_waited_for(tmp_path: Path, accounts: bool) -> None:
+    slurm = MadeUp(unsure=True, late_s=45, accounts=accounts, kept_s=7200)
+    assert drive(slurm, wishes(tmp_path), tmp_path / "j")
+    assert list(names(slurm).values()) == [1, 1, 1]
+    assert all(event.get("found") for event in read(tmp_path / "j").events if event["event"] == log.SUBMITTED)
+
+
+def test_of_two_jobs_of_one_name_the_later_is_cancelled(tmp_path: Path) -> None:
+    """Slurm acts on a request only after the time that gpuctl waits for it."""
+    slurm = MadeUp(unsure=True, late_s=400, kept_s=7200)
+    assert drive(slurm, wishes(tmp_path, jobs=2), tmp_path / "j")
+    assert max(names(slurm).values()) > 1
+    alive = Counter(job["name"] for job in slurm.jobs if not job["cancelled"])
+    assert list(alive.values()) == [1, 1]
+
+
+def test_with_accrue_always_the_successor_depends_and_is_there_at_once(tmp_path: Path) -> None:
+    slurm = MadeUp(flags=frozenset({"ACCRUE_ALWAYS"}))
+    assert drive(slurm, wishes(tmp_path), tmp_path / "j")
+    assert [job["after"] for job in slurm.jobs] == ["", "7", "8"]
+    spans = [slurm._span(job) for job in slurm.jobs]
+    assert [b[0] - a[1] for a, b in pairwise(spans)] == [0, 0]
+    assert "ACCRUE_ALWAYS" in next(e for e in read(tmp_path / "j").events if e.get("number") == 2)["why"]
+
+
+@pytest.mark.parametrize("go_on", [False, True])
+def test_a_job_that_fails_stops_the_chain_or_not(tmp_path: Path, go_on: bool) -> None:
+    slurm = MadeUp(fails=frozenset({7}), flags=frozenset({"ACCRUE_ALWAYS"}))
+    assert drive(slurm, wishes(tmp_path, go_on=go_on), tmp_path / "j")
+    told = read(tmp_path / "j")
+    assert told.ended[1] == "FAILED"
+    assert told.events[-1]["event"] == (log.DONE if go_on else log.STOPPED)
+    assert len(slurm.jobs) == (3 if go_on else 2)
+    assert [job["cancelled"] for job in slurm.jobs][1:2] == [not go_on]
+
+
+def test_absence_is_no_end_and_without_accounting_the_end_is_not_known(tmp_path: Path) -> None:
+    slurm = MadeUp(kept_s=-RUN_S, accounts=False)
+    asked = wishes(tmp_path, jobs=2, lead_s=0)
+    assert not drive(slurm, asked, tmp_path / "j", 400)
+    assert len(slurm.jobs) == 1
+    slurm.accounts = True
+    assert drive(slurm, asked, tmp_path / "j", 400)
+    assert len(slurm.jobs) == 2
+
+
+def test_what_slurm_refuses_ends_the_chain(tmp_path: Path) -> None:
+    class Strict(MadeUp):
+        def submit(self, options: Sequence[str], script: Path, lock: int) -> str:
+            raise RefusedError("sbatch: exit 1: Invalid partition name specified")
+
+    with Killable(tmp_path / "j", slurm := Strict()) as kept:
+        runner = Runner(wishes(tmp_path), slurm, kept, decider(wishes(tmp_path), None, slurm), lambda: 0.0)  # type: ignore[arg-type]
+        with pytest.raises(RefusedError, match="Invalid partition"):
+            runner.step()
+        assert runner.step()
+    assert read(tmp_path / "j").events[-1]["event"] == log.STOPPED
+
+
+def test_a_journal_is_of_one_chain_and_one_process(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    with Journal(path, "svc"), pytest.raises(UsageError, match="has this journal"):
+        Journal(path, "svc", wait_s=0)
+    with pytest.raises(UsageError, match="'svc', not 'other'"):
+        Journal(path, "other")
+    path.write_text('{"event":"begun"}\nhello\n')
+    with pytest.raises(InputError, match="line of a journal"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("jobs = 0", "jobs"), ('name = "a b"', "name"), ('options = ["-J x"]', "set by gpuctl"),
+        ('options = ["--dependency=afterok:1"]', "set by gpuctl"), ('options = ["rm"]', "options"),
+        ("nodez = 3", "nodez"), ('on_failure = "no"', "on_failure"), ('script = "gone.sh"', "script"), ("x", "TOML"),
+    ],
+)  # fmt: skip
+def test_a_file_that_says_no_chain_is_refused(tmp_path: Path, change: str, told: str) -> None:
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n")
+    good = {"name": 'name = "svc"', "script": 'script = "job.sh"', "jobs": "jobs = 5"}
+    path = tmp_path / "chain.toml"
+    path.write_text("\n".join(good.values()))
+    assert read_wishes(path).jobs == 5
+    path.write_text("\n".join({**good, change.split(" ", maxsplit=1)[0]: change}.values()))
+    with pytest.raises(InputError, match=told):
+        read_wishes(path)
