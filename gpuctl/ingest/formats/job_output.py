@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _NO_TEXT = bytes(range(7)) + bytes(range(0x0E, 0x1B)) + bytes(range(0x1C, 0x20))
 _BINARY = 0.05
-"""Of the first 64 KiB of what is no text, at least this share are bytes that no terminal shows."""
+"""Of the first 64 KiB of what is not text, at least this share are bytes that no terminal shows."""
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:

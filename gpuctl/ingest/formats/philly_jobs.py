@@ -1,7 +1,7 @@
 """``cluster_job_log`` of the Philly trace: one JSON array of jobs with their attempts and GPUs.
 
 The stamps carry no zone; they are read as local time (``America/Los_Angeles`` unless the user names another).
-A row of the ledger is one job object, or one stretch of the file that is no JSON.
+A row of the ledger is one job object, or one stretch of the file that is not valid JSON.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _word(value: dict[str, Any], key: str) -> str | None:
     if not isinstance(word, str):
         raise RowError(f"{key} is not text")
     if not word.isprintable():
-        raise RowError(f"{key} holds characters that cannot be printed")
+        raise RowError(f"{key} contains unprintable characters")
     return word
 
 

@@ -74,7 +74,7 @@ class Table:
         if gpus == 0:
             raise RowError("num_gpus is 0")
         if not queue.isprintable():
-            raise RowError("cluster holds characters that cannot be printed")
+            raise RowError("cluster contains unprintable characters")
         if self._product is not None:
             product = _number(cells[self._product].strip(), PRODUCT, math.inf)
             if not math.isclose(product, duration * gpus, rel_tol=1e-6, abs_tol=1e-3):

@@ -40,7 +40,7 @@ def read_machine(text: str) -> Machine:
         raise RowError("not 3 columns: machine, number of GPUs, memory of one GPU")
     name, gpus, memory = cells
     if not name or not name.isprintable():
-        raise RowError("no machine name that can be printed")
+        raise RowError("no printable machine name")
     if not _COUNT.fullmatch(gpus) or int(gpus) > _MOST_GPUS:
         raise RowError(f"number of GPUs is not a whole number up to {_MOST_GPUS}")
     size = _MEMORY.fullmatch(memory)

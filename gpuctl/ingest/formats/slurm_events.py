@@ -39,7 +39,7 @@ def read_event(cells: dict[str, str], clock: LocalClock) -> list[_Event]:
     if end is not None and end < start:
         raise RowError("an event that ends before it starts")
     if not cells["state"] or not cells["state"].isprintable():
-        raise RowError("no state that can be printed")
+        raise RowError("no printable state")
     return [(name, start, end, cells["state"], cells.get("reason") or None) for name in hosts(cells["nodename"])]
 
 

@@ -123,8 +123,8 @@ def _check_times(frame: pl.DataFrame, timezone: str) -> None:
         if read.bad.any():
             example = frame[name].head(1000).filter(read.bad)[0]
             raise InputError(
-                f"{name} {example!r} is no time that can be read: not YYYY-MM-DDTHH:MM:SS, nor seconds since the epoch "
-                "(SLURM_TIME_FORMAT=relative loses the date)",
+                f"{name} {example!r} is not a time that can be read: neither YYYY-MM-DDTHH:MM:SS nor seconds since the "
+                "epoch (SLURM_TIME_FORMAT=relative loses the date)",
                 hint=f"export it again: {RECIPE} > sacct.txt",
             )
 
@@ -169,7 +169,7 @@ def with_columns(columns: str) -> Format:
     """Return the format of texts without a header whose columns are these, commas between.
 
     Raises:
-        InputError: one is no field of sacct, or the job id is not among them.
+        InputError: one is not a field of sacct, or the job id is not among them.
     """
     named_fields(columns)
 

@@ -50,7 +50,7 @@ def read_machine(cells: dict[str, str]) -> tuple[str, float | None, str | None]:
     machine = name_of(cells.get("node") or cells.get("nodelist"), "node name")
     state = cells.get("state") or None
     if state is not None and not state.isprintable():
-        raise RowError("no state that can be printed")
+        raise RowError("no printable state")
     used = cells.get("gresused")
     try:
         return machine, None if used is None else float(read_gres(used).gpus), state

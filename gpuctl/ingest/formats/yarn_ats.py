@@ -39,7 +39,7 @@ def take_app(facts: f.Facts, app: dict[str, Any]) -> None:
     if not isinstance(job, str) or not isinstance(state, str):
         raise RowError("no appId or no appState")
     if state not in f.APP_STATES:
-        raise RowError("a state that YARN does not have")
+        raise RowError("an unknown YARN state")
     started, submitted = f.epoch_millis(app.get("startedTime")), f.epoch_millis(app.get("submittedTime"))
     end = f.epoch_millis(app.get("finishedTime"))
     row = facts.row("ats", job)
@@ -64,7 +64,7 @@ def take_attempt(facts: f.Facts, attempt: dict[str, Any]) -> None:
     if not isinstance(entity, str):
         raise RowError("appAttemptId is not text")
     if state is not None and state not in f.ATTEMPT_STATES:
-        raise RowError("a state that YARN does not have")
+        raise RowError("an unknown YARN state")
     submit, end = f.epoch_millis(attempt.get("startTime")), f.epoch_millis(attempt.get("finishedTime"))
     row = facts.row("ats", entity)
     if state is not None:
@@ -85,7 +85,7 @@ def take_container(facts: f.Facts, container: dict[str, Any]) -> None:
     """
     entity = container.get("containerId")
     if not isinstance(entity, str) or container_id(entity) is None:
-        raise RowError("containerId is no id of a container")
+        raise RowError("containerId is not a container id")
     started, end = f.epoch_millis(container.get("startedTime")), f.epoch_millis(container.get("finishedTime"))
     row = facts.row("ats", entity)
     f.earliest(row, f.ALLOCATED, started)

@@ -36,7 +36,7 @@ def take_app(facts: f.Facts, app: dict[str, Any]) -> None:
     if not isinstance(job, str) or not isinstance(state, str):
         raise RowError("no id or no state of an application")
     if state not in f.APP_STATES:
-        raise RowError("a state that YARN does not have")
+        raise RowError("an unknown YARN state")
     submit, launch, end = (f.epoch_millis(app.get(key)) for key in ("startedTime", "launchTime", "finishedTime"))
     row = facts.row("rest", job)
     f.advance(row, state)

@@ -42,7 +42,7 @@ def read_node(value: dict[str, Any]) -> Node:
     """
     name = host(text_of(value.get("nodeHostName")) or text_of(value.get("id")) or "")
     if name is None:
-        raise RowError("no name of a machine that can be printed")
+        raise RowError("no printable machine name")
     labels = [label for label in map(text_of, as_list(value.get("nodeLabels"))) if label is not None]
     machine = Machine(rack=text_of(value.get("rack")), partition=",".join(sorted(labels)) or None)
     total, used = resource_of_json(value.get("totalResource")), resource_of_json(value.get("usedResource"))

@@ -59,7 +59,7 @@ def read_queues(document: object) -> tuple[list[Queue], list[tuple[str, str]]]:
         if name is None and parent is None and isinstance(node, dict) and "queues" not in node:
             continue  # the FIFO scheduler has no queues
         if name is None or not name.isprintable():
-            faults.append(("no name of a queue that can be printed", repr(node)[:500]))
+            faults.append(("no printable queue name", repr(node)[:500]))
             continue
         if depth > _DEEPEST:
             faults.append(("queues nested too deep", name))
@@ -122,7 +122,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     only the last part of a queue's path are given the path.
 
     Raises:
-        InputError: it is no JSON, or no scheduler's.
+        InputError: it is not valid JSON, or no scheduler's.
     """
     queues, faults = read_queues(whole(stream))
     sink.seen(len(queues) + len(faults))

@@ -88,7 +88,7 @@ class _Reader:
         words = _matched(_TRANSITION, hit, "Container Transitioned")
         to = words[3]
         if to not in _CONTAINER_STATES:
-            raise RowError("a container state that YARN does not have (line cut off?)")
+            raise RowError("an unknown YARN container state (line cut off?)")
         if container_id(words[1]) is None:
             raise RowError(f.NO_ID)
         if to not in _CONTAINER_TIMES and to not in _CONTAINER_ENDS:
@@ -105,7 +105,7 @@ class _Reader:
         entity, before, to, event = words.groups()
         application = entity.startswith("application_")
         if to not in (f.APP_STATES if application else f.ATTEMPT_STATES):
-            raise RowError("a state that YARN does not have (line cut off?)")
+            raise RowError("an unknown YARN state (line cut off?)")
         row = self.facts.row("state", entity)
         f.advance(row, to)
         if event == "RECOVER":  # after a restart: the times were those of an earlier life
@@ -285,7 +285,7 @@ _TAKES: dict[bytes, Callable[[_Reader, Hit], None]] = {
 def _matched(pattern: re.Pattern[str], hit: Hit, what: str) -> re.Match[str]:
     found = pattern.fullmatch(hit.text)
     if found is None:
-        raise RowError(f"{what} line that does not read on as it should (line cut off, or two in one?)")
+        raise RowError(f"{what} line that does not continue as expected (line cut off, or two in one?)")
     return found
 
 

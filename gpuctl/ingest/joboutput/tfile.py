@@ -294,5 +294,5 @@ def _java_text(data: bytes) -> str:
     """A text behind its length of two bytes, as Java's writeUTF writes it."""
     size = int.from_bytes(data[:2], "big")
     if len(data) < 2 or len(data) != size + 2:
-        raise DamageError("a key that is no text")
+        raise DamageError("a key that is not text")
     return data[2:].decode("utf-8", "replace")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.numbers import size
 from gpuctl.ingest.core.format import Place
 from gpuctl.ingest.read.files import Candidate, NotRead, reason, walk
 
@@ -21,6 +23,11 @@ HEAD = 64 << 10
 LOG_FORMAT = "--log-format"
 """The option that says whose a file is."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_LFS = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\r?\n(?:.*\n)*?size ([0-9]{1,20})\r?\n?")
+"""https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md"""
+_HTML = (b"<!doctype html", b"<html")
+_APPLE_DOUBLE = b"\x00\x05\x16\x07"
+"""RFC 1740, section 4: what macOS keeps of a file beside it, as ``._name``."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +139,13 @@ def _stranger(head: bytes) -> str:
         return "empty"
     if head.startswith(_UTF16):
         return "UTF-16 text; make it UTF-8 first: iconv -f UTF-16 -t UTF-8"
+    if pointer := _LFS.match(head):
+        told = size(int(pointer[1]))
+        return f"a pointer of Git LFS: the file itself ({told}) is not here; run `git lfs pull` in the repository"
+    if head.lstrip()[:14].lower().startswith(_HTML):
+        return "a page of HTML, such as a server's error message; download the file again"
+    if head.startswith(_APPLE_DOUBLE):
+        return "what macOS keeps beside a file (AppleDouble); nothing of it is needed"
     if head[257:262] == b"ustar" or head[:4] == b"PK\3\4":
         return "an archive inside an archive: unpack it and name the directory"
     if head.lstrip().startswith(b'{\n"schema": ') and b'"gpuctl": ' in head[:200]:

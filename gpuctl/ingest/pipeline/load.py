@@ -20,6 +20,8 @@ from gpuctl.ingest.pipeline.report import IngestInterrupted, IngestReport, Sourc
 from gpuctl.ingest.pipeline.small_files import groups
 from gpuctl.ingest.read.codecs import Limits
 from gpuctl.ingest.read.files import NotRead, Opener, clean, reason
+from gpuctl.store import lake_place
+from gpuctl.store.lake import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -234,8 +236,17 @@ class _Run:
         if not by_path:
             raise _nothing(paths, self.not_read)
         self.findings = sorted(by_path.values(), key=_loading_order)
+        self._check_lake(store)
         stored = ledger.formats_of(store, self.cluster) if store else []
         check_schedulers(((f.format, f.candidate.shown) for f in self.findings), stored, self.formats, self.cluster)
+
+    def _check_lake(self, store: Store | None) -> None:
+        """Refuse telemetry for a lake that is only read, before anything is loaded."""
+        lake = None if store is None else store.lake
+        place = lake.place if lake is not None else None if self.lake is None else lake_place.given(self.lake)
+        first = next((f for f in self.findings if TABLES.keys() & set(f.format.fills)), None)
+        if place is not None and place.remote and first is not None:
+            raise lake_place.only_read(place, first.candidate.shown)
 
     def load(self, store: Store | None) -> IngestReport:
         """Load all that was found; without a store, only say the rule."""
@@ -530,7 +541,7 @@ class _Run:
             try:
                 finding.format.load(stream, sink)
             except RecursionError as error:
-                raise InputError("nested too deep to be read", path=found.shown) from error
+                raise InputError("nested too deeply", path=found.shown) from error
             except InputError as error:
                 raise (self._another(finding, error) if finding.chosen else error) from error
             if finding.chosen and not sink.rows_loaded:

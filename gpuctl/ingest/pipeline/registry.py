@@ -75,7 +75,7 @@ def of_package(plugin: plugins.Plugin) -> Format:
     """
     found = plugin.load()
     if not isinstance(found, Format):
-        raise plugin.broken("it is no gpuctl.ingest.core.format.Format")
+        raise plugin.broken("it is not a gpuctl.ingest.core.format.Format")
     if found.name != plugin.name:
         raise plugin.broken(f"it calls itself {found.name!r}")
     return _guarded(found, plugin.origin)
@@ -155,7 +155,7 @@ def with_named(name: str | None, known: Sequence[Format]) -> tuple[tuple[Format,
         if clash is not None:
             raise UsageError(
                 f"format {own.name!r} exists more than once: {origin(own.name)}; file {file[0]}",
-                hint="call the one in the file otherwise",
+                hint="rename the one in the file",
             )
         return _in_order([*known, own]), own.name
     return tuple(known), named(name, known).name
@@ -195,7 +195,7 @@ def formats_for(
         signatures: the user's own tables of what to look for in it.
 
     Raises:
-        InputError: a column is no field of sacct, or the job id is not among them; a table cannot be read.
+        InputError: a column is not a field of sacct, or the job id is not among them; a table cannot be read.
         UsageError: a pattern names no job.
     """
     from gpuctl.ingest.formats import slurm_sacct, traffic_csv

@@ -115,7 +115,7 @@ class Opener:
             on_bytes: told how many bytes were read (before decompression), after each read.
 
         Raises:
-            InputError: it is not there any more, is no regular file any more, or may not be read.
+            InputError: it is not there any more, is no longer a regular file, or may not be read.
         """
         stream = self._open(candidate, on_bytes)
         stream.place = Place(candidate.inside or candidate.name, candidate.path)
@@ -189,7 +189,7 @@ def open_regular(file: Path) -> BinaryIO:
         raise InputError(f"cannot be opened: {error.strerror}", path=clean(file)) from error
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
-        raise InputError("is no regular file any more", path=clean(file))
+        raise InputError("is no longer a regular file", path=clean(file))
     return os.fdopen(number, "rb")
 
 

@@ -57,7 +57,7 @@ class Element(NamedTuple):
 def elements(stream: BinaryIO, record_start: re.Pattern[str], limit: int = OBJECT_LIMIT) -> Iterator[Element]:
     """Yield every element of a JSON array, or of a run of JSON values, from front to back.
 
-    A stretch that is no JSON is one faulty element: it goes on to the next place where a record seems to
+    A stretch that is not valid JSON is one faulty element: it goes on to the next place where a record seems to
     start. An array that ends without its bracket is one more faulty element, unless the end is inside a
     stretch that is faulty already. A byte-order mark at the front is skipped, and so are commas too many.
 
@@ -79,7 +79,7 @@ def elements(stream: BinaryIO, record_start: re.Pattern[str], limit: int = OBJEC
             if window.grow(limit):
                 continue
             if blank:
-                raise InputError("nothing in this file; expected a JSON array of objects", hint="was it copied whole?")
+                raise InputError("nothing in this file; expected a JSON array of objects", hint="is the copy complete?")
             break
         blank = False
         char = window.text[window.pos]

@@ -61,7 +61,7 @@ class Raw:
         except (EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error) as error:
             raise DamageError(f"damaged archive: {error}") from error
         except OSError as error:
-            raise InputError(f"cannot be read on: {error.strerror or error}", path=self._path) from error
+            raise InputError(f"cannot be read further: {error.strerror or error}", path=self._path) from error
         self._hash.update(data)
         self.bytes += len(data)
         if self._on_bytes is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
+from gpuctl.ingest.core.known_jobs import REPEAT
 from gpuctl.ingest.slurm.job_id_forms import join_names
-from gpuctl.ingest.slurm.known_jobs import REPEAT
 
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
-    from gpuctl.ingest.slurm.known_jobs import KnownJobs
+    from gpuctl.ingest.core.known_jobs import KnownJobs
 
 AGAIN = "the same job and attempt was loaded before"
 

@@ -85,7 +85,7 @@ class DayCheck:
     def _header(self, cells: list[bytes]) -> None:
         found = [cell.decode("utf-8", "replace").lower() for cell in cells]
         if found != [name.lower() for name in self.names]:
-            self._fail(f"its first line is no header of sacct: {_start(cells[0])}")
+            self._fail(f"its first line is not a header of sacct: {_start(cells[0])}")
 
     def _when(self, cells: list[bytes]) -> None:
         if "End" in self.names and (text := cells[self.names.index("End")]).isdigit():

@@ -74,7 +74,7 @@ class Names:
         """
         number = cells.get("id_assoc" if table == "_assoc_table" else "id") or ""
         if not _WHOLE.fullmatch(number):
-            raise RowError("no number (id) that is whole")
+            raise RowError("no whole number as id")
         if table == "tres_table":
             kind, name = cells.get("type") or "", cells.get("name") or ""
             self._put(f"tres.{number}", f"{kind}/{name}" if name else kind)
@@ -163,7 +163,7 @@ def read_event(cells: Mapping[str, str | None]) -> tuple[str, int, int | None, s
     if not start:
         raise RowError("an event without a start")
     if not machine.isprintable():
-        raise RowError("node_name holds characters that cannot be printed")
+        raise RowError("node_name contains unprintable characters")
     if 0 < end < start:
         raise RowError("an event that ends before it starts")
     return machine, start, end or None, dbd_names.node_state(state), cells.get("reason") or None

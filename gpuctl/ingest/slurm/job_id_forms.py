@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
-    from gpuctl.ingest.slurm.known_jobs import KnownJobs
+    from gpuctl.ingest.core.known_jobs import KnownJobs
 
 UNJOINED = (
     "an array task or het component named by JobID alone, of a job that another file names by JobIDRaw: which one "

@@ -53,7 +53,7 @@ def fields(text: str) -> dict[str, str]:
         raise RowError(TWICE)
     before = head[: name.start()]
     if "\n" in before or any("\n" in value for key, value in words.items() if key != "WorkDir"):
-        raise RowError("a line end where none can be: the record is torn")
+        raise RowError("an unexpected line end: the record is torn")
     first = _first(before)
     nodes, tres = _word(words, "NodeList"), _word(words, "Tres")
     job = first.get("JobId", "")

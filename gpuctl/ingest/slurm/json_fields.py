@@ -32,7 +32,7 @@ def number(value: object) -> int | None:
     """Read a count in any of the forms that releases write it in; None where it is not there or is infinite.
 
     Raises:
-        RowError: it is no whole number.
+        RowError: it is not a whole number.
     """
     if isinstance(value, dict):
         if not value.get("set", True) or value.get("infinite"):

@@ -153,12 +153,12 @@ def named_fields(columns: str) -> tuple[str, ...]:
     """Read the names of columns, commas between.
 
     Raises:
-        InputError: one is no field of sacct, or the job id is not among them.
+        InputError: one is not a field of sacct, or the job id is not among them.
     """
     fields = tuple(canonical(name) for name in columns.split(","))
     unknown = [name for name in fields if name not in FIELDS]
     if unknown or not {"JobID", "JobIDRaw"} & set(fields):
-        what = f"{unknown[0]!r} is no field of sacct" if unknown else "neither JobID nor JobIDRaw is among them"
+        what = f"{unknown[0]!r} is not a field of sacct" if unknown else "neither JobID nor JobIDRaw is among them"
         raise InputError(f"columns {columns}: {what}", hint="name them as sacct -o does: JobIDRaw,User,State,Submit,…")
     return fields
 

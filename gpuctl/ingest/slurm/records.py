@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.job_rows import add_queues
+from gpuctl.ingest.core.known_jobs import KnownJobs
 from gpuctl.ingest.slurm.attempts import settle
-from gpuctl.ingest.slurm.known_jobs import KnownJobs
 from gpuctl.ingest.slurm.placements import placements, sizes
 from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.ingest.slurm.typed_columns import normal, sort_out

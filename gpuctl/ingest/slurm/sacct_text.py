@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.lines import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG
+from gpuctl.ingest.read.pieces import count_of, torn_off, whole_lines
 from gpuctl.ingest.slurm.layout import split_quoted
 from gpuctl.ingest.slurm.repair import AMBIGUOUS, GLUED, MOST_LINES, Mender
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from gpuctl.ingest.slurm.layout import Layout
 
-PIECE = 4 << 20
-"""Bytes of text parsed at a time."""
 NOT_A_RECORD = "a message of Slurm's tools, not a record"
 MENDED, NOT_UTF8 = "_mended", "_not_utf8"
 """Columns of truths: the record was put together from shifted or broken lines; bytes of it were no UTF-8."""
@@ -88,8 +87,8 @@ class Text:
             first_line: the number of the first one of them.
         """
         line, rest = first_line, b""
-        for piece, more in _whole_lines(stream, head):
-            data, torn = (piece, b"") if more else _torn(piece, stream)
+        for piece, more in whole_lines(stream, head):
+            data, torn = (piece, b"") if more else torn_off(piece, stream)
             parsed = self.parse(rest + data if rest else data, line, last=not more)
             line, rest = line + parsed.lines, parsed.rest
             if torn:
@@ -139,11 +138,11 @@ class Text:
             )
         except (pl.exceptions.ComputeError, pl.exceptions.SchemaError):
             return None
-        rows = _count(data, b"\n")
+        rows = count_of(data, b"\n")
         # none has more fields, or it would not have been read: so none has fewer if the delimiters add up
         if frame.height != rows:
             return None
-        if frame[names[-1]].null_count() and _count(data, self._delimiter) != rows * (len(names) - 1):
+        if frame[names[-1]].null_count() and count_of(data, self._delimiter) != rows * (len(names) - 1):
             return None
         return frame.select(pl.col(f"c{i}").alias(name) for name, i in self._used.items())
 
@@ -235,12 +234,6 @@ class Text:
         return frame.with_columns(**{n: m for n, m in marks.items() if m.any()}), pl.Series(rows.lines, dtype=pl.Int64)
 
 
-def _count(data: bytes, byte: bytes) -> int:
-    import numpy as np
-
-    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == byte[0]))
-
-
 def _replaced(raw: list[bytes]) -> bool:
     """Whether some of these bytes are no UTF-8."""
     try:
@@ -248,43 +241,3 @@ def _replaced(raw: list[bytes]) -> bool:
     except UnicodeDecodeError:
         return True
     return False
-
-
-def _whole_lines(stream: BinaryIO, head: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Yield the stream in pieces that end at a line's end, and whether more follows."""
-    rest = head
-    # a line without an end takes up no more than one piece: what is past the limit of a line is dropped
-    for data in _pieces(stream):
-        cut = data.rfind(b"\n") + 1
-        if cut:
-            whole = cut == len(data) and not rest
-            yield (data if whole else b"".join((rest, memoryview(data)[:cut]))), True
-            rest = data[cut:]
-        elif len(rest) <= LINE_LIMIT:
-            rest += data
-    yield rest, False
-
-
-def _pieces(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the bytes of a stream, about `PIECE` at a time, copied as seldom as it allows."""
-    blocks = getattr(stream, "blocks", None)
-    if blocks is None:
-        yield from iter(lambda: stream.read(PIECE), b"")
-        return
-    held, size = [], 0
-    for block in blocks():
-        held.append(block)
-        size += len(block)
-        if size >= PIECE:
-            yield b"".join(held)
-            held, size = [], 0
-    if held:
-        yield b"".join(held)
-
-
-def _torn(data: bytes, stream: BinaryIO) -> tuple[bytes, bytes]:
-    """Take a line without an end off the end of a stream that was cut off."""
-    if not getattr(stream, "truncated", False):
-        return data, b""
-    cut = data.rfind(b"\n") + 1
-    return data[:cut], data[cut:]

@@ -118,7 +118,7 @@ def append(path: Path, columns: tuple[str, ...], lines: list[bytes]) -> None:
     try:
         status = os.fstat(number)
         if not stat.S_ISREG(status.st_mode):
-            raise InputError("is no regular file", path=str(path))
+            raise InputError("is not a regular file", path=str(path))
         size = status.st_size
         head = _MARK.join(c.encode() for c in columns) + b"\n" if size == 0 else b""
         if size and os.pread(number, 1, size - 1) != b"\n":

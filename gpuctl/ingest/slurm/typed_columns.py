@@ -12,10 +12,10 @@ from gpuctl.slurm.times import Instants, instants
 if TYPE_CHECKING:
     import polars as pl
 
-BAD_ID = "no job id: JobIDRaw (or JobID) is no number like 1234, 1234_5, 1234+1 or 1234.batch"
+BAD_ID = "no job id: JobIDRaw (or JobID) is not a number like 1234, 1234_5, 1234+1 or 1234.batch"
 MIXED_IDS = "JobIDRaw and JobID are two numbers: the record is put together from two"
-BAD_STATE = "State is no word like COMPLETED"
-BAD_TIME = "{} is no time: not YYYY-MM-DDTHH:MM:SS, seconds since the epoch, Unknown or None"
+BAD_STATE = "State is not a word like COMPLETED"
+BAD_TIME = "{} is not a time: not YYYY-MM-DDTHH:MM:SS, seconds since the epoch, Unknown or None"
 TIMES = {"Submit": "submit_ts", "Eligible": "eligible_ts", "Start": "start_ts", "End": "end_ts"}
 
 _ID = r"^[0-9]{1,20}(?:_(?:[0-9]{1,20}|\[.*))?(?:\+[0-9]{1,9})?$"

@@ -113,7 +113,7 @@ def of_process(pid: int, proc: Path = _PROC) -> Counters:
     _check_linux(proc)
     folder = proc / str(pid)
     if _birth(folder) is None:
-        raise UsageError(f"--pid {pid}: no such process, or it has ended", hint="ps -e lists those that there are")
+        raise UsageError(f"--pid {pid}: no such process, or it has ended", hint="ps -e lists the processes")
     mounts = Counters(
         folder / "mountstats",
         nfs_mounts,
@@ -175,7 +175,7 @@ def record(
         last = counters.ended()
         now = counters.read()
         if before and not now:
-            raise InputError(f"{counters.what}: they are not there any more; {len(written)} samples were written")
+            raise InputError(f"{counters.what}: they no longer exist; {len(written)} samples were written")
         # what was not there before began at 0
         _line(out, label, sum(increase(before.get(name, 0), count) for name, count in now.items()), written)
         before = {**before, **now}

@@ -86,7 +86,7 @@ class Feed:
         self.flush()
         if self._deltas.restarts:
             _log.warning(
-                "%s: counters fell %d times and were taken to have begun anew at 0 (a restart)",
+                "%s: counters fell %d times and were taken as restarted from 0",
                 what,
                 self._deltas.restarts,
             )
@@ -153,10 +153,10 @@ def job_name(text: str) -> str:
     """Check what a series is called.
 
     Raises:
-        RowError: it is empty, too long, or holds characters that cannot be printed.
+        RowError: it is empty, too long, or contains unprintable characters.
     """
     if not text or len(text) > MOST_NAME or not text.isprintable():
-        raise RowError(f"no name of a job: 1 to {MOST_NAME} printable characters are wanted")
+        raise RowError(f"no name of a job: 1 to {MOST_NAME} printable characters are expected")
     return text
 
 
@@ -178,7 +178,7 @@ def micros(text: str, name: str) -> int:
     """Microseconds of a time in seconds since 1970, or since any other origin.
 
     Raises:
-        RowError: it is no number, or so large that it cannot be seconds.
+        RowError: it is not a number, or so large that it cannot be seconds.
     """
     value = number(text, name, -1e300, 1e300)
     if not _LEAST_S <= value <= _MOST_S:

@@ -70,7 +70,7 @@ def decode(text: str) -> Any:
     """Decode JSON text; values of a repeated key ``entry`` are gathered in a list, of other keys the last counts.
 
     Raises:
-        ValueError: it is no JSON.
+        ValueError: it is not valid JSON.
         RecursionError: it is nested too deep.
     """
     return _DECODER.decode(text)
@@ -80,7 +80,7 @@ def whole(stream: BinaryIO) -> Any:
     """Decode a dump that is one JSON document.
 
     Raises:
-        InputError: it is no JSON, no UTF-8, or larger than `DUMP_LIMIT`.
+        InputError: it is not valid JSON, no UTF-8, or larger than `DUMP_LIMIT`.
     """
     data = stream.read(DUMP_LIMIT + 1)
     if len(data) > DUMP_LIMIT:

@@ -107,7 +107,7 @@ def _get(opener: OpenerDirector, url: str, file: Path, deadline: Deadline, limit
         if length is not None and length.isdigit() and int(length) != size:
             raise InputError(f"the answer was cut off: {size} of {length} bytes", path=url, hint="try again")
         if not head.startswith(b"{"):
-            raise InputError("the answer is no JSON object", path=url, hint="is it the address of a ResourceManager?")
+            raise InputError("the answer is not a JSON object", path=url, hint="is this a ResourceManager's address?")
         part.rename(file)
     except HTTPError as error:
         said = _exception(error)
@@ -129,7 +129,7 @@ def _late(url: str, reason: TimeoutError, deadline: Deadline, size: int) -> Inpu
         else f"nothing came for {deadline.idle_s:g} s"
     )
     return InputError(
-        f"{waited}; {size:,} bytes had come",
+        f"{waited}; {size:,} bytes had arrived",
         path=url,
         hint="is the ResourceManager busy, or something else there? --timeout SECONDS gives each answer longer",
     )

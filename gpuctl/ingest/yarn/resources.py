@@ -117,7 +117,7 @@ def as_list(value: object) -> list[Any]:
 
 
 def number_of(value: object) -> float | None:
-    """Return a number, or the number in a text of one; None for all else, for infinities and for what is no number."""
+    """Return a number, or the number in a text of one; None for all else, for infinities and NaN."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:

@@ -59,7 +59,7 @@ class LimitRows(Rows):
         """Add the limits on GPUs among some cells, whatever else there is among them.
 
         Raises:
-            RowError: a limit on GPUs is no number.
+            RowError: a limit on GPUs is not a number.
         """
         try:
             found = [(KINDS[name], read_tres(value)) for name, value in cells.items() if name in KINDS]

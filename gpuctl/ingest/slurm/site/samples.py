@@ -116,7 +116,7 @@ def epoch_ms(text: str) -> int:
     """
     match = _EPOCH.fullmatch(text)
     if match is None:
-        raise RowError("time is no number of seconds since 1970")
+        raise RowError("time is not a number of seconds since 1970")
     return int(match[1]) * 1000 + int((match[2] or "0").ljust(3, "0")[:3])
 
 

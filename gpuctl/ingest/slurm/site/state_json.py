@@ -53,7 +53,7 @@ def words(value: Json, key: str) -> list[str]:
     if isinstance(found, str):
         found = found.split(",")
     if not isinstance(found, list | None) or not all(isinstance(word, str) for word in found or []):
-        raise RowError(f"{key} is no list of words")
+        raise RowError(f"{key} is not a list of words")
     return [word for word in found or [] if word]
 
 
@@ -61,7 +61,7 @@ def digits(value: object) -> str:
     """Write a number, empty where it is not set.
 
     Raises:
-        RowError: it is no whole number.
+        RowError: it is not a whole number.
     """
     found = number(value)
     return "" if found is None else str(found)
@@ -128,7 +128,7 @@ def job_gpus(job: Json) -> dict[str, Gpus]:
     """
     listed = job.get("gres_detail") or []
     if not isinstance(listed, list) or not all(isinstance(entry, str) for entry in listed):
-        raise RowError("gres_detail is no list of texts")
+        raise RowError("gres_detail is not a list of texts")
     nodes = hosts(text(job, "nodes"))
     if not listed:
         return {}

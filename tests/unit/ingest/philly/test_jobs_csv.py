@@ -85,7 +85,7 @@ def test_a_submission_in_the_doubled_hour_is_marked() -> None:
         ("2017-10-09 07:01:55,66,2000000,0,q", "num_gpus is over 1000000"),
         ("2017-10-09 07:01:55,66,2,133,q", "gpu_time is not duration times num_gpus"),
         ("2017-10-09 07:01:55,66,2,,q", "gpu_time is not a number"),
-        ("2017-10-09 07:01:55,66,2,132,q\x00q", "cluster holds characters that cannot be printed"),
+        ("2017-10-09 07:01:55,66,2,132,q\x00q", "cluster contains unprintable characters"),
         ('2017-10-09 07:01:55,66,2,132,"q', "a quoted field does not end on its line, or is too long"),
         (
             '2017-10-09 07:01:55,66,2,132,"' + "q" * 200_000 + '"',

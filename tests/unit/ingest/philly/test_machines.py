@@ -15,7 +15,7 @@ HEADER = "machineId, number of GPUs, single GPU mem"
 DUPLICATE = "duplicate machine: it is in the list already"
 NO_COUNT = "number of GPUs is not a whole number up to 1024"
 NO_MEMORY = "memory of one GPU is not a number with MB, GB or TB"
-NO_NAME = "no machine name that can be printed"
+NO_NAME = "no printable machine name"
 COLUMNS = "not 3 columns: machine, number of GPUs, memory of one GPU"
 
 

@@ -50,11 +50,20 @@ def why_not(data: bytes, path: Path) -> str:
         (gzip.compress(b""), "empty"),
         (b"hello\n", "no known format"),
         (b"\x7fELF\0\0", "binary"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize 51281925\n" % (b"0f" * 32),
+            "a pointer of Git LFS: the file itself (51.3 MB) is not here; run `git lfs pull` in the repository",
+        ),
+        (
+            b"\n<!DOCTYPE html>\n<html><head><title>404</title></head></html>\n",
+            "a page of HTML, such as a server's error message; download the file again",
+        ),
+        (b"\x00\x05\x16\x07\0\2\0\0Mac OS X", "what macOS keeps beside a file (AppleDouble); nothing of it is needed"),
         ("#fake\n".encode("utf-16"), "UTF-16 text; make it UTF-8 first: iconv -f UTF-16 -t UTF-8"),
         (gzip.compress(b"#fake\n" * 1000)[:11], "truncated gzip stream"),
         (gzip.compress(bytes(range(65, 91)) * 9)[:-9], "no known format (truncated gzip stream)"),
     ],
-    ids=["empty", "empty inside", "text", "binary", "utf-16", "cut to nothing", "cut"],
+    ids=["empty", "empty inside", "text", "binary", "lfs", "html", "apple", "utf-16", "cut to nothing", "cut"],
 )
 def test_says_why_a_file_is_not_recognised(tmp_path: Path, data: bytes, why: str) -> None:
     assert why_not(data, tmp_path / "x") == why

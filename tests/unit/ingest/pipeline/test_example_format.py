@@ -98,8 +98,8 @@ def test_every_column_of_a_job() -> None:
     ("at", "cell", "reason"),
     [
         (0, "-", "id is empty, or cannot be printed"),
-        (1, "a\x07", "user holds characters that cannot be printed"),
-        (2, "q\x1b[2J", "queue holds characters that cannot be printed"),
+        (1, "a\x07", "user contains unprintable characters"),
+        (2, "q\x1b[2J", "queue contains unprintable characters"),
         (3, "four", "gpus is not a whole number of at most 10 digits"),
         (3, "5", "places do not hold the GPUs of a job that started"),
         (4, "", "submitted is not a whole number of at most 10 digits"),

@@ -285,7 +285,7 @@ def test_deep_nesting_is_bad_input(logs: Path, db: Path) -> None:
         deep(stream, sink)
 
     (logs / "log").write_bytes(lines(3))
-    assert run(logs, db, [variant(load=deep)]).sources[0].message == "nested too deep to be read"
+    assert run(logs, db, [variant(load=deep)]).sources[0].message == "nested too deeply"
 
 
 # ---- Ctrl-C

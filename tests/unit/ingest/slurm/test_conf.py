@@ -182,7 +182,7 @@ def test_limits_of_a_dump(store: Store) -> None:
 
 def test_limits_that_are_none_are_rejected() -> None:
     found = rejected("limits", ASSOC.replace("gres/gpu=12", "gres/gpu=many"))
-    assert found == [(3, "gres/gpu is no whole number")]
+    assert found == [(3, "gres/gpu is not a whole number")]
 
 
 def test_the_real_configuration(store: Store) -> None:

@@ -74,7 +74,7 @@ def test_times_in_seconds_since_1970() -> None:
         ("lab|gpu001|Unknown|Unknown|DOWN|x|root(0)", "an event without a start"),
         ("lab|gpu001|2026-11-20T21:04:24|2026-11-20T21:04:23|DOWN|x|r", "ends before it starts"),
         ("lab|gpu[1-999999999999]|2026-11-20T21:04:24|Unknown|DOWN|x|r", "more than 65536 names"),
-        ("lab|gpu001|2026-11-20T21:04:24|Unknown||x|r", "no state"),
+        ("lab|gpu001|2026-11-20T21:04:24|Unknown||x|r", "no printable state"),
         ("row remap pending|root(0)", "not 7 columns as in the header"),
     ],
 )

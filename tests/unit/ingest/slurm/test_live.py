@@ -299,7 +299,7 @@ def test_a_dry_run_prints_the_commands_and_writes_nothing(tmp_path: Path, slurm:
 @pytest.mark.parametrize(
     ("printed", "found"),
     [
-        ("sacct: error: slurmdbd is away", "its first line is no header of sacct: 'sacct: error: slurmdbd is away'"),
+        ("sacct: error: slurmdbd is away", "its first line is not a header of sacct: 'sacct: error: slurmdbd is away'"),
         ("", "not even a header"),
         (HEADER, None),
         (f"{HEADER}\n1{US}1{US}a{US}COMPLETED{US}5{US}\n2{US}2{US}b{US}COMPL", "the last record is cut off: '2"),

@@ -87,7 +87,7 @@ def test_reasons_are_split_at_the_code() -> None:
     ("row", "reason"),
     [
         ("soon|1|1|PENDING|x|p|q", "neither a sample nor a header"),
-        ("12|1|1|PENDING|x|p|q", "time is no number of seconds"),
+        ("12|1|1|PENDING|x|p|q", "time is not a number of seconds"),
         ("1795208678.8|x|x|PENDING|x|p|q", "no job id"),
         ("1795208678.8|1|1|PEND ING|x|p|q", "no state of a job"),
         ("1795208678.8|1|1", "not 6 columns"),

@@ -156,7 +156,7 @@ def test_partitions_are_what_scontrol_show_partition_says(tmp_path: Path, nested
         ({"job_id": None}, "no job_id"),
         ({"gres_detail": ["gpu:a100:1(IDX:0)"] * 3}, "gres_detail has not one text for each node"),
         ({"gres_detail": ["gpu:=/"]}, "no generic resource"),
-        ({"job_state": 7}, "job_state is no list of words"),
+        ({"job_state": 7}, "job_state is not a list of words"),
         ({"nodes": "gpu[1-999999999]"}, "host list"),
         ({"submit_time": "yesterday"}, "a number that is not whole"),
     ],

@@ -11,10 +11,10 @@ from gpuctl.core.lines import CUT_OFF, LINE_TOO_LONG
 from gpuctl.ingest.formats import slurm_sacct
 from gpuctl.ingest.formats.slurm_sacct import FORMAT, with_columns
 from gpuctl.ingest.pipeline.registry import all_formats
+from gpuctl.ingest.read import pieces
 from gpuctl.ingest.read.codecs import Limits
 from gpuctl.ingest.read.streams import LogStream
 from gpuctl.ingest.slurm import layout, repair
-from gpuctl.ingest.slurm import sacct_text as text_module
 from gpuctl.ingest.slurm.repair import AMBIGUOUS
 from gpuctl.ingest.slurm.sacct_text import NOT_A_RECORD
 from tests.sacct import DEFAULTS, ingest, text
@@ -125,7 +125,7 @@ def test_trap_1_damage_past_what_it_is_worth_is_rejected(store: Store, monkeypat
 def test_records_broken_where_a_piece_of_the_file_ends(
     store: Store, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(text_module, "PIECE", size)
+    monkeypatch.setattr(pieces, "PIECE", size)
     given = [{"JobIDRaw": str(100 + i), "JobName": ("plain", "a|b", "x\ny\nz")[i % 3]} for i in range(12)]
     sink = ingest(store, *given)
     assert (sink.rows_in, sink.rows_loaded) == (12, 12)
@@ -200,7 +200,11 @@ def test_trap_3_a_header_goes_before_columns(store: Store) -> None:
 
 @pytest.mark.parametrize(
     ("columns", "why"),
-    [("JobID,Colour", "'colour' is no field"), ("User,State", "neither JobID"), ("JobID,State,Start", "fewer columns")],
+    [
+        ("JobID,Colour", "'colour' is not a field"),
+        ("User,State", "neither JobID"),
+        ("JobID,State,Start", "fewer columns"),
+    ],
 )
 def test_trap_3_columns_that_cannot_be(store: Store, columns: str, why: str) -> None:
     with pytest.raises(InputError, match=why):
@@ -332,7 +336,7 @@ def test_times_are_looked_at_only_once(store: Store, monkeypatch: pytest.MonkeyP
     calls: list[Any] = []
     check = slurm_sacct._check_times
     monkeypatch.setattr(slurm_sacct, "_check_times", lambda *given: (calls.append(given), check(*given)))
-    monkeypatch.setattr(text_module, "PIECE", 100)
+    monkeypatch.setattr(pieces, "PIECE", 100)
     ingest(store, *({"JobIDRaw": str(i)} for i in range(50)))
     assert len(calls) == 1
 

@@ -53,8 +53,8 @@ def test_counters_restart_and_wrap(store: Store, caplog: pytest.LogCaptureFixtur
         ("a,2,", "bytes is not a number"),
         ("a,2", "not 3 columns as in the header"),
         ("a,2,3,4", "not 3 columns as in the header"),
-        (",2,3", "no name of a job: 1 to 500 printable characters are wanted"),
-        ("a\x1b[31m,2,3", "no name of a job: 1 to 500 printable characters are wanted"),
+        (",2,3", "no name of a job: 1 to 500 printable characters are expected"),
+        ("a\x1b[31m,2,3", "no name of a job: 1 to 500 printable characters are expected"),
         ('"a,2,3', "a quoted field does not end on its line, or is too long"),
     ],
 )

@@ -123,7 +123,7 @@ def test_columns_of_flows(store: Store, text: str) -> None:
     [
         ("3,2,a,5", "end is before start"),
         ("x,2,a,5", "start is neither seconds since 1970 nor YYYY-MM-DD HH:MM:SS"),
-        ("1,2,,5", "no name of a job: 1 to 500 printable characters are wanted"),
+        ("1,2,,5", "no name of a job: 1 to 500 printable characters are expected"),
         ("1,2,a,-5", "bytes is not from 0 to 1e+24"),
         ("1,2e9,a,5", "end is neither seconds since 1970 nor YYYY-MM-DD HH:MM:SS"),
         ("1,2000000000,a,5", "a flow of more than 1e+09 s"),

@@ -91,7 +91,7 @@ def test_an_interface_for_a_time_and_when_it_goes_away(proc: Proc) -> None:
     proc.steps = [lambda: proc.dev(lo=7, eth0=99), lambda: proc.dev(lo=1, eth0=99)]
     assert proc.recorded(recorder.of_interface("lo", proc.path), duration_s=200.0) == ["0", "2", "1"]
     proc.steps = [lambda: proc.dev(lo=7)]
-    with pytest.raises(InputError, match=r"interface eth0 receives: they are not there any more; 1 samples"):
+    with pytest.raises(InputError, match=r"interface eth0 receives: they no longer exist; 1 samples"):
         proc.recorded(recorder.of_interface("eth0", proc.path))
 
 

@@ -94,7 +94,7 @@ def test_empty_answers(tmp_path: Path) -> None:
     [
         ({"id": "job_1"}, "not an id of an application, attempt or container (line cut off?)"),
         ({"id": 3}, "no id or no state of an application"),
-        ({"state": "HAPPY"}, "a state that YARN does not have"),
+        ({"state": "HAPPY"}, "an unknown YARN state"),
         ({"startedTime": "yesterday"}, "a time is not milliseconds since 1970"),
         ({"startedTime": 1e300}, "a time is not milliseconds since 1970"),
     ],

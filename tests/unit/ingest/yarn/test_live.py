@@ -99,8 +99,8 @@ def test_redirections_to_elsewhere_are_refused(manager: str, tmp_path: Path, tar
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ((200, {}, b"<html>"), "no JSON object"),
-        ((200, {}, b""), "no JSON object"),
+        ((200, {}, b"<html>"), "not a JSON object"),
+        ((200, {}, b""), "not a JSON object"),
         ((200, {"Content-Length": "100"}, b"{}"), "cut off|cannot be fetched"),
         ((401, {}, b""), "HTTP status 401"),
         ((500, {}, json.dumps({"RemoteException": {"message": "on fire"}}).encode()), "HTTP status 500: on fire"),

@@ -1,0 +1,60 @@
+"""A stream of text as pieces of whole lines, for readers that take many lines at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO
+
+from gpuctl.core.lines import LINE_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PIECE = 4 << 20
+"""Bytes of text parsed at a time."""
+
+
+def whole_lines(stream: BinaryIO, head: bytes) -> Iterator[tuple[bytes, bool]]:
+    """Yield the stream in pieces that end at a line's end, and whether more follows."""
+    rest = head
+    # a line without an end takes up no more than one piece: what is past the limit of a line is dropped
+    for data in _pieces(stream):
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            whole = cut == len(data) and not rest
+            yield (data if whole else b"".join((rest, memoryview(data)[:cut]))), True
+            rest = data[cut:]
+        elif len(rest) <= LINE_LIMIT:
+            rest += data
+    yield rest, False
+
+
+def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the bytes of a stream, about `PIECE` at a time, copied as seldom as it allows."""
+    blocks = getattr(stream, "blocks", None)
+    if blocks is None:
+        yield from iter(lambda: stream.read(PIECE), b"")
+        return
+    held, size = [], 0
+    for block in blocks():
+        held.append(block)
+        size += len(block)
+        if size >= PIECE:
+            yield b"".join(held)
+            held, size = [], 0
+    if held:
+        yield b"".join(held)
+
+
+def torn_off(data: bytes, stream: BinaryIO) -> tuple[bytes, bytes]:
+    """Take a line without an end off the end of a stream that was cut off."""
+    if not getattr(stream, "truncated", False):
+        return data, b""
+    cut = data.rfind(b"\n") + 1
+    return data[:cut], data[cut:]
+
+
+def count_of(data: bytes, byte: bytes) -> int:
+    """How often a byte occurs."""
+    import numpy as np
+
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == byte[0]))

@@ -1,0 +1,151 @@
+"""Rows of published traces as jobs, attempts and queues of the store: one attempt a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.core.states import State
+from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, add_queues, known_jobs
+from gpuctl.ingest.core.known_jobs import KnownJobs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from gpuctl.ingest.core.format import Sink
+
+RAW, LINE = "raw row", "line"
+"""Columns that `Jobs.add` wants beside those of the store: the row as the source has it, and its line."""
+
+BATCH = 122_880
+"""Rows given to the store at a time: two of its row groups."""
+
+JOB_COLUMNS = (
+    *("job", "queue", "user", "account", "name", "submit_ts", "start_ts", "end_ts", "state", "source_state", "gpus"),
+    *("gpu_type", "nodes", "cpus", "mem_mb", "time_limit_s", "priority", "qos", "reason", "attempts", "wait_s"),
+    *("run_span_s", "run_sum_s", "run_last_s", "quirks"),
+)
+_ATTEMPT = {
+    **{name: name for name in ("job", "attempt", "start_ts", "end_ts", "released_ts", "state", "source_state", "gpus")},
+    **{"submit_ts": "queued_ts", "servers": "servers", "wait_s": "wait_s", "run_span_s": "run_s"},
+    "attempt_quirks": "quirks",
+}
+_UNFINISHED = [State.PENDING.value, State.RUNNING.value, State.SUSPENDED.value]
+_RAN = [state.value for state in (State.COMPLETED, State.FAILED, State.TIMEOUT, State.OUT_OF_MEMORY, State.NODE_FAIL)]
+"""A job in one of these states has started, whatever the source tells."""
+
+
+class Jobs:
+    """Takes jobs of one source, one row a job, and writes them to the store.
+
+    The first row of a job stands; a second one is rejected, as is one of a job that another source of the cluster has
+    told. A start before the submission, or an end before the start, gives no wait or no run time and is a quirk.
+
+    Args:
+        sink: takes the rows; `add` and `finish` call `Sink.loaded` for what is written and `Sink.reject` for the rest.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._waiting: list[pl.DataFrame] = []
+        self._rows = 0
+        self._seen = KnownJobs()
+        self._queues: set[str] = set()
+        told = "SELECT count(*) > 0 FROM jobs WHERE cluster = $cluster"
+        self._others = bool(sink.query(told, {"cluster": sink.cluster}).item())
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Take some jobs.
+
+        Args:
+            rows: columns as in the table ``jobs`` (``job`` and ``state`` must be there; times in UTC, NULL where not
+                known), ``RAW`` and ``LINE``, and lists of words ``quirks`` where there are any.
+        """
+        if rows.height:
+            self._waiting.append(rows)
+            self._rows += rows.height
+        if self._rows >= BATCH:
+            self._flush()
+
+    def finish(self) -> None:
+        """Write what waits, and the queues."""
+        self._flush()
+        add_queues(self._sink, self._queues)
+
+    def _flush(self) -> None:
+        import polars as pl
+
+        if not self._waiting:
+            return
+        rows = self._fresh(pl.concat(self._waiting, how="diagonal").rechunk())
+        self._waiting, self._rows = [], 0
+        if rows.is_empty():
+            return
+        made = _settled(rows)
+        if "queue" in made.columns:
+            self._queues.update(made["queue"].drop_nulls().unique())
+        there = set(made.columns)
+        attempts = made.select(pl.col(name).alias(to) for name, to in _ATTEMPT.items() if name in there)
+        for table, frame in (
+            ("attempts", attempts),
+            ("jobs", made.select(name for name in JOB_COLUMNS if name in there)),
+        ):
+            self._sink.insert(table, frame.to_arrow(compat_level=pl.CompatLevel.newest()).to_reader())
+        self._sink.loaded(made.height)
+
+    def _fresh(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Leave out the jobs that are known already, and reject their rows."""
+        jobs = rows["job"]
+        maybe = self._seen.add(jobs, rows[LINE]) > 0
+        asked = jobs if self._others else jobs.filter(maybe)
+        told = known_jobs(self._sink, asked.to_list()) if asked.len() else set()
+        again = jobs.is_in(sorted(told)) | ~jobs.is_first_distinct()
+        for number, raw in rows.filter(again).select(LINE, RAW).iter_rows():
+            self._sink.reject(number, DUPLICATE_JOB, raw)
+        return rows.filter(~again) if again.any() else rows
+
+
+def _settled(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add what follows from a job's times and state: waits, run times, quirks."""
+    import polars as pl
+
+    time = pl.Datetime("us", "UTC")
+    kinds: dict[str, Any] = {**dict.fromkeys(("submit_ts", "start_ts", "end_ts"), time), "nodes": pl.Int32}
+    absent = [pl.lit(None, kind).alias(name) for name, kind in kinds.items() if name not in rows.columns]
+    rows = rows.with_columns(absent)
+    if "quirks" not in rows.columns:
+        rows = rows.with_columns(quirks=pl.lit([], pl.List(pl.String)))
+    submit, start, end, state = (pl.col(name) for name in ("submit_ts", "start_ts", "end_ts", "state"))
+    unfinished = state.is_in(_UNFINISHED)
+    waited, ran = _seconds(submit, start), _seconds(start, end)
+    on_attempts = {
+        "no_start": start.is_null() & state.is_in(_RAN),
+        "no_end": end.is_null() & start.is_not_null() & ~unfinished,
+        "end_before_start": end < start,
+        "nodes_unknown": pl.lit(value=True),
+    }
+    on_jobs = {"start_before_submit": start < submit, "unknown_state": state == State.UNKNOWN.value}
+    rows = rows.with_columns(
+        attempt=pl.lit(0, pl.Int32),
+        attempts=pl.lit(1, pl.Int32),
+        servers=pl.col("nodes").fill_null(0),
+        wait_s=pl.when(waited >= 0).then(waited),
+        run_span_s=pl.when(ran >= 0).then(ran),
+        released_ts=pl.when(~unfinished).then(pl.max_horizontal(start, end)),
+        attempt_quirks=_words(on_attempts),
+        quirks=pl.col("quirks").list.concat(_words(on_jobs)),
+    )
+    return rows.with_columns(run_sum_s="run_span_s", run_last_s="run_span_s")
+
+
+def _seconds(since: pl.Expr, until: pl.Expr) -> pl.Expr:
+    return (until - since).dt.total_microseconds() / 1e6
+
+
+def _words(marks: Mapping[str, pl.Expr]) -> pl.Expr:
+    """A list of the words whose conditions hold."""
+    import polars as pl
+
+    chosen = [pl.when(condition).then(pl.lit(word)) for word, condition in marks.items()]
+    return pl.concat_list(chosen).list.drop_nulls()
