@@ -25,23 +25,14 @@ R_LONGEST = FIRST_REASON
 
 
 class Memory(Bundle):
-    """The policy's input, and its memory.
+    """The policy's input, and its memory."""
 
-    Attributes:
-        head_start: seconds that every job counts as having waited when it comes [1].
-        how: where each gang goes [jobs].
-        shape: jobs of one number ask for the same: where one does not fit, none does [jobs].
-        line: jobs that wait, in no order [jobs].
-        n: how many those are; passes so far [2].
-        bad: the pass in which a shape was found not to fit [shapes].
-    """
-
-    head_start = floats()
-    how = ints()
-    shape = ints()
-    line = ints()
-    n = ints()
-    bad = ints()
+    head_start = floats()  # seconds that every job counts as having waited when it comes [1]
+    how = ints()  # where each gang goes [jobs]
+    shape = ints()  # jobs of one number ask for the same: where one does not fit, none does [jobs]
+    line = ints()  # jobs that wait, in no order [jobs]
+    n = ints()  # how many those are; passes so far [2]
+    bad = ints()  # the pass in which a shape was found not to fit [shapes]
 
 
 @inner

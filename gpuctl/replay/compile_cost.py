@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING
 
 from gpuctl.compiled.jit import UNCOMPILED
-from gpuctl.replay.contract.python_policy import PythonPolicy
 
 if TYPE_CHECKING:
     from gpuctl.replay.contract.policy import Policy
@@ -53,6 +52,6 @@ def may_interpret(kind: type[Policy], jobs: int, *, compiled: bool | None) -> bo
     """
     if UNCOMPILED:
         return True
-    if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in {"", "0"} or issubclass(kind, PythonPolicy):
+    if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in {"", "0"}:
         return False
     return interpreted_s(kind, jobs) <= (LOADING_S if compiled is not False else compiling_s(kind))

@@ -1,25 +1,23 @@
-"""Replays a workload under several policies, in this process or in several, and keeps what is done after a Ctrl-C."""
+"""Replays a workload under several policies, and keeps what is done after a Ctrl-C."""
 
 from __future__ import annotations
 
 import dataclasses
 import gc
 import os
-import signal
-import threading
+import sys
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context, resource_tracker
-from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Any, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from gpuctl.compiled.jit import UNCOMPILED, is_compiled
-from gpuctl.core.errors import GpuctlError, InputError, UsageError
+from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import note, ours
+from gpuctl.core.numbers import lasting
 from gpuctl.replay import compile_cost
 from gpuctl.replay.contract import view_kernel
 from gpuctl.replay.contract.own_models import alone
@@ -36,21 +34,16 @@ from gpuctl.replay.models.resources import GPUS_ONLY
 from gpuctl.replay.models.speed import rates
 from gpuctl.replay.order import list_kernel
 from gpuctl.replay.policies import find, label
+from gpuctl.replay.processes import CtrlC, in_turn, side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from multiprocessing.connection import Connection
-    from multiprocessing.context import SpawnProcess
-    from types import FrameType, TracebackType
+    from collections.abc import Callable, Mapping, Sequence
 
     from gpuctl.core.notes import Note
     from gpuctl.replay.contract.policy import Policy
     from gpuctl.replay.models.records import Cluster, Ints, Outcome, Workload
     from gpuctl.replay.models.speed_table import PairTable, SpeedTable
-
-    Progress = Callable[[Sequence[int], int, Sequence[float]], None]
-    """Told how many jobs have ended under each policy, in the order asked for, of how many, and to which second each
-    policy's simulation has come."""
+    from gpuctl.replay.processes import Progress
 
 FEW_JOBS = 2000
 """With fewer jobs starting a process takes longer than a replay: one process, unless told otherwise."""
@@ -71,53 +64,6 @@ class ReplayInterrupted(KeyboardInterrupt):
         super().__init__("interrupted")
         self.outcomes = outcomes
         self.missing = missing
-
-
-class _CtrlC:
-    """Answers Ctrl-C while policies run: once, though Polars may raise it beside Python, and not while it is held.
-
-    Attributes:
-        over: it was answered; what comes after that is swallowed.
-    """
-
-    def __init__(self) -> None:
-        self.over = False
-        self._held = False
-        self._kept: list[tuple[int, FrameType | None]] = []
-        self._before: Any = None
-
-    def __enter__(self) -> Self:
-        # only the main thread may say what a signal does, and where it is ignored it stays so
-        before = signal.getsignal(signal.SIGINT)
-        if threading.current_thread() is threading.main_thread() and callable(before):
-            self._before = before
-            signal.signal(signal.SIGINT, self._answer)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Ctrl-C waits for the end of this, and does not reach processes that are started meanwhile."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        self._held = True
-        try:
-            yield
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            self._held = False
-        if self._kept:
-            self._answer(*self._kept.pop())
-
-    def _answer(self, number: int, frame: FrameType | None) -> None:
-        if self._held:
-            self._kept.append((number, frame))
-        elif not self.over:
-            self._before(number, frame)
 
 
 @dataclass(frozen=True)
@@ -160,8 +106,12 @@ def one_speed_model(policies: Sequence[tuple[str, dict[str, str]]]) -> bool:
     return len(set(assumed)) <= 1
 
 
+_AS_PYTHON_S: list[float] = []
+"""CPU seconds of each replay that this process has run as Python; Numba is imported once for all."""
+
+
 @dataclass(frozen=True)
-class _Task:
+class Task:
     """What all processes are given."""
 
     workload: Workload
@@ -169,10 +119,14 @@ class _Task:
     models: Models
     policies: tuple[tuple[str, dict[str, str]], ...]
 
-    @property
+    @cached_property
     def mixed(self) -> bool:
         """Whether policies with models of their own are compared with others."""
         return self.models.beside or len({find(name).traits for name, _ in self.policies}) > 1
+
+    @cached_property
+    def _one_speed_model(self) -> bool:
+        return one_speed_model(self.policies)
 
     def own_models(self, number: int) -> tuple[Note, ...]:
         """What one of the policies would go by alone, where it goes by other models in this comparison."""
@@ -188,7 +142,7 @@ class _Task:
         name, params = self.policies[number]
         policy = find(name)(params)
         assumed = policy.shared(params) if self.mixed else policy.assumes()
-        if assumed and not one_speed_model(self.policies):
+        if assumed and not self._one_speed_model:
             assumed = {**assumed, "rates": BESIDE["rates"]}
         cluster = policy.extended(self.cluster)
         models = self.models.settings(self.workload, cluster, assumed)
@@ -211,6 +165,8 @@ class _Task:
             progress(ended, size, second)
 
         simulation.run(at)
+        if simulation.interpreted:
+            _AS_PYTHON_S.append(time.process_time() - begin)
         return simulation
 
 
@@ -272,7 +228,7 @@ def replay(
     kept = _kept(workload, cluster, resources, speeds) if skip_unplaceable else None
     run = workload if kept is None else take(workload, kept)
     check(run, cluster, resources, speeds)
-    task = _Task(run, cluster, models, tuple((name, dict(params)) for name, params in names))
+    task = Task(run, cluster, models, tuple((name, dict(params)) for name, params in names))
     # what is wrong with names and parameters, and with jobs for a policy, is found before the first one runs
     models.settings(run, cluster)
     unlimited = _check_limits(run, task.policies)
@@ -283,14 +239,16 @@ def replay(
     count = min(len(task.policies), processes or (_processors() if run.size >= FEW_JOBS else 1))
     say = tell or (lambda _text: None)
     done: dict[int, Outcome] = {}
-    with _CtrlC() as ctrl_c:
+    with CtrlC() as ctrl_c:
         try:
             _compile(one, run.size, say)
-            for number, outcome in _here(task, progress) if count <= 1 else _apart(task, count, progress, ctrl_c):
+            for number, outcome in (
+                in_turn(task, progress) if count <= 1 else side_by_side(task, count, progress, ctrl_c)
+            ):
                 whole = outcome if kept is None else _whole(outcome, workload, kept)
                 notes = (*whole.notes, *unlimited[number], *task.own_models(number))
                 done[number] = dataclasses.replace(whole, notes=notes)
-                say(f"{outcome.policy}: {run.size:,} jobs replayed in {outcome.wall_s:.2g} s")
+                say(f"{outcome.policy}: {run.size:,} jobs replayed in {lasting(outcome.wall_s)}")
         except KeyboardInterrupt:
             ctrl_c.over = True
             missing = [name for number, (name, _) in enumerate(task.policies) if number not in done]
@@ -318,7 +276,7 @@ def _check_limits(workload: Workload, policies: Sequence[tuple[str, dict[str, st
     return notes
 
 
-def _one_job(task: _Task) -> _Task:
+def _one_job(task: Task) -> Task:
     """The same with one of the jobs, to see what is wrong with policies, and to compile them."""
     jobs = task.workload
     known = np.flatnonzero(np.isfinite(jobs.recorded_start[jobs.segment_start[:-1]]))
@@ -347,13 +305,17 @@ def _processors() -> int:
 
 def _interpreted(kind: type[Policy], jobs: int) -> bool:
     """Whether to begin the replay of so many jobs as Python; looks for compiled code only where that matters."""
-    if compile_cost.may_interpret(kind, jobs, compiled=None):
+    if not UNCOMPILED and "numba" in sys.modules and all(loop.fast.signatures for loop in entries(kind)):
+        # an earlier replay in this process has paid for loading
+        return False
+    small = compile_cost.may_interpret(kind, jobs, compiled=None)
+    if small and (UNCOMPILED or sum(_AS_PYTHON_S) <= compile_cost.LOADING_S):
         return True
-    there = UNCOMPILED or all(map(is_compiled, entries(kind)))
-    return compile_cost.may_interpret(kind, jobs, compiled=there)
+    # one small replay is done before Numba is loaded, many are not
+    return not all(map(is_compiled, entries(kind))) and compile_cost.may_interpret(kind, jobs, compiled=False)
 
 
-def _compile(task: _Task, jobs: int, tell: Callable[[str], None]) -> None:
+def _compile(task: Task, jobs: int, tell: Callable[[str], None]) -> None:
     """Compile before the processes start, so that it is done once, where an earlier run has not left compiled code.
 
     Args:
@@ -406,7 +368,7 @@ def compile_for(
     """
     known = {field.name for field in dataclasses.fields(Models)}
     chosen = Models(**{name: value for name, value in models.items() if name in known})
-    task = _Task(workload, cluster, chosen, tuple((name, dict(params)) for name, params in policies))
+    task = Task(workload, cluster, chosen, tuple((name, dict(params)) for name, params in policies))
     # found before anything is compiled
     _check_limits(workload, task.policies)
     _compile(_one_job(task), jobs, tell or (lambda _text: None))
@@ -415,107 +377,6 @@ def compile_for(
 def entries(kind: type[Policy]) -> list[Any]:
     """Return the functions by which a policy enters compiled code."""
     return [view_kernel.next_decision if issubclass(kind, PythonPolicy) else kind.run or list_kernel.run]
-
-
-def _here(task: _Task, progress: Progress | None) -> Iterator[tuple[int, Outcome]]:
-    """One policy after the other, in this process."""
-    ended, seconds = [0] * len(task.policies), [0.0] * len(task.policies)
-    for number in range(len(task.policies)):
-
-        def at(jobs: int, size: int, second: float, number: int = number) -> None:
-            ended[number], seconds[number] = jobs, second
-            if progress is not None:
-                progress(ended, size, seconds)
-
-        simulation = task.run(number, at)
-        at(task.workload.size, task.workload.size, simulation.now)
-        outcome = simulation.outcome(last=True)
-        # its memory goes before tables are made
-        del simulation
-        yield number, outcome
-
-
-def _apart(task: _Task, processes: int, progress: Progress | None, ctrl_c: _CtrlC) -> Iterator[tuple[int, Outcome]]:
-    """Each policy in a process of its own, so many at a time; outcomes as they come."""
-    context = get_context("spawn")
-    # it would let SIGINT through again while the first process starts
-    resource_tracker.ensure_running()
-    left = list(range(len(task.policies)))[::-1]
-    running: dict[Connection, tuple[int, SpawnProcess]] = {}
-    ended, seconds = [0] * len(task.policies), [0.0] * len(task.policies)
-    try:
-        while left or running:
-            while left and len(running) < processes:
-                number = left.pop()
-                ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(theirs, task, number), daemon=True)
-                running[ours] = (number, process)
-                with ctrl_c.held():
-                    process.start()
-                theirs.close()
-            ready = wait(list(running))
-            for ours in [each for each in running if each in ready]:
-                number, process = running[ours]
-                kind, value = _received(ours)
-                if kind == "progress":
-                    ended[number], seconds[number] = value
-                elif kind == "outcome":
-                    ended[number], seconds[number] = task.workload.size, value.end_s
-                    del running[ours]
-                    process.join()
-                    # closed here, not by their finalizers: in those, Ctrl-C would be lost
-                    process.close()
-                    ours.close()
-                    yield number, value
-                else:
-                    raise _failure(task.policies[number][0], value, process)
-                if progress is not None:
-                    progress(ended, task.workload.size, seconds)
-    finally:
-        for _, process in running.values():
-            if process.pid is not None:
-                process.kill()
-        for ours, (_, process) in running.items():
-            if process.pid is not None:
-                process.join()
-                process.close()
-            ours.close()
-
-
-def _received(connection: Connection) -> tuple[str, Any]:
-    try:
-        message: tuple[str, Any] = connection.recv()
-    except EOFError:
-        return "gone", None
-    return message
-
-
-def _failure(policy: str, error: Exception | None, process: SpawnProcess) -> Exception:
-    if error is not None:
-        return error
-    process.join()
-    why = f"signal {-process.exitcode}" if process.exitcode and process.exitcode < 0 else f"exit {process.exitcode}"
-    hint = "too little memory? Replay fewer policies at a time with --jobs 1"
-    return InputError(f"the process that replayed {policy} was ended from outside ({why})", hint=hint)
-
-
-def _work(connection: Connection, task: _Task, number: int) -> None:
-    """What a process does: one replay. Sends ``progress``, and at the end ``outcome`` or ``error``."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        simulation = task.run(number, lambda ended, _size, second: connection.send(("progress", (ended, second))))
-        connection.send(("outcome", simulation.outcome(last=True)))
-    except BrokenPipeError:
-        # whoever asked is gone
-        return
-    except GpuctlError as error:
-        connection.send(("error", error))
-    except Exception as error:
-        import traceback
-
-        told = RuntimeError(f"{task.policies[number][0]}: {type(error).__name__}: {error}")
-        told.add_note("".join(traceback.format_exception(error)))
-        connection.send(("error", told))
 
 
 def _whole(outcome: Outcome, workload: Workload, kept: Ints) -> Outcome:

@@ -100,7 +100,7 @@ def read(line: Line) -> Job:
 
 def _text(cell: str, name: str) -> str | None:
     if not cell.isprintable():
-        raise RowError(f"{name} holds characters that cannot be printed")
+        raise RowError(f"{name} contains unprintable characters")
     return None if cell in {"", "-"} else cell
 
 

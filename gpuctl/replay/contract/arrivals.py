@@ -94,7 +94,7 @@ class _Everything:
         if name not in TRUE_TIMES:
             if name in {field.name for field in fields(Workload)}:
                 raise InputError(
-                    f"{self._policy} asks for {name} of jobs: nobody knows that when they are submitted",
+                    f"{self._policy} asks for {name} of jobs: this is unknown at submission",
                     hint=f"known: ids, user, users, run_time, {', '.join((*ASKED, *SITE))}",
                 )
             raise AttributeError(f"jobs have no {name}")

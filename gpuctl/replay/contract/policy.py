@@ -116,7 +116,7 @@ PATIENCE = Parameter(
     "patience",
     30.0,
     "preemptions of a job that together may cost it more than the turns between them bring; from then on it keeps its "
-    "GPUs each time until it has come forward by the cost of a preemption and by a tenth of what it had done",
+    "GPUs each time until its progress exceeds the cost of a preemption and a tenth of what it had done",
     least=1.0,
     most=200.0,
 )

@@ -28,7 +28,7 @@ class RankPolicy(Policy):
     That is as fast as the built-in policies: the numbers are all that the compiled engine asks for.
 
     Attributes:
-        strict: the first job that does not fit keeps all others waiting; otherwise it is skipped.
+        strict: the first job that does not fit blocks all others; otherwise it is skipped.
         placement: ``any`` | ``consolidate`` | ``spread`` | ``fill``.
     """
 

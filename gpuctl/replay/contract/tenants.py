@@ -29,7 +29,7 @@ def share_out(params: Mapping[str, Any], workload: Workload, cluster: Cluster, s
         one weight a party; jobs whose queue or user is not known are a party of their own, the last one.
 
     Raises:
-        UsageError: a weight of a party that there is not, or one that is no number above 0.
+        UsageError: a weight of a party that there is not, or one that is not a number above 0.
     """
     if params["by"] == "user":
         state.jobs.share = np.where(workload.user < 0, len(workload.users), workload.user)
@@ -45,7 +45,7 @@ def weights_of(
         one weight a party, and one for jobs whose party is not known.
 
     Raises:
-        UsageError: a weight of a party that there is not, or one that is no number above 0.
+        UsageError: a weight of a party that there is not, or one that is not a number above 0.
     """
     by = params.get("by", "queue")
     names = workload.users if by == "user" else workload.queues
@@ -67,7 +67,7 @@ def named_weights(text: str, policy: str) -> Iterator[tuple[str, float]]:
     """Names and weights of ``NAME:W,NAME:W``.
 
     Raises:
-        UsageError: a weight that is no number above 0.
+        UsageError: a weight that is not a number above 0.
     """
     for part in filter(None, text.split(",")):
         name, _, number = part.rpartition(":")

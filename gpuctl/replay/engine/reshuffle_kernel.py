@@ -63,7 +63,7 @@ def is_there(s, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _close(s, j, how):  # type: ignore[no-untyped-def]
+def close(s, j, how):  # type: ignore[no-untyped-def]
     """End the attempt of a job that was lifted."""
     g = s.g[0]
     job = s.jobs[j]
@@ -95,7 +95,7 @@ def drop_reclaimed(s, j, reason):  # type: ignore[no-untyped-def]
 def _wait_again(s, j, what, how, reason):  # type: ignore[no-untyped-def]
     job = s.jobs[j]
     note(s, what, j, job.held, job.row, reason)
-    _close(s, j, how)
+    close(s, j, how)
     job.preempts += 1
     job.work += job.charge
     job.rate, job.held, job.counted = 0.0, 0, 0.0
@@ -111,5 +111,5 @@ def relocate(s, j, reason):  # type: ignore[no-untyped-def]
     gpus = 0
     for k in range(g.chosen):
         gpus += s.choice[k].gpus
-    _close(s, j, A_MIGRATED if gpus == held else A_RESIZED)
+    close(s, j, A_MIGRATED if gpus == held else A_RESIZED)
     go_on(s, j, D_MIGRATE if gpus == held else D_RESIZE, start, lease, reason)

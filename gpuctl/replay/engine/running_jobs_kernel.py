@@ -12,25 +12,15 @@ from gpuctl.replay.engine.state import NEED
 
 
 class Running(Bundle):
-    """Running jobs by planned end.
+    """Running jobs by planned end."""
 
-    Attributes:
-        n: [1]: how many.
-        job: them, the one that is to end first ahead; of several the lowest number.
-        end: that second: start and planned seconds. One that is past it may end at any moment.
-        until: the same by job; NaN where it does not run [jobs].
-        plan: seconds that each job is planned for [jobs].
-        before: free GPUs of each server, kept while others are tried [servers].
-        before_need: CPUs and memory likewise, records of `NEED` [servers].
-    """
-
-    n = ints()
-    job = ints()
-    end = floats()
-    until = floats()
-    plan = floats()
-    before = ints()
-    before_need = rows(NEED)
+    n = ints()  # [1]: how many
+    job = ints()  # them, the one that is to end first ahead; of several the lowest number
+    end = floats()  # that second: start and planned seconds. One that is past it may end at any moment.
+    until = floats()  # the same by job; NaN where it does not run [jobs]
+    plan = floats()  # seconds that each job is planned for [jobs]
+    before = ints()  # free GPUs of each server, kept while others are tried [servers]
+    before_need = rows(NEED)  # CPUs and memory likewise, records of `NEED` [servers]
 
 
 def nobody(plan: NDArray[np.float64], servers: int, most: int) -> Running:

@@ -10,6 +10,7 @@ import numpy as np
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import note, ours, together
+from gpuctl.core.numbers import lasting
 from gpuctl.replay.engine.state import (
     GLOBAL,
     JOB,
@@ -77,7 +78,7 @@ class Settings:
             told["packed jobs"] = self.rates.pairs_text
         if (self.slice_s, self.switch_s) != (SLICE_S, SWITCH_S):
             told["time slices"] = note(
-                "{slice_s:g} s, and {switch_s:g} s to switch", slice_s=self.slice_s, switch_s=self.switch_s
+                "{turn}, and {switch} to switch", turn=ours(lasting(self.slice_s)), switch=ours(lasting(self.switch_s))
             )
         return {
             **told,

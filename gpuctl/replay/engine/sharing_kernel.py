@@ -6,24 +6,13 @@ the largest guest covers all others, and each GPU counts in equal parts for the 
 
 from __future__ import annotations
 
-import numpy as np
-
 from gpuctl.compiled.jit import inner
-from gpuctl.replay.engine.event_heap_kernel import cancel, schedule
-from gpuctl.replay.engine.job_life_kernel import (
-    begin,
-    join,
-    new_rates,
-    note,
-    plan_end,
-    resume_cost,
-    settle,
-    take,
-    unspent,
-)
-from gpuctl.replay.engine.placement_kernel import choose, find, set_free
+from gpuctl.replay.engine.instant_kernel import go_on
+from gpuctl.replay.engine.job_life_kernel import begin, join, new_rates, note, resume_cost, take
+from gpuctl.replay.engine.placement_kernel import choose, find
+from gpuctl.replay.engine.reshuffle_kernel import close, lift
 from gpuctl.replay.engine.resource_kernel import let_go
-from gpuctl.replay.engine.state import A_RESIZED, C_LEASE, D_RESIZE, D_SHARE
+from gpuctl.replay.engine.state import A_RESIZED, D_RESIZE, D_SHARE
 
 
 @inner
@@ -163,31 +152,13 @@ def extend(s, j, gpus, how):  # type: ignore[no-untyped-def]
 @inner
 def regrow(s, j, reason):  # type: ignore[no-untyped-def]
     """Let a host go on with the GPUs in `choice`, which cover its guests: they stay beside it."""
-    g = s.g[0]
     job = s.jobs[j]
-    settle(s, j)
-    unspent(s, j)
-    cancel(s, j)
-    row = s.attempts[job.row]
-    row.end, row.how = g.now, A_RESIZED
-    group = row.group
-    if g.resources == 1:
-        let_go(s, j)
-    for k in range(row.first, row.first + row.pieces):
-        piece = s.pieces[k]
-        set_free(s, piece.server, s.servers[piece.server].free + piece.gpus)
-    s.queue_used[job.queue] -= job.held
-    s.share_used[job.share] -= job.held
-    g.running -= 1
     start, lease = job.start, job.lease
-    gpus = take(s, j, 0)
-    job.changes += 1
+    group = s.attempts[job.row].group
+    if s.g[0].resources == 1:
+        let_go(s, j)
+    lift(s, j)
+    close(s, j, A_RESIZED)
+    go_on(s, j, D_RESIZE, start, lease, reason)
     s.attempts[job.row].group = group
-    note(s, D_RESIZE, j, gpus, job.row, reason)
-    begin(s, j, job.move)
-    job.start, job.lease = start, lease
-    if g.limits == 1:
-        plan_end(s, j)
-    if lease < np.inf:
-        schedule(s, 2 * s.jobs.size + j, lease, C_LEASE)
     new_rates(s, j)

@@ -219,95 +219,55 @@ GLOBAL = np.dtype(
 
 
 class State(Bundle):
-    """A simulation at one instant; every field is an array (lengths in brackets).
+    """A simulation at one instant; every field is an array (lengths in brackets)."""
 
-    Attributes:
-        g: what there is one of [1].
-        jobs: [jobs].
-        servers: [servers].
-        heap_t: times of coming events, a binary heap; at most one event a node.
-        heap_c: class and number that order events of one instant.
-        heap_node: whose event it is: job, then the job's timer, its lease, then named timers, the round of a compiled
-            policy (and the second look at an instant), that of a policy written in Python, then servers that are lent.
-        node_at: place of each node in the heap; -1 none [3 jobs + named timers + 2 + servers].
-        arrivals: jobs by the second from which they are eligible [jobs].
-        arrive_t: that second.
-        machine_t: seconds at which servers go down or come up.
-        machine_server: which.
-        machine_up: 1 or 0.
-        bits: [classes, most GPUs + 1, words]: the servers of a class with so many GPUs free, a bit each.
-        count: [classes, most GPUs + 1]: how many those are.
-        class_free: [classes]: GPUs free.
-        class_cap: [classes]: GPUs of the largest server.
-        rack_free: [classes, racks].
-        queue_used: [queues]: GPUs that its jobs hold; shared ones count for the job whose they are.
-        queue_limit: [queues]: the most that they may hold.
-        share_used: [queues or users]: the same for each.
-        segment_s: seconds of each segment of each job.
-        segment_fails: whether it ends in a failure.
-        child_first: [jobs + 1]: jobs that wait for this one: `children[child_first[j]:child_first[j + 1]]`.
-        children: job numbers.
-        choice: pieces that a placement has chosen [servers].
-        order: servers, scratch [servers].
-        attempts: every attempt so far.
-        pieces: their pieces.
-        log: decisions.
-        events: of this instant.
-        fresh: jobs that have come into the queue, for policies written in Python; of compiled ones, whether a job that
-            has come there is new [jobs].
-        moving: jobs whose checkpoints are being written or read [jobs].
-        asks: of each job, where CPUs and memory count [jobs or 1], and so on:
-        stock: of each server.
-        need: of each piece in `choice`.
-        needs: of each piece in `pieces`.
-        share_need: what the jobs of each queue or user hold.
-        by_type: speeds by class of jobs, GPU type and placement [classes, types, 3]; [1, 1, 1] where types are alike.
-        by_pair: speeds by class of a job and of the one packed beside it [classes, classes]; [1, 1] without a table.
-        curves: speeds on 1, 2, 3 … GPUs, one curve after the other.
-        turns: what counts for attempts on crowded servers, from when on.
-    """
-
-    g = rows(GLOBAL)
-    jobs = rows(JOB)
-    servers = rows(SERVER)
-    heap_t = floats()
-    heap_c = ints()
+    g = rows(GLOBAL)  # what there is one of [1]
+    jobs = rows(JOB)  # [jobs]
+    servers = rows(SERVER)  # [servers]
+    heap_t = floats()  # times of coming events, a binary heap; at most one event a node
+    heap_c = ints()  # class and number that order events of one instant
+    # whose event it is: job, then the job's timer, its lease, then named timers, the round of a compiled policy (and
+    # the second look at an instant), that of a policy written in Python, then servers that are lent
     heap_node = ints()
-    node_at = ints()
-    arrivals = ints()
-    arrive_t = floats()
-    machine_t = floats()
-    machine_server = ints()
-    machine_up = ints()
-    bits = words(3)
-    count = ints(2)
-    class_free = ints()
-    class_cap = ints()
-    rack_free = ints(2)
-    queue_used = ints()
-    queue_limit = floats()
-    share_used = ints()
-    segment_s = floats()
-    segment_fails = ints()
-    child_first = ints()
-    children = ints()
-    choice = rows(PIECE)
-    order = ints()
-    attempts = rows(ATTEMPT)
-    pieces = rows(PIECE)
-    log = rows(LOG)
-    events = rows(EVENT)
+    node_at = ints()  # place of each node in the heap; -1 none [3 jobs + named timers + 2 + servers]
+    arrivals = ints()  # jobs by the second from which they are eligible [jobs]
+    arrive_t = floats()  # that second
+    machine_t = floats()  # seconds at which servers go down or come up
+    machine_server = ints()  # which
+    machine_up = ints()  # 1 or 0
+    bits = words(3)  # [classes, most GPUs + 1, words]: the servers of a class with so many GPUs free, a bit each
+    count = ints(2)  # [classes, most GPUs + 1]: how many those are
+    class_free = ints()  # [classes]: GPUs free
+    class_cap = ints()  # [classes]: GPUs of the largest server
+    rack_free = ints(2)  # [classes, racks]
+    queue_used = ints()  # [queues]: GPUs that its jobs hold; shared ones count for the job whose they are
+    queue_limit = floats()  # [queues]: the most that they may hold
+    share_used = ints()  # [queues or users]: the same for each
+    segment_s = floats()  # seconds of each segment of each job
+    segment_fails = ints()  # whether it ends in a failure
+    child_first = ints()  # [jobs + 1]: jobs that wait for this one: `children[child_first[j]:child_first[j + 1]]`
+    children = ints()  # job numbers
+    choice = rows(PIECE)  # pieces that a placement has chosen [servers]
+    order = ints()  # servers, scratch [servers]
+    attempts = rows(ATTEMPT)  # every attempt so far
+    pieces = rows(PIECE)  # their pieces
+    log = rows(LOG)  # decisions
+    events = rows(EVENT)  # of this instant
+    # jobs that have come into the queue, for policies written in Python; of compiled ones, 1: a job comes there for
+    # the first time [jobs]
     fresh = ints()
-    moving = ints()
-    asks = rows(ASK)
-    stock = rows(STOCK)
-    need = rows(NEED)
-    needs = rows(NEED)
-    share_need = rows(NEED)
+    moving = ints()  # jobs whose checkpoints are being written or read [jobs]
+    asks = rows(ASK)  # of each job, where CPUs and memory count [jobs or 1], and so on:
+    stock = rows(STOCK)  # of each server
+    need = rows(NEED)  # of each piece in `choice`
+    needs = rows(NEED)  # of each piece in `pieces`
+    share_need = rows(NEED)  # what the jobs of each queue or user hold
+    # speeds by class of jobs, GPU type and placement [classes, types, 3]; [1, 1, 1] where types are alike
     by_type = floats(3)
+    # speeds by class of a job and of the one packed beside it [classes, classes]; [1, 1] without a table
     by_pair = floats(2)
-    curves = floats()
-    turns = rows(TURN)
+    curves = floats()  # speeds on 1, 2, 3 … GPUs, one curve after the other
+    turns = rows(TURN)  # what counts for attempts on crowded servers, from when on
 
 
 def wanted(g: Any, servers: int) -> tuple[int, int, int, int, int]:

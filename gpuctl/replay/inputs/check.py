@@ -10,6 +10,8 @@ from gpuctl.core.errors import InputError
 from gpuctl.replay.models.resources import GPUS_ONLY, asks, capacity, stocks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
@@ -154,6 +156,21 @@ def _usable(workload: Workload, cluster: Cluster) -> Bools:
     return usable
 
 
+def _wrong_elastic(w: Workload, tell: Callable[..., None]) -> None:
+    """What is wrong with what policies go by that resize or search."""
+    if w.min_gpus is not None:
+        few = (w.min_gpus < np.minimum(w.gpus, 1)) | (w.min_gpus > w.gpus)
+        tell(few, "can run on no GPUs at least, or on more than they ask for", w.min_gpus)
+    if w.max_gpus is not None:
+        tell(w.max_gpus < w.gpus, "can run on fewer GPUs at most than they ask for", w.max_gpus)
+    if w.beyond is not None:
+        tell(~(np.isfinite(w.beyond) & (w.beyond >= 0)), "have work beyond their end that is not finite", w.beyond)
+    if w.curve is not None:
+        wrong_curves = [k for k, c in enumerate(w.curves) if not (c.size and (np.isfinite(c) & (c > 0)).all())]
+        bad_curve = np.isin(w.curve, wrong_curves) | (w.curve < -1) | (w.curve >= len(w.curves))
+        tell(bad_curve, "have no speed curve of numbers above 0", w.curve)
+
+
 def _wrong_jobs(workload: Workload, resources: tuple[str, ...]) -> list[str]:
     w = workload
     if not w.size:
@@ -181,15 +198,7 @@ def _wrong_jobs(workload: Workload, resources: tuple[str, ...]) -> list[str]:
         for values, text in ((w.cpus, "CPUs"), (w.mem_mb, "MB")):
             if values is not None:
                 tell(~(np.isnan(values) | ((values >= 0) & (values < 1e12))), f"ask for no possible {text}", values)
-    if w.min_gpus is not None:
-        few = (w.min_gpus < np.minimum(w.gpus, 1)) | (w.min_gpus > w.gpus)
-        tell(few, "can run on no GPUs at least, or on more than they ask for", w.min_gpus)
-    if w.max_gpus is not None:
-        tell(w.max_gpus < w.gpus, "can run on fewer GPUs at most than they ask for", w.max_gpus)
-    if w.curve is not None:
-        wrong_curves = [k for k, c in enumerate(w.curves) if not (c.size and (np.isfinite(c) & (c > 0)).all())]
-        bad_curve = np.isin(w.curve, wrong_curves) | (w.curve < -1) | (w.curve >= len(w.curves))
-        tell(bad_curve, "have no speed curve of numbers above 0", w.curve)
+    _wrong_elastic(w, tell)
     tell(~(np.isnan(w.time_limit) | (w.time_limit > 0)), "have a time limit that is not above 0", w.time_limit)
     if len(set(w.ids)) < w.size:
         _, first, count = np.unique(np.asarray(w.ids, dtype=object), return_index=True, return_counts=True)

@@ -35,7 +35,7 @@ NEEDED = ("job_id", "submit_time", "duration", "num_gpus")
 OPTIONAL = (
     "vc", "requested_time", "user", "gpu_type", "app", "depends_on", "eligible_time", "predicted_time", "epochs",
     "checkpoint_bytes", "account", "qos", "nodes", "nice", "min_gpus", "max_gpus", "job_class",
-    "speed_curve", *TRAITS,
+    "speed_curve", "stop_fraction", *TRAITS,
 )  # fmt: skip
 MINUTES = "limit_min"
 """A column that says: this is a queue of whole nodes in whole minutes, as Mirage's authors' simulator has it."""
@@ -52,7 +52,8 @@ MOST_SECONDS = 1e12
 """Some 30 000 years: anything above it is a mistake of units, and would cost all precision below a second."""
 
 _NUMBERS = ("submit_time", "duration", "num_gpus", "requested_time", "eligible_time", "predicted_time", "epochs",
-            "checkpoint_bytes", "nodes", "nice", "min_gpus", "max_gpus", *TRAITS, *MORE)  # fmt: skip
+            "checkpoint_bytes", "nodes", "nice", "min_gpus", "max_gpus", "stop_fraction",
+            *TRAITS, *MORE)  # fmt: skip
 _EXPECTED = f"a header line with the columns {', '.join(NEEDED)} and, where wanted, {', '.join(OPTIONAL)}"
 
 
@@ -94,10 +95,11 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole); for
     policies that resize jobs ``min_gpus`` and ``max_gpus``, the fewest and the most GPUs that a job can run on, and
     ``speed_curve`` (its speeds on 1, 2, 3 … GPUs, in any unit, with ``;`` between them); and ``job_class`` (jobs of one
-    name are equally fast on equal GPUs); and what `gpuctl.replay.models.traits` says. An empty optional cell is as if
-    the file did not have the column. Times are taken as they are. Jobs are ordered by submission; of jobs submitted at
-    one instant, the earlier line is the earlier job. Where CPUs or memory count, the columns ``num_cpus`` and
-    ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
+    name are equally fast on equal GPUs); and ``stop_fraction`` (above 0, at most 1: the search that the job belongs to
+    kills it when that part of its ``duration`` is done); and what `gpuctl.replay.models.traits` says. An empty optional
+    cell is as if the file did not have the column. Times are taken as they are. Jobs are ordered by submission; of jobs
+    submitted at one instant, the earlier line is the earlier job. Where CPUs or memory count, the columns ``num_cpus``
+    and ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
 
     A file with ``nodes`` and ``limit_min`` (minutes) in the place of ``num_gpus`` is a queue as `_in_minutes` has it;
     there ``duration`` may be 0.
@@ -174,7 +176,7 @@ def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool, dic
     header = [usual.get(column, column) for column in header]
     missing, twice = [c for c in NEEDED if c not in header], sorted({c for c in header if header.count(c) > 1})
     if missing or set(twice) & set(wanted):
-        what = f"misses the columns {', '.join(missing)}" if missing else f"has several columns {', '.join(twice)}"
+        what = f"lacks the columns {', '.join(missing)}" if missing else f"has several columns {', '.join(twice)}"
         raise InputError(f"{what}; found: {', '.join(header)}", path=name, line=1, hint=f"expected {_EXPECTED}")
     # a line is a row plus the header, unless cells hold line ends or lines are blank
     newlines = data.count(b"\n") + (not data.endswith(b"\n"))
@@ -203,7 +205,7 @@ def _unreadable(data: bytes, reason: str) -> tuple[str]:
     except (csv.Error, StopIteration):
         bad = []
     if not bad:
-        return (f"is no CSV: {reason.splitlines()[0]}",)
+        return (f"is not a valid CSV: {reason.splitlines()[0]}",)
     shown = ", ".join(f"line {line} ({cells})" for line, cells in bad[:SHOWN])
     more = f" and {len(bad) - SHOWN:,} more" if len(bad) > SHOWN else ""
     return (f"has more cells than the header's {width} in {_rows(len(bad))}: {shown}{more}",)
@@ -283,7 +285,7 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
 def _traits(faults: _Faults, present: list[str]) -> None:
     """What is wrong with numbers that policies of deep learning go by."""
     gpus = pl.col("num_gpus number")
-    for column in TRAITS:
+    for column in (*TRAITS, "stop_fraction"):
         if column not in present:
             continue
         value = pl.col(f"{column} number")
@@ -305,7 +307,7 @@ def _traits(faults: _Faults, present: list[str]) -> None:
 
 
 LEAST_SPEED, MOST_SPEED = 1e-6, 1e6
-_CURVE = "speed_curve is no list of speeds from 0.000001 to 1000000, as 1;1.9;2.7, in {n}"
+_CURVE = "speed_curve is not a list of speeds from 0.000001 to 1000000, as 1;1.9;2.7, in {n}"
 _EPOCHS = "epochs is not a whole number, at least 1, in {n}"
 
 
@@ -347,6 +349,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
     size = table.height
     unknown = np.full(size, np.nan)
     duration = numbers["duration"].to_numpy().astype(np.float64)
+    done = duration * _optional(numbers, "stop_fraction", np.ones(size))
     submit = numbers["submit_time"].to_numpy().astype(np.float64)
     queue, queues = _codes(table, "vc", NO_QUEUE)
     user, users = _codes(table, "user", None)
@@ -370,7 +373,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         app=app,
         depends=depends,
         segment_start=np.arange(size + 1, dtype=np.int64),
-        segment_s=duration,
+        segment_s=done,
         segment_fails=np.zeros(size, np.bool_),
         recorded_start=np.full(size, np.nan),
         piece_start=np.zeros(size + 1, np.int64),
@@ -385,7 +388,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         )
         if extra
         else (),
-        predicted=_optional(numbers, "predicted_time", duration) if "predicted_time" in numbers.columns else None,
+        predicted=_optional(numbers, "predicted_time", done) if "predicted_time" in numbers.columns else None,
         epochs=_optional(numbers, "epochs", unknown) if "epochs" in numbers.columns else None,
         checkpoint_bytes=_optional(numbers, "checkpoint_bytes", unknown)
         if "checkpoint_bytes" in numbers.columns
@@ -402,6 +405,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         job_classes=job_classes,
         min_gpus=_bound(numbers, "min_gpus"),
         max_gpus=_bound(numbers, "max_gpus"),
+        beyond=duration - done if "stop_fraction" in numbers.columns else None,
         traits={name: _optional(numbers, name, unknown) for name in TRAITS if name in numbers.columns},
     )
 

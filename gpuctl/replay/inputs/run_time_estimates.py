@@ -12,7 +12,8 @@ import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import MOST_TABLE, read_whole
-from gpuctl.core.notes import note
+from gpuctl.core.notes import note, ours
+from gpuctl.core.numbers import number as decimal
 from gpuctl.core.paths import is_file
 
 if TYPE_CHECKING:
@@ -51,10 +52,7 @@ def tell(workload: Workload, how: str) -> Workload:
         return _told(
             workload,
             predicted,
-            note(
-                "run times given to policies are wrong by a factor of exp({size:g} z)",
-                size=size,
-            ),
+            note("run times given to policies are wrong by a factor of exp({size} z)", size=ours(decimal(size))),
         )
     if not is_file(how):
         raise UsageError(f"--run-times {how[:60]}: not understood, and no such file", hint=f"expected {_HINT}")
@@ -73,7 +71,7 @@ def read_seconds(workload: Workload, path: str, columns: tuple[str, ...]) -> Flo
     """Seconds of each job in a CSV, from the first of the columns that it has; NaN where it says nothing of a job.
 
     Raises:
-        InputError: it is no CSV, has no such columns, or names a job twice.
+        InputError: it is not a valid CSV, has no such columns, or names a job twice.
     """
     import polars as pl
 
@@ -81,10 +79,10 @@ def read_seconds(workload: Workload, path: str, columns: tuple[str, ...]) -> Flo
     try:
         table = pl.read_csv(read_whole(Path(path), most=MOST_TABLE), infer_schema=False)
     except pl.exceptions.PolarsError as error:
-        raise InputError(f"is no CSV: {str(error).splitlines()[0]}", path=path, hint=hint) from error
+        raise InputError(f"is not a valid CSV: {str(error).splitlines()[0]}", path=path, hint=hint) from error
     column = next((name for name in columns if name in table.columns), None)
     if "job" not in table.columns or column is None:
-        raise InputError(f"misses a column; found: {', '.join(table.columns)}", path=path, line=1, hint=hint)
+        raise InputError(f"lacks a column; found: {', '.join(table.columns)}", path=path, line=1, hint=hint)
     seconds = pl.col(column).cast(pl.Float64, strict=False)
     table = table.select("job", s=seconds).filter(pl.col("s").is_finite() & (pl.col("s") > 0))
     if table["job"].is_duplicated().any():

@@ -415,7 +415,9 @@ def _cluster(
 ) -> Cluster:
     """The trace's servers, with the quotas and racks that the user gave, if any."""
     if workload.origin is None:
-        raise UsageError(f"{workload.name}: these jobs have no calendar, so they are not of the trace {trace.name}")
+        raise UsageError(
+            f"{workload.name}: these jobs have no calendar times, so they cannot be those of the trace {trace.name}"
+        )
     notes = list(machine_notes)
     names = machines["machine"]
     servers = pl.DataFrame({"machine": names}).with_row_index("server")

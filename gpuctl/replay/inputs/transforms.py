@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import named, note
+from gpuctl.core.notes import named, note, ours
+from gpuctl.core.numbers import number
 
 if TYPE_CHECKING:
     from gpuctl.core.notes import Note
@@ -87,7 +88,7 @@ def load_factor(text: str) -> float:
     """Return a factor of ``--scale-load``.
 
     Raises:
-        UsageError: it is no number.
+        UsageError: it is not a number.
     """
     try:
         return float(text)
@@ -122,8 +123,8 @@ def scale_load(workload: Workload, factor: float) -> Workload:
         notes=(
             *workload.notes,
             note(
-                "load x {factor:g}: interarrival times are divided by it; calendar times are not real",
-                factor=factor,
+                "load x {factor}: interarrival times are divided by it; calendar times are not real",
+                factor=ours(number(factor)),
             ),
         ),
     )
@@ -384,6 +385,7 @@ def gather(workload: Workload, jobs: Ints) -> Workload:
         max_gpus=None if w.max_gpus is None else w.max_gpus[jobs],
         curve=None if w.curve is None else w.curve[jobs],
         curves=w.curves,
+        beyond=_of(w.beyond, jobs),
         traits={name: values[jobs] for name, values in w.traits.items()},
         line=None if w.line is None else w.line[jobs],
     )

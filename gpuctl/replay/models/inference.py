@@ -74,7 +74,7 @@ def _read_load(path: Path, gpus: Ints) -> Inference:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError("is no UTF-8 text", path=str(path), hint="expected time_s,servers_free") from error
+        raise InputError("is not UTF-8 text", path=str(path), hint="expected time_s,servers_free") from error
     rows = csv.reader(io.StringIO(text))
     header = next(rows, [])
     if header != _COLUMNS:

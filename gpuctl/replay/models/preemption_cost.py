@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import note, together
+from gpuctl.core.notes import note, ours, together
+from gpuctl.core.numbers import lasting, unit_of
+from gpuctl.core.numbers import size as size_of
 from gpuctl.core.suspension_cost import (
     CHECKPOINT_BYTES_PER_GPU,
     MOST_CHECKPOINT_BYTES,
@@ -99,7 +101,7 @@ def overhead(spec: str, workload: Workload, cluster: Cluster) -> Overhead:
     if more.startswith("resize:"):
         seconds = _seconds(more.removeprefix("resize:"), spec)
         found = overhead(model if plus else "none", workload, cluster)
-        text = note("{seconds:g} s of a resize or migration", seconds=seconds)
+        text = note("{time} for a resize or migration", time=ours(lasting(seconds)))
         if plus or found.text != _FREE:
             text = together("; ", [found.text, text])
         return replace(found, text=text, move=np.full(workload.size, seconds))
@@ -120,20 +122,20 @@ def overhead(spec: str, workload: Workload, cluster: Cluster) -> Overhead:
         return Overhead(_FREE, zero, zero, zero, zero, epoch)
     if name == "resume" and colon:
         resume = np.full(n, seconds)
-        text = note("{seconds:g} s to resume after a preemption", seconds=seconds)
+        text = note("{time} to resume after a preemption", time=ours(lasting(seconds)))
         return Overhead(text, zero, resume, resume, zero, epoch)
     if name == "const":
         text = note(
-            "{seconds:g} s a preemption: {suspend:.3g} s to suspend, {resume:.3g} s to resume",
-            seconds=seconds,
-            suspend=seconds / 3,
-            resume=seconds * 2 / 3,
+            "{time} a preemption: {suspend} to suspend, {resume} to resume",
+            time=ours(lasting(seconds)),
+            suspend=ours(lasting(seconds / 3, unit_of([seconds]))),
+            resume=ours(lasting(seconds * 2 / 3, unit_of([seconds]))),
         )
         suspend, resume = np.full(n, seconds / 3), np.full(n, seconds * 2 / 3)
         return Overhead(text, suspend, resume, suspend + resume, zero, epoch)
     if name == "charge":
         charge = np.full(n, seconds)
-        text = note("{seconds:g} s of work added by each preemption", seconds=seconds)
+        text = note("{time} of work added by each preemption", time=ours(lasting(seconds)))
         return Overhead(text, zero, zero, charge, charge, epoch)
     if name == "helios":
         charge = np.where(workload.gpus == 1, 7.0, np.where(workload.gpus <= 8, 30.0, 60.0))
@@ -156,12 +158,12 @@ def _pickyman(workload: Workload, cluster: Cluster, epoch: Floats) -> Overhead:
     biggest = int(cluster.gpus.max()) if len(cluster.servers) and not cluster.pool else GPUS_A_SERVER
     link = SERVER_RATE * np.ceil(workload.gpus / biggest)
     text = note(
-        "as PickyMan's abstract has it, constants ours: {stop:g} s to stop, {start:g} s to start, checkpoints "
-        "at {server:g} GB/s a server and {storage:g} GB/s in all",
-        stop=STOP_S,
-        start=START_S,
-        server=SERVER_RATE / 1e9,
-        storage=STORAGE_RATE / 1e9,
+        "after PickyMan's abstract, with gpuctl's constants: {stop} to stop, {start} to start, checkpoints at "
+        "{server}/s for each server and {storage}/s in all",
+        stop=ours(lasting(STOP_S)),
+        start=ours(lasting(START_S)),
+        server=ours(size_of(SERVER_RATE)),
+        storage=ours(size_of(STORAGE_RATE)),
     )
     stop, start = np.full(n, STOP_S), np.full(n, START_S)
     move = stop + start + 2 * size / link

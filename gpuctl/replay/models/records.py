@@ -81,6 +81,8 @@ class Workload:
         max_gpus: the most, at least ``gpus``; None: no job runs on more.
         curve: number of its speed curve in ``curves``; -1: as the speed model has it; None: all of them.
         curves: of each, its speed on 1, 2, 3 … GPUs, in any unit; on more GPUs than it names it gets no faster.
+        beyond: seconds of run time that each job would have had to go when its search kills it, above 0 for those that
+            are killed; None: none is.
         traits: what the input tells of `gpuctl.replay.models.traits.TRAITS`, by name; NaN where it does not.
         line: place of each job in its input; None: they are in its order.
     """
@@ -127,6 +129,7 @@ class Workload:
     max_gpus: Ints | None = None
     curve: Ints | None = None
     curves: tuple[Floats, ...] = ()
+    beyond: Floats | None = None
     traits: Mapping[str, Floats] = field(default_factory=dict)
     line: Ints | None = None
 

@@ -17,6 +17,7 @@ import numpy as np
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import note, ours
+from gpuctl.core.numbers import number
 
 if TYPE_CHECKING:
     from typing import Any
@@ -109,7 +110,8 @@ def tell(
         if per_gpu is not None:
             filled = silent & (workload.gpus > 0)
             asked = np.where(filled, workload.gpus * given[name], asked)
-            unit = note("{n:g} CPUs", n=given[name]) if name == "cpu" else note("{n:g} GB", n=given[name] / 1024)
+            size = ours(number(given[name] if name == "cpu" else given[name] / 1024))
+            unit = note("{n} CPUs", n=size) if name == "cpu" else note("{n} GB", n=size)
             if filled.any():
                 notes.append(
                     note(
@@ -147,7 +149,7 @@ def asks(workload: Workload, resources: tuple[str, ...]) -> Any:
     most = np.maximum(cpu * _MILLI, mem) * units
     if not (most <= _MOST * 1000).all():
         job = workload.ids[int(np.argmax(most))]
-        raise InputError(f"{workload.name}: job {job!r} asks for more CPUs or memory than can be")
+        raise InputError(f"{workload.name}: job {job!r} asks for more CPUs or memory than a job can have")
     found.units, found.cpu, found.mem = units, np.rint(cpu * _MILLI), np.ceil(mem)
     return found
 

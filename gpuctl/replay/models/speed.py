@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import Named, note
+from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.numbers import number
 from gpuctl.replay.models.traits import traits
 
 if TYPE_CHECKING:
@@ -146,11 +147,11 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
     level = recorded_level(workload, cluster)
     speed = speed / speed[np.arange(n), level][:, None]
     text = note(
-        "{share} % of the jobs (by a hash of their names) run at {spread:g} of their speed over several servers and at "
-        "{racks:.2g} over several racks; assumed, not measured",
+        "{share} % of the jobs (by a hash of their names) run at {spread} of their speed over several servers and at "
+        "{racks} over several racks; assumed, not measured",
         share=SENSITIVE_PCT,
-        spread=SPREAD_SPEED,
-        racks=SPREAD_SPEED**RACK_EXPONENT,
+        spread=ours(number(SPREAD_SPEED)),
+        racks=ours(number(SPREAD_SPEED**RACK_EXPONENT)),
     )
     return Rates(text, speed, alpha, pack)
 

@@ -159,7 +159,7 @@ def read_speeds(path: Path) -> SpeedTable:
     where only the last one is.
 
     Raises:
-        InputError: a column is missing, a speed is no number from 0.000001 to 1 000 000, or a pair comes twice.
+        InputError: a column is missing, a speed is not a number from 0.000001 to 1 000 000, or a pair comes twice.
     """
     speeds: dict[tuple[str, str], tuple[float, float, float]] = {}
     for line, row in _rows(path, COLUMNS, _EXPECTED):
@@ -178,7 +178,7 @@ def read_pairs(path: Path) -> PairTable:
     """Read a CSV of speeds of packed jobs, with the columns ``job_class,beside,speed``.
 
     Raises:
-        InputError: a column is missing, a speed is no number from 0 to 1 000 000, or a pair comes twice.
+        InputError: a column is missing, a speed is not a number from 0 to 1 000 000, or a pair comes twice.
     """
     speeds: dict[tuple[str, str], float] = {}
     for line, row in _rows(path, PAIR_COLUMNS, _EXPECTED_PAIRS):
@@ -215,7 +215,7 @@ def _rows(path: Path, columns: tuple[str, ...], expected: str) -> list[tuple[int
     try:
         lines = [(rows.line_num, [cell.strip() for cell in cells]) for cells in rows if any(map(str.strip, cells))]
     except csv.Error as error:
-        raise InputError(f"is no CSV: {error}", path=str(path), line=rows.line_num, hint=expected) from error
+        raise InputError(f"is not a valid CSV: {error}", path=str(path), line=rows.line_num, hint=expected) from error
     if not lines:
         raise InputError("is empty", path=str(path), hint=expected)
     header = lines[0][1]

@@ -34,56 +34,38 @@ RULES = np.dtype(
 
 
 class Rules(Bundle):
-    """What a policy of this family is told.
+    """What a policy of this family is told."""
 
-    Attributes:
-        p: one record of `RULES`.
-        rank: fixed order of the jobs, where that is the rule [jobs].
-        weight: factor of the remaining time [jobs].
-        rest: seconds of later segments, by segment.
-        bias: predicted less true run time of each job, seconds: 0 where policies are told true ones.
-        how: placement of each job.
-        limits: service at which a job leaves each level but the last.
-        samples: services of past jobs, ascending (Gittins).
-        above: sum of the samples from each one on.
-        weights: of the queues or users among which GPUs are shared.
-        base: service at the last promotion.
-        run, run_level, run_key, run_tie, run_gpus: running jobs in order, and what they are ordered by.
-        claim_server, claim_gpus: GPUs promised to jobs that start once others are preempted.
-        later, later_end: such jobs, and where the claims of each end.
-        lost: displaced jobs.
-        parting: jobs that are being suspended.
-        coming, held: by server: GPUs being given back, GPUs of running jobs that nobody has claimed.
-        risen: by server, scratch of a claim.
-        n: counters: jobs in `run`, claims, jobs in `parting`, timers that ring at this instant, in `lost`.
-    """
-
-    p = rows(RULES)
-    rank = floats()
-    weight = floats()
-    rest = floats()
-    bias = floats()
-    how = ints()
-    limits = floats()
-    samples = floats()
-    above = floats()
-    weights = floats()
-    base = floats()
+    p = rows(RULES)  # one record of `RULES`
+    rank = floats()  # fixed order of the jobs, where that is the rule [jobs]
+    weight = floats()  # factor of the remaining time [jobs]
+    rest = floats()  # seconds of later segments, by segment
+    bias = floats()  # predicted less true run time of each job, seconds: 0 where policies are told true ones
+    how = ints()  # placement of each job
+    limits = floats()  # service at which a job leaves each level but the last
+    samples = floats()  # services of past jobs, ascending (Gittins)
+    above = floats()  # sum of the samples from each one on
+    weights = floats()  # of the queues or users among which GPUs are shared
+    base = floats()  # service at the last promotion
+    # running jobs in order, and what they are ordered by
     run = ints()
     run_level = ints()
     run_key = floats()
     run_tie = ints()
     run_gpus = ints()
+    # GPUs promised to jobs that start once others are preempted
     claim_server = ints()
     claim_gpus = ints()
+    # such jobs, and where the claims of each end
     later = ints()
     later_end = ints()
-    lost = ints()
-    parting = ints()
+    lost = ints()  # displaced jobs
+    parting = ints()  # jobs that are being suspended
+    # by server: GPUs being given back, GPUs of running jobs that nobody has claimed
     coming = ints()
     held = ints()
-    risen = ints()
-    n = ints()
+    risen = ints()  # by server, scratch of a claim
+    n = ints()  # counters: jobs in `run`, claims, jobs in `parting`, timers that ring at this instant, in `lost`
 
 
 @inner

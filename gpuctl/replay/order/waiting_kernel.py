@@ -15,29 +15,19 @@ from gpuctl.compiled.jit import inner
 
 
 class Queue(Bundle):
-    """Waiting jobs by group and key.
+    """Waiting jobs by group and key."""
 
-    Attributes:
-        group: group of each job [jobs]; changes with its level.
-        head: first job of each group; -1 none.
-        level: first part of a job's key: lower goes first.
-        key: second part.
-        tie: third part.
-        child, after, before: links of the heaps [jobs].
-        bad: the pass in which a group was found not to fit [groups].
-        counter: [4]: passes, stamps, jobs in the heaps, unused.
-    """
-
-    group = ints()
-    head = ints()
-    level = ints()
-    key = floats()
-    tie = ints()
+    group = ints()  # group of each job [jobs]; changes with its level
+    head = ints()  # first job of each group; -1 none
+    level = ints()  # first part of a job's key: lower goes first
+    key = floats()  # second part
+    tie = ints()  # third part
+    # links of the heaps [jobs]
     child = ints()
     after = ints()
     before = ints()
-    bad = ints()
-    counter = ints()
+    bad = ints()  # the pass in which a group was found not to fit [groups]
+    counter = ints()  # [4]: passes, stamps, jobs in the heaps, unused
 
 
 def empty(group: NDArray[np.int64], groups: int) -> Queue:

@@ -95,7 +95,7 @@ def built_in_policy(name: str) -> type[Policy]:
 def _from_package(plugin: plugins.Plugin) -> type[Policy]:
     found = plugin.load()
     if not (isinstance(found, type) and issubclass(found, Policy)):
-        raise plugin.broken("it is no subclass of gpuctl.replay.contract.policy.Policy")
+        raise plugin.broken("it is not a subclass of gpuctl.replay.contract.policy.Policy")
     if found.name != plugin.name:
         raise plugin.broken(f"its class calls itself {found.name!r}")
     return found

@@ -68,7 +68,7 @@ def changes(asked: Asked) -> ResultTable:
         section="replay_over_time", title="Loans, moves and packs over time", detail=True,
         question="When did policies move, pack and resize jobs, and borrow servers?",
         charts=(
-            f"lines on=page name=chart-replay-changes x=t_s y={','.join(drawn)} series=policy calendar=ts "
+            f"lines on=page name=chart-replay-changes x=t_s y={','.join(drawn)} series=policy calendar=ts counts=yes "
             'title="Loans, moves, packs and changes of size in each period, by policy"',
         ),
     )  # fmt: skip

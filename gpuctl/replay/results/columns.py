@@ -259,7 +259,7 @@ _GANTT = (
     ("job", "The job; empty in rows of servers."),
     ("user", "Its user."),
     ("queue", "Its queue."),
-    ("gpus", "GPUs that it held there; of server and lent, those that there are.", "GPUs"),
+    ("gpus", "GPUs that it held there; of server and lent, all that it has.", "GPUs"),
     (
         "counted_gpus",
         "Of these, GPUs that counted for it, mean over the time: fewer where jobs took turns on them.",
@@ -271,7 +271,7 @@ _GANTT = (
     ("ts", "The beginning on the calendar; empty if the workload has no calendar."),
     (
         "attempt",
-        "Number of its first attempt, from 0; one that goes on at once on as many GPUs there is no other row.",
+        "Number of its first attempt, from 0; one that continues at once on as many GPUs there has no row of its own.",
         "-",
     ),
     ("end", "How its last attempt there ended; empty in rows of servers."),

@@ -75,7 +75,7 @@ def distribution(asked: Asked) -> ResultTable:
         )
     return documented(
         "replay_rho_cdf", pl.concat(frames), asked.jobs, section="replay", title="Distribution of rho", detail=True,
-        question="What share of jobs finished within a given multiple of their run time?", notes=(_TIMES,),
+        question="How is rho, completion time by run time, distributed over the jobs?", notes=(_TIMES,),
         charts=(
             'cdf on=page name=chart-replay-rho x=rho y=cdf_pct series=policy scale=ratio '
             'title="Finish-time fairness (rho) by policy" x_title="rho: completion time by run time (logarithmic)" '

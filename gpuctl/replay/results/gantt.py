@@ -18,6 +18,7 @@ from gpuctl.core.numbers import lasting
 from gpuctl.replay.results import timelines
 from gpuctl.replay.results.asked import calendar, servers_note, span
 from gpuctl.replay.results.documented import documented
+from gpuctl.replay.results.totals import listed, sum_of
 from gpuctl.replay.results.turns import of_pieces, spans
 
 if TYPE_CHECKING:
@@ -155,8 +156,9 @@ def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> pl.DataFr
     goes_on = pl.all_horizontal(*same, c("t_s") == c("t_end_s").shift(1), ~c("shared"), ~c("shared").shift(1))
     found = frame.group_by((~goes_on.fill_null(value=False)).cum_sum().alias("stay"), maintain_order=True).agg(
         c("row").first(), c("row").last().alias("last"), c("server").first(), c("gpus").first(), c("t_s").first(),
-        c("t_end_s").last(), c("gpu_s").sum(),
+        c("t_end_s").last(), listed(c("gpu_s")),
     ).sort("t_s", "row")  # fmt: skip
+    found = sum_of(found, ["gpu_s"])
     names = pl.Series(cluster.servers, dtype=pl.String)
     return found.with_columns(names.gather(found["server"]).alias("server"))
 

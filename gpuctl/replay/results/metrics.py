@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.replay.results.timelines import NEVER_QUEUED, down_times, idle_despite_wait, window
+from gpuctl.replay.results.totals import listed, mean_of, sum_of, total
 from gpuctl.replay.results.turns import spans
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def summary(outcome: Outcome, workload: Workload, cluster: Cluster, *, warmup: f
         "policy": outcome.policy,
         "oracle": outcome.oracle,
         "jobs_warmup": outcome.jobs.height - jobs.height,
-        **jobs.select(_figures()).row(0, named=True),
+        **figures(jobs).row(0, named=True),
         **use(outcome, cluster),
         "goodput_loaded_pct": goodput_loaded(outcome, cluster),
         **fairness(outcome, workload, cluster, warmup=warmup),
@@ -108,7 +109,7 @@ def by_group(outcome: Outcome, workload: Workload, key: str, *, warmup: float = 
     Sizes come smallest first, others by name; values without a counted job have no row.
     """
     jobs = counted_jobs(outcome, workload, warmup=warmup)
-    rows = jobs.group_by(key).agg(_figures())
+    rows = figures(jobs, key)
     order = pl.col(key).cast(pl.Enum(SIZES)) if key == "size_bucket" else pl.col(key)
     return rows.sort(order, nulls_last=True).insert_column(0, pl.lit(outcome.policy).alias("policy"))
 
@@ -123,7 +124,7 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
     held = spans(outcome)
     busy = float((held.gpus * (held.end.clip(begin, end) - held.start.clip(begin, end))).sum())
     available = _available(cluster, begin, end)
-    overhead, lost = (float(outcome.jobs[c].sum()) for c in ("overhead_gpu_s", "lost_gpu_s"))
+    overhead, lost = (total(outcome.jobs[c]) for c in ("overhead_gpu_s", "lost_gpu_s"))
     useful = busy - overhead - lost
     finished = outcome.jobs.filter(pl.col("state") == "finished")
     last = finished["end_s"].max()
@@ -137,7 +138,7 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
         "overhead_gpu_h": overhead / 3600,
         "lost_gpu_h": lost / 3600,
         "idle_gpu_h": max(0.0, available - busy) / 3600,
-        "work_finished_gpu_h": float((finished["work_s"] * finished["gpus"]).sum()) / 3600,
+        "work_finished_gpu_h": total(finished["work_s"] * finished["gpus"]) / 3600,
         "idle_despite_wait_s": idle_despite_wait(outcome, cluster),
     }
 
@@ -254,6 +255,16 @@ def jain(shares: Floats) -> float | None:
     return float(shares.sum()) ** 2 / (len(shares) * squares) if squares > 0 else None
 
 
+MEANS = ("jct_mean_s", "wait_mean_s", "delay_mean_s", "slowdown_mean", "bounded_slowdown_mean", "t10_mean_s")
+SUMS = ("jobs_held_gpu_h", "jobs_overhead_gpu_h", "jobs_lost_gpu_h")
+
+
+def figures(jobs: pl.DataFrame, key: str | None = None) -> pl.DataFrame:
+    """Return the figures of jobs, as `counted_jobs` gives them: one row for all, or one for each value of a column."""
+    rows = jobs.select(_figures()) if key is None else jobs.group_by(key).agg(_figures())
+    return sum_of(mean_of(rows, MEANS), SUMS, per=3600)
+
+
 def _figures() -> Sequence[pl.Expr]:
     finished = pl.col("state") == "finished"
     counts = [pl.len().cast(pl.Int64).alias("jobs")]
@@ -262,7 +273,7 @@ def _figures() -> Sequence[pl.Expr]:
         figure
         for name in ("jct", "wait", "delay")
         for figure in (
-            pl.col(f"{name}_s").filter(finished).mean().alias(f"{name}_mean_s"),
+            listed(pl.col(f"{name}_s").filter(finished)).alias(f"{name}_mean_s"),
             *(
                 pl.col(f"{name}_s").filter(finished).quantile(q, interpolation="linear").alias(f"{name}_{label}_s")
                 for label, q in QUANTILES
@@ -272,20 +283,20 @@ def _figures() -> Sequence[pl.Expr]:
     slow = pl.col("slowdown").filter(finished)
     bounded = pl.max_horizontal(pl.col("slowdown"), pl.lit(1.0)).filter(finished)
     slowdowns = [
-        slow.mean().alias("slowdown_mean"),
+        listed(slow).alias("slowdown_mean"),
         slow.quantile(0.5, interpolation="linear").alias("slowdown_p50"),
         slow.quantile(0.95, interpolation="linear").alias("slowdown_p95"),
-        bounded.mean().alias("bounded_slowdown_mean"),
+        listed(bounded).alias("bounded_slowdown_mean"),
         bounded.quantile(0.95, interpolation="linear").alias("bounded_slowdown_p95"),
     ]
     return [
         *counts,
         *spread,
         *slowdowns,
-        pl.col("t10_s").filter(finished).mean().alias("t10_mean_s"),
+        listed(pl.col("t10_s").filter(finished)).alias("t10_mean_s"),
         pl.col("preemptions").sum().cast(pl.Int64).alias("preemptions"),
         (pl.col("preemptions") > 0).sum().cast(pl.Int64).alias("jobs_preempted"),
-        (pl.col("gpu_s").sum() / 3600).alias("jobs_held_gpu_h"),
-        (pl.col("overhead_gpu_s").sum() / 3600).alias("jobs_overhead_gpu_h"),
-        (pl.col("lost_gpu_s").sum() / 3600).alias("jobs_lost_gpu_h"),
+        listed(pl.col("gpu_s")).alias("jobs_held_gpu_h"),
+        listed(pl.col("overhead_gpu_s")).alias("jobs_overhead_gpu_h"),
+        listed(pl.col("lost_gpu_s")).alias("jobs_lost_gpu_h"),
     ]

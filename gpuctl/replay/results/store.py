@@ -225,7 +225,9 @@ def _jobs(part: _Part) -> pl.DataFrame:
     c, w = pl.col, part.workload
     attempts = part.outcome.attempts.with_columns(seconds=c("end_s").fill_null(part.outcome.end_s) - c("start_s"))
     runs = attempts.group_by("job").agg(
-        tries=pl.len(), run_sum_s=c("seconds").sum(), run_last_s=c("seconds").sort_by("attempt").last()
+        tries=pl.len(),
+        run_sum_s=c("seconds").sort_by("attempt").sum(),
+        run_last_s=c("seconds").sort_by("attempt").last(),
     )
     kinds = np.array([*w.gpu_types, None], object)
     rows = part.outcome.jobs.with_row_index("number").with_columns(

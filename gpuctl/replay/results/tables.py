@@ -25,6 +25,7 @@ from gpuctl.replay.results.asked import (
     with_distinct_names,
 )
 from gpuctl.replay.results.documented import documented as _table
+from gpuctl.replay.results.totals import total
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -192,8 +193,8 @@ def _preemptions(asked: Asked) -> ResultTable:
                     for end in ("migrated", "resized", "lease", "reclaimed", "machine_down", "failed")
                 },
                 **{name: outcome.counts.get(name) for name in COUNTED},
-                "overhead_gpu_h": float(jobs["overhead_gpu_s"].sum()) / 3600,
-                "lost_gpu_h": float(jobs["lost_gpu_s"].sum()) / 3600,
+                "overhead_gpu_h": total(jobs["overhead_gpu_s"]) / 3600,
+                "lost_gpu_h": total(jobs["lost_gpu_s"]) / 3600,
                 "cost": str(outcome.settings.get("preemption overhead", "")),
             }
         )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.replay import compile_cost
+from gpuctl.compiled.jit import UNCOMPILED
+from gpuctl.replay import compile_cost, run
 from gpuctl.replay.contract.conformance import random_case
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.policies import BUILT_IN, find
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", ["srtf", "tiresias"])
+@pytest.mark.parametrize("name", ["srtf", "tiresias", "max-min"])
 def test_a_replay_may_go_on_compiled_at_any_instant(name: str, seed: int) -> None:
     workload, cluster, settings = random_case(seed)
     logs = []
@@ -44,7 +45,33 @@ def test_the_sample_needs_no_compiler(root: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_every_policy_but_the_recorded_one_was_measured() -> None:
+def test_every_policy_but_the_recorded_one_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(compile_cost.INTERPRETED_S) == set(BUILT_IN) - {"recorded"}
     # where nothing is compiled the sample is not worth compiling for, under any of them
     assert all(compile_cost.interpreted_s(find(name), compile_cost.SAMPLE) < 5 for name in compile_cost.INTERPRETED_S)
+    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "0")
+    jobs = compile_cost.SAMPLE
+    assert [name for name in BUILT_IN if not compile_cost.may_interpret(find(name), jobs, compiled=False)] == []
+
+
+@pytest.mark.skipif(UNCOMPILED, reason="nothing runs compiled")
+def test_code_that_is_loaded_runs_however_few_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, (workload, cluster, settings) = find("fifo"), random_case(1)
+    Simulation(workload, cluster, kind({}), settings).run()
+    assert not run._interpreted(kind, workload.size)
+    monkeypatch.delitem(sys.modules, "numba")
+    monkeypatch.setattr(run, "_AS_PYTHON_S", [])
+    assert run._interpreted(kind, workload.size)
+
+
+@pytest.mark.skipif(UNCOMPILED, reason="nothing runs compiled")
+def test_code_is_loaded_once_many_small_replays_have_taken_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    for spent, there, expected in (([], True, True), ([60.0], True, False), ([60.0], False, True)):
+        monkeypatch.setattr(run, "_AS_PYTHON_S", spent)
+        monkeypatch.setattr(run, "is_compiled", lambda _loop, there=there: there)
+        assert run._interpreted(find("fifo"), 10) is expected
+    workload, cluster, _ = random_case(1)
+    monkeypatch.setattr(run, "_AS_PYTHON_S", [])
+    run.replay(workload, cluster, [("fifo", {})])
+    assert len(run._AS_PYTHON_S) == 1

@@ -69,7 +69,7 @@ def test_a_resize_of_its_own_price_leaves_the_rest_of_the_model(tmp_path: Path) 
     workload = jobs(tmp_path, "a,0,200,1,1,2,1;2", header=HEADER)
     cluster = parse_cluster("2x2", workload)
     alone, both = (overhead(spec, workload, cluster) for spec in ("pickyman", "pickyman+resize:3"))
-    assert both.text == f"{alone.text}; 3 s of a resize or migration"
+    assert both.text == f"{alone.text}; 3 s for a resize or migration"
     assert (both.suspend, both.resume, both.bytes) == (alone.suspend, alone.resume, alone.bytes)
     assert both.move.tolist() == [3]
     assert np.isfinite(alone.move).all()

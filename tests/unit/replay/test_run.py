@@ -206,7 +206,7 @@ def _children() -> list[int]:
 def test_errors_of_a_process_come_here(workload: Workload, cluster: Cluster, slow: str) -> None:
     with pytest.raises(InputError, match=r"mine\.py:\d+: Broken failed at second .*: ZeroDivisionError: by me"):
         replay(workload, cluster, [("fifo", {}), (f"{slow}Broken", {})], processes=2)
-    with pytest.raises(InputError, match=r"ended from outside \(exit 7"):
+    with pytest.raises(InputError, match=r"ended unexpectedly \(exit 7"):
         replay(workload, cluster, [("fifo", {}), (f"{slow}Gone", {})], processes=2)
 
 

@@ -59,7 +59,8 @@ def _fits_from(s, f, c, j, at, seconds):  # type: ignore[no-untyped-def]
     servers = s.servers.size
     column = column_of(s, f, job.queue)
     k = step_at(c, at)
-    f.least[:] = c.free[c.row[k], :servers]
+    for number in range(servers):
+        f.least[number] = c.free[c.row[k], number]
     while k < c.n[0] + c.n[1] and c.t[k] < at + seconds:
         row = c.row[k]
         if f.p[0].quotas == 1 and c.free[row, column] < job.gpus:

@@ -48,35 +48,20 @@ EASY = np.dtype(
 
 
 class Easy(Bundle):
-    """What the policy knows.
+    """What the policy knows."""
 
-    Attributes:
-        p: one record of `EASY`.
-        how: placement of each job [jobs].
-        then: GPUs free on each server at the reservation, without the reserved ones taken off [servers].
-        kept: of them, those reserved [servers].
-        then_need: CPUs and memory free on each server then, records of `NEED` [servers].
-        kept_need: of them, those reserved [servers].
-        mine_server: pieces of the job that is tried, kept while the reservation is tried [servers].
-        mine_gpus: GPUs there.
-        mine_need: CPUs and memory there.
-        next: the next job of each group that may be backfilled; -1 none [groups].
-        out: pass in which no job of the group can be placed any more [groups].
-        late: version at which one that ends after the reservation could not be started [groups].
-    """
-
-    p = rows(EASY)
-    how = ints()
-    then = ints()
-    kept = ints()
-    then_need = rows(NEED)
-    kept_need = rows(NEED)
-    mine_server = ints()
-    mine_gpus = ints()
-    mine_need = rows(NEED)
-    next = ints()
-    out = ints()
-    late = ints()
+    p = rows(EASY)  # one record of `EASY`
+    how = ints()  # placement of each job [jobs]
+    then = ints()  # GPUs free on each server at the reservation, without the reserved ones taken off [servers]
+    kept = ints()  # of them, those reserved [servers]
+    then_need = rows(NEED)  # CPUs and memory free on each server then, records of `NEED` [servers]
+    kept_need = rows(NEED)  # of them, those reserved [servers]
+    mine_server = ints()  # pieces of the job that is tried, kept while the reservation is tried [servers]
+    mine_gpus = ints()  # GPUs there
+    mine_need = rows(NEED)  # CPUs and memory there
+    next = ints()  # the next job of each group that may be backfilled; -1 none [groups]
+    out = ints()  # pass in which no job of the group can be placed any more [groups]
+    late = ints()  # version at which one that ends after the reservation could not be started [groups]
 
 
 @inner

@@ -15,27 +15,16 @@ from gpuctl.compiled.jit import inner
 
 
 class Line(Bundle):
-    """Jobs in a fixed order, those that wait marked with their planned seconds.
+    """Jobs in a fixed order, those that wait marked with their planned seconds."""
 
-    Attributes:
-        rank: place of each job in the order, unique [jobs].
-        group: group of each job [jobs].
-        slot: place of each job among those of all groups [jobs].
-        job: the job of each slot: group after group, each in order [jobs].
-        first: first slot of each group [groups + 1].
-        base: where each group's tree begins in `low` [groups].
-        width: leaves of each group's tree, a power of two [groups].
-        low: least planned seconds below each node; inf where nobody waits.
-    """
-
-    rank = ints()
-    group = ints()
-    slot = ints()
-    job = ints()
-    first = ints()
-    base = ints()
-    width = ints()
-    low = floats()
+    rank = ints()  # place of each job in the order, unique [jobs]
+    group = ints()  # group of each job [jobs]
+    slot = ints()  # place of each job among those of all groups [jobs]
+    job = ints()  # the job of each slot: group after group, each in order [jobs]
+    first = ints()  # first slot of each group [groups + 1]
+    base = ints()  # where each group's tree begins in `low` [groups]
+    width = ints()  # leaves of each group's tree, a power of two [groups]
+    low = floats()  # least planned seconds below each node; inf where nobody waits
 
 
 def line(rank: NDArray[np.int64], group: NDArray[np.int64]) -> Line:

@@ -17,24 +17,16 @@ NO_LIMIT = np.int64(1) << 60
 
 
 class Profile(Bundle):
-    """Free GPUs over time.
+    """Free GPUs over time."""
 
-    Attributes:
-        n: [3]: first step, steps from there on, rows not in use.
-        t: when each step begins; the last one goes on for ever.
-        level: GPUs free in all.
-        row: row of each step in `free` and `starts`; it stays what it is, a step's place does not.
-        spare: rows not in use.
-        free: GPUs [rows, columns].
-        starts: first of the waiting jobs whose reservations begin with a row's step; -1: none, or not kept [rows].
-    """
-
-    n = ints()
-    t = floats()
-    level = ints()
+    n = ints()  # [3]: first step, steps from there on, rows not in use
+    t = floats()  # when each step begins; the last one goes on for ever
+    level = ints()  # GPUs free in all
+    # row of each step in `free` and `starts`; it stays what it is, a step's place does not
     row: NDArray[np.int32] = array_of("i4")
-    spare = ints()
-    free = ints(2)
+    spare = ints()  # rows not in use
+    free = ints(2)  # GPUs [rows, columns]
+    # first of the waiting jobs whose reservations begin with a row's step; -1: none, or not kept [rows]
     starts = ints()
 
 

@@ -29,71 +29,39 @@ CONSERVATIVE = np.dtype(
 
 
 class Reservations(Bundle):
-    """What the policy knows.
+    """What the policy knows."""
 
-    Attributes:
-        p: one record of `CONSERVATIVE`.
-        how: placement of each job [jobs].
-        rank: place of each job in the order of the queue [jobs].
-        line: waiting jobs in order [jobs].
-        at: second reserved for each waiting job; inf: it cannot be placed on the servers there are [jobs].
-        first: where each job's reserved pieces begin [jobs].
-        pieces: how many they are [jobs].
-        server: of each reserved piece.
-        gpus: GPUs there.
-        need: CPUs and memory there, records of `NEED`; none where neither counts.
-        least: least GPUs free on each server in a time, scratch [servers].
-        step: row of the step with which a job's reservation begins [jobs].
-        ahead: the one before it of the jobs that begin with that step; -1: none [jobs].
-        behind: the one after it; -1: none [jobs].
-        place: a job's place in `line`, while reservations are moved [jobs].
-        look: marks of the places in `line` whose jobs may be moved, see `compress_kernel` [jobs].
-        block: how many they are of each 64 places.
-        far: place in the line of the job of a size that may be moved by its length or more; -1: none [sizes].
-        size: GPUs of each size of gangs, ascending [sizes].
-        gang: which of them a job has [jobs].
-        gpus_of: GPUs of each job [jobs].
-        fewest: least planned seconds of the waiting jobs of a size [sizes].
-        last: the latest second at which one of them has a reservation; -inf: none waits [sizes].
-        room: a job of a size can be moved by its length or more to between this second … [sizes].
-        until: … and that one only; -inf: to none [sizes].
-        most_s: seconds of the longest time in that with room for it; -inf: none [sizes].
-        turns: jobs that have had their turn when the last of them has had its own since that was found [sizes].
-        members: places in the line of the waiting jobs of each size, one size after the other [jobs].
-        plans: seconds that they are planned for [jobs].
-        group: where those of a size begin, and the end [sizes + 1].
-    """
-
-    p = rows(CONSERVATIVE)
-    how = ints()
-    rank = ints()
-    line = ints()
-    at = floats()
-    first = ints()
-    pieces = ints()
-    server = ints()
-    gpus = ints()
-    need = rows(NEED)
-    least = ints()
-    step = ints()
-    ahead = ints()
-    behind = ints()
-    place = ints()
+    p = rows(CONSERVATIVE)  # one record of `CONSERVATIVE`
+    how = ints()  # placement of each job [jobs]
+    rank = ints()  # place of each job in the order of the queue [jobs]
+    line = ints()  # waiting jobs in order [jobs]
+    at = floats()  # second reserved for each waiting job; inf: it cannot be placed on the servers there are [jobs]
+    first = ints()  # where each job's reserved pieces begin [jobs]
+    pieces = ints()  # how many they are [jobs]
+    server = ints()  # of each reserved piece
+    gpus = ints()  # GPUs there
+    need = rows(NEED)  # CPUs and memory there, records of `NEED`; none where neither counts
+    least = ints()  # least GPUs free on each server in a time, scratch [servers]
+    step = ints()  # row of the step with which a job's reservation begins [jobs]
+    ahead = ints()  # the one before it of the jobs that begin with that step; -1: none [jobs]
+    behind = ints()  # the one after it; -1: none [jobs]
+    place = ints()  # a job's place in `line`, while reservations are moved [jobs]
+    # marks of the places in `line` whose jobs may be moved, see `compress_kernel` [jobs]
     look: NDArray[np.int8] = array_of("i1")
-    block = ints()
-    far = ints()
-    size = ints()
-    gang = ints()
-    gpus_of = ints()
-    fewest = floats()
-    last = floats()
-    room = floats()
-    until = floats()
-    most_s = floats()
-    turns = ints()
-    members = ints()
-    plans = floats()
-    group = ints()
+    block = ints()  # how many they are of each 64 places
+    far = ints()  # place in the line of the job of a size that may be moved by its length or more; -1: none [sizes]
+    size = ints()  # GPUs of each size of gangs, ascending [sizes]
+    gang = ints()  # which of them a job has [jobs]
+    gpus_of = ints()  # GPUs of each job [jobs]
+    fewest = floats()  # least planned seconds of the waiting jobs of a size [sizes]
+    last = floats()  # the latest second at which one of them has a reservation; -inf: none waits [sizes]
+    room = floats()  # a job of a size can be moved by its length or more to between this second … [sizes]
+    until = floats()  # … and that one only; -inf: to none [sizes]
+    most_s = floats()  # seconds of the longest time in that with room for it; -inf: none [sizes]
+    turns = ints()  # jobs that have had their turn when the last of them has had its own since that was found [sizes]
+    members = ints()  # places in the line of the waiting jobs of each size, one size after the other [jobs]
+    plans = floats()  # seconds that they are planned for [jobs]
+    group = ints()  # where those of a size begin, and the end [sizes + 1]
 
 
 # ---- the line

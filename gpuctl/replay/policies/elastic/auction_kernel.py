@@ -30,35 +30,20 @@ SALE = np.dtype(
 
 
 class Auction(Bundle):
-    """Bids in order of rank, and what becomes of them.
+    """Bids in order of rank, and what becomes of them."""
 
-    Attributes:
-        p: what there is one of [1].
-        least: GPUs more that each can take at the least [bidders].
-        most: and at the most [bidders].
-        admitted: places in rank of those who are admitted [bidders].
-        won: GPUs that each wins; -1: it is not admitted [bidders].
-        instead: the same without one of the others [bidders].
-        kept: GPUs that each keeps [bidders].
-        row: of each bidder in `value`; -1: none yet [bidders].
-        filled: up to which number of GPUs that is worked out [bidders].
-        value: of each number of GPUs to a bidder; the last row is scratch [rows, most GPUs + 1].
-        best: the largest sums of values by GPUs left, of those behind a bidder and with it [2, GPUs + 1].
-        take: GPUs of each that is admitted in the optimum by GPUs left [admitted, GPUs + 1].
-    """
-
-    p = rows(SALE)
-    least = ints()
-    most = ints()
-    admitted = ints()
-    won = ints()
-    instead = ints()
-    kept = ints()
-    row = ints()
-    filled = ints()
-    value = ints(2)
-    best = ints(2)
-    take = array_of("i4", 2)
+    p = rows(SALE)  # what there is one of [1]
+    least = ints()  # GPUs more that each can take at the least [bidders]
+    most = ints()  # and at the most [bidders]
+    admitted = ints()  # places in rank of those who are admitted [bidders]
+    won = ints()  # GPUs that each wins; -1: it is not admitted [bidders]
+    instead = ints()  # the same without one of the others [bidders]
+    kept = ints()  # GPUs that each keeps [bidders]
+    row = ints()  # of each bidder in `value`; -1: none yet [bidders]
+    filled = ints()  # up to which number of GPUs that is worked out [bidders]
+    value = ints(2)  # of each number of GPUs to a bidder; the last row is scratch [rows, most GPUs + 1]
+    best = ints(2)  # the largest sums of values by GPUs left, of those behind a bidder and with it [2, GPUs + 1]
+    take = array_of("i4", 2)  # GPUs of each that is admitted in the optimum by GPUs left [admitted, GPUs + 1]
 
 
 @inner

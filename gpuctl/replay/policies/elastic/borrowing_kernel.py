@@ -6,6 +6,7 @@ import numpy as np
 
 from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.heap_kernel import sink
 from gpuctl.replay.engine.job_life_kernel import settle
 from gpuctl.replay.engine.key_kernel import micro
 from gpuctl.replay.engine.placement_kernel import suits
@@ -72,45 +73,25 @@ NODE = np.dtype([("server", "i8"), ("fixed", "i8"), ("flex", "i8"), ("next", "i8
 
 
 class Borrowing(Bundle):
-    """What the policy is told, and what it remembers.
+    """What the policy is told, and what it remembers."""
 
-    Attributes:
-        p: what there is one of [1].
-        hosts: [servers].
-        members: [jobs].
-        nodes: a job's workers on a server, or spare [GPUs].
-        line: jobs that have GPUs, in the order of the input.
-        changed: jobs whose GPUs may be others than before this instant.
-        load_t: seconds from which on [lines of the load] …
-        load_free: … inference does without so many servers.
-        load_period: … and begins again after so many [1].
-        heap: waiting jobs of one shape after the other, the shortest ahead [jobs].
-        first: where those of each shape begin [shapes + 1].
-        size: how many of them wait [shapes].
-        group: elastic jobs that run.
-        items: numbers of flexible workers that each may have, none among them [as many].
-        counts: how many it is to have [as many].
-        values: what flexible workers save jobs, microseconds [as many, most of one + 1].
-        best: the most that the jobs from one on can save with so much room [as many + 1, GPUs + 1].
-    """
-
-    p = rows(ARYL)
-    hosts = rows(HOST)
-    members = rows(MEMBER)
-    nodes = rows(NODE)
-    line = ints()
-    changed = ints()
-    load_t = floats()
-    load_free = ints()
-    load_period = floats()
-    heap = ints()
-    first = ints()
-    size = ints()
-    group = ints()
-    items = ints()
-    counts = ints()
-    values = ints(2)
-    best = ints(2)
+    p = rows(ARYL)  # what there is one of [1]
+    hosts = rows(HOST)  # [servers]
+    members = rows(MEMBER)  # [jobs]
+    nodes = rows(NODE)  # a job's workers on a server, or spare [GPUs]
+    line = ints()  # jobs that have GPUs, in the order of the input
+    changed = ints()  # jobs whose GPUs may be others than before this instant
+    load_t = floats()  # seconds from which on [lines of the load] …
+    load_free = ints()  # … inference does without so many servers
+    load_period = floats()  # … and begins again after so many [1]
+    heap = ints()  # waiting jobs of one shape after the other, the shortest ahead [jobs]
+    first = ints()  # where those of each shape begin [shapes + 1]
+    size = ints()  # how many of them wait [shapes]
+    group = ints()  # elastic jobs that run
+    items = ints()  # numbers of flexible workers that each may have, none among them [as many]
+    counts = ints()  # how many it is to have [as many]
+    values = ints(2)  # what flexible workers save jobs, microseconds [as many, most of one + 1]
+    best = ints(2)  # the most that the jobs from one on can save with so much room [as many + 1, GPUs + 1]
 
 
 @inner
@@ -328,16 +309,4 @@ def pop(m, shape):  # type: ignore[no-untyped-def]
     first = m.first[shape]
     m.size[shape] -= 1
     size = m.size[shape]
-    moved = m.heap[first + size]
-    k = 0
-    while True:
-        child = 2 * k + 1
-        if child >= size:
-            break
-        if child + 1 < size and ahead(m, m.heap[first + child + 1], m.heap[first + child]):
-            child += 1
-        if not ahead(m, m.heap[first + child], moved):
-            break
-        m.heap[first + k] = m.heap[first + child]
-        k = child
-    m.heap[first + k] = moved
+    sink(m, m.heap, first, size, 0, m.heap[first + size], ahead)

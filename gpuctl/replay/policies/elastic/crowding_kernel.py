@@ -85,31 +85,18 @@ BAN = np.dtype([("other", "i8"), ("until", "f8"), ("before", "i8")], align=True)
 
 
 class Crowding(Bundle):
-    """What the policy is told, and what it remembers.
+    """What the policy is told, and what it remembers."""
 
-    Attributes:
-        p: what there is one of [1].
-        hosts: [servers].
-        members: [jobs].
-        here: jobs on each server, in no order [servers, most jobs on one].
-        shape: jobs of one number ask for the same [jobs].
-        first: waiting job of each shape that is ahead in the input; -1 none [shapes].
-        last: the one that is behind all others [shapes].
-        bad: the last instant at which a shape found nothing [shapes].
-        line: scratch [servers or most jobs on one].
-        bans: pairs that were undone, a ring [most at a time].
-    """
-
-    p = rows(GANDIVA)
-    hosts = rows(HOST)
-    members = rows(MEMBER)
-    here = ints(2)
-    shape = ints()
-    first = ints()
-    last = ints()
-    bad = ints()
-    line = ints()
-    bans = rows(BAN)
+    p = rows(GANDIVA)  # what there is one of [1]
+    hosts = rows(HOST)  # [servers]
+    members = rows(MEMBER)  # [jobs]
+    here = ints(2)  # jobs on each server, in no order [servers, most jobs on one]
+    shape = ints()  # jobs of one number ask for the same [jobs]
+    first = ints()  # waiting job of each shape that is ahead in the input; -1 none [shapes]
+    last = ints()  # the one that is behind all others [shapes]
+    bad = ints()  # the last instant at which a shape found nothing [shapes]
+    line = ints()  # scratch [servers or most jobs on one]
+    bans = rows(BAN)  # pairs that were undone, a ring [most at a time]
 
 
 # ---- who is where

@@ -44,7 +44,7 @@ class Gandiva(CompiledPolicy):
     tallies: ClassVar[dict[str, str]] = {"packs": "packs", "packs_undone": "bans"}
     parameters = (
         Parameter("slice", 60.0, "seconds of a turn on a crowded server; the paper's", least=0.001),
-        Parameter("switch", 1.0, "seconds of the switch between two turns, in which nobody comes forward"),
+        Parameter("switch", 1.0, "seconds of the switch between two turns, in which no job makes progress"),
         Parameter("check_s", 60.0, "seconds from one check (packing, gathering, growth) to the next", least=1.0),
         Parameter(
             "height", 3.0, "jobs may request this multiple of a server's GPUs; those that wait for a turn take memory",
@@ -71,6 +71,7 @@ class Gandiva(CompiledPolicy):
             UsageError: a placement is asked for, or more pairs may be blacklisted than there is memory for.
         """
         common.begin(self.name, state, settings)
+        _refuse_gangs(workload, cluster)
         given = self.params
         self.every = given["check_s"]
         height = max(given["height"], 2.0)
@@ -120,3 +121,23 @@ class Gandiva(CompiledPolicy):
                 hint="a shorter blacklist, or a longer check_s",
             )
         return found
+
+
+def _refuse_gangs(workload: Workload, cluster: Cluster) -> None:
+    """See that each gang fits into the empty cluster: in pieces as large as the largest server, and a rest.
+
+    Raises:
+        UsageError: one would queue for ever.
+    """
+    sizes = cluster.gpus
+    biggest = int(sizes.max(initial=1))
+    whole, rest = np.divmod(workload.gpus, biggest)
+    roomy = np.array([(sizes >= r).sum() for r in range(biggest + 1)])
+    never = ((sizes == biggest).sum() < whole) | ((rest > 0) & (roomy[rest] < whole + 1))
+    if never.any():
+        job = int(np.argmax(never))
+        raise UsageError(
+            f"gandiva: job {workload.ids[job]} asks for {workload.gpus[job]} GPUs, in pieces of {biggest} and a rest, "
+            f"each on a server of its own: this cluster has no such servers ({int(never.sum()):,} such jobs)",
+            hint="leave such jobs out (--gpus ..N), or give more servers of the largest size",
+        )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Optimus(CompiledPolicy):
-    """Every `interval` seconds all GPUs are counted out anew by marginal gain, and jobs whose number changes move."""
+    """Every `interval` seconds all GPUs are divided again by marginal gain, and jobs whose number changes move."""
 
     name = "optimus"
     title = "in rounds, each next GPU to the job whose remaining time it cuts most; jobs grow and shrink"
@@ -44,7 +44,7 @@ class Optimus(CompiledPolicy):
         Parameter(
             "error",
             0.0,
-            "how wrong estimates of the work left may be at first, as a share; less and less as a job comes forward",
+            "how wrong estimates of the work left may be at first, as a share; less and less as a job makes progress",
             most=1.0,
         ),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gpuctl.compiled.bundles import Bundle, floats, ints
 from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.engine.heap_kernel import sink
 from gpuctl.replay.engine.job_life_kernel import launch, settle
 from gpuctl.replay.engine.key_kernel import micro
 from gpuctl.replay.engine.loop_kernel import loop
@@ -23,33 +24,19 @@ OPTIMUS_REASONS = ("gets as many GPUs as shorten it most", "jobs before it get t
 
 
 class Rounds(Bundle):
-    """What the policy is told, and what it remembers.
+    """What the policy is told, and what it remembers."""
 
-    Attributes:
-        n: jobs in `line`, jobs in `heap`, and whether this instant is a round [3].
-        error: how wrong each estimate of remaining work is at first, for the work [jobs].
-        least: GPUs that each job is given first [jobs].
-        most: GPUs that it may have [jobs].
-        place: of each job in its input, which breaks ties [jobs].
-        level: the best level that so many GPUs can have [GPUs + 1].
-        line: jobs that have not ended, in the order of the input [jobs].
-        count: GPUs that each is to have [jobs].
-        left: seconds of work that each is thought to have left [jobs].
-        gain: what one more GPU brings each, microseconds [jobs].
-        heap: jobs by gain, the largest ahead [jobs].
-    """
-
-    n = ints()
-    error = floats()
-    least = ints()
-    most = ints()
-    place = ints()
-    level = ints()
-    line = ints()
-    count = ints()
-    left = floats()
-    gain = ints()
-    heap = ints()
+    n = ints()  # jobs in `line`, jobs in `heap`, and whether this instant is a round [3]
+    error = floats()  # how wrong each estimate of remaining work is at first, for the work [jobs]
+    least = ints()  # GPUs that each job is given first [jobs]
+    most = ints()  # GPUs that it may have [jobs]
+    place = ints()  # of each job in its input, which breaks ties [jobs]
+    level = ints()  # the best level that so many GPUs can have [GPUs + 1]
+    line = ints()  # jobs that have not ended, in the order of the input [jobs]
+    count = ints()  # GPUs that each is to have [jobs]
+    left = floats()  # seconds of work that each is thought to have left [jobs]
+    gain = ints()  # what one more GPU brings each, microseconds [jobs]
+    heap = ints()  # jobs by gain, the largest ahead [jobs]
 
 
 @inner
@@ -92,23 +79,6 @@ def _ahead(m, a, b):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _sink(m, k):  # type: ignore[no-untyped-def]
-    size = m.n[1]
-    moved = m.heap[k]
-    while True:
-        child = 2 * k + 1
-        if child >= size:
-            break
-        if child + 1 < size and _ahead(m, m.heap[child + 1], m.heap[child]):
-            child += 1
-        if not _ahead(m, m.heap[child], moved):
-            break
-        m.heap[k] = m.heap[child]
-        k = child
-    m.heap[k] = moved
-
-
-@inner
 def _forget_ended(s, m):  # type: ignore[no-untyped-def]
     kept = 0
     for k in range(m.n[0]):
@@ -142,7 +112,7 @@ def _count_out(s, m):  # type: ignore[no-untyped-def]
             m.heap[m.n[1]] = j
             m.n[1] += 1
     for k in range(m.n[1] // 2 - 1, -1, -1):
-        _sink(m, k)
+        sink(m, m.heap, 0, m.n[1], k, m.heap[k], _ahead)
     while left > 0 and m.n[1] > 0:
         j = m.heap[0]
         if m.gain[j] <= 0:
@@ -150,7 +120,7 @@ def _count_out(s, m):  # type: ignore[no-untyped-def]
         m.count[j] += 1
         left -= 1
         m.gain[j] = _gain(s, m, j)
-        _sink(m, 0)
+        sink(m, m.heap, 0, m.n[1], 0, j, _ahead)
 
 
 @inner

@@ -14,7 +14,8 @@ from gpuctl.replay.contract.policy import Parameter
 from gpuctl.replay.models.traits import in_line
 from gpuctl.replay.policies.elastic import common, themis_kernel
 from gpuctl.replay.policies.elastic.auction_kernel import SALE, Auction
-from gpuctl.replay.policies.elastic.themis_kernel import BIDDER, CONTENTION, THEMIS, THEMIS_REASONS, Book
+from gpuctl.replay.policies.elastic.themis_app_kernel import THEMIS_REASONS
+from gpuctl.replay.policies.elastic.themis_state import BIDDER, CONTENTION, PART, THEMIS, Book
 
 if TYPE_CHECKING:
     from gpuctl.compiled.jit import Loop
@@ -80,16 +81,24 @@ class Themis(CompiledPolicy):
         bidders = records(jobs, BIDDER)
         bidders.place = in_line(workload)
         ideal = np.add.reduceat(state.segment_s, workload.segment_start[:-1]) if jobs else np.zeros(0)
+        if workload.beyond is not None:
+            # it does not know of whom a search kills
+            bidders.beyond = workload.beyond
+            ideal += workload.beyond
         bidders.ideal = np.maximum(ideal, common.INSTANT_S)
         bidders.least = 1 if workload.min_gpus is None else np.minimum(workload.min_gpus, workload.gpus)
         if given["rigid"]:
             bidders.least = workload.gpus
+        apps = _join(workload, bidders)
         common.bounds(state, bidders.least.copy(), workload.gpus)
         p = records(1, THEMIS)
         p.lease, p.outside, p.gpus = given["lease"], given["f"], gpus
         p.payments = given["payments"] and not given["rigid"]
+        p.apps = apps
         p.contention = CONTENTION.index(given["contention"])
         widest = int(workload.gpus.max(initial=0))
+        if apps:
+            widest = max(widest, min(gpus, int(np.bincount(bidders.head, weights=workload.gpus).max())))
         book = Book(
             p=p,
             bidders=bidders,
@@ -101,6 +110,11 @@ class Themis(CompiledPolicy):
             mine=len(cluster.servers),
             more=len(cluster.servers),
             racks=int(cluster.rack.max(initial=0)) + 1,
+            gone=jobs if apps else 0,
+            kept=records(gpus if apps else 0, PART),
+            parts=records(gpus if apps else 0, PART),
+            whole=len(cluster.servers),
+            turn=jobs if apps else 0,
         )
         auction = Auction(
             p=records(1, SALE),
@@ -118,3 +132,34 @@ class Themis(CompiledPolicy):
             take=(min(jobs, gpus) + 1, gpus + 1),
         )
         return book, auction
+
+
+def _join(workload: Workload, bidders: Any) -> int:
+    """Let bidders know which of them are one app. Returns how many apps have several jobs.
+
+    Raises:
+        UsageError: jobs of one app start on more than one GPU, or need different ones.
+    """
+    jobs = np.arange(workload.size)
+    _, app, many = np.unique(workload.app, return_inverse=True, return_counts=True)
+    # the job that comes first in the input stands for its app
+    head = np.full(len(many), workload.size)
+    line = np.argsort(bidders.place, kind="stable")
+    first = np.unique(app[line], return_index=True)[1]
+    head = line[first] if workload.size else head
+    bidders.head = head[app]
+    bidders.several = many[app] > 1
+    bidders.next, bidders.first, bidders.until = -1, -1, np.inf
+    bidders.alone = bidders.ideal
+    together = many[app] > 1
+    if bool((bidders.least[together] > 1).any()):
+        raise UsageError(
+            "themis: jobs of an app of several jobs run on any number of GPUs up to their gangs",
+            hint="leave out themis.rigid and the column min_gpus, or the column app",
+        )
+    if bool((workload.gpu_type != workload.gpu_type[bidders.head])[jobs[together]].any()):
+        raise UsageError(
+            "themis: all jobs of an app must be able to run on the same GPUs",
+            hint="leave out the column gpu_type, or give the jobs of each type an app of their own",
+        )
+    return int((many > 1).sum())

@@ -47,7 +47,7 @@ class Drf(Policy):
         Parameter(
             "strict",
             False,
-            "who has the least share keeps all others waiting until its first job fits; otherwise it is skipped, and "
+            "who has the least share blocks all others until its first job fits; otherwise it is skipped, and "
             "large gangs may wait long",
         ),
     )

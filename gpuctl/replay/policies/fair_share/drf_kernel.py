@@ -31,24 +31,15 @@ DRF = np.dtype(
 
 
 class Shares(Bundle):
-    """What the policy is told and what it remembers.
+    """What the policy is told and what it remembers."""
 
-    Attributes:
-        p: one record of `DRF`.
-        weights: of the parties [parties].
-        how: placement of each job.
-        shape: jobs of one number fit where one of them does.
-        bad: by shape, the number of times that something had been given back when it was found not to fit.
-        first: where the groups of each party begin [parties + 1].
-        party, share, job: parties with a waiting job, a heap by share; ties by job [parties].
-    """
-
-    p = rows(DRF)
-    weights = floats()
-    how = ints()
-    shape = ints()
-    bad = ints()
-    first = ints()
+    p = rows(DRF)  # one record of `DRF`
+    weights = floats()  # of the parties [parties]
+    how = ints()  # placement of each job
+    shape = ints()  # jobs of one number fit where one of them does
+    bad = ints()  # by shape, the number of times that something had been given back when it was found not to fit
+    first = ints()  # where the groups of each party begin [parties + 1]
+    # parties with a waiting job, a heap by share; ties by job [parties]
     party = ints()
     share = floats()
     job = ints()

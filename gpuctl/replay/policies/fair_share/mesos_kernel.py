@@ -68,26 +68,16 @@ The latest refusal takes the place of earlier ones; the allocator of Mesos keeps
 
 
 class Offers(Bundle):
-    """What the policy is told and what it remembers.
+    """What the policy is told and what it remembers."""
 
-    Attributes:
-        p: one record of `MESOS`.
-        frameworks: records of `FRAMEWORK` [parties].
-        agents: records of `AGENT` [servers].
-        filters: records of `FILTER`, by framework, then agent [parties * servers].
-        order: frameworks by share, then number, as at the last look [parties].
-        how: placement of each job.
-        shape: jobs of one number fit where one of them does.
-        bad: by shape, the number of times that something had been given back when it fitted on all there was in no way.
-    """
-
-    p = rows(MESOS)
-    frameworks = rows(FRAMEWORK)
-    agents = rows(AGENT)
-    filters = rows(FILTER)
-    order = ints()
-    how = ints()
-    shape = ints()
+    p = rows(MESOS)  # one record of `MESOS`
+    frameworks = rows(FRAMEWORK)  # records of `FRAMEWORK` [parties]
+    agents = rows(AGENT)  # records of `AGENT` [servers]
+    filters = rows(FILTER)  # records of `FILTER`, by framework, then agent [parties * servers]
+    order = ints()  # frameworks by share, then number, as at the last look [parties]
+    how = ints()  # placement of each job
+    shape = ints()  # jobs of one number fit where one of them does
+    # by shape, the number of times that something had been given back when it fitted on all there was in no way
     bad = ints()
 
 

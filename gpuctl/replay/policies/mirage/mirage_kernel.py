@@ -30,31 +30,18 @@ R_BACKFILLED = len(REASONS)
 
 
 class Memory(Bundle):
-    """What the policy goes by, and what it remembers; a node is a GPU here.
+    """What the policy goes by, and what it remembers; a node is a GPU here."""
 
-    Attributes:
-        rank: place of each job in the order of the queue, 0 ahead [jobs].
-        limit: minutes that it is planned for [jobs].
-        how: where its gang goes [jobs].
-        line: jobs that wait, in that order [jobs].
-        run: jobs that run, in no order; `nodes` and `until` (the minute of its limit) by the same place [jobs].
-        nodes: see there.
-        until: see there.
-        slots: free nodes in each slot of a plan [SLOTS].
-        starts: 1 where the job at that place of the line starts in this pass [jobs].
-        n: how many wait; how many run; whether anything has happened since the last pass [3].
-    """
-
-    rank = ints()
-    limit = ints()
-    how = ints()
-    line = ints()
-    run = ints()
-    nodes = ints()
-    until = ints()
-    slots = ints()
-    starts = ints()
-    n = ints()
+    rank = ints()  # place of each job in the order of the queue, 0 ahead [jobs]
+    limit = ints()  # minutes that it is planned for [jobs]
+    how = ints()  # where its gang goes [jobs]
+    line = ints()  # jobs that wait, in that order [jobs]
+    run = ints()  # jobs that run, in no order; `nodes` and `until` (the minute of its limit) by the same place [jobs]
+    nodes = ints()  # see there
+    until = ints()  # see there
+    slots = ints()  # free nodes in each slot of a plan [SLOTS]
+    starts = ints()  # 1 where the job at that place of the line starts in this pass [jobs]
+    n = ints()  # how many wait; how many run; whether anything has happened since the last pass [3]
 
 
 @inner

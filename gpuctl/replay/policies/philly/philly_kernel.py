@@ -46,37 +46,21 @@ PHILLY = np.dtype(
 
 
 class Gangs(Bundle):
-    """What the policy remembers.
+    """What the policy remembers."""
 
-    Attributes:
-        p: one record of `PHILLY`.
-        quota: GPUs of each queue; inf none.
-        level: locality level that each job asks for now.
-        tries: attempts that failed at it.
-        queue_of: queue of each group of the waiting list.
-        kind_of: kind of each group: size, servers, level.
-        bad: pass in which a kind was found not to fit.
-        first: first waiting job of each queue, scratch.
-        gatherer: job that each queue gathers GPUs for; -1 none.
-        hold: [queues, servers]: GPUs held for it.
-        held: GPUs held for it in all.
-        since: second up to which holding them is counted.
-        lent: jobs that started on lent GPUs, in order of starting.
-    """
-
-    p = rows(PHILLY)
-    quota = floats()
-    level = ints()
-    tries = ints()
-    queue_of = ints()
-    kind_of = ints()
-    bad = ints()
-    first = ints()
-    gatherer = ints()
-    hold = ints(2)
-    held = ints()
-    since = floats()
-    lent = ints()
+    p = rows(PHILLY)  # one record of `PHILLY`
+    quota = floats()  # GPUs of each queue; inf none
+    level = ints()  # locality level that each job asks for now
+    tries = ints()  # attempts that failed at it
+    queue_of = ints()  # queue of each group of the waiting list
+    kind_of = ints()  # kind of each group: size, servers, level
+    bad = ints()  # pass in which a kind was found not to fit
+    first = ints()  # first waiting job of each queue, scratch
+    gatherer = ints()  # job that each queue gathers GPUs for; -1 none
+    hold = ints(2)  # [queues, servers]: GPUs held for it
+    held = ints()  # GPUs held for it in all
+    since = floats()  # second up to which holding them is counted
+    lent = ints()  # jobs that started on lent GPUs, in order of starting
 
 
 @inner

@@ -30,51 +30,37 @@ PICKY = np.dtype(
 
 
 class Picky(Bundle):
-    """What the policy remembers.
+    """What the policy remembers."""
 
-    Attributes:
-        p: one record of `PICKY`.
-        bias: predicted less true run time of each job, seconds at reference speed.
-        rest: seconds of later segments, by segment.
-        how: placement of each job.
-        kind: jobs of one size, placement and set of servers are of one kind.
-        wait, key: waiting jobs in order, and what they are ordered by.
-        run, end, loss, delay: running jobs by predicted end; seconds lost and seconds until free, were they preempted.
-        picked: 1: a victim of the gang that is looked at.
-        leaving: 1: told to go, and ends with its epoch anyway.
-        bad: pass in which a kind was found not to fit.
-        natural, natural_of: second at which a kind will fit by itself, and the pass that says so.
-        victims: of the gang that is looked at, in the order of choice.
-        claim_job, claim_first: gangs that wait for their victims' GPUs, and their first pieces.
-        claim_server, claim_gpus: the pieces.
-        claimed: GPUs of each server that are promised.
-        sim: GPUs of each server that the gang that is looked at could have.
-        ends, ends_gpus: a heap of predicted ends and the GPUs that they free, for the queue as it would go by itself.
-    """
-
-    p = rows(PICKY)
-    bias = floats()
-    rest = floats()
-    how = ints()
-    kind = ints()
+    p = rows(PICKY)  # one record of `PICKY`
+    bias = floats()  # predicted less true run time of each job, seconds at reference speed
+    rest = floats()  # seconds of later segments, by segment
+    how = ints()  # placement of each job
+    kind = ints()  # jobs of one size, placement and set of servers are of one kind
+    # waiting jobs in order, and what they are ordered by
     wait = ints()
     key = floats()
+    # running jobs by predicted end; seconds lost and seconds until free, were they preempted
     run = ints()
     end = floats()
     loss = floats()
     delay = floats()
-    picked = ints()
-    leaving = ints()
-    bad = ints()
+    picked = ints()  # 1: a victim of the gang that is looked at
+    leaving = ints()  # 1: told to go, and ends with its epoch anyway
+    bad = ints()  # pass in which a kind was found not to fit
+    # second at which a kind will fit by itself, and the pass that says so
     natural = floats()
     natural_of = ints()
-    victims = ints()
+    victims = ints()  # of the gang that is looked at, in the order of choice
+    # gangs that wait for their victims' GPUs, and their first pieces
     claim_job = ints()
     claim_first = ints()
+    # the pieces
     claim_server = ints()
     claim_gpus = ints()
-    claimed = ints()
-    sim = ints()
+    claimed = ints()  # GPUs of each server that are promised
+    sim = ints()  # GPUs of each server that the gang that is looked at could have
+    # a heap of predicted ends and the GPUs that they free, for the queue as it would go by itself
     ends = floats()
     ends_gpus = ints()
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Fifo(Policy):
-    """Jobs start in order of submission; the first one that does not fit keeps all others waiting."""
+    """Jobs start in order of submission; the first one that does not fit blocks all others."""
 
     name = "fifo"
-    title = "in order of submission; the first job that does not fit keeps all others waiting"
+    title = "in order of submission; the first job that does not fit blocks all others"
     source = "textbook; head-of-line blocking as in Tiresias' simulator (--schedule=fifo) and AccaSim"
     resources = True
     past_head: ClassVar[PastHead] = PastHead.NOBODY

@@ -18,11 +18,11 @@ class Las(Policy):
     """Of all jobs, those that have got the least service so far run."""
 
     name = "las"
-    title = "the least attained service first; jobs are compared anew at every event and every quantum"
+    title = "the least attained service first; jobs are compared again at every event and every quantum"
     source = "least attained service (foreground-background); attained service as in Tiresias, NSDI 2019"
     preempts = True
     parameters = (
-        Parameter("service", "gpu-time", "what a job has got: GPU-seconds or seconds", ("gpu-time", "time")),
+        Parameter("service", "gpu-time", "what counts as service: GPU-seconds or seconds", ("gpu-time", "time")),
         Parameter("quantum", 360.0, "seconds between two comparisons while jobs wait", least=1.0),
         PATIENCE,
     )

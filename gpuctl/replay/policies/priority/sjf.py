@@ -26,7 +26,7 @@ class Sjf(Policy):
     predicts = True
     resources = True
     parameters = (
-        Parameter("skip", False, "skip jobs that do not fit; otherwise the first of them keeps all others waiting"),
+        Parameter("skip", False, "skip jobs that do not fit; otherwise the first of them blocks all others"),
         Parameter(
             "by",
             "duration",

@@ -15,23 +15,14 @@ from gpuctl.replay.engine.state import ANY, WAITING
 
 
 class Record(Bundle):
-    """What the log says, by segment of a job.
+    """What the log says, by segment of a job."""
 
-    Attributes:
-        starts: second of each start; NaN: not known.
-        piece_start: its places are ``piece_start[segment]`` to ``piece_start[segment + 1]`` of:
-        piece_server: servers.
-        piece_gpus: GPUs there.
-        due: jobs that start at this instant, in the order in which they came [events].
-        n: how many those are, and how many of them have been looked at.
-    """
-
-    starts = floats()
-    piece_start = ints()
-    piece_server = ints()
-    piece_gpus = ints()
-    due = ints()
-    n = ints()
+    starts = floats()  # second of each start; NaN: not known
+    piece_start = ints()  # its places are ``piece_start[segment]`` to ``piece_start[segment + 1]`` of:
+    piece_server = ints()  # servers
+    piece_gpus = ints()  # GPUs there
+    due = ints()  # jobs that start at this instant, in the order in which they came [events]
+    n = ints()  # how many those are, and how many of them have been looked at
 
 
 @inner

@@ -25,21 +25,35 @@ def _level(of, shares, is_user, norm, effective):  # type: ignore[no-untyped-def
 @inner
 def _sorted(buffer, begin, end, level, is_user):  # type: ignore[no-untyped-def]
     """Sort siblings by level, high ones first, users before accounts of the same level; else they keep their order."""
-    count = end - begin
     kept = buffer[begin:end].copy()
     place = begin
     for users in (True, False):
-        for k in range(count):
+        for k in range(end - begin):
             if is_user[kept[k]] == users:
                 buffer[place] = kept[k]
                 place += 1
-    keys = np.zeros(count)
-    for k in range(count):
-        kept[k] = buffer[begin + k]
-        keys[k] = -level[kept[k]]
-    order = np.argsort(keys, kind="mergesort")
-    for k in range(count):
-        buffer[begin + k] = kept[order[k]]
+    # NumPy's sort would take as long to compile as a tenth of all that is compiled for Slurm
+    width = 1
+    while width < end - begin:
+        for low in range(begin, end, 2 * width):
+            _merge(buffer, kept, low, min(low + width, end), min(low + 2 * width, end), level)
+        width *= 2
+
+
+@inner
+def _merge(buffer, spare, low, middle, high, level):  # type: ignore[no-untyped-def]
+    """Merge two neighbouring sorted parts; of the same level the first part's come first."""
+    for k in range(middle - low):
+        spare[k] = buffer[low + k]
+    one, other, place = 0, middle, low
+    while one < middle - low:
+        if other < high and level[buffer[other]] > level[spare[one]]:
+            buffer[place] = buffer[other]
+            other += 1
+        else:
+            buffer[place] = spare[one]
+            one += 1
+        place += 1
 
 
 @inner

@@ -99,7 +99,7 @@ def setup_of(params: Mapping[str, Any], workload: Workload) -> Setup:
         workload: the jobs; its queues are the partitions where there is no configuration.
 
     Raises:
-        UsageError: a parameter is no number or too small, or names what there is not.
+        UsageError: a parameter is not a number or too small, or names what there is not.
         InputError: the configuration cannot be read.
     """
     given = bool(params["conf"].strip())

@@ -184,104 +184,52 @@ CAP = np.dtype([("jobs", "i8"), ("submitted", "i8")])
 
 
 class Slurm(Bundle):
-    """What the scheduler knows.
+    """What the scheduler knows."""
 
-    Attributes:
-        p: one record of `SLURM`.
-        x: records of `JOBX` [jobs].
-        line: waiting jobs in order [jobs].
-        spare: scratch for sorting [jobs].
-        part: records of `PART` [partitions].
-        part_ok: nodes of each partition, a bit each [partitions, words].
-        qos_preempts: whether jobs of one QOS preempt those of another [QOS, QOS].
-        bad: the value of ``freed`` when one of a form was found not to fit on what was free [forms].
-        biggest: units of a form that one server of its partition holds at most; -1 not known yet [forms].
-        kinds: records of `KIND`.
-        kind_ok: nodes on which one of a kind that is alive would start [kinds, words].
-        alive: kinds that are [kinds].
-        gpu: free GPUs: now, and while ends are tried [2, servers]; so are:
-        cpu: thousandths of a CPU.
-        mem: MB.
-        busy: jobs on each server.
-        sole: jobs that have it for themselves.
-        weight: of each node [servers].
-        by_weight: nodes, those of a lower ``Weight`` first [servers].
-        up: nodes that are up [words].
-        ok: nodes that may be chosen from, a bit each [words].
-        off: nodes that the main pass does not look at any more [words].
-        tmp: scratch [words].
-        step_t: when each step of the plan begins [steps].
-        step_ok: nodes that nothing is reserved on in it [steps, words].
-        step_took: of a pool: GPUs, CPUs and memory reserved in it [steps, 3].
-        user_mark: the pass that ``user_tested`` is of [users].
-        user_tested: jobs of each user that a pass of backfill looked at [users].
-        pair_mark: the same of a user in a partition [users * partitions].
-        pair_tested: see there.
-        assoc_mark: the same of an association.
-        assoc_tested: see there.
-        scope_first: the scopes of job ``j`` are ``scope[scope_first[j]:scope_first[j + 1]]`` [jobs + 1].
-        scope: numbers of scopes.
-        cap_of: the limits that hold for that job in that scope; -1 none.
-        scopes: records of `SCOPE`.
-        used: resources that running jobs of each scope hold [scopes, 5].
-        caps: records of `CAP`.
-        cap_tres: limits of resources [caps, 5].
-        need: what each job asks for [jobs, 5].
-        active: jobs that wait or run, in the order of submission; of classic fair-share only [jobs].
-        raw: usage of each association; see `gpuctl.replay.policies.slurm.usage`.
-        parent: association above.
-        shares, level_shares, is_user, fair_parent, level_norm, norm, first, children: of the tree.
-        effective, level, factor, norm_usage, fresh: what fair-share is worked out in.
-        resets: seconds at which usage is cleared.
-        script_t: seconds of the passes to make, where they are not to be those that the settings ask for [passes].
-        script_kind: of `SCRIPTED` [passes].
-        victims: candidates for preemption, scratch [jobs].
-        victim_key: by which they are sorted [jobs].
-    """
-
-    p = rows(SLURM)
-    x = rows(JOBX)
-    line = ints()
-    spare = ints()
-    part = rows(PART)
-    part_ok = words(2)
-    qos_preempts = ints(2)
-    bad = ints()
-    biggest = ints()
-    kinds = rows(KIND)
-    kind_ok = words(2)
-    alive = ints()
-    gpu = ints(2)
-    cpu = ints(2)
-    mem = ints(2)
-    busy = ints(2)
-    sole = ints(2)
-    weight = ints()
-    by_weight = ints()
-    up = words()
-    ok = words()
-    off = words()
-    tmp = words()
-    step_t = floats()
-    step_ok = words(2)
-    step_took = ints(2)
-    user_mark = ints()
-    user_tested = ints()
-    pair_mark = ints()
-    pair_tested = ints()
-    assoc_mark = ints()
-    assoc_tested = ints()
-    scope_first = ints()
-    scope = ints()
-    cap_of = ints()
-    scopes = rows(SCOPE)
-    used = ints(2)
-    caps = rows(CAP)
-    cap_tres = ints(2)
-    need = ints(2)
-    active = ints()
-    raw = floats()
-    parent = ints()
+    p = rows(SLURM)  # one record of `SLURM`
+    x = rows(JOBX)  # records of `JOBX` [jobs]
+    line = ints()  # waiting jobs in order [jobs]
+    spare = ints()  # scratch for sorting [jobs]
+    part = rows(PART)  # records of `PART` [partitions]
+    part_ok = words(2)  # nodes of each partition, a bit each [partitions, words]
+    qos_preempts = ints(2)  # whether jobs of one QOS preempt those of another [QOS, QOS]
+    bad = ints()  # the value of ``freed`` when one of a form was found not to fit on what was free [forms]
+    biggest = ints()  # units of a form that one server of its partition holds at most; -1 not known yet [forms]
+    kinds = rows(KIND)  # records of `KIND`
+    kind_ok = words(2)  # nodes on which one of a kind that is alive would start [kinds, words]
+    alive = ints()  # kinds that are [kinds]
+    gpu = ints(2)  # free GPUs: now, and while ends are tried [2, servers]; so are:
+    cpu = ints(2)  # thousandths of a CPU
+    mem = ints(2)  # MB
+    busy = ints(2)  # jobs on each server
+    sole = ints(2)  # jobs that have it for themselves
+    weight = ints()  # of each node [servers]
+    by_weight = ints()  # nodes, those of a lower ``Weight`` first [servers]
+    up = words()  # nodes that are up [words]
+    ok = words()  # nodes that may be chosen from, a bit each [words]
+    off = words()  # nodes that the main pass does not look at any more [words]
+    tmp = words()  # scratch [words]
+    step_t = floats()  # when each step of the plan begins [steps]
+    step_ok = words(2)  # nodes that nothing is reserved on in it [steps, words]
+    step_took = ints(2)  # of a pool: GPUs, CPUs and memory reserved in it [steps, 3]
+    user_mark = ints()  # the pass that ``user_tested`` is of [users]
+    user_tested = ints()  # jobs of each user that a pass of backfill looked at [users]
+    pair_mark = ints()  # the same of a user in a partition [users * partitions]
+    pair_tested = ints()  # see there
+    assoc_mark = ints()  # the same of an association
+    assoc_tested = ints()  # see there
+    scope_first = ints()  # the scopes of job ``j`` are ``scope[scope_first[j]:scope_first[j + 1]]`` [jobs + 1]
+    scope = ints()  # numbers of scopes
+    cap_of = ints()  # the limits that hold for that job in that scope; -1 none
+    scopes = rows(SCOPE)  # records of `SCOPE`
+    used = ints(2)  # resources that running jobs of each scope hold [scopes, 5]
+    caps = rows(CAP)  # records of `CAP`
+    cap_tres = ints(2)  # limits of resources [caps, 5]
+    need = ints(2)  # what each job asks for [jobs, 5]
+    active = ints()  # jobs that wait or run, in the order of submission; of classic fair-share only [jobs]
+    raw = floats()  # usage of each association; see `gpuctl.replay.policies.slurm.usage`
+    parent = ints()  # association above
+    # of the tree
     shares = ints()
     level_shares = ints()
     is_user = flags()
@@ -290,13 +238,15 @@ class Slurm(Bundle):
     norm = floats()
     first = ints()
     children = ints()
+    # what fair-share is worked out in
     effective = floats()
     level = floats()
     factor = floats()
     norm_usage = floats()
     fresh = flags()
-    resets = floats()
+    resets = floats()  # seconds at which usage is cleared
+    # seconds of the passes to make, where they are not to be those that the settings ask for [passes]
     script_t = floats()
-    script_kind = ints()
-    victims = ints()
-    victim_key = ints()
+    script_kind = ints()  # of `SCRIPTED` [passes]
+    victims = ints()  # candidates for preemption, scratch [jobs]
+    victim_key = ints()  # by which they are sorted [jobs]

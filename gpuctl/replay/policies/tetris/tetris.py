@@ -51,7 +51,7 @@ class Tetris(Policy):
         Parameter(
             "fairness",
             0.25,
-            "share of the queues or users with waiting jobs that is not looked at, those with the largest dominant "
+            "share of the queues or users with waiting jobs that is ignored, those with the largest dominant "
             "shares; below 1",
         ),
     )

@@ -56,35 +56,20 @@ SEEN = np.dtype([("free", "i8"), ("cpu", "i8"), ("mem", "i8"), ("up", "i8")], al
 
 
 class Packing(Bundle):
-    """What the policy is told and what it remembers.
+    """What the policy is told and what it remembers."""
 
-    Attributes:
-        p: one record of `TETRIS`.
-        shapes: records of `SHAPE`.
-        groups: records of `GROUP`.
-        first: where the groups of each party begin [parties + 1].
-        weights: of the parties [parties].
-        order: parties by share, ascending, as at the last look [parties].
-        share: of each party.
-        waiting: jobs of each party that wait.
-        seen: servers as they were when shapes were last brought up to date.
-        room: units that fit, by server, scratch.
-        rest: seconds of later segments, by segment.
-        bias: predicted less true run time of each job.
-    """
-
-    p = rows(TETRIS)
-    shapes = rows(SHAPE)
-    groups = rows(GROUP)
-    first = ints()
-    weights = floats()
-    order = ints()
-    share = floats()
-    waiting = ints()
-    seen = rows(SEEN)
-    room = ints()
-    rest = floats()
-    bias = floats()
+    p = rows(TETRIS)  # one record of `TETRIS`
+    shapes = rows(SHAPE)  # records of `SHAPE`
+    groups = rows(GROUP)  # records of `GROUP`
+    first = ints()  # where the groups of each party begin [parties + 1]
+    weights = floats()  # of the parties [parties]
+    order = ints()  # parties by share, ascending, as at the last look [parties]
+    share = floats()  # of each party
+    waiting = ints()  # jobs of each party that wait
+    seen = rows(SEEN)  # servers as they were when shapes were last brought up to date
+    room = ints()  # units that fit, by server, scratch
+    rest = floats()  # seconds of later segments, by segment
+    bias = floats()  # predicted less true run time of each job
 
 
 # ---- alignment

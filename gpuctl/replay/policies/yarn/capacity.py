@@ -118,7 +118,7 @@ class YarnCapacity(Policy):
             "further ones before any server will do, -1: by the asks; also by conf", least=-1,
         ),
         Parameter(
-            "rack_locality_full_reset", True, "the count begins anew after a container in the rack, too; also by conf"
+            "rack_locality_full_reset", True, "the count starts again after a container in the rack, too; also by conf"
         ),
         Parameter("continue_look", True, "a reservation is given up where another node has room; also by conf"),
         Parameter("minimum_mb", 1024.0, "MB of the smallest container, or the divisor of all asks; also by conf"),

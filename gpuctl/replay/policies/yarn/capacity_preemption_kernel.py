@@ -45,7 +45,8 @@ what is to be taken before the natural termination factor, extra that must stay,
 @inner
 def _pending(f):  # type: ignore[no-untyped-def]
     """What each leaf's users ask for, each within its limit: all of it, and what is not reserved yet."""
-    f.user_net[:] = f.user_asks
+    for u in range(f.users.size):
+        put(f.user_net, u, at(f.user_asks, u))
     f.p[0].sequence += 1
     stamp = f.p[0].sequence
     for number in range(f.nodes.size):

@@ -136,90 +136,49 @@ of none of them, the node whose reservation is looked at in this place when one 
 
 
 class Tree(Bundle):
-    """What the policy is told and what it remembers (lengths in brackets; 3 is an amount).
+    """What the policy is told and what it remembers (lengths in brackets; 3 is an amount)."""
 
-    Attributes:
-        p: one record of `SITE`.
-        queues: records of `QUEUE`, parents before children, the root first [queues].
-        children: queue numbers in the order of the configuration.
-        apps: records of `APP`, in order of submission [applications].
-        users: records of `USER`, one for each user of each leaf [users].
-        jobs: records of `JOB_OF` [jobs].
-        nodes: records of `NODE` [servers].
-        sizes: see `CAP` [3, 3].
-        fixed: absolute guarantees; -1: by `capacity` [queues, 3].
-        fixed_most: the same for maxima [queues, 3].
-        due: guarantees [queues, 3].
-        most: maxima [queues, 3].
-        used: with reservations [queues, 3].
-        kept: reservations [queues, 3].
-        pending: asked for [queues, 3].
-        asking: what a leaf's users with asks have [queues, 3].
-        limit: the limit of a leaf at its last look [queues, 3].
-        am_used: of a leaf's masters [queues, 3].
-        app_used: without reservations [applications, 3].
-        app_kept: reservations [applications, 3].
-        app_am: of the master [applications, 3].
-        app_asks: asked for [applications, 3].
-        user_used: with reservations [users, 3].
-        user_am: [users, 3].
-        user_asks: asked for [users, 3].
-        user_net: scratch of the monitor: the same less reservations [users, 3].
-        ask: of each job [jobs, 3].
-        held: what a node is reserved for [servers, 3].
-        want_first: [jobs + 1]: nodes that a job wants: `want[want_first[j]:want_first[j + 1]]`.
-        want: server numbers.
-        how: placement of gangs on several servers [jobs].
-        path: scratch of a pass: queue at each level [levels].
-        bound: scratch: limit at each level [levels, 3].
-        blocked: scratch: what is kept from siblings at each level [levels, 3].
-        marks: jobs marked for preemption, and some that no longer are [jobs].
-        lines: each queue's active applications with asks, in the order of its policy; this and the next two
-            are links of `gpuctl.replay.policies.yarn.linked_lists_kernel` [applications + queues, 2].
-        by_state: its applications that are active, that wait for room for their masters (PENDING), and that
-            max-parallel-apps holds back; the number of each list is `those_in` [applications + 3 queues, 2].
-        job_lists: an application's jobs that ask, and that run; `asked_by`, `run_by` [jobs + 2 applications, 2].
-        weight: scratch of the monitor: the part of each resource that a queue is offered [queues, 3].
-        told: what the last round of the monitor reckoned, by `IDEAL` and so on [8, queues, 3].
-    """
-
-    p = rows(SITE)
-    queues = rows(QUEUE)
-    children = ints()
-    apps = rows(APP)
-    users = rows(USER)
-    jobs = rows(JOB_OF)
-    nodes = rows(NODE)
-    sizes = ints(2)
-    fixed = ints(2)
-    fixed_most = ints(2)
-    due = ints(2)
-    most = ints(2)
-    used = ints(2)
-    kept = ints(2)
-    pending = ints(2)
-    asking = ints(2)
-    limit = ints(2)
-    am_used = ints(2)
-    app_used = ints(2)
-    app_kept = ints(2)
-    app_am = ints(2)
-    app_asks = ints(2)
-    user_used = ints(2)
-    user_am = ints(2)
-    user_asks = ints(2)
-    user_net = ints(2)
-    ask = ints(2)
-    held = ints(2)
-    want_first = ints()
-    want = ints()
-    how = ints()
-    path = ints()
-    bound = ints(2)
-    blocked = ints(2)
-    marks = ints()
+    p = rows(SITE)  # one record of `SITE`
+    queues = rows(QUEUE)  # records of `QUEUE`, parents before children, the root first [queues]
+    children = ints()  # queue numbers in the order of the configuration
+    apps = rows(APP)  # records of `APP`, in order of submission [applications]
+    users = rows(USER)  # records of `USER`, one for each user of each leaf [users]
+    jobs = rows(JOB_OF)  # records of `JOB_OF` [jobs]
+    nodes = rows(NODE)  # records of `NODE` [servers]
+    sizes = ints(2)  # see `CAP` [3, 3]
+    fixed = ints(2)  # absolute guarantees; -1: by `capacity` [queues, 3]
+    fixed_most = ints(2)  # the same for maxima [queues, 3]
+    due = ints(2)  # guarantees [queues, 3]
+    most = ints(2)  # maxima [queues, 3]
+    used = ints(2)  # with reservations [queues, 3]
+    kept = ints(2)  # reservations [queues, 3]
+    pending = ints(2)  # asked for [queues, 3]
+    asking = ints(2)  # what a leaf's users with asks have [queues, 3]
+    limit = ints(2)  # the limit of a leaf at its last look [queues, 3]
+    am_used = ints(2)  # of a leaf's masters [queues, 3]
+    app_used = ints(2)  # without reservations [applications, 3]
+    app_kept = ints(2)  # reservations [applications, 3]
+    app_am = ints(2)  # of the master [applications, 3]
+    app_asks = ints(2)  # asked for [applications, 3]
+    user_used = ints(2)  # with reservations [users, 3]
+    user_am = ints(2)  # [users, 3]
+    user_asks = ints(2)  # asked for [users, 3]
+    user_net = ints(2)  # scratch of the monitor: the same less reservations [users, 3]
+    ask = ints(2)  # of each job [jobs, 3]
+    held = ints(2)  # what a node is reserved for [servers, 3]
+    want_first = ints()  # [jobs + 1]: nodes that a job wants: `want[want_first[j]:want_first[j + 1]]`
+    want = ints()  # server numbers
+    how = ints()  # placement of gangs on several servers [jobs]
+    path = ints()  # scratch of a pass: queue at each level [levels]
+    bound = ints(2)  # scratch: limit at each level [levels, 3]
+    blocked = ints(2)  # scratch: what is kept from siblings at each level [levels, 3]
+    marks = ints()  # jobs marked for preemption, and some that no longer are [jobs]
+    # each queue's active applications with asks, in the order of its policy; this and the next two are links of
+    # `gpuctl.replay.policies.yarn.linked_lists_kernel` [applications + queues, 2]
     lines = ints(2)
+    # its applications that are active, that wait for room for their masters (PENDING), and that max-parallel-apps holds
+    # back; the number of each list is `those_in` [applications + 3 queues, 2]
     by_state = ints(2)
-    job_lists = ints(2)
-    weight = floats(2)
-    told = ints(3)
+    job_lists = ints(2)  # an application's jobs that ask, and that run; `asked_by`, `run_by` [jobs + 2 applications, 2]
+    weight = floats(2)  # scratch of the monitor: the part of each resource that a queue is offered [queues, 3]
+    told = ints(3)  # what the last round of the monitor reckoned, by `IDEAL` and so on [8, queues, 3]

@@ -149,7 +149,8 @@ def share_of(f, a):  # type: ignore[no-untyped-def]
                 earliest = other
             other = f.members[other, AFTER]
         if earliest == a:
-            f.a_picked[0, :] = f.q_fair[app.queue, :]
+            for r in range(3):
+                f.a_picked[0, r] = f.q_fair[app.queue, r]
         return
     for r in range(3):
         if policy == DRF or r == f.p[0].by:
@@ -162,7 +163,8 @@ def share_of(f, a):  # type: ignore[no-untyped-def]
 @inner
 def update_shares(f):  # type: ignore[no-untyped-def]
     """Compute fair shares from the root down, as the set of active queues has them."""
-    f.q_fair[0, :] = f.cluster
+    for r in range(3):
+        f.q_fair[0, r] = f.cluster[r]
     for q in range(f.queues.size):
         queue = f.queues[q]
         for r in range(3):
@@ -177,7 +179,8 @@ def update_demands(f):  # type: ignore[no-untyped-def]
         a = f.touched[k]
         app = f.apps[a]
         app.touched = 0
-        f.a_demand[a, :] = f.a_used[a, :] + f.a_asks[a, :]
+        for r in range(3):
+            f.a_demand[a, r] = f.a_used[a, r] + f.a_asks[a, r]
         if f.p[0].sized == 1:
             app.weight = np.float64(np.float32(np.log1p(float(f.a_demand[a, f.p[0].by])) / np.log(2.0)))
     f.p[0].fresh = f.p[0].unknown = 0
@@ -186,10 +189,11 @@ def update_demands(f):  # type: ignore[no-untyped-def]
         if f.queues[q].count > 0:
             f.q_demand[q, :] = 0
             for c in range(f.queues[q].first, f.queues[q].first + f.queues[q].count):
-                f.q_demand[q, :] += f.q_demand[f.children[c], :]
+                for r in range(3):
+                    f.q_demand[q, r] += f.q_demand[f.children[c], r]
         else:
-            f.q_demand[q, :] = f.q_used[q, :] + f.q_asks[q, :]
             for r in range(3):
+                f.q_demand[q, r] = f.q_used[q, r] + f.q_asks[q, r]
                 if f.queues[q].runnable > 0 and (f.queues[q].policy == DRF or r == f.p[0].by):
                     if f.p[0].sized == 1:
                         f.q_rate[q, r] = _rate_of_apps(f, q, f.q_fair[q, r])

@@ -107,7 +107,8 @@ def _starved_by_share(f, q, now, since):  # type: ignore[no-untyped-def]
         if is_none(f.a_lack, a):
             break
         _put_hungry(f, a)
-        f.a_picked[2, :] += f.a_lack[a, :]
+        for r in range(3):
+            f.a_picked[2, r] += f.a_lack[a, r]
         a = f.lines[a, AFTER]
     return wake
 
@@ -156,7 +157,8 @@ def _starved_by_minimum(f, q, now):  # type: ignore[no-untyped-def]
                 else:
                     for r in range(3):
                         f.a_picked[3, r] = max(f.a_picked[3, r] - f.a_picked[4, r], 0)
-                f.a_low[a, :] = f.a_picked[4, :]
+                for r in range(3):
+                    f.a_low[a, r] = f.a_picked[4, r]
                 _put_hungry(f, a)
             queue.low += int(was) - int(is_none(f.a_low, a))
             if was and not is_none(f.a_low, a):

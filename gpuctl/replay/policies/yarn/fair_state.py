@@ -155,90 +155,69 @@ PART = np.dtype([("job", "i8"), ("mem", "i8"), ("cpu", "i8"), ("gpu", "i8")])
 
 
 class Fair(Bundle):
-    """All of it; amounts are [.., 3].
+    """All of it; amounts are [.., 3]."""
 
-    Attributes:
-        p: one record of `PARAMS`.
-        cluster: what all servers that are up have [3].
-        unit: CPUs are counted in so many parts [1].
-        queues, children: the tree; the root is number 0, parents come before children. `order` is scratch.
-        q_min, q_max, q_used, q_asks, q_demand, q_fair, q_app, q_masters: of queues: configured, held, asked for, demand
-            and fair share as of the last update, the fair share of each of its applications, what masters hold.
-        q_rate: the fair share of its applications for each unit of weight, as of the last update; if they are weighed.
-        apps: in the order of submission; a_*: held, asked for, demand, marked for preemption, starvation by fair and by
-            minimum share.
-        tasks: one a job; j_need: what it asks for; wants: CSR of the servers that it wants.
-        nodes: one a server; n_taken: what was preempted there for others and not yet given.
-        entry_app: a pool of such: the application of each, e_left: what is left.
-        lines, members, job_lists, entry_lists: links of `gpuctl.replay.policies.yarn.linked_lists_kernel`: the
-            applications of each queue with asks, in the order of its policy; its runnable ones and, in one more list,
-            those that are held back; the jobs that each application asks for and, in as many more, those that wait for
-            its master; the entries of each server and, in one more, unused ones.
-        live: jobs in the order of their starts, dead ones among them.
-        touched: applications whose demand the next update reckons anew.
-        users, user_most: runnable applications of each user and how many there may be.
-        hungry: a binary heap of starved applications.
-        search: servers in the order in which victims are looked for. Hadoop's is that of a hash table, ours their own.
-        turn: [applications, numbers] where a container comes among the victims on a server, by its number (the last
-            column holds for all higher ones); of equal ones the newest is first, masters are last. Hadoop's order is
-            that of a hash table, ours has 0 everywhere.
-        part, part_first, part_at: containers by server, scratch.
-        picked: victims on one server, scratch; share, fair, sorted: scratch of comparisons.
-        bad: by shape of gangs that no server holds, `freed` when it last did not fit on all servers together.
-        gangs: of them, how many are asked for; one_of: a job of that shape.
-    """
-
-    p = rows(PARAMS)
-    cluster = ints()
-    unit = ints()
-    queues = rows(QUEUE)
+    p = rows(PARAMS)  # one record of `PARAMS`
+    cluster = ints()  # what all servers that are up have [3]
+    unit = ints()  # CPUs are counted in so many parts [1]
+    queues = rows(QUEUE)  # the root is number 0, parents come before children
     children = ints()
-    order = ints()
-    q_min = ints(2)
-    q_max = ints(2)
-    q_used = ints(2)
-    q_asks = ints(2)
-    q_demand = ints(2)
-    q_fair = ints(2)
-    q_app = ints(2)
-    q_masters = ints(2)
+    order = ints()  # scratch
+    q_min = ints(2)  # of queues: configured: least …
+    q_max = ints(2)  # … and most
+    q_used = ints(2)  # held
+    q_asks = ints(2)  # asked for
+    q_demand = ints(2)  # demand as of the last update
+    q_fair = ints(2)  # fair share, likewise
+    q_app = ints(2)  # the fair share of each of its applications
+    q_masters = ints(2)  # what masters hold
+    # the fair share of its applications for each unit of weight, as of the last update; if they are weighed
     q_rate = floats(2)
-    apps = rows(APP)
-    lines = ints(2)
-    members = ints(2)
-    a_used = ints(2)
-    a_asks = ints(2)
-    a_demand = ints(2)
-    a_marked = ints(2)
-    a_lack = ints(2)
-    a_low = ints(2)
-    a_picked = ints(2)
-    tasks = rows(TASK)
-    job_lists = ints(2)
-    j_need = ints(2)
+    apps = rows(APP)  # in the order of submission
+    # links of `gpuctl.replay.policies.yarn.linked_lists_kernel`, as are `job_lists` and `entry_lists`:
+    lines = ints(2)  # the applications of each queue with asks, in the order of its policy
+    members = ints(2)  # its runnable ones and, in one more list, those that are held back
+    a_used = ints(2)  # of applications: held
+    a_asks = ints(2)  # asked for
+    a_demand = ints(2)  # demand
+    a_marked = ints(2)  # marked for preemption
+    a_lack = ints(2)  # starvation by fair share …
+    a_low = ints(2)  # … and by minimum share
+    a_picked = ints(2)  # scratch
+    tasks = rows(TASK)  # one a job
+    job_lists = ints(2)  # the jobs that each application asks for and, in as many more, those that wait for its master
+    j_need = ints(2)  # what each job asks for
+    # CSR of the servers that it wants
     want_first = ints()
     wants = ints()
-    nodes = rows(NODE)
-    n_taken = ints(2)
-    entry_app = ints()
-    e_left = ints(2)
-    entry_lists = ints(2)
+    nodes = rows(NODE)  # one a server
+    n_taken = ints(2)  # what was preempted there for others and not yet given
+    entry_app = ints()  # a pool of entries: the application of each
+    e_left = ints(2)  # what is left of each
+    entry_lists = ints(2)  # the entries of each server and, in one more list, unused ones
+    # jobs in the order of their starts, dead ones among them
     live = ints()
     live_row = ints()
-    touched = ints()
-    users = ints()
-    user_most = ints()
-    hungry = ints()
+    touched = ints()  # applications whose demand the next update reckons anew
+    users = ints()  # runnable applications of each user
+    user_most = ints()  # how many there may be
+    hungry = ints()  # a binary heap of starved applications
+    # servers in the order in which victims are looked for. Hadoop's is that of a hash table, ours their own
     search = ints()
+    # [applications, numbers] where a container comes among the victims on a server, by its number (the last column
+    # holds for all higher ones); of equal ones the newest is first, masters are last. Hadoop's order is that of a hash
+    # table, ours has 0 everywhere
     turn = ints(2)
+    # containers by server, scratch
     part = rows(PART)
     part_first = ints()
     part_at = ints()
-    picked = ints()
+    picked = ints()  # victims on one server, scratch
+    # scratch of comparisons
     share = floats(2)
     fair = floats(2)
     sorted = ints(2)
     some = ints()
-    bad = ints()
-    gangs = ints()
-    one_of = ints()
+    bad = ints()  # by shape of gangs that no server holds, `freed` when it last did not fit on all servers together
+    gangs = ints()  # of them, how many are asked for
+    one_of = ints()  # a job of that shape

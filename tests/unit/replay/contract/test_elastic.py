@@ -132,5 +132,5 @@ def test_the_example_breaks_no_invariant(seed: int) -> None:
 
 @pytest.mark.parametrize("curve", ["1;two", "1;;2", "0;1", "1;-2", "nan", "inf", "1;1e9", ";"])
 def test_a_curve_that_is_none_is_told_with_its_line(tmp_path: Path, curve: str) -> None:
-    with pytest.raises(InputError, match=r"speed_curve is no list of speeds from .* in 1 row: line 3 \(job 'b', "):
+    with pytest.raises(InputError, match=r"speed_curve is not a list of speeds from .* in 1 row: line 3 \(job 'b', "):
         jobs(tmp_path, "a,0,30,2,1,4,1;2", f"b,0,30,2,1,4,{curve}", header=CURVED)

@@ -32,7 +32,7 @@ def test_the_file_of_the_documents(root: Path) -> None:
     [
         ("seeds = 1", "policies: found nothing, expected at least one"),
         ("polices = 1", "polices: no such key"),
-        ("= 1", "is no TOML"),
+        ("= 1", "is not valid TOML"),
         ("cluster = 4\n" + FIFO, "cluster: found 4, expected a text"),
         ("input = [1]\n" + FIFO, "input: found [1], expected a text, or an array"),
         ('blocks = "months"\n' + FIFO, "blocks: found 'months', expected one of days, weeks, users, none"),

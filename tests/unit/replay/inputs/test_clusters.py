@@ -125,7 +125,7 @@ ONE = "[[servers]]\ngpus = 8\nname = 'x'\ncount = 2\n"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("pool = ", "is no TOML"),
+        ("pool = ", "is not valid TOML"),
         ("", "the file: found neither, expected either pool or [[servers]]"),
         (f"pool = 3\n{ONE}", "the file: found both pool and servers"),
         ("pool = 0", "pool: found 0, expected a whole number, 1 to"),

@@ -107,7 +107,7 @@ def test_spreadsheets_and_packed_files(tmp_path: Path, text: str | bytes) -> Non
         ("\n\n", "is empty"),
         (HEAD + "\n", "has a header but no jobs"),
         (HEAD + "\n\n\n", "has a header but no jobs"),
-        ("a,b\n1,2\n", "jobs.csv:1: misses the columns job_id, submit_time, duration, num_gpus; found: a, b"),
+        ("a,b\n1,2\n", "jobs.csv:1: lacks the columns job_id, submit_time, duration, num_gpus; found: a, b"),
         (f"{HEAD},num_gpus\na,0,1,1,1\n", "has several columns num_gpus"),
         (f"{HEAD}\na,0,1,1,7,8\nb,0,1,1\n", "has more cells than the header's 4 in 1 row: line 2 (6)"),
         (HEAD.encode() + b"\nok,0,1,1\na\xff,0,1,1\n", "is not UTF-8 text: byte 0xff on line 3"),

@@ -54,10 +54,10 @@ def test_what_is_not_understood(work: Workload, how: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("job,seconds\nj0,3\n", "misses a column"),
+        ("job,seconds\nj0,3\n", "lacks a column"),
         ("job,run_time_s\nj0,3\nj0,4\n", "predicts a job twice"),
         ("job,run_time_s\nx,3\nj1,-4\n", "predicts none of the jobs"),
-        ("", "is no CSV"),
+        ("", "is not a valid CSV"),
     ],
 )
 def test_a_file_without_predictions(work: Workload, tmp_path: Path, text: str, said: str) -> None:

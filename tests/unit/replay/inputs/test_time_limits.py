@@ -94,7 +94,7 @@ def test_what_is_not_understood(work: Workload, how: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("job,x\na,1\n", "misses a column"), ("job,run_time_s\nq,1\n", "for none of the jobs"), ("", "is no CSV")],
+    [("job,x\na,1\n", "lacks a column"), ("job,run_time_s\nq,1\n", "for none of the jobs"), ("", "is not a valid CSV")],
 )
 def test_files_that_say_nothing(work: Workload, tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "p.csv"

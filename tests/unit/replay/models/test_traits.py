@@ -17,7 +17,7 @@ from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.models.inference import parse_inference
 from gpuctl.replay.models.speed import rates
 from gpuctl.replay.models.traits import TRAITS, in_line, traits
-from gpuctl.replay.run import Models, _Task, replay
+from gpuctl.replay.run import Models, Task, replay
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -126,7 +126,7 @@ def test_one_table_has_one_set_of_speeds_and_marks_what_is_derived(root: Path, p
     cluster = in_racks(parse_cluster("16x8", workload), "16x8", 4)
     # whoever may borrow them, large servers of an inference cluster make no job's run time that of another place
     cluster = dataclasses.replace(cluster, inference=parse_inference("4x96", None))
-    task = _Task(workload, cluster, Models(own_speeds=True), tuple((name, {}) for name in POLICIES))
+    task = Task(workload, cluster, Models(own_speeds=True), tuple((name, {}) for name in POLICIES))
     known = traits(workload)
     places = np.stack([np.ones(workload.size), known.eff_rack, known.eff_cross], axis=1)
     # a gang's run time is that on its best place: one server up to 8, one rack up to 32
@@ -179,7 +179,7 @@ def test_a_comparison_has_one_cost_and_alone_each_charges_its_own(tmp_path: Path
     own = costs(tmp_path, ELASTIC, {})
     assert own == {name: costs(tmp_path, [name], {})[name] for name in ELASTIC}
     assert [own[n] for n in ELASTIC] == [
-        shared, "63 s to resume after a preemption; 15 s of a resize or migration", five, shared
+        shared, "63 s to resume after a preemption; 15 s for a resize or migration", five, shared
     ]  # fmt: skip
     every = ("fifo", "tiresias", *ELASTIC)
     assert set(costs(tmp_path, every, {}).values()) == {shared}
@@ -197,7 +197,7 @@ def test_a_note_says_what_a_policy_charges_alone(tmp_path: Path) -> None:
     found = replay(workload, cluster, [("fifo", {}), ("aryl", {}), ("themis", {})], own_speeds=True)
     told = {o.policy: [str(note) for note in o.notes if "alone" in str(note)] for o in found}
     assert (told["fifo"], told["themis"]) == ([], [])
-    assert told["aryl"][0].endswith("alone: 63 s to resume after a preemption; 15 s of a resize or migration")
+    assert told["aryl"][0].endswith("alone: 63 s to resume after a preemption; 15 s for a resize or migration")
     assert "alone: recorded run times on the gang" in told["aryl"][1]
 
 
@@ -242,6 +242,7 @@ def test_rho_three_ways(tmp_path: Path) -> None:
     ("column", "value", "said"),
     [
         ("eff_rack", "1.5", "eff_rack is not above 0 and at most 1"),
+        ("stop_fraction", "0", "stop_fraction is not above 0 and at most 1"),
         ("mem", "0", "mem is not above 0 and at most 1"),
         ("alpha", "-1", "alpha is below 0"),
         ("grow", "2", "grow is not 0 or 1"),

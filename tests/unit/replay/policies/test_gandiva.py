@@ -147,3 +147,10 @@ def test_too_long_a_blacklist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="pairs may be blacklisted"):
         find("gandiva")({"blacklist": "1e8", "check_s": "1"})._bans(workload, 10**6)  # type: ignore[attr-defined]
     assert cluster.total_gpus == 4096
+
+
+def test_a_gang_that_can_never_be_placed_is_refused(tmp_path: Path) -> None:
+    """It would look for a place at every check until the simulator gives up."""
+    with pytest.raises(UsageError, match="job j1 asks for 24 GPUs, in pieces of 8"):
+        simulated("gandiva", gangs(tmp_path, 4, 24), "6x4+2x8", 4, {})
+    assert simulated("gandiva", gangs(tmp_path, 4, 20, 16), "6x4+2x8", 4, {}).jobs.height == 3

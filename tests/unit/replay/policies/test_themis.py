@@ -101,6 +101,35 @@ def test_small_auctions_against_all_vectors(seed: int) -> None:
     assert all(min(bids[i]) <= kept[i] <= won[i] for i in admitted)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_what_theory_promises_of_small_auctions(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    n = int(draw.integers(2, 5))
+    pool = int(draw.integers(n, 10))
+    # new jobs that can use all GPUs, each as fast as its GPUs are many
+    jobs = [(0.0, float(draw.integers(1, 9000)), float(draw.integers(1, 9000)), pool) for _ in range(n)]
+    bids = bids_of(pool, jobs)
+    assert all(bid[k] < bid[k + 1] for bid in bids for k in range(1, pool))
+    won, kept = auction(bids, pool)
+    vectors = [v for v in itertools.product(range(1, pool + 1), repeat=n) if sum(v) <= pool]
+    assert math.prod(won) == max(map(math.prod, vectors))
+    # a sharing incentive: nobody would have more with its part of the pool; all of which is sold
+    assert min(won) >= pool // n
+    assert sum(won) == pool
+    for i, k in enumerate(won):
+        others = [v for v in itertools.product(range(1, pool + 1), repeat=n - 1) if sum(v) <= pool]
+        share = math.prod(won[:i] + won[i + 1 :]) / max(map(math.prod, others))
+        assert kept[i] == max(1, math.floor(share * k + 1e-9))
+        # each GPU that it leaves raises another's product by 1 / min(won) at most, and 1 + x is below e^x
+        assert share >= math.exp(-k / min(won)) - 1e-9
+
+
+def test_no_sharing_incentive_for_a_job_that_waited_long() -> None:
+    # its rho hardly changes with its GPUs, so the largest product leaves it 1 of 8: less than half of them
+    old, young = (5000.0, 400.0, 400.0, 4), (10.0, 8000.0, 1000.0, 8)
+    assert auction(bids_of(8, [old, young]), 8)[0] == [1, 7]
+
+
 @pytest.mark.parametrize("seed", range(15))
 def test_as_the_slow_reference_does(seed: int, tmp_path: Path) -> None:
     draw = np.random.default_rng(seed)

@@ -1,0 +1,188 @@
+"""Replays policies in this process, one after the other, or in several processes side by side; both end at a Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import contextmanager
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from gpuctl.core.errors import GpuctlError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
+    from types import FrameType, TracebackType
+
+    from gpuctl.replay.engine.simulation import Simulation
+    from gpuctl.replay.models.records import Outcome, Workload
+
+    Progress = Callable[[Sequence[int], int, Sequence[float]], None]
+    """Told how many jobs have ended under each policy, in the order asked for, of how many, and to which second each
+    policy's simulation has come."""
+
+
+class Task(Protocol):
+    """What all processes are given."""
+
+    @property
+    def workload(self) -> Workload:
+        """The jobs."""
+
+    @property
+    def policies(self) -> tuple[tuple[str, dict[str, str]], ...]:
+        """Policies, each with its parameters."""
+
+    def run(self, number: int, progress: Callable[[int, int, float], None]) -> Simulation:
+        """Replay one of the policies to its end."""
+
+
+class CtrlC:
+    """Answers Ctrl-C while policies run: once, though Polars may raise it beside Python, and not while it is held.
+
+    Attributes:
+        over: it was answered; what comes after that is swallowed.
+    """
+
+    def __init__(self) -> None:
+        self.over = False
+        self._held = False
+        self._kept: list[tuple[int, FrameType | None]] = []
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        # only the main thread may say what a signal does, and where it is ignored it stays so
+        before = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is threading.main_thread() and callable(before):
+            self._before = before
+            signal.signal(signal.SIGINT, self._answer)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Ctrl-C waits for the end of this, and does not reach processes that are started meanwhile."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        self._held = True
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            self._held = False
+        if self._kept:
+            self._answer(*self._kept.pop())
+
+    def _answer(self, number: int, frame: FrameType | None) -> None:
+        if self._held:
+            self._kept.append((number, frame))
+        elif not self.over:
+            self._before(number, frame)
+
+
+def in_turn(task: Task, progress: Progress | None) -> Iterator[tuple[int, Outcome]]:
+    """One policy after the other, in this process."""
+    ended, seconds = [0] * len(task.policies), [0.0] * len(task.policies)
+    for number in range(len(task.policies)):
+
+        def at(jobs: int, size: int, second: float, number: int = number) -> None:
+            ended[number], seconds[number] = jobs, second
+            if progress is not None:
+                progress(ended, size, seconds)
+
+        simulation = task.run(number, at)
+        at(task.workload.size, task.workload.size, simulation.now)
+        outcome = simulation.outcome(last=True)
+        # its memory goes before tables are made
+        del simulation
+        yield number, outcome
+
+
+def side_by_side(task: Task, processes: int, progress: Progress | None, ctrl_c: CtrlC) -> Iterator[tuple[int, Outcome]]:
+    """Each policy in a process of its own, so many at a time; outcomes as they come."""
+    context = get_context("spawn")
+    # it would let SIGINT through again while the first process starts
+    resource_tracker.ensure_running()
+    left = list(range(len(task.policies)))[::-1]
+    running: dict[Connection, tuple[int, SpawnProcess]] = {}
+    ended, seconds = [0] * len(task.policies), [0.0] * len(task.policies)
+    try:
+        while left or running:
+            while left and len(running) < processes:
+                number = left.pop()
+                ours, theirs = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(theirs, task, number), daemon=True)
+                running[ours] = (number, process)
+                with ctrl_c.held():
+                    process.start()
+                theirs.close()
+            ready = wait(list(running))
+            for ours in [each for each in running if each in ready]:
+                number, process = running[ours]
+                kind, value = _received(ours)
+                if kind == "progress":
+                    ended[number], seconds[number] = value
+                elif kind == "outcome":
+                    ended[number], seconds[number] = task.workload.size, value.end_s
+                    del running[ours]
+                    process.join()
+                    # closed here, not by their finalizers: in those, Ctrl-C would be lost
+                    process.close()
+                    ours.close()
+                    yield number, value
+                else:
+                    raise _failure(task.policies[number][0], value, process)
+                if progress is not None:
+                    progress(ended, task.workload.size, seconds)
+    finally:
+        for _, process in running.values():
+            if process.pid is not None:
+                process.kill()
+        for ours, (_, process) in running.items():
+            if process.pid is not None:
+                process.join()
+                process.close()
+            ours.close()
+
+
+def _received(connection: Connection) -> tuple[str, Any]:
+    try:
+        message: tuple[str, Any] = connection.recv()
+    except EOFError:
+        return "gone", None
+    return message
+
+
+def _failure(policy: str, error: Exception | None, process: SpawnProcess) -> Exception:
+    if error is not None:
+        return error
+    process.join()
+    why = f"signal {-process.exitcode}" if process.exitcode and process.exitcode < 0 else f"exit {process.exitcode}"
+    hint = "too little memory? Replay fewer policies at a time with --jobs 1"
+    return InputError(f"the process that replayed {policy} ended unexpectedly ({why})", hint=hint)
+
+
+def _work(connection: Connection, task: Task, number: int) -> None:
+    """What a process does: one replay. Sends ``progress``, and at the end ``outcome`` or ``error``."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        simulation = task.run(number, lambda ended, _size, second: connection.send(("progress", (ended, second))))
+        connection.send(("outcome", simulation.outcome(last=True)))
+    except BrokenPipeError:
+        # whoever asked is gone
+        return
+    except GpuctlError as error:
+        connection.send(("error", error))
+    except Exception as error:
+        import traceback
+
+        told = RuntimeError(f"{task.policies[number][0]}: {type(error).__name__}: {error}")
+        told.add_note("".join(traceback.format_exception(error)))
+        connection.send(("error", told))
