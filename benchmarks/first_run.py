@@ -29,9 +29,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 REPLAY = """
-import sys
+import gc, sys
 sys.path.insert(0, {root!r})
 from benchmarks.first_run import replay
+# as `gpuctl replay` compiles
+gc.disable()
 replay({name!r}, interpreted=False)
 """
 

@@ -121,7 +121,7 @@ def check_place(path: Path) -> None:
         _check_replaceable(path)
     above = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise UsageError(f"{path}: {above} may not be written to", hint="name another place")
+        raise UsageError(f"{path}: {above} is not writable", hint="name another place")
 
 
 def _check_replaceable(path: Path) -> None:
@@ -135,7 +135,7 @@ def _check_replaceable(path: Path) -> None:
         if not there:
             return
         if CARD not in there:
-            raise UsageError(f"{path}: a folder with other files in it, no model", hint=_ELSEWHERE)
+            raise UsageError(f"{path}: a folder with other files in it, not a model", hint=_ELSEWHERE)
         ours = {CARD, PAGE, *read_card(path)["files"]}
         strange = [name for name in there if name not in ours or not _is_file(path / name)]
     except OSError as error:
@@ -287,11 +287,11 @@ def _check_card(card: Any, path: Path) -> None:
         return InputError(text, path=str(path), hint=_HINT)
 
     if not isinstance(card, dict) or "gpuctl_model" not in card:
-        raise wrong("is no model card: expected an object with gpuctl_model")
+        raise wrong("is not a model card: expected an object with gpuctl_model")
     if card["gpuctl_model"] != SCHEMA or isinstance(card["gpuctl_model"], bool):
         found = str(card["gpuctl_model"])[:20]
         raise InputError(
-            f"is of version {found}, this gpuctl reads version {SCHEMA}",
+            f"is version {found}, this gpuctl reads version {SCHEMA}",
             path=str(path),
             hint="train the model again, or use the gpuctl that it was made with",
         )
@@ -300,7 +300,7 @@ def _check_card(card: Any, path: Path) -> None:
         raise wrong(f"files: expected an object with 1 to {MOST_FILES} names")
     for name, entry in files.items():
         if not _NAME.fullmatch(name) or name == CARD:
-            raise wrong(f"files: {name[:60]!r} is no name of a file of a model")
+            raise wrong(f"files: {name[:60]!r} is not the name of a model file")
         size = entry.get("bytes") if isinstance(entry, dict) else None
         digest = entry.get("sha256") if isinstance(entry, dict) else None
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= MOST_BYTES:
@@ -319,7 +319,7 @@ def _versions() -> dict[str, Any]:
 
 def _encoded(name: str, value: Any) -> bytes:
     if not _NAME.fullmatch(name) or name == CARD:
-        raise ValueError(f"{name!r} is no name of a file of a model")
+        raise ValueError(f"{name!r} is not the name of a model file")
     if name.endswith(".txt"):
         data: bytes = value.encode()
         return data
@@ -354,7 +354,7 @@ def _array(data: bytes, path: Path) -> NDArray[Any]:
     size = int.from_bytes(data[len(_NPY) : start], "little")
     head = _NPY_HEAD.fullmatch(data[start : start + size])
     if not data.startswith(_NPY) or len(data) < start + size or head is None:
-        raise InputError("is no NumPy array of plain numbers", path=str(path), hint=_HINT)
+        raise InputError("is not a NumPy array of plain numbers", path=str(path), hint=_HINT)
     dtype = np.dtype(head["dtype"].decode())
     shape = tuple(int(word) for word in head["shape"].split(b",") if word.strip())
     left = len(data) - start - size
@@ -376,11 +376,11 @@ def _json(data: bytes, path: Path) -> Any:
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         reason = getattr(error, "msg", None) or str(error)
-        raise InputError(f"is no JSON: {reason[:200]}", path=str(path), line=line, hint=_HINT) from None
+        raise InputError(f"is not valid JSON: {reason[:200]}", path=str(path), line=line, hint=_HINT) from None
 
 
 def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no JSON number")
+    raise ValueError(f"{word} is not valid JSON number")
 
 
 def _dump(value: Any) -> bytes:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from gpuctl.core.notes import NONE, note, together
+from gpuctl.core.notes import NONE, note, ours, together
+from gpuctl.core.numbers import lasting, number
 from gpuctl.predictors.series import COARSEST_S
 
 if TYPE_CHECKING:
@@ -118,34 +119,34 @@ def find_epochs(profile: Series, dataset_bytes: float = np.nan) -> Epochs:
 def _too_coarse(profile: Series, dataset_bytes: float) -> Note:
     """Why samples so far apart, or so few, cannot show epochs, and what would; "" where they may."""
     step, least = profile.step, _STEPS_AN_EPOCH * profile.step
-    apart = note("samples are {step:.3g} s apart", step=step)
+    apart = note("samples are {step} apart", step=ours(lasting(step)))
     if np.isfinite(dataset_bytes) and dataset_bytes > 0:
         busy = profile.seconds - _begin(profile)
         epoch = busy * dataset_bytes / float(profile.total[-1])
         if epoch >= FEWEST_STEPS * step or profile.total[-1] < dataset_bytes:
             return note("")
         return note(
-            "{apart}, and an epoch lasts about {epoch:.3g} s; sample at least every {every:.2g} s",
+            "{apart}, and an epoch lasts about {epoch}; sample at least every {every}",
             apart=apart,
-            epoch=epoch,
-            every=epoch / _STEPS_AN_EPOCH,
+            epoch=ours(lasting(epoch)),
+            every=ours(lasting(epoch / _STEPS_AN_EPOCH)),
         )
     if step > COARSEST_S:
         return note(
-            "{apart}; without dataset_bytes only samples at most {coarsest:g} s apart show epochs, and six of them "
-            "an epoch: one of {shortest:g} s or more needs a sample every {coarsest:g} s, a shorter one more",
+            "{apart}; without dataset_bytes, samples show epochs only where they are at most {coarsest} apart and "
+            "there are six an epoch: epochs of {shortest} or more need a sample every {coarsest}, shorter ones more",
             apart=apart,
-            coarsest=COARSEST_S,
-            shortest=_STEPS_AN_EPOCH * COARSEST_S,
+            coarsest=ours(lasting(COARSEST_S)),
+            shortest=ours(lasting(_STEPS_AN_EPOCH * COARSEST_S)),
         )
     if profile.seconds < EPOCHS_NEEDED * least:
         return note(
-            "{samples} samples are too few for a period: {apart}, which shows epochs from {least:.3g} s "
-            "on, and takes {needed:g} of them; sample at least six times an epoch, or give dataset_bytes",
+            "{samples} samples are too few for a period: {apart}, which shows epochs of {least} or more, and "
+            "{needed} epochs are needed; sample at least six times an epoch, or give dataset_bytes",
             samples=profile.bytes.size,
             apart=apart,
-            least=least,
-            needed=EPOCHS_NEEDED,
+            least=ours(lasting(least)),
+            needed=ours(number(EPOCHS_NEEDED)),
         )
     return note("")
 
@@ -211,7 +212,7 @@ def _cached(profile: Series, drop: int, dataset_bytes: float) -> Epochs:
     )
     if not np.isnan(dataset_bytes) and volume < 0.9 * dataset_bytes:
         reason = note(
-            "the reading ends before the data set does: it is not read whole, or another counter has the rest"
+            "reading stops before the end of the data set: not all of it is read, or another counter has the rest"
         )
     return Epochs("none", first_s=first, cached=True, epoch_bytes=volume, reason=reason)
 
@@ -335,11 +336,11 @@ def by_period(profile: Series) -> Epochs:
     if best is None:
         shortest, longest = _STEPS_AN_EPOCH * profile.step, profile.seconds / EPOCHS_NEEDED
         text = note(
-            "no period from {shortest:.3g} to {longest:.3g} s: epochs are longer (the profile is too short), "
+            "no period from {shortest} to {longest}: epochs are longer (the profile is too short), "
             "shorter (an epoch of E seconds needs a sample every E/{steps} s), or traffic is too even or "
             "too irregular to show them (give dataset_bytes)",
-            shortest=shortest,
-            longest=longest,
+            shortest=ours(lasting(shortest)),
+            longest=ours(lasting(longest)),
             steps=_STEPS_AN_EPOCH,
         )
         return Epochs("none", reason=text)

@@ -9,6 +9,7 @@ import polars as pl
 
 from gpuctl import __version__
 from gpuctl.core.notes import Named, named, note, ours
+from gpuctl.core.numbers import lasting, number, percent
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.predictors import evaluate, history, time_split
 from gpuctl.predictors.baselines import BASELINES
@@ -33,7 +34,7 @@ _FIRST = 9
 _PREDICTOR = Column(
     "predictor", "-", "history is the model; the others are rules that need no training, see the notes."
 )
-_JOBS = Column("jobs", "jobs", "Jobs scored: those that it has an answer for.")
+_JOBS = Column("jobs", "jobs", "Jobs scored: those that it predicts.")
 
 
 def result(trained: Trained, sources: Sequence[SourceInfo], command: str) -> Analysis:
@@ -126,16 +127,16 @@ def _compared(trained: Trained) -> ResultTable:
         name="runtime_predictors",
         section="run_times",
         title="The model against simple rules",
-        question="How near do predictions made at submission come to the run times?",
+        question="How close are predictions made at submission to the run times?",
         population=_tested(trained),
         notes=(
             note(
-                "history: the model; quantile {middle:g} is its prediction, {low:g} to {high:g} its interval, "
-                "which should hold {value:g} % of the jobs.",
-                middle=middle,
-                low=low,
-                high=high,
-                value=100 * (high - low),
+                "history: the model; quantile {middle} is its prediction, {low} to {high} its interval, "
+                "which should hold {value} of the jobs.",
+                middle=ours(number(middle)),
+                low=ours(number(low)),
+                high=ours(number(high)),
+                value=ours(percent(100 * (high - low))),
             ),
             *(ours(f"{name}: {text}") for name, text in rules.items() if name in trained.scores["predictor"].unique()),
             note("Run times under 1 s count as 1 s. runtime_scores has every figure with its 95 % interval."),
@@ -151,7 +152,7 @@ def _scores(trained: Trained) -> ResultTable:
         name="runtime_scores",
         section="run_times",
         title="Scores with their intervals",
-        question="How sure are the figures of the comparison?",
+        question="How certain are the figures of the comparison?",
         population=_tested(trained),
         notes=tuple(ours(f"{name} [{unit}]: {text}") for name, (unit, text) in evaluate.MEASURES.items()),
         columns=(
@@ -175,7 +176,7 @@ def _population(trained: Trained) -> ResultTable:
         name="runtime_jobs",
         section="learning",
         title="Jobs",
-        question="Which jobs was it learnt from and scored on, and which not?",
+        question="Which jobs was the model trained and scored on, and which were left out?",
         population=note(
             "{jobs:,} jobs of {name}.",
             jobs=trained.table.counts["jobs"],
@@ -258,7 +259,7 @@ def _warnings(trained: Trained) -> tuple[Note, ...]:
 
 def _date(second: float, trained: Trained) -> str:
     if not trained.table.dated:
-        return f"{second:g} s"
+        return lasting(second)
     return str(datetime(1970, 1, 1) + timedelta(seconds=int(second)))
 
 

@@ -390,14 +390,14 @@ def from_json(data: Any, path: str) -> OverheadModel:
         rows = int(_number(data["rows"]))
     except (KeyError, TypeError, AttributeError, ValueError) as fault:
         raise InputError(
-            f"is no overhead model: {type(fault).__name__}: {fault}",
+            f"is not an overhead model: {type(fault).__name__}: {fault}",
             path=path,
-            hint="make it anew: gpuctl train overhead",
+            hint="make it again: gpuctl train overhead",
         ) from fault
     if any(len(v) != len(TERMS) for v in terms.values()):
-        raise InputError(f"is no overhead model: expected {len(TERMS)} coefficients a part", path=path)
+        raise InputError(f"is not an overhead model: expected {len(TERMS)} coefficients a part", path=path)
     if lengths.spread < 0 or any(v < 0 for each in reach.values() for v in each.values()):
-        raise InputError("is no overhead model: a spread below 0", path=path)
+        raise InputError("is not an overhead model: a spread below 0", path=path)
     return OverheadModel(terms, own, lengths, error, reach, rows)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpuctl.predictors.overhead import Suspended, Tried
 
 COSTS = (
-    Column("suspend_s", "s", "From the request until its GPUs are free; up to the end of the epoch the job goes on."),
+    Column("suspend_s", "s", "From the request until its GPUs are free; the job works on to the end of its epoch."),
     Column("suspend_lower_s", "s", "Lower end of its interval: four of five such suspensions are inside it; none with "
            "the defaults, which no measurement stands behind."),
     Column("suspend_upper_s", "s", "Upper end of it."),
@@ -45,11 +45,11 @@ COSTS = (
 FITTED = (
     Column("cost", "-", "suspend_s, resume_s, loss_s as gpuctl predict overhead gives them; overhead_s: suspend_s and "
            "resume_s together; abort_s: suspend_s of jobs that were stopped without finishing their epochs."),
-    Column("suspensions", "suspensions", "Predicted, with what was known at the request."),
+    Column("suspensions", "suspensions", "Predicted from what was known at the request."),
     Column("mean_pct", "%", "Mean absolute relative error."),
     Column("median_pct", "%", "Median of it."),
     Column("worst_pct", "%", "The largest."),
-    Column("epochs_pct", "%", "Mean absolute error as a share of the job's epoch, where the rest of one is in it."),
+    Column("epochs_pct", "%", "Mean absolute error as a share of the job's epoch, where it includes the rest of one."),
     Column("inside_pct", "%", "Inside an interval that was meant to hold four of five, and that other jobs' gave."),
 )  # fmt: skip
 
@@ -158,7 +158,7 @@ def error_tables(usable: Sequence[Suspended], population: Note, notes: tuple[Not
             name="overhead_errors",
             section="overhead",
             title="Errors of the fitted costs",
-            question="How near do predictions come for suspensions that the model has not seen?",
+            question="How close are predictions for suspensions that the model has not seen?",
             population=population,
             notes=(alone, *notes),
             columns=FITTED,
@@ -168,7 +168,7 @@ def error_tables(usable: Sequence[Suspended], population: Note, notes: tuple[Not
             name="overhead_new_jobs",
             section="overhead",
             title="Errors for jobs that were never suspended",
-            question="How near do they come for jobs that the model has not seen?",
+            question="How close are they for jobs that the model has not seen?",
             population=population,
             notes=(new, *notes),
             columns=FITTED,

@@ -43,7 +43,7 @@ def read_listed(path: Path, *, alone: bool = True) -> tuple[pl.DataFrame, Source
     try:
         table = pl.read_csv(read_whole(path, most=MOST_TABLE, hint=_LISTED), infer_schema=False)
     except pl.exceptions.PolarsError as error:
-        raise InputError(f"is no CSV: {str(error).splitlines()[0]}", path=str(path), hint=_LISTED) from error
+        raise InputError(f"is not a valid CSV: {str(error).splitlines()[0]}", path=str(path), hint=_LISTED) from error
     names = [HISTORY_NAMES.get(c.strip(), c.strip()) for c in table.columns]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -66,7 +66,7 @@ def read_listed(path: Path, *, alone: bool = True) -> tuple[pl.DataFrame, Source
         .with_columns(cells)
         .with_columns(pl.col(c).cast(pl.Float64, strict=False).alias(f"{c} read") for c in given)
     )
-    # an empty cell is not known; one that is no number of any sense is a fault
+    # an empty cell is not known; one that is not a number of any sense is a fault
     bad = {c: pl.col(c).is_not_null() & ~_sensible(pl.col(f"{c} read")) for c in given}
     kept = read.filter(pl.col("job").is_not_null(), *(~each for each in bad.values()))
     if not kept.height:

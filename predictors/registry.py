@@ -57,7 +57,7 @@ def find(name: str) -> type[Predictor]:
         raise UsageError(f"there is no predictor {name!r}", hint=meant(name, known, "or give FILE.py:CLASS"))
     found = plugin.load()
     if not _is_one(found):
-        raise plugin.broken("it is no subclass of gpuctl.predictors.contract.Predictor")
+        raise plugin.broken("it is not a subclass of gpuctl.predictors.contract.Predictor")
     if found.name != plugin.name:
         raise plugin.broken(f"its class calls itself {found.name!r}")
     return found
@@ -78,5 +78,5 @@ def _from_file(path: Path, name: str) -> type[Predictor]:
         raise UsageError(f"{path}: has no predictor {name!r}", hint=hint)
     found.name = found.name or name
     if found.name in built_in() or any(each.name == found.name for each in installed()):
-        raise UsageError(f"predictor {found.name!r} exists more than once", hint="call the one in the file otherwise")
+        raise UsageError(f"predictor {found.name!r} exists more than once", hint="rename the one in the file")
     return found

@@ -193,7 +193,7 @@ def _predict(
         more = note("no profiled job of its model") if job.model else note("its model is not known")
         return Prediction(job.job, elapsed_s=elapsed, reason=together("; ", [why, more]), cached=cached)
     if not np.isfinite(count):
-        reason = _both(reason, note("how many epochs it will run is not known: give --epochs"))
+        reason = _both(reason, note("the number of epochs is unknown: give --epochs"))
     elif how_many:
         text = _both(text, how_many)
     run, lower, upper = found
@@ -253,9 +253,9 @@ def _count(job: Described, others: Sequence[Described], epochs: float) -> tuple[
     for some, text in (
         (
             [o.epochs for o in others if o.user and o.user == job.user],
-            note("epochs are the median of the user's jobs of the model"),
+            note("number of epochs: median of the user's jobs of this model"),
         ),
-        ([o.epochs for o in others], note("epochs are the median of the model's jobs")),
+        ([o.epochs for o in others], note("number of epochs: median of this model's jobs")),
     ):
         told = [e for e in some if np.isfinite(e)]
         if told:

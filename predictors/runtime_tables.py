@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuctl.core.notes import Note
 
 HISTORY = note(
-    "Predicted from past jobs: the card of the model says on which jobs it was scored and how near it came; its "
+    "Predicted from past jobs: the card of the model says on which jobs it was scored and how close it came; its "
     "history ends with the log that it was trained on."
 )
 
@@ -37,9 +37,9 @@ PREDICTIONS = (
     Column("epoch_left_upper_s", "s", "Upper end of it."),
     Column("method", "-", "volume, periodicity or change-points: from the job's own traffic; transfer: from other jobs "
            "of its model; history: from past jobs; none: no answer."),
-    Column("cached", "-", "Whether its later epochs are read from a cache, as far as its traffic shows."),
+    Column("cached", "-", "Whether its traffic suggests that later epochs are read from a cache."),
     Column("provenance", "-", "What the answer rests on."),
-    Column("reason", "-", "Why there is none, or what lowers the trust in it."),
+    Column("reason", "-", "Why there is none, or what makes it less certain."),
 )  # fmt: skip
 
 
@@ -78,9 +78,9 @@ def result_of(
         name="predictions",
         section="predictions",
         title="Predicted run times",
-        question="How long will each job run, and how sure is that?",
+        question="How long will each job run, and how certain is that?",
         population=note(
-            "{found:,} jobs; {answered:,} have an answer, {with_traffic:,} have traffic of their own.",
+            "{found:,} jobs; {answered:,} have a prediction, {with_traffic:,} have traffic of their own.",
             found=len(found),
             answered=answered,
             with_traffic=with_traffic,

@@ -113,7 +113,7 @@ def parse(text: str, features: Sequence[str], path: str) -> Trees:
     """
     lines = text.split("\n")
     if lines[0] != "tree":
-        raise InputError("is no LightGBM model: expected 'tree' on its first line", path=path, line=1, hint=_HINT)
+        raise InputError("is not a LightGBM model: expected 'tree' on its first line", path=path, line=1, hint=_HINT)
     if _END not in lines:
         raise InputError(f"is truncated: expected a line {_END!r}", path=path, line=len(lines), hint=_HINT)
     starts = [k for k, line in enumerate(lines) if line.startswith("Tree=")]
@@ -182,7 +182,7 @@ class _Section:
         try:
             found = np.array([float(word) for word in words])
         except ValueError:
-            raise self.wrong(f"{key} has a value that is no number") from None
+            raise self.wrong(f"{key} has a value that is not a number") from None
         if not (np.abs(found) <= most).all():
             raise self.wrong(f"{key} has a value that is not a number, or beyond {most:g}")
         return found
@@ -191,7 +191,7 @@ class _Section:
         """Whole numbers from `low` to `high`."""
         found = self.floats(key, count, 1e9)
         if not ((found == np.floor(found)) & (found >= low) & (found <= high)).all():
-            raise self.wrong(f"{key} has a value that is no whole number from {low} to {high}")
+            raise self.wrong(f"{key} has a value that is not a whole number from {low} to {high}")
         return found.astype(np.int64)
 
 

@@ -15,20 +15,20 @@
 -- chart: stacked on=terminal x=size_bucket y=succeeded_h,retried_h,killed_h,failed_h,other_h
 --   title="What became of the GPU-hours, by gang size" head=GPUs unit=GPU-h what=GPU-hours
 WITH held AS (
-    SELECT size_bucket, gpus * (held_until_c - held_from_c) / 3600 AS hours,
+    SELECT size_bucket, (gpus * (held_until_c - held_from_c))::DECIMAL(28, 6) AS gpu_s,
            CASE WHEN NOT is_last THEN 'retried' WHEN state = 'running' THEN 'other' WHEN job_state = 'completed' THEN 'succeeded'
                 WHEN job_state IN ('killed', 'timeout', 'preempted') THEN 'killed'
                 WHEN job_state IN ('failed', 'out_of_memory', 'node_fail') THEN 'failed' ELSE 'other' END AS outcome
     FROM base_attempts
     WHERE start_ts IS NOT NULL
 )
-SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, sum(hours) AS gpu_hours,
-       CASE WHEN count(hours) > 0 THEN coalesce(sum(hours) FILTER (outcome = 'succeeded'), 0) END AS succeeded_h,
-       CASE WHEN count(hours) > 0 THEN coalesce(sum(hours) FILTER (outcome = 'retried'), 0) END AS retried_h,
-       CASE WHEN count(hours) > 0 THEN coalesce(sum(hours) FILTER (outcome = 'killed'), 0) END AS killed_h,
-       CASE WHEN count(hours) > 0 THEN coalesce(sum(hours) FILTER (outcome = 'failed'), 0) END AS failed_h,
-       CASE WHEN count(hours) > 0 THEN coalesce(sum(hours) FILTER (outcome = 'other'), 0) END AS other_h,
-       100 * coalesce(sum(hours) FILTER (outcome IN ('retried', 'killed', 'failed')), 0) / nullif(sum(hours), 0) AS lost_pct
+SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, sum(gpu_s)::DOUBLE / 3600 AS gpu_hours,
+       CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'succeeded'), 0)::DOUBLE / 3600 END AS succeeded_h,
+       CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'retried'), 0)::DOUBLE / 3600 END AS retried_h,
+       CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'killed'), 0)::DOUBLE / 3600 END AS killed_h,
+       CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'failed'), 0)::DOUBLE / 3600 END AS failed_h,
+       CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'other'), 0)::DOUBLE / 3600 END AS other_h,
+       100 * coalesce(sum(gpu_s) FILTER (outcome IN ('retried', 'killed', 'failed')), 0)::DOUBLE / nullif(sum(gpu_s), 0)::DOUBLE AS lost_pct
 FROM held
 GROUP BY GROUPING SETS ((size_bucket), ())
 HAVING count(*) > 0

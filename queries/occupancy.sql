@@ -22,9 +22,6 @@ WITH span AS (
 width AS (
     SELECT first_ts, last_ts, greatest(60, ceil(epoch(last_ts - first_ts) / 400 / 60) * 60)::BIGINT AS s FROM span
 ),
-bins AS (
-    SELECT unnest(generate_series(0, (epoch(last_ts - first_ts) / s)::BIGINT)) AS bin FROM width
-),
 changes AS (
     SELECT held_from_ts AS ts, gpus AS busy, 0 AS waiting, 0.0 AS demand FROM unfiltered_attempts WHERE start_ts IS NOT NULL
     UNION ALL
@@ -37,29 +34,46 @@ changes AS (
     SELECT queued_ts, 0, 1, coalesce(gpus, 0) FROM unfiltered_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
     UNION ALL
     SELECT until_ts, 0, -1, -coalesce(gpus, 0) FROM unfiltered_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
-    UNION ALL
-    SELECT first_ts + to_seconds(bin * s), 0, 0, 0 FROM bins CROSS JOIN width
 ),
+-- whole microseconds since the first time, and billionths of a GPU: sums of them are exact, whichever rows are added first
+placed AS (
+    SELECT epoch_us(ts) - epoch_us(first_ts) AS us, 1000000 * s AS bin_us, (1e9 * busy)::BIGINT AS busy, waiting, (1e9 * demand)::BIGINT AS demand
+    FROM changes CROSS JOIN width
+    WHERE ts IS NOT NULL
+),
+summed AS (
+    SELECT CASE WHEN us < 0 THEN -1 ELSE us // bin_us END AS bin,
+           sum(busy) AS busy, sum(waiting) AS waiting, sum(demand) AS demand,
+           sum(busy::HUGEINT * us) AS busy_us, sum(waiting * us) AS waiting_us, sum(demand::HUGEINT * us) AS demand_us, max(us) AS last_us
+    FROM placed
+    GROUP BY ALL
+),
+bins AS (
+    SELECT unnest(generate_series(0, (epoch(last_ts - first_ts) / s)::BIGINT)) AS bin FROM width
+),
+-- between changes a level stays: what is added at u lasts until the bin ends, end - u
 levels AS (
-    SELECT ts, lead(ts) OVER (ORDER BY ts) AS next_ts,
-           sum(sum(busy)) OVER (ORDER BY ts) AS busy, sum(sum(waiting)) OVER (ORDER BY ts) AS waiting,
-           sum(sum(demand)) OVER (ORDER BY ts) AS demand
-    FROM changes
-    GROUP BY ts
+    SELECT bin, 1000000 * s * bin AS from_us,
+           least(1000000 * s * (bin + 1), greatest(max(last_us) OVER (), 1000000 * s * max(bin) OVER ())) AS to_us,
+           sum(coalesce(busy, 0)) OVER upto AS busy, sum(coalesce(waiting, 0)) OVER upto AS waiting, sum(coalesce(demand, 0)) OVER upto AS demand,
+           coalesce(busy, 0) AS busy_more, coalesce(waiting, 0) AS waiting_more, coalesce(demand, 0) AS demand_more,
+           coalesce(busy_us, 0) AS busy_us, coalesce(waiting_us, 0) AS waiting_us, coalesce(demand_us, 0) AS demand_us
+    FROM bins FULL JOIN summed USING (bin) CROSS JOIN width
+    WINDOW upto AS (ORDER BY bin)
 ),
-weighted AS (
-    SELECT ((epoch_us(ts) - epoch_us(first_ts)) // (1000000 * s))::BIGINT AS bin, (epoch_us(next_ts) - epoch_us(ts)) / 1e6 AS seconds, busy, waiting, demand
-    FROM levels CROSS JOIN width
-    WHERE next_ts IS NOT NULL AND ts >= first_ts
+means AS (
+    SELECT bin, (busy * to_us - (busy - busy_more) * from_us - busy_us)::DOUBLE / 1e9 / (to_us - from_us) AS busy,
+           (waiting * to_us - (waiting - waiting_more) * from_us - waiting_us)::DOUBLE / (to_us - from_us) AS waiting,
+           (demand * to_us - (demand - demand_more) * from_us - demand_us)::DOUBLE / 1e9 / (to_us - from_us) AS demand
+    FROM levels
+    WHERE bin >= 0 AND to_us > from_us
 ),
 total AS (SELECT sum(gpus) AS gpus FROM base_machines)
-SELECT any_value(first_ts) + to_seconds(bin * any_value(s)) AS ts,
-       sum(busy * seconds) / sum(seconds) AS gpus_busy,
-       any_value(total.gpus)::DOUBLE AS gpus_total,
-       100 * sum(busy * seconds) / sum(seconds) / nullif(any_value(total.gpus), 0) AS busy_pct,
-       sum(waiting * seconds) / sum(seconds) AS jobs_waiting,
-       sum(demand * seconds) / sum(seconds) AS gpus_waited_for
-FROM weighted CROSS JOIN width CROSS JOIN total
-WHERE seconds > 0
-GROUP BY bin
+SELECT first_ts + to_seconds(bin * s) AS ts,
+       busy AS gpus_busy,
+       total.gpus::DOUBLE AS gpus_total,
+       100 * busy / nullif(total.gpus, 0) AS busy_pct,
+       waiting AS jobs_waiting,
+       demand AS gpus_waited_for
+FROM means CROSS JOIN width CROSS JOIN total
 ORDER BY bin

@@ -2,13 +2,13 @@
 -- section: overview
 -- order: 30
 -- question: How much does each queue request, hold and wait?
--- population: {jobs} jobs, {attempts} attempts. gpu_hours are as in status, empty if none is known for a queue; all other GPU-hours are those held. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
+-- population: {jobs} jobs, {attempts} attempts. GPU-hours are GPUs times the time they were held, as in overview; without attempts, GPUs times the chosen duration. They are empty if none is known for a queue. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
 -- first_columns: 10
 -- key_columns: queue, jobs, users, gpu_hours, quota_gpus, wait_p95_min, own_lost_pct, util_mean_pct
 -- column: queue | - | queue or virtual cluster
 -- column: jobs | jobs | jobs submitted to it
 -- column: users | users | distinct users; empty where the source names none
--- column: gpu_hours | GPU-h | GPU time of its jobs under the chosen duration (--duration)
+-- column: gpu_hours | GPU-h | held by all attempts of its jobs
 -- column: gpu_hours_pct | % | share of all queues' GPU-hours
 -- column: quota_gpus | GPUs | its quota
 -- column: limit_gpus | GPUs | most GPUs it may hold: its quota, or the maximum of a YARN queue; empty if unlimited or unknown
@@ -27,9 +27,20 @@
 -- column: util_p10_pct | % | 10th percentile of these jobs' mean GPU utilization
 -- column: idle_jobs | jobs | jobs whose mean GPU utilization is below the limit
 -- column: idle_gpu_hours | GPU-h | held by those jobs
+WITH told AS (SELECT count(*) > 0 AS attempts FROM base_attempts),
+-- of a source without attempts, such as a job table of simulators, the chosen duration is all that is known
+hours AS (
+    SELECT j.queue, CASE
+               WHEN any_value(t.attempts) THEN coalesce(any_value(f.gpu_hours), CASE WHEN NOT bool_or(j.may_have_run) THEN 0 END)
+               WHEN count(j.gpus * j.run_s) > 0 OR NOT bool_or(j.may_have_run)
+                   THEN coalesce(sum((j.gpus * j.run_s)::DECIMAL(28, 6)), 0)::DOUBLE / 3600 END AS gpu_hours
+    FROM base_jobs AS j CROSS JOIN told AS t LEFT JOIN base_queue_figures AS f ON f.name = j.queue
+    GROUP BY j.queue
+),
+shares AS (SELECT queue, gpu_hours, sum(gpu_hours::DECIMAL(28, 9)) OVER ()::DOUBLE AS all_hours FROM hours)
 SELECT j.queue, count(*) AS jobs, nullif(count(DISTINCT j."user"), 0) AS users,
-       CASE WHEN sum(count(j.gpus * j.run_s)) OVER () > 0 AND (count(j.gpus * j.run_s) > 0 OR NOT bool_or(j.may_have_run)) THEN coalesce(sum(j.gpus * j.run_s), 0) END / 3600 AS gpu_hours,
-       100 * CASE WHEN count(j.gpus * j.run_s) > 0 OR NOT bool_or(j.may_have_run) THEN coalesce(sum(j.gpus * j.run_s), 0) END / nullif(sum(sum(j.gpus * j.run_s)) OVER (), 0) AS gpu_hours_pct,
+       CASE WHEN any_value(h.all_hours) > 0 THEN any_value(h.gpu_hours) END AS gpu_hours,
+       100 * any_value(h.gpu_hours) / nullif(any_value(h.all_hours), 0) AS gpu_hours_pct,
        any_value(q.quota_gpus) AS quota_gpus, nullif(any_value(q.limit_gpus), 'infinity') AS limit_gpus, any_value(q.quota_source) AS quota_source,
        any_value(f.wait_p50_min) AS wait_p50_min, any_value(f.wait_p95_min) AS wait_p95_min, any_value(f.lost_gpu_hours) AS lost_gpu_hours,
        any_value(f.lost_pct) AS lost_pct, any_value(f.own_lost_pct) AS own_lost_pct, any_value(f.failed_h) AS failed_h,
@@ -37,6 +48,7 @@ SELECT j.queue, count(*) AS jobs, nullif(count(DISTINCT j."user"), 0) AS users,
        any_value(f.measured_jobs) AS measured_jobs, any_value(f.util_mean_pct) AS util_mean_pct, any_value(f.util_p10_pct) AS util_p10_pct,
        any_value(f.idle_jobs) AS idle_jobs, any_value(f.idle_gpu_hours) AS idle_gpu_hours
 FROM base_jobs AS j
+JOIN shares AS h USING (queue)
 LEFT JOIN base_quotas AS q USING (queue)
 LEFT JOIN base_queue_figures AS f ON f.name = j.queue
 GROUP BY j.queue

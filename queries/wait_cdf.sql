@@ -11,7 +11,7 @@
 -- column: cdf_pct | % | share of waits of at most this length
 -- chart: cdf on=page x=minutes y=cdf_pct series=size_bucket where=queue:all scale=minutes each=GPU
 --   title="Queueing delay by job size, all queues"
---   x_title="queueing delay (logarithmic)" y_title="% of jobs that waited at most so long"
+--   x_title="queueing delay (logarithmic)" y_title="% of jobs that waited at most this long"
 WITH both_ways AS (
     SELECT queue, size_bucket, minutes, 100 AS points FROM base_waits
     UNION ALL

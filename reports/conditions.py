@@ -142,7 +142,7 @@ def _number(text: str, whole: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise UsageError(f"--fail-if {whole[:200]!r}: {text} is no finite number", hint=_FORM)
+        raise UsageError(f"--fail-if {whole[:200]!r}: {text} is not a finite number", hint=_FORM)
     return number
 
 

@@ -42,11 +42,11 @@ REPLAYS = _all(
     ("replay_preemptions", f"""stacked on=page x=policy y={_PREEMPTED}
         title="Preemptions by policy and by GPUs of the job" """),
     ("replay_jct_cdf", """cdf x=minutes y=cdf_pct series=policy scale=minutes page.title="JCT by policy"
-        x_title="JCT (logarithmic)" y_title="% of jobs that were done at most so long after submission"
+        x_title="JCT (logarithmic)" y_title="% of jobs that ended within this time of submission"
         terminal.title="How long jobs took from submission to end (JCT), by policy"
         beside=replay_summary head=policy zero="0 s" what=jobs"""),
     ("replay_wait_cdf", """cdf x=minutes y=cdf_pct series=policy scale=minutes page.title="Waits by policy"
-        x_title="wait (logarithmic)" y_title="% of jobs that waited at most so long"
+        x_title="wait (logarithmic)" y_title="% of jobs that waited at most this long"
         terminal.title="How long jobs waited, by policy" beside=replay_summary head=policy zero="at once" what=jobs"""),
     ("replay_heatmap", """heat x=t_s y=busy_pct,down_pct series=servers facet=policy calendar=ts
         title="Occupancy of each server over time, by policy" """),

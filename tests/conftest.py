@@ -192,3 +192,19 @@ def chromium() -> str:
             pytest.fail("GPUCTL_REQUIRE_BROWSER is set, and there is no Chromium: apt-get install chromium")
         pytest.skip("no Chromium on this machine: apt-get install chromium")
     return found
+
+
+@pytest.fixture(scope="session")
+def kill_gpuctl(root: Path, _warm: Warm) -> Callable[..., float | None]:
+    """Run gpuctl and kill it: ``kill_gpuctl("ingest", path, after_s=1.5)``.
+
+    Returns after how many seconds it had ended by then, or None where it was killed. It imports nothing before it
+    begins, so every moment is one of its work; its store is made as users have it made.
+    """
+
+    def run(*args: str | os.PathLike[str], after_s: float) -> float | None:
+        environment = {**_warm.start(), "PYTHONPATH": str(root), warm.MAKE_STORES: "1"}
+        words = [os.fspath(arg) for arg in args]
+        return _warm.kill(words, cwd=str(Path.cwd()), environment=environment, after_s=after_s)
+
+    return run

@@ -16,6 +16,7 @@ import polars as pl
 from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.run import replay
+from tests.app_reference import AppThemis
 from tests.aryl_reference import Aryl
 from tests.elastic_reference import Gandiva, Job, Optimus, Slow
 from tests.themis_reference import Themis
@@ -92,6 +93,7 @@ def slow(
     """What the slow reference does, as `agrees` wants it."""
     sizes = [int(part.split("x")[1]) for part in cluster.split("+") for _ in range(int(part.split("x")[0]))]
     jobs = []
+    apps: dict[str, int] = {}
     with path.open() as file:
         for line, row in enumerate(csv.DictReader(file)):
             jobs.append(
@@ -100,10 +102,15 @@ def slow(
                     float(row["alpha"]), (1.0, float(row["eff_rack"]), float(row["eff_cross"])), int(row["w_max"]),
                     float(row["util"]), float(row["mem"]), row["grow"] == "1", int(row["w_min"]),
                     row["fungible"] == "1" or row["w_max"] != row["w_min"],
+                    app=apps.setdefault(row["app"], len(apps)) if row.get("app") else -1,
+                    stop=float(row.get("stop_fraction") or 1),
                 )
             )  # fmt: skip
     racks = [k // per_rack for k in range(len(sizes))]
-    if inference is None:
+    if apps:
+        assert policy == "themis"
+        AppThemis(sizes, racks, jobs, **params).run()
+    elif inference is None:
         SLOW[policy](sizes, racks, jobs, **params).run()
     else:
         load = list(zip(inference.time_s.tolist(), inference.free.tolist(), strict=True))

@@ -62,6 +62,8 @@ class Job:
     base: dict[int, int] = field(default_factory=dict)
     flex: dict[int, int] = field(default_factory=dict)
     thrown: bool = False
+    app: int = -1
+    stop: float = 1.0
 
 
 class Slow:
@@ -155,8 +157,8 @@ class Slow:
                 if job.on:
                     job.gpu_s += (then - self.now) * job.counted
                     job.done += max(0.0, then - max(self.now, job.stalled)) * job.rate
-                    if job.t10 is None and job.done >= job.work / 10:
-                        job.t10 = then - (job.done - job.work / 10) / job.rate - job.submit
+                    if job.t10 is None and job.done >= (work := job.work * job.stop) / 10:
+                        job.t10 = then - (job.done - work / 10) / job.rate - job.submit
             self.now = then
             for job in [j for j in self.active if j.on and j.rate > 0 and self.left(j) <= INSTANT]:
                 job.end = then

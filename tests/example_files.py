@@ -35,6 +35,27 @@ PHILLY_CSV = "timestamp,duration,num_gpus,gpu_time,cluster\n" + "".join(
     f"2017-10-09 10:{minute}:00,{60 * minute},{gpus},{60 * minute * gpus},ee9e8c\n"
     for minute, gpus in ((10, 1), (11, 8), (13, 2), (25, 16))
 )
+HELIOS = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n" + "".join(
+    f"{k},u{k % 3},vc{k % 2},{k},{4 * k},1,{state},{day} 10:00:00,{day} 10:05:0{k},{day} 12:00:00,0,0\n"
+    for k, state in enumerate(("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"), 1)
+    for day in [f"2020-04-0{k}"]
+)
+SEREN = (
+    "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time\n"
+) + "".join(
+    f"{k},u{k % 3},1,8,128,Eval,{state},{hour}:00:00+08:00,{hour}:00:32+08:00,{hour}:30:00+08:00,1768,32,14144.0\n"
+    for k, state in enumerate(("COMPLETED", "FAILED", "CANCELLED"), 1)
+    for hour in [f"2023-03-01 0{k}"]
+)
+KALOS = (
+    "job_id,user,node_num,gpu_num,cpu_num,mem_per_pod_GB,shared_mem_per_pod,type,state,submit_time,start_time,end_time,"
+    "fail_time,stop_time,duration,queue,gpu_time\n"
+) + "".join(
+    f"dlc{k}a,u{k % 3},2,16,128,1000,100.0,Pretrain,{state},{hour}:00:00+00:00,{hour}:00:10+00:00,{hour}:00:30+00:00,,,"
+    "30,10.0,480.0\n"
+    for k, state in enumerate(("COMPLETED", "FAILED", "CANCELLED"), 1)
+    for hour in [f"2023-05-17 0{k}"]
+)
 PAI = "".join(f"job{k % 3},task,w{k},inst{k},m{k},V100,{k}.5,1.5,2.5,3.5,0.1,0.2,{k}e6,{k}e5,1,2\n" for k in range(9))
 
 
@@ -52,6 +73,9 @@ def example_files() -> dict[str, tuple[str, bytes]]:
         "philly-jobs": ("cluster_job_log", PHILLY["cluster_job_log"]),
         "philly-machines": ("cluster_machine_list", PHILLY["cluster_machine_list"]),
         "philly-jobs-csv": ("philly.csv", PHILLY_CSV.encode()),
+        "helios-jobs": ("cluster_log.csv", HELIOS.encode()),
+        "acme-seren": ("trace_seren.csv", SEREN.encode()),
+        "acme-kalos": ("trace_kalos.csv", KALOS.encode()),
         **site,
         "slurm-sacct": ("sacct.txt", _first_lines(FIXTURES / "slurm/scheduling/gpus/sacct.txt", 30)),
         "slurm-sacct-json": ("sacct.json", (FIXTURES / "slurm/other/sacct.json").read_bytes()),

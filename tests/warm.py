@@ -33,6 +33,8 @@ _HEAVY = (
     "matplotlib.figure", "networkx", "numba", "numpy", "polars", "pyarrow.parquet", "rich.progress", "rich.table",
     "scipy.optimize", "scipy.stats", "zstandard",
 )  # fmt: skip
+MAKE_STORES = "TESTS_MAKE_STORES"
+"""A variable that has a command make its store as the program does, not as a copy (tests/new_stores.py)."""
 
 
 # ---- the server
@@ -216,6 +218,8 @@ def _child(told: dict[str, list[str] | dict[str, str] | str], streams: list[int]
         time.tzset()
         sys.path[0] = str(told["cwd"])
         sys.argv = ["gpuctl", *told["args"]]
+        if os.environ.pop(MAKE_STORES, ""):
+            sys.modules["tests.new_stores"].make()
         code = _as_the_interpreter_ends(sys.modules["gpuctl.cli.main"].main)
     finally:
         os._exit(code)
@@ -347,6 +351,27 @@ class Warm:
             server.close()
             raise subprocess.TimeoutExpired(list(arguments), timeout_s) from None
         return subprocess.CompletedProcess(["gpuctl", *arguments], ended(server), *texts)
+
+    def kill(
+        self, arguments: Sequence[str], *, cwd: str, environment: Mapping[str, str], after_s: float
+    ) -> float | None:
+        """Run a command and kill it; after how many seconds it had ended by then, or None where it was killed."""
+        import select
+        import time
+
+        nothing = os.open(os.devnull, os.O_RDWR)
+        begun = time.monotonic()
+        try:
+            server, pid = call(self.place, arguments, cwd, environment, (nothing, nothing, nothing))
+        finally:
+            os.close(nothing)
+        if select.select([server], [], [], after_s)[0]:
+            ended(server)
+            return time.monotonic() - begun
+        with suppress(ProcessLookupError):  # it has ended at this very moment
+            os.kill(pid, signal.SIGKILL)
+        ended(server)
+        return None
 
 
 def _read_all(ends: Sequence[int], until: float) -> list[str]:

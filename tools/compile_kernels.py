@@ -1,4 +1,4 @@
-"""Compiles the hot loops of all built-in policies, and those of the analyses, once, before the tests want them.
+"""Compiles the hot loops of all policies, of the analyses, of chains and of waits, once, before the tests want them.
 
 python tools/compile_kernels.py
 
@@ -58,13 +58,32 @@ def compile_analyses() -> int:
         return subprocess.run([*command, "--csv", folder], stdout=subprocess.DEVNULL, check=False).returncode
 
 
+def compile_chains() -> int:
+    """Compile what pairs of jobs run; returns the exit code."""
+    sample, pairs = ROOT / "sample_data" / "chain" / "sacct.txt.gz", ROOT / "docs" / "examples" / "chain_cases.csv"
+    command = [sys.executable, "-m", "gpuctl", "--quiet", "chain", "evaluate", str(sample)]
+    split = ["--nodes", "16", "--limit", "24h", "--split", "2026-03-16", "--policy", "plan"]
+    return max(
+        subprocess.run([*command, *words], stdout=subprocess.DEVNULL, check=False).returncode
+        for words in (["--compat", "mirage", "--cases", str(pairs)], split)
+    )
+
+
+def compile_waits() -> int:
+    """Compile what forecasts of waits run; returns the exit code."""
+    sample = ROOT / "sample_data" / "chain" / "sacct.txt.gz"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "gpuctl", "--quiet", "train", "wait", str(sample), "-o", f"{folder}/model"]
+        return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
+
+
 def main() -> int:
     """Compile, a process a core; returns the exit code."""
     # a process that has compiled is not forked: its threads would not be there
     new = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(os.cpu_count(), new) as processes, ThreadPoolExecutor(1) as thread:
         policies = processes.map(compile_policies, together())
-        code = thread.submit(compile_analyses).result()
+        code = thread.submit(lambda: compile_analyses() or compile_chains() or compile_waits()).result()
         wrong = [text for text in policies if text]
     print(*wrong, sep="\n", end="\n" if wrong else "", file=sys.stderr)
     return 1 if wrong else code

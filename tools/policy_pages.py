@@ -33,7 +33,7 @@ def facts(kind: type[Policy]) -> str:
         told = "true run times, which no real scheduler knows"
     if kind.plans:
         told += "; time limits (`--limits-from`)"
-    counts = "with `--resources` they count" if kind.resources else "not looked at: GPUs alone"
+    counts = "with `--resources` they count" if kind.resources else "ignored: only GPUs count"
     rows = [
         ("it is given", told),
         ("preempts", "yes" if kind.preempts else "no"),
@@ -59,15 +59,15 @@ def figure(name: str) -> str:
     )
     return (
         f"![{name} on the sample: which job was on which server](../images/policies/{name}.svg)\n\n"
-        f"Which job was on which server: {what}. A row is a server, a bar is as high as the GPUs that a job holds of "
-        "it; each job has a colour, which others have, too."
+        f"Which job was on which server: {what}. Each row is a server; the height of a bar is the "
+        "number of GPUs that the job holds there. Colours distinguish jobs, and repeat."
     )
 
 
 def parameters(kind: type[Policy]) -> str:
     """Return the table of a policy's parameters, as `gpuctl policies NAME` has them."""
     if not kind.parameters:
-        return "It has none."
+        return "None."
     rows = [f"| `{p.name}` | {default(p)} | {cell(p.text)}{values(p)} |" for p in kind.parameters]
     return "\n".join(["| `--param` | default | what |", "|---|---|---|", *rows])
 

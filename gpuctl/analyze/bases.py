@@ -28,7 +28,7 @@ DELAYS = ("delays", "quotas", "racks", "cause_ranges", "delay_settings", "sample
 """What the split of delays makes."""
 _DELAYS_NEED = (
     "jobs", "attempts", "placements", "machines", "machine_events", "queue_machines", "queues", "gpu_limits", "owners",
-    "queue_samples", "reasons",
+    "queue_samples", "reasons", "gang_machines",
 )  # fmt: skip
 _RECOMPUTED = frozenset({"waits", "runs", "wait_survival", "util_pieces", "util_histogram", "job_use"})
 """Shared tables that are made of the jobs chosen as they are of all: nothing is made of all first, nor read of the
@@ -37,6 +37,10 @@ _FRAGMENTATION_NEEDS = (
     "machines", "racks", "placements", "machines_down", "queue_machines", "waiting_gangs", "log_span",
 )  # fmt: skip
 _FAILURES = ("failed", "failures")
+_WIDE = frozenset({"attempts", "jobs", "placements"})
+"""Shared tables of which only those columns are made that something may read: of a million jobs, each costs time."""
+_KEYS = frozenset({"job", "attempt", "number", "machine"})
+"""Columns of these that are always made."""
 _OWNERS = ("user", "queue", "account")
 """Whose figures ``queries/base/owner_*.sql`` make: base_user_figures, base_queue_activity and so on."""
 _MACHINES = ("machine_failures", "machine_trials", "machine_units", "bad_machines")
@@ -52,7 +56,15 @@ class Bases:
         kept: how many jobs the filter keeps, and of how many; None where there is no filter.
     """
 
-    def __init__(self, store: Store, cluster: str, options: Options, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        cluster: str,
+        options: Options,
+        tell: Callable[[str], None],
+        statements: Iterable[str] | None = None,
+    ) -> None:
+        """Make none yet; `statements`: all that will be asked, so that no column is made in vain; None: anything."""
         self.site: Site | None = None
         self._store, self.cluster, self._options, self._tell = store, cluster, options, tell
         self._notebook = options.definition == "notebook"
@@ -78,6 +90,7 @@ class Bases:
 
             self.kept, period = choose(store, cluster, options.filter)
             self._values |= period
+        self._read_by = None if statements is None else self._readers(statements)
 
     def need(self, names: Iterable[str]) -> None:
         """Make tables, named without ``base_``, unless they are made already."""
@@ -144,6 +157,30 @@ class Bases:
             return ""
         return f"SELECT * FROM base_{name} SEMI JOIN base_chosen USING (job)"  # noqa: S608 - ours, as below
 
+    def _readers(self, statements: Iterable[str]) -> list[tuple[frozenset[str], frozenset[str]]]:
+        """Some statements, and all that the tables are made of that they read: the tables of each, and its words."""
+        left, known, found = list(statements), set[str](), []
+        while left:
+            text = left.pop()
+            reads = frozenset({*query.uses(text, "base"), *query.uses(text, "unfiltered")})
+            found.append((reads, frozenset(re.findall(r"\w+", text))))
+            for name in reads - known:
+                known.add(name)
+                step = next((step for step in _STEPS if name in step[0]), None)
+                if step is None:
+                    left.append(self._sql(name)[0])
+                elif step[0] in _READ:
+                    left.append(_READ[step[0]] + "".join(f" base_{needed}" for needed in step[1]))
+        return found
+
+    def _columns(self, name: str, sql: str, values: dict[str, Any]) -> str:
+        """Which columns of a shared table are made: those that a statement names which reads it."""
+        if self._read_by is None or name not in _WIDE:
+            return "*"
+        wanted = _KEYS.union(*(words for reads, words in self._read_by if name in reads))
+        there = [row[0] for row in self._store.execute(f"DESCRIBE {sql}", values).fetchall()]
+        return ", ".join(f'"{column}"' for column in there if column in wanted)
+
     def _make(self, name: str) -> None:
         step = next((step for step in _STEPS if name in step[0]), None)
         if step is not None:
@@ -154,9 +191,10 @@ class Bases:
             return
         sql, more = self._sql(name)
         sql = self.ready(sql, whole=True)
+        values = self.chosen(sql, **more)
         # every part of this text is ours: names out of our SQL, SQL from queries/
-        made = f"CREATE OR REPLACE TEMP TABLE base_{name} AS SELECT * FROM ({sql})"  # noqa: S608
-        self._store.execute(made, self.chosen(sql, **more))
+        made = f"CREATE OR REPLACE TEMP TABLE base_{name} AS SELECT {self._columns(name, sql, values)} FROM ({sql})"  # noqa: S608
+        self._store.execute(made, values)
         self._made.add(name)
 
     def _sql(self, name: str) -> tuple[str, dict[str, str]]:
@@ -219,9 +257,19 @@ _STEPS: tuple[tuple[tuple[str, ...], tuple[str, ...], Callable[[Bases], None]], 
     (("reasons",), (), Bases._reasons),
     (DELAYS, _DELAYS_NEED, Bases._delays),
     (("fragmentation",), _FRAGMENTATION_NEEDS, Bases._fragmentation),
-    (_FAILURES, ("attempts", "jobs", "machine_events", "placements", "reasons"), Bases._failures),
-    (_MACHINES, ("attempts", "placements", "failed", "failures"), Bases._machines),
+    (_FAILURES, ("attempts", "jobs", "machine_events", "placements", "gang_machines", "reasons"), Bases._failures),
+    (_MACHINES, ("attempts", "gang_machines", "failed", "failures"), Bases._machines),
 )
+_READ = {
+    DELAYS: (
+        "user queue gpus gpu_type servers size_bucket queued_ts start_ts start_c held_from_c held_until_c eligible_c "
+        "wait_s priority source_reason"
+    ),
+    ("fragmentation",): "gpus held_from_ts held_until_ts",
+    _FAILURES: query.base_sql("failed_attempts") + query.base_sql("failed_lines"),
+    _MACHINES: query.base_sql("machine_failures") + query.base_sql("machine_trials"),
+}
+"""What steps read of shared tables, by what they make: columns by name, or in SQL."""
 
 
 def _known_duration(store: Store, cluster: str) -> str:

@@ -30,19 +30,15 @@ SETTINGS = {
 }  # fmt: skip
 
 
-def gangs_of(waited: pl.DataFrame, waits: delays.Waits, placements: pl.DataFrame, machines: pl.DataFrame) -> Gangs:
+def gangs_of(waited: pl.DataFrame, waits: delays.Waits, shared: pl.DataFrame, machines: pl.DataFrame) -> Gangs:
     """The gangs on several machines, of attempts with a known wait; servers are numbered as `machines`."""
     rows = waited.select("job", "attempt", "gpus", "largest").with_columns(
         pl.Series("waited", waits.start - waits.queued, pl.Float64)
     )
-    numbers = machines.select("machine").with_row_index("server")
-    held = placements.select("job", "attempt", "machine").join(numbers, on="machine").unique()
-    held = held.group_by("job", "attempt").agg(pl.col("server").cast(pl.Int64).sort())
-    rows = (
-        rows.join(held, on=["job", "attempt"]).filter(pl.col("server").list.len() > 1).sort("waited", "job", "attempt")
-    )
-    spread = rows["server"].list.len() > (rows["gpus"] / rows["largest"]).ceil()
-    servers = tuple(np.array(members, np.int64) for members in rows["server"].to_list())
+    rows = rows.join(shared, on=["job", "attempt"]).sort("waited", "job", "attempt")
+    spread = rows["machines"].list.len() > (rows["gpus"] / rows["largest"]).ceil()
+    number = {name: server for server, name in enumerate(machines["machine"].to_list())}
+    servers = tuple(np.array([number[name] for name in names], np.int64) for names in rows["machines"].to_list())
     return Gangs(servers, rows["waited"].to_numpy(), spread.to_numpy())
 
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[tuple[int, int], dict[str, Any]]:
     """Create the temporary table ``base_chosen``.
 
+    Dates without a zone are read on the clock that the log counts on (UTC where its times name a zone).
+
     Returns:
         How many jobs are in it and how many the cluster has; the times ``since`` and ``until``, None where not given.
-
-    Dates without a zone are read on the clock that the log counts on (UTC where its times name a zone).
 
     Raises:
         UsageError: a name that no job has, no time, or no job is chosen.

@@ -22,6 +22,13 @@ GUESSED = "inferred from shared gangs"
 A_PASS_S = 60.0
 """Waits shorter than this on average are a scheduler's way from pass to pass, and no lack of knowledge."""
 _NAMED = 5
+_ATTEMPTS = (
+    'SELECT number, job, attempt, "user", queue, gpus, gpu_type, servers, size_bucket, queued_ts, start_ts, start_c, '
+    "held_from_c, held_until_c, eligible_c, wait_s, priority, source_reason "
+    "FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY number"
+)
+_PLACEMENTS = "SELECT number, machine, gpus, held_from_c, held_until_c FROM base_placements"
+_SHARED = "SELECT job, attempt, machines FROM base_gang_machines WHERE len(machines) > 1 ORDER BY job, attempt"
 
 
 @dataclass(frozen=True)
@@ -43,12 +50,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         racks: rack by machine, as the user gave them; with none, racks are those of the logs, else inferred.
         borrow_below: see `delays.Cluster`; None: inferred, or 0 where quotas are configured.
     """
-    attempts = store.frame(
-        'SELECT job, attempt, "user", queue, gpus, gpu_type, servers, size_bucket, queued_ts, start_ts, start_c, '
-        "held_from_c, held_until_c, eligible_c, wait_s, priority, source_reason "
-        "FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY job, attempt"
-    )
-    placements = store.frame("SELECT job, attempt, machine, gpus, held_from_c, held_until_c FROM base_placements")
+    attempts, placements, shared = (store.frame(sql) for sql in (_ATTEMPTS, _PLACEMENTS, _SHARED))
     machines = store.frame("SELECT * REPLACE (coalesce(gpus, 0) AS gpus) FROM base_machines ORDER BY machine")
     events = store.frame("FROM base_machine_events")
     queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()
@@ -62,7 +64,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         borrow_below = 0.0
     machines, rack_source = _known_racks(machines, racks)
     if not rack_source and not own.is_empty():
-        machines, rack_source = _shared_gangs(machines, placements), GUESSED
+        machines, rack_source = _shared_gangs(machines, shared), GUESSED
     waited, members = pools_of(attempts.filter(pl.col("wait_s").is_not_null()), machines, own)
     servers = servers_of(machines, placements, events)
     pools = _subsets(servers, members)
@@ -74,7 +76,7 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     found_rules = None
     # queues with machines of their own (partitions) are bounded by those, not by a quota that could be guessed
     if own.is_empty() and waits.start.size and pools[0].gpus.any():
-        gangs = gangs_of(waited, waits, placements, machines)
+        gangs = gangs_of(waited, waits, shared, machines)
         layouts = (known_layouts if rack_source else guess_layouts)(pools[0], gangs)
         given = scheduler_rules.Known(known["limit_gpus"].to_numpy(), borrow_below)
         found_rules = scheduler_rules.find(waits, holdings, layouts, given)
@@ -226,10 +228,8 @@ def _known_racks(machines: pl.DataFrame, given: dict[str, str]) -> tuple[pl.Data
     return machines, "from the logs" if machines["rack"].null_count() < machines.height else ""
 
 
-def _shared_gangs(machines: pl.DataFrame, placements: pl.DataFrame) -> pl.DataFrame:
-    several = placements.filter(pl.len().over("job", "attempt") > 1)
-    gangs = several.group_by("job", "attempt").agg("machine")
-    known = infer_racks(gangs.sort("job", "attempt")["machine"].to_list())
+def _shared_gangs(machines: pl.DataFrame, shared: pl.DataFrame) -> pl.DataFrame:
+    known = infer_racks(shared["machines"].to_list())
     return machines.with_columns(pl.Series("rack", [known.get(name) for name in machines["machine"]], pl.String))
 
 
@@ -359,11 +359,6 @@ def _delay_rows(  # noqa: PLR0917
     machines: pl.DataFrame,
 ) -> pl.DataFrame:
     causes = pl.Series(delays.CAUSES)
-    racks = (
-        placements.join(machines.select("machine", "rack"), on="machine")
-        .group_by("job", "attempt")
-        .agg(pl.when(pl.col("rack").null_count() == 0).then(pl.col("rack").n_unique()).alias("racks"))
-    )
     names = ("job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s")
     seconds = found.seconds.copy()
     seconds[:, delays.CAUSES.index("scheduler")] += waited["start_c"].to_numpy() - waits.start
@@ -371,22 +366,38 @@ def _delay_rows(  # noqa: PLR0917
     parts = {f"{cause}_s": np.round(seconds[:, k], 6) for k, cause in enumerate(delays.CAUSES)}
     before = np.round(waits.queued - (waited["start_c"].to_numpy() - waited["wait_s"].to_numpy()), 6)
     idle = pl.Series(waited["start_c"].to_numpy() <= waits.queued)
-    dominant = causes.gather(seconds.argmax(axis=1).tolist()).set(idle, None)
+    dominant = causes.gather(seconds.argmax(axis=1)).set(idle, None)
     held = pl.Series(before > seconds.max(axis=1, initial=0.0))
     rows = waited.select(
         *names, "source_reason", fewest_servers=(pl.col("gpus") / pl.col("largest")).ceil().cast(pl.Int32)
     )
-    rows = rows.with_columns(
+    return rows.with_columns(
         pl.Series("ineligible_s", before),
         *(pl.Series(name, seconds) for name, seconds in parts.items()),
         pl.Series("fewest_racks", _fewest_racks(waits, pools), nan_to_null=True).cast(pl.Int32),
-        pl.Series("cause_at_arrival", causes.gather(found.at_arrival.tolist())).set(idle, None),
+        pl.Series("cause_at_arrival", causes.gather(found.at_arrival)).set(idle, None),
         pl.Series("dominant_cause", dominant).set(held, "ineligible"),
         pl.Series("behind_s", np.round(found.behind, 6)),
         pl.Series("overtook_gpus", found.overtook_gpus),
         pl.Series("overtook_harmless", found.harmless),
+        racks=_racks_of(waited["number"].to_numpy(), placements, machines),
     )
-    return rows.join(racks, on=["job", "attempt"], how="left")
+
+
+def _racks_of(attempts: np.ndarray, placements: pl.DataFrame, machines: pl.DataFrame) -> pl.Series:
+    """In how many racks each attempt ran; null where one of its machines stands in none that is known, or none is."""
+    names = _numbered("rack", machines["rack"].drop_nulls().unique().to_list())
+    known = machines.select("machine", "rack").join(names, on="rack", how="left")
+    stood = placements.select("machine").join(known, on="machine", how="left", maintain_order="left")
+    rack, number = stood["code"].fill_null(-1).to_numpy(), placements["number"].to_numpy().astype(np.int64)
+    size = 1 + max(int(number.max(initial=-1)), int(attempts.max(initial=-1)))
+    # np.unique hashes, which takes ten times as long as sorting what is nearly sorted
+    pairs = np.sort(number * (names.height + 1) + rack + 1, kind="stable")
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+    count = np.bincount(pairs // (names.height + 1), minlength=size)
+    unknown = np.bincount(number[rack < 0], minlength=size) > 0
+    found = np.where(unknown, 0, count)[attempts].astype(np.uint32)
+    return pl.Series(found).replace(0, None)
 
 
 def _fewest_racks(waits: delays.Waits, pools: tuple[occupancy.Servers, ...]) -> np.ndarray:

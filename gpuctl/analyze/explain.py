@@ -75,6 +75,7 @@ def explain(
         raise UsageError(f"job {name} is not among the jobs chosen: {options.filter.told(*bases.kept)}")
     among = [f"the filter {options.filter.told(*bases.kept)}, this one among them"] if bases.kept else []
     bases.need(("jobs", "attempts", "placements", "machines", "never_started", "queue_samples", "reasons", "delays"))
+    bases.need(("gang_machines",))
     signatures = load_signatures(options.signatures)
     failure_table.build(store, cluster, signatures, job=name)
     tell("reading logs", 2, 3)

@@ -47,8 +47,8 @@ def build(store: Store, cluster: str, table: Table, *, job: str | None = None) -
     ``queries/base/failed_attempts.sql``. A log that does not say of which attempt of its job it is counts for the last.
 
     Args:
-        store: an open store in which base_jobs, base_attempts, base_placements, base_machine_events and base_reasons
-            exist; it is only read.
+        store: an open store in which base_jobs, base_attempts, base_placements, base_gang_machines,
+            base_machine_events and base_reasons exist; it is only read.
         cluster: which cluster of it.
         table: the signatures, those that the logs were scanned for.
         job: only the attempts of this job.

@@ -149,7 +149,8 @@ def _changes(times: Floats, servers: Servers, largest: int) -> tuple[Ints, Ints,
     server, at, before, after = vacancies(servers)
     after, before = np.minimum(after, largest), np.minimum(before, largest)
     rack = _racks(servers)[server]
-    order = np.lexsort((at, rack))
+    order = np.argsort(at, kind="stable")
+    order = order[sweeps.grouped(rack[order])]
     # what lies before the first interval counts from there on
     k = np.searchsorted(times, at[order], side="left")
     return rack[order], k, before[order], after[order]
@@ -161,7 +162,8 @@ def vacancies(servers: Servers) -> tuple[Ints, Floats, Ints, Ints]:
     server = np.concatenate([servers.server, servers.server])
     change = np.concatenate([-servers.held, servers.held])
     # at one instant GPUs are given back before they are taken
-    order = np.lexsort((-change, at, server))
+    order = np.lexsort((-change, at))
+    order = order[sweeps.grouped(server[order])]
     at, server, change = at[order], server[order], change[order]
     sums = np.cumsum(change)
     first = np.searchsorted(server, np.arange(servers.gpus.size))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.core.numbers import lasting
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -115,7 +117,7 @@ def guess_layouts(servers: Servers, gangs: Gangs) -> list[Layout]:
         if racks.tobytes() not in seen:
             seen.add(racks.tobytes())
             name = (
-                f"gangs that waited at most {cut:g} s are in one rack"
+                f"gangs that waited at most {lasting(cut)} are in one rack"
                 if np.isfinite(cut)
                 else "every gang is in one rack"
             )

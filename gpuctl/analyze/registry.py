@@ -97,7 +97,7 @@ def of_file(path: Path) -> Query:
         raise InputError(str(error), path=str(path), hint=_HINT) from None
     if found.name in known():
         told = _twice(found.name, known()[found.name].origin, found.origin)
-        raise UsageError(told, hint="call the file otherwise")
+        raise UsageError(told, hint="rename the file")
     return found
 
 
@@ -142,7 +142,7 @@ def _checked(name: str, text: str, origin: str) -> Query:
     asked = [field for _, field, _, _ in Formatter().parse(found.population) if field is not None]
     strange = [field for field in asked if field not in {*SAYS, *numbers("population")}]
     if strange:
-        raise ValueError(f"population: there is no number {{{strange[0]}}}")
+        raise ValueError(f"population: there is not a number {{{strange[0]}}}")
     if found.needs and found.needs.replace(" ", "_") not in numbers("counts"):
         raise ValueError(f"needs: {found.needs!r} is nothing that gpuctl looks for")
     if found.parameters - {"cluster"}:

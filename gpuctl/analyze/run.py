@@ -105,7 +105,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
             progress(text, done, steps)
 
     tell("reading jobs")
-    bases = Bases(store, cluster, options, tell)
+    bases = Bases(store, cluster, options, tell, _statements(asked))
     found: dict[str, ResultTable] = {}
     warnings = _warnings(store, bases, cluster)
     for done, one in enumerate(asked, 1):  # noqa: B007 - tell() says how far it is
@@ -136,6 +136,19 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
         version=gpuctl.__version__,
         warnings=(*(site.warnings if site else ()), *warnings),
     )
+
+
+def _statements(asked: Sequence[Query]) -> list[str] | None:
+    """What will be asked of the shared tables; None where others' analyses are among it, which may read anything."""
+    if any(one.origin != BUILT_IN for one in asked):
+        return None
+    told = {name for one in asked for _, name, _, _ in Formatter().parse(one.population) if name}
+    counted = [("population", told & query.numbers("population"))]
+    counted += [("counts", {one.needs.replace(" ", "_")}) for one in asked if one.needs]
+    numbers = [query.scalars(kind, names) for kind, names in counted if names]
+    if told & set(registry.SITE_NOTES):
+        numbers.append("FROM base_delays")
+    return [*(one.sql for one in asked), *numbers, _SIZELESS, *(query.base_sql(name) for name in _WARNED_OF)]
 
 
 def _tables(options: Options, known: Mapping[str, Query]) -> list[str]:
@@ -257,11 +270,16 @@ def _plain(value: object) -> Note:
 
 def cluster_note(store: Store, cluster: str) -> Note:
     """A cluster's name; of what a replay wrote, that of the trace and the policy."""
-    source = store.value("SELECT source_format FROM clusters WHERE cluster = $cluster", {"cluster": cluster})
     trace, at, policy = cluster.rpartition("@")
-    if source != REPLAY or not at:
+    if not at or _source_format(store, cluster) != REPLAY:
         return named("cluster", cluster)
     return note("{trace}@{policy}", trace=Named("cluster", trace), policy=Named("policy", policy))
+
+
+def _source_format(store: Store, cluster: str) -> str | None:
+    asked = "SELECT source_format FROM clusters WHERE cluster = $cluster"
+    told: str | None = store.value(asked, {"cluster": cluster})
+    return told
 
 
 def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
@@ -279,11 +297,7 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
         )
         for row in rejected
     ]
-    [sizeless] = store.frame(
-        "SELECT count(*) AS ran, count(*) FILTER (gpus IS NULL) AS attempts, "
-        "sum((held_until_c - start_c)::DECIMAL(28, 6)) FILTER (gpus IS NULL)::DOUBLE / 3600 AS hours "
-        "FROM base_attempts WHERE start_ts IS NOT NULL"
-    ).to_dicts()
+    [sizeless] = store.frame(_SIZELESS).to_dicts()
     if sizeless["attempts"]:
         warnings.append(
             note(
@@ -293,8 +307,7 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
                 **sizeless,
             )
         )
-    asked = "SELECT source_format FROM clusters WHERE cluster = $cluster"
-    if store.value(asked, {"cluster": cluster}) == JOBS_CSV:
+    if _source_format(store, cluster) == JOBS_CSV:
         warnings.append(_OF_CSV)
     inferred = store.value("SELECT count(*) FROM base_machines WHERE gpus_inferred")
     if inferred:
@@ -337,6 +350,13 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     return warnings
 
 
+_SIZELESS = (
+    "SELECT count(*) AS ran, count(*) FILTER (gpus IS NULL) AS attempts, "
+    "sum((held_until_c - start_c)::DECIMAL(28, 6)) FILTER (gpus IS NULL)::DOUBLE / 3600 AS hours "
+    "FROM base_attempts WHERE start_ts IS NOT NULL"
+)
+_WARNED_OF = ("rejected", "told_twice", "clock_change", "machines", "queue_machines")
+"""Whatever is asked, `_warnings` asks for these."""
 _OF_CSV = note(
     "a CSV of jobs records neither when and where they ran nor how they ended: there are no waits, causes, failures or "
     "utilization, and GPU-hours are of the run times that it gives; seconds are counted from 1970"

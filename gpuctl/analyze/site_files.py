@@ -21,7 +21,7 @@ def read_quotas(path: Path) -> dict[str, float]:
     """Read a CSV with columns ``vc`` (or ``queue``) and ``quota_gpus``: GPUs of each queue's quota.
 
     Raises:
-        InputError: a column or value is missing, a quota is no number of at least 0, or a queue comes twice.
+        InputError: a column or value is missing, a quota is not a number of at least 0, or a queue comes twice.
     """
     quotas: dict[str, float] = {}
     for line, (queue, text) in _rows(path, ("vc", "queue"), "quota_gpus"):

@@ -23,6 +23,13 @@ def lengths(times: Floats) -> Floats:
     return np.diff(times, append=times[-1:])
 
 
+def grouped(number: Ints) -> Ints:
+    """The order that puts elements of one number, none negative, behind each other, and keeps theirs otherwise."""
+    # of numbers of 16 bits, NumPy counts in place of comparing
+    small = number.max(initial=0) < 1 << 16
+    return np.argsort(number.astype(np.uint16) if small else number, kind="stable")
+
+
 def highest(intervals: int, first: Ints, last: Ints, value: Floats, least: float) -> Floats:
     """The highest of the values that hold on each interval, `least` where none does.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -27,17 +29,46 @@ from gpuctl.cli.options import (
 )
 from gpuctl.cli.output import chosen_format, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.train import ModelOption
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gpuctl.chain.episode import Pair
+    from gpuctl.chain.evaluate import Asked
     from gpuctl.chain.log import Log
+    from gpuctl.chain.queue_now import QueuedJob
+    from gpuctl.chain.runner import Runner
     from gpuctl.cli.common import Settings
+    from gpuctl.cli.progress import Bar
+    from gpuctl.compiled.jit import Loop
     from gpuctl.core.results import Analysis, SourceInfo
 
     Reader = Callable[[], tuple[Log, tuple[SourceInfo, ...], bool]]
+
+PathsArgument = Annotated[
+    list[Path] | None, typer.Argument(metavar="INPUT...", help="Slurm accounting, or one trace store (.duckdb).")
+]
+DbOption = Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store to keep the logs in.")]
+NodesOption = Annotated[int | None, typer.Option(metavar="N", min=1, help="Nodes of the cluster.")]
+JobNodesOption = Annotated[int, typer.Option(metavar="N", min=1, help="Nodes of each job of the chain.")]
+LimitOption = Annotated[str, typer.Option(metavar="TIME", help="Limit of each job: 48h, 90m, 2d.")]
+TrainFromOption = Annotated[
+    str | None,
+    typer.Option(metavar="DATE", help="First start to learn from. Default: the midnight after the first job start."),
+]
+OutageCostOption = Annotated[
+    float, typer.Option(metavar="C", help="Cost of an hour of interruption, in hours of overlap.")
+]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that gpuctl chain train wrote.")]
+TimeoutOption = Annotated[
+    float,
+    typer.Option("--timeout", metavar="SECONDS", min=1, max=3600, help="Time that each of Slurm's programs may take."),
+]
+JournalOption = Annotated[
+    Path | None, typer.Option("--journal", metavar="FILE", help="Journal of the chain. Default: CHAIN with .journal.")
+]
 
 chain = typer.Typer(
     name="chain",
@@ -61,10 +92,8 @@ def _group() -> None:
 @chain.command(cls=WithExamples)
 def evaluate(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
-    paths: Annotated[
-        list[Path] | None, typer.Argument(metavar="INPUT...", help="Slurm accounting, or one trace store (.duckdb).")
-    ] = None,
-    db: Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store to keep the logs in.")] = None,
+    paths: PathsArgument = None,
+    db: DbOption = None,
     cases: Annotated[
         Path | None,
         typer.Option(
@@ -73,29 +102,35 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
         ),
     ] = None,
     compat: Annotated[
-        Compat | None, typer.Option(help="Rules of Mirage's authors' simulator; needed with --cases.")
+        Compat | None,
+        typer.Option(
+            help="As Mirage's authors do: needed with --cases; with --split, models look, and notice P's end, each ten "
+            "minutes of the clock."
+        ),
     ] = None,
-    nodes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Nodes of the cluster.")] = None,
-    job_nodes: Annotated[int, typer.Option(metavar="N", min=1, help="Nodes of each job of the chain.")] = 1,
-    limit: Annotated[
-        str, typer.Option(metavar="TIME", help="Limit of each job, which it uses up: 48h, 90m, 2d.")
-    ] = "48h",
+    nodes: NodesOption = None,
+    job_nodes: JobNodesOption = 1,
+    limit: LimitOption = "48h",
+    ends_after: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time from each job's start to its end. Default: its limit.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", min=2, max=50, help="Jobs of each chain.")] = 2,
+    warm_up: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="From the empty cluster to P's submission; 2d as published, 10d to plan by."),
+    ] = "2d",
     policy: Annotated[
         str,
-        typer.Option(metavar="A,B", help="When to submit: reactive, avg, quantile, plan, newsvendor, forest, boost."),
-    ] = "reactive,avg,quantile,plan,newsvendor",
+        typer.Option(
+            metavar="A,B",
+            help="When to submit: reactive, avg, asap, dependency, quantile, plan, newsvendor, forest, boost, best.",
+        ),
+    ] = "reactive,avg,quantile,plan,newsvendor,dependency,best",
     split: Annotated[
         str | None, typer.Option(metavar="DATE", help="Score starts from this date on; learn from those before.")
     ] = None,
-    train_from: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DATE", help="First start to learn from. Default: the midnight after the first job start."
-        ),
-    ] = None,
-    outage_cost: Annotated[
-        float, typer.Option(metavar="C", help="Cost of an hour of interruption, in hours of overlap.")
-    ] = 1.0,
+    train_from: TrainFromOption = None,
+    outage_cost: OutageCostOption = 1.0,
     cluster: ClusterOption = None,
     timezone: LogTimezoneOption = None,
     log_format: LogFormatOption = None,
@@ -112,26 +147,25 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
     check_outputs(context, {"--output": output}, {"--parquet": parquet})
     command = "gpuctl " + shlex.join(sys.argv[1:])
     reader = partial(_read, paths or [], db, cluster, given, timezone=timezone, columns=columns, log_format=log_format)
-    if cases is not None or compat is not None:
-        if cases is None or compat is None or nodes is not None or split is not None:
+    if cases is not None:
+        if compat is None or nodes is not None or split is not None:
             raise UsageError(
-                "--cases and --compat mirage go together, and without --nodes and --split",
+                "--cases goes with --compat mirage, and without --nodes and --split",
                 hint="docs/chain.md has examples of both ways",
             )
         result, failed = _cases(cases, reader, table, given, command)
     else:
         if nodes is None or split is None:
             raise UsageError("chain evaluate needs --nodes and --split, or --cases", hint="docs/chain.md has examples")
-        from gpuctl.chain.episode import Pair
-        from gpuctl.chain.evaluate import hours, policy_names
+        from gpuctl.chain.evaluate import Asked, policy_names
 
-        pair = Pair(job_nodes, hours(limit))
-        if job_nodes > nodes:
-            raise UsageError(f"--job-nodes {job_nodes}: the cluster has {nodes}")
         if not 0.01 <= outage_cost <= 100:
             raise UsageError(f"--outage-cost {outage_cost:g}: expected a number from 0.01 to 100")
-        since = None if train_from is None else _date("--train-from", train_from)
-        wishes = (nodes, pair, policy_names(policy), _date("--split", split), since, outage_cost)
+        wishes = Asked(
+            nodes, _pair(nodes, job_nodes, limit, ends_after), policy_names(policy), _date("--split", split),
+            -1 if train_from is None else _date("--train-from", train_from), outage_cost,
+            _warm_up(warm_up), jobs, compat is not None,
+        )  # fmt: skip
         result, failed = _policies(wishes, reader, table, given, command)
     if parquet is not None:
         write_directory(result, parquet, "parquet", given)
@@ -141,11 +175,61 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
+@chain.command(cls=WithExamples)
+def train(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    model: ModelOption,
+    paths: PathsArgument = None,
+    db: DbOption = None,
+    nodes: NodesOption = None,
+    job_nodes: JobNodesOption = 1,
+    limit: LimitOption = "48h",
+    train_from: TrainFromOption = None,
+    warm_up: Annotated[
+        str, typer.Option(metavar="TIME", help="From the empty cluster to P's submission, in simulations.")
+    ] = "10d",
+    cluster: ClusterOption = None,
+    timezone: LogTimezoneOption = None,
+    log_format: LogFormatOption = None,
+    columns: LogColumnsOption = None,
+) -> None:
+    """Learn from a log how long a job will wait, for gpuctl chain advise and run."""
+    given = settings(context)
+    if nodes is None:
+        raise UsageError("chain train needs --nodes, of the cluster", hint="docs/chain.md has an example")
+    from gpuctl.chain import evaluate as of_log
+    from gpuctl.chain import model as of_model
+    from gpuctl.chain.episode import OF_POLICIES
+    from gpuctl.cli.progress import Bar
+    from gpuctl.predictors import card
+
+    pair = _pair(nodes, job_nodes, limit, None)
+    warm_up_s = _warm_up(warm_up)
+    since = None if train_from is None else _date("--train-from", train_from)
+    card.check_place(model)
+    log, sources, failed = _read(
+        paths or [], db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="train"
+    )
+    asked = of_log.Asked(
+        nodes, pair, ("newsvendor",), 0, of_log.next_midnight(log.first_start_s) if since is None else since, 1.0,
+        warm_up_s,
+    )  # fmt: skip
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        _announce(bar, given, OF_POLICIES)
+        about, files = of_model.train(log, asked, bar.at)
+    about["sources"] = [{"path": each.path, "sha256": each.sha256} for each in sources]
+    card.save_folder(model, of_model.KIND, about, files)
+    tell_written((model,), given)
+    if failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
 def _cases(
     cases: Path, reader: Reader, table: list[str] | None, given: Settings, command: str
 ) -> tuple[Analysis, bool]:
     from gpuctl.chain import case_tables
     from gpuctl.chain import cases as of_file
+    from gpuctl.chain.episode import OF_CASES
     from gpuctl.cli.progress import Bar
     from gpuctl.cli.train import check_tables
 
@@ -154,30 +238,56 @@ def _cases(
     log, sources, failed = reader()
     of_file.check(log, asked)
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        _announce(bar, given, OF_CASES)
         frames = of_file.run(log, asked, bar.at)
     return case_tables.result(frames, log, command, sources), failed
 
 
+def _pair(nodes: int, job_nodes: int, limit: str, ends_after: str | None) -> Pair:
+    from gpuctl.chain.episode import Pair
+    from gpuctl.chain.evaluate import minutes
+
+    limit_min = minutes("--limit", limit)
+    run_min = limit_min if ends_after is None else minutes("--ends-after", ends_after)
+    if run_min > limit_min:
+        raise UsageError(f"--ends-after {ends_after}: longer than --limit {limit}")
+    if job_nodes > nodes:
+        raise UsageError(f"--job-nodes {job_nodes}: the cluster has {nodes}")
+    return Pair(job_nodes, limit_min, run_min)
+
+
+def _warm_up(text: str) -> int:
+    from gpuctl.chain.evaluate import minutes
+
+    if minutes("--warm-up", text) % 240:
+        raise UsageError(f"--warm-up {text}: expected a multiple of four hours", hint="2d, 10d")
+    return 60 * minutes("--warm-up", text)
+
+
 def _policies(
-    wishes: tuple[int, Pair, tuple[str, ...], int, int | None, float],
-    reader: Reader,
-    table: list[str] | None,
-    given: Settings,
-    command: str,
+    asked: Asked, reader: Reader, table: list[str] | None, given: Settings, command: str
 ) -> tuple[Analysis, bool]:
     from gpuctl.chain import evaluate as of_log
     from gpuctl.chain import tables
+    from gpuctl.chain.episode import OF_POLICIES
     from gpuctl.cli.progress import Bar
     from gpuctl.cli.train import check_tables
 
-    check_tables(table or (), ("chain", "chain_starts"))
+    check_tables(table or (), ("chain", "chain_starts", "chain_forecasts"))
     log, sources, failed = reader()
-    size, pair, policies, split_s, from_s, cost = wishes
-    since = of_log.next_midnight(log.first_start_s) if from_s is None else from_s
-    asked = of_log.Asked(size, pair, policies, split_s, since, cost)
+    if asked.from_s < 0:
+        asked = replace(asked, from_s=of_log.next_midnight(log.first_start_s))
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        _announce(bar, given, OF_POLICIES)
         frames = of_log.run(log, asked, bar.at)
     return tables.result(frames, asked, log, command, sources), failed
+
+
+def _announce(bar: Bar, given: Settings, loops: Sequence[Loop]) -> None:
+    from gpuctl.chain.episode import must_compile
+
+    if must_compile(loops) and not given.quiet:
+        bar.tell("compiling the simulator (once; up to a minute)")
 
 
 def _date(option: str, text: str) -> int:
@@ -191,7 +301,7 @@ def _date(option: str, text: str) -> int:
 
 def _read(
     paths: list[Path], db: Path | None, cluster: str | None, given: Settings, *, timezone: str | None,
-    columns: str | None, log_format: str | None,
+    columns: str | None, log_format: str | None, doing: str = "evaluate",
 ) -> tuple[Log, tuple[SourceInfo, ...], bool]:  # fmt: skip
     """The jobs, the files that they came from, and whether something of them could not be read."""
     absent = next((path for path in paths if not path.exists()), None)
@@ -202,9 +312,167 @@ def _read(
     from gpuctl.store.sources import read_sources
 
     with opened(
-        paths, db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="evaluate"
+        paths, db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing=doing
     ) as (path, name, report), Store(path) as store:  # fmt: skip
         log = from_store(store, name)
         for each in log.notes:
             message(f"note: {each}", quiet=given.quiet)
         return log, read_sources(store, log.name), report is not None and report.failed
+
+
+# ---- a running Slurm
+
+
+@chain.command(cls=WithExamples)
+def advise(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    model: ModelArgument,
+    job: Annotated[str, typer.Option(metavar="ID", help="The running job whose successor is asked about.")],
+    squeue: Annotated[
+        str,
+        typer.Option(
+            metavar="now|FILE", help="The queue: squeue is run now, or FILE with squeue --json --all --array."
+        ),
+    ] = "now",
+    at: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="When FILE was so, in seconds since 1970, if it does not say."),
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Nodes of the job's partition. Default: the model's.")
+    ] = None,
+    outage_cost: OutageCostOption = 1.0,
+    timeout: TimeoutOption = 60.0,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Say whether to submit the successor of a running job now, and what is to be expected."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
+    check_outputs(context, {"--output": output})
+    if not 0.01 <= outage_cost <= 100:
+        raise UsageError(f"--outage-cost {outage_cost:g}: expected a number from 0.01 to 100")
+    from gpuctl.chain import advice, live_tables
+    from gpuctl.chain.model import load
+
+    trained = load(model)
+    queue, second, accrues = _queue(squeue, at, timeout, given)
+    found = advice.advise(trained, queue, job, second, cost=outage_cost, size=nodes)
+    result = live_tables.advice(found, accrues, "gpuctl " + shlex.join(sys.argv[1:]))
+    print_result(result, shape, output, None, given)
+    tell_written((output,), given)
+
+
+def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tuple[list[QueuedJob], int, bool | None]:
+    """The queue, when it was so, and whether Slurm has ACCRUE_ALWAYS; None: that is not known."""
+    from gpuctl.chain.queue_now import MOST_BYTES, read_queue, when
+    from gpuctl.core.files import read_whole
+
+    if squeue != "now":
+        data = read_whole(Path(squeue), most=MOST_BYTES, hint="a file with what squeue --json prints")
+        second = when(data) if at is None else int(at)
+        if second is None:
+            raise UsageError(f"{squeue} does not say when it was made", hint="name that time with --at SECONDS")
+        return read_queue(data, squeue), second, None
+    from gpuctl.chain.deciding import ACCRUE
+    from gpuctl.chain.slurm_calls import Slurm
+
+    slurm = Slurm(timeout)
+    try:
+        accrues = ACCRUE in slurm.priority_flags()
+    except InputError as error:
+        message(f"note: {error.message}", quiet=given.quiet)
+        return slurm.queue(), int(time.time()), None
+    return slurm.queue(), int(time.time()), accrues
+
+
+@chain.command(cls=WithExamples)
+def run(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(metavar="CHAIN", help="TOML file that says what the chain is.")],
+    model: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="Folder that gpuctl chain train wrote.")
+    ] = None,
+    journal: JournalOption = None,
+    interval: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.2, max=3600, help="Time between two looks at the queue.")
+    ] = 60.0,
+    settle: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", min=1, max=3600,
+            help="Time for which Slurm must not know a job whose submission is unsure before it is submitted again.",
+        ),
+    ] = 60.0,
+    timeout: TimeoutOption = 60.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look once and say the decision; submit nothing.")] = False,
+) -> None:  # fmt: skip
+    """Submit the jobs of a chain one after the other; may be killed and started again at any time."""
+    given = settings(context)
+    from gpuctl.chain.deciding import decider
+    from gpuctl.chain.journal import Journal
+    from gpuctl.chain.model import load
+    from gpuctl.chain.runner import Runner
+    from gpuctl.chain.slurm_calls import Slurm
+    from gpuctl.chain.wishes import read_wishes
+
+    wishes = read_wishes(path)
+    trained = None if model is None else load(model)
+    slurm = Slurm(timeout)
+    with Journal(_journal(path, journal), wishes.name) as kept:
+        runner = Runner(
+            wishes, slurm, kept, decider(wishes, trained, slurm), time.time, settle, dry_run,
+            lambda text: message(text, quiet=given.quiet),
+        )  # fmt: skip
+        _drive(runner, interval, once=dry_run, given=given)
+        stopped = kept.told.over and kept.told.events[-1]["event"] == "stopped"
+    if stopped:
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _drive(runner: Runner, interval: float, *, once: bool, given: Settings) -> None:
+    """Look again and again until the chain is over; less and less often while Slurm does not answer."""
+    from gpuctl.chain.slurm_calls import RefusedError
+
+    pause = interval
+    while True:
+        try:
+            if runner.step() or once:
+                return
+            pause = interval
+        except RefusedError:
+            raise
+        except InputError as error:
+            if once:
+                raise
+            pause = min(2 * pause, max(interval, 600.0))
+            message(f"Slurm does not answer, asking again in {pause:.0f} s: {error.message}", quiet=given.quiet)
+        time.sleep(pause)
+
+
+def _journal(path: Path, journal: Path | None) -> Path:
+    return path.with_suffix(".journal") if journal is None else journal
+
+
+@chain.command(cls=WithExamples)
+def status(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(metavar="CHAIN", help="TOML file of the chain.")],
+    journal: JournalOption = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Show the jobs of a chain as its journal has them, also while it is driven."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
+    check_outputs(context, {"--output": output})
+    from gpuctl.chain import live_tables
+    from gpuctl.chain.journal import read
+
+    told = read(_journal(path, journal))
+    if not told.events:
+        raise InputError("has no events yet", path=str(_journal(path, journal)), hint="start gpuctl chain run")
+    print_result(live_tables.status(told, "gpuctl " + shlex.join(sys.argv[1:])), shape, output, None, given)
+    tell_written((output,), given)

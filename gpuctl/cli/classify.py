@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpuctl.cli.common import message, print_json, print_table, settings
+from gpuctl.cli.common import message, print_json, print_table, settings, visible
 from gpuctl.cli.options import PlainJsonOption
 from gpuctl.core.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpuctl.ingest.joboutput.verdicts import Judged
 
 
@@ -93,9 +96,15 @@ def _as_json(one: Judged) -> dict[str, Any]:
 
 
 _FAILED = {True: "yes", False: "no", None: "perhaps"}
+_VERDICT = {True: "failed", False: "did not fail", None: "perhaps failed"}
 
 
 def _print(judged: list[Judged], *, color: bool) -> None:
+    """A table into a pipe; on a terminal, which it would be too wide for, two or three lines a log."""
+    if sys.stdout.isatty():
+        for one in judged:
+            sys.stdout.write("".join(f"{visible(line)}\n" for line in _lines(one)))
+        return
     rows = [
         (
             " ".join(one.files),
@@ -109,3 +118,13 @@ def _print(judged: list[Judged], *, color: bool) -> None:
         for one in judged
     ]
     print_table(("file", "failed", "reason", "category", "confidence", "line", "evidence"), rows, color=color)
+
+
+def _lines(one: Judged) -> Iterator[str]:
+    verdict = one.verdict
+    yield f"{' '.join(one.files)}: {_VERDICT[verdict.failed]}"
+    if verdict.reason:
+        category = f" ({verdict.category})" if verdict.category else ""
+        yield f"  {verdict.reason}{category}, confidence {verdict.confidence:.2f}"
+    if verdict.evidence:
+        yield f"  line {verdict.line_no}: {verdict.evidence}" if verdict.line_no else f"  {verdict.evidence}"

@@ -43,7 +43,7 @@ def doctor(  # noqa: PLR0917 - Typer passes options by name
     if unknown is not None:
         raise UsageError(f"--table {unknown}: no such table", hint=f"known: {', '.join(TABLES)}")
     if "ledger" in (table or ()) and db is None:
-        raise UsageError("--table ledger is of a store, and none is given", hint="add --db FILE")
+        raise UsageError("--table ledger needs a store, and none is given", hint="add --db FILE")
     from gpuctl.doctor.check import Given, Status
     from gpuctl.doctor.run import analysis, run
 

@@ -91,6 +91,35 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "gpuctl predict runtime --jobs mine.csv --model run-times",
         ),
     ),
+    "train wait": (("How well can waits be forecast here?", "gpuctl train wait site.duckdb --model waits"),),
+    "predict wait": (
+        (
+            "How long would a job of 8 GPUs and a day wait, submitted now?",
+            "gpuctl predict wait site.duckdb --model waits --gpus 8 --limit 24h",
+        ),
+        (
+            "And each of mine? (mine.csv: job_id,user,queue,gpus,time_limit_s)",
+            "gpuctl predict wait site.duckdb --model waits --jobs mine.csv",
+        ),
+    ),
+    "chain evaluate": (
+        (
+            "When should the successor of a 24-hour job be submitted? (reactive: when that ends)",
+            "gpuctl chain evaluate site.duckdb --nodes 16 --limit 24h --split 2026-03-16 \\\n"
+            "    --policy reactive,avg,plan",
+        ),
+        (
+            "What would PriorityFlags=ACCRUE_ALWAYS and --dependency do for chains of five jobs?",
+            "gpuctl chain evaluate site.duckdb --nodes 16 --limit 24h --split 2026-03-16 --jobs 5 \\\n"
+            "    --policy reactive,dependency",
+        ),
+    ),
+    "chain train": (
+        (
+            "Learn how long jobs wait here",
+            "gpuctl chain train site.duckdb --nodes 16 --limit 24h -o chain-model",
+        ),
+    ),
     "ingest": (
         ("Read logs once, and ask the store from then on", "gpuctl ingest logs --db site.duckdb"),
         (

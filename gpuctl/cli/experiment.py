@@ -168,7 +168,7 @@ def _asked_in_file(
         ("--seed", rules.seed != "0", bool(file.seeds)), ("--resample", rules.resample != "days", file.blocks),
     ):  # fmt: skip
         if given and here:
-            raise UsageError(f"{option}: {file.path} says it already", hint=f"leave {option} out, or change the file")
+            raise UsageError(f"{option}: {file.path} already sets it", hint=f"leave {option} out, or change the file")
     conf = {"yarn": chosen.yarn_conf or [], "slurm": chosen.slurm_conf or []}
     names, params = _of_file(file, conf)
     factors = {

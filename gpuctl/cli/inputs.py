@@ -68,7 +68,7 @@ def opened(
     if stores and (len(paths) > 1 or db is not None):
         raise UsageError(f"{stores[0]} is a trace store; it must be the only input", hint="name it alone")
     if (stores or not paths) and log_format is not None:
-        raise UsageError("--log-format is for files that are read; a trace store has been", hint="leave it out")
+        raise UsageError("--log-format is for log files; a trace store is already loaded", hint="leave it out")
     if stores or not paths:
         if db is None and not stores:
             raise UsageError(f"nothing to {doing}", hint="name a directory of logs, a trace store, or --db FILE")
@@ -120,7 +120,7 @@ def opened(
         apart = sum(source.apart for source in report.sources)
         if apart:
             raise InputError(
-                f"nothing to {doing}: {apart} of {len(report.sources)} files are of another time than the rest",
+                f"nothing to {doing}: {apart} of {len(report.sources)} files cover a different period from the rest",
                 hint="name the files of one cluster, or, if they are of one, say so with --cluster NAME",
             )
         yield store_path, report.cluster, report

@@ -41,13 +41,13 @@ def keeping_place(name: str | None, paths: Sequence[Path], db: Path | None) -> P
         raise UsageError(f"--keep {name!r}: expected a name of 1 to {LONGEST} printable characters")
     stores = [path for path in paths if is_store(path)]
     if db is None and not stores:
-        raise UsageError("--keep: there is no trace store to keep it in", hint="name one: --db FILE")
+        raise UsageError("--keep: there is not a trace store to keep it in", hint="name one: --db FILE")
     from gpuctl.reports.export.files import check_places
 
     place = db or stores[0]
     check_places({"--keep": place}, {})
     if place.exists() and not is_store(place):
-        raise UsageError(f"--keep: {place} is no trace store", hint="name another file with --db")
+        raise UsageError(f"--keep: {place} is not a trace store", hint="name another file with --db")
     if place.exists() and not os.access(place, os.W_OK):
         raise UsageError(f"--keep: {place} cannot be written to", hint="name another store with --db")
     return place

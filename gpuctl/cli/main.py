@@ -245,7 +245,7 @@ def _origin(end: SystemExit) -> BaseException | None:
 def _unwritten(error: OSError) -> InputError:
     """What it means that something could not be written: most often standard output, which has no name."""
     place = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "standard output"
-    return InputError(f"cannot be written: {error.strerror or error}", path=place, hint="make room on its disk")
+    return InputError(f"cannot be written: {error.strerror or error}", path=place, hint="free space on its disk")
 
 
 def _report(error: GpuctlError, *, debug: bool) -> int:

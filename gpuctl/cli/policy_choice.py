@@ -30,7 +30,7 @@ def policies(
     """
     names = [name.strip() for text in given for name in text.split(",") if name.strip()]
     if not names:
-        raise UsageError("no policy to replay under", hint="--policy fifo,srtf; gpuctl policies lists them")
+        raise UsageError("no policy to replay", hint="--policy fifo,srtf; gpuctl policies lists them")
     from gpuctl.replay.policies import find, label
 
     kinds = {name: find(name) for name in names}
@@ -59,7 +59,7 @@ def policies(
                         found.add(key)
     unknown = next((key for key, _, _ in parts if key not in found), None)
     if unknown is not None:
-        raise UsageError(f"--param {unknown}: none has such a parameter", hint=_there(unknown, kinds))
+        raise UsageError(f"--param {unknown}: no policy here has this parameter", hint=_there(unknown, kinds))
     for name, kind in kinds.items():
         kind(chosen[name])
     return list(chosen.items())
@@ -91,7 +91,7 @@ def _check_conf(kinds: Iterable[type[Policy]], conf: Mapping[str, Sequence[Path]
     for who, paths in conf.items():
         if paths and who not in readers:
             raise UsageError(
-                f"--{who}-conf: none reads it",
+                f"--{who}-conf: no policy here reads it",
                 hint="--policy slurm does" if who == "slurm" else "--policy yarn-capacity and yarn-fair do",
             )
         for path in paths:

@@ -19,12 +19,15 @@ from gpuctl.cli.options import (
     FormatOption,
     JsonOption,
     KeepOption,
+    LogColumnsOption,
+    LogFormatOption,
+    LogTimezoneOption,
     NotesOption,
     OutputFormat,
     OutputOption,
     PlainJsonOption,
 )
-from gpuctl.cli.output import chosen_format, print_result
+from gpuctl.cli.output import chosen_format, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, GpuctlError, UsageError
 
@@ -35,7 +38,9 @@ if TYPE_CHECKING:
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Screen
 
-predict = typer.Typer(name="predict", help="Predict run times, and the cost of suspending a job.", no_args_is_help=True)
+predict = typer.Typer(
+    name="predict", help="Predict run times, waits, and the cost of suspending a job.", no_args_is_help=True
+)
 
 
 @predict.command(cls=WithExamples)
@@ -157,7 +162,7 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError(f"--phase-s {phase_s:g} is past the end of an epoch of {epoch_s:g} s")
     left = _left(epoch_left)
     if left is not None and (epoch_s is None or mode != "epoch"):
-        raise UsageError("--epoch-left is of a job that finishes its epoch", hint="add --epoch-s, and --mode epoch")
+        raise UsageError("--epoch-left is for a job that finishes its epoch", hint="add --epoch-s, and --mode epoch")
     if db is not None and keep_as is None:
         raise UsageError("--db says where --keep keeps the result", hint="add --keep NAME, or leave --db out")
     from gpuctl.predictors.overhead_tables import Suspension, predict_overhead
@@ -169,6 +174,65 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
     result = predict_overhead(asked, model, "gpuctl " + shlex.join(sys.argv[1:]))
     _write(result, overhead_screen, shape, output, given, notes=notes)
     keep(result, keep_as, kept, context, given)
+
+
+@predict.command(cls=WithExamples)
+def wait(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    model: Annotated[Path, typer.Option(metavar="DIR", help="Model saved by gpuctl train wait.")],
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="INPUT...",
+            help="Accounting up to now, or one trace store (.duckdb), for the state of the queue. Default: unknown.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV with the column job_id and any of user, queue, gpus, nodes, time_limit_s, submit_time.",
+        ),
+    ] = None,
+    gpus: Annotated[float | None, typer.Option(metavar="N", min=0.0, help="GPUs of one job.")] = None,
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Nodes of one job, for logs without GPUs.")
+    ] = None,
+    limit: Annotated[str | None, typer.Option(metavar="TIME", help="Its time limit: 48h, 90m, 2d.")] = None,
+    queue: Annotated[str | None, typer.Option(metavar="NAME", help="Its queue.")] = None,
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="Its user.")] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="When it is submitted, on the log's clock. Default: the log's last instant."),
+    ] = None,
+    cluster: ClusterOption = None,
+    timezone: LogTimezoneOption = None,
+    log_format: LogFormatOption = None,
+    columns: LogColumnsOption = None,
+    notes: NotesOption = False,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Forecast how long jobs will wait: quantiles of the time from when a job can first start to its start."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["predictions"])
+    one = {"gpus": gpus, "nodes": nodes, "limit": limit, "queue": queue, "user": user, "at": at}
+    if (jobs is None) == (gpus is None and nodes is None):
+        raise UsageError("name jobs by --jobs FILE, or one job by --gpus or --nodes", hint="--gpus 8 --limit 24h")
+    if jobs is not None and any(value is not None for value in one.values()):
+        raise UsageError("--limit, --queue, --user and --at are for one job; --jobs FILE has columns for them")
+    check_outputs(context, {"--output": output})
+    from gpuctl.cli.waits import OneJob, Source, predict_wait
+    from gpuctl.reports.screens.predict import wait_screen
+
+    source = Source(paths or [], None, cluster, timezone, log_format, columns)
+    asked = OneJob(gpus, nodes, limit, queue, user, at) if jobs is None else jobs
+    result, failed = predict_wait(source, model, asked, given, "gpuctl " + shlex.join(sys.argv[1:]))
+    _write(result, wait_screen, shape, output, given, notes=notes)
+    tell_written((output,), given)
+    if failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
 
 
 def _left(text: str | None) -> tuple[float, float, float] | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from gpuctl.cli import complete
-from gpuctl.cli.common import named_to_check, print_json, print_table, print_violations, settings, visible
+from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, settings, visible
 from gpuctl.cli.options import FormatOption, OutputFormat, OutputOption, PlainJsonOption
 from gpuctl.cli.output import chosen_format, print_result
 from gpuctl.core.errors import UsageError
@@ -127,7 +127,10 @@ def analyses(
     ] = None,
     as_json: PlainJsonOption = False,
 ) -> None:
-    """List the analyses that gpuctl analyze runs, one a table, and where each is from."""
+    """List the analyses that gpuctl analyze runs, one a table, and where each is from.
+
+    The tables of gpuctl replay are in docs/replay.md; gpuctl tables lists those that SQL can read.
+    """
     from gpuctl.analyze.registry import known, named
 
     options = settings(context)
@@ -141,8 +144,15 @@ def analyses(
     elif name is None:
         rows = [(q.name, q.section, visible(q.title), _kinds(q), visible(q.origin)) for q in found]
         print_table(("table", "section", "title", "chart", "from"), rows, color=options.color)
+        message(_OTHERS, quiet=options.quiet)
     else:
         print_table(("column", "unit", "what it is"), [_words(c) for c in found[0].columns], color=options.color)
+
+
+_OTHERS = (
+    "gpuctl analyze computes these. docs/replay.md lists the tables of gpuctl replay (replay_summary and others); "
+    "gpuctl tables lists those that gpuctl query can read."
+)
 
 
 def _words(column: object) -> tuple[str, str, str]:

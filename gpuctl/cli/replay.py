@@ -141,7 +141,7 @@ def _check_wishes(compared: Compared, tables: Sequence[str], *, several: bool) -
             if name not in known:
                 raise UsageError(f"a replay has no {kind} {name!r}", hint=meant(name, known))
     if "replay_vs_baseline" in tables and not several:
-        raise UsageError("--table replay_vs_baseline: one policy alone is compared with no other")
+        raise UsageError("--table replay_vs_baseline: a single policy has nothing to be compared with")
     if {"replay_vs_recorded", "replay_fidelity"} & set(tables) and compared.against is None:
         raise UsageError("this table compares with what was recorded", hint="add --against recorded")
     if not 0 <= compared.warmup < 1:

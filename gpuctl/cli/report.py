@@ -168,7 +168,7 @@ def _check_stores(paths: Sequence[Path]) -> None:
 
     other = next((path for path in paths if not is_store(path)), None)
     if other is not None:
-        raise UsageError(f"--list: {other} is no trace store", hint="name stores that gpuctl ingest made")
+        raise UsageError(f"--list: {other} is not a trace store", hint="name stores that gpuctl ingest made")
 
 
 def _check_listing(asked: Mapping[str, bool], others: Mapping[str, object]) -> None:

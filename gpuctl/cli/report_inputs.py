@@ -120,7 +120,7 @@ def read_result(path: Path) -> Analysis:
 
     found = read_document(path)
     if is_summary(found):
-        raise UsageError(f"{path} is what gpuctl report wrote, not a result", hint="name it with --baseline")
+        raise UsageError(f"{path} is a report that gpuctl wrote, not a result", hint="name it with --baseline")
     return found
 
 

@@ -46,6 +46,16 @@ ModelOption = Annotated[
     Path, typer.Option("--model", "-o", metavar="DIR", help="Folder for the model; replaces a model there.")
 ]
 
+LearntDbOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--db", metavar="FILE", help="Trace store to keep the logs in; without INPUT, the store to learn from."
+    ),
+]
+TestShareOption = Annotated[
+    float, typer.Option(metavar="F", help="Share of jobs, the last submitted, used for scoring.")
+]
+
 
 @train.command(cls=WithExamples)
 def runtime(  # noqa: PLR0917 - Typer passes options by name
@@ -55,19 +65,12 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
         list[Path] | None,
         typer.Argument(metavar="INPUT...", help="Logs, one trace store (.duckdb), or one CSV of jobs as for replay."),
     ] = None,
-    db: Annotated[
-        Path | None,
-        typer.Option(
-            "--db", metavar="FILE", help="Trace store to keep the logs in; without INPUT, the store to learn from."
-        ),
-    ] = None,
+    db: LearntDbOption = None,
     cluster: ClusterOption = None,
     timezone: LogTimezoneOption = None,
     log_format: LogFormatOption = None,
     columns: LogColumnsOption = None,
-    test_share: Annotated[
-        float, typer.Option(metavar="F", help="Share of jobs, the last submitted, used for scoring.")
-    ] = 0.2,
+    test_share: TestShareOption = 0.2,
     quantiles: Annotated[
         str, typer.Option(metavar="A,B,C", help="Quantiles for the lower end, the prediction and the upper end.")
     ] = "0.1,0.5,0.9",
@@ -147,6 +150,42 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
     print_result(result, shape, output, None, given)
     tell_written((output, model), given)
     keep(result, keep_as, kept, context, given)
+    if failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+@train.command(cls=WithExamples)
+def wait(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    model: ModelOption,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(metavar="INPUT...", help="Accounting logs, or one trace store (.duckdb).")
+    ] = None,
+    db: LearntDbOption = None,
+    cluster: ClusterOption = None,
+    timezone: LogTimezoneOption = None,
+    log_format: LogFormatOption = None,
+    columns: LogColumnsOption = None,
+    test_share: TestShareOption = 0.25,
+    table: TableOption = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Train a model of waits on a log, and score it beside simple rules on the log's last jobs."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    from gpuctl.cli.waits import Source, train_wait
+    from gpuctl.predictors import card
+    from gpuctl.waits.tables import TABLES
+
+    check_tables(table or (), TABLES)
+    card.check_place(model)
+    check_outputs(context, {"--output": output})
+    source = Source(paths or [], db, cluster, timezone, log_format, columns)
+    result, failed = train_wait(source, model, test_share, given, "gpuctl " + shlex.join(sys.argv[1:]))
+    print_result(result, shape, output, table, given)
+    tell_written((output, model), given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

@@ -32,10 +32,12 @@ class _BundleType(types.Type):
             (n, np.dtype(d).descr if np.dtype(d).names else np.dtype(d).str, k) for n, (d, k) in cls.fields.items()
         )
         self.slot: dict[str, int] = {}
+        self.itemsize: dict[str, int] = {}
         self.array: dict[str, Any] = {}
         at = 0
         for field, (dtype, dimensions) in cls.fields.items():
             self.slot[field] = at
+            self.itemsize[field] = np.dtype(dtype).itemsize
             self.array[field] = types.Array(numba.from_dtype(np.dtype(dtype)), dimensions, "C")
             at += 1 + dimensions
 
@@ -71,7 +73,7 @@ def _get(context: Any, builder: Any, kind: Any, value: Any, name: str) -> Any:
         return builder.load(cgutils.gep_inbounds(builder, value, k))
 
     array = arrayobj.make_array(array_type)(context, builder)
-    itemsize = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(array_type.dtype)))
+    itemsize = context.get_constant(types.intp, kind.itemsize[name])
     shape = [read(slot + 1 + k) for k in range(array_type.ndim)]
     strides = [itemsize]
     for size in reversed(shape[1:]):

@@ -34,7 +34,7 @@ GANTT = ("what", "job", "user", "queue", "gpus", "counted_gpus", "beside")
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,99}")
 _UNIT = re.compile(r"(_gpu)?_h$")
 _LISTS = ("y", "where")
-_FLAGS = ("ranked", "lead")
+_FLAGS = ("ranked", "lead", "counts")
 _NUMBERS = ("height",)
 _NEEDS = {
     "cdf": ("x",),
@@ -95,6 +95,7 @@ class Chart:
         height: lines of a bar over time in a terminal.
         what: a terminal's words for what a ``cdf`` counts, or for what is shared.
         lead: a page of one result begins with it.
+        counts: the ``y`` of ``lines`` are counts of each period, not means: periods drawn as one point are summed.
     """
 
     name: str
@@ -124,6 +125,7 @@ class Chart:
     height: int = 1
     what: str = ""
     lead: bool = False
+    counts: bool = False
 
     @property
     def optional(self) -> tuple[str, ...]:
@@ -177,7 +179,7 @@ def declared(table: str, text: str, title: str = "") -> tuple[Chart, ...]:
         into = own.get(medium, {}) if dot else common
         name = name if dot else key
         if not equals or (dot and medium not in own):
-            raise ValueError(f"{pair[:60]!r} is no KEY=VALUE")
+            raise ValueError(f"{pair[:60]!r} is not KEY=VALUE")
         if name in into:
             raise ValueError(f"{key} is given twice")
         if key == "on":
@@ -206,7 +208,7 @@ def _chart(table: str, kind: str, medium: str, told: dict[str, str]) -> Chart:
     texts = {key: value for key, value in told.items() if key in _TEXTS}
     texts.setdefault("name", f"chart-{table.replace('_', '-').lower()}")
     if not _NAME.fullmatch(texts["name"]):
-        raise ValueError(f"{texts['name'][:60]!r} is no name of a chart: small letters, digits and hyphens")
+        raise ValueError(f"{texts['name'][:60]!r} is not a name for a chart: small letters, digits and hyphens")
     return Chart(
         table=table,
         kind=kind,
@@ -216,6 +218,7 @@ def _chart(table: str, kind: str, medium: str, told: dict[str, str]) -> Chart:
         where=tuple(_filter(item) for item in told.get("where", "").split(";") if item),
         ranked=_flag("ranked", told),
         lead=_flag("lead", told),
+        counts=_flag("counts", told),
         height=_height(told.get("height", "1")),
         **texts,
     )

@@ -98,9 +98,9 @@ def parse_toml(data: bytes, place: str, hint: str | None = None) -> dict[str, An
         return tomllib.loads(data.decode("utf-8"))
     # a number of more than 4 300 digits is a ValueError, too
     except ValueError as error:
-        raise InputError(f"is no TOML: {str(error)[:200]}", path=place, hint=hint) from error
+        raise InputError(f"is not valid TOML: {str(error)[:200]}", path=place, hint=hint) from error
     except RecursionError:
-        raise InputError("is no TOML that is read here: it is nested too deeply", path=place, hint=hint) from None
+        raise InputError("is nested too deeply", path=place, hint=hint) from None
 
 
 def _large(path: Path, most: int, hint: str | None) -> InputError:
@@ -108,7 +108,7 @@ def _large(path: Path, most: int, hint: str | None) -> InputError:
     return InputError(
         f"is larger than {told}, the most that such a file may have",
         path=str(path),
-        hint=hint or "is it the file that was meant?",
+        hint=hint or "is this the right file?",
     )
 
 

@@ -7,6 +7,7 @@ cluster (GPUs in use, quotas, why a job waited) is worked out over all jobs, wha
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 Name = Literal["user", "queue", "account"]
 NAMES: tuple[Name, ...] = get_args(Name)
 """What is chosen by names; of state, too, but those are ours."""
+
+
+_COMMA = re.compile(r"(?<!\\),")
+"""Between names; one that is part of a name has a backslash before it."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,11 @@ class JobFilter:
                 if name not in known[kind]:
                     there = sorted(known[kind])
                     some = f"known: {', '.join(there[:10])}{' ...' if len(there) > 10 else ''}"
+                    whole = next((one for one in there if name in one.split(",") and one != name), None)
                     hint = meant(name, there, some if there else f"this log names no {kind} of any job")
+                    if whole is not None:
+                        escaped = whole.replace(",", "\\,")
+                        hint = f"put a backslash before a comma that is part of a name: --{kind} {shlex.quote(escaped)}"
                     raise UsageError(f"--{kind} {name}: no job is of this {kind}", hint=hint)
 
     def refuse_empty(self, of: int) -> None:
@@ -103,7 +112,7 @@ def parse(
     since: str | None = None,
     until: str | None = None,
 ) -> JobFilter:
-    """The filter that options make; names may have commas between them.
+    """The filter that options make; names may have commas between them, and a comma in a name a backslash before it.
 
     Raises:
         UsageError: something of it makes no sense.
@@ -148,7 +157,7 @@ def _gpus(least: float, most: float) -> Note:
 
 
 def _listed(given: Sequence[str]) -> tuple[str, ...]:
-    names = (name.strip() for text in given for name in text.split(","))
+    names = (name.replace("\\,", ",").strip() for text in given for name in _COMMA.split(text))
     return tuple(dict.fromkeys(name for name in names if name))
 
 

@@ -62,7 +62,7 @@ class Plugin:
         Where it names something in the module, ``MODULE:NAME``, that file alone.
 
         Raises:
-            InputError: the module cannot be imported, or a file is no text.
+            InputError: the module cannot be imported, or a file is not text.
         """
         from importlib import import_module
         from importlib.resources import files

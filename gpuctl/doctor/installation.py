@@ -113,7 +113,7 @@ def meets(version: str, asked: str) -> bool:
     for clause in filter(None, (each.strip() for each in asked.split(","))):
         match = _CLAUSE.fullmatch(clause)
         if match is None:
-            raise ValueError(f"{clause!r} is no clause of versions that gpuctl reads")
+            raise ValueError(f"{clause!r} is not a version clause that gpuctl reads")
         want = _release(match[2])
         holds = {
             ">=": have >= want, "<=": have <= want, "==": have == want,
@@ -146,9 +146,11 @@ def compiled_code(given: Given) -> Iterable[Finding]:
     from gpuctl.predictors import history_kernel
     from gpuctl.replay.policies import BUILT_IN, find
     from gpuctl.replay.run import entries
+    from gpuctl.waits import bound_kernel, state_kernel
 
     replay = {function for name in BUILT_IN for function in entries(find(name))}
     others = {telemetry_kernel.scan, ctld_kernel.scan, scan_kernel.scan, history_kernel.sweep}
+    others |= {state_kernel.sweep, bound_kernel.follow}
     yield cached({function: is_compiled(function) for function in replay | others})
 
 
@@ -161,7 +163,7 @@ def cached(current: Mapping[Any, bool]) -> Finding:
     places = {getattr(getattr(function, "stats", None), "cache_path", None) for function in current}
     folders = sorted(place for place in places if place is not None)
     if None in places:
-        evidence = "no folder to keep compiled code in: every process compiles anew, up to a minute for each policy"
+        evidence = "no folder to keep compiled code in: every process compiles again, up to a minute for each policy"
         fix = "set NUMBA_CACHE_DIR to a directory that can be written to"
         return Finding("compiled_code", Status.WARN, evidence, fix)
     shut = [f"{folder}: {why}" for folder in folders if (why := unwritable(Path(folder)))]

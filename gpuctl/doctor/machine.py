@@ -88,11 +88,11 @@ def room(check: str, place: Path, free: int, wanted: int, use: str) -> Finding:
         use: what they are needed for.
     """
     evidence = f"{size(free)} free in {place}; {use}"
-    fix = "make room there" + ("" if check == "disk_store" else ", or set TMPDIR")
+    fix = "free space there" + ("" if check == "disk_store" else ", or set TMPDIR")
     if free < NO_DISK:
         return Finding(check, Status.FAIL, evidence, fix)
     if free < wanted:
-        return Finding(check, Status.WARN, f"{evidence}; {size(wanted)} are wanted", fix)
+        return Finding(check, Status.WARN, f"{evidence}; {size(wanted)} are needed", fix)
     return Finding(check, Status.OK, evidence)
 
 

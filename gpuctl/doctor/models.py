@@ -45,6 +45,10 @@ def _model(folder: Path, now: float) -> Iterable[Finding]:
         from gpuctl.predictors.history import described
 
         yield features(folder, card, described())
+    elif kind == "wait":
+        from gpuctl.waits.features import described as of_waits
+
+        yield features(folder, card, of_waits())
     else:
         from gpuctl.predictors.overhead import TERMS
 
@@ -71,10 +75,14 @@ def _load(folder: Path, card: Mapping[str, Any]) -> str:
     elif kind == "overhead":
         name = "overhead.json"
         overhead.from_json(load_folder(folder, "overhead").json(name), str(folder / name))
+    elif kind == "wait":
+        from gpuctl.waits import folder as of_waits
+
+        of_waits.load(folder)
     else:
         found = str(kind)[:40]
         raise InputError(
-            f"a model of kind {found!r}, expected 'runtime' or 'overhead'", path=str(folder / CARD),
+            f"a model of kind {found!r}, expected 'runtime', 'overhead' or 'wait'", path=str(folder / CARD),
             hint="use the gpuctl that it was made with",
         )  # fmt: skip
     return str(kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zoneinfo
 from typing import TYPE_CHECKING
 
+from gpuctl.core.numbers import percent
 from gpuctl.core.text import plural
 from gpuctl.doctor.check import Finding, Opened, Status, few
 
@@ -30,10 +31,10 @@ def rejected(opened: Opened) -> Iterable[Finding]:
         return
     came, went = int(rows["rows_in"].sum()), int(rows["rows_rejected"].sum())
     share = 100 * went / max(1, came)
-    evidence = f"{plural(rows.height, 'file')}, {plural(came, 'row')}, {went:,} rejected ({share:.2g} %)"
+    evidence = f"{plural(rows.height, 'file')}, {plural(came, 'row')}, {went:,} rejected ({percent(share)})"
     bad = rows.filter(rows["rejected_pct"] > REJECTED_PCT)
     if bad.height:
-        worst = (f"{row['path']} ({row['rejected_pct']:.2g} %)" for row in bad.head(3).iter_rows(named=True))
+        worst = (f"{row['path']} ({percent(row['rejected_pct'])})" for row in bad.head(3).iter_rows(named=True))
         evidence += f"; over {REJECTED_PCT:g} % in {bad.height:,}: {', '.join(worst)}"
         evidence += f" and {bad.height - 3:,} more" if bad.height > 3 else ""
         fix = "see why: gpuctl analyze FILE --section data_quality; the store's table rejects has each row"

@@ -56,7 +56,7 @@ def _ask(store: Store, given: Given, found: list[Finding]) -> tuple[list[Finding
                 return found, None
         return found, ledger(store)
     except StoreError as error:
-        return [*found, Finding("store_rows", Status.FAIL, error.message, error.hint or "make it anew")], None
+        return [*found, Finding("store_rows", Status.FAIL, error.message, error.hint or "make it again")], None
 
 
 def unopened(error: StoreError, given: Given) -> Finding:
@@ -97,7 +97,7 @@ def file(opened: Opened) -> Iterable[Finding]:
     evidence = f"{opened.path}: {size(there)}"
     if there < least:
         evidence += f", {size(least)} by its own account: the end is missing"
-        yield Finding("store_file", Status.FAIL, evidence, "copy it again, or make it anew: gpuctl ingest")
+        yield Finding("store_file", Status.FAIL, evidence, "copy it again, or make it again: gpuctl ingest")
         return
     log = opened.path.with_name(opened.path.name + ".wal")
     if log.exists():

@@ -79,7 +79,7 @@ class Line:
 
     def counter(self, kind: Name, value: float, total: str | None, inner: str | None, inner_total: str | None) -> None:
         """Take a count where its name is the best so far; the rest as in ``value/total [inner/inner_total]``."""
-        if not -MOST < value < MOST:  # also what is no number
+        if not -MOST < value < MOST:  # also what is not a number
             return
         if kind.kind == "epoch" and kind.rank < self._epoch_rank and 0 <= value < MOST_EPOCHS:
             self._epoch_rank, self.epoch = kind.rank, value

@@ -170,7 +170,7 @@ class Scanner:
             except hyperscan.error as fault:
                 raise InputError(
                     f"signature {entry.id!r}: pattern {entry.pattern!r} cannot be compiled: {fault}",
-                    hint="Hyperscan knows no look-around, back-references, or lazy repeats that matter",
+                    hint="Hyperscan supports no look-around, back-references, or lazy repeats that matter",
                 ) from error
 
 

@@ -165,12 +165,12 @@ def _merge(name: str, data: bytes, reasons: dict[str, Reason], signatures: dict[
     content = parse_toml(data, name, _EXPECTED)
     strangers = content.keys() - {"reason", "signature"}
     if strangers:
-        raise InputError(f"has {sorted(strangers)[0][:60]!r} at its top", path=name, hint=_EXPECTED)
+        raise InputError(f"has {sorted(strangers)[0][:60]!r} at its top level", path=name, hint=_EXPECTED)
     for slug, fields in _mapping(name, content.get("reason", {})).items():
         reasons[slug] = _reason(name, slug, fields)
     entries = content.get("signature", [])
     if not isinstance(entries, list):
-        raise InputError("signature is no list of tables", path=name, hint="write [[signature]], with two brackets")
+        raise InputError("signature is not a list of tables", path=name, hint="write [[signature]], with two brackets")
     for number, fields in enumerate(entries, 1):
         signature = _signature(name, number, fields, reasons)
         if own and signature.id in signatures:
@@ -180,7 +180,7 @@ def _merge(name: str, data: bytes, reasons: dict[str, Reason], signatures: dict[
 
 def _mapping(name: str, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InputError("reason is no table", path=name, hint="write [reason.SLUG]")
+        raise InputError("reason is not a table", path=name, hint="write [reason.SLUG]")
     return value
 
 
@@ -195,7 +195,7 @@ def _reason(name: str, slug: str, fields: object) -> Reason:
         raise InputError(f"{where}: categories must be of {', '.join(CATEGORIES)}", path=name)
     title, table7 = fields.get("title", slug.replace("_", " ").capitalize()), fields.get("table7")
     if not isinstance(title, str) or not (table7 is None or isinstance(table7, str)):
-        raise InputError(f"{where}: title is no text", path=name)
+        raise InputError(f"{where}: title is not text", path=name)
     return Reason(slug, title, tuple(categories), table7)
 
 

@@ -31,5 +31,5 @@ def checked(text: str | None) -> str | None:
         RowError: it cannot be printed.
     """
     if text and not text.isprintable():
-        raise RowError("a name that cannot be printed")
+        raise RowError("an unprintable name")
     return text or None

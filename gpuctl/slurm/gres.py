@@ -78,7 +78,7 @@ def read_tres(text: str) -> dict[str | None, float]:
             continue
         number = _COUNT.fullmatch(value)
         if number is None:
-            raise ValueError("gres/gpu is no whole number")
+            raise ValueError("gres/gpu is not a whole number")
         if number[2] or int(number[1]) > MOST_GPUS:
             raise ValueError(f"more than {MOST_GPUS} GPUs")
         found[name.partition(":")[2] or None] = float(number[1])

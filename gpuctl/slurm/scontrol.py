@@ -110,7 +110,7 @@ def name_of(text: str | None, what: str) -> str:
         RowError: there is none.
     """
     if not text or not text.isprintable() or text in {"(null)", "N/A"} or len(text) > 255:
-        raise RowError(f"no {what} that can be printed")
+        raise RowError(f"no printable {what}")
     return text
 
 

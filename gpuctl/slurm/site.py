@@ -127,7 +127,7 @@ class _Found:
         """
         kind = kind_of(path)
         if kind is None:
-            raise InputError(f"is nothing of Slurm's that is read here; expected {_EXPECTED}", path=str(path))
+            raise InputError(f"is not a Slurm file that gpuctl reads; expected {_EXPECTED}", path=str(path))
         before = self.kinds.get(kind, []) if kind in self.named else []
         self.kinds[kind] = [*before, path]
         self.named.add(kind)
@@ -167,9 +167,7 @@ class _Found:
         [path, *others] = dict.fromkeys(self.kinds[kind])
         if others:
             names = ", ".join(str(other) for other in others[:5])
-            raise InputError(
-                f"is one of several {kind}, beside {names}", path=str(path), hint="name the one that counts"
-            )
+            raise InputError(f"is one of several {kind}, beside {names}", path=str(path), hint="name the one to use")
         return path
 
     def settings(self) -> Site:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import platform
 import shutil
 import signal
 import socket
 import subprocess
 import threading
+import time
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
 from importlib.metadata import version
@@ -35,6 +37,13 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 20
 """How long a scheduler may take to answer."""
+
+LOOK_S = 2.0
+"""How long nothing is done until workers are counted, and how often then."""
+
+ALONE_S = 600.0
+"""How long there may be no worker at the address of a scheduler."""
+
 _LOGGERS = ("distributed", "distributed.client", "distributed.core", "tornado.application", "asyncio")
 # what all calls share goes to the scheduler once, and from there to the workers
 _LARGE = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}
@@ -49,7 +58,8 @@ def run(
     Raises:
         DependencyError: Dask is not installed.
         UsageError: there is no Slurm, or it takes no such job.
-        InputError: no scheduler answers, it is gone, or workers are killed again and again.
+        InputError: no scheduler answers, it is gone, there is no worker for `ALONE_S`, or workers are killed again and
+            again.
         GpuctlError: one that `work` raised, or that a worker's versions are not ours.
     """
     dask, distributed = _installed(engine)
@@ -57,16 +67,55 @@ def run(
         stack.enter_context(dask.config.set(_LARGE))
         target = _slurm(engine, len(tasks), stack, tell) if engine.kind == "slurm" else engine.address
         client = stack.enter_context(_client(distributed, target))
-        if not client.nthreads():
-            tell("no worker is there yet: waiting for the first one")
         data = client.submit(_same, shared, pure=False)
         futures = {
             client.submit(_call, work, _versions(), data, task, pure=False, key=f"gpuctl-{number}-{data.key}"): key
             for number, (key, task) in enumerate(tasks.items())
         }
         stack.callback(_cancelled, client, [data, *futures])
-        for future in distributed.as_completed(list(futures)):
+        for future in _completed(distributed, client, list(futures), engine, tell):
             yield futures[future], _result(distributed, future, engine)
+
+
+def _completed(
+    distributed: Any, client: Any, futures: list[Any], engine: Engine, tell: Callable[[str], None]
+) -> Iterator[Any]:
+    """Futures as they are done. Where no worker is left, say so, and wait for others: of Slurm's queue, no end of time.
+
+    Raises:
+        InputError: no worker comes.
+    """
+    done = distributed.as_completed(futures)
+    alone: float | None = None
+    looked = -math.inf
+    while not done.is_empty():
+        found = done.next_batch(block=False)
+        yield from found
+        now = time.monotonic()
+        if found or now - looked < LOOK_S:
+            time.sleep(0 if found else 0.02)
+            continue
+        looked = now
+        if _workers(client):
+            alone = None
+        elif alone is None:
+            alone = now
+            limit = "" if engine.kind == "slurm" else f", for {ALONE_S / 60:g} min at most"
+            tell(f"there is no worker at the moment: waiting for one{limit}; Ctrl-C ends this and keeps what is done")
+        elif engine.kind != "slurm" and now - alone > ALONE_S:
+            raise InputError(
+                f"{engine.address}: no worker for {ALONE_S / 60:g} min",
+                hint="start workers with `dask worker HOST:PORT --nthreads 1`, and run the same command again: what is "
+                "kept is not done twice",
+            )
+
+
+def _workers(client: Any) -> bool:
+    """Whether there are any, or nobody to ask: a scheduler that is gone cancels all futures."""
+    try:
+        return client.status != "running" or bool(client.nthreads())
+    except (OSError, TimeoutError, CancelledError, asyncio.CancelledError):
+        return True
 
 
 def _cancelled(client: Any, futures: list[Any]) -> None:
@@ -85,7 +134,7 @@ def _call(work: Callable[[S, T], R], wanted: dict[str, str], shared: S, task: T)
     if own != wanted:
         told = ", ".join(f"{name} {own[name]} in place of {wanted[name]}" for name in own if own[name] != wanted[name])
         raise InputError(
-            f"the worker on {socket.gethostname()} has {told}: it might come to other results",
+            f"the worker on {socket.gethostname()} has {told}: its results might differ",
             hint="start the workers from an installation with the same versions",
         )
     with _ALONE:

@@ -88,7 +88,7 @@ class Store:
         lake: the directory for its telemetry, made if absent; where the store has one already, where that is now.
 
     Raises:
-        StoreError: the file is locked, is absent (reading), is no trace store, or is of another version.
+        StoreError: the file is locked, is absent (reading), is not a trace store, or is of another version.
     """
 
     def __init__(
@@ -375,7 +375,7 @@ class Store:
         """The schema version of what the store holds.
 
         Raises:
-            StoreError: it is no trace store, or holds something that gpuctl did not make.
+            StoreError: it is not a trace store, or holds something that gpuctl did not make.
         """
         tables = sorted(name for kind, _, name in found.made if kind == "table")
         if not found.made:
@@ -383,7 +383,7 @@ class Store:
         if "gpuctl_schema" not in tables:
             names = ", ".join((tables or sorted(name for _, _, name in found.made))[:3])
             raise StoreError(
-                f"{self.path}: a DuckDB database, but no trace store (it has tables {names} …)",
+                f"{self.path}: a DuckDB database, but not a trace store (it has tables {names} …)",
                 hint="name another file with --db",
             )
         version = self._last_migration(found)
@@ -428,7 +428,7 @@ def _first_line(error: duckdb.Error) -> str:
 def _wrong_version(path: Path, version: int) -> WrongSchemaError:
     if version <= 0:
         hint = "fill it with: gpuctl ingest LOGDIR --db FILE"
-        return WrongSchemaError(f"{path}: an empty database, no trace store", hint=hint)
+        return WrongSchemaError(f"{path}: an empty database, not a trace store", hint=hint)
     if version > len(MIGRATIONS):
         return WrongSchemaError(
             f"{path}: schema version {version}, this gpuctl knows up to {len(MIGRATIONS)}", hint="use a newer gpuctl"
@@ -461,7 +461,7 @@ def _explain(error: duckdb.Error, path: Path) -> StoreError:
         return _damaged(path, damage)
     if "storage version" in reason:
         return StoreError(
-            f"{path}: in a newer form of DuckDB's than this gpuctl writes", hint="name another file with --db"
+            f"{path}: in a newer DuckDB format than this gpuctl writes", hint="name another file with --db"
         )
     said = next((words for words in _REFUSED if words in reason), reason)
     return StoreError(f"{path}: cannot be opened: {said}", hint="check the path, its owner and its disk")
@@ -478,21 +478,19 @@ def _unusable(error: duckdb.Error, path: Path, *, write: bool) -> StoreError:
     """What an error of DuckDB's that is not of the statement's making means for the user."""
     reason = str(error).splitlines()[0]
     if isinstance(error, duckdb.OutOfMemoryException):
-        return StoreError(
-            f"{path}: not enough memory, or room on disk: {reason}", hint="make room, then run this again"
-        )
+        return StoreError(f"{path}: not enough memory or disk space: {reason}", hint="free some, then run this again")
     if any(words in reason for words in _NO_ROOM):
-        return StoreError(f"{path}: its disk is full: {reason}", hint="make room on its disk, then run this again")
+        return StoreError(f"{path}: its disk is full: {reason}", hint="free space on its disk, then run this again")
     if isinstance(error, duckdb.PermissionException):
         return ForeignStoreError(
-            f"{path}: something in this store asks for what is outside of it: {reason}", hint=_ANEW
+            f"{path}: something in this store refers to something outside it: {reason}", hint=_ANEW
         )
     if write:
-        hint = "look at its disk; if that is sound, take another copy of the store, or make it anew"
+        hint = "look at its disk; if that is sound, take another copy of the store, or make it again"
         return StoreError(f"{path}: cannot be read or written: {reason}", hint=hint)
     return _damaged(path, _damage(reason) or reason)
 
 
 def _damaged(path: Path, reason: str) -> StoreError:
-    hint = "take another copy of it, or make it anew from the logs: gpuctl ingest LOGDIR --db FILE"
+    hint = "take another copy of it, or make it again from the logs: gpuctl ingest LOGDIR --db FILE"
     return StoreError(f"{path}: damaged, cannot be read: {reason}"[:400], hint=hint)

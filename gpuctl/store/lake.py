@@ -174,10 +174,7 @@ class Lake:
             StoreError: they cannot be written.
         """
         if not self._write:
-            raise UsageError(
-                f"{self.place.path}: a lake in object storage is only read",
-                hint="ingest with the lake in a directory, then copy that directory there",
-            )
+            raise lake_place.only_read(self.place)
         folder = Path(self.place.file(f"{table}/cluster={_folder(cluster)}"))
         wanted = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in TABLES[table].items())
         try:

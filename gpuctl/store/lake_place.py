@@ -16,7 +16,7 @@ from gpuctl.core.errors import StoreError, UsageError
 
 VARIABLE = "GPUCTL_LAKE"
 """Environment variable: where the lake of the store at hand is, if not where the store says."""
-ANEW = "put the files back from a copy, or make store and lake anew: gpuctl ingest LOGDIR --db FILE --lake DIR"
+ANEW = "put the files back from a copy, or make store and lake again: gpuctl ingest LOGDIR --db FILE --lake DIR"
 """What to do about a lake that lacks files, or has other ones."""
 MARKER = "gpuctl-lake.json"
 _REMOTE = re.compile(r"(s3|gs|gcs|r2|https?)://[^/]")
@@ -108,6 +108,19 @@ def is_free(place: Place) -> bool:
         return True
     except OSError as error:
         raise StoreError(f"{place.path}: {error.strerror}", hint="name another directory with --lake") from error
+
+
+def only_read(place: Place, telemetry: str = "") -> UsageError:
+    """The error that telemetry is to go to a lake in object storage.
+
+    Args:
+        place: where the lake is.
+        telemetry: a file with some; empty: not known.
+    """
+    return UsageError(
+        f"{place.path}: a lake in object storage is only read{telemetry and f', and {telemetry} is telemetry'}",
+        hint="ingest with the lake in a directory, then copy that directory there",
+    )
 
 
 def missing(store: Path, place: Place, why: str) -> LakeError:

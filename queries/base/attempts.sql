@@ -27,15 +27,19 @@ shown AS (
 ),
 log_end AS (
     SELECT greatest((SELECT ts FROM log), max(start_ts), max(end_ts), max(shown_ts)) AS ts FROM shown
+),
+ordered AS (
+    SELECT shown.* EXCLUDE (released_c, got_ts, shown_ts, cluster) REPLACE (round(wait_s, 6) AS wait_s, round(run_s, 6) AS run_s),
+           log_end.ts AS log_end_ts,
+           -- least() of what is known; without a start nothing is known to have been held
+           CASE WHEN start_ts IS NOT NULL THEN got_ts END AS held_from_ts,
+           CASE WHEN start_ts IS NULL THEN NULL WHEN got_ts = start_ts THEN start_c WHEN zone.name = 'UTC' THEN epoch(got_ts) ELSE epoch(timezone(zone.name, got_ts)) END AS held_from_c,
+           coalesce(released_ts, shown_ts, log_end.ts) AS held_until_ts,
+           greatest(CASE WHEN released_ts IS NOT NULL THEN released_c ELSE epoch(timezone(zone.name, coalesce(shown_ts, log_end.ts))) END, start_c) AS held_until_c,
+           CASE WHEN shown.gpus IS NULL THEN 'unknown' WHEN shown.gpus = 0 THEN '0' WHEN shown.gpus <= 1 THEN '1' WHEN shown.gpus <= 4 THEN '2-4'
+                WHEN shown.gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket
+    FROM shown CROSS JOIN zone CROSS JOIN log_end
+    ORDER BY job, attempt
 )
-SELECT shown.* EXCLUDE (released_c, got_ts, shown_ts, cluster) REPLACE (round(wait_s, 6) AS wait_s, round(run_s, 6) AS run_s),
-       log_end.ts AS log_end_ts,
-       -- least() of what is known; without a start nothing is known to have been held
-       CASE WHEN start_ts IS NOT NULL THEN got_ts END AS held_from_ts,
-       CASE WHEN start_ts IS NULL THEN NULL WHEN got_ts = start_ts THEN start_c WHEN zone.name = 'UTC' THEN epoch(got_ts) ELSE epoch(timezone(zone.name, got_ts)) END AS held_from_c,
-       coalesce(released_ts, shown_ts, log_end.ts) AS held_until_ts,
-       greatest(CASE WHEN released_ts IS NOT NULL THEN released_c ELSE epoch(timezone(zone.name, coalesce(shown_ts, log_end.ts))) END, start_c) AS held_until_c,
-       CASE WHEN shown.gpus IS NULL THEN 'unknown' WHEN shown.gpus = 0 THEN '0' WHEN shown.gpus <= 1 THEN '1' WHEN shown.gpus <= 4 THEN '2-4'
-            WHEN shown.gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket
-FROM shown CROSS JOIN zone CROSS JOIN log_end
-ORDER BY job, attempt
+-- numbered in this order: other tables name an attempt by one number
+SELECT *, (row_number() OVER ())::INTEGER - 1 AS number FROM ordered

@@ -35,12 +35,9 @@ words AS (
     ) WHERE trim(text) <> '')
     GROUP BY ALL
 ),
-places AS (
-    SELECT job, attempt, list_sort(list_distinct(list(machine))) AS machines FROM base_placements SEMI JOIN failed USING (job, attempt) GROUP BY ALL
-),
 outputs AS (
     SELECT DISTINCT o.job, coalesce(o.attempt, j.attempts - 1) AS attempt FROM job_outputs AS o JOIN base_jobs AS j USING (job) WHERE o.cluster = $cluster
 )
 SELECT f.*, f.gpus * f.rtf_s / 3600 AS gpu_hours, coalesce(p.machines, []::VARCHAR[]) AS machines, coalesce(w.texts, []::VARCHAR[]) AS texts, o.job IS NOT NULL AS has_log
-FROM failed AS f LEFT JOIN places AS p USING (job, attempt) LEFT JOIN words AS w USING (job, attempt) LEFT JOIN outputs AS o USING (job, attempt)
+FROM failed AS f LEFT JOIN base_gang_machines AS p USING (job, attempt) LEFT JOIN words AS w USING (job, attempt) LEFT JOIN outputs AS o USING (job, attempt)
 ORDER BY f.job, f.attempt

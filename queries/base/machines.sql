@@ -3,19 +3,22 @@
 WITH listed AS (
     SELECT machine, rack, gpu_type, gpus, gpus_labelled, gpus_observed, gpu_mem_mb FROM machines WHERE cluster = $cluster
 ),
-unsized AS (
-    SELECT DISTINCT machine FROM base_placements ANTI JOIN (SELECT machine FROM listed WHERE gpus IS NOT NULL) USING (machine)
+-- numbered: windows over millions of changes sort numbers sooner than names
+unsized AS MATERIALIZED (
+    SELECT machine, row_number() OVER ()::INTEGER AS nth
+    FROM (SELECT DISTINCT machine FROM base_placements ANTI JOIN (SELECT machine FROM listed WHERE gpus IS NOT NULL) USING (machine))
 ),
 changes AS (
-    SELECT machine, held_from_c AS at_c, gpus FROM base_placements SEMI JOIN unsized USING (machine) WHERE held_until_c > held_from_c
+    SELECT nth, held_from_c AS at_c, p.gpus FROM base_placements AS p JOIN unsized USING (machine) WHERE held_until_c > held_from_c
     UNION ALL
-    SELECT machine, held_until_c, -gpus FROM base_placements SEMI JOIN unsized USING (machine) WHERE held_until_c > held_from_c
+    SELECT nth, held_until_c, -p.gpus FROM base_placements AS p JOIN unsized USING (machine) WHERE held_until_c > held_from_c
 ),
 levels AS (
-    SELECT machine, sum(sum(gpus)) OVER (PARTITION BY machine ORDER BY at_c) AS held FROM changes GROUP BY machine, at_c
+    -- at one instant GPUs are given back before they are taken
+    SELECT nth, sum(gpus) OVER (PARTITION BY nth ORDER BY at_c, gpus ROWS UNBOUNDED PRECEDING) AS held FROM changes
 ),
 -- shares of GPUs are sums of fractions
-most AS (SELECT machine, ceil(max(held) - 1e-6)::INTEGER AS gpus FROM levels GROUP BY machine),
+most AS (SELECT machine, ceil(max(held) - 1e-6)::INTEGER AS gpus FROM levels JOIN unsized USING (nth) GROUP BY machine),
 models AS (
     SELECT machine, any_value(asked_gpu_type) AS gpu_type
     FROM base_placements SEMI JOIN unsized USING (machine)

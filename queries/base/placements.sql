@@ -1,6 +1,6 @@
 -- What each attempt held on each machine, and from when to when.
-SELECT a.job, a.attempt, p.machine, p.gpus, p.gpu_indices, p.estimated, a.start_ts, a.held_from_ts, a.held_until_ts, a.start_c, a.held_from_c, a.held_until_c,
+SELECT a.job, a.attempt, a.number, p.machine, p.gpus, p.gpu_indices, p.estimated, a.start_ts, a.held_from_ts, a.held_until_ts, a.start_c, a.held_from_c, a.held_until_c,
        a.gpu_type AS asked_gpu_type
 FROM placements AS p JOIN base_attempts AS a USING (job, attempt)
 WHERE p.cluster = $cluster AND a.start_ts IS NOT NULL
-ORDER BY a.job, a.attempt, p.machine
+ORDER BY a.number, p.machine

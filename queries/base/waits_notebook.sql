@@ -23,6 +23,6 @@ appended AS (
                ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS delay_s
     FROM base_notebook_attempts AS n LEFT JOIN fresh AS f USING (job, attempt)
 )
-SELECT job, attempt, j.queue, j.size_bucket, delay_s AS seconds, delay_s / 60 AS minutes
+SELECT job, attempt, j."user", j.queue, j.account, j.size_bucket, delay_s AS seconds, delay_s / 60 AS minutes
 FROM appended JOIN base_jobs AS j USING (job)
 WHERE delay_s IS NOT NULL AND delay_s <> 0

@@ -60,7 +60,8 @@ def by_series(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
 
     Args:
         chart: ``x`` holds the start of equal periods in seconds, ``calendar`` the same as times; ``y`` are means over
-            the periods; ``limit`` is drawn dashed, in ink, in the last panel, as the first series has it.
+            the periods, or ``counts`` of them; ``limit`` is drawn dashed, in ink, in the last panel, as the first
+            series has it.
         table: for the headings of its columns.
         frame: the rows to draw.
     """
@@ -76,24 +77,26 @@ def by_series(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     figure = blank_figure(height)
     panels, words = [], []
     for column, box in zip(chart.y, boxes, strict=True):
-        levels = [(n, _means(parts[n][column].to_numpy().astype(float), first)) for n in drawn]
+        levels = [(n, _grouped(chart, parts[n][column].to_numpy().astype(float), first)) for n in drawn]
         axes = add_axes(figure, box)
         write(figure, box[0], box[1] - 8, heads[column], bold=True)
         limit = chart.limit if column == chart.y[-1] else ""
-        above = _means(parts[drawn[0]][limit].to_numpy().astype(float), first) if limit else None
+        above = _grouped(chart, parts[drawn[0]][limit].to_numpy().astype(float), first) if limit else None
         panel = _panel(axes, plan, levels, above, (heads[column], box))
         panel["raw"] = column
         if above is not None:
             panel["curves"].append(_limit_curve(panel, above, heads[limit], limit, drawn[0]))
         panels.append(panel)
         words += [
-            f"{short(str(n))}, {heads[column]}: mean {shown(float(v.mean()))}, at most {shown(float(v.max()))}."
-            for n, v in levels
+            f"{short(str(n))}, {heads[column]}: {_about(chart, v)}, at most {shown(float(v.max()))}." for n, v in levels
         ]
     write(figure, boxes[0][0] + boxes[0][2] / 2, height - 6, span_title(plan.span, dated=plan.dated), ha="center")
     keys = tuple(Key(short(str(n)), "line", i, DASHES[i - 1]) for i, n in enumerate(drawn, 1))
     keys += (Key(heads[chart.limit], "line", 0, (6, 3)),) if chart.limit else ()
-    remarks: tuple[str, ...] = (f"Each point is the mean over {lasting((plan.span[1] - plan.span[0]) / len(first))}.",)
+    what = "count" if chart.counts else "mean"
+    remarks: tuple[str, ...] = (
+        f"Each point is the {what} over {lasting((plan.span[1] - plan.span[0]) / len(first))}.",
+    )
     if len(names) > len(drawn):
         remarks += (f"{plural(len(names) - len(drawn), 'more line')} not drawn; --csv DIR has all.",)
     columns = ("measure", chart.series, chart.calendar if plan.dated else chart.x, "value")
@@ -139,10 +142,14 @@ def _group(points: int, curves: int) -> int:
     return -(-points // allowed)
 
 
-def _means(values: Floats, first: Indices) -> Floats:
+def _grouped(chart: Chart, values: Floats, first: Indices) -> Floats:
+    sums = np.asarray(np.add.reduceat(values, first))
     # The periods are equal, so the mean of their means is the mean over all of them.
-    counts = np.diff(np.append(first, len(values)))
-    return np.asarray(np.add.reduceat(values, first) / counts)
+    return sums if chart.counts else np.asarray(sums / np.diff(np.append(first, len(values))))
+
+
+def _about(chart: Chart, values: Floats) -> str:
+    return f"{shown(float(values.sum()))} in all" if chart.counts else f"mean {shown(float(values.mean()))}"
 
 
 def _panel(

@@ -24,13 +24,14 @@ _ROOM = 190.0
 """For the numbers behind a line."""
 
 
-def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
+def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | None = None) -> Sketch:
     """Draw for each row a line from the lower to the upper end, and a tick at the value; the axis starts at 0.
 
     Args:
         chart: ``x`` names the rows; ``y`` are the value, the lower and the upper end.
         table: for the headings and the unit of its columns.
         frame: the rows to draw; those without a value are left out, and said so.
+        units: of the result that the table is of; None: of the table alone.
     """
     value, lower, upper = chart.y
     known = frame.drop_nulls([value])
@@ -40,7 +41,7 @@ def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     names = ["none" if name is None else str(name) for name in rows[chart.x].to_list()]
     heads = headings(table)
     unit = chart.unit or next(c.unit for c in table.columns if c.name == value)
-    scaled = Units([table]).of(table, value)
+    scaled = (units or Units([table])).of(table, value)
     factor = UNITS[unit].seconds / scaled.seconds if scaled else 1.0
     unit = scaled.name if scaled else unit
     behind = f" {unit}".removesuffix(" -")

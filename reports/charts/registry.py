@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuctl.reports.charts import bands, bars, curves, gantt, heatmap, levels, ranges
 from gpuctl.reports.charts.chart import TOTAL, Cells, Key, Lanes, Panel, Rows
 from gpuctl.reports.charts.svg import drawing_settings, to_svg
 from gpuctl.reports.figures import on_page
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,23 +62,27 @@ def draw_all(analysis: Analysis, ending: str = "") -> tuple[Drawing, ...]:
         analysis: of logs, a replay, predictions, or several of them; charts whose table it lacks are not drawn.
         ending: of the drawings' names, where a page holds those of several analyses.
     """
+    units = Units(analysis.tables)
     with drawing_settings():
         return tuple(
-            draw(replace(chart, name=chart.name + ending), analysis.table(chart.table)) for chart in on_page(analysis)
+            draw(replace(chart, name=chart.name + ending), analysis.table(chart.table), units)
+            for chart in on_page(analysis)
         )
 
 
-def draw(chart: Chart, table: ResultTable | None) -> Drawing:
+def draw(chart: Chart, table: ResultTable | None, units: Units | None = None) -> Drawing:
     """Draw one chart, inside `gpuctl.reports.charts.svg.drawing_settings`.
 
     Args:
         chart: what to draw.
         table: its table, None where the analysis has none.
+        units: of the analysis, for charts of durations; None: of the table alone.
     """
     frame, missing = _rows(chart, table)
     if table is None or frame is None:
         return Drawing(chart.name, chart.table, chart.title, missing=missing)
-    sketch = KINDS[chart.kind](chart, table, frame)
+    drawer = partial(ranges.ranges, units=units) if chart.kind == "ranges" else KINDS[chart.kind]
+    sketch = drawer(chart, table, frame)
     svg = to_svg(sketch.figure, chart.name, chart.title, sketch.description)
     return Drawing(
         chart.name,

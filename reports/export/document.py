@@ -143,9 +143,9 @@ def parse_document(data: bytes, place: str) -> Analysis:
     try:
         return _analysis(json.loads(data))
     except _NotOursError as error:
-        raise InputError(f"is no result of gpuctl: {error}", path=place, hint=_HINT) from None
+        raise InputError(f"is not a gpuctl result: {error}", path=place, hint=_HINT) from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"is no JSON: {error}", path=place, hint=_HINT) from error
+        raise InputError(f"is not valid JSON: {error}", path=place, hint=_HINT) from error
 
 
 _HINT = "expected what gpuctl analyze, replay, predict or train wrote with --json --output FILE"
@@ -350,5 +350,4 @@ def _what(value: object) -> str:
     return names.get(type(value), "a number")
 
 
-def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=True, allow_nan=False)
+_dump = json.JSONEncoder(allow_nan=False).encode

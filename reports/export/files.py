@@ -111,7 +111,7 @@ def _check_directory(option: str, path: Path, directory: Path) -> None:
     if not directory.is_dir():
         raise UsageError(f"{option} {path}: there is no directory {directory}", hint="make it, or name another place")
     if not os.access(directory, os.W_OK | os.X_OK):
-        raise UsageError(f"{option} {path}: {directory} may not be written to", hint="name another place")
+        raise UsageError(f"{option} {path}: {directory} is not writable", hint="name another place")
 
 
 def _no_directory(what: str) -> UsageError:
@@ -161,7 +161,7 @@ def _write_one(
     analysis: Analysis, table: ResultTable, directory: Path, extension: DirFormat, *, spreadsheet: bool
 ) -> Path:
     if not _FILE_NAME.fullmatch(table.name):
-        raise ValueError(f"a result table is named {table.name!r}, which is no file name")
+        raise ValueError(f"a result table is named {table.name!r}, which is not a file name")
     path = directory / f"{table.name}.{extension}"
 
     def write(file: BinaryIO) -> None:
@@ -204,8 +204,7 @@ def _json_lines(tables: Sequence[ResultTable]) -> Iterator[str]:
             yield _dump(row if len(tables) == 1 else {"table": table.name, "row": row}) + "\n"
 
 
-def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=True, allow_nan=False)
+_dump = json.JSONEncoder(allow_nan=False).encode
 
 
 def _only(tables: Sequence[ResultTable]) -> ResultTable:

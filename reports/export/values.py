@@ -40,8 +40,9 @@ def lines(table: ResultTable, separator: str, *, spreadsheet: bool = False) -> I
 def objects(table: ResultTable) -> Iterator[dict[str, object]]:
     """Yield the rows of a table as dictionaries of JSON values, columns in their order."""
     names = [c.name for c in table.columns]
-    for row in table.frame.select(names).iter_rows():
-        yield {name: json_value(value) for name, value in zip(names, row, strict=True)}
+    for chunk in table.frame.select(names).iter_slices(CHUNK_ROWS):
+        for row in zip(*map(_json_values, chunk), strict=True):
+            yield dict(zip(names, row, strict=True))
 
 
 def json_value(value: Any) -> object:
@@ -58,7 +59,8 @@ def json_value(value: Any) -> object:
         case float():
             return value if math.isfinite(value) else None
         case datetime():
-            return _iso(value)
+            utc = value if value.tzinfo is None else value.astimezone(UTC)
+            return utc.isoformat().replace("+00:00", "Z")
         case date():
             return value.isoformat()
         case timedelta():
@@ -71,6 +73,21 @@ def json_value(value: Any) -> object:
             return {key: json_value(item) for key, item in value.items()}
         case _:
             raise TypeError(f"a result table holds a {type(value).__name__}")
+
+
+def _json_values(series: pl.Series) -> list[Any]:
+    """`json_value` of each value; of whole columns where Polars knows how, which is several times as fast."""
+    import polars as pl
+
+    dtype = series.dtype
+    if dtype.is_integer() or dtype in {pl.String, pl.Boolean, pl.Enum, pl.Categorical}:
+        return series.to_list()
+    if dtype.is_float():
+        finite = pl.when(pl.col(series.name).is_finite()).then(pl.col(series.name))
+        return series.to_frame().select(finite).to_series().to_list()
+    if isinstance(dtype, pl.Datetime):
+        return _iso(series).to_list()
+    return [json_value(value) for value in series.to_list()]
 
 
 def json_type(dtype: pl.DataType) -> str:
@@ -86,10 +103,15 @@ def json_type(dtype: pl.DataType) -> str:
     return "boolean" if str(dtype) == "Boolean" else "string"
 
 
-def _iso(value: datetime) -> str:
-    if value.tzinfo is None:
-        return value.isoformat()
-    return value.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+def _iso(times: pl.Series) -> pl.Series:
+    """Times as ISO 8601, with six decimals of a second where there are any."""
+    import polars as pl
+
+    zoned = getattr(times.dtype, "time_zone", None) is not None
+    utc = times.dt.convert_time_zone("UTC") if zoned else times
+    seconds, micros = utc.dt.to_string("%Y-%m-%dT%H:%M:%S"), utc.dt.microsecond()
+    decimals = pl.when(micros > 0).then("." + micros.cast(pl.String).str.zfill(6)).otherwise(pl.lit(""))
+    return pl.select((seconds + decimals + ("Z" if zoned else "")).alias(times.name)).to_series()
 
 
 def _joined(frame: pl.DataFrame, separator: str, *, spreadsheet: bool) -> pl.Series:
@@ -115,6 +137,8 @@ def _as_text(series: pl.Series) -> pl.Series:
         return series.fill_nan(None).cast(pl.String)
     if dtype.is_integer() or dtype in {pl.String, pl.Boolean, pl.Enum, pl.Categorical}:
         return series.cast(pl.String)
+    if isinstance(dtype, pl.Datetime):
+        return _iso(series)
     texts = [None if v is None else _scalar_text(v) for v in series.to_list()]
     return pl.Series(series.name, texts, dtype=pl.String)
 

@@ -53,7 +53,7 @@ def screen(analysis: Analysis) -> Screen:
     about, unit = only(analysis, "overview"), Units(analysis.tables).waits()
     found = [one for one in findings(analysis) if one.table not in _OWN_LINE][:_SENTENCES]
     blocks: list[Block | None] = [
-        filtered(analysis, "; GPUs allocated and in use, and jobs waiting, are of all"),
+        filtered(analysis, "; GPUs allocated, GPUs in use and jobs waiting cover all jobs"),
         _figures(analysis, about, unit),
         _strips(analysis),
         Sentences("What stands out", tuple(one.text for one in found)),

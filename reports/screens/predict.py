@@ -1,4 +1,4 @@
-"""The screens of ``gpuctl predict``: how long jobs run, and what suspending one of them costs."""
+"""The screens of ``gpuctl predict``: how long jobs run and wait, and what suspending one of them costs."""
 
 from __future__ import annotations
 
@@ -63,6 +63,35 @@ def _silent(others: list[Row]) -> Line | None:
     reasons = Counter(visible(str(row["reason"])) for row in others).most_common(2)
     told = "; ".join(f"{why} ({number:,})" for why, number in reasons)
     return Line(f"No answer for {count(len(others), 'job')}", told, lines=2)
+
+
+def wait_screen(analysis: Analysis) -> Screen:
+    """Make the screen of ``gpuctl predict wait``."""
+    found = rows(analysis, "predictions")
+    answered = [row for row in found if known(row["p50_s"])]
+    unit = Units(analysis.tables).timed("predictions", "p90_s")
+    heads = (Head("Job", right=False), Head("median wait", unit.name), Head("80 % interval"), Head("80 % wait at most"),
+             Head("method", right=False))  # fmt: skip
+    cells = [
+        (
+            clipped(row["job"], 32),
+            timed(row["p50_s"], unit),
+            f"{timed(row['p10_s'], unit)} to {timed(row['p90_s'], unit)}",
+            timed(row["p80_s"], unit),
+            str(row["method"]),
+        )
+        for row in answered[:_JOBS]
+    ]
+    more = "... and {count} more jobs: --format csv has all"
+    blocks: list[Block | None] = [
+        Grid(heads, tuple(cells), more, left_out=max(0, len(answered) - _JOBS)) if cells else None,
+        _silent([row for row in found if row not in answered]),
+        briefly(analysis.warnings),
+        Line("Next", "--format csv for every job, --json"),
+    ]
+    title = f"Waits forecast for {len(answered):,} of {count(len(found), 'job')}"
+    there = tuple(block for block in blocks if block is not None)
+    return Screen(title, "", there, LINES, _notes(analysis))
 
 
 def overhead_screen(analysis: Analysis) -> Screen:

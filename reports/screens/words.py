@@ -60,7 +60,7 @@ def clipped(text: object, most: int = NAME) -> str:
 
 
 def count(number: object, word: str) -> str:
-    """``1 job``, ``1,962 jobs``; empty where there is no number."""
+    """``1 job``, ``1,962 jobs``; empty where there is not a number."""
     return "" if number is None else f"{shown(number)} {word}{'' if number == 1 else 's'}"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import lasting
 from gpuctl.core.text import plural
-from gpuctl.reports.terminal.text_graphics import axis, moment, time_ticks
+from gpuctl.reports.terminal.text_graphics import BLOCKS, axis, moment, time_ticks
 from gpuctl.reports.text import visible
 
 if TYPE_CHECKING:
@@ -50,9 +50,11 @@ def gantt(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> tuple[t
         for row in frame.select(columns).drop_nulls([rule.x, rule.end]).iter_rows()
         if all(math.isfinite(number or 0.0) for number in row[4:])
     ]
-    from rich.cells import cell_len, set_cell_size
+    from rich.cells import cell_len
 
-    servers = [row for row in every if row[2] in {"server", "lent"}]
+    there = [row for row in every if row[2] in {"server", "lent"}]
+    borrowed = {row[:2] for row in every if row[2] in {"loan", "job"}}
+    servers = [row for row in there if row[2] == "server" or row[:2] in borrowed]
     if not servers:
         return None
     low, high = servers[0][5:]
@@ -65,14 +67,14 @@ def gantt(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> tuple[t
     held = {(row[0], row[1]): _slots(_of(every, row), low, high, room) for row in servers}
     letters, legend = _letters(held.values())
     lines: list[str] = []
-    left_out = 0
+    left_out, idle = 0, len(there) - len(servers)
     for policy in policies:
         mine = [row for row in servers if row[0] == policy]
         left_out += len(mine[each:])
-        lines.append(set_cell_size(visible(policy), width).rstrip())
+        lines.append(_name(policy, width, signs).rstrip())
         for _, server, *_ in mine[:each]:
             drawn = "".join(letters[max(s, key=lambda name: s[name])] if s else _FREE for s in held[policy, server])
-            lines.append(f"  {set_cell_size(visible(server), names - 2)}{signs.edge}{drawn}{signs.edge}")
+            lines.append(f"  {_name(server, names - 2, signs)}{signs.edge}{drawn}{signs.edge}")
     first = frame[rule.calendar].drop_nulls() if rule.calendar else None
     shift = 0.0 if first is None or not len(first) else first.dt.epoch("ms")[0] / 1000 - float(frame[rule.x][0])
     dated = first is not None and len(first) == frame.height
@@ -82,8 +84,20 @@ def gantt(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> tuple[t
         f"{moment(low + shift, calendar=dated)} to {moment(high + shift, calendar=dated)}; each character is "
         f"{lasting((high - low) / room)} of a server, and the job that held most GPU-time of it: {legend}; "
         f"{_FREE} nothing. " + (f"{plural(left_out, 'more server')} not drawn. " if left_out else "")
+        + (f"{plural(idle, 'row')} of servers that were not on loan left out. " if idle else "")
     )  # fmt: skip
     return tuple(line for line in lines if line.strip()), f"{caption}From {rule.table}."
+
+
+def _name(text: str, cells: int, signs: Signs) -> str:
+    """A name in so many characters; one that is cut ends in a sign of it."""
+    from rich.cells import cell_len, set_cell_size
+
+    plain = visible(text)
+    if cell_len(plain) <= cells:
+        return set_cell_size(plain, cells)
+    cut = "\u2026" if signs.edge == BLOCKS.edge else "..."
+    return set_cell_size(plain, cells - len(cut)) + cut
 
 
 def _of(rows: Iterable[Row], server: Row) -> list[Row]:

@@ -48,6 +48,24 @@ def classified(gpuctl: Run, *arguments: object) -> dict[str, dict[str, object]]:
     return {str(one["file"]).rsplit("/", 1)[-1]: one for one in out["files"]}
 
 
+def test_a_terminal_gets_lines_that_no_column_narrows(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from gpuctl.cli.classify import _print
+    from gpuctl.ingest.joboutput.verdicts import judge
+    from gpuctl.joblogs.table import load
+
+    judged = [one for one in judge([logs], load()) if not hasattr(one, "why")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+        _print(judged, color=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == [
+        f"{logs}/a.log: failed",
+        f"  gpu_out_of_memory (ai_engine), confidence {judged[0].verdict.confidence:.2f}",
+        f"  line 5: {OUT_OF_MEMORY.splitlines()[4]}",
+    ]
+    assert lines[3].endswith("b.log.gz: did not fail")
+
+
 def test_every_file_gets_reason_category_confidence_line_and_evidence(gpuctl: Run, logs: Path) -> None:
     found = classified(gpuctl, logs)
     assert list(found) == ["a.log", "b.log.gz", "c.log", "d.log"]

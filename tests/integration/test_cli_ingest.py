@@ -202,7 +202,7 @@ def test_records_without_a_header_say_what_is_wanted_and_are_read_with_it(gpuctl
     assert "--columns JobIDRaw,User,State" in refused.stderr
     wrong = gpuctl("ingest", "jobs.txt", "--columns", "JobID,Stat", cwd=tmp_path, check=False)
     assert (wrong.returncode, wrong.stdout) == (3, "")
-    assert "'stat' is no field of sacct" in wrong.stderr
+    assert "'stat' is not a field of sacct" in wrong.stderr
     columns = "JobID,State,Submit,Start,End,Partition"
     done = gpuctl("ingest", "jobs.txt", "--columns", columns, "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["sources"][0]["rows_loaded"] == 1

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import operator
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuctl.core.errors import InputError
+from gpuctl.spread import dask_cluster
+from gpuctl.spread.engine import parse as parse_engine
 from tests.dask_cluster import Cluster
 
 if TYPE_CHECKING:
@@ -44,7 +48,7 @@ def test_a_worker_with_another_version_is_refused(gpuctl: Run, root: Path, tmp_p
         cluster.end()
     assert done.returncode == 3
     assert "polars 0.0.1 in place of" in done.stderr
-    assert "it might come to other results" in done.stderr
+    assert "its results might differ" in done.stderr
     assert "start the workers from an installation with the same versions" in done.stderr
     assert not list((tmp_path / "out").glob("cells/*.json"))
 
@@ -67,3 +71,25 @@ def test_a_task_that_kills_its_workers_ends_and_the_others_are_kept(gpuctl: Run,
     assert len(set(pids.read_text().split())) >= 2
     rest = gpuctl(*command, "--policy", "fifo", "--parquet", tmp_path / "out")
     assert json.loads(rest.stdout)["tables"]
+
+
+def test_a_cluster_without_workers_is_waited_for_with_a_word_and_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_cluster, "ALONE_S", 0.6)
+    monkeypatch.setattr(dask_cluster, "LOOK_S", 0.1)
+    cluster = Cluster(tmp_path, workers=1)
+    said: list[str] = []
+    try:
+        done = dask_cluster.run(operator.add, 1, {"a": 2, "b": 3}, parse_engine(cluster.engine), said.append)
+        assert sorted(done) == [("a", 3), ("b", 4)]
+        assert not said
+        for worker in cluster.workers:
+            worker.kill()
+            worker.wait()
+        with pytest.raises(InputError, match=r"no worker for 0\.01 min") as refused:
+            list(dask_cluster.run(operator.add, 1, {"a": 2}, parse_engine(cluster.engine), said.append))
+    finally:
+        cluster.end()
+    assert "dask worker HOST:PORT" in str(refused.value.hint)
+    assert [line.split(":")[0] for line in said] == ["there is no worker at the moment"]

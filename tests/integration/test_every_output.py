@@ -26,6 +26,7 @@ from gpuctl.reports.export.files import Format, write_tables
 from gpuctl.reports.terminal.pictures import of_analysis
 from gpuctl.reports.terminal.printer import print_analysis
 from gpuctl.store.database import Store
+from tests.example_files import example_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BIGGEST = 6_000_000
 MADE = {
     "philly-jobs-csv": "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,2,132.0,11cb48\n",
+    **{name: example_files()[name][1].decode() for name in ("acme-kalos", "acme-seren", "helios-jobs")},
     "slurm-tacc": (
         "1\n       JobID    JobName    UID               Start              Submit                 End   Priority "
         "TimelimitR ExitCode   NNodes \n------------ ---------- ------ -------------------\n"

@@ -21,7 +21,7 @@ from tests.examples import SEARCHING
 from tests.fake_format import contents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 KILLS = 30 if SEARCHING else 8
 PRESSES = 12 if SEARCHING else 4
@@ -82,11 +82,11 @@ def _lasts(process: subprocess.Popen[str], most_s: float) -> float | None:
 
 
 @pytest.mark.slow
-def test_a_killed_ingest_leaves_a_sound_store(logs: Path, tmp_path: Path, root: Path) -> None:
+def test_a_killed_ingest_leaves_a_sound_store(
+    logs: Path, tmp_path: Path, kill_gpuctl: Callable[..., float | None]
+) -> None:
     whole = tmp_path / "whole.duckdb"
-    with _running(["ingest", str(logs), "--db", str(whole)], root) as process:
-        took = _lasts(process, 200) or 200
-        assert process.returncode == 0
+    took = kill_gpuctl("ingest", logs, "--db", whole, after_s=200) or 200
     expected = contents(whole)
     assert len(expected["sources"]) == 3
     chance = random.Random(20171009)
@@ -95,11 +95,9 @@ def test_a_killed_ingest_leaves_a_sound_store(logs: Path, tmp_path: Path, root: 
         if number >= KILLS and len(sources_left) > 1:
             break
         db = tmp_path / f"{number}.duckdb"
-        with _running(["ingest", str(logs), "--db", str(db)], root) as process:
-            # a machine that was busy at first may be quicker now, or slower
-            took = _lasts(process, took * (number % KILLS + chance.random()) / KILLS) or took
-            process.kill()
-            process.wait()
+        moment = took * (number % KILLS + chance.random()) / KILLS
+        # a machine that was busy at first may be quicker now, or slower
+        took = kill_gpuctl("ingest", logs, "--db", db, after_s=moment) or took
         took *= 2 if number % KILLS == KILLS - 1 else 1
         if db.exists():
             left = contents(db)

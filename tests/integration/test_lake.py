@@ -6,10 +6,6 @@ import gzip
 import json
 import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -22,6 +18,7 @@ from gpuctl.store.lake_place import MARKER
 from gpuctl.store.views import VIEWS, show
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.conftest import Run
@@ -34,6 +31,13 @@ def logs(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lake") / "philly"
     shutil.copytree(sample_data / "philly", folder, ignore=shutil.ignore_patterns("truth"))
     return folder
+
+
+def test_telemetry_for_a_lake_that_is_only_read_is_refused_at_the_start(logs: Path, tmp_path: Path) -> None:
+    db = tmp_path / "s.duckdb"
+    with pytest.raises(UsageError, match=r"only read, and .*_util\S* is telemetry"):
+        ingest([logs], db, lake="s3://telemetry/copy")
+    assert not db.exists()
 
 
 @pytest.fixture
@@ -83,23 +87,16 @@ def test_every_table_is_the_same(gpuctl: Run, logs: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_killed_ingest_leaves_store_and_lake_sound(logs: Path, tmp_path: Path, root: Path) -> None:
+def test_a_killed_ingest_leaves_store_and_lake_sound(
+    logs: Path, tmp_path: Path, kill_gpuctl: Callable[..., float | None]
+) -> None:
     expected = tmp_path / "whole.duckdb"
     ingest([logs], expected)
     chance, stages = random.Random(20171009), set()
-    words = [sys.executable, "-m", "gpuctl", "ingest", str(logs)]
-    begun = time.monotonic()
-    subprocess.run(
-        [*words, "--db", tmp_path / "w", "--lake", tmp_path / "wl"], cwd=root, capture_output=True, check=True
-    )
-    took = time.monotonic() - begun
+    took = kill_gpuctl("ingest", logs, "--db", tmp_path / "w", "--lake", tmp_path / "wl", after_s=200) or 200
     for number in range(6):
         db, lake = tmp_path / f"{number}.duckdb", tmp_path / f"lake{number}"
-        with subprocess.Popen(
-            [*words, "--db", db, "--lake", lake], cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as process:
-            time.sleep(took * (0.4 + 0.6 * (number + chance.random()) / 6))
-            process.send_signal(signal.SIGKILL)
+        kill_gpuctl("ingest", logs, "--db", db, "--lake", lake, after_s=took * (number + chance.random()) / 6)
         if db.exists():
             with duckdb.connect(str(db)) as con:
                 known = con.execute("SELECT table_name FROM duckdb_tables() WHERE table_name = 'sources'").fetchall()

@@ -97,7 +97,7 @@ def test_names_offered_are_those_there_are() -> None:
     ("arguments", "code", "error"),
     [
         (["--policy", "fifo"], 2, "names no servers"),
-        (["--cluster", "4x8"], 2, "no policy to replay under"),
+        (["--cluster", "4x8"], 2, "no policy to replay"),
         (["--cluster", "4x8", "--policy", "fifi"], 2, "did you mean fifo"),
         (["--cluster", "4by8", "--policy", "fifo"], 2, "no such file, and no short form"),
         (["--cluster", "4x8", "--policy", "fifo,fifo"], 2, "names fifo twice"),
@@ -105,9 +105,9 @@ def test_names_offered_are_those_there_are() -> None:
         (["--cluster", "4x8", "--policy", "a=fifi"], 2, "did you mean fifo"),
         (["--cluster", "4x8", "--policy", "a=las", "--param", "b.quantum=3"], 2, "there is a.quantum"),
         (["--cluster", "4x8", "--policy", "a=las,las", "--baseline", "b"], 2, "those are: a, las"),
-        (["--cluster", "4x8", "--policy", "las", "--yarn-conf", "there"], 2, "none reads it"),
+        (["--cluster", "4x8", "--policy", "las", "--yarn-conf", "there"], 2, "no policy here reads it"),
         (["--cluster", "4x8", "--policy", "las", "--param", "quantom=3"], 2, "did you mean quantum?"),
-        (["--cluster", "4x8", "--policy", "las", "--param", "srtf.ties=list"], 2, "none has such"),
+        (["--cluster", "4x8", "--policy", "las", "--param", "srtf.ties=list"], 2, "no policy here has this"),
         (["--cluster", "4x8", "--policy", "las", "--param", "quantum"], 2, "expected NAME=VALUE"),
         (["--cluster", "4x8", "--policy", "las", "--param", "las.quantum=x"], 2, "expected a number"),
         (["--cluster", "4x8", "--policy", "fifo", "--baseline", "srtf"], 2, "--baseline srtf"),
@@ -143,8 +143,8 @@ def test_errors_say_what_to_do(
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("job_id,submit_time,num_gpus\na,1,1\n", "misses the columns duration"),
-        ("id,submit_time,duration,num_gpus\na,1,1,1\n", "misses the columns job_id"),
+        ("job_id,submit_time,num_gpus\na,1,1\n", "lacks the columns duration"),
+        ("id,submit_time,duration,num_gpus\na,1,1,1\n", "lacks the columns job_id"),
         ("job_id,submit_time,duration,num_gpus\na,1,0,1\nb,1,-2,1\n", "job 'b', '-2'"),
         ("job_id,submit_time,duration,num_gpus\na,1,5,1\na,2,5,1\n", "job_id is not unique"),
     ],
@@ -467,7 +467,7 @@ def test_models_for_policies_of_ones_own_are_read_and_told(gpuctl: Gpuctl, root:
     told = json.loads(gpuctl(*asked, "--cluster", "2x4", *models).stdout)["settings"]
     assert told["packed jobs"] == "by class of both as in pairs.csv; beside several jobs these are multiplied"
     assert told["time slices"] == "30 s, and 2 s to switch"
-    assert told["preemption overhead"] == "none: preemption is free; 3 s of a resize or migration"
+    assert told["preemption overhead"] == "none: preemption is free; 3 s for a resize or migration"
     servers = ("--cluster", examples / "typed_servers.toml")
     told = json.loads(gpuctl(*asked, *servers, "--speeds", examples / "speeds.csv").stdout)["settings"]
     assert told["speed"].startswith("by class of jobs and GPU type as in speeds.csv")

@@ -18,6 +18,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -59,7 +60,7 @@ class User:
         assert len(fitting) == 1, f"{command} --help has {len(fitting)} examples with {words}"
         lines = [shlex.split(line) for line in _lines(fitting[0])]
         for line in lines:
-            words_of_it = 2 if line[1] in {"predict", "train"} else 1
+            words_of_it = 2 if line[1] in {"predict", "train", "chain"} else 1
             page = self.help(" ".join(line[1 : 1 + words_of_it])).partition("\nExamples:")[0]
             known = set(re.findall(r"--?[a-z][a-z-]*", page))
             unknown = [each for each in line if re.match(r"--?[a-z]", each) and each not in known]
@@ -491,6 +492,57 @@ def test_how_long_my_job_will_run(user: User) -> None:
         "b": pytest.approx(7200, rel=0.05),
     }
     assert all(row["lower_s"] <= row["run_time_s"] <= row["upper_s"] for row in rows.values())
+
+
+def test_how_long_my_jobs_will_wait(user: User) -> None:
+    """Gangs of 8 GPUs for a day wait two hours here, single GPUs for an hour ten minutes, each within 5 %."""
+    chance = Random(5)
+    came, jobs = 1_760_000_000, []
+    for _ in range(600):
+        came += round(chance.expovariate(1 / 900))
+        gpus, wait, limit = chance.choice(((1, 600, "01:00:00"), (8, 7200, "1-00:00:00")))
+        jobs.append((came, came + round(wait * chance.uniform(0.95, 1.05)), gpus, limit))
+    lines = ["JobIDRaw|User|Partition|State|Submit|Eligible|Start|End|Timelimit|AllocTRES|NNodes"]
+    for k, (submitted, start, gpus, limit) in enumerate(jobs):
+        # as it was known when the last one came
+        end = start + 1800
+        state = "PENDING" if start > came else "RUNNING" if end > came else "COMPLETED"
+        told = ("Unknown" if start > came else start, "Unknown" if end > came else end)
+        times = f"{submitted}|{submitted}|{told[0]}|{told[1]}"
+        lines.append(f"{k + 1}|u{k % 3}|gpu|{state}|{times}|{limit}|gres/gpu={gpus}|1")
+    (user.folder / "sacct.txt").write_text("\n".join(lines) + "\n")
+    log = {"site.duckdb": "sacct.txt"}
+    assert user.asked("train wait", "well can waits be forecast", instead=log)["wait_scores"]
+    [one] = user.asked("predict wait", "8 GPUs and a day", instead=log)["predictions"]
+    assert one["p50_s"] == pytest.approx(7200, rel=0.06)
+    (user.folder / "mine.csv").write_text("job_id,user,queue,gpus,time_limit_s\na,u0,gpu,1,3600\nb,u1,gpu,8,86400\n")
+    rows = by(user.asked("predict wait", "each of mine", instead=log)["predictions"], "job")
+    assert {name: row["p50_s"] for name, row in rows.items()} == {
+        "a": pytest.approx(600, rel=0.06),
+        "b": pytest.approx(7200, rel=0.06),
+    }
+    assert all(row["p10_s"] <= row["p50_s"] <= row["p80_s"] <= row["p90_s"] for row in rows.values())
+
+
+def test_when_to_submit_the_successor_of_a_job(user: User, sample_data: Path) -> None:
+    tables = user.asked("chain evaluate", "successor", instead={"site.duckdb": sample_data / "chain" / "sacct.txt.gz"})
+    rows = by([row for row in tables["chain"] if row["level"] == "all"], "policy")
+    assert list(rows) == ["reactive", "avg", "plan"]
+    assert rows["plan"]["cost_h"] < rows["reactive"]["cost_h"]
+
+
+def test_what_a_dependency_does_for_a_chain(user: User, sample_data: Path) -> None:
+    """Where a job that depends gains age while it waits, its predecessor's end finds it first in the queue."""
+    log = {"site.duckdb": sample_data / "chain" / "sacct.txt.gz"}
+    tables = user.asked("chain evaluate", "dependency", "five jobs", instead=log)
+    rows = by([row for row in tables["chain"] if row["level"] == "all"], "policy")
+    assert rows["dependency"]["interruption_h"] < rows["reactive"]["interruption_h"]
+    assert rows["dependency"]["overlap_h"] == 0
+
+
+def test_what_a_chain_learns_is_kept(user: User, sample_data: Path) -> None:
+    user.run("chain train", "Learn how long", instead={"site.duckdb": sample_data / "chain" / "sacct.txt.gz"})
+    assert json.loads((user.folder / "chain-model" / "card.json").read_text())
 
 
 def test_every_example_was_run_here(request: pytest.FixtureRequest) -> None:

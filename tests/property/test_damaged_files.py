@@ -32,7 +32,10 @@ FOUND = {"yarn-rm-log": ("1795434857/1/yarn-rm-log",)}
 """Damage that `make fuzz` found: more GPUs of a node than a column holds."""
 EXPECTED = {0, 2, 3}
 """Exit codes of a command on whatever it is given: results, wrong usage (a job that is not there), bad input."""
-VERBATIM = {"slurm-sacct", "slurm-jobcomp", "slurm-tacc", "philly-jobs", "yarn-app-summary", "yarn-rest-apps"}
+VERBATIM = {
+    *("slurm-sacct", "slurm-jobcomp", "slurm-tacc", "philly-jobs", "yarn-app-summary", "yarn-rest-apps"),
+    *("helios-jobs", "acme-seren", "acme-kalos"),
+}
 """Formats that write a job's id as the store has it."""
 
 

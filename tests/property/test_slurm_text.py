@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.slurm_sacct import FORMAT
-from gpuctl.ingest.slurm import sacct_text as text_module
+from gpuctl.ingest.read import pieces
 from tests.examples import examples
 from tests.philly_log import new_store
 from tests.sacct import DEFAULTS, text
@@ -48,7 +48,7 @@ def test_odd_names_are_read_right_or_counted(store: Store, names: list[str], siz
     """Whatever stands in a name, every record is loaded with that name or rejected."""
     records = [{"JobIDRaw": str(1000 + i), "JobID": str(1000 + i), "JobName": name} for i, name in enumerate(names)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_module, "PIECE", size)
+        patch.setattr(pieces, "PIECE", size)
         sink = load(FORMAT, text(*records), fresh(store))
     made = {row["job"]: row["name"] for row in rows(store, "jobs")}
     for record in records:
@@ -107,7 +107,7 @@ def _spoilt(draw: st.DrawFn) -> bytes:
 @given(_spoilt(), st.sampled_from([32, 1 << 20]))
 def test_spoilt_text_never_breaks_the_reader(store: Store, data: bytes, size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_module, "PIECE", size)
+        patch.setattr(pieces, "PIECE", size)
         try:
             sink = load(FORMAT, data, fresh(store))
         except InputError:

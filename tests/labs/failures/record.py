@@ -151,7 +151,18 @@ def environment(case: Case, work: Path) -> dict[str, str]:
     }
     if case.digest("buffer") % 2:
         env["PYTHONUNBUFFERED"] = "1"
+    if case.program.endswith(".rs") or case.program.startswith("cargo"):
+        env |= rust(env["PATH"])
     return env | case.env
+
+
+def rust(path: str) -> dict[str, str]:
+    """How a job finds the Rust of whoever records."""
+    cargo = shutil.which("cargo")
+    return {
+        "PATH": f"{path}:{Path(cargo).parent}" if cargo else path,
+        "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup")),
+    }
 
 
 def enter(address: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import reduce
 from itertools import product
 from math import comb
 from typing import TYPE_CHECKING, Any
@@ -87,6 +88,24 @@ def test_the_convolution_is_the_sum_over_all_outcomes() -> None:
         made = bad_machines.Tables(np.zeros(6, np.int64), *columns, seen=np.zeros(6, np.int64))
         if seen <= 2 + 3 + 3 + 1 + 1 + 5:
             assert bad_machines.tails(made, np.array([seen]), 1)[0] == pytest.approx(float(chance))
+
+
+def test_sums_side_by_side_are_those_made_one_by_one() -> None:
+    rng = np.random.default_rng(1)
+    draws = [part / part.sum() for part in (rng.random(size) for size in rng.choice([1, 2, 3, 8, 9, 40], 30))]
+    owner = np.sort(rng.choice([0, 1, 2, 5], 200, p=[0.7, 0.2, 0.09, 0.01]))
+    which = rng.integers(0, len(draws), owner.size)
+    sums = dict(bad_machines._summed(owner, which, draws))
+    assert sums.keys() == set(owner.tolist())
+    for code, found in sums.items():
+        assert found == pytest.approx(reduce(np.convolve, [draws[k] for k in which[owner == code]]), rel=1e-12)
+
+
+def test_kinds_of_tables_are_numbered_in_their_order() -> None:
+    rows = np.random.default_rng(2).integers(0, 4, (3, 500))
+    kinds, kind = bad_machines._kinds(bad_machines.Tables(rows[0], rows[0], rows[1], rows[2], rows[0]))
+    own, numbers = np.unique(rows.T, axis=0, return_inverse=True)
+    assert (kinds.tolist(), kind.tolist()) == (own.tolist(), numbers.reshape(-1).tolist())
 
 
 @pytest.mark.parametrize(("units", "failures", "met"), [(1, 1, 1), (12, 5, 7), (900, 300, 450), (5000, 4990, 20)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import duckdb
 import pytest
 
 from gpuctl.analyze import registry
@@ -26,6 +27,22 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
         store.execute("INSERT INTO clusters VALUES ('c', 'philly-jobs', 'America/Los_Angeles', 'wall', NULL, NULL)")
     with Store(path) as store:
         return analyze(store, Options(reference="atc19"))
+
+
+def test_gpu_hours_do_not_depend_on_the_order_in_which_threads_add_them() -> None:
+    sql = registry.known()["gpu_hours_lost"].sql
+    with duckdb.connect() as con:
+        # halves of GPUs held for thirds of seconds, beside very long attempts: doubles would add up to other digits
+        con.execute(
+            "CREATE TABLE base_attempts AS SELECT '1' AS size_bucket, i % 7 / 2 AS gpus, 0.0 AS held_from_c, "
+            "i * 7919 % 100003 / 3 + 1e7 * (i % 1000 = 0)::INTEGER AS held_until_c, i % 3 > 0 AS is_last, "
+            "'completed' AS state, 'completed' AS job_state, now() AS start_ts FROM range(600000) AS r(i)"
+        )
+        found = set()
+        for threads in (1, 2, 4, 4, 4):
+            con.execute(f"SET threads = {threads}")
+            found.add(str(con.execute(sql).fetchall()))
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize(

@@ -58,4 +58,4 @@ def test_racks_are_those_of_gangs_that_hardly_waited() -> None:
     minute = by_name["gangs that waited at most 60 s are in one rack"]
     assert minute.servers.rack.tolist() == [0, 0, 1, 1, -1]
     assert minute.relax == (10 * HOUR, 10 * HOUR)
-    assert by_name["gangs that waited at most 57600 s are in one rack"].servers.rack.tolist() == [0, 0, 0, 0, -1]
+    assert by_name["gangs that waited at most 16 h are in one rack"].servers.rack.tolist() == [0, 0, 0, 0, -1]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import numpy as np
 import polars.selectors as cs
 import pytest
 from hypothesis import given, settings
@@ -176,6 +178,26 @@ def test_the_curve_ends_with_those_that_still_wait(found: Analysis) -> None:
     assert curve["11:15"]["jobs_waiting"] == 2, "2, and 8 until it starts"
 
 
+def test_bins_are_means_of_every_minute(tmp_path: Path) -> None:
+    # bins of three minutes, times in whole minutes: each bin is the mean of its minutes
+    rng = random.Random(5)
+    jobs = [[*sorted(rng.randrange(1200) for _ in range(3)), rng.choice([1, 2, 8])] for _ in range(300)]
+    jobs += [[0, 0, 1200, 1]]
+    lines = []
+    for number, (queued, start, end, gpus) in enumerate(jobs):
+        at = [f"{minute // 60:02}:{minute % 60:02}" for minute in (queued, queued, start, end)]
+        lines.append(row(number, "COMPLETED", " ".join(at), gpus))
+    bins = table(result(tmp_path, tuple(lines), tables=("occupancy",)), "occupancy").to_dicts()
+    assert len(bins) == 400
+    held, waiting, asked = (np.zeros(1200) for _ in range(3))
+    for queued, start, end, gpus in jobs:
+        held[start:end] += gpus
+        waiting[queued:start] += 1
+        asked[queued:start] += gpus
+    for name, each in (("gpus_busy", held), ("jobs_waiting", waiting), ("gpus_waited_for", asked)):
+        assert [line[name] for line in bins] == pytest.approx(each.reshape(400, 3).mean(axis=1).tolist(), rel=1e-12)
+
+
 def test_overview_and_data_quality_mean_the_same(found: Analysis) -> None:
     overview, quality = found.table("overview"), rows(found, "data_quality", "finding")
     assert overview is not None
@@ -202,8 +224,10 @@ def test_gpu_hours_that_are_not_known_are_empty(found: Analysis) -> None:
     assert states["running"]["gpu_hours"] is None
     assert states["pending"]["gpu_hours"] == 0
     queues = rows(found, "queues", "queue")
-    assert (queues["other"]["gpu_hours"], queues["other"]["gpu_hours_pct"]) == (None, None)
-    assert queues["gpu"]["gpu_hours"] == states["all"]["gpu_hours"]
+    # held so far by what still runs, as in overview and for users
+    assert queues["other"]["gpu_hours"] == pytest.approx(240 / 3600)
+    [overview] = table(found, "overview").to_dicts()
+    assert sum(row["gpu_hours"] for row in queues.values()) == pytest.approx(overview["gpu_hours"])
 
 
 def test_gpu_hours_of_a_duration_that_the_source_does_not_tell_are_empty(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import operator
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -43,6 +46,12 @@ PRIVATE = [
     ("core.cgutils:", "raw_memmove"),
     ("core.dispatcher:Dispatcher", "get_call_template"),  # jit.inner: one version for all constants
     ("core.codegen:", "JITCPUCodegen"),
+    ("core.types:BaseFunction", "get_call_type"),  # compiler: remembered …
+    ("core.base:BaseContext", "get_abi_sizeof"),  # … as are these
+    ("core.base:BaseContext", "get_getattr"),
+    ("core.base:BaseContext", "get_function"),
+    ("core.untyped_passes:", "InlineClosureLikes"),  # passes that few functions need
+    ("core.typed_passes:", "NopythonRewrites"),
 ]
 """Module and class, and what is used of it."""
 
@@ -151,3 +160,33 @@ def test_what_cannot_be_named_is_not_compiled_quietly() -> None:
 
 
 THINGS = {"a": 1}
+
+
+COPIES = re.compile(r"\[[^\]]*:[^\]]*\] \+?= (?!-?[\d.]+$|-?np\.(inf|nan)$|[A-Z_]+$)|np\.(arg)?sort\(")
+
+
+def test_policies_compile_no_parts_of_numba_that_cost_seconds(root: Path) -> None:
+    """An array copied to another brings Numba's strings with it, for its error; a sort, a merge sort in three parts."""
+    found = []
+    for path in sorted((root / "gpuctl" / "replay").rglob("*_kernel.py")):
+        functions = [each for each in ast.parse(path.read_text()).body if isinstance(each, ast.FunctionDef)]
+        marked = [each for each in functions if each.decorator_list]
+        lines = [ast.unparse(node) for each in marked for node in ast.walk(each) if isinstance(node, ast.stmt)]
+        found += [f"{path.name}: {line}" for line in lines if "\n" not in line and COPIES.search(line)]
+    assert found == []
+
+
+def test_numba_looks_for_a_version_of_a_function_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba.core import types
+    from numba.core.registry import cpu_target
+    from numba.core.typing.templates import AbstractTemplate
+
+    context = cpu_target.typing_context
+    context.refresh()
+    add = context.resolve_value_type(operator.add)
+    numbers = (types.int64, types.float64)
+    assert add.get_call_type(context, numbers, {}).return_type == types.float64
+    monkeypatch.setattr(AbstractTemplate, "apply", None)
+    assert add.get_call_type(context, numbers, {}).return_type == types.float64
+    with pytest.raises(TypeError):
+        add.get_call_type(context, (types.int8, types.float32), {})

@@ -12,7 +12,10 @@ ROOT = Path(__file__).parents[3]
 IDIOMS = re.compile(
     r"\bso many (?!that\b)|\bgo(?:es)? by (?!itself|unnoticed)|\bgone by\b|what it is for\b|\bdraws? lots\b|\bby lot\b"
     r"|\bwhoever\b(?! fits)|\bas it stands\b|\btells?\b|(?<!not )(?<![{_])\btold\b(?!_by| true run times\b)"
-    r"|\bis there (?:twice|already|more than once)\b|\bthere is no such\b|\bhave it that\b|\bwhyever\b",
+    r"|\bis there (?:twice|already|more than once)\b|\bthere is no such\b|\bhave it that\b|\bwhyever\b"
+    r"|\banew\b|\bthat can(?:not)? be printed\b|\bmiss(?:es)? (?:a|the) column|\bmay not be written to\b"
+    r"|\bcalls? [\w ]+ otherwise\b|\bcom(?:es?|ing) forward\b|\bat most so (?:long|many)\b|\breckons?\b"
+    r"|\bis no (?:JSON|CSV|TOML|XML|UTF|number|text|list|time|whole)",
     re.IGNORECASE,
 )
 _SQL = re.compile(r"\b(?:SELECT|UPDATE|WHERE|JOIN|INSERT)\b")
@@ -52,6 +55,25 @@ def test_no_idiom_of_ours_in_what_users_read(room: str) -> None:
     files += [ROOT / "README.md"] if room == "docs" else []
     assert files
     assert not [found for path in files for found in _found(path)]
+
+
+def _numbers_by_a_rule_of_their_own(path: Path) -> list[str]:
+    """Notes with a number in a format such as ``:g``, where `gpuctl.core.numbers` should say how it is written."""
+    return [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.args[0].value}"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "note" and node.args
+        if isinstance(node.args[0], ast.Constant) and re.search(r"\{\w+:[^}]*g\}", node.args[0].value)
+    ]
+
+
+def test_notes_write_numbers_by_the_one_rule() -> None:
+    # as the user gave them: options, and a setting that is one
+    given = {"core/job_filter.py", "analyze/run.py", "doctor/run.py"}
+    files = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+    found = [line for path in files for line in _numbers_by_a_rule_of_their_own(path)]
+    assert not [line for line in found if line.split(":")[0].removeprefix("gpuctl/") not in given]
+    assert found
 
 
 def test_an_idiom_is_found() -> None:

@@ -16,6 +16,14 @@ def test_names_repeat_or_have_commas_between_them() -> None:
     assert not parse()
 
 
+def test_a_comma_in_a_name_has_a_backslash_before_it() -> None:
+    found = parse(user=["ann\\,bob,DOMAIN\\carl"])
+    assert found.user == ("ann,bob", "DOMAIN\\carl")
+    with pytest.raises(UsageError, match="--user ann: no job is of this user") as refused:
+        parse(user=["ann,bob"]).check({"user": ["ann,bob", "carl"], "queue": [], "account": []})
+    assert refused.value.hint == "put a backslash before a comma that is part of a name: --user 'ann\\,bob'"
+
+
 @pytest.mark.parametrize(
     ("text", "bounds"),
     [("4", (4, 4)), ("4..8", (4, 8)), ("..1", (0, 1)), ("8..", (8, float("inf"))), ("0.5", (0.5, 0.5))],

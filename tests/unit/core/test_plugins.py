@@ -198,7 +198,7 @@ def test_a_file_of_sql_is_an_analysis_that_reads_the_store_alone(tmp_path: Path,
         assert "analysis 'waits_by_user' of file" in ended.err
         assert told in ended.err
     for old, new, told in (
-        ("{waits}", "{waits.__class__}", "there is no number {waits.__class__}"),
+        ("{waits}", "{waits.__class__}", "there is not a number {waits.__class__}"),
         ("-- title: Waits by user\n", "", "needs a '-- title:' line"),
         ("by user\n", "by user\n-- needs: magic\n", "'magic' is nothing that gpuctl looks for"),
         ("by user\n", "by user\n-- reference: atc19\n", "only gpuctl's own"),
@@ -245,7 +245,7 @@ def test_a_broken_one_is_named_and_stops_no_other(site: Path, caplog: pytest.Log
     for text in (
         "policy 'torn' of package bad 1.2: it cannot be loaded: ModuleNotFoundError",
         "policy 'other' of package bad 1.2: its class calls itself 'last-first'",
-        "policy 'list' of package bad 1.2: it is no subclass",
+        "policy 'list' of package bad 1.2: it is not a subclass",
         "policy 'quits' of package bad 1.2: it cannot be loaded: SystemExit: 3",
     ):
         assert text in shown.err

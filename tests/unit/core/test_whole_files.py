@@ -123,10 +123,10 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     [
         (b"a = " + b"[" * 100_000, "nested too deeply"),
         (b"a = " + b"{x=" * 100_000, "nested too deeply"),
-        (b"a = " + b"9" * 5000, "is no TOML: Exceeds the limit"),
-        (b"a = 9999-99-99", "is no TOML"),
-        (b"\xff", "is no TOML"),
-        (b"a", "is no TOML"),
+        (b"a = " + b"9" * 5000, "is not valid TOML: Exceeds the limit"),
+        (b"a = 9999-99-99", "is not valid TOML"),
+        (b"\xff", "is not valid TOML"),
+        (b"a", "is not valid TOML"),
     ],
     ids=range(6),
 )

@@ -150,7 +150,7 @@ def test_a_cache_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
 def test_no_cache_at_all_is_told(tmp_path: Path) -> None:
     found = installation.cached({Loop(tmp_path / "made_kernel.py", None): True})
     assert found.status is Status.WARN
-    assert "every process compiles anew" in found.evidence
+    assert "every process compiles again" in found.evidence
 
 
 def test_loops_that_run_uncompiled_are_told() -> None:

@@ -127,7 +127,7 @@ def test_as_much_room_as_the_store_takes_is_wanted(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 * GB))
     found = {one.check: one for one in machine.disk(Given(db=store))}
     assert found["disk_store"].status is Status.WARN
-    assert "3 GB are wanted" in found["disk_store"].evidence
+    assert "3 GB are needed" in found["disk_store"].evidence
     assert found["disk_temporary"].status is Status.OK
 
 

@@ -59,7 +59,7 @@ def test_a_good_store(store: Path) -> None:
     assert f"version {len(MIGRATIONS)}" in told["store_schema"]
     assert duckdb.__version__ in told["store_schema"]
     assert "storage version v1.5.0" in told["store_schema"]
-    assert told["ledger"] == f"1 file, {JOBS} rows, 0 rejected (0 %)"
+    assert told["ledger"] == f"1 file, {JOBS} rows, 0 rejected (0.0 %)"
     assert told["clusters"] == "1: west: philly-jobs, America/Los_Angeles (wall), 2023-07-22 to 2023-07-23"
     assert told["gpu_counts"] == f"{JOBS} of {JOBS} jobs have a GPU count"
     assert ledger is not None
@@ -182,7 +182,7 @@ def _nothing(_path: Path) -> None: ...
         (_sqlite, "store_file", ""),
         (_directory, "store_file", "no trace store here"),
         (_nothing, "store_file", "no trace store here"),
-        (_other_duckdb, "store_file", "no trace store (it has tables sales"),
+        (_other_duckdb, "store_file", "not a trace store (it has tables sales"),
         (_empty_duckdb, "store_schema", "an empty database"),
     ],
 )
@@ -266,7 +266,7 @@ def test_the_worst_files_come_first(store: Path) -> None:
     )
     found, ledger = checks_store.look(Given(db=store, now=NOW))
     told = next(one for one in found if one.check == "ledger").evidence
-    assert "over 1 % in 6: f7 (7 %), f6 (6 %), f5 (5 %) and 3 more" in told
+    assert "over 1 % in 6: f7 (7.0 %), f6 (6.0 %), f5 (5.0 %) and 3 more" in told
     assert ledger is not None
     assert ledger["path"].to_list() == ["f7", "f6", "f5", "f4", "f3", "f2", "/logs/jobs"]
 

@@ -54,8 +54,8 @@ def test_a_signature_of_the_same_id_takes_the_place_of_gpuctls(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("signature = 3", "no list"),
-        ("[signature]\nid = 'x'", "no list"),
+        ("signature = 3", "not a list"),
+        ("[signature]\nid = 'x'", "not a list"),
         ("[[signature]]\ntier = 'root'", "has no id"),
         ("[[signature]]\nid = 'x'\ntier = 'deadly'\npattern = 'a'", "tier 'deadly'"),
         ("[[signature]]\nid = 'x'\ntier = 'root'\npattern = 'abc'", "needs a reason"),
@@ -71,9 +71,9 @@ def test_a_signature_of_the_same_id_takes_the_place_of_gpuctls(tmp_path: Path) -
         ("[[signature]]\nid = 'x'\ntier = 'root'\nreason = 'traceback'\npattern = 'a'\ncategory = 'god'", "category"),
         ("[reason.X-1]\ntitle = 'x'", "lower-case"),
         ("[reason.x]\ncategories = ['god']", "categories must be of"),
-        ("[other]\nx = 1", "has 'other' at its top"),
-        ("= 3", "is no TOML"),
-        ("\udcff", "is no TOML"),
+        ("[other]\nx = 1", "has 'other' at its top level"),
+        ("= 3", "is not valid TOML"),
+        ("\udcff", "is not valid TOML"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named(tmp_path: Path, text: str, message: str) -> None:

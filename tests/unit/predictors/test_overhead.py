@@ -175,7 +175,7 @@ def test_a_foreign_model_is_refused(damage: object) -> None:
     data = to_json(fit(measured(20, 0.1)))
     data = json.loads(json.dumps(data))
     damage(data)  # type: ignore[operator]
-    with pytest.raises(InputError, match="is no overhead model"):
+    with pytest.raises(InputError, match="is not an overhead model"):
         from_json(data, "model/overhead.json")
 
 

@@ -72,7 +72,7 @@ def test_lightgbm_reads_what_is_kept_of_its_text(text: str) -> None:
         ("objective=quantile", "objective=binary", "found 'binary'"),
         ("Tree=1\n", "Tree=7\n", "expected 'Tree=1'"),
         ("num_leaves=7", "num_leaves=8", "expected 7"),
-        ("num_leaves=7", "num_leaves=1e9", "no whole number from 1 to"),
+        ("num_leaves=7", "num_leaves=1e9", "not a whole number from 1 to"),
         ("num_leaves=7", "num_leaves=nan", "not a number"),
         ("num_cat=0", "num_cat=1", "num_cat"),
         ("is_linear=0", "is_linear=1", "is_linear"),

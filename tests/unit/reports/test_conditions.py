@@ -65,7 +65,7 @@ def test_a_metric_that_has_only_labels_means_all_of_them() -> None:
         ("queueing.p95_wait_h", "not understood"),
         ("queueing.p95_wait_h > ", "not understood"),
         ("queueing.p95_wait_h > 1 2", "not understood"),
-        ("queueing.p95_wait_h > 1e", "is no finite number"),
+        ("queueing.p95_wait_h > 1e", "is not a finite number"),
         ("queueing.p95_wait_h > __import__('os')", "not understood"),
         ("queueing.p95_wait > 2", "there is no metric queueing.p95_wait"),
         ("queueing.p95_wait_h{user=x} > 2", "has no label user"),

@@ -74,7 +74,7 @@ def test_what_is_not_there_or_nothing_of_slurm(tmp_path: Path) -> None:
     write(tmp_path, notes="hello", qos=QOS, sshare="Account|User|RawShares|NormShares|RawUsage|FairShare\n")
     with pytest.raises(UsageError, match="no such file or directory"):
         read_site([tmp_path / "gone"])
-    with pytest.raises(InputError, match="notes: is nothing of Slurm's"):
+    with pytest.raises(InputError, match="notes: is not a Slurm file"):
         read_site([tmp_path / "notes"])
     with pytest.raises(UsageError, match=r"there is no slurm.conf among these files"):
         read_site([tmp_path])

@@ -33,13 +33,13 @@ def test_what_is_no_sound_store_is_told_in_our_words(store: Path, tmp_path: Path
         "not a DuckDB database": b"junk",
         "damaged, cannot be read: it is cut off": whole[:20_000],
         "its bytes are not those that were written": whole[:5000] + b"x" * 12 + whole[5012:],
-        "in a newer form": newer.read_bytes(),
+        "in a newer DuckDB format": newer.read_bytes(),
     }
     for number, (told, data) in enumerate(files.items()):
         path = tmp_path / f"{number}.duckdb"
         path.write_bytes(data)
         for write in (False, True):
-            if not write and told == "in a newer form":  # may be read, were it a trace store
+            if not write and told == "in a newer DuckDB format":  # may be read, were it a trace store
                 continue
             with pytest.raises(StoreError) as error:
                 Store(path, write=write)
@@ -171,7 +171,7 @@ def test_times_that_no_date_is_for_are_told(store: Path, time: str) -> None:
 
 
 def test_what_asks_for_files_is_refused(store: Path, tmp_path: Path) -> None:
-    with Store(store, write=True) as opened, pytest.raises(StoreError, match="outside of it"):
+    with Store(store, write=True) as opened, pytest.raises(StoreError, match="outside it"):
         opened.execute(f"COPY (SELECT 1) TO '{tmp_path / 'out.csv'}'")
     assert not (tmp_path / "out.csv").exists()
 

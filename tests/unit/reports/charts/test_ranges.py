@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, cast
 import polars as pl
 import pytest
 
+from gpuctl.core.charts import declared
 from gpuctl.reports.charts.bars import CATEGORIES
 from gpuctl.reports.charts.registry import draw
 from gpuctl.reports.charts.svg import drawing_settings
 from gpuctl.reports.figures import PREDICTIONS, SCORES
+from gpuctl.reports.units import Units
 from tests.unit.reports.fakes import HOSTILE, table
 
 if TYPE_CHECKING:
@@ -35,6 +37,19 @@ def test_times_of_a_chart_are_in_one_unit() -> None:
     found = drawn([("a", 7200.0, 5400.0, 10800.0), ("b", 90.0, 90.0, 90.0)])
     assert ET.fromstring(found.svg).findtext("desc") == "a: 120 min (90 to 180). b: 1.5 min (1.5 to 1.5)."
     assert words(found) == ["a", "120 min (90 to 180)", "b", "1.5 min (1.5 to 1.5)"]
+
+
+def test_a_chart_has_the_unit_that_the_quantity_has_in_the_result() -> None:
+    """Two waits of over two hours are in hours, but those of the whole result are of minutes."""
+    of = "wait_mean_s", "wait_mean_low_s", "wait_mean_high_s"
+    names = ("policy", *of)
+    one = table("replay_summary", "replay", pl.DataFrame([("fifo", 9000.0, 8000.0, 9900.0)], names, orient="row"))
+    many = pl.DataFrame({"policy": ["fifo"] * 5, "wait_mean_s": [600.0] * 5})
+    result = Units([one, table("replay_by_size", "replay", many)])
+    [chart] = declared("replay_summary", f"ranges on=page x=policy y={','.join(of)} title=Waits")
+    with drawing_settings():
+        found = [ET.fromstring(draw(chart, one, units).svg).findtext("desc") for units in (None, result)]
+    assert found == ["fifo: 2.5 h (2.22 to 2.75).", "fifo: 150 min (133 to 165)."]
 
 
 def test_lines_lie_where_the_numbers_say() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuctl.core.charts import declared
 from gpuctl.replay.results.tables import result
 from gpuctl.reports.charts import levels
 from gpuctl.reports.charts.heatmap import PANELS, packed
@@ -66,6 +67,18 @@ def test_figures_are_themed_named_and_without_foreign_elements(three: dict[str, 
         assert re.search(r"\d", root.findtext("desc") or ""), d.name
     ids = re.findall(r' id="([^"]+)"', "".join(d.svg for d in three.values()))
     assert len(ids) == len(set(ids))
+
+
+def test_counts_drawn_as_one_point_are_summed_and_means_are_not() -> None:
+    rows = [("a", 10.0 * k, 1.0 + k % 2) for k in range(2 * levels.CURVE_POINTS)]
+    frame = pl.DataFrame(rows, ["policy", "t_s", "loans"], orient="row")
+    words = "lines on=page x=t_s y=loans series=policy title=Loans"
+    with drawing_settings():
+        means, counts = (draw(*declared("t", f"{words}{more}"), table("t", "s", frame)) for more in ("", " counts=yes"))
+    for drawing, height, what in ((means, 1.5, "mean"), (counts, 3.0, "count")):
+        assert {y for panel in drawing.panels for curve in panel["curves"] for y in curve["y"]} == {height}
+        assert drawing.remarks[0] == f"Each point is the {what} over 20 s."
+    assert "750 in all, at most 3." in (ET.fromstring(counts.svg).findtext("desc") or "")
 
 
 def test_hostile_policies_are_text_and_too_many_are_said() -> None:

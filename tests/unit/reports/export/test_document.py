@@ -73,7 +73,7 @@ def test_what_is_no_result_is_told(tmp_path: Path, edit: Callable[[dict[str, Any
 def test_what_is_no_json_is_told(tmp_path: Path, text: str | bytes) -> None:
     path = tmp_path / "result.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(InputError, match=r"is no (JSON|result of gpuctl)"):
+    with pytest.raises(InputError, match=r"is not (valid JSON|a gpuctl result)"):
         read_document(path)
 
 

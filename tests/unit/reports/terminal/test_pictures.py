@@ -30,6 +30,7 @@ from gpuctl.core.job_explanation import Explanation, Tried, Wait
 from gpuctl.reports.explain import print_explanation
 from gpuctl.reports.figures import GROUPS, on
 from gpuctl.reports.report import labelled, summarize
+from gpuctl.reports.terminal.gantt import gantt as gantt_of
 from gpuctl.reports.terminal.picture import NARROWEST, ROWS, attempts, draw
 from gpuctl.reports.terminal.pictures import of_analysis, of_results
 from gpuctl.reports.terminal.printer import print_analysis
@@ -204,6 +205,24 @@ def test_long_names_are_folded_not_cut() -> None:
     width = max(line.index(BLOCKS.edge) for line in lines if BLOCKS.edge in line)
     text = "".join(line[:width].split(BLOCKS.edge)[0].split("  ")[0] for line in lines)
     assert POLICIES[2].replace(" ", "") in text.replace(" ", "")
+
+
+def test_servers_of_a_gantt_chart() -> None:
+    """A name that is cut says so; a server that could be lent has a row only where it was."""
+    long = "rack-12-chassis-3-node-with-a-long-name-7"
+    rows = [
+        ("p", server, what, "j" if what == "job" else None, 4, 4.0, 0.0, 7200.0)
+        for server, what in ((long, "server"), (long, "job"), ("came", "lent"), ("came", "loan"), ("never", "lent"))
+    ]
+    names = ["policy", "server", "what", "job", "gpus", "counted_gpus", "t_s", "t_end_s"]
+    frame = pl.DataFrame(rows, names, orient="row", infer_schema_length=None)
+    frame = frame.with_columns(pl.lit(None, pl.String).alias(name) for name in ("user", "queue", "beside", "ts"))
+    for signs, cut in ((BLOCKS, f"{long[:23]}\u2026"), (PLAIN, f"{long[:21]}...")):
+        found = gantt_of(rule_of("replay_gantt"), frame.with_columns(pl.col("ts").cast(pl.Datetime)), 80, signs)
+        assert found is not None
+        starts = [line.split(signs.edge)[0].strip() for line in found[0][:3]]
+        assert starts == ["p", cut, "came"]
+        assert "1 row of servers that were not on loan left out." in found[1]
 
 
 def test_more_rows_than_have_room_are_counted_and_the_total_stays() -> None:

@@ -1,0 +1,55 @@
+"""Shared tables have the columns that are read of them, whichever tables are asked for together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuctl.analyze import registry
+from gpuctl.analyze.bases import Bases
+from gpuctl.analyze.run import Options, analyze
+from gpuctl.core.job_filter import JobFilter
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.store.database import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+JOBS = """JobIDRaw|JobID|User|Partition|State|Submit|Eligible|Start|End|AllocTRES|NodeList
+1|1|u|p|COMPLETED|2026-01-01T00:00:00|2026-01-01T00:00:00|2026-01-01T00:10:00|2026-01-01T01:00:00|gres/gpu=2,node=2|n[1-2]
+2|2|v|p|FAILED|2026-01-01T00:05:00|2026-01-01T00:05:00|2026-01-01T00:20:00|2026-01-01T00:30:00|gres/gpu=1,node=1|n1
+"""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    folder: Path = tmp_path_factory.mktemp("columns")
+    (folder / "sacct.txt").write_text(JOBS)
+    ingest([folder / "sacct.txt"], folder / "t.duckdb", cluster="c")
+    with Store(folder / "t.duckdb") as opened:
+        yield opened
+
+
+def test_a_table_alone_is_as_among_all(store: Store) -> None:
+    # with a filter, analyses read what is of all jobs, too
+    chosen = JobFilter(user=("u",))
+    together = {table.name: table for table in analyze(store, Options(filter=chosen)).tables}
+    for name in registry.known():
+        [alone] = analyze(store, Options(tables=(name,), filter=chosen)).tables
+        if name in together:
+            assert alone.frame.equals(together[name].frame), name
+            assert alone.population == together[name].population, name
+
+
+def test_no_column_is_made_that_nothing_reads(store: Store) -> None:
+    analyze(store, Options(tables=("overview",)))
+    columns = set(store.frame("DESCRIBE base_attempts")["column_name"])
+    assert {"job", "attempt", "number", "gpus", "held_until_c", "quirks"} <= columns
+    assert not columns & {"am_start_ts", "exit_signal", "priority", "source_reason"}
+
+
+def test_without_statements_every_column_is_made(store: Store) -> None:
+    Bases(store, "c", Options(), lambda _text: None).need(("attempts",))
+    assert {"am_start_ts", "exit_signal", "priority"} <= set(store.frame("DESCRIBE base_attempts")["column_name"])
