@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuctl.core.states import State
 from gpuctl.joblogs.evidence import Facts, Match, Verdict
 from gpuctl.joblogs.prefix import prefix
+from gpuctl.joblogs.structure import PREFIX, launchers
 from gpuctl.joblogs.table import CAUSES, NO_SIGNATURE, Table, Tier
 from gpuctl.joblogs.templates import tells
 
@@ -51,7 +52,9 @@ _SIGNALS = {
 # 124: timeout(1)
 _CRASHES = frozenset({4, 6, 7, 8, 11})
 """Signals of native code. Python ends with exit code 1 for an exception that nothing catches."""
+_LAUNCHERS = frozenset(PREFIX + form.name for form in launchers.FORMATS)
 _FATAL = "py-fatal-"
+_TRACEBACK_HEAD = "py-traceback"
 _SAVE_FRAME = "-save-frame"
 _TRACEBACK = 60
 """A traceback's exception follows each of its frames within so many lines."""
@@ -106,6 +109,10 @@ def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None)
     if not known and (_says_success(matches, table) or not any(_ended_here(candidate) for candidate in found)):
         return Verdict(failed=False)
     alive = _the_last_word_first([candidate for candidate in found if not candidate.survived])
+    blamed = {match.rank for match in matches if match.signature in _LAUNCHERS}
+    if blamed:
+        # the launcher names who failed first: its peers' errors come of that
+        alive.sort(key=lambda candidate: (candidate.order, candidate.match.rank not in blamed))
     own = _own_word(told)
     root = next((c for c in alive if c.tier == Tier.ROOT), None)
     if own is not None and root is None and own[1] >= _SCHEDULER_STATE:
@@ -185,9 +192,13 @@ def _died(candidate: _Candidate) -> bool:
 
     Such are a generic sign, a cluster manager's word that it ended the job, and an exception's own line.
     """
-    text = candidate.match.text
-    certain = candidate.final or candidate.tier == Tier.GENERIC
-    return _ended_here(candidate) and (certain or _EXCEPTION.match(text, prefix(text).end) is not None)
+    match = candidate.match
+    raised = match.signature == _TRACEBACK_HEAD or (match.signature or "").startswith(PREFIX)
+    raised = raised or _EXCEPTION.match(match.text, prefix(match.text).end) is not None
+    if candidate.final or (candidate.tier == Tier.GENERIC and not raised):
+        return _ended_here(candidate)
+    # what an exception ends prints nothing more
+    return raised and not match.work_after and match.ordinary_after == 0
 
 
 def _says_success(matches: Sequence[Match], table: Table) -> bool:

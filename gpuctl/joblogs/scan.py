@@ -11,15 +11,17 @@ import re
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC
+from functools import cache
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import hyperscan
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.joblogs import pattern_database, progress
+from gpuctl.joblogs import endings, pattern_database, progress
 from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step
 from gpuctl.joblogs.prefix import Prefix, prefix
+from gpuctl.joblogs.structure import FORMATS
 from gpuctl.joblogs.table import CAUSES, Signature, Table, Tier
 from gpuctl.joblogs.templates import tells
 
@@ -35,6 +37,8 @@ KEPT = 3
 """Of each signature, so many of its first lines and so many of its last are kept."""
 TELLING = 8
 _TAIL = 1 << 16
+_TRACEBACK_BYTES = 1 << 14
+"""A traceback is kept in one block where it begins so near to the block's end."""
 _LINE_LIMIT = 4096
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\-_])")
 _RETURNS = bytes.maketrans(b"\r\x00", b"\n ")
@@ -61,7 +65,8 @@ _LABEL = re.compile(
 _LABEL_WITHIN = 300
 _STEP_TIER = "step"
 _FRAME_TIER = "frame"
-_CAUSE, _HARMLESS, _STEP, _OTHER = range(4)
+_ANCHOR_TIER = "anchor"
+_CAUSE, _HARMLESS, _STEP, _OTHER, _ANCHOR = range(5)
 DENSE = 200
 """Of a signature found in more lines of one block (a megabyte), so many are looked at; the rest are counted."""
 ALL_STEPS = 20_000
@@ -82,13 +87,25 @@ class Scanner:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.entries: list[Signature | str] = [*table.signatures.values()]
-        patterns = [entry.pattern.encode() for entry in table.signatures.values()]
-        flags = [_flags(entry) for entry in table.signatures.values()]
+        worded = [entry for entry in table.signatures.values() if entry.pattern]
+        self.entries: list[Signature | str] = [*worded]
+        patterns = [entry.pattern.encode() for entry in worded]
+        flags = [_flags(entry) for entry in worded]
         for tier, found in ((_FRAME_TIER, _FRAMES), (_STEP_TIER, progress.PATTERNS)):
             patterns += found
             flags += [hyperscan.HS_FLAG_MULTILINE] * len(found)
             self.entries += [tier] * len(found)
+        self.formats = {}
+        for form in FORMATS:
+            self.formats |= dict.fromkeys(range(len(patterns), len(patterns) + len(form.starts)), form)
+            patterns += form.starts
+            flags += [hyperscan.HS_FLAG_MULTILINE] * len(form.starts)
+            self.entries += [_ANCHOR_TIER] * len(form.starts)
+        # an ending's signature has no pattern: its number lies beyond those of patterns
+        for entry in table.signatures.values():
+            if not entry.pattern:
+                self.entries.append(entry)
+        self.numbers = {entry.id: n for n, entry in enumerate(self.entries) if isinstance(entry, Signature)}
         self.starts = {
             number: _words(entry)
             for number, entry in enumerate(self.entries)
@@ -121,6 +138,7 @@ class Scanner:
             log.result.size += len(chunk)
             text = rest + chunk
             cut = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+            cut = _before_traceback(text, cut)
             if cut:
                 log.block(text[:cut])
                 rest = text[cut:]
@@ -146,6 +164,18 @@ class Scanner:
             if isinstance(entry := self.entries[number], Signature) and (marked or not entry.label)
         }
         return {name for name, words in found.items() if words is None or words.match(line, begin)}
+
+    def signatures_in(self, texts: Iterable[str]) -> list[tuple[Signature, str]]:
+        """Return the signatures of causes that say most of some texts, each with its text."""
+        found: dict[str, tuple[Signature, str]] = {}
+        for text in texts:
+            entries = [self.table.signatures[name] for name in sorted(self.find(text))]
+            if all(entry.tier != Tier.HARMLESS for entry in entries):
+                for entry in entries:
+                    if entry.tier in CAUSES and entry.tier != Tier.GENERIC:
+                        found.setdefault(entry.id, (entry, text))
+        weakest = min((entry.fallback for entry, _ in found.values()), default=0)
+        return [one for one in found.values() if one[0].fallback == weakest]
 
     def check(self, signatures: Iterable[Signature]) -> None:
         """Check signatures against their own examples.
@@ -221,6 +251,7 @@ class _Log:
 
     def __init__(self, scanner: Scanner, on_step: Callable[[Step], None] | None, zone: tzinfo) -> None:
         self.result = Scan()
+        self._scanner = scanner
         self._database, self._entries = scanner.database, scanner.entries
         self._success = scanner.success
         self._labelled = scanner.labelled
@@ -289,8 +320,11 @@ class _Log:
         for row, number, end in zip(*(part[needed].tolist() for part in (rows, numbers, ends)), strict=True):
             grouped.setdefault(row, {})[number] = end
         pending: list[_Hit] = []
+        anchors: list[tuple[int, int]] = []
         for row, found in grouped.items():
-            self._line(block, row, found, pending)
+            self._line(block, row, found, pending, anchors)
+        if anchors:
+            pending = self._endings(block, anchors, pending)
         seen = np.cumsum(block.plain)
         for hit in pending:
             self._add(hit, self._ordinary + int(seen[hit.row]))
@@ -302,6 +336,8 @@ class _Log:
         self.result.step_lines += len(steps)
         if len(rows) <= DENSE:
             return chosen
+        for number in np.flatnonzero(np.bincount(numbers[kinds == _ANCHOR], minlength=1) > DENSE):
+            chosen[np.flatnonzero(numbers == number)[DENSE // 2 : -DENSE // 2]] = False
         causes = kinds == _CAUSE
         harmless = np.isin(rows, rows[kinds == _HARMLESS])
         for number in np.flatnonzero(np.bincount(numbers[causes], minlength=1) > DENSE):
@@ -319,7 +355,9 @@ class _Log:
             chosen[(kinds == _STEP) & ~np.isin(rows, read)] = False
         return chosen
 
-    def _line(self, block: _Block, row: int, found: dict[int, int], pending: list[_Hit]) -> None:
+    def _line(
+        self, block: _Block, row: int, found: dict[int, int], pending: list[_Hit], anchors: list[tuple[int, int]]
+    ) -> None:
         """Look at one line in which something was found."""
         begin, stop = block.bounds(row)
         end, line_no = min(found.values()), int(block.number_of[row])
@@ -338,6 +376,8 @@ class _Log:
                 continue
             hits.append(number)
             tiers.add(entry if isinstance(entry, str) else entry.tier)
+        if _ANCHOR_TIER in tiers and Tier.HARMLESS not in tiers:
+            anchors += [(row, number) for number in hits if self._kinds[number] == _ANCHOR]
         if Tier.HARMLESS in tiers:
             hits = [number for number in hits if self._kinds[number] != _CAUSE or self._success[number]]
             tiers -= set(CAUSES)
@@ -359,6 +399,54 @@ class _Log:
             pending += [_Hit(row, n, Match(self._id(n), line_no, shown, head.rank, ts=head.ts), raised) for n in causes]
         if _STEP_TIER in tiers and not tiers & set(CAUSES):
             self._step(line, line_no, head.rank)
+
+    def _endings(self, block: _Block, anchors: list[tuple[int, int]], pending: list[_Hit]) -> list[_Hit]:
+        """Add what formats say to the hits of a block, and take away what they say was survived."""
+        formats = self._scanner.formats
+        by_row: dict[int, list[_Hit]] = {}
+        for hit in pending:
+            by_row.setdefault(hit.row, []).append(hit)
+
+        @cache
+        def line(row: int) -> str:
+            begin, stop = block.bounds(row)
+            return block.text[begin : min(stop, begin + _LINE_LIMIT)].decode("utf-8", "replace").rstrip()
+
+        placed = endings.place(
+            [(row, formats[number]) for row, number in anchors], len(block.starts), line, self._zone
+        )
+        ignored: set[int] = set()
+        for one in placed:
+            block.plain[one.span.start : one.span.stop] = False
+            line_no = int(block.number_of[one.row])
+            if one.ending.ignored:
+                ignored.update(one.span)
+                continue
+            known = [
+                entry
+                for row in endings.message_rows(one)
+                for hit in by_row.get(row, ())
+                if isinstance(entry := self._entries[hit.number], Signature)
+            ]
+            inner = [] if endings.strong(known) else self._scanner.signatures_in(one.texts)
+            head = Match("", line_no, _shown(one.line, 0), one.rank, ts=one.ts)
+            if one.ending.rank is not None:
+                head = head._replace(rank=one.ending.rank)
+            added = [(entry.id, text) for entry, text in inner if entry.fallback < 2]
+            chosen = endings.signature_id(one, known + [entry for entry, _ in inner])
+            added += [] if chosen is None else [(chosen, one.line)]
+            if added:
+                weaker = {id(hit) for row in one.span for hit in by_row.get(row, ()) if self._gives_way(hit)}
+                pending = [hit for hit in pending if id(hit) not in weaker]
+            for name, text in added:
+                match = head._replace(signature=name, text=_shown(text, 0))
+                pending.append(_Hit(one.row, self._scanner.numbers[name], match, True))
+        return [hit for hit in pending if hit.row not in ignored]
+
+    def _gives_way(self, hit: _Hit) -> bool:
+        """Whether a hit names only a class, or that something died, where an ending says more."""
+        entry = self._entries[hit.number]
+        return isinstance(entry, Signature) and entry.tier in CAUSES and entry.fallback > 1
 
     def _step(self, line: str, line_no: int, rank: int | None) -> None:
         for step in self._parser.read(line, line_no):
@@ -439,8 +527,16 @@ class _Log:
 
 def _kind(entry: Signature | str) -> int:
     if isinstance(entry, str):
-        return _STEP if entry == _STEP_TIER else _OTHER
+        return {_STEP_TIER: _STEP, _ANCHOR_TIER: _ANCHOR}.get(entry, _OTHER)
     return _CAUSE if entry.tier in {*CAUSES, Tier.SUCCESS} else _HARMLESS if entry.tier == Tier.HARMLESS else _OTHER
+
+
+def _before_traceback(text: bytes, cut: int) -> int:
+    """Where to cut so that a traceback which begins shortly before the cut stays whole, with the lines above it."""
+    begin = text.rfind(b"Traceback (most recent", max(cut - _TRACEBACK_BYTES, 0), cut)
+    for _ in range(endings.ABOVE):
+        begin = text.rfind(b"\n", 0, begin) if begin > 0 else begin
+    return begin + 1 if begin > 0 else cut
 
 
 def _spread(rows: np.ndarray, most: int) -> np.ndarray:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.files import MOST_TOML, parse_toml, read_whole
+from gpuctl.joblogs.structure import FORMATS, PREFIX, areas, compilers, launchers, python
+from gpuctl.joblogs.structure.ending import PROGRAM_ERROR
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +76,8 @@ class Signature:
     Attributes:
         id: unique.
         tier: what it is worth.
-        pattern: in Hyperscan's syntax; found within one line.
+        pattern: in Hyperscan's syntax; found within one line. Empty where a reader of a format finds it
+            (`gpuctl.joblogs.structure`).
         reason: slug; None for tiers that give none.
         start: it stands at the beginning of the line, after stamps, levels and ranks.
         caseless: upper and lower case are the same.
@@ -158,7 +161,25 @@ def _own() -> tuple[hashlib._Hash, Mapping[str, Reason], Mapping[str, Signature]
         data = entry.read_bytes()
         digest.update(data)
         _merge(entry.name, data, reasons, signatures, own=True)
-    return digest, reasons, signatures
+    digest.update(repr([(form.name, form.starts) for form in FORMATS]).encode())
+    return digest, reasons, {**signatures, **_of_formats()}
+
+
+def _of_formats() -> dict[str, Signature]:
+    """The signatures of endings that readers of formats find."""
+    made = [Signature(PREFIX + form.name, Tier.NOISE, "", source=form.source) for form in launchers.FORMATS]
+    for form in FORMATS:
+        if form not in launchers.FORMATS:
+            compiler = form in compilers.FORMATS
+            reason, tier = ("compiler_error", Tier.ERROR) if compiler else (PROGRAM_ERROR, Tier.SYMPTOM)
+            if form.name == "level":
+                tier = Tier.GENERIC
+            made.append(Signature(PREFIX + form.name, tier, "", reason, source=form.source))
+    made += [
+        Signature(f"{PREFIX}python-in-{reason}", Tier.ERROR, "", reason, source=python.FORMAT.source)
+        for reason in areas.REASONS
+    ]
+    return {one.id: one for one in made}
 
 
 def _merge(name: str, data: bytes, reasons: dict[str, Reason], signatures: dict[str, Signature], *, own: bool) -> None:
