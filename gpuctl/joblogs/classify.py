@@ -20,7 +20,7 @@ from gpuctl.core.states import State
 from gpuctl.joblogs.evidence import Facts, Match, Verdict
 from gpuctl.joblogs.prefix import prefix
 from gpuctl.joblogs.structure import PREFIX, launchers
-from gpuctl.joblogs.table import CAUSES, NO_SIGNATURE, Table, Tier
+from gpuctl.joblogs.table import CAUSES, LAST_WORDS, NO_SIGNATURE, Table, Tier
 from gpuctl.joblogs.templates import tells
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None)
     known = told.state not in {None, State.UNKNOWN} or told.exit_code is not None or told.exit_signal is not None
     if known and _ended_well(told):
         return Verdict(failed=False)
+    if not known:
+        matches = [match for match in matches if not (match.signature or "").startswith(LAST_WORDS)]
     crashed = _signal(told) in _CRASHES or any((match.signature or "").startswith(_FATAL) for match in matches)
     found = sorted(_while_saving(_candidates(matches, table, crashed=crashed)), key=_first)
     if not known and (_says_success(matches, table) or not any(_ended_here(candidate) for candidate in found)):
@@ -144,7 +146,8 @@ def _candidates(matches: Sequence[Match], table: Table, *, crashed: bool) -> lis
         if crashed and match.ordinary_after and _EXCEPTION.match(match.text, prefix(match.text).end):
             survived = True
         # of generic signs, "Killed" says more than a traceback
-        order = CAUSES.index(signature.tier) + (signature.tier == Tier.GENERIC and signature.fallback > 0)
+        generic = signature.tier == Tier.GENERIC
+        order = CAUSES.index(signature.tier) + (generic and (signature.fallback > 0 or signature.id == LAST_WORDS))
         when = match.ts if stamped and match.ts is not None else float(match.line_no)
         candidates.append(_Candidate(survived, order, when, match, signature.tier, signature.reason, signature.final))
     return candidates

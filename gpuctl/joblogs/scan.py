@@ -22,11 +22,12 @@ from gpuctl.joblogs import endings, pattern_database, progress
 from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step
 from gpuctl.joblogs.prefix import Prefix, prefix
 from gpuctl.joblogs.structure import FORMATS
-from gpuctl.joblogs.table import CAUSES, Signature, Table, Tier
+from gpuctl.joblogs.structure.ending import messages
+from gpuctl.joblogs.table import CAUSES, LAST_WORDS, Signature, Table, Tier
 from gpuctl.joblogs.templates import tells
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import tzinfo
 
 CHUNK = 1 << 20
@@ -506,7 +507,21 @@ class _Log:
         tiers = {entry.tier for n in self._found if isinstance(entry := self._entries[n], Signature)}
         if not tiers & {Tier.ROOT, Tier.ERROR, Tier.SYMPTOM}:
             result.telling = self._telling()
+            result.matches += self._last_words(result.telling)
+            result.matches.sort(key=lambda match: match.line_no)
         return result
+
+    def _last_words(self, telling: Sequence[Match]) -> list[Match]:
+        """Read the lines that may tell what went wrong as if they were marked as an error's."""
+        found = []
+        for line in telling:
+            words = line.text[prefix(line.text).end :]
+            inner = self._scanner.signatures_in(messages(words))
+            for reason in dict.fromkeys(entry.reason for entry, _ in inner):
+                found.append(line._replace(signature=f"{LAST_WORDS}-in-{reason}"))
+            if not inner and tells(words):
+                found.append(line._replace(signature=LAST_WORDS))
+        return found
 
     def _worked(self, hit: _Hit) -> bool:
         match = hit.match

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -18,6 +18,8 @@ from gpuctl.joblogs.structure.ending import PROGRAM_ERROR
 if TYPE_CHECKING:
     from pathlib import Path
 
+LAST_WORDS = PREFIX + "last-words"
+"""Signatures of what a program's last lines say that no format marks as an error: they count only where it failed."""
 RELEASE = "2026.11"
 """Of the tables that gpuctl brings; the version also holds a digest of all that was loaded."""
 NO_SIGNATURE = "no_signature"
@@ -162,11 +164,11 @@ def _own() -> tuple[hashlib._Hash, Mapping[str, Reason], Mapping[str, Signature]
         digest.update(data)
         _merge(entry.name, data, reasons, signatures, own=True)
     digest.update(repr([(form.name, form.starts) for form in FORMATS]).encode())
-    return digest, reasons, {**signatures, **_of_formats()}
+    return digest, reasons, {**signatures, **_of_formats(reasons)}
 
 
-def _of_formats() -> dict[str, Signature]:
-    """The signatures of endings that readers of formats find."""
+def _of_formats(reasons: Iterable[str]) -> dict[str, Signature]:
+    """The signatures of endings that readers of formats find, and of what else the last words say."""
     made = [Signature(PREFIX + form.name, Tier.NOISE, "", source=form.source) for form in launchers.FORMATS]
     for form in FORMATS:
         if form not in launchers.FORMATS:
@@ -179,6 +181,12 @@ def _of_formats() -> dict[str, Signature]:
         Signature(f"{PREFIX}python-in-{reason}", Tier.ERROR, "", reason, source=python.FORMAT.source)
         for reason in areas.REASONS
     ]
+    made += [
+        Signature(f"{LAST_WORDS}-in-{reason}", Tier.GENERIC, "", reason, source="the last lines of a program that failed")
+        for reason in reasons
+        if reason != NO_SIGNATURE
+    ]
+    made.append(Signature(LAST_WORDS, Tier.GENERIC, "", PROGRAM_ERROR, source="the last lines of a program that failed"))
     return {one.id: one for one in made}
 
 

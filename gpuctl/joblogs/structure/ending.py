@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -74,13 +75,27 @@ _QUOTED = re.compile(r'"((?:[^"\\]|\\.){4,400})"')
 _HEAD = re.compile(r"(?:what\(\):|panic:|[\w./-]{1,60}:\d{1,7}:|[\w.:]{1,80}:)\s{1,4}")
 
 
+_ERRNO = re.compile(r"\[Errno (\d{1,3})\]|\(os error (\d{1,3})\)|\bOs \{ code: (\d{1,3})|\berrno[=: ]{1,3}(\d{1,3})\b")
+
+
+def _system_error(line: str) -> str:
+    """The system's error that a line names by its number, as Python prints it, whoever printed it."""
+    found = _ERRNO.search(line)
+    if found is None:
+        return ""
+    error = OSError(int(next(filter(None, found.groups()))), "")
+    return f"{type(error).__name__}: [Errno {error.errno}] {os.strerror(error.errno or 0)}"
+
+
 def messages(line: str) -> tuple[str, ...]:
     """What a line that names an error says, as an error's words: without its head, and what it quotes by itself."""
     line = line.strip()
     head = _HEAD.match(line)
     quoted = _QUOTED.search(line)
     words = [line, line[head.end() :] if head else "", quoted[1].replace('\\"', '"') if quoted else ""]
-    return tuple(f"ERROR: {text}" for text in dict.fromkeys(words) if text)
+    system = _system_error(line)
+    told = [text for text in dict.fromkeys(words) if text]
+    return (*told, *(f"ERROR: {text}" for text in told), *([system] if system else []))
 
 
 def single(lines: Sequence[str], at: int) -> Ending:
