@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuctl.core.states import State
 from gpuctl.joblogs.evidence import Facts, Match, Verdict
 from gpuctl.joblogs.prefix import prefix
-from gpuctl.joblogs.structure import PREFIX, launchers
+from gpuctl.joblogs.structure import FORMATS, PREFIX, compilers, launchers
 from gpuctl.joblogs.table import CAUSES, LAST_WORDS, NO_SIGNATURE, Table, Tier
 from gpuctl.joblogs.templates import tells
 
@@ -53,6 +53,9 @@ _SIGNALS = {
 _CRASHES = frozenset({4, 6, 7, 8, 11})
 """Signals of native code. Python ends with exit code 1 for an exception that nothing catches."""
 _LAUNCHERS = frozenset(PREFIX + form.name for form in launchers.FORMATS)
+LEARNED = "learned"
+"""Stands for a signature where the learned reader of last words gave the reason."""
+_GUESSES = frozenset({LAST_WORDS, *(PREFIX + form.name for form in FORMATS if form not in compilers.FORMATS)})
 _FATAL = "py-fatal-"
 _TRACEBACK_HEAD = "py-traceback"
 _SAVE_FRAME = "-save-frame"
@@ -87,19 +90,43 @@ def _first(candidate: _Candidate) -> tuple[bool, int, float, str, int, str, str]
     return (*candidate[:3], match.stream, match.line_no, match.signature or "", match.text)
 
 
-def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None) -> Verdict:
+def classify(
+    matches: Sequence[Match], table: Table, facts: Facts | None = None, *, use_learned: bool = True
+) -> Verdict:
     """Decide why an attempt failed.
 
     Args:
         matches: kept lines of all logs of the attempt.
         table: the signatures that found them.
         facts: what the scheduler says; None where nothing is known, not even that the attempt failed.
+        use_learned: ask the learned reader of last words where neither signatures nor the scheduler know the reason.
 
     Returns:
         a verdict; `Verdict.failed` is False where the scheduler says that the attempt ended well, and, without its
         word, where no log ends with an error; None where one does that programs survive as well: then the reason is
         why it failed if it did.
     """
+    verdict = _by_rules(matches, table, facts)
+    if use_learned and verdict.reason is not None and (verdict.signature in _GUESSES or verdict.reason == NO_SIGNATURE):
+        return _by_words(verdict, table)
+    return verdict
+
+
+def _by_words(guess: Verdict, table: Table) -> Verdict:
+    """Take the learned reader's answer in place of a guess, where its odds are good enough."""
+    if guess.evidence is None:
+        return guess
+    from gpuctl.joblogs import learned
+
+    reason, odds = learned.model().read(guess.evidence[prefix(guess.evidence).end :])
+    if odds < learned.LEAST or reason not in table.reasons:
+        return guess
+    return guess._replace(
+        reason=reason, category=table.category(reason), confidence=round(odds, 3), signature=LEARNED
+    )
+
+
+def _by_rules(matches: Sequence[Match], table: Table, facts: Facts | None) -> Verdict:
     told = facts or _NO_FACTS
     known = told.state not in {None, State.UNKNOWN} or told.exit_code is not None or told.exit_signal is not None
     if known and _ended_well(told):
