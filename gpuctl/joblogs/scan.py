@@ -8,7 +8,7 @@ kept is bounded: a few lines a signature, and the end of the log.
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from datetime import UTC
 from functools import cache
@@ -45,7 +45,12 @@ _ANSI = re.compile(rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?
 _RETURNS = bytes.maketrans(b"\r\x00", b"\n ")
 _BLANKS = np.zeros(256, dtype=bool)
 _BLANKS[[*b" \t\n^~"]] = True
+_BRACKET, _COLON, _BLANK = b"[: "
+_DIGITS, _RANK_STARTS = np.zeros(256, dtype=bool), np.zeros(256, dtype=bool)
+_DIGITS[[*b"0123456789"]] = _RANK_STARTS[[*b"0123456789rdR"]] = True
 _NO_PREFIX = Prefix(0, None, None)
+_RANK = re.compile(rb"\[(?:rank|default|RANK )?(\d{1,6})\](?:: | )|(\d{1,6}): |\[\d{1,5},(\d{1,6})\]<std")
+"""The processes' prefixes of `gpuctl.joblogs.prefix`, at the beginning of a line."""
 _RANKED = re.compile(r"\[|\d{1,6}:\s")
 _FRAMES = (
     rb'^[^\n]{0,80}  File "[^"\n]{1,300}", line \d',
@@ -212,12 +217,14 @@ class _Block(NamedTuple):
         text: carriage returns are line ends.
         starts: where its lines start.
         plain: whether a line is ordinary output.
+        ranks: of the process that printed it; -1 where the line's beginning names none.
         number_of: the number in the log of each line.
     """
 
     text: bytes
     starts: np.ndarray
     plain: np.ndarray
+    ranks: np.ndarray
     number_of: np.ndarray
 
     def bounds(self, row: int) -> tuple[int, int]:
@@ -229,12 +236,21 @@ class _Block(NamedTuple):
 
 
 class _Hit(NamedTuple):
-    """A signature in a line; `raised`: it is the last line of a traceback."""
+    """A signature in a line.
+
+    Attributes:
+        row: of the block.
+        number: of the signature.
+        match: what is kept of it.
+        raised: it is the last line of a traceback.
+        alone: rank of the process whose ordinary lines are counted after it; None: those of the log.
+    """
 
     row: int
     number: int
     match: Match
     raised: bool
+    alone: int | None = None
 
 
 @dataclass
@@ -260,7 +276,8 @@ class _Log:
         self._on_step, self._zone = on_step, zone
         self._parser = progress.Parser(zone)
         self._found: dict[int, _Found] = {}
-        self._ordinary = 0
+        self._ordinary: Counter[int | None] = Counter()
+        """Ordinary lines so far, of all (None) and of each process whose lines are marked with its rank."""
         self._step_key: tuple[object, ...] | None = None
         self._last_work: dict[int | None, int] = {}
         """Line on which a rank (None: not named) last showed progress."""
@@ -301,12 +318,16 @@ class _Log:
         if starts[-1] == len(codes) and len(starts) > 1:
             starts = starts[:-1]
         plain = ~_BLANKS[codes[np.minimum(starts, max(len(codes) - 1, 0))]] if len(codes) else np.zeros(0, bool)
+        ranks = _ranks(text, codes, starts)
         self._keep_tail(raw, base)
         if hits:
             # a carriage return parts pieces of one line
             number_of = base + 1 + np.searchsorted(np.flatnonzero(np.frombuffer(raw, np.uint8) == 10), starts)
-            self._lines(hits, _Block(text, starts, plain, number_of))
-        self._ordinary += int(plain.sum())
+            self._lines(hits, _Block(text, starts, plain, ranks, number_of))
+        self._ordinary[None] += int(plain.sum())
+        for rank, number in zip(*np.unique(ranks[plain], return_counts=True), strict=True):
+            if rank >= 0:
+                self._ordinary[int(rank)] += int(number)
 
     def _lines(self, hits: list[tuple[int, int]], block: _Block) -> None:
         ends, numbers = np.array(hits, np.int64).T
@@ -326,9 +347,12 @@ class _Log:
             self._line(block, row, found, pending, anchors)
         if anchors:
             pending = self._endings(block, anchors, pending)
-        seen = np.cumsum(block.plain)
+        seen = {None: np.cumsum(block.plain)}
         for hit in pending:
-            self._add(hit, self._ordinary + int(seen[hit.row]))
+            rank = hit.match.rank if block.ranks[hit.row] >= 0 else None
+            if rank not in seen:
+                seen[rank] = np.cumsum(block.plain & (block.ranks == rank))
+            self._add(hit._replace(alone=rank), self._ordinary[rank] + int(seen[rank][hit.row]))
 
     def _chosen(self, block: _Block, rows: np.ndarray, numbers: np.ndarray, kinds: np.ndarray) -> np.ndarray:
         """Choose what is looked at line by line: all, but where one thing is found in very many lines of a block."""
@@ -501,7 +525,7 @@ class _Log:
             result.lines += 1
         for found in self._found.values():
             for hit, ordinary in (*found.first, *found.last):
-                after, worked = self._ordinary - ordinary, self._worked(hit)
+                after, worked = self._ordinary[hit.alone] - ordinary, self._worked(hit)
                 result.matches.append(hit.match._replace(ordinary_after=after, work_after=worked, times=found.count))
         result.matches.sort(key=lambda match: match.line_no)
         tiers = {entry.tier for n in self._found if isinstance(entry := self._entries[n], Signature)}
@@ -544,6 +568,25 @@ def _kind(entry: Signature | str) -> int:
     if isinstance(entry, str):
         return {_STEP_TIER: _STEP, _ANCHOR_TIER: _ANCHOR}.get(entry, _OTHER)
     return _CAUSE if entry.tier in {*CAUSES, Tier.SUCCESS} else _HARMLESS if entry.tier == Tier.HARMLESS else _OTHER
+
+
+def _ranks(text: bytes, codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The rank of each line's process; -1 where its beginning names none."""
+    ranks = np.full(len(starts), -1, np.int32)
+    if not len(codes):
+        return ranks
+    last = len(codes) - 1
+    first, second = codes[starts.clip(max=last)], codes[(starts + 1).clip(max=last)]
+    maybe = (first == _BRACKET) & _RANK_STARTS[second]
+    digit = np.flatnonzero(_DIGITS[first])
+    for width in range(1, 7):
+        at = starts[digit] + width
+        maybe[digit] |= (codes[at.clip(max=last)] == _COLON) & (codes[(at + 1).clip(max=last)] == _BLANK)
+    for row in np.flatnonzero(maybe).tolist():
+        match = _RANK.match(text, int(starts[row]))
+        if match:
+            ranks[row] = int(match[match.lastindex or 0])
+    return ranks
 
 
 def _before_traceback(text: bytes, cut: int) -> int:
