@@ -173,7 +173,7 @@ def _of_formats(reasons: Iterable[str]) -> dict[str, Signature]:
     for form in FORMATS:
         if form not in launchers.FORMATS:
             compiler = form in compilers.FORMATS
-            reason, tier = ("compiler_error", Tier.ERROR) if compiler else (PROGRAM_ERROR, Tier.SYMPTOM)
+            reason, tier = ("compiler_error", Tier.ROOT) if compiler else (PROGRAM_ERROR, Tier.SYMPTOM)
             if form.name == "level":
                 tier = Tier.GENERIC
             made.append(Signature(PREFIX + form.name, tier, "", reason, source=form.source))
