@@ -3,8 +3,8 @@
 python tools/learn_reasons.py [--check]
 
 It learns from the lines that the signature tables give as examples, and from the deciding lines of the recordings for
-development; `--check` trains on all but one fifth of the programs in turn, and prints how often it is right on that fifth
-beside the constant `program_error`.
+development. `--check` only trains on all but one fifth of the programs in turn, and prints how often the model is right
+on that fifth, by its odds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from gpuctl.joblogs.table import CAUSES, RELEASE, load
 from tests.failure_corpus import cases, judge
 
 PENALTY = 3e-4
-LINES = 3
 
 
 def examples() -> list[tuple[str, str, str]]:
@@ -88,6 +87,7 @@ def check(found: list[tuple[str, str, str]], names: list[str]) -> dict[str, floa
 
 
 def main() -> None:
+    """Check, train on everything, save."""
     found = examples()
     names = sorted({reason for _, _, reason in found})
     print(f"{len(found)} lines, {len(names)} reasons; most frequent {Counter(r for _, _, r in found).most_common(3)}")

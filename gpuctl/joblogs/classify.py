@@ -90,16 +90,13 @@ def _first(candidate: _Candidate) -> tuple[bool, int, float, str, int, str, str]
     return (*candidate[:3], match.stream, match.line_no, match.signature or "", match.text)
 
 
-def classify(
-    matches: Sequence[Match], table: Table, facts: Facts | None = None, *, use_learned: bool = True
-) -> Verdict:
+def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None) -> Verdict:
     """Decide why an attempt failed.
 
     Args:
         matches: kept lines of all logs of the attempt.
         table: the signatures that found them.
         facts: what the scheduler says; None where nothing is known, not even that the attempt failed.
-        use_learned: ask the learned reader of last words where neither signatures nor the scheduler know the reason.
 
     Returns:
         a verdict; `Verdict.failed` is False where the scheduler says that the attempt ended well, and, without its
@@ -107,7 +104,11 @@ def classify(
         why it failed if it did.
     """
     verdict = _by_rules(matches, table, facts)
-    if use_learned and verdict.reason is not None and (verdict.signature in _GUESSES or verdict.reason == NO_SIGNATURE):
+    if (
+        table.learned
+        and verdict.reason is not None
+        and (verdict.signature in _GUESSES or verdict.reason == NO_SIGNATURE)
+    ):
         return _by_words(verdict, table)
     return verdict
 
@@ -121,9 +122,7 @@ def _by_words(guess: Verdict, table: Table) -> Verdict:
     reason, odds = learned.model().read(guess.evidence[prefix(guess.evidence).end :])
     if odds < learned.LEAST or reason not in table.reasons:
         return guess
-    return guess._replace(
-        reason=reason, category=table.category(reason), confidence=round(odds, 3), signature=LEARNED
-    )
+    return guess._replace(reason=reason, category=table.category(reason), confidence=round(odds, 3), signature=LEARNED)
 
 
 def _by_rules(matches: Sequence[Match], table: Table, facts: Facts | None) -> Verdict:

@@ -57,9 +57,7 @@ class Placed(NamedTuple):
         return range(self.rows[self.ending.first], self.rows[self.ending.last] + 1)
 
 
-def place(
-    anchors: Iterable[tuple[int, Format]], count: int, line: Callable[[int], str], zone: tzinfo
-) -> list[Placed]:
+def place(anchors: Iterable[tuple[int, Format]], count: int, line: Callable[[int], str], zone: tzinfo) -> list[Placed]:
     """Read the endings that begin, or show, at some rows of a block.
 
     Args:
@@ -76,9 +74,7 @@ def place(
         ending = form.read([line(n)[heads[n].end :] for n in rows], rows.index(row))
         if ending is not None:
             at = rows[ending.at]
-            found.setdefault(
-                (at, form.name), Placed(ending, form, rows, line(at), rank, heads[at].ts)
-            )
+            found.setdefault((at, form.name), Placed(ending, form, rows, line(at), rank, heads[at].ts))
     return [*found.values()]
 
 
@@ -111,4 +107,3 @@ def signature_id(placed: Placed, known: Sequence[Signature]) -> str | None:
 def message_rows(placed: Placed) -> range:
     """Rows in which the error's message may stand."""
     return range(placed.row, placed.row + 1 + _MESSAGE)
-

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import tzinfo
 
+    from gpuctl.joblogs.structure.ending import Format
+
 CHUNK = 1 << 20
 LONG_LINE = 1 << 18
 """A line over this many bytes is looked at in pieces that overlap by `OVERLAP`."""
@@ -101,7 +103,7 @@ class Scanner:
             patterns += found
             flags += [hyperscan.HS_FLAG_MULTILINE] * len(found)
             self.entries += [tier] * len(found)
-        self.formats = {}
+        self.formats: dict[int, Format] = {}
         for form in FORMATS:
             self.formats |= dict.fromkeys(range(len(patterns), len(patterns) + len(form.starts)), form)
             patterns += form.starts
@@ -347,7 +349,7 @@ class _Log:
             self._line(block, row, found, pending, anchors)
         if anchors:
             pending = self._endings(block, anchors, pending)
-        seen = {None: np.cumsum(block.plain)}
+        seen: dict[int | None, np.ndarray] = {None: np.cumsum(block.plain)}
         for hit in pending:
             rank = hit.match.rank if block.ranks[hit.row] >= 0 else None
             if rank not in seen:
@@ -437,9 +439,7 @@ class _Log:
             begin, stop = block.bounds(row)
             return block.text[begin : min(stop, begin + _LINE_LIMIT)].decode("utf-8", "replace").rstrip()
 
-        placed = endings.place(
-            [(row, formats[number]) for row, number in anchors], len(block.starts), line, self._zone
-        )
+        placed = endings.place([(row, formats[number]) for row, number in anchors], len(block.starts), line, self._zone)
         ignored: set[int] = set()
         for one in placed:
             block.plain[one.span.start : one.span.stop] = False
@@ -541,8 +541,8 @@ class _Log:
         for line in telling:
             words = line.text[prefix(line.text).end :]
             inner = self._scanner.signatures_in(messages(words))
-            for reason in dict.fromkeys(entry.reason for entry, _ in inner):
-                found.append(line._replace(signature=f"{LAST_WORDS}-in-{reason}"))
+            reasons = dict.fromkeys(entry.reason for entry, _ in inner)
+            found += [line._replace(signature=f"{LAST_WORDS}-in-{reason}") for reason in reasons]
             if not inner and tells(words):
                 found.append(line._replace(signature=LAST_WORDS))
         return found

@@ -116,11 +116,13 @@ class Table:
         version: release and digest; two tables with one version find the same.
         reasons: by slug.
         signatures: by id.
+        learned: whether the learned reader of last words answers where signatures would guess.
     """
 
     version: str
     reasons: Mapping[str, Reason]
     signatures: Mapping[str, Signature]
+    learned: bool = True
 
     def category(self, reason: str, signature: str | None = None) -> str | None:
         """Return the categories of a reason joined by ``+``, those of the signature where it is narrower."""
@@ -130,12 +132,13 @@ class Table:
         return "+".join(self.reasons[reason].categories) or None
 
 
-def load(extra: Sequence[Path] = ()) -> Table:
+def load(extra: Sequence[Path] = (), *, learned: bool = True) -> Table:
     """Load the tables that gpuctl brings, and then the user's own.
 
     Args:
         extra: TOML files with ``[[signature]]`` and, for reasons of their own, ``[reason.SLUG]``. A signature whose id
             is known already takes the place of that one.
+        learned: as of `Table`.
 
     Raises:
         InputError: a file cannot be read, or says something that no table has; names file and signature.
@@ -146,7 +149,7 @@ def load(extra: Sequence[Path] = ()) -> Table:
         data = read_whole(path, most=MOST_TOML, hint=_EXPECTED)
         digest.update(data)
         _merge(str(path), data, reasons, signatures, own=False)
-    return Table(f"{RELEASE}+{digest.hexdigest()[:12]}", reasons, signatures)
+    return Table(f"{RELEASE}+{digest.hexdigest()[:12]}", reasons, signatures, learned)
 
 
 @cache
@@ -182,11 +185,15 @@ def _of_formats(reasons: Iterable[str]) -> dict[str, Signature]:
         for reason in areas.REASONS
     ]
     made += [
-        Signature(f"{LAST_WORDS}-in-{reason}", Tier.GENERIC, "", reason, source="the last lines of a program that failed")
+        Signature(
+            f"{LAST_WORDS}-in-{reason}", Tier.GENERIC, "", reason, source="the last lines of a program that failed"
+        )
         for reason in reasons
         if reason != NO_SIGNATURE
     ]
-    made.append(Signature(LAST_WORDS, Tier.GENERIC, "", PROGRAM_ERROR, source="the last lines of a program that failed"))
+    made.append(
+        Signature(LAST_WORDS, Tier.GENERIC, "", PROGRAM_ERROR, source="the last lines of a program that failed")
+    )
     return {one.id: one for one in made}
 
 

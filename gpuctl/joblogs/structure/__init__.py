@@ -1,8 +1,8 @@
 """Formats in which languages, compilers, loggers and launchers say that a program died, one module a family.
 
-Wordings change from version to version, formats do not: a traceback ends in the exception's line whatever the class is called.
-A reader here finds that line; what it means is still for the signatures to say. Only where none knows the line does the
-reader's own reason stand.
+Wordings change from version to version, formats do not: a traceback ends in the exception's line whatever the class is
+called. A reader here finds that line; what it means is still for the signatures to say. Only where none knows the line
+does the reader's own reason stand.
 """
 
 from __future__ import annotations

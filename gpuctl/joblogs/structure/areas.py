@@ -1,7 +1,7 @@
 """Which part of a library raised an error: what went wrong where only a generic class and a free message are known.
 
-A `ValueError` from a reader of files is bad input, the same class from a solver is a numerical error. Only the innermost
-frame counts, and only where it is a library's: an error that the user's own code raised says nothing by its place.
+A `ValueError` from a reader of files is bad input, the same class from a solver is a numerical error. Only the
+innermost frame counts, and only a library's: an error that the user's own code raised says nothing by its place.
 """
 
 from __future__ import annotations
@@ -12,36 +12,41 @@ _LIBRARY = re.compile(r"(?:(?:site-packages|dist-packages)[/\\]|[/\\]python3(?:\
 
 _PATHS = {
     "incorrect_inputs": """
-        json/decoder csv.py zipfile tarfile gzip.py bz2.py lzma.py _compression.py pickle.py shelve.py xml/ html/ base64.py
-        codecs encodings/ plistlib.py wave.py uuid.py _strptime.py datetime.py zoneinfo ast.py email/ mailbox.py dbm/
-        fileinput.py pandas/io/ numpy/lib/npyio numpy/lib/_npyio numpy/lib/format numpy/lib/_format numpy/lib/_datasource
-        scipy/io/ h5py/ PIL/ imageio/ skimage/io/ cv2/ soundfile librosa/core/audio torchaudio/ pyarrow/ fastparquet/ zarr/
-        netCDF4/ xarray/backends/ rasterio/ fiona/ geopandas/io/ lmdb/ webdataset/ datasets/ tokenizers/ sentencepiece/ nltk/data
-        spacy/util torch/serialization safetensors/ openpyxl/ xlrd/ fastavro/ avro/ google/protobuf/ tfrecord/ Bio/ ase/io/
-        nibabel/ pydicom/ SimpleITK/ tifffile/ msgpack/ cbor2/ ijson/ lxml/ bs4/ html5lib/ dateutil/parser pyproj/ shapely/io
-        networkx/readwrite/ joblib/numpy_pickle gensim/models/keyedvectors onnx/ polars/io/ dask/dataframe/io/ anndata/ scanpy/
-        torchvision/datasets/ torchvision/io/ decord/ av/ pandera/ great_expectations/
+        json/decoder csv.py zipfile tarfile gzip.py bz2.py lzma.py _compression.py pickle.py shelve.py xml/
+        html/ base64.py codecs encodings/ plistlib.py wave.py uuid.py _strptime.py datetime.py zoneinfo ast.py
+        email/ mailbox.py dbm/ fileinput.py pandas/io/ numpy/lib/npyio numpy/lib/_npyio numpy/lib/format
+        numpy/lib/_format numpy/lib/_datasource scipy/io/ h5py/ PIL/ imageio/ skimage/io/ cv2/ soundfile
+        librosa/core/audio torchaudio/ pyarrow/ fastparquet/ zarr/ netCDF4/ xarray/backends/ rasterio/ fiona/
+        geopandas/io/ lmdb/ webdataset/ datasets/ tokenizers/ sentencepiece/ nltk/data spacy/util
+        torch/serialization safetensors/ openpyxl/ xlrd/ fastavro/ avro/ google/protobuf/ tfrecord/ Bio/ ase/io/
+        nibabel/ pydicom/ SimpleITK/ tifffile/ msgpack/ cbor2/ ijson/ lxml/ bs4/ html5lib/ dateutil/parser
+        pyproj/ shapely/io networkx/readwrite/ joblib/numpy_pickle gensim/models/keyedvectors onnx/ polars/io/
+        dask/dataframe/io/ anndata/ scanpy/ torchvision/datasets/ torchvision/io/ decord/ av/ pandera/
+        great_expectations/
     """,
     "syntax_error": "yaml/ ruamel/ tomllib/ tomli/ toml/ tomlkit/ jinja2/ mako/ json5/ pyparsing lark/ hcl2/ mistune/",
     "wrong_arguments": """
-        argparse.py optparse.py getopt.py configparser.py click/ typer/ fire/ absl/flags docopt hydra/ omegaconf/ gin/
-        pydantic jsonschema/ marshmallow/ cerberus/ voluptuous/ attr/validators cattrs/ environs decouple dynaconf/ ml_collections/
-        torch/optim/ traitlets/ confuse/ sacred/ jsonargparse/ simple_parsing/ tyro/ sklearn/utils/_param_validation
+        argparse.py optparse.py getopt.py configparser.py click/ typer/ fire/ absl/flags docopt hydra/
+        omegaconf/ gin/ pydantic jsonschema/ marshmallow/ cerberus/ voluptuous/ attr/validators cattrs/ environs
+        decouple dynaconf/ ml_collections/ torch/optim/ traitlets/ confuse/ sacred/ jsonargparse/
+        simple_parsing/ tyro/ sklearn/utils/_param_validation
     """,
     "network_error": """
-        socket.py ssl.py http/ urllib/ ftplib.py smtplib.py poplib.py imaplib.py telnetlib.py xmlrpc/ urllib3/ requests/ httpx/
-        httpcore/ aiohttp/ websockets/ websocket/ grpc/ paramiko/ redis/ pymongo/ kafka/ pika/ botocore/ google/api_core/
-        psycopg2/ psycopg/ mysql/ pymysql/ elasticsearch/ elastic_transport/ huggingface_hub/utils/_http zmq/ tornado/tcpclient
+        socket.py ssl.py http/ urllib/ ftplib.py smtplib.py poplib.py imaplib.py telnetlib.py xmlrpc/ urllib3/
+        requests/ httpx/ httpcore/ aiohttp/ websockets/ websocket/ grpc/ paramiko/ redis/ pymongo/ kafka/ pika/
+        botocore/ google/api_core/ psycopg2/ psycopg/ mysql/ pymysql/ elasticsearch/ elastic_transport/
+        huggingface_hub/utils/_http zmq/ tornado/tcpclient
     """,
     "import_error": "importlib/ <frozen importlib pkg_resources/ stevedore/",
     "cannot_load_libs": "ctypes/",
     "numerical_error": """
-        numpy/linalg/ scipy/linalg/ scipy/sparse/linalg/ scipy/optimize/ scipy/integrate/ scipy/interpolate/ sympy/ mpmath/
-        decimal.py _pydecimal.py fractions.py statistics.py cvxpy/ torch/linalg
+        numpy/linalg/ scipy/linalg/ scipy/sparse/linalg/ scipy/optimize/ scipy/integrate/ scipy/interpolate/
+        sympy/ mpmath/ decimal.py _pydecimal.py fractions.py statistics.py cvxpy/ torch/linalg
     """,
     "shape_error": """
-        torch/nn/modules/ torch/nn/functional torch/functional jax/_src/lax/ numpy/_core/fromnumeric numpy/core/fromnumeric
-        numpy/lib/stride_tricks numpy/lib/_stride_tricks keras/src/layers flax/linen/ haiku/ einops/
+        torch/nn/modules/ torch/nn/functional torch/functional jax/_src/lax/ numpy/_core/fromnumeric
+        numpy/core/fromnumeric numpy/lib/stride_tricks numpy/lib/_stride_tricks keras/src/layers flax/linen/
+        haiku/ einops/
     """,
 }
 REASONS = tuple(_PATHS)

@@ -69,7 +69,8 @@ FORMATS = (
     Format(
         "level",
         (
-            rb"^[^\n]{0,120}(?:\b(?:CRITICAL|FATAL)\b[\]): |-]|\[(?:critical|fatal)\]|\blevel=(?:fatal|panic|critical)\b)",
+            rb"^[^\n]{0,120}\b(?:CRITICAL|FATAL)\b[\]): |-]",
+            rb"^[^\n]{0,120}(?:\[(?:critical|fatal)\]|\blevel=(?:fatal|panic|critical)\b)",
             rb"^[fF]atal(?: error)?: [^\n]",
         ),
         single,

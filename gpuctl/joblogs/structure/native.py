@@ -49,7 +49,7 @@ FORMATS = (
         "rust-main",
         (rb'^Error: (?:[A-Z]\w{1,60}(?: \{|\(|$)|")',),
         single,
-        'Error: ParseIntError { kind: InvalidDigit }',
+        "Error: ParseIntError { kind: InvalidDigit }",
         "doc.rust-lang.org/std/process/trait.Termination.html: Err of main, by its Debug form",
     ),
     Format(

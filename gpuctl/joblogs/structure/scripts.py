@@ -78,9 +78,11 @@ FORMATS = (
         "run.rb:3:in `go': no (Oops)",
         "ruby-doc.org: Exception#full_message",
     ),
-    Format("awk", (rb"^[gm]?awk: [^\n]{0,200}(?:fatal|error): ",), single, "gawk: cmd. line:1: fatal: no", "gawk's manual"),
+    Format(
+        "awk", (rb"^[gm]?awk: [^\n]{0,200}(?:fatal|error): ",), single, "gawk: cmd. line:1: fatal: no", "gawk's manual"
+    ),
     Format("julia", (rb"^ERROR: (?:LoadError: )?[A-Z(]",), single, "ERROR: LoadError: Oops(3)", "docs.julialang.org"),
-    Format("octave", (rb"^error: (?:called from|[^\n]{1,300}$)",), single, "error: no such luck", "docs.octave.org: error"),
+    Format("octave", (rb"^error: [^\n]{1,300}$",), single, "error: no such luck", "docs.octave.org: error"),
     Format(
         "fortran",
         (rb"^(?:Fortran runtime error|ERROR STOP|forrtl: severe)",),

@@ -89,7 +89,7 @@ class Site:
         self, job: str, attempt: int | None, *lines: tuple[str | None, int, str], stream: str = "stderr",
         minutes: dict[int, float] | None = None,
     ) -> None:  # fmt: skip
-        """A log with kept lines (signature, line number, text); of some numbers, the minute that they are stamped with."""
+        """A log with kept lines (signature, line number, text); of some, the minute of their stamp."""
         common = {"cluster": "c", "job": job, "attempt": attempt, "stream": stream, "source": 1}
         self._insert(
             "job_outputs", **common, path=f"{job}.{stream}", bytes=100, lines=10, long_lines=0, steps=0, signatures="t"

@@ -197,7 +197,12 @@ def test_a_log_of_several_attempts_counts_for_each(tmp_path: Path) -> None:
             site.job(job, ("failed", 0, 10), ("failed", 10, 70), ("failed", 80, 90))
         site.log("bare", None, ("t_xid", 1, "XID 79"))
         # a line without a stamp goes with the one before it, and the first with the next
-        lines = (("t_syntax", 1, "SyntaxError: invalid"), (None, 2, "start"), ("t_xid", 5, "XID 79"), ("t_denied", 6, "Permission denied"))
+        lines = (
+            ("t_syntax", 1, "SyntaxError: invalid"),
+            (None, 2, "start"),
+            ("t_xid", 5, "XID 79"),
+            ("t_denied", 6, "Permission denied"),
+        )
         site.log("stamped", None, *lines, minutes={2: 3, 5: 85})
         site.log(
             "parted", None, ("t_denied", 1, "Permission denied"), (None, 2, requeued), ("t_xid", 3, "XID 79"),
