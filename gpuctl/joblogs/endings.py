@@ -71,11 +71,17 @@ def place(anchors: Iterable[tuple[int, Format]], count: int, line: Callable[[int
         rank = prefix(line(row), zone).rank
         heads = {n: prefix(line(n), zone) for n in range(max(row - ABOVE, 0), min(row + BELOW, count))}
         rows = [n for n, head in heads.items() if rank is None or head.rank == rank]
-        ending = form.read([line(n)[heads[n].end :] for n in rows], rows.index(row))
+        ending = form.read([_words(line(n), heads[n].end) for n in rows], rows.index(row))
         if ending is not None:
             at = rows[ending.at]
             found.setdefault((at, form.name), Placed(ending, form, rows, line(at), rank, heads[at].ts))
     return [*found.values()]
+
+
+def _words(line: str, end: int) -> str:
+    """A line without its prefix, but with the blanks that it stands in by."""
+    begin = len(line[:end].rstrip(" \t"))
+    return line[begin + line.startswith(" ", begin) :] if begin else line
 
 
 def strong(known: Iterable[Signature]) -> bool:

@@ -71,12 +71,17 @@ _LABEL = re.compile(
 )
 """What marks a line as an error's, before its words."""
 _LABEL_WITHIN = 300
+_LINE_START = re.compile(rb"(?<![\[\\])\^")
+_BEHIND_PREFIX = rb"^(?:\\[[^\\]\n]{1,24}\\](?:<std\\w{3,4}>)?:? ?|\\d{1,6}: |\\([^)\n]{1,60}\\) )?"
+"""An anchor stands at the beginning of a line, or behind the rank that a launcher puts there."""
 _STEP_TIER = "step"
 _FRAME_TIER = "frame"
 _ANCHOR_TIER = "anchor"
 _CAUSE, _HARMLESS, _STEP, _OTHER, _ANCHOR = range(5)
 DENSE = 200
 """Of a signature found in more lines of one block (a megabyte), so many are looked at; the rest are counted."""
+ANCHORS = 40
+"""Of a format that shows errors in more lines of one block, so many are read."""
 ALL_STEPS = 20_000
 """So many lines of training progress of a log are all read."""
 STEPS_A_BLOCK = 700
@@ -106,7 +111,7 @@ class Scanner:
         self.formats: dict[int, Format] = {}
         for form in FORMATS:
             self.formats |= dict.fromkeys(range(len(patterns), len(patterns) + len(form.starts)), form)
-            patterns += form.starts
+            patterns += [_LINE_START.sub(_BEHIND_PREFIX, start) for start in form.starts]
             flags += [hyperscan.HS_FLAG_MULTILINE] * len(form.starts)
             self.entries += [_ANCHOR_TIER] * len(form.starts)
         # an ending's signature has no pattern: its number lies beyond those of patterns
@@ -363,8 +368,8 @@ class _Log:
         self.result.step_lines += len(steps)
         if len(rows) <= DENSE:
             return chosen
-        for number in np.flatnonzero(np.bincount(numbers[kinds == _ANCHOR], minlength=1) > DENSE):
-            chosen[np.flatnonzero(numbers == number)[DENSE // 2 : -DENSE // 2]] = False
+        for number in np.flatnonzero(np.bincount(numbers[kinds == _ANCHOR], minlength=1) > ANCHORS):
+            chosen[np.flatnonzero(numbers == number)[ANCHORS // 2 : -ANCHORS // 2]] = False
         causes = kinds == _CAUSE
         harmless = np.isin(rows, rows[kinds == _HARMLESS])
         for number in np.flatnonzero(np.bincount(numbers[causes], minlength=1) > DENSE):
@@ -531,8 +536,7 @@ class _Log:
         tiers = {entry.tier for n in self._found if isinstance(entry := self._entries[n], Signature)}
         if not tiers & {Tier.ROOT, Tier.ERROR, Tier.SYMPTOM}:
             result.telling = self._telling()
-            result.matches += self._last_words(result.telling)
-            result.matches.sort(key=lambda match: match.line_no)
+            result.telling += self._last_words(result.telling)
         return result
 
     def _last_words(self, telling: Sequence[Match]) -> list[Match]:

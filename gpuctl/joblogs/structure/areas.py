@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 
-_LIBRARY = re.compile(r"(?:(?:site-packages|dist-packages)[/\\]|[/\\]python3(?:\.\d+)?[/\\]|^<frozen )([^<>]+?)>?$")
+_LIBRARY = re.compile(
+    r"(?:(?:site|dist)-packages[/\\]|[/\\]python3(?:\.\d+)?[/\\](?!(?:site|dist)-)|^<frozen )([^<>]+?)>?$"
+)
 
 _PATHS = {
     "incorrect_inputs": """
