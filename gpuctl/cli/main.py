@@ -35,6 +35,7 @@ from gpuctl.cli.replay import replay
 from gpuctl.cli.report import report
 from gpuctl.cli.sample import sample
 from gpuctl.cli.train import train
+from gpuctl.cli.workloads import fit, synth
 from gpuctl.core.errors import ExitCode, GpuctlError, InputError
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ app.add_typer(train)
 app.command()(predictors)
 app.add_typer(predict)
 app.add_typer(chain)
+app.command(cls=WithExamples)(fit)
+app.command(cls=WithExamples)(synth)
 app.add_typer(profile)
 app.command()(formats)
 app.command()(doctor)
