@@ -33,6 +33,8 @@ _HEAVY = (
     "matplotlib.figure", "networkx", "numba", "numpy", "polars", "pyarrow.parquet", "rich.progress", "rich.table",
     "scipy.optimize", "scipy.stats", "zstandard",
 )  # fmt: skip
+GARBAGE = 50_000, 20, 100
+"""How rarely Python looks for garbage in tests and their commands; memory is not short."""
 MAKE_STORES = "TESTS_MAKE_STORES"
 """A variable that has a command make its store as the program does, not as a copy (tests/new_stores.py)."""
 
@@ -50,6 +52,7 @@ def serve(place: str, alive: int) -> None:
     # what a parent has is never freed in a child: no page is copied for being looked at
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GARBAGE)
     door = socket.socket(socket.AF_UNIX)
     door.bind(place)
     door.listen()
