@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,8 @@ class Forecast:
         answers: seconds at each of `TOLD`; empty: no answer.
         method: one of `gpuctl.waits.learn.METHODS`, or ``none``.
         reason: why there is none, or what the answer does not know.
+        waited_s: how long it has waited already; NaN: it is asked about as it comes.
+        slurm_s: its wait as Slurm itself estimates it; NaN: it says none.
     """
 
     job: str
@@ -49,6 +52,8 @@ class Forecast:
     answers: tuple[float, ...]
     method: str
     reason: Note = NONE
+    waited_s: float = math.nan
+    slurm_s: float = math.nan
 
 
 def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> list[Forecast]:
@@ -70,7 +75,7 @@ def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> li
         jobs = jobs.with_columns(submit_s=pl.lit(None, pl.Float64))
     jobs = jobs.with_columns(pl.col("submit_s").fill_null(now) if now is not None else pl.col("submit_s"))
     rows = job_table.describe(jobs, size=size, zone=model.zone, clock=model.clock)
-    why = [_unanswerable(model, *row) for row in rows.select("size", "time_limit_s").iter_rows()]
+    why = [unanswerable(model, *row) for row in rows.select("size", "time_limit_s").iter_rows()]
     at = rows["submit_s"].to_numpy()
     first = log.ready_s[0] if log is not None else np.nan
     seen = (at >= first) & (at <= now + STALE_S) if now is not None else np.zeros(at.size, bool)
@@ -156,7 +161,7 @@ def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int
     )
 
 
-def _unanswerable(model: Model, size: float, limit_s: float) -> Note:
+def unanswerable(model: Model, size: float, limit_s: float) -> Note:
     """Why nothing can be said of a job; empty where something can."""
     if np.isnan(size):
         return note("it is not known how many {unit} it asks for", unit=ours(model.unit))

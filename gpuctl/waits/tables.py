@@ -95,11 +95,15 @@ def described() -> dict[str, str]:
 
 
 def forecasts(
-    found: Sequence[Forecast], cluster: Note, settings_: dict[str, Note], command: str, sources: Sequence[SourceInfo]
-) -> Analysis:
+    found: Sequence[Forecast], cluster: Note, settings_: dict[str, Note], command: str, sources: Sequence[SourceInfo],
+    *, warnings: Sequence[Note] = (),
+) -> Analysis:  # fmt: skip
     """Forecast waits, one row a job."""
-    rows = [(f.job, *(f.answers or (None,) * len(TOLD)), f.method, str(f.reason)) for f in found]
-    numbers = dict.fromkeys(TOLD, pl.Float64)
+    rows = [
+        (f.job, *(f.answers or (None,) * len(TOLD)), _known(f.waited_s), _known(f.slurm_s), f.method, str(f.reason))
+        for f in found
+    ]
+    numbers = dict.fromkeys((*TOLD, "waited_s", "slurm_s"), pl.Float64)
     frame = pl.DataFrame(
         rows, schema={"job": pl.String, **numbers, "method": pl.String, "reason": pl.String}, orient="row"
     )
@@ -116,7 +120,11 @@ def forecasts(
         frame=frame,
         sentences=tuple(dict.fromkeys(f.reason for f in found)),
     )
-    return analysis_of(cluster, (table,), settings_, command, tuple(sources), warnings=(FROM_START,))
+    return analysis_of(cluster, (table,), settings_, command, tuple(sources), warnings=(*warnings, FROM_START))
+
+
+def _known(seconds: float) -> float | None:
+    return None if seconds != seconds else seconds  # noqa: PLR0124 - NaN
 
 
 FROM_START = note("Waits count from when a job can first start; time held before that is not forecast.")
@@ -126,6 +134,8 @@ PREDICTIONS = (
         Column(name, "s", f"{100 * level:.0f} % of such jobs wait no longer.")
         for name, level in TOLD.items()
     ),
+    Column("waited_s", "s", "How long it has waited already, part of the quantiles; empty: asked about as it comes."),
+    Column("slurm_s", "s", "Its wait as Slurm itself estimates it (squeue --start); empty: it says none."),
     Column("method", "-", "blend, boosted, simulated, bound: from the queue as it was when it came; job-only: from the "
            "job alone; none: no answer."),
     Column("reason", "-", "Why there is no answer, or what it does not know."),
