@@ -94,7 +94,10 @@ def predict_wait(
 
     trained = folder.load(place)
     now = _queue(source.queue)
-    log, notes, sources, failed = None, (), (), False
+    log: WaitLog | None = None
+    notes: tuple[Note, ...] = ()
+    sources: tuple[SourceInfo, ...] = ()
+    failed = False
     if source.paths:
         log, notes, sources, failed = _read(source, given, now)
         if log.unit != trained.unit:

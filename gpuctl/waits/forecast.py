@@ -127,26 +127,29 @@ def _followed(model: Model, asked: pl.DataFrame, at: Floats, log: WaitLog) -> Fl
     when = np.concatenate([log.ready_s[new], at])
     order = np.argsort(when, kind="stable")
     rows = pl.concat([log.rows[new.tolist()], asked.select(log.rows.columns)])[order.tolist()]
-    curves, levels = queue_curves(model, log, features.Asked(rows, when[order], np.concatenate([new, place])[order]))
+    seen = features.Asked(rows, when[order], np.concatenate([new, place])[order])
+    curves, load = queue_curves(model, log, seen)
     leave = np.concatenate([log.leave_s[new], np.full(at.size, np.inf)])[order]
     known = order < new.size
     told = ~np.isnan(curves[0])
+    times = when[order][told], leave[told]
     said = np.full((order.size, len(quantiles.ANSWERED)), np.nan)
-    said[told], _ = adapt.follow(curves[:, told], when[order][told], leave[told], levels, known[told])
+    said[told], _ = adapt.follow(curves[:, told], times, model.levels[model.method], load[told], known[told])
     found = np.empty((at.size, said.shape[1]))
     found[order[~known] - new.size] = said[~known]
     return found
 
 
-def queue_curves(model: Model, log: WaitLog, asked: features.Asked) -> tuple[Floats, tuple[float, ...]]:
-    """What the model's method says of jobs as they came: curves [LEVELS, jobs], and the levels to look up."""
+def queue_curves(model: Model, log: WaitLog, asked: features.Asked) -> tuple[Floats, NDArray[np.int64]]:
+    """What the model's method says of jobs as they came: curves [LEVELS, jobs], and a row of levels for each [jobs]."""
+    wide = features.of_asked(log, asked)
+    load = learn.loads(wide[:, learn.WORK], model.busy)
     if model.method == learn.BOOSTED:
-        return model.boosted.curves(features.of_asked(log, asked)), model.boosted.levels
+        return model.boosted.curves(wide), load
     samples, plan = forward.of_asked(log, asked, model.order)
     if model.method == learn.SIMULATED:
-        return forward.curves(samples), model.simulated
-    wide = np.concatenate([features.of_asked(log, asked), forward.described(samples, plan)], axis=1)
-    return model.blend.curves(wide), model.blend.levels
+        return forward.curves(samples), load
+    return model.blend.curves(np.concatenate([wide, forward.described(samples, plan)], axis=1)), load
 
 
 def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int64]:

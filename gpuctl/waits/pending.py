@@ -10,7 +10,7 @@ import polars as pl
 
 from gpuctl.core.notes import Note, note
 from gpuctl.predictors import job_table
-from gpuctl.waits import features, forward, learn, quantiles
+from gpuctl.waits import adapt, features, forward, learn, quantiles
 from gpuctl.waits.forecast import NONE_, TOLD, Forecast, unanswerable
 from gpuctl.waits.forward_kernel import HORIZON_S
 from gpuctl.waits.snapshot import on_clock, taken_on_clock
@@ -41,9 +41,11 @@ def of_all(model: Model, log: WaitLog, snapshot: Snapshot | None = None) -> list
         of = {job: each.priority for job, each in told.items()}
         priority = np.array([of.get(job, math.nan) for job in log.rows["job"].to_list()], np.float64)
     which, samples, _ = forward.of_waiting(log, model.order, priority, _servers(model, log, snapshot))
-    said = np.expm1(quantiles.at_levels(forward.curves(samples), model.simulated)).T
-    simulated = {int(j): k for k, j in enumerate(which.tolist())}
     open_ = np.flatnonzero(~log.started & np.isinf(log.leave_s))
+    work_h = float((features.sizes(log.rows) * features.limits(log.rows))[open_].sum()) / 3600
+    load = np.repeat(learn.loads(np.array([work_h]), model.busy), which.size)
+    said = adapt.looked_up(forward.curves(samples), model.levels[learn.SIMULATED], load)
+    simulated = {int(j): k for k, j in enumerate(which.tolist())}
     names, found = log.rows["job"].to_list(), {}
     for j in open_.tolist():
         waited = log.taken_s - float(log.ready_s[j])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -111,6 +113,31 @@ def test_doctor_knows_models_of_waits(gpuctl: Gpuctl, trained: tuple[Path, dict[
     assert found["model_folder"] == found["model_features"] == "ok"
 
 
+def test_doctor_says_when_a_model_is_out_of_date(
+    gpuctl: Gpuctl, trained: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    begin = dt.datetime(2026, 4, 2, tzinfo=dt.UTC)
+    lines = gzip.decompress(Path(SAMPLE).read_bytes()).decode().splitlines()
+    for k in range(260):
+        # an idle cluster that lets each job wait for four days: nothing like what the model saw
+        times = [begin + dt.timedelta(hours=k / 2 + h) for h in (0, 96, 96.1)]
+        submit, start, end = (f"{time:%Y-%m-%dT%H:%M:%S}" for time in times)
+        lines.append(f"{50_000 + k}|u6|COMPLETED|{submit}|{start}|{end}|1-00:00:00|1")
+    for name, text in (("same", lines[:722]), ("later", lines)):
+        (tmp_path / f"{name}.txt").write_text("\n".join(text) + "\n")
+        gpuctl("--quiet", "ingest", tmp_path / f"{name}.txt", "--db", tmp_path / f"{name}.duckdb")
+    found = {}
+    for name in ("same", "later"):
+        done = gpuctl("doctor", "--model", trained[0], "--db", tmp_path / f"{name}.duckdb", "--json", check=False)
+        rows = {row["check"]: row for row in json.loads(done.stdout)["tables"]["checks"]["rows"]}
+        found[name] = rows["model_drift"]
+    assert found["same"]["status"] == "ok"
+    assert "0 jobs" in found["same"]["evidence"]
+    assert found["later"]["status"] == "warn"
+    assert "out of date" in found["later"]["evidence"]
+    assert "train wait" in found["later"]["fix"]
+
+
 def test_a_job_or_a_file_must_be_named(gpuctl: Gpuctl, trained: tuple[Path, dict[str, Any]]) -> None:
     for words in ([], ["--nodes", "1", "--jobs", "x.csv"], ["--jobs", "x.csv", "--limit", "1h"]):
         done = gpuctl("predict", "wait", "--model", trained[0], *words, check=False)
@@ -153,8 +180,6 @@ def snapshot(place: Path, taken: float, name: str = "queue.json") -> Path:
 def test_all_that_waits_is_simulated_from_the_queue_of_now(
     gpuctl: Gpuctl, trained: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
-    import datetime as dt
-
     taken = dt.datetime.fromisoformat(LAST).replace(tzinfo=dt.UTC).timestamp()
     place = snapshot(tmp_path, taken)
     words = (SAMPLE, "--model", str(trained[0]), "--all", "--squeue", str(place))
