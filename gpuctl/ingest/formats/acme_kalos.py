@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.ingest.core.format import Format
-from gpuctl.ingest.traces.job_table import Column, JobTable
+from gpuctl.ingest.traces.table import Column, JobTable
 from gpuctl.ingest.traces.states import SLURM
 
 if TYPE_CHECKING:

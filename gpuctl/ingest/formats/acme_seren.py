@@ -7,7 +7,7 @@ machines are told. ``duration``, ``queue`` and ``gpu_time`` follow from the time
 from __future__ import annotations
 
 from gpuctl.ingest.core.format import Format
-from gpuctl.ingest.traces.job_table import Column, JobTable
+from gpuctl.ingest.traces.table import Column, JobTable
 from gpuctl.ingest.traces.states import SLURM
 
 TABLE = JobTable(

@@ -8,7 +8,7 @@ computed here.
 from __future__ import annotations
 
 from gpuctl.ingest.core.format import Format
-from gpuctl.ingest.traces.job_table import Column, JobTable
+from gpuctl.ingest.traces.table import Column, JobTable
 from gpuctl.ingest.traces.states import SLURM
 
 TABLE = JobTable(
