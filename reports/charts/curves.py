@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.numbers import lasting, percent
+from gpuctl.core.relative_time import DAY_S, is_relative
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import (
     DASHES,
@@ -338,7 +339,13 @@ def time_axis(axes: Axes, first: float, last: float) -> None:
         last: seconds since 1970.
     """
     from matplotlib.dates import AutoDateLocator, DateFormatter
+    from matplotlib.ticker import MaxNLocator
 
+    if is_relative(first):
+        axes.set_xlim(first / DAY_S, last / DAY_S)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
+        axes.xaxis.set_major_formatter(lambda value, _: f"day {value:,g}")
+        return
     axes.set_xlim(first / 86400, last / 86400)
     axes.xaxis.set_major_locator(AutoDateLocator(minticks=3, maxticks=6))  # type: ignore[no-untyped-call]
     days = (last - first) / 86400
@@ -348,6 +355,8 @@ def time_axis(axes: Axes, first: float, last: float) -> None:
 
 def period(first: float, last: float) -> str:
     """Return what stands under an axis of time: its first and its last day."""
+    if is_relative(first):
+        return f"day {first / DAY_S:,.1f} to day {last / DAY_S:,.1f} of the trace, which tells no dates"
     days = [datetime.fromtimestamp(second, UTC).date().isoformat() for second in (first, last)]
     return f"{days[0]} to {days[1]}, UTC"
 

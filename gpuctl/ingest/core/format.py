@@ -114,8 +114,9 @@ class Format:
         alone: `load` asks the store nothing but in `Sink.after`, so that another process may read the file.
         conclude: called once at the end of an ingest, in a transaction of its own, with a sink of no source; None where
             there is no store. Returns what the user should know.
-        epoch: what its times count from: ``shifted`` by a constant, of which hours and weekdays are right and dates are
-            not; ``relative`` to a start of the source's own, whose seconds are counted from 1970 and never shown as dates.
+        epoch: what its times count from: ``shifted`` by a constant, of which hours and weekdays are right and dates
+            are not; ``relative`` to a start of the source's own, whose seconds are counted from 1970 and shown without
+            dates.
         unit: what a row of ``jobs`` is.
         verified: by what the reader was tried: a whole file as published, a part of one, or nothing but what its
             documentation and the code of its users say.

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.ingest.core.format import Format
-from gpuctl.ingest.traces.table import Column, JobTable
 from gpuctl.ingest.traces.states import SLURM
+from gpuctl.ingest.traces.table import Column, JobTable
 
 if TYPE_CHECKING:
     import polars as pl

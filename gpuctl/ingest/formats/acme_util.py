@@ -54,10 +54,11 @@ def _rows(cells: pl.DataFrame, places: list[str], timezone: str) -> pl.DataFrame
 
     times, bad_time = typed(cells["Time"], "time", timezone)
     read = {name: typed(cells[name], "number", timezone) for name in places}
-    fault = pl.when(pl.lit(bad_time | times.is_null())).then(pl.lit(f"Time is not {expected('time')}"))
-    wrong = [bad for _, bad in read.values() if bad.any()]
-    for bad in wrong:
-        fault = fault.when(pl.lit(bad)).then(pl.lit(f"a value is not {expected('number')}"))
+    wrong = pl.any_horizontal([pl.lit(value=False), *(pl.lit(bad) for _, bad in read.values() if bad.any())])
+    fault = (
+        pl.when(pl.lit(bad_time | times.is_null())).then(pl.lit(f"Time is not {expected('time')}"))
+        .when(wrong).then(pl.lit(f"a value is not {expected('number')}"))
+    )  # fmt: skip
     made = pl.DataFrame([times.alias("ts"), cells[delimited.LINE], *(v.alias(n) for n, (v, _) in read.items())])
     return made.with_columns(fault=fault.otherwise(pl.lit(None, pl.String)))
 
@@ -100,7 +101,7 @@ def passes_over(name: str, head: bytes) -> str | None:
 FORMAT = Format(
     name="acme-util",
     title="Acme trace: utilization of GPUs and nodes (GPU_UTIL.csv, NODE_CPU_UTILIZATION.csv)",
-    fills=("gpu_samples", "host_util"),
+    fills=("gpu_samples", "gpu_util", "host_util"),
     file_names=("GPU_UTIL.csv", "NODE_CPU_UTILIZATION.csv"),
     order=40,
     timezone="Asia/Shanghai",

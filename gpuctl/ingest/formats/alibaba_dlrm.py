@@ -1,4 +1,4 @@
-"""Alibaba's trace of disaggregated recommendation models, 2025 (``disaggregated_DLRM_trace.csv``): instances of services.
+"""Alibaba's trace of disaggregated recommendation models, 2025 (``disaggregated_DLRM_trace.csv``): their instances.
 
 A row of ``jobs`` is an instance, with 1 GPU (role HN) or none (CN); ``app_name`` is its queue. Seconds count from the
 start of the trace: where there is none, the instance was there before it, or still after its end. Services are neither

@@ -1,7 +1,7 @@
 """Alibaba's trace of spot GPUs, 2026 (``job_info_df.csv``): when jobs came and how long they ran, not when they began.
 
-GPUs are ``worker_num`` times ``gpu_request``; seconds count from the first job. ``job_type`` is HP or Spot and is kept as
-the quality of service, ``organization`` as the queue.
+GPUs are ``worker_num`` times ``gpu_request``; seconds count from the first job. ``job_type`` is HP or Spot and is kept
+as the quality of service, ``organization`` as the queue.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Batsim's workloads: a JSON object with ``jobs`` and ``profiles``. Seconds count from the start of the simulation.
 
-Only a delay profile tells how long a job runs; the work of others is in operations and bytes. A job without ``walltime``
-has no limit, and one whose limit is below its delay is killed at the limit. Processors are CPUs here.
+Only a delay profile tells how long a job runs; the work of others is in operations and bytes. A job without
+``walltime`` has no limit, and one whose limit is below its delay is killed at the limit. Processors are CPUs here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     found = _whole(stream)
     jobs, profiles = found.get("jobs"), found.get("profiles")
     if not isinstance(jobs, list) or not isinstance(profiles, dict):
-        raise InputError("no jobs or no profiles in it", hint="expected an object with jobs and profiles, as Batsim reads")
+        raise InputError(
+            "no jobs or no profiles in it", hint="expected an object with jobs and profiles, as Batsim reads"
+        )
     texts: dict[int, str] = {}
     rows: list[dict[str, Any]] = []
     for number, job in enumerate(jobs, 1):
@@ -93,7 +95,12 @@ def _write(rows: list[dict[str, Any]], texts: dict[int, str], sink: Sink) -> Non
 
     if not rows:
         return
-    kinds = {"time_limit_s": pl.Int64, "run_sum_s": pl.Float64, "submit_ts": pl.Float64, "quirks": pl.List(pl.String)}
+    kinds: dict[str, Any] = {
+        "time_limit_s": pl.Int64,
+        "run_sum_s": pl.Float64,
+        "submit_ts": pl.Float64,
+        "quirks": pl.List(pl.String),
+    }
     frame = pl.DataFrame(rows, schema_overrides=kinds).with_columns(
         submit_ts=(pl.col("submit_ts") * 1_000_000).round().cast(pl.Int64).cast(pl.Datetime("us", "UTC")),
         run_last_s="run_sum_s",

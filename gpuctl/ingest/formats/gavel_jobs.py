@@ -1,8 +1,9 @@
 """Jobs as the simulators of Gavel (OSDI'20) and Shockwave (NSDI'23) take them: a line a job, tabs between its cells.
 
-12 cells are Shockwave's, with a known run time; 11 the same without it; 10 Gavel's; 7 those of its folder ``msr``, which
-it does not read itself any more. Elsewhere than in Shockwave's the work is in steps: how long it takes depends on the
-GPUs, and is not told. Seconds count from a start of the file's own; a job is named after its place in the file, from 0.
+12 cells are Shockwave's, with a known run time; 11 the same without it; 10 Gavel's; 7 those of its folder ``msr``,
+which it does not read itself any more. Elsewhere than in Shockwave's the work is in steps: how long it takes depends
+on the GPUs, and is not told. Seconds count from a start of the file's own; a job is
+named after its place in the file, from 0.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def _table_of(head: bytes) -> JobTable | None:
     named = dict(zip(table.names, cells, strict=True))
     numbers = (named[name].strip() for name in ("total_steps", "scale_factor", "arrival"))
     whole = all(n.replace(b".", b"", 1).isdigit() for n in numbers)
-    return table if whole and named["needs_data_dir"] in {b"0", b"1"} and named["num_steps_arg"].startswith(b"-") else None
+    return (
+        table if whole and named["needs_data_dir"] in {b"0", b"1"} and named["num_steps_arg"].startswith(b"-") else None
+    )
 
 
 def sniff(name: str, head: bytes) -> str | None:
@@ -91,7 +94,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     table = _table_of(head)
     if table is None:
         raise InputError(
-            "line 1 is no job of Gavel's simulator", line=1, hint="expected 7, 10, 11 or 12 cells with tabs between them"
+            "line 1 is no job of Gavel's simulator",
+            line=1,
+            hint="expected 7, 10, 11 or 12 cells with tabs between them",
         )
     table.load(again, sink)
 

@@ -1,7 +1,7 @@
 """Alibaba's trace of generated images, 2026 (``pod_gpu_duty_cycle_anon.csv``): how busy the GPU of a container was.
 
-Every 57 s, per cent; a container is a machine with one GPU here. The files of memory and of queues have the same columns,
-in another order: only a name tells them apart, and nothing is read of them.
+Every 57 s, per cent; a container is a machine with one GPU here. The files of memory and of queues have the same
+columns, in another order: only a name tells them apart, and nothing is read of them.
 """
 
 from __future__ import annotations
@@ -53,13 +53,17 @@ def sniff(name: str, head: bytes) -> str | None:
 def passes_over(name: str, head: bytes) -> str | None:
     """Tell the trace's other samples of containers."""
     del name
-    return "samples of Alibaba's GenAI trace of which nothing is read" if set(header(first_line(head))) == _COLUMNS else None
+    return (
+        "samples of Alibaba's GenAI trace of which nothing is read"
+        if set(header(first_line(head))) == _COLUMNS
+        else None
+    )
 
 
 FORMAT = Format(
     name="alibaba-genai-gpu-util",
     title="Alibaba GenAI trace of 2026: GPU utilization of containers (pod_gpu_duty_cycle_anon.csv)",
-    fills=("gpu_samples",),
+    fills=("gpu_samples", "gpu_util"),
     file_names=("pod_gpu_duty_cycle_anon.csv",),
     order=40,
     timezone="UTC",

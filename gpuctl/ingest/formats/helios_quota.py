@@ -37,7 +37,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     for piece in table.pieces():
         sink.seen(piece.rows.height + len(piece.rejects))
         rows = _rows(piece.rows, queues, sink.timezone)
-        rows = rows.with_columns(fault=pl.when(~pl.col("day").is_first_distinct()).then(pl.lit(_TWICE)).otherwise("fault"))
+        rows = rows.with_columns(
+            fault=pl.when(~pl.col("day").is_first_distinct()).then(pl.lit(_TWICE)).otherwise("fault")
+        )
         bad = rows.filter(rows["fault"].is_not_null())
         lines = bad["line"].to_list()
         told = zip(lines, bad["fault"], piece.raw(lines), strict=True)
@@ -69,7 +71,7 @@ def _write(days: pl.DataFrame, queues: list[str], sink: Sink) -> None:
     if days.is_empty():
         return
     days = days.sort("day")
-    known = {"cluster": sink.cluster, "queues": queues}
+    known: dict[str, object] = {"cluster": sink.cluster, "queues": queues}
     sink.execute("DELETE FROM queues WHERE cluster = $cluster AND queue IN (SELECT unnest($queues::VARCHAR[]))", known)
     last = pl.DataFrame({"queue": queues, "quota_gpus": [float(days[name][-1]) for name in queues]})
     sink.insert("queues", last.with_columns(cluster=pl.lit(sink.cluster), quota_source=pl.lit("configured")))

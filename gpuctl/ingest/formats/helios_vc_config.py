@@ -26,7 +26,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     for rows, _ in TABLE.rows(stream, sink):
         sink.loaded(rows.height)
         last = rows.unique("queue", keep="last", maintain_order=True)
-        known = {"cluster": sink.cluster, "queues": last["queue"].to_list()}
+        known: dict[str, object] = {"cluster": sink.cluster, "queues": last["queue"].to_list()}
         sink.execute(
             "DELETE FROM queues WHERE cluster = $cluster AND queue IN (SELECT unnest($queues::VARCHAR[]))", known
         )

@@ -1,4 +1,4 @@
-"""Kubernetes: Workloads and ClusterQueues of Kueue, Jobs and Queues of Volcano, nodes, as ``kubectl get -o json`` prints them.
+"""Kubernetes: Workloads and ClusterQueues of Kueue, Jobs and Queues of Volcano, nodes (``kubectl get -o json``).
 
 A row of the ledger is an object; several snapshots of one job (``-w --output-watch-events``) are put together. Kueue
 keeps only the last transition of each condition, so that one snapshot tells of one attempt; Volcano's conditions are a
@@ -67,7 +67,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 
 def _take(
-    found: dict[str, Any], quotas: dict[str, tuple[float, float | None, str | None]], machines: dict[str, dict[str, Any]]
+    found: dict[str, Any],
+    quotas: dict[str, tuple[float, float | None, str | None]],
+    machines: dict[str, dict[str, Any]],
 ) -> Told | None:
     api, kind = str(found.get("apiVersion")), found.get("kind")
     if kind == "Workload" and api.startswith("kueue.x-k8s.io/"):
@@ -78,8 +80,9 @@ def _take(
         quotas[kube.key_of(found)] = _cluster_queue(found)
     elif kind == "Queue" and api.startswith("scheduling.volcano.sh/"):
         spec = kube.at(found, "spec")
-        deserved, capability = _gpus(kube.at(spec, "deserved") or kube.at(spec, "guarantee", "resource")), _gpus(
-            kube.at(spec, "capability")
+        deserved, capability = (
+            _gpus(kube.at(spec, "deserved") or kube.at(spec, "guarantee", "resource")),
+            _gpus(kube.at(spec, "capability")),
         )
         quotas[kube.key_of(found)] = deserved or 0.0, capability, kube.text(spec, "parent")
     elif kind == "Node" and api == "v1":
@@ -159,7 +162,8 @@ def _write(told: list[Told], sink: Sink) -> None:
             "time_limit_s": None if one.limit_s is None else int(one.limit_s), "priority": one.priority,
             "reason": one.reason, "attempts": len(spells), "wait_s": wait,
             "run_span_s": None if start is None or end is None else max(0.0, end - start),
-            "run_sum_s": sum(run) if run else None, "run_last_s": run[-1] if run else None, "quirks": sorted(one.quirks),
+            "run_sum_s": sum(run) if run else None, "run_last_s": run[-1] if run else None,
+            "quirks": sorted(one.quirks),
         })  # fmt: skip
         queued = one.submit
         for number, spell in enumerate(spells):
@@ -169,13 +173,23 @@ def _write(told: list[Told], sink: Sink) -> None:
             ran = None if spell.end is None else spell.end - spell.start
             attempts.append(
                 AttemptRow(
-                    one.job, number, _whole(queued), _whole(spell.start), _whole(spell.end), _whole(spell.end),
-                    state.value, one.gpus, 0, waited, ran, ("nodes_unknown",),
-                )  # fmt: skip
+                    one.job,
+                    number,
+                    _whole(queued),
+                    _whole(spell.start),
+                    _whole(spell.end),
+                    _whole(spell.end),
+                    state.value,
+                    one.gpus,
+                    0,
+                    waited,
+                    ran,
+                    ("nodes_unknown",),
+                )
             )
             queued = spell.end
     times = dict.fromkeys(("submit_ts", "start_ts", "end_ts"), pl.Float64)
-    kinds = {
+    kinds: dict[str, Any] = {
         **dict.fromkeys(("queue", "user", "name", "source_state", "gpu_type", "reason"), pl.String), **times,
         **dict.fromkeys(("wait_s", "run_span_s", "run_sum_s", "run_last_s"), pl.Float64),
         **dict.fromkeys(("cpus", "mem_mb", "time_limit_s", "priority"), pl.Int64), "quirks": pl.List(pl.String),
@@ -195,9 +209,7 @@ def _whole(value: float | None) -> int | None:
     return None if value is None else round(value)
 
 
-def _write_queues(
-    quotas: dict[str, tuple[float, float | None, str | None]], others: set[str], sink: Sink
-) -> None:
+def _write_queues(quotas: dict[str, tuple[float, float | None, str | None]], others: set[str], sink: Sink) -> None:
     import polars as pl
 
     if quotas:
@@ -228,7 +240,8 @@ def _write_machines(machines: dict[str, dict[str, Any]], sink: Sink) -> None:
     )
     kinds = {"gpu_type": pl.String, "rack": pl.String, "cpus": pl.Int64, "mem_mb": pl.Int64, "gpus_labelled": pl.Int64}
     sink.insert(
-        "machines", pl.DataFrame(list(machines.values()), schema_overrides=kinds).with_columns(cluster=pl.lit(sink.cluster))
+        "machines",
+        pl.DataFrame(list(machines.values()), schema_overrides=kinds).with_columns(cluster=pl.lit(sink.cluster)),
     )
 
 

@@ -1,7 +1,7 @@
 """Requests to LLM services of Azure, 2023 and 2024 (``AzureLLMInferenceTrace_*.csv``): when, and tokens in and out.
 
-Stamps have fractions of 100 ns, of which microseconds are kept. Those of 2023 name no zone and are taken for UTC. Azure's
-multimodal trace of 2025 has the number of images, too.
+Stamps have fractions of 100 ns, of which microseconds are kept. Those of 2023 name no zone and are taken for UTC.
+Azure's multimodal trace of 2025 has the number of images, too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """BurstGPT: requests to GPT services (``BurstGPT_*.csv``). Seconds count from midnight of the first day.
 
-The service is the model. A request without a token of response failed. Of a file and its twin ``without_fails`` load one.
+The service is the model. A request without a token of response failed. Of a file and its twin
+``without_fails`` load one.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def sniff(name: str, head: bytes) -> str | None:
         found = json.loads(whole)
     except (ValueError, RecursionError):
         return None
-    return "JSON lines with timestamp, input_length, output_length" if _KEYS <= found.keys() else None
+    return "JSON lines with timestamp, input_length, output_length" if found.keys() >= _KEYS else None
 
 
 FORMAT = Format(

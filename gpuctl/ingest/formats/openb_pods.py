@@ -58,13 +58,19 @@ def _timed() -> dict[str, pl.Expr]:
 def _untimed() -> dict[str, pl.Expr]:
     import polars as pl
 
-    return {**_sizes(), "state": pl.lit(State.UNKNOWN.value), "attempts": pl.lit(0, pl.Int32)}
+    return {**_sizes(), "state": pl.lit(State.PENDING.value), "attempts": pl.lit(0, pl.Int32)}
 
 
 def _seen_running() -> pl.Expr:
     import polars as pl
 
     return pl.col("source_state") == "Running"
+
+
+def _always() -> pl.Expr:
+    import polars as pl
+
+    return pl.lit(value=True)
 
 
 TIMED = JobTable(
@@ -86,6 +92,7 @@ UNTIMED = JobTable(
     what="a list of pods of the trace OpenB without times",
     columns=_SIZE,
     derive=_untimed,
+    quirks={"no_times": _always},
 )
 
 

@@ -1,8 +1,8 @@
-"""``pai_job_table`` of Alibaba's trace of 2020 (Weng et al., NSDI'22): who submitted a job, when, and what became of it.
+"""``pai_job_table`` of Alibaba's trace of 2020 (Weng et al., NSDI'22): who submitted a job, when, how it ended.
 
-The public file has no header. ``start_time`` is the submission; jobs are made of this and the tables of tasks, instances
-and groups (`gpuctl.ingest.traces.pai`). Seconds are shifted by a constant: in UTC+8 they give the time of day and the
-weekday, not the date.
+The public file has no header. ``start_time`` is the submission; jobs are made of this and the tables of tasks,
+instances and groups (`gpuctl.ingest.traces.pai`). Seconds are shifted by a constant: in
+UTC+8 they give the time of day and the weekday, not the date.
 """
 
 from __future__ import annotations

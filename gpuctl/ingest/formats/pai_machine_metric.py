@@ -1,6 +1,7 @@
-"""``pai_machine_metric`` of Alibaba's trace of 2020: what a machine did while a worker ran on it, on average. No header.
+"""``pai_machine_metric`` of Alibaba's trace of 2020: what machines did while a worker ran on them, on average.
 
-They are averages over the lives of workers and no series. ``machine_gpu`` passes 100 and is kept as it is.
+The public file has no header. They are averages over the lives of workers and no series. ``machine_gpu`` passes 100
+and is kept as it is.
 """
 
 from __future__ import annotations

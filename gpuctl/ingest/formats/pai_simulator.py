@@ -26,6 +26,12 @@ def _sizes() -> dict[str, pl.Expr]:
     }
 
 
+def _negative() -> dict[str, pl.Expr]:
+    import polars as pl
+
+    return {"duration is below 0": pl.col("work_s") < 0}
+
+
 TABLE = JobTable(
     what="a job list of PAI's simulator",
     columns={
@@ -40,14 +46,8 @@ TABLE = JobTable(
     optional={"gpu_type": Column("gpu_type"), "group": Column("account"), "workload": Column("name")},
     open_ended=True,
     derive=_sizes,
-    faults=lambda: _negative(),
+    faults=_negative,
 )
-
-
-def _negative() -> dict[str, pl.Expr]:
-    import polars as pl
-
-    return {"duration is below 0": pl.col("work_s") < 0}
 
 
 FORMAT = Format(

@@ -2,11 +2,12 @@
 
 A row is a job: 18 cells on white space, -1 where nothing is told. Times are seconds after ``UnixStartTime`` of the
 header, or since 1970 where they are as large as that; else nobody knows their date. A job without a wait has no start:
-of some logs the submissions are starts in fact. SWF counts processors: they are GPUs only where ``--swf-unit gpu`` says so.
+of some logs the submissions are starts in fact. SWF counts processors: they are GPUs only where
+``--swf-unit gpu`` says so.
 
-Behind the 18 cells may stand, in any order, ``{node,node,...}``, the node of each processor, the name of a queue and what
-PBS was asked for (MetaCentrum); or GPUs used, a soft limit and ``site:mode:NxP``, of N nodes (Frontier), where the cells
-of processors are not to be relied on. A row of column names may stand above them (Alea).
+Behind the 18 cells may stand, in any order, ``{node,node,...}``, the node of each processor, the name of a queue and
+what PBS was asked for (MetaCentrum); or GPUs used, a soft limit and ``site:mode:NxP``, of N nodes (Frontier), where the
+cells of processors are not to be relied on. A row of column names may stand above them (Alea).
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def _start(header: Mapping[str, list[str]], rows: pl.DataFrame, sink: Sink) -> f
 
 def _number(text: str) -> float | None:
     try:
-        value = float(text.split()[0])
+        value = float(text.split(maxsplit=1)[0])
     except (ValueError, IndexError):
         return None
     return value if abs(value) < _LATEST_S else None
@@ -228,9 +229,10 @@ def _machines(header: Mapping[str, list[str]], sink: Sink, unit: Unit) -> None:
 
     procs, nodes = (int(_number((header.get(key) or [""])[0]) or 0) for key in ("maxprocs", "maxnodes"))
     procs = procs or nodes
-    if not 0 < procs < 2**31 or sink.query(
-        "SELECT count(*) FROM machines WHERE cluster = $cluster", {"cluster": sink.cluster}
-    ).item():
+    if (
+        not 0 < procs < 2**31
+        or sink.query("SELECT count(*) FROM machines WHERE cluster = $cluster", {"cluster": sink.cluster}).item()
+    ):
         return
     nodes = nodes if 0 < nodes <= min(procs, _MOST_MACHINES) and procs % nodes == 0 else 1
     names = [f"node{k:0{len(str(nodes))}}" for k in range(1, nodes + 1)]

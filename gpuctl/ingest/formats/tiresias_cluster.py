@@ -53,7 +53,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
                      for s in range(row["switches"]) for n in range(row["nodes"])]  # fmt: skip
             frame = pl.DataFrame(names, schema={"rack": pl.String, "machine": pl.String}, orient="row")
             told = {name: pl.lit(row[name]) for name in ("gpus_labelled", "cpus", "mem_mb")}
-            known = {"cluster": sink.cluster, "names": [name for _, name in names]}
+            known: dict[str, object] = {"cluster": sink.cluster, "names": [name for _, name in names]}
             sink.execute(
                 "DELETE FROM machines WHERE cluster = $cluster AND machine IN (SELECT unnest($names::VARCHAR[]))", known
             )

@@ -37,7 +37,7 @@ TABLE = JobTable(
 
 FORMAT = Format(
     name="tiresias-jobs",
-    title="Tiresias, ElasticFlow, Chronus, mltiply: jobs of a simulator (job_id, num_gpu, submit_time, model_name, duration ...)",
+    title="Tiresias, ElasticFlow, Chronus, mltiply: jobs of a simulator (job_id, num_gpu, submit_time, model_name ...)",
     fills=("jobs", "attempts", "queues"),
     file_names=("60_job.csv", "tf_job.csv"),
     order=20,

@@ -118,10 +118,8 @@ def decompress(raw: Reader, codec: str | None) -> Iterator[bytes]:
         while data := raw.read(CHUNK):
             yield data
         return
-    if codec == "parquet":
-        pieces = parquet.text(raw, CHUNK)
-    else:
-        pieces = _zstd(raw) if codec == "zstd" else _streams(raw, codec)
+    readers = {"zstd": lambda: _zstd(raw), "parquet": lambda: parquet.text(raw, CHUNK)}
+    pieces = readers.get(codec, lambda: _streams(raw, codec))()
     while True:
         try:
             data = next(pieces, b"")

@@ -85,11 +85,11 @@ class Delimited:
         self._lines = whole_lines(stream, b"")
         self._begun = next(self._lines)
         first, _, rest = self._begun[0].removeprefix(_BOM).partition(b"\n")
-        found = header(first, separator)
-        self._first = 1 if names and found != list(names) else 2
+        there = header(first, separator)
+        self._first = 1 if names and there != list(names) else 2
         if self._first == 2:
             self._begun = (rest, self._begun[1])
-        self.columns = list(names) or found
+        self.columns = list(names) or there
         absent = [name for name in needed if name not in self.columns]
         twice = [name for name in self.columns if self.columns.count(name) > 1]
         if absent or twice:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import io
 import tempfile
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from gpuctl.ingest.read.codecs import Reader
 
 MAGIC = b"PAR1"
 ROWS = 65_536
@@ -26,7 +24,14 @@ class UnreadableError(Exception):
     """The bytes are no sound Parquet."""
 
 
-def text(raw: Reader, size: int) -> Iterator[bytes]:
+class Raw(Protocol):
+    """Bytes from their start."""
+
+    def read(self, size: int, /) -> bytes:
+        """Read."""
+
+
+def text(raw: Raw, size: int) -> Iterator[bytes]:
     """Yield the rows as CSV: a header, then a line each; times as ``YYYY-MM-DDTHH:MM:SS``, with their offset if any.
 
     Args:
@@ -81,12 +86,14 @@ def _lines(frame: Any) -> bytes:
 
     texts = []
     for name, kind in frame.schema.items():
-        if kind == pl.Categorical or kind == pl.String:
+        if kind in {pl.Categorical, pl.String}:
             # a line is a row
             texts.append(pl.col(name).cast(pl.String).str.replace_all(r"[\r\n]+", " "))
         elif isinstance(kind, pl.Datetime):
             form = "%Y-%m-%dT%H:%M:%S%.6f" + ("%z" if kind.time_zone else "")
-            texts.append(pl.col(name).dt.cast_time_unit("us").dt.to_string(form).str.replace(".000000", "", literal=True))
+            texts.append(
+                pl.col(name).dt.cast_time_unit("us").dt.to_string(form).str.replace(".000000", "", literal=True)
+            )
     out = io.BytesIO()
     frame.with_columns(texts).write_csv(out, include_header=False)
     return out.getvalue()

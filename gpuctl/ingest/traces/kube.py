@@ -1,4 +1,4 @@
-"""Objects of Kubernetes as ``kubectl get -o json`` and ``-w --output-watch-events`` print them, and what they say of jobs."""
+"""Objects of Kubernetes as ``kubectl get -o json`` and ``-w --output-watch-events`` print them: jobs."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def is_gpu(key: str) -> bool:
 
 
 def requests(spec: object) -> tuple[float, float, float, bool]:
-    """GPUs, CPUs and MiB that the containers of a pod's specification ask for, and whether parts of GPUs are among them.
+    """GPUs, CPUs and MiB that the containers of a pod ask for, and whether parts of GPUs are among them.
 
     Raises:
         RowError: a quantity cannot be read.
@@ -218,7 +218,11 @@ def workload(found: dict[str, Any]) -> Told:
         count = count if isinstance(count, int) and 0 <= count < 2**31 else 1
         gpus, cpus, mem, parts = requests(at(pods, "template", "spec"))
         told.pods += count
-        told.gpus, told.cpus, told.mem_mb = told.gpus + count * gpus, told.cpus + count * cpus, told.mem_mb + count * mem
+        told.gpus, told.cpus, told.mem_mb = (
+            told.gpus + count * gpus,
+            told.cpus + count * cpus,
+            told.mem_mb + count * mem,
+        )
         told.quirks |= {"mig_not_counted"} if parts else set()
     flavors = {
         flavor
@@ -280,7 +284,11 @@ def volcano_job(found: dict[str, Any]) -> Told:
         count = count if isinstance(count, int) and 0 <= count < 2**31 else 1
         gpus, cpus, mem, parts = requests(at(task, "template", "spec"))
         told.pods += count
-        told.gpus, told.cpus, told.mem_mb = told.gpus + count * gpus, told.cpus + count * cpus, told.mem_mb + count * mem
+        told.gpus, told.cpus, told.mem_mb = (
+            told.gpus + count * gpus,
+            told.cpus + count * cpus,
+            told.mem_mb + count * mem,
+        )
         told.quirks |= {"mig_not_counted"} if parts else set()
     phase = text(found, "status", "state", "phase") or "Pending"
     told.state, told.source_state = _PHASES.get(phase, State.UNKNOWN), phase
@@ -291,7 +299,9 @@ def volcano_job(found: dict[str, Any]) -> Told:
         if stamp is None:
             continue
         if state == "Running":
-            running = running or bool(told.starts.add(stamp)) or True
+            if not running:
+                told.starts.add(stamp)
+            running = True
         elif running and state in {"Restarting", "Pending", "Completed", "Terminated", "Aborted", "Failed"}:
             told.stops.add(stamp)
             running = False

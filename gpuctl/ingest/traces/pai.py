@@ -53,13 +53,13 @@ groups AS (
 ),
 made AS (
     SELECT job, l."user", g."group" AS account, g.name, l.submit_ts, coalesce(r.start_ts, t.start_ts) AS start_ts,
-           coalesce(l.end_ts, CASE WHEN r.job IS NULL THEN t.end_ts ELSE r.end_ts END) AS end_ts,
+           coalesce(l.end_ts, if(r.job IS NULL, t.end_ts, r.end_ts)) AS last_ts,
            coalesce(l.state, CASE
                WHEN list_contains(coalesce(t.states, r.states), 'failed') THEN 'failed'
                WHEN list_contains(coalesce(t.states, r.states), 'running') THEN 'running'
                WHEN list_contains(coalesce(t.states, r.states), 'unknown') THEN 'unknown'
                WHEN list_contains(coalesce(t.states, r.states), 'completed')
-                   THEN CASE WHEN list_contains(coalesce(t.states, r.states), 'pending') THEN 'running' ELSE 'completed' END
+                   THEN if(list_contains(coalesce(t.states, r.states), 'pending'), 'running', 'completed')
                ELSE 'pending' END) AS state,
            l.source_state, t.gpus, coalesce(t.gpu_type, g.gpu_type) AS gpu_type, nullif(r.nodes, 0)::INTEGER AS nodes,
            ceil(t.cpus)::INTEGER AS cpus, round(t.mem_mb)::BIGINT AS mem_mb,
@@ -67,7 +67,8 @@ made AS (
     FROM listed AS l FULL JOIN tasks AS t USING (job) FULL JOIN ran AS r USING (job)
     LEFT JOIN groups AS g ON g.instance = l.instance
 )
-SELECT $cluster AS cluster, job, "user", account, name, submit_ts, start_ts, end_ts, state, source_state, gpus,
+SELECT $cluster AS cluster, job, "user", account, name, submit_ts, start_ts,
+       if(state IN ('running', 'pending'), NULL, last_ts) AS end_ts, state, source_state, gpus,
        gpu_type, nodes, cpus, mem_mb, CASE WHEN start_ts IS NULL AND state = 'pending' THEN 0 ELSE 1 END AS attempts,
        CASE WHEN start_ts >= submit_ts THEN epoch(start_ts - submit_ts) END AS wait_s,
        CASE WHEN end_ts >= start_ts THEN epoch(end_ts - start_ts) END AS run_span_s,

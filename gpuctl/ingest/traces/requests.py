@@ -13,8 +13,6 @@ from gpuctl.ingest.traces.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import polars as pl
-
     from gpuctl.core.lines import Line
     from gpuctl.ingest.core.format import Sink
 
@@ -45,9 +43,9 @@ class RequestTable(Table):
         for rows, _ in self.rows(stream, sink):
             given = {"service": pl.lit(name), "span_s": pl.lit(0.0), "requests": pl.lit(1.0)}
             absent = {column: value for column, value in given.items() if column not in rows.columns}
-            rows = rows.with_columns(**absent).with_columns(pl.col("service").fill_null(pl.lit(name)))
+            made = rows.with_columns(**absent).with_columns(pl.col("service").fill_null(pl.lit(name)))
             if rows.height:
-                sink.insert("service_load", rows.select("service", *(c for c in COLUMNS if c in rows.columns)))
+                sink.insert("service_load", made.select("service", *(c for c in COLUMNS if c in made.columns)))
                 sink.loaded(rows.height)
 
 

@@ -11,9 +11,10 @@ from gpuctl.ingest.read.delimited import Reject
 from gpuctl.ingest.read.pieces import count_of, torn_off, whole_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import BinaryIO
 
+    import numpy as np
     import polars as pl
 
 CELLS = (
@@ -154,7 +155,7 @@ def _fault(line: bytes, width: int) -> str | None:
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
 
-def _numbered(rows: pl.DataFrame, numbers: object) -> pl.DataFrame:
+def _numbered(rows: pl.DataFrame, numbers: Sequence[int] | np.ndarray) -> pl.DataFrame:
     import polars as pl
 
     absent = [pl.lit(None, pl.String).alias(name) for name in MORE if name not in rows.columns]

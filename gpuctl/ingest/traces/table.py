@@ -204,4 +204,3 @@ class RowTable(Table):
             if rows.height:
                 sink.insert(self.table, rows.select(*self.keep, **same))
                 sink.loaded(rows.height)
-
