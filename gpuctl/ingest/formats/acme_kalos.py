@@ -55,6 +55,7 @@ FORMAT = Format(
     timezone="UTC",
     clock="utc",
     parser_version=1,
+    verified="documentation",
     sniff=TABLE.sniff,
     load=TABLE.load,
     zoned=True,

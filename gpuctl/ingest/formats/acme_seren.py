@@ -37,6 +37,7 @@ FORMAT = Format(
     timezone="Asia/Shanghai",
     clock="utc",
     parser_version=1,
+    verified="documentation",
     sniff=TABLE.sniff,
     load=TABLE.load,
     zoned=True,

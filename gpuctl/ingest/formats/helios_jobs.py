@@ -38,6 +38,7 @@ FORMAT = Format(
     timezone="Asia/Shanghai",
     clock="wall",
     parser_version=1,
+    verified="documentation",
     sniff=TABLE.sniff,
     load=TABLE.load,
 )

@@ -100,6 +100,7 @@ FORMAT = Format(
     zoned=True,
     clock="utc",
     parser_version=1,
+    verified="documentation",
     sniff=sniff,
     load=load,
 )

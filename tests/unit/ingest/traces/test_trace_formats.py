@@ -98,8 +98,8 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
         ("10.140.1.10", 1688169600.0, [0, 100]), ("10.140.1.10", 1688169615.0, [10, 100]),
     ]),
     "llm-azure": (LOAD, [
-        ("AzureLLMInferenceTrace_code", pytest.approx(1700158623.97996, abs=2e-7), 0.0, 1.0, 4808, 10, None),
-        ("AzureLLMInferenceTrace_code", pytest.approx(1700158624.03196, abs=2e-7), 0.0, 1.0, 3180, 8, None),
+        ("AzureLLMInferenceTrace_code", pytest.approx(1700158623.97996, abs=1e-6), 0.0, 1.0, 4808, 10, None),
+        ("AzureLLMInferenceTrace_code", pytest.approx(1700158624.03196, abs=1e-6), 0.0, 1.0, 3180, 8, None),
         ("AzureLLMInferenceTrace_code", 1700158625.0, 0.0, 1.0, 110, 27, None),
     ]),
     "llm-burstgpt": (LOAD, [
