@@ -13,7 +13,10 @@ from gpuctl.cli.options import PlainJsonOption
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Format
 
-_KEYS = ("name", "title", "file_names", "fills", "timezone", "clock", "order", "parser_version", "epoch", "unit", "verified")
+_KEYS = (
+    *("name", "title", "file_names", "fills", "timezone", "clock", "order", "parser_version"),
+    *("epoch", "unit", "verified"),
+)
 _VERIFIED = {"real file": "real files", "sample": "a part of one", "documentation": "not run on the real file"}
 
 
