@@ -54,6 +54,7 @@ class Options:
         sections: keys of the sections to run; with no `tables` either, all.
         tables: names of the tables to run beside those of `sections`.
         signatures: the user's own signature tables, beside gpuctl's.
+        learned: whether a learned reader answers where no signature knows a log's last words.
         filter: which jobs the figures are of; those of the cluster are of all jobs.
         own: the analyses of files that the user named; which of them run, `tables` says.
         command: the command line, for the record.
@@ -72,6 +73,7 @@ class Options:
     sections: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     signatures: tuple[Path, ...] = ()
+    learned: bool = True
     filter: JobFilter = EVERY_JOB
     own: tuple[Query, ...] = ()
     command: str = ""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.pipeline.report import IngestReport
 
 
-_OF_STORES = frozenset({"analyze", "explain", "report"})
+_OF_STORES = frozenset({"analyze", "explain", "fit", "report"})
 """What is done with any trace, one that is only a CSV of jobs too; the others read such a file their own way."""
 
 
