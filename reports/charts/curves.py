@@ -338,7 +338,7 @@ def time_axis(axes: Axes, first: float, last: float) -> None:
         first: seconds since 1970.
         last: seconds since 1970.
     """
-    from matplotlib.dates import AutoDateLocator, DateFormatter
+    from matplotlib.dates import HOURLY, MINUTELY, MONTHLY, SECONDLY, AutoDateLocator, DateFormatter
     from matplotlib.ticker import MaxNLocator
 
     if is_relative(first):
@@ -347,7 +347,11 @@ def time_axis(axes: Axes, first: float, last: float) -> None:
         axes.xaxis.set_major_formatter(lambda value, _: f"day {value:,g}")
         return
     axes.set_xlim(first / 86400, last / 86400)
-    axes.xaxis.set_major_locator(AutoDateLocator(minticks=3, maxticks=6))  # type: ignore[no-untyped-call]
+    locator = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+    # a unit's longest step has to reach as far as the next unit's three ticks
+    for unit, longest in ((MONTHLY, 12), (HOURLY, 24), (MINUTELY, 60), (SECONDLY, 60)):
+        locator.intervald[unit] = [*locator.intervald[unit], longest]
+    axes.xaxis.set_major_locator(locator)
     days = (last - first) / 86400
     pattern = "%b %Y" if days > 300 else "%d %b" if days > 3 else "%d %b %H:%M" if days > 1 else "%H:%M"
     axes.xaxis.set_major_formatter(DateFormatter(pattern, tz=UTC))  # type: ignore[no-untyped-call]

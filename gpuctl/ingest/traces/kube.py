@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from gpuctl.core.lines import RowError
 from gpuctl.core.states import State
 from gpuctl.ingest.read.json_stream import elements
+from gpuctl.ingest.read.json_walk import members
 from gpuctl.ingest.read.streams import peeked
-from gpuctl.ingest.slurm.json_walk import members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
