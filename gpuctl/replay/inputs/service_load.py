@@ -56,8 +56,7 @@ def read_service_load(path: Path, gpus: Ints) -> Inference:
         UsageError: it has requests of several traces.
     """
     with Store(path) as store:
-        there = store.value("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'service_load'")
-        holders = store.frame(_HOLDERS).rows() if there else []
+        holders = store.frame(_HOLDERS).rows()
         if not holders:
             hint = "gpuctl ingest reads traces of requests to services; or give a CSV time_s,servers_free"
             raise InputError("has no requests to services", path=str(path), hint=hint)
@@ -79,7 +78,7 @@ def read_service_load(path: Path, gpus: Ints) -> Inference:
     load[step - step[0]] = found[by].to_numpy()
     first = float(step[0] * STEP_S)
     # a trace that counts from a start of its own has no weekdays: its first day counts as a Monday
-    monday = 0.0 if about.get("epoch") == "relative" else FIRST_MONDAY_S
+    monday = 0.0 if about["epoch"] == "relative" else FIRST_MONDAY_S
     lent = idle_servers(load, first - monday, gpus, str(path))
     days = lent.period_s / DAY_S
     told = note(

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 TEN = np.full(10, 8)
 DAY = 288
-TABLE = """
-    CREATE TABLE IF NOT EXISTS service_load (cluster VARCHAR, service VARCHAR, ts TIMESTAMPTZ, span_s DOUBLE,
-        requests DOUBLE, prompt_tokens BIGINT, output_tokens BIGINT, images BIGINT, failed DOUBLE, source INTEGER)
-"""
 
 
 def idle_at(lent: Inference, second: float) -> int:
@@ -73,7 +69,6 @@ def test_too_little_is_refused(load: np.ndarray, told: str) -> None:
 def stored(path: Path, rows: list[str], *, clusters: tuple[str, ...] = ("llm",)) -> Path:
     """A store of such rows of `service_load`."""
     with Store(path, write=True) as store:
-        store.execute(TABLE)
         for name in clusters:
             store.execute(
                 "INSERT INTO clusters (cluster, source_format, timezone, clock) VALUES ($name, 'x', 'UTC', 'utc')",
