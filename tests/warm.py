@@ -24,7 +24,7 @@ if False:  # typing.TYPE_CHECKING: stand-ins start a hundred times
     from typing import TextIO
 
 _READ_AT_THE_START = (
-    "ARROW", "DUCKDB", "GOTO", "GPUCTL", "HOME", "KMP", "LANG", "LC_", "LD_", "MALLOC", "MKL", "MPL", "NPY", "NUMBA",
+    "ARROW", "DUCKDB", "GOTO", "HOME", "KMP", "LANG", "LC_", "LD_", "MALLOC", "MKL", "MPL", "NPY", "NUMBA",
     "OMP", "OPENBLAS", "POLARS", "PYTHON", "RAYON", "VECLIB", "XDG", "_RJEM",
 )  # fmt: skip
 """What the variables begin with that the interpreter or a library reads once, at its start."""
