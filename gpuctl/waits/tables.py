@@ -118,6 +118,7 @@ def forecasts(
         notes=tuple(ours(f"{name}: {text}") for name, text in learn.METHODS.items() if name in methods),
         columns=PREDICTIONS,
         frame=frame,
+        charts=("ranges name=chart-waits x=job y=p50_s,p10_s,p90_s title='Forecast waits with their 80 % intervals'",),
         sentences=tuple(dict.fromkeys(f.reason for f in found)),
     )
     return analysis_of(cluster, (table,), settings_, command, tuple(sources), warnings=(*warnings, FROM_START))
@@ -190,11 +191,16 @@ def _calibration(trained: Trained) -> ResultTable:
         columns=(
             _LOAD,
             Column("promised_pct", "%", "The quantile."),
+            Column("held_pct", "%", "The middle of the two shares that follow."),
             Column("below_pct", "%", "Jobs that waited less."),
             Column("up_to_pct", "%", "Jobs that waited no longer."),
         ),
         frame=scores.held(said, tested["wait_s"].to_numpy(), tested["load"].to_numpy()),
         detail=True,
+        charts=(
+            "bands name=chart-wait-calibration x=promised_pct y=held_pct,below_pct,up_to_pct series=load lead=yes "
+            "title='Share of waits within each quantile, by load; the same as promised is right'",
+        ),
     )
 
 
@@ -207,9 +213,21 @@ def _by_queue(trained: Trained) -> ResultTable:
         question="In which queues do forecasts hold?",
         population=_tested(trained),
         notes=(note("An empty name: the log names no queue."),),
-        columns=(Column("queue", "-", "Slurm's partition."), _JOBS, *_MEASURES),
+        columns=(
+            Column("queue", "-", "Slurm's partition."),
+            _JOBS,
+            *_MEASURES,
+            Column(
+                "coverage_low_pct", "%", "Lower end of the coverage's 95 % interval (Wilson), were jobs independent."
+            ),
+            Column("coverage_high_pct", "%", "Upper end of it."),
+        ),
         frame=scores.by_queue(said, tested["wait_s"].to_numpy(), tested["queue"].to_list()).select(
-            "queue", "jobs", *scores.MEASURES
+            "queue", "jobs", *scores.MEASURES, *scores.INTERVAL
+        ),
+        charts=(
+            "ranges name=chart-wait-by-queue x=queue y=coverage_pct,coverage_low_pct,coverage_high_pct unit=% "
+            "title='Waits within the 80 % interval, by queue, with the 95 % interval of that share'",
         ),
     )
 
