@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from gpuctl.chain import net_training
 from gpuctl.chain.episode import DAY_S, WARM_UP_S, Link, Outcome, Pair, Situation
 from gpuctl.chain.log import check_size
+from gpuctl.chain.nets import NETS, rule_of
 from gpuctl.chain.past import History
 from gpuctl.chain.policies import LEARN, NAMES, Rule, Start, hourly, lessons, look, start_of, trained
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.spelling import meant
+from gpuctl.learn.extra import needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.chain.log import Log
+    from gpuctl.chain.policies import Lessons
 
     Floats = NDArray[np.float64]
 
@@ -30,6 +34,9 @@ EVERY_S = 4 * 3600
 
 LEVELS = (("all", -np.inf, np.inf), ("light", -np.inf, 2.0), ("medium", 2.0, 12.0), ("heavy", 12.0, np.inf))
 """By the hours of interruption of ``reactive``: more than the first number, at most the second."""
+
+ALL = (*NAMES[:-1], *NETS, NAMES[-1])
+"""All policies."""
 
 RESAMPLES, SEED = 1000, 1
 FEWEST_STARTS = 30
@@ -47,7 +54,7 @@ class Asked:
     Attributes:
         size: nodes of the cluster.
         pair: what P and S ask for.
-        policies: names of `NAMES`.
+        policies: names of `ALL`.
         split_s: starts from then on are for the score, those whose days end before it are to learn from.
         from_s: the first start to learn from.
         outage_cost: of an hour of interruption, an hour of overlap costing 1.
@@ -76,14 +83,16 @@ def policy_names(text: str) -> tuple[str, ...]:
     """The names of a list with commas.
 
     Raises:
-        UsageError: one of them is none.
+        UsageError: one of them is none, or needs PyTorch, which is not installed.
     """
     names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     for name in names:
-        if name not in NAMES:
-            raise UsageError(f"--policy: there is no chain policy {name!r}", hint=meant(name, NAMES))
+        if name not in ALL:
+            raise UsageError(f"--policy: there is no chain policy {name!r}", hint=meant(name, ALL))
     if not names:
-        raise UsageError("--policy names none", hint=f"known: {', '.join(NAMES)}")
+        raise UsageError("--policy names none", hint=f"known: {', '.join(ALL)}")
+    for name in set(names) & set(NETS):
+        needed("torch", f"--policy {name}")
     return names
 
 
@@ -110,7 +119,7 @@ def starts(asked: Asked, log: Log) -> tuple[list[int], list[int]]:
             f"{log.name}: the split leaves fewer than {asked.warm_up_s / DAY_S:g} days of warm-up to its first start",
             hint="name a later --split, or a shorter --warm-up",
         )
-    if len(past) < FEWEST_STARTS and set(asked.policies) & set(LEARN):
+    if len(past) < FEWEST_STARTS and set(asked.policies) & {*LEARN, *NETS}:
         raise InputError(
             f"{log.name}: {len(past)} starts before the split to learn from, fewer than {FEWEST_STARTS}",
             hint="name a later --split, or policies that do not learn: reactive, avg",
@@ -205,22 +214,21 @@ def run(
     check_size(log, asked.size)
     past, later = starts(asked, log)
     trial = Trial(log, asked)
-    sharp = "newsvendor" in asked.policies
-    learnt = (
-        lessons(map(trial.start, past), sharp, lambda done: tell("training", done, len(past)))
-        if set(asked.policies) & set(LEARN)
-        else None
-    )
+    learnt = _lessons(trial, past, tell)
     scored = [trial.start(begin) for begin in later]
     found: dict[str, Found] = {}
     rules: dict[str, Rule] = {}
     for done, name in enumerate(dict.fromkeys(("reactive", *asked.policies))):
         tell(name, done, len(asked.policies) + 1)
         begin = time.process_time()
-        rules[name] = rule = trained(name, learnt, asked.outage_cost)
+        if name in NETS and learnt is not None:
+            brain = net_training.train(name, learnt, asked.outage_cost, tell=tell)
+            rules[name] = rule = rule_of(brain, asked.outage_cost)
+        else:
+            rules[name] = rule = trained(name, learnt, asked.outage_cost)
         took = None
-        if name in LEARN and learnt is not None:
-            took = time.process_time() - begin + learnt.cpu_s + (learnt.forecasts_s if name == "newsvendor" else 0)
+        if name in {*LEARN, *NETS} and learnt is not None:
+            took = time.process_time() - begin + learnt.cpu_s + (learnt.forecasts_s if name in FORESEE else 0)
         found[name] = found_of(
             [trial.chain(at, start, name, rule) for at, start in zip(later, scored, strict=True)], took
         )
@@ -235,13 +243,28 @@ def run(
     forecast = [
         {"policy": name, "level": level} | row
         for name in asked.policies
-        for level, row in _forecast_rows(rules[name], scored, of_level, sharp=name == "newsvendor").items()
+        for level, row in _forecast_rows(rules[name], scored, of_level).items()
     ]
     return (
         pl.DataFrame(table, infer_schema_length=None),
         _each({name: found[name].outcomes for name in asked.policies}, later),
         pl.DataFrame(forecast, FORECAST),
     )
+
+
+FORESEE = ("newsvendor", *NETS)
+"""Policies that go by forecasts."""
+
+
+def _lessons(trial: Trial, past: list[int], tell: Callable[[str, int, int], None]) -> Lessons | None:
+    """What the policies that are asked for learn from, if they learn."""
+    wanted = set(trial.asked.policies)
+    if not wanted & {*LEARN, *NETS}:
+        return None
+    return lessons(
+        map(trial.start, past), bool(wanted & set(FORESEE)), lambda done: tell("training", done, len(past)),
+        before="transformer" in wanted,
+    )  # fmt: skip
 
 
 def _each(outcomes: dict[str, list[list[Outcome]]], later: list[int]) -> pl.DataFrame:
@@ -264,7 +287,7 @@ FORECAST = {
 
 
 def _forecast_rows(
-    rule: Rule, scored: list[Start], of_level: dict[str, NDArray[np.bool_]], *, sharp: bool
+    rule: Rule, scored: list[Start], of_level: dict[str, NDArray[np.bool_]]
 ) -> dict[str, dict[str, Any]]:
     """How good the quantile is that a rule aims at, over hourly looks at the starts of each level."""
     if rule.wait_h is None or rule.quantile is None:
@@ -274,7 +297,7 @@ def _forecast_rows(
         at = hourly(start)
         rows, wait = look(start, at, waits=True)
         waits.append(wait / 60)
-        quantiles.append(rule.wait_h(rows, start.forecasts(at) if sharp else np.zeros((0, 0))))
+        quantiles.append(rule.wait_h(start, at, rows))
     q = rule.quantile
     table = {}
     for level, at_level in of_level.items():

@@ -14,6 +14,7 @@ from gpuctl.chain import look_kernel, policies
 from gpuctl.chain.evaluate import EVERY_S, FEWEST_STARTS, Asked, Trial
 from gpuctl.chain.log import check_size
 from gpuctl.chain.past import KINDS_MIN, PAST, POOL, Drawn
+from gpuctl.chain.policies import QUANTILES
 from gpuctl.core.errors import InputError
 from gpuctl.predictors import card, trees
 
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 KIND = "chain"
-QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.97)
-"""Of the wait, that are learnt."""
-
 _RATIOS, _POOL, _USERS, _PAST, _COUNT = "ratios.npy", "pool.npy", "users.npy", "past.npy", "count.npy"
 _HINT = "train the model again, or ask its author for the whole folder"
 

@@ -123,7 +123,8 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
         str,
         typer.Option(
             metavar="A,B",
-            help="When to submit: reactive, avg, asap, dependency, quantile, plan, newsvendor, forest, boost, best.",
+            help="When to submit: reactive, avg, asap, dependency, quantile, plan, newsvendor, forest, boost, dqn, pg, "
+            "transformer, moe, best. dqn, pg, transformer and moe need gpuctl[learn].",
         ),
     ] = "reactive,avg,quantile,plan,newsvendor,dependency,best",
     split: Annotated[
