@@ -93,9 +93,8 @@ def advise(model: Model, jobs: Sequence[QueuedJob], job: str, second: int, *, co
     shown = np.column_stack([waits.mean(axis=1), waits[:, SHOWN]]) / 60
     quantiles = model.quantiles_h(rows, shown)[0]
     left = (p.start_s + p.limit_s - second) / 3600
-    share = cost / (1 + cost)
     gaps = wait_at(quantiles, POINTS) - left
-    lead = float(wait_at(quantiles, np.array([share]))[0])
+    lead = model.lead_h(rows, shown, cost)
     return Advice(
         job=p.job,
         left_h=left,

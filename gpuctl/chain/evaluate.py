@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import polars as pl
 from gpuctl.chain import net_training
 from gpuctl.chain.episode import DAY_S, WARM_UP_S, Link, Outcome, Pair, Situation
 from gpuctl.chain.log import check_size
-from gpuctl.chain.nets import NETS, rule_of
+from gpuctl.chain.nets import NETS, OF_COST, OF_WAIT, rule_of
 from gpuctl.chain.past import History
 from gpuctl.chain.policies import LEARN, NAMES, Rule, Start, hourly, lessons, look, start_of, trained
 from gpuctl.core.errors import InputError, UsageError
@@ -25,9 +26,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.chain.log import Log
+    from gpuctl.chain.model import Model
     from gpuctl.chain.policies import Lessons
 
     Floats = NDArray[np.float64]
+
+SAVED = "saved"
+"""The policy of a model that was trained before."""
 
 EVERY_S = 4 * 3600
 """From one start to the next."""
@@ -194,19 +199,23 @@ OFFLINE = ("reactive", "avg", "asap", "dependency", "quantile")
 """Policies that need no looks: these are never late, as in the authors' programs."""
 
 
+Frames = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]
+
+
 def run(
-    log: Log, asked: Asked, tell: Callable[[str, int, int], None] = lambda *_: None
-) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    log: Log, asked: Asked, tell: Callable[[str, int, int], None] = lambda *_: None, saved: Model | None = None
+) -> Frames:  # fmt: skip
     """Evaluate; the same log and wishes give the same figures, but for ``train_s``.
 
     Args:
         log: the trace.
         asked: what is wanted.
         tell: called with what is under way, how much of it is done, of how much.
+        saved: a model that was trained before, for the policy `SAVED`.
 
     Returns:
-        one row a policy and level, one a policy, start and hand-over, and one a policy with a forecast and level, in
-        the columns of `gpuctl.chain.tables`.
+        one row a policy and level, one a policy, start and hand-over, one a policy with a forecast and level, and one a
+        policy, level and outage cost, in the columns of `gpuctl.chain.tables`.
 
     Raises:
         InputError: jobs that are larger than the cluster, or too few starts.
@@ -216,22 +225,22 @@ def run(
     trial = Trial(log, asked)
     learnt = _lessons(trial, past, tell)
     scored = [trial.start(begin) for begin in later]
+
+    def tried(name: str, rule: Rule, took: float | None) -> Found:
+        chains = [trial.chain(at, start, name, rule) for at, start in zip(later, scored, strict=True)]
+        return found_of(chains, took)
+
     found: dict[str, Found] = {}
-    rules: dict[str, Rule] = {}
+    priced: dict[str, Callable[[float], Rule]] = {}
     for done, name in enumerate(dict.fromkeys(("reactive", *asked.policies))):
         tell(name, done, len(asked.policies) + 1)
         begin = time.process_time()
-        if name in NETS and learnt is not None:
-            brain = net_training.train(name, learnt, asked.outage_cost, tell=tell)
-            rules[name] = rule = rule_of(brain, asked.outage_cost)
-        else:
-            rules[name] = rule = trained(name, learnt, asked.outage_cost)
+        priced[name] = _priced(name, learnt, asked.outage_cost, saved, tell)
+        rule = priced[name](asked.outage_cost)
         took = None
         if name in {*LEARN, *NETS} and learnt is not None:
             took = time.process_time() - begin + learnt.cpu_s + (learnt.forecasts_s if name in FORESEE else 0)
-        found[name] = found_of(
-            [trial.chain(at, start, name, rule) for at, start in zip(later, scored, strict=True)], took
-        )
+        found[name] = tried(name, rule, took)
     reactive = found["reactive"]
     days = (np.array(later) - later[0]) // DAY_S
     of_level = {level: (reactive.down_h > low) & (reactive.down_h <= high) for level, low, high in LEVELS}
@@ -243,13 +252,61 @@ def run(
     forecast = [
         {"policy": name, "level": level} | row
         for name in asked.policies
-        for level, row in _forecast_rows(rules[name], scored, of_level).items()
+        for level, row in _forecast_rows(priced[name](asked.outage_cost), scored, of_level).items()
     ]
+    frontier: list[dict[str, Any]] = []
+    of_cost = [name for name in asked.policies if name in GO_BY_COST or (name == SAVED and saved and not saved.priced)]
+    for done, name in enumerate(of_cost):
+        tell("other outage costs", done, len(of_cost))
+        for cost in sorted({*COSTS, asked.outage_cost}):
+            each = found[name] if cost == asked.outage_cost else tried(name, priced[name](cost), None)
+            frontier += _points(name, cost, each, of_level)
+    for name in asked.policies:
+        if name not in {*of_cost, "asap"}:
+            frontier += _points(name, asked.outage_cost if name in PRICED else None, found[name], of_level)
     return (
         pl.DataFrame(table, infer_schema_length=None),
         _each({name: found[name].outcomes for name in asked.policies}, later),
         pl.DataFrame(forecast, FORECAST),
+        pl.DataFrame(frontier, FRONTIER),
     )
+
+
+COSTS = (0.3, 1.0, 3.0, 9.0, 30.0)
+"""Outage costs at which policies that go by it are tried as well."""
+
+GO_BY_COST = ("plan", "newsvendor", *OF_WAIT, "best")
+"""Policies that go by the outage cost, and need no training for another one but for trees."""
+
+PRICED = (*GO_BY_COST, *OF_COST, SAVED)
+
+
+def _priced(
+    name: str, learnt: Lessons | None, cost: float, saved: Model | None, tell: Callable[[str, int, int], None]
+) -> Callable[[float], Rule]:  # fmt: skip
+    """The rule of a policy for each outage cost; a net is trained here, for that of `cost` if it is for one."""
+    if name == SAVED and saved is not None:
+        return saved.rule
+    if name in NETS and learnt is not None:
+        brain = net_training.train(name, learnt, cost, tell=tell)
+        return lambda c: rule_of(brain, c)
+    return cache(lambda c: trained(name, learnt, c))
+
+
+def _points(
+    name: str, cost: float | None, found: Found, of_level: dict[str, NDArray[np.bool_]]
+) -> list[dict[str, Any]]:
+    return [
+        {"policy": name, "level": level, "outage_cost": cost, "overlap_h": float(found.over_h[at].mean()),
+         "interruption_h": float(found.down_h[at].mean())}
+        for level, at in of_level.items() if at.any()
+    ]  # fmt: skip
+
+
+FRONTIER = {
+    "policy": pl.String, "level": pl.String, "outage_cost": pl.Float64, "overlap_h": pl.Float64,
+    "interruption_h": pl.Float64,
+}  # fmt: skip
 
 
 FORESEE = ("newsvendor", *NETS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.chain import look_kernel
-from gpuctl.chain.nets import OF_COST, Brain, near, seen_choice, seen_now, seen_window
+from gpuctl.chain.nets import OF_COST, Brain, costs, near, seen_choice, seen_now, seen_window
 from gpuctl.chain.policies import BEFORE, QUANTILES
 from gpuctl.core.errors import InputError
 from gpuctl.learn.extra import needed
@@ -70,12 +70,6 @@ def windows(learnt: Lessons) -> Floats:
         view = np.lib.stride_tricks.sliding_window_view(whole, BEFORE + 1, axis=0)
         found.append(view.transpose(0, 2, 1))
     return np.concatenate(found)
-
-
-def costs(waits_h: Floats, left_h: Floats, cost: float) -> Floats:
-    """What submitting S costs, in hours of overlap: with that wait, and with so much of P left."""
-    found: Floats = cost * np.maximum(waits_h - left_h, 0) + np.maximum(left_h - waits_h, 0)
-    return found
 
 
 def train(name: str, learnt: Lessons, cost: float, *, kept: Path | None = None, tell: Tell = lambda *_: None) -> Brain:

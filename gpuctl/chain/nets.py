@@ -34,13 +34,13 @@ SEEN = (*INPUTS, "left_h", "left_by_plan")
 
 @dataclass(frozen=True)
 class Brain:
-    """A net, and what it is for.
+    """A trained net, and what it is for.
 
     Attributes:
         name: of `NETS`.
         net: the net.
         cost: of an hour of interruption, that it was trained for; None: any.
-        curve: of its training.
+        curve: of its training; empty: it was loaded.
         cpu_s: that its training took, without the simulations.
     """
 
@@ -97,6 +97,12 @@ def near(rows: Floats, left_h: Floats, step_h: float = 1.0) -> NDArray[np.bool_]
     return found
 
 
+def costs(waits_h: Floats, left_h: Floats, cost: float) -> Floats:
+    """What submitting S costs, in hours of overlap: with that wait, and with so much of P left."""
+    found: Floats = cost * np.maximum(waits_h - left_h, 0) + np.maximum(left_h - waits_h, 0)
+    return found
+
+
 def quantiles_h(answers: Floats, rows: Floats) -> Floats:
     """Quantiles of the wait in hours by a net of `OF_WAIT`, none below the one before [looks, quantiles]."""
     shares = np.maximum.accumulate(np.clip(answers, 0, 1), axis=1)
@@ -107,6 +113,14 @@ def chosen_lead(answers: Floats, rows: Floats) -> Floats:
     """The lead in hours that ``pg`` answers, at most the planned wait [looks]."""
     share = 0.5 * (1 + np.tanh(0.5 * answers[:, 0]))
     return np.asarray(share * rows[:, look_kernel.PLANNED], np.float64)
+
+
+def valued_lead(net: Net, rows: Floats, forecasts: Floats) -> float:
+    """The longest lead in hours, in tenths, at which ``dqn`` would rather submit than wait, by one look; 0: none."""
+    leads = np.arange(0, float(rows[0, look_kernel.PLANNED]) + 0.1, 0.1)
+    each = (np.repeat(rows, leads.size, axis=0), np.repeat(forecasts, leads.size, axis=0))
+    values = net(seen_choice(*each, leads))
+    return float(leads[values[:, 0] <= values[:, 1]].max(initial=0.0))
 
 
 def rule_of(brain: Brain, cost: float) -> Rule:

@@ -7,7 +7,7 @@ of P is no longer than the lead that they want: none waits for a look that comes
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,6 +65,7 @@ class Start:
         drawn: what forecasts draw run times from.
         grid: whether S is submitted at looks only, each ten minutes of the clock, and P's end is noticed there.
         seen: minutes of the looks and what they show.
+        foreseen: forecasts by minute.
     """
 
     situation: Situation
@@ -73,6 +74,7 @@ class Start:
     drawn: Drawn
     grid: bool = False
     seen: tuple[Ints, Floats] | None = None
+    foreseen: dict[int, Floats] = field(default_factory=dict)
 
     @property
     def p_end(self) -> int:
@@ -99,8 +101,12 @@ class Start:
 
     def forecasts(self, minutes: Ints) -> Floats:
         """Forecasts of S's wait in hours: their mean, and `SHOWN` of them [minutes, 1 + len(SHOWN)]."""
-        waits = self.situation.forecasts(minutes, self.drawn, FORECASTS) / 60
-        return np.column_stack([waits.mean(axis=1), waits[:, SHOWN]])
+        new = np.array([minute for minute in minutes.tolist() if minute not in self.foreseen], np.int64)
+        if new.size:
+            waits = self.situation.forecasts(new, self.drawn, FORECASTS) / 60
+            rows = np.column_stack([waits.mean(axis=1), waits[:, SHOWN]])
+            self.foreseen.update(zip(new.tolist(), rows, strict=True))
+        return np.array([self.foreseen[minute] for minute in minutes.tolist()]).reshape(minutes.size, 1 + len(SHOWN))
 
 
 def start_of(situation: Situation, begin_s: int, history: History, *, grid: bool = False) -> Start:
