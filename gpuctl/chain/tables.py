@@ -67,7 +67,7 @@ FORECASTS = (
 FRONTIER = (
     Column("policy", "-", "The rule by which S is submitted."),
     Column("level", "-", "As in the table chain."),
-    Column("outage_cost", "-", "The outage cost that it goes by; empty: none."),
+    Column("outage_cost", "-", "The outage cost that it was tried with; empty: it has none."),
     Column("overlap_h", "h", "Mean overlap over the starts."),
     Column("interruption_h", "h", "Mean interruption over the starts."),
 )
@@ -109,8 +109,8 @@ def result(
         ResultTable(
             name="chain_frontier", section="chain", title="Interruption against overlap", population=population,
             question="How much overlap does less interruption cost?", columns=FRONTIER, detail=True,
-            notes=(ours("Policies that go by the outage cost were tried with several; asap, whose overlap is nearly "
-                        "the whole limit, is left out."),),
+            notes=(ours("Policies that depend on the outage cost were tried with several; asap, whose overlap is "
+                        "nearly the whole limit, is left out."),),
             frame=frontier.select(column.name for column in FRONTIER),
         ),
     )  # fmt: skip

@@ -42,7 +42,7 @@ def tradeoff(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         frame: the rows to draw; those without a value are not drawn.
     """
     (column,) = chart.y
-    rows = frame.drop_nulls([chart.x, column])
+    rows = frame.filter(frame[chart.x].cast(float).is_finite() & frame[column].cast(float).is_finite())
     names = rows[chart.series].unique(maintain_order=True).to_list()
     drawn = names[: len(SERIES)]
     facets = rows[chart.facet].unique(maintain_order=True).to_list() if chart.facet else [None]
@@ -55,9 +55,10 @@ def tradeoff(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         part = rows.filter(rows[chart.facet] == facet) if chart.facet else rows
         panel, told = _panel(figure, chart, part, drawn, box)
         if facet is not None:
-            write(figure, box[0], box[1] - 8, str(facet), bold=True)
-            panel["title"] = str(facet)
-            panel.update(called(str(facet), facet))  # type: ignore[typeddict-item]
+            title = short(str(facet))
+            write(figure, box[0], box[1] - 8, title, bold=True)
+            panel["title"] = title
+            panel.update(called(title, facet))  # type: ignore[typeddict-item]
         panels.append(panel)
         words += told
     write(figure, 0, 14, f"{heads[column]}, {units[column]}")

@@ -31,7 +31,7 @@ def scatter(rule: Chart, frame: pl.DataFrame, width: int) -> tuple[tuple[str, ..
         The lines, and a caption that says which letter is which series.
     """
     (column,) = rule.y
-    rows = frame.drop_nulls([rule.x, column])
+    rows = frame.filter(frame[rule.x].is_finite() & frame[column].is_finite())
     names = rows[rule.series].unique(maintain_order=True).to_list()
     marks = dict(zip(names, MARKS, strict=False))
     facets = rows[rule.facet].unique(maintain_order=True).to_list() if rule.facet else [None]
