@@ -329,7 +329,7 @@ def _announce(bar: Bar, given: Settings, loops: Sequence[Loop]) -> None:
     from gpuctl.chain.episode import must_compile
 
     if must_compile(loops) and not given.quiet:
-        bar.tell("compiling the simulator (once; up to a minute)")
+        bar.tell("compiling the simulator (once; some 10 s)")
 
 
 def _date(option: str, text: str) -> int:

@@ -96,6 +96,13 @@ SignaturesOption = Annotated[
     list[Path] | None,
     typer.Option("--signatures", metavar="FILE", help="Your own signatures to look for in it; repeatable."),
 ]
+LearnedOption = Annotated[
+    bool,
+    typer.Option(
+        "--learned/--no-learned",
+        help="Let a model that learned from recorded failures read the last lines of a log that no signature explains.",
+    ),
+]
 
 IntervalOption = Annotated[float, typer.Option(metavar="SECONDS", help="From one sample to the next.")]
 
@@ -169,6 +176,7 @@ class Site:
 
     job_logs: JobLogsOption = None
     signatures: SignaturesOption = None
+    learned: LearnedOption = True
     quotas: QuotasOption = None
     racks: RacksOption = None
     borrow_below: BorrowBelowOption = None
@@ -186,6 +194,7 @@ class Site:
             "racks": read_racks(self.racks) if self.racks else {},
             "borrow_below": self.borrow_below,
             "signatures": tuple(self.signatures or ()),
+            "learned": self.learned,
         }
 
 

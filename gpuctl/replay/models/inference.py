@@ -190,17 +190,24 @@ def late(inference: Inference, loans: list[tuple[float, int, bool]], until: floa
     return servers, seconds + max(lent - goal, 0) * (until - before)
 
 
+def loan_counts(cluster: Cluster, loans: list[tuple[float, int, bool]], until: float) -> dict[str, float]:
+    """How many loans of a replay there were, and what inference had to wait for; nothing without such a cluster."""
+    if cluster.inference is None:
+        return {}
+    servers, seconds = late(cluster.inference, loans, until)
+    return {"servers_lent": sum(lent for _, _, lent in loans), "servers_late": servers, "late_server_s": seconds}
+
+
 def loan_notes(cluster: Cluster, loans: list[tuple[float, int, bool]], until: float) -> tuple[Note, ...]:
     """What is to be said of the loans of a replay: how many, and what inference had to wait for."""
-    inference = cluster.inference
+    inference, counts = cluster.inference, loan_counts(cluster, loans, until)
     if inference is None:
         return ()
-    servers, seconds = late(inference, loans, until)
-    came = sum(lent for _, _, lent in loans)
+    came = counts["servers_lent"]
     told = note(
         "inference lent servers {came:,} times and got them back {back:,} times, {servers:,} times too late: it missed "
         "{seconds:,.0f} server-seconds in all",
-        came=came, back=len(loans) - came, servers=servers, seconds=seconds,
+        came=came, back=len(loans) - came, servers=counts["servers_late"], seconds=counts["late_server_s"],
     )  # fmt: skip
     curve = note("the load of inference is an assumed daily curve; give yours with --inference-load")
     return (told, curve) if inference.assumed else (told,)

@@ -282,7 +282,7 @@ class Outcome:
     turns: pl.DataFrame | None = None
     by_traits: bool = False
     cluster: Cluster | None = None
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, float] = field(default_factory=dict)
     loaded_gpu_s: float | None = None
 
     def used(self, given: Cluster) -> Cluster:
