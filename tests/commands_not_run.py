@@ -11,8 +11,10 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "gpuctl analyze docs/examples/format/jobs.turnstile": "it needs the format that the line before adds",
     },
     "docs/chain.md": {
-        "gpuctl chain train site.duckdb --nodes 16 --limit 24h --warm-up 2d --until": "it needs PyTorch, which CI has not",
-        "gpuctl chain evaluate site.duckdb --nodes 16 --limit 24h --split 2026-03-16 --policy plan,newsvendor --model": "it needs the model; tests/unit/chain/test_nets.py has one",
+        "gpuctl chain train site.duckdb --nodes 16 --limit 24h --warm-up 2d --until": "it needs PyTorch",
+        "gpuctl chain evaluate site.duckdb --nodes 16 --limit 24h --split 2026-03-16 --policy plan,newsvendor --model": (
+            "it needs the model; tests/unit/chain/test_nets.py has one"
+        ),
     },
     "docs/ci.md": {
         "useradd ": "it would make a user",
