@@ -12,7 +12,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "docs/chain.md": {
         "gpuctl chain train site.duckdb --nodes 16 --limit 24h --warm-up 2d --until": "it needs PyTorch",
-        "gpuctl chain evaluate site.duckdb --nodes 16 --limit 24h --split 2026-03-16 --policy plan,newsvendor --model": (
+        "gpuctl chain evaluate site.duckdb --nodes 16 --limit 24h --split 2026-03-16 --policy plan,newsvendor": (
             "it needs the model; tests/unit/chain/test_nets.py has one"
         ),
     },
