@@ -331,13 +331,19 @@ def one_pass(s, now, number, begins):  # type: ignore[no-untyped-def]
     most = _most_free(s)
     length, kept, tested = s.c[WAITING], 0, 0
     for k in range(length):
+        if most == 0 or tested == MOST_TESTED:
+            rest = length - k
+            if kept < k:
+                s.line_job[kept : kept + rest] = s.line_job[k:length].copy()
+                s.line_who[kept : kept + rest] = s.line_who[k:length].copy()
+                s.line_ready[kept : kept + rest] = s.line_ready[k:length].copy()
+                s.line_key[kept : kept + rest] = s.line_key[k:length].copy()
+            kept += rest
+            break
         job, who = s.line_job[k], s.line_who[k]
-        goes = False
-        if tested < MOST_TESTED and most > 0:
-            goes = s.per[job] <= most and _fits(s, job, now)
-            if not goes:
-                blocked = True
-            tested += blocked
+        goes = s.per[job] <= most and _fits(s, job, now)
+        blocked = blocked or not goes
+        tested += blocked
         if goes:
             ran = s.limit[job]
             if number != PLAN:
@@ -350,7 +356,7 @@ def one_pass(s, now, number, begins):  # type: ignore[no-untyped-def]
                 begins[who] = now
                 started += 1
             continue
-        if open_ and most > 0:
+        if open_:
             open_ = _reserve(s, job, now)
         s.line_job[kept], s.line_who[kept] = job, who
         s.line_ready[kept], s.line_key[kept] = s.line_ready[k], s.line_key[k]
