@@ -46,10 +46,10 @@ def _model(folder: Path, now: float) -> Iterable[Finding]:
 
         yield features(folder, card, described())
     elif kind == "wait":
-        from gpuctl.waits.features import described as of_waits
+        from gpuctl.waits.tables import described as of_waits
 
         yield features(folder, card, of_waits())
-    else:
+    elif kind != "workload":
         from gpuctl.predictors.overhead import TERMS
 
         # what is fitted are coefficients, one a term, in this order
@@ -79,10 +79,14 @@ def _load(folder: Path, card: Mapping[str, Any]) -> str:
         from gpuctl.waits import folder as of_waits
 
         of_waits.load(folder)
+    elif kind == "workload":
+        from gpuctl.workloads import folder as of_workloads
+
+        of_workloads.load(folder)
     else:
         found = str(kind)[:40]
         raise InputError(
-            f"a model of kind {found!r}, expected 'runtime', 'overhead' or 'wait'", path=str(folder / CARD),
+            f"a model of kind {found!r}, expected 'runtime', 'overhead', 'wait' or 'workload'", path=str(folder / CARD),
             hint="use the gpuctl that it was made with",
         )  # fmt: skip
     return str(kind)
