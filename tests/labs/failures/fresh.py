@@ -1,8 +1,8 @@
 """Run the programs of the fresh corpus and keep what they print: `python tests/labs/failures/fresh.py [NAME ...]`.
 
-Each runs in an empty folder `/tmp/jobs/NUMBER`, with loopback as its only network where the machine allows that, stdout and stderr
-in one file, for at most a minute. A program that ends otherwise than its truth says (a success that fails, or the other way round) is
-reported and not kept.
+Each runs in an empty folder `/tmp/jobs/NUMBER`, with loopback as its only network, stdout and stderr in one file, for
+at most two minutes. A program that ends otherwise than its truth says (a success that fails, or the other way round) is
+reported and not kept. TORCH_PYTHON names a Python that has torch and gymnasium.
 """
 
 from __future__ import annotations
@@ -56,16 +56,30 @@ def run(name: str, kind: str, text: str) -> tuple[bytes, int]:
     file = pattern.format(name=_NAMES[number % len(_NAMES)])
     (folder / file).write_text(text)
     path = f"{(TORCH if kind == 'torch' else PYTHON).parent}:{os.environ['PATH']}"
-    environment = {"PATH": path, "HOME": str(folder), "LANG": "C.UTF-8", "GOCACHE": "/tmp/gocache", "GOFLAGS": "-mod=mod",
-                   "OMP_NUM_THREADS": "1", "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", "/root/.rustup"),
-                   "CARGO_HOME": os.environ.get("CARGO_HOME", "/root/.cargo")}  # fmt: skip
+    home = Path.home()
+    environment = {
+        "PATH": path,
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+        "GOCACHE": "/tmp/gocache",
+        "OMP_NUM_THREADS": "1",
+        "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(home / ".rustup")),
+        "CARGO_HOME": os.environ.get("CARGO_HOME", str(home / ".cargo")),
+    }
     if number % 2:
         environment["PYTHONUNBUFFERED"] = "1"
     with (folder / "out.txt").open("wb") as out:
+        shell = f"ip link set lo up 2>/dev/null; {command.format(file=file)}"
         done = subprocess.run(
-            ["unshare", "-n", "bash", "-c", f"ip link set lo up 2>/dev/null; exec bash -c '{command.format(file=file)}'"],
-            cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, timeout=60, check=False,
-        )  # fmt: skip
+            ["unshare", "-n", "bash", "-c", shell],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            timeout=120,
+            check=False,
+        )
     code = done.returncode
     return (folder / "out.txt").read_bytes(), 128 - code if code < 0 else code
 
@@ -76,20 +90,23 @@ def main() -> None:
     wanted = sys.argv[1:]
     for name, kind, truth, others, text in PROGRAMS:
         case = f"fresh_{name}"
-        if wanted and name not in wanted or not wanted and case in rows:
+        if (wanted and name not in wanted) or (not wanted and case in rows):
             continue
         printed, code = run(name, kind, text)
         if (code == 0) != (truth is None):
-            print(
+            print(  # noqa: T201 - what its user has to mend
                 f"{name}: ended with {code}, its truth is {truth}: not kept\n{printed[-600:].decode(errors='replace')}"
             )
             continue
         folder = CORPUS / "fresh" / case
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        printed = printed.replace(str(PYTHON.parents[1]).encode(), b"/opt/python").replace(
-            str(TORCH.parents[1]).encode(), b"/opt/torch"
-        )
+        for path, face in (
+            (PYTHON.parents[1], "python"),
+            (TORCH.parents[1], "torch"),
+            (Path(sys.base_prefix), "python"),
+        ):
+            printed = printed.replace(str(path).encode(), f"/opt/{face}".encode())
         (folder / "output.txt").write_bytes(printed)
         signal = code - 128 if 128 < code < 160 else None
         rows[case] = {

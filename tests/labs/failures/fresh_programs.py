@@ -206,7 +206,7 @@ log.info("boot", ranks=1)
 import os
 os.setuid(65534)
 try:
-    open("/root/token")
+    open("/srv/token")
 except OSError:
     log.exception("token unreadable")
     sys.exit(2)
@@ -816,7 +816,7 @@ add("rs-unimplemented", "rs", "program_error", """
 fn rotate(axis: u8) { match axis { 0 => println!("x"), _ => todo!("axis {}", axis) } } fn main() { rotate(0); rotate(1); }
 """)
 add("rs-perm", "rs", "permission_error", """
-fn main() { println!("lock"); unsafe { setuid(65534); } std::fs::File::create("/root/lock").unwrap(); } extern "C" { fn setuid(u: u32) -> i32; }
+fn main() { println!("lock"); unsafe { setuid(65534); } std::fs::File::create("/srv/lock").unwrap(); } extern "C" { fn setuid(u: u32) -> i32; }
 """)
 add("rs-types", "rs", "compiler_error", """
 fn main() { let x: Vec<i32> = vec![1]; let y: String = x; println!("{}", y); }
@@ -901,7 +901,7 @@ console.log(JSON.parse(fs.readFileSync("c.json")));
 """, "syntax_error")
 add("js-eacces", "js", "permission_error", """
 process.setuid(65534);
-require("fs").writeFileSync("/root/a", "x");
+require("fs").writeFileSync("/srv/a", "x");
 """)
 add("js-port", "js", "address_in_use", """
 const net = require("net");
@@ -998,7 +998,7 @@ x <- readRDS("fit.rds")
 add("r-subscript", "R", "program_error", """
 x <- list(a = 1)
 cat("pick\\n")
-x[["b"]][["c"]][[2]]
+x[[3]]
 """)
 add("r-matmul", "R", "shape_error", """
 a <- matrix(1, 2, 3); b <- matrix(1, 2, 3)
