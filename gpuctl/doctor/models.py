@@ -46,7 +46,7 @@ def _model(folder: Path, now: float) -> Iterable[Finding]:
 
         yield features(folder, card, described())
     elif kind == "wait":
-        from gpuctl.waits.features import described as of_waits
+        from gpuctl.waits.tables import described as of_waits
 
         yield features(folder, card, of_waits())
     elif kind != "workload":

@@ -11,7 +11,7 @@ import polars as pl
 from gpuctl.core.notes import NONE, Note, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.predictors import job_table
-from gpuctl.waits import adapt, bound, features, learn, quantiles
+from gpuctl.waits import adapt, bound, features, forward, learn, quantiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,6 +26,10 @@ TOLD = {"p10_s": 0.1, "p50_s": 0.5, "p80_s": 0.8, "p90_s": 0.9}
 NONE_ = "none"
 STALE_S = 3600.0
 """Seconds after the last instant of a log from which its queue is no longer known."""
+
+
+FOLLOWED = 3000
+"""Jobs that came after the model's, the latest, by which levels are moved before they answer."""
 
 
 @dataclass(frozen=True)
@@ -106,25 +110,38 @@ def _with_queue(
         said = bound.bounds(log.leave_s, log.wait_s, group, (when[merged], *both), quantiles.ANSWERED)
         found[merged[merged >= jobs] - jobs] = said[merged >= jobs]
     else:
-        found = _boosted(model, asked, at[order], log)
+        found = _followed(model, asked, at[order], log)
     # `which` ascends, so the order of the numbers is the order of its jobs
     return found[np.argsort(order, kind="stable")], model.method
 
 
-def _boosted(model: Model, asked: pl.DataFrame, at: Floats, log: WaitLog) -> Floats:
-    """Answers of the trees, whose levels follow the jobs that came after those that the trees were fitted on."""
+def _followed(model: Model, asked: pl.DataFrame, at: Floats, log: WaitLog) -> Floats:
+    """Answers of the model's method, whose levels follow the jobs that came after those that it was fitted on."""
     place = _own_places(log, asked, at)
-    new = np.flatnonzero((log.ready_s > model.trained_s) & (log.started | np.isinf(log.leave_s)))
+    new = np.flatnonzero((log.ready_s > model.trained_s) & (log.started | np.isinf(log.leave_s)))[-FOLLOWED:]
     when = np.concatenate([log.ready_s[new], at])
     order = np.argsort(when, kind="stable")
     rows = pl.concat([log.rows[new.tolist()], asked.select(log.rows.columns)])[order.tolist()]
-    seen = features.of_asked(log, features.Asked(rows, when[order], np.concatenate([new, place])[order]))
+    curves, levels = queue_curves(model, log, features.Asked(rows, when[order], np.concatenate([new, place])[order]))
     leave = np.concatenate([log.leave_s[new], np.full(at.size, np.inf)])[order]
     known = order < new.size
-    said, _ = adapt.follow(model.boosted.curves(seen), when[order], leave, model.boosted.levels, known)
+    told = ~np.isnan(curves[0])
+    said = np.full((order.size, len(quantiles.ANSWERED)), np.nan)
+    said[told], _ = adapt.follow(curves[:, told], when[order][told], leave[told], levels, known[told])
     found = np.empty((at.size, said.shape[1]))
     found[order[~known] - new.size] = said[~known]
     return found
+
+
+def queue_curves(model: Model, log: WaitLog, asked: features.Asked) -> tuple[Floats, tuple[float, ...]]:
+    """What the model's method says of jobs as they came: curves [LEVELS, jobs], and the levels to look up."""
+    if model.method == learn.BOOSTED:
+        return model.boosted.curves(features.of_asked(log, asked)), model.boosted.levels
+    samples, plan = forward.of_asked(log, asked, model.order)
+    if model.method == learn.SIMULATED:
+        return forward.curves(samples), model.simulated
+    wide = np.concatenate([features.of_asked(log, asked), forward.described(samples, plan)], axis=1)
+    return model.blend.curves(wide), model.blend.levels
 
 
 def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int64]:

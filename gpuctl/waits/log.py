@@ -65,6 +65,7 @@ class WaitLog:
         clock: IANA zone of the clock.
         unit: what a job's size counts: ``GPUs`` or ``nodes``.
         counts: how many jobs, by the keys of `POPULATION`.
+        width: the most GPUs that a job of the first quarter had on one node; 1: not known, or whole nodes are counted.
     """
 
     name: str
@@ -78,6 +79,7 @@ class WaitLog:
     clock: str
     unit: str
     counts: Mapping[str, int]
+    width: int = 1
 
     @property
     def wait_s(self) -> Floats:
@@ -163,4 +165,14 @@ def log_of(name: str, jobs: pl.DataFrame, *, zone: str = "UTC", clock: str = "UT
         clock=clock,
         unit=unit,
         counts=counts,
+        width=1 if unit == "nodes" else _width(kept.filter(ran_)),
     )
+
+
+def _width(ran: pl.DataFrame) -> int:
+    """GPUs of a node, as the first quarter of the jobs that ran shows it."""
+    if "nodes" not in ran.columns:
+        return 1
+    early = ran.head(max(ran.height // 4, 1)).filter(pl.col("nodes") > 0)
+    found = early.select((pl.col("gpus") / pl.col("nodes")).ceil().max()).item()
+    return max(int(found or 1), 1)

@@ -11,7 +11,7 @@ import polars as pl
 from gpuctl.core.notes import Named, Note, named, note, ours
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.predictors.results import analysis_of
-from gpuctl.waits import features, learn, scores
+from gpuctl.waits import features, forward, learn, scores
 from gpuctl.waits.forecast import TOLD, Forecast
 from gpuctl.waits.log import POPULATION
 
@@ -28,7 +28,7 @@ _JOBS = Column("jobs", "jobs", "Jobs scored.")
 _LOAD = Column(
     "load", "-", "Thirds of the jobs scored, by what waited when each came, times its limits; all: all of them."
 )
-NO_SLURM = note("Slurm's own estimate is not compared: accounting does not hold it.")
+NO_SLURM = note("Slurm's own estimate is not compared: accounting does not hold it; plan stands for it.")
 
 
 def result(trained: Trained, sources: Sequence[SourceInfo], command: str) -> Analysis:
@@ -53,6 +53,7 @@ def settings(trained: Trained) -> dict[str, Note]:
         "wait": "from when a job can first start to its start; of jobs that started",
         "size": trained.log.unit,
         "answers where the queue is known": trained.model.method,
+        "order of the simulated queue": forward.ORDERS_SAID[trained.model.order],
         "parts begin at": cuts,
         "submitted, fit": f"{_date(float(trained.log.ready_s[0]))} to {_date(trained.log.taken_s)}",
         "interval": "10 % to 90 % quantile",
@@ -84,8 +85,13 @@ def about(trained: Trained, sources: Sequence[SourceInfo]) -> dict[str, Any]:
         "scores": _scored(trained).to_dicts(),
         "measures": {name: f"{text} [{unit}]" for name, (unit, text) in scores.MEASURES.items()},
         "baselines": {**learn.METHODS, **learn.RULES},
-        "features": features.described(),
+        "features": described(),
     }  # fmt: skip
+
+
+def described() -> dict[str, str]:
+    """What each feature is that trees look at."""
+    return {**features.described(), **forward.FEATURES}
 
 
 def forecasts(
@@ -120,8 +126,8 @@ PREDICTIONS = (
         Column(name, "s", f"{100 * level:.0f} % of such jobs wait no longer.")
         for name, level in TOLD.items()
     ),
-    Column("method", "-", "boosted or bound: from the queue as it was when the job came; job-only: from the job alone; "
-           "none: no answer."),
+    Column("method", "-", "blend, boosted, simulated, bound: from the queue as it was when it came; job-only: from the "
+           "job alone; none: no answer."),
     Column("reason", "-", "Why there is no answer, or what it does not know."),
 )  # fmt: skip
 

@@ -38,11 +38,12 @@ def predicted(gpuctl: Gpuctl, *words: str) -> list[dict[str, Any]]:
 def test_a_training_says_how_forecasts_fare(trained: tuple[Path, dict[str, Any]]) -> None:
     place, document = trained
     rows = {(row["predictor"], row["load"]): row for row in document["tables"]["wait_scores"]["rows"]}
-    assert {name for name, _ in rows} == {"boosted", "job-only", "bound", "mean", "last"}
-    best, own = min(rows[rule, "all"]["pinball_s"] for rule in ("mean", "last")), rows["boosted", "all"]
-    assert own["pinball_s"] < 0.75 * best
+    assert {name for name, _ in rows} == {"blend", "boosted", "simulated", "bound", "job-only", "mean", "last", "plan"}
+    best, own = min(rows[rule, "all"]["pinball_s"] for rule in ("mean", "last")), rows["blend", "all"]
+    assert rows["boosted", "all"]["pinball_s"] < 0.75 * best
+    assert own["pinball_s"] < best
     assert own["coverage_pct"] + own["below_pct"] + own["above_pct"] == pytest.approx(100)
-    assert own["jobs"] == sum(rows["boosted", load]["jobs"] for load in ("light", "medium", "heavy"))
+    assert own["jobs"] == sum(rows["blend", load]["jobs"] for load in ("light", "medium", "heavy"))
     # the sample's last weeks are busier than those before: where intervals do not hold, that is said
     assert any("held" in warning for warning in document["warnings"])
     card = json.loads((place / "card.json").read_text())
@@ -61,8 +62,8 @@ def test_answers_are_quantiles_and_know_the_queue_where_it_is_named(
     for row in (seen, blind, past, far):
         values = [row[name] for name in QUANTILES]
         assert values == sorted(values)
-    assert [row["method"] for row in (seen, blind, past, far)] == ["boosted", "job-only", "boosted", "job-only"]
-    assert seen["p50_s"] != past["p50_s"]
+    assert [row["method"] for row in (seen, blind, past, far)] == ["blend", "job-only", "blend", "job-only"]
+    assert [seen[name] for name in QUANTILES] != [past[name] for name in QUANTILES]
     assert "no log or store" in blind["reason"]
     assert "not within the log" in far["reason"]
 
@@ -71,7 +72,7 @@ def test_no_number_comes_out_of_nothing(gpuctl: Gpuctl, trained: tuple[Path, dic
     table = tmp_path / "jobs.csv"
     table.write_text("job_id,nodes,time_limit_s\nfine,1,3600\nno size,,3600\nlarge,64,3600\nno limit,1,\n")
     rows = {row["job"]: row for row in predicted(gpuctl, SAMPLE, "--model", str(trained[0]), "--jobs", str(table))}
-    assert rows.pop("fine")["method"] == "boosted"
+    assert rows.pop("fine")["method"] == "blend"
     assert {name: row["method"] for name, row in rows.items()} == dict.fromkeys(
         ("no size", "large", "no limit"), "none"
     )
@@ -83,7 +84,7 @@ def test_no_number_comes_out_of_nothing(gpuctl: Gpuctl, trained: tuple[Path, dic
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [('"method": "boosted"', '"method": "magic"'), ('"largest": 8.0', '"largest": "8"'), ('"nodes"', "3")],
+    [('"method": "blend"', '"method": "magic"'), ('"largest": 8.0', '"largest": "8"'), ('"nodes"', "3")],
 )
 def test_a_changed_model_is_refused(
     gpuctl: Gpuctl, trained: tuple[Path, dict[str, Any]], tmp_path: Path, old: str, new: str
