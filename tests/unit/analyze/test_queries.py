@@ -29,7 +29,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
             "VALUES ('c', 'philly-jobs', 'America/Los_Angeles', 'wall')"
         )
     with Store(path) as store:
-        return analyze(store, Options(reference="atc19"))
+        return analyze(store, Options(tables=NAMES))
 
 
 def test_gpu_hours_do_not_depend_on_the_order_in_which_threads_add_them() -> None:
