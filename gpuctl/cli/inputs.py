@@ -145,15 +145,28 @@ def is_store(path: Path) -> bool:
 
 
 def is_jobs_csv(path: Path) -> bool:
-    """Whether a file is a CSV of jobs to replay: its header has two columns of those that are needed.
+    """Whether a file is a CSV of jobs to replay: its header has two columns of those that are needed, and is no log's.
 
     Logs have ``duration`` and ``num_gpus``, too, so that one of the others must be there.
     """
     if not path.is_file():
         return False
     header = {name.strip().strip('"') for name in _first_line(path).split(",")}
-    known = header & {"job_id", "submit_time", "duration", "num_gpus"}
-    return len(known) > 1 and bool(known & {"job_id", "submit_time"})
+    known = header & set(_OURS)
+    if len(known) < 2 or not known & {"job_id", "submit_time"}:
+        return False
+    # all four are ours; with fewer it may be a trace that has such columns, too
+    return len(known) == len(_OURS) or not _is_log(path)
+
+
+_OURS = ("job_id", "submit_time", "duration", "num_gpus")
+
+
+def _is_log(path: Path) -> bool:
+    from gpuctl.ingest.pipeline.detect import detect
+    from gpuctl.ingest.pipeline.registry import all_formats
+
+    return detect(path.name, f"{_first_line(path)}\n".encode(), all_formats())[0] is not None
 
 
 def _first_line(path: Path) -> str:

@@ -19,7 +19,7 @@ import typer
 
 from gpuctl import __version__
 from gpuctl.cli.analyze import analyze
-from gpuctl.cli.chain import chain
+from gpuctl.cli.chain_live import chain
 from gpuctl.cli.classify import classify
 from gpuctl.cli.common import Settings, color_allowed, message
 from gpuctl.cli.doctor import doctor

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpuctl.cli.chain import DbOption
 from gpuctl.cli.common import settings
 from gpuctl.cli.inputs import opened
 from gpuctl.cli.options import (
@@ -25,7 +26,7 @@ from gpuctl.cli.options import (
 )
 from gpuctl.cli.output import chosen_format, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.cli.train import check_tables
+from gpuctl.cli.train import LearntPathsArgument, check_tables
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -91,14 +92,11 @@ CapacityOption = Annotated[
 
 def fit(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="INPUT...", help="Logs, one trace store (.duckdb), or one CSV of jobs as for replay."),
-    ] = None,
+    paths: LearntPathsArgument = None,
     model: Annotated[
-        Path | None, typer.Option("--model", "-o", metavar="DIR", help="Folder for the model; replaces a model there.")
+        Path | None, typer.Option("--model", "-o", metavar="DIR", help="Folder for the new model; replaces one there.")
     ] = None,
-    db: Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store to keep the logs in.")] = None,
+    db: DbOption = None,
     method: Annotated[
         Method,
         typer.Option(

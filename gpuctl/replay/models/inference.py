@@ -17,12 +17,13 @@ from gpuctl.core.notes import note
 from gpuctl.replay.models.records import Inference
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
     from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Cluster, Floats, Ints
 
-WEEK_S, STEP_S = 7 * 86400, 300
+DAY_S, WEEK_S, STEP_S = 86400, 7 * 86400, 300
 MOST_SERVERS = 100_000
 HEADROOM = 1.02
 """Servers that inference keeps, for those that its load takes: 2 % more, recalled of the paper, not checked."""
@@ -42,8 +43,36 @@ def diurnal(gpus: Ints) -> Inference:
     use = 0.65 + 0.25 * np.cos(2 * np.pi * (t / 3600 % 24 - 14) / 24)
     use = np.where(t // 86400 % 7 >= 5, 0.9 * use, use)
     free = count - np.minimum(count, np.ceil(count * use * HEADROOM)).astype(np.int64)
-    changes = np.append(True, np.diff(free) != 0)
-    return Inference(gpus, t[changes].astype(np.float64), free[changes], float(WEEK_S), assumed=True)
+    curve = note("the load of inference is an assumed daily curve; give yours with --inference-load")
+    return dataclasses.replace(steps(gpus, free, float(WEEK_S)), notes=(curve,))
+
+
+def steps(gpus: Ints, free: Ints, period_s: float) -> Inference:
+    """Servers of which so many are idle in each five minutes of a period, from its first on."""
+    changes = np.flatnonzero(np.append(True, np.diff(free) != 0))
+    return Inference(gpus, (changes * STEP_S).astype(np.float64), free[changes], period_s)
+
+
+def aligned(inference: Inference, origin: datetime | None) -> Inference:
+    """Begin a load that is repeated at the weekday and hour of second 0, where that has a date.
+
+    Args:
+        inference: its period, days or weeks, begins at 0:00, weeks on a Monday; otherwise it is returned as it is.
+        origin: the date of second 0; None: not known, the load begins with its period.
+    """
+    period = inference.period_s
+    if origin is None or math.isinf(period):
+        return inference
+    midnight = origin.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    days = origin.weekday() if period % WEEK_S == 0 else 0
+    since = (days * DAY_S + (origin.replace(tzinfo=None) - midnight).total_seconds()) % period
+    now = int(np.searchsorted(inference.time_s, since, side="right")) - 1
+    # what holds at second 0 began before it, and begins again at the end of the period
+    order = np.append(np.roll(np.arange(inference.time_s.size), -now), now)
+    time_s = np.append(0.0, (inference.time_s[order[1:]] - since) % period)
+    if inference.time_s[now] == since:
+        order, time_s = order[:-1], time_s[:-1]
+    return dataclasses.replace(inference, time_s=time_s, free=inference.free[order])
 
 
 def parse_inference(text: str, load: Path | None) -> Inference:
@@ -209,8 +238,7 @@ def loan_notes(cluster: Cluster, loans: list[tuple[float, int, bool]], until: fl
         "{seconds:,.0f} server-seconds in all",
         came=came, back=len(loans) - came, servers=counts["servers_late"], seconds=counts["late_server_s"],
     )  # fmt: skip
-    curve = note("the load of inference is an assumed daily curve; give yours with --inference-load")
-    return (told, curve) if inference.assumed else (told,)
+    return (told, *inference.notes)
 
 
 def _unrolled(inference: Inference, until: float) -> tuple[list[float], list[int]]:

@@ -1,4 +1,4 @@
-"""Finds the array in the object that Slurm's commands print with ``--json``, and goes through it piece by piece."""
+"""Finds an array in a JSON object, as Slurm's commands and kubectl print it, and goes through it piece by piece."""
 
 from __future__ import annotations
 
