@@ -61,7 +61,12 @@ SCORES = _all(
         title="Median error of predicted run times, with its 95 % interval" """),
 )  # fmt: skip
 
-GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES)
+CHAINS = _all(
+    ("chain_frontier", """tradeoff lead=yes name=chart-chain-frontier x=overlap_h y=interruption_h series=policy
+        facet=level title="Interruption against overlap, by policy and load" beside=chain"""),
+)  # fmt: skip
+
+GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS)
 """The charts of each kind of result."""
 
 _OURS = tuple(chart for group in GROUPS for chart in group)

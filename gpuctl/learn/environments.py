@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from gpuctl.learn.extra import needed
 
-ENVIRONMENTS: dict[str, str] = {}
+ENVIRONMENTS = {"Chain-v0": "gpuctl.chain.environment:Chain"}
 """Names in the namespace ``gpuctl``, and where each class is."""
 
 

@@ -75,7 +75,7 @@ def fit(
     Args:
         net: with the weights to begin with.
         data: arrays with as many rows each; a batch is the same rows of all.
-        held: the same, not learnt from: the epoch with the least loss on it is kept.
+        held: the same, not learnt from: the epoch with the least loss on it is kept; empty: the last epoch is.
         loss: of PyTorch; called with the module and the tensors of a batch, it returns the mean over its rows.
         how: it is fitted.
         kept: a folder in which its state is kept, and from which it goes on; None: none.
@@ -125,9 +125,9 @@ class _Run:
 
     @property
     def over(self) -> bool:
-        losses = [row["held_loss"] for row in self.curve]
+        losses = [row["held_loss"] for row in self.curve if "held_loss" in row]
         since = len(losses) - 1 - int(np.argmin(losses)) if losses else 0
-        return len(losses) >= self.how.epochs or since >= self.how.patience
+        return len(self.curve) >= self.how.epochs or since >= self.how.patience
 
     def epoch(self, rows: list[Any], tested: list[Any], loss: Loss) -> None:
         """One pass through the data in an order of its own, and a look at the held-out rows."""
@@ -144,16 +144,21 @@ class _Run:
             torch.nn.utils.clip_grad_norm_(self.trained, 1.0)
             self.optimizer.step()
             total += float(found.detach()) * len(some)
+        row = {"epoch": number + 1, "loss": total / order.size}
+        if tested:
+            row["held_loss"] = self._held(tested, loss)
+        if not tested or row["held_loss"] < min((each["held_loss"] for each in self.curve), default=np.inf):
+            self.best = weights_of(self.module, self.net)
+        self.curve.append(row)
+
+    def _held(self, tested: list[Any], loss: Loss) -> float:
         self.module.eval()
-        with torch.no_grad():
+        with self.torch.no_grad():
             parts = [
                 float(loss(self.module, *(each[k : k + 1024] for each in tested))) * len(tested[0][k : k + 1024])
                 for k in range(0, len(tested[0]), 1024)
             ]
-        held = sum(parts) / len(tested[0])
-        if held < min((row["held_loss"] for row in self.curve), default=np.inf):
-            self.best = weights_of(self.module, self.net)
-        self.curve.append({"epoch": number + 1, "loss": total / order.size, "held_loss": held})
+        return sum(parts) / len(tested[0])
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What it takes to go on."""

@@ -55,7 +55,7 @@ def net_of(folder: Folder, inputs: tuple[int, ...], outputs: int, name: str = "n
         name: of the net in it.
 
     Raises:
-        InputError: there is none, its layers do not fit each other or what is asked for, or a weight is no number.
+        InputError: there is none, its layers do not fit each other or what is asked for, or a weight is not finite.
     """
     found = folder.json(f"{name}.json")
     path = str(folder.path / f"{name}.json")
@@ -70,5 +70,5 @@ def net_of(folder: Folder, inputs: tuple[int, ...], outputs: int, name: str = "n
     if answer != (outputs,):
         raise InputError(f"answers {list(answer)} numbers, expected {outputs}", path=path, hint=_HINT)
     if not all(np.isfinite(each).all() for each in weights.values()):
-        raise InputError("a weight is no number", path=str(folder.path / f"{name}.npy"), hint=_HINT)
+        raise InputError("a weight is not finite", path=str(folder.path / f"{name}.npy"), hint=_HINT)
     return Net(inputs, tuple(layers), weights)

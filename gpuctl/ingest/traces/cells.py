@@ -40,7 +40,9 @@ def dtype(kind: Kind) -> Any:
     return {"text": pl.String, "whole": pl.Int64, "time": instant, "epoch": instant}.get(kind, pl.Float64)
 
 
-def typed(cells: pl.Series, kind: Kind, timezone: str, missing: tuple[str, ...] = ()) -> tuple[pl.Series, pl.Series]:
+def typed(
+    cells: pl.Series, kind: Kind, timezone: str, missing: tuple[str, ...] = (), scale: float = 1.0
+) -> tuple[pl.Series, pl.Series]:
     """Read a column.
 
     Args:
@@ -48,6 +50,7 @@ def typed(cells: pl.Series, kind: Kind, timezone: str, missing: tuple[str, ...] 
         kind: of its values.
         timezone: IANA name of the zone of stamps without an offset.
         missing: texts that stand for an empty cell; of numbers, any that is equal.
+        scale: numbers and seconds are multiplied by this.
 
     Returns:
         the values, null where empty or bad; and whether a cell is none of its kind.
@@ -65,6 +68,8 @@ def typed(cells: pl.Series, kind: Kind, timezone: str, missing: tuple[str, ...] 
     if missing:
         none = values.is_in([float(text) for text in missing]).fill_null(value=False)
         values, told = values.set(none, None), told & ~none
+    if kind == "epoch" and scale != 1:
+        values = values * scale
     least = -MOST if kind == "real" else 0
     sound = values.is_between(least, LATEST_S if kind == "epoch" else MOST).fill_null(value=False)
     if kind == "whole":
@@ -73,10 +78,11 @@ def typed(cells: pl.Series, kind: Kind, timezone: str, missing: tuple[str, ...] 
     if bad.any():
         values = values.set(~sound, None)
     if kind == "whole":
-        return values.cast(pl.Int64), bad
+        values = values.cast(pl.Int64)
+        return values * int(scale) if scale == int(scale) and scale != 1 else values, bad
     if kind == "epoch":
         return (values * 1_000_000).round().cast(pl.Int64).cast(pl.Datetime("us", "UTC")), bad
-    return values, bad
+    return values * scale if scale != 1 else values, bad
 
 
 def _stripped(cells: pl.Series, missing: tuple[str, ...]) -> pl.Series:

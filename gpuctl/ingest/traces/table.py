@@ -134,8 +134,8 @@ class Table:
             if name not in rows.columns:
                 made.append(pl.Series(column.to, [None], dtype(column.kind)).new_from_index(0, rows.height))
                 continue
-            values, bad = typed(rows[name], column.kind, timezone, column.missing)
-            made.append((values * column.scale if column.scale != 1 else values).alias(column.to))
+            values, bad = typed(rows[name], column.kind, timezone, column.missing, column.scale)
+            made.append(values.alias(column.to))
             if bad.any():
                 faults.append(pl.when(bad).then(pl.lit(f"{name} is not {expected(column.kind)}")))
             if column.needed and values.null_count():
