@@ -106,6 +106,10 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("A model of last year's jobs", "gpuctl fit site.duckdb -o model"),
         ("One that may be published", "gpuctl fit site.duckdb --anonymous -o model"),
     ),
+    "convert": (
+        ("The jobs of a log for Batsim", "gpuctl convert site.duckdb --to batsim -o workload.json"),
+        ("The same as a CSV for gpuctl replay", "gpuctl convert site.duckdb --to jobs-csv -o jobs.csv"),
+    ),
     "synth": (
         (
             "Ten thousand such jobs at 90 % load, and their waits",

@@ -22,6 +22,7 @@ from gpuctl.cli.analyze import analyze
 from gpuctl.cli.chain_live import chain
 from gpuctl.cli.classify import classify
 from gpuctl.cli.common import Settings, color_allowed, message
+from gpuctl.cli.convert import convert
 from gpuctl.cli.doctor import doctor
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.explain import explain
@@ -79,6 +80,7 @@ app.add_typer(predict)
 app.add_typer(chain)
 app.command(cls=WithExamples)(fit)
 app.command(cls=WithExamples)(synth)
+app.command(cls=WithExamples)(convert)
 app.add_typer(profile)
 app.command()(formats)
 app.command()(doctor)

@@ -104,6 +104,24 @@ LearnedOption = Annotated[
     ),
 ]
 
+MapOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="THEIRS=OURS",
+        help="What a column of a CSV of jobs is, e.g. gpu_num=num_gpus; or a file of these (TOML); repeatable.",
+    ),
+]
+UnitOption = Annotated[
+    list[str] | None,
+    typer.Option("--unit", metavar="OURS=UNIT", help="In which unit, e.g. duration=min, mem_mb=gb; repeatable."),
+]
+SwfUnitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--swf-unit", metavar="UNIT", help="What a processor of an SWF log is: core, gpu or node.  [default: core]"
+    ),
+]
 IntervalOption = Annotated[float, typer.Option(metavar="SECONDS", help="From one sample to the next.")]
 
 # how it is understood
@@ -180,6 +198,9 @@ class Site:
     quotas: QuotasOption = None
     racks: RacksOption = None
     borrow_below: BorrowBelowOption = None
+    map: MapOption = None
+    unit: UnitOption = None
+    swf_unit: SwfUnitOption = None
 
     def settings(self) -> dict[str, Any]:
         """These of `gpuctl.analyze.run.Options`, their files read.

@@ -40,6 +40,7 @@ QUESTIONS: Final = {
     "Data and upkeep": {
         "ingest": "Read cluster logs into a trace store.",
         "sample": "Record the queue and the nodes of a live Slurm.",
+        "convert": "The same jobs as files for other tools.",
         "formats": "Log formats that gpuctl reads.",
         "doctor": "Check the installation, the machine, stores and models.",
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,8 @@ class Forecast:
         answers: seconds at each of `TOLD`; empty: no answer.
         method: one of `gpuctl.waits.learn.METHODS`, or ``none``.
         reason: why there is none, or what the answer does not know.
+        waited_s: how long it has waited already; NaN: it is asked about as it comes.
+        slurm_s: its wait as Slurm itself estimates it; NaN: it says none.
     """
 
     job: str
@@ -49,6 +52,8 @@ class Forecast:
     answers: tuple[float, ...]
     method: str
     reason: Note = NONE
+    waited_s: float = math.nan
+    slurm_s: float = math.nan
 
 
 def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> list[Forecast]:
@@ -70,7 +75,7 @@ def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> li
         jobs = jobs.with_columns(submit_s=pl.lit(None, pl.Float64))
     jobs = jobs.with_columns(pl.col("submit_s").fill_null(now) if now is not None else pl.col("submit_s"))
     rows = job_table.describe(jobs, size=size, zone=model.zone, clock=model.clock)
-    why = [_unanswerable(model, *row) for row in rows.select("size", "time_limit_s").iter_rows()]
+    why = [unanswerable(model, *row) for row in rows.select("size", "time_limit_s").iter_rows()]
     at = rows["submit_s"].to_numpy()
     first = log.ready_s[0] if log is not None else np.nan
     seen = (at >= first) & (at <= now + STALE_S) if now is not None else np.zeros(at.size, bool)
@@ -122,26 +127,29 @@ def _followed(model: Model, asked: pl.DataFrame, at: Floats, log: WaitLog) -> Fl
     when = np.concatenate([log.ready_s[new], at])
     order = np.argsort(when, kind="stable")
     rows = pl.concat([log.rows[new.tolist()], asked.select(log.rows.columns)])[order.tolist()]
-    curves, levels = queue_curves(model, log, features.Asked(rows, when[order], np.concatenate([new, place])[order]))
+    seen = features.Asked(rows, when[order], np.concatenate([new, place])[order])
+    curves, load = queue_curves(model, log, seen)
     leave = np.concatenate([log.leave_s[new], np.full(at.size, np.inf)])[order]
     known = order < new.size
     told = ~np.isnan(curves[0])
+    times = when[order][told], leave[told]
     said = np.full((order.size, len(quantiles.ANSWERED)), np.nan)
-    said[told], _ = adapt.follow(curves[:, told], when[order][told], leave[told], levels, known[told])
+    said[told], _ = adapt.follow(curves[:, told], times, model.levels[model.method], load[told], known[told])
     found = np.empty((at.size, said.shape[1]))
     found[order[~known] - new.size] = said[~known]
     return found
 
 
-def queue_curves(model: Model, log: WaitLog, asked: features.Asked) -> tuple[Floats, tuple[float, ...]]:
-    """What the model's method says of jobs as they came: curves [LEVELS, jobs], and the levels to look up."""
+def queue_curves(model: Model, log: WaitLog, asked: features.Asked) -> tuple[Floats, NDArray[np.int64]]:
+    """What the model's method says of jobs as they came: curves [LEVELS, jobs], and a row of levels for each [jobs]."""
+    wide = features.of_asked(log, asked)
+    load = learn.loads(wide[:, learn.WORK], model.busy)
     if model.method == learn.BOOSTED:
-        return model.boosted.curves(features.of_asked(log, asked)), model.boosted.levels
+        return model.boosted.curves(wide), load
     samples, plan = forward.of_asked(log, asked, model.order)
     if model.method == learn.SIMULATED:
-        return forward.curves(samples), model.simulated
-    wide = np.concatenate([features.of_asked(log, asked), forward.described(samples, plan)], axis=1)
-    return model.blend.curves(wide), model.blend.levels
+        return forward.curves(samples), load
+    return model.blend.curves(np.concatenate([wide, forward.described(samples, plan)], axis=1)), load
 
 
 def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int64]:
@@ -156,7 +164,7 @@ def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int
     )
 
 
-def _unanswerable(model: Model, size: float, limit_s: float) -> Note:
+def unanswerable(model: Model, size: float, limit_s: float) -> Note:
     """Why nothing can be said of a job; empty where something can."""
     if np.isnan(size):
         return note("it is not known how many {unit} it asks for", unit=ours(model.unit))

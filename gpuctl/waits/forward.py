@@ -18,14 +18,18 @@ from gpuctl.waits.forward_kernel import (
     COUNTERS,
     DELAYS,
     FAIR,
+    HORIZON_S,
+    NODES,
     OWN,
+    PIECES,
     POOL,
     SIZE,
+    WAITING,
     WEIGHTS,
     WIDTH,
     Queue,
 )
-from gpuctl.waits.forward_run_kernel import SHORT_S, sweep
+from gpuctl.waits.forward_run_kernel import SHORT_S, sweep, whole_line
 from gpuctl.waits.state_kernel import END, ENTER, START
 
 if TYPE_CHECKING:
@@ -87,6 +91,61 @@ def of_log(log: WaitLog, order: str, wanted: Mask | None = None, count: int = SA
     return of_asked(log, asked, order, wanted, count)
 
 
+def of_waiting(
+    log: WaitLog, order: str, priority: Floats | None = None, servers: int | None = None, count: int = SAMPLES
+) -> tuple[Ints, Floats, Floats]:
+    """Simulated waits, from the log's last instant on, of all that wait then.
+
+    Args:
+        log: of the cluster.
+        order: one of `ORDERS`.
+        priority: of each job of the log, as Slurm has it; it goes before `order`. None: it is not told.
+        servers: how many nodes are up; None: as many as were held at once.
+        count: simulations.
+
+    Returns:
+        which jobs of the log they are; seconds, in ascending order [jobs, count]; those of a plan [jobs]. What does not
+        start within `HORIZON_S` has that many seconds.
+    """
+    now = log.taken_s
+    users, _ = _users(log, [])
+    s, when, kind, of = empty(log, users, order, servers or 1)
+    ran = np.where(np.isfinite(log.end_s), log.end_s - log.leave_s, np.inf)
+    nobody, no = np.zeros((1, 5)), np.zeros(1, np.bool_)
+    # what happened at the last instant is known, too
+    at = np.array([now + 0.5])
+    sweep(
+        s, twin(s), when, kind, of, log.ready_s, log.wait_s, ran, at, nobody, np.array([log.ready_s.size]), no,
+        np.empty((1, 1)), np.empty(1),
+    )  # fmt: skip
+    if servers is not None:
+        held = s.piece_node[: _pieces(s)].max(initial=-1) + 1
+        s.c[NODES] = max(servers, int(held))
+    length = int(s.c[WAITING])
+    line = s.line_job[:length]
+    fits = s.per[line] * s.count[line] <= s.c[NODES] * s.t[WIDTH]
+    kept = np.flatnonzero(fits)
+    if priority is not None:
+        told = np.nan_to_num(priority[line[kept]], nan=-1.0)
+        kept = kept[np.lexsort((log.ready_s[line[kept]], -told))]
+        s.weights[FAIR] = s.weights[SIZE] = 0.0
+    s.line_job[: kept.size], s.line_ready[: kept.size] = line[kept].copy(), s.line_ready[kept].copy()
+    if priority is not None:
+        # behind each other in that order, and ahead of all that is to come
+        s.line_ready[: kept.size] = now - kept.size + np.arange(kept.size) - 1.0
+    s.line_who[: kept.size] = np.arange(kept.size)
+    s.c[WAITING] = kept.size
+    begins = np.full((count + 1, kept.size), now + HORIZON_S)
+    if kept.size:
+        whole_line(s, twin(s), now, log.ready_s, int(np.searchsorted(log.ready_s, now, "right")), kept.size, begins)
+    waits = np.minimum(begins - now, HORIZON_S)
+    return s.line_job[: kept.size].copy(), np.sort(waits[1:], axis=0).T, waits[0]
+
+
+def _pieces(queue: Queue) -> int:
+    return int(queue.c[PIECES])
+
+
 def curves(samples: Floats) -> Floats:
     """`quantiles.LEVELS` of simulated waits, as log(1 + seconds) [LEVELS, jobs]."""
     place = np.array(quantiles.LEVELS) * (samples.shape[1] - 1)
@@ -114,8 +173,8 @@ def described(samples: Floats, plan: Floats) -> Floats:
     return np.concatenate([levels, np.log1p(np.stack([samples.mean(axis=1), plan], axis=1)), short[:, None]], axis=1)
 
 
-def empty(log: WaitLog, users: Ints, order: str) -> tuple[Queue, Floats, Ints, Ints]:
-    """An empty cluster for a log's jobs, and the log's events in order: when, of which kind, of which job."""
+def empty(log: WaitLog, users: Ints, order: str, least: int = 1) -> tuple[Queue, Floats, Ints, Ints]:
+    """An empty cluster for a log's jobs, of so many nodes at least; the log's events in order: when, kind, job."""
     jobs = log.ready_s.size
     when = np.concatenate([log.ready_s, log.leave_s, log.end_s])
     kind = np.repeat(np.array([ENTER, START, END]), jobs)
@@ -128,7 +187,7 @@ def empty(log: WaitLog, users: Ints, order: str) -> tuple[Queue, Floats, Ints, I
     change = np.where(kind == START, 1, np.where(kind == END, -1, 0)) * np.where(log.started, per * nodes, 0)[of]
     change[(log.end_s <= log.leave_s)[of]] = 0
     most = max(int(np.cumsum(change).max(initial=0)), 1)
-    count = -(-most // log.width)
+    count = max(-(-most // log.width), least)
     limit = features.limits(log.rows)
     clocks = np.zeros(CLOCKS)
     clocks[WIDTH] = log.width

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gpuctl.waits.quantiles import Forests
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
 KIND = "wait"
@@ -69,7 +70,8 @@ class Model:
         blend: looks at job, queue, cluster and simulated waits.
         boosted: looks at job, queue and cluster.
         job_only: looks at the job.
-        simulated: levels that are looked up of simulated waits.
+        levels: that are looked up, by method: of `BLEND`, `BOOSTED` and `SIMULATED`, one row a load.
+        busy: what waits, times limits, above which the load is medium, and heavy.
         order: of the queue in simulations, one of `forward.ORDERS`: the one that came nearer.
         method: which of `WITH_QUEUE` answers where the queue is known: the best one in calibration.
         unit: what a job's size counts: ``GPUs`` or ``nodes``.
@@ -83,7 +85,8 @@ class Model:
     blend: Forests
     boosted: Forests
     job_only: Forests
-    simulated: tuple[float, ...]
+    levels: dict[str, adapt.Levels]
+    busy: tuple[float, ...]
     order: str
     method: str
     unit: str
@@ -147,20 +150,24 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
     asks = (log.ready_s, group, np.arange(log.ready_s.size))
     bounds = bound.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)
     middle, last = parts[2], parts[3]
-    kept, answers, tried = {}, {}, {BOUND: bounds[middle]}
+    busy = tuple(np.quantile(seen[BOOSTED][parts[0] | parts[1], WORK], (1 / 3, 2 / 3)).tolist())
+    load = loads(seen[BOOSTED][:, WORK], busy)
+    levels, answers, tried = {}, {}, {BOUND: bounds[middle]}
     for name in (BLEND, BOOSTED, SIMULATED, JOB_ONLY):
         # each part is told by trees that know nothing of it; levels learnt on one go on into the next
-        tried[name], levels = _followed(log, early[0][name].curves(seen[name]), middle, quantiles.ANSWERED)
-        answers[name], levels = _followed(log, early[1][name].curves(seen[name]), last, levels)
-        kept[name] = replace(whole[name], levels=levels)
+        group = np.zeros_like(load) if name == JOB_ONLY else load
+        first = (quantiles.ANSWERED,) * (1 if name == JOB_ONLY else adapt.LOADS)
+        tried[name], then = _followed(log, early[0][name].curves(seen[name]), middle, first, group)
+        answers[name], levels[name] = _followed(log, early[1][name].curves(seen[name]), last, then, group)
     answers |= {BOUND: bounds[last], **_rules(log, last), PLAN: seen[PLAN][last]}
     method = _best({name: tried[name] for name in WITH_QUEUE}, log.wait_s[middle])
     told = log.rows["time_limit_s"].to_numpy()[log.started]
     model = Model(
-        blend=_forests(kept[BLEND]),
-        boosted=_forests(kept[BOOSTED]),
-        job_only=_forests(kept[JOB_ONLY]),
-        simulated=kept[SIMULATED].levels,
+        blend=_forests(whole[BLEND]),
+        boosted=_forests(whole[BOOSTED]),
+        job_only=replace(_forests(whole[JOB_ONLY]), levels=levels.pop(JOB_ONLY)[0]),
+        levels=levels,
+        busy=busy,
         order=order,
         method=method,
         unit=log.unit,
@@ -173,11 +180,21 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
     tested = log.rows.filter(pl.Series(last)).select(
         "job",
         "queue",
-        load=pl.Series(seen[BOOSTED][last, features.ALL.index("waiting_work_h")]),
+        load=pl.Series(seen[BOOSTED][last, WORK]),
         wait_s=pl.Series(log.wait_s[last]),
     )
     digest = hashlib.sha256(seen[BOOSTED].tobytes() + log.wait_s.tobytes()).hexdigest()
     return Trained(model, tested, answers, tuple(cuts), counts, digest, log)
+
+
+WORK = features.ALL.index("waiting_work_h")
+"""Column of the load."""
+
+
+def loads(work_h: Floats, busy: tuple[float, ...]) -> Ints:
+    """Row of levels of each job: 0 light, 1 medium, 2 heavy."""
+    found: Ints = np.searchsorted(np.array(busy), work_h, side="left").astype(np.int64)
+    return found
 
 
 def _parts(log: WaitLog, cuts: list[float]) -> list[Mask]:
@@ -228,9 +245,7 @@ def _seen(log: WaitLog, order: str) -> dict[str, Floats]:
 
 @dataclass(frozen=True)
 class Simulations:
-    """What is looked up of simulated waits, as `quantiles.Forests` does of trees."""
-
-    levels: tuple[float, ...] = quantiles.ANSWERED
+    """What says curves of simulated waits, as `quantiles.Forests` does of trees."""
 
     def curves(self, samples: Floats) -> Floats:
         """`quantiles.LEVELS` of log(1 + seconds) [LEVELS, jobs]."""
@@ -269,12 +284,15 @@ def _known(log: WaitLog, cut: float) -> tuple[Mask, Floats]:
     return mask, weights(log.ready_s, log.leave_s, mask, part, cut)
 
 
-def _followed(log: WaitLog, curves: Floats, part: Mask, levels: tuple[float, ...]) -> tuple[Floats, tuple[float, ...]]:
+def _followed(
+    log: WaitLog, curves: Floats, part: Mask, levels: adapt.Levels, group: Ints
+) -> tuple[Floats, adapt.Levels]:
     """Answers from curves of all jobs, of those of a part that started, learning on the way; the levels at its end."""
     first, end = log.ready_s[part][[0, -1]]
     told = ~np.isnan(curves[0])
     came = told & (log.started | np.isinf(log.leave_s)) & (log.ready_s >= first) & (log.ready_s <= end)
-    said, levels = adapt.follow(curves[:, came], log.ready_s[came], log.leave_s[came], levels)
+    times = log.ready_s[came], log.leave_s[came]
+    said, levels = adapt.follow(curves[:, came], times, levels, group[came])
     found = np.full((part.size, said.shape[1]), np.nan)
     found[came] = said
     return found[part], levels
