@@ -14,6 +14,8 @@ from gpuctl.analyze.racks import guess_layouts, infer_racks, known_layouts
 from gpuctl.core.notes import listed, note, ours, together
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpuctl.core.notes import Kind, Note
     from gpuctl.store.database import Store
 
@@ -23,12 +25,33 @@ A_PASS_S = 60.0
 """Waits shorter than this on average are a scheduler's way from pass to pass, and no lack of knowledge."""
 _NAMED = 5
 _ATTEMPTS = (
-    'SELECT number, job, attempt, "user", queue, gpus, gpu_type, servers, size_bucket, queued_ts, start_ts, start_c, '
-    "held_from_c, held_until_c, eligible_c, wait_s, priority, source_reason "
+    "SELECT number, q.code, pool, gpus, start_c, held_from_c, held_until_c, eligible_c, wait_s, priority "
+    "FROM base_attempts AS a JOIN delay_queues AS q USING (queue) "
+    "LEFT JOIN delay_pools AS p ON p.code = q.code AND p.gpu_type IS NOT DISTINCT FROM a.gpu_type "
+    "WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY number"
+)
+"""Numbers alone: of a million attempts, each column of names takes as much memory as all that is made of them."""
+_ASKING = (
+    "SELECT queue, code, gpu_type FROM base_attempts JOIN delay_queues USING (queue) "
+    "WHERE start_ts IS NOT NULL AND gpus IS NOT NULL AND wait_s IS NOT NULL GROUP BY ALL ORDER BY min(number)"
+)
+_UNDER_LIMITS = (
+    'SELECT job, "user", queue, gpus, gpu_type, held_from_c, held_until_c, wait_s '
     "FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY number"
 )
-_PLACEMENTS = "SELECT number, machine, gpus, held_from_c, held_until_c FROM base_placements"
-_SHARED = "SELECT job, attempt, machines FROM base_gang_machines WHERE len(machines) > 1 ORDER BY job, attempt"
+_PLACEMENTS = (
+    "SELECT number, code, p.gpus, held_from_c, held_until_c "
+    "FROM base_placements AS p JOIN delay_machines USING (machine)"
+)
+_SHARED = (
+    "SELECT number, machines FROM base_gang_machines JOIN base_attempts USING (job, attempt) "
+    "WHERE len(machines) > 1 ORDER BY number"
+)
+_NAMES = (
+    "job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s", "source_reason",
+)  # fmt: skip
+"""Columns of ``base_delays`` that are those of ``base_attempts``; a million rows of each cost 8 to 16 MB."""
+_ORDER = frozenset({"overtook_gpus", "overtook_harmless", "behind_s"})
 
 
 @dataclass(frozen=True)
@@ -41,7 +64,14 @@ class Site:
     warnings: tuple[Note, ...]
 
 
-def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borrow_below: float | None) -> Site:
+def build(
+    store: Store,
+    *,
+    quotas: dict[str, float],
+    racks: dict[str, str],
+    borrow_below: float | None,
+    wanted: frozenset[str] | None = None,
+) -> Site:
     """Create ``base_delays``, ``base_quotas`` and the tables of `cause_table` from the other base tables.
 
     Args:
@@ -49,15 +79,12 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         quotas: GPUs by queue, as the user gave them; queues that are not in it have theirs inferred.
         racks: rack by machine, as the user gave them; with none, racks are those of the logs, else inferred.
         borrow_below: see `delays.Cluster`; None: inferred, or 0 where quotas are configured.
+        wanted: the columns of ``base_delays`` to make, and other words; None: all.
     """
-    attempts, placements, shared = (store.frame(sql) for sql in (_ATTEMPTS, _PLACEMENTS, _SHARED))
     machines = store.frame("SELECT * REPLACE (coalesce(gpus, 0) AS gpus) FROM base_machines ORDER BY machine")
     events = store.frame("FROM base_machine_events")
     queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()
-    attempts = attempts.join(_numbered("queue", queues), on="queue", maintain_order="left")
-    holdings = occupancy.Holdings(
-        *(attempts[name].to_numpy() for name in ("held_from_c", "held_until_c", "gpus", "code"))
-    )
+    shared = store.frame(_SHARED)
     own = store.frame("SELECT queue, machine FROM base_queue_machines")
     configured = _configured(store)
     if borrow_below is None and not (own.is_empty() and configured.is_empty()):
@@ -65,13 +92,14 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     machines, rack_source = _known_racks(machines, racks)
     if not rack_source and not own.is_empty():
         machines, rack_source = _shared_gangs(machines, shared), GUESSED
-    waited, members = pools_of(attempts.filter(pl.col("wait_s").is_not_null()), machines, own)
-    servers = servers_of(machines, placements, events)
-    pools = _subsets(servers, members)
+    members = _pools(store, queues, machines, own)
+    holdings, waited = _attempts(store)
+    pools, stood = _servers(store, machines, events, members)
     largest = pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
     waited = waited.with_columns(largest=largest.gather(waited["pool"]))
     waits = _waits(waited)
-    limits = gpu_limits.caps(waited, attempts, store.frame("FROM base_gpu_limits"), store.frame("FROM base_owners"))
+    waited = waited.select("number", "gpus", "largest", "start_c", "wait_s")
+    limits = _caps(store)
     known = _quotas(queues, given=quotas, configured=configured, inferred=None)
     found_rules = None
     # queues with machines of their own (partitions) are bounded by those, not by a quota that could be guessed
@@ -86,14 +114,9 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     guesses = None if found_rules is None else found_rules.limits
     table = _quotas(queues, given=quotas, configured=configured, inferred=guesses)
     cluster = delays.Cluster(holdings, pools, _limits(table), borrow_below or 0.0, limits)
-    found = delays.split(waits, cluster)
+    found = delays.split(waits, cluster, order=wanted is None or bool(_ORDER & wanted))
     strangers = set(quotas) - set(store.frame("SELECT queue FROM base_queues")["queue"]) - set(queues)
-    warnings = _quota_warnings(table, strangers=sorted(strangers))
-    lost = sorted(set(racks) - set(machines["machine"]))
-    if lost:
-        warnings.append(
-            note("--racks names machines that the trace does not have: {machines}", machines=_some("machine", lost))
-        )
+    warnings = _quota_warnings(table, strangers=sorted(strangers)) + _given_racks_warning(racks, machines)
     inferred = found_rules is not None and bool(known["limit_gpus"].null_count())
     warnings += cause_table.warnings(found_rules) if found_rules and inferred else _unexplained_warning(found)
     warnings += _limits_warning(store)
@@ -102,18 +125,72 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     store.keep("base_quotas", table)
     cause_table.build(store, found, found_rules)
     _sampled(store, waited, waits, cluster)
-    store.keep("base_delays", _delay_rows(waited, waits, found, pools, placements, machines))
-    return Site(
-        _quota_note(table), _rack_note(machines, rack_source), _borrow_note(cluster, found_rules), tuple(warnings)
+    borrowing = _borrow_note(cluster, found_rules)
+    # of a million attempts, what held GPUs is as large as all that is made below
+    del holdings, cluster, found_rules
+    pools = tuple(occupancy.emptied(pool) for pool in pools)
+    _keep(store, _delay_rows(waited, waits, found, pools, stood, machines, wanted), wanted)
+    return Site(_quota_note(table), _rack_note(machines, rack_source), borrowing, tuple(warnings))
+
+
+def _keep(store: Store, rows: pl.DataFrame, wanted: frozenset[str] | None) -> None:
+    """Create ``base_delays``: what `_delay_rows` found, beside the attempts' own columns."""
+    names = [name for name in _NAMES if wanted is None or name in wanted or name in {"job", "attempt"}]
+    causes = [name for name in ("cause_at_arrival", "dominant_cause") if name in rows.columns]
+    replaced = f"REPLACE ({', '.join(f'{name}::VARCHAR AS {name}' for name in causes)})" if causes else ""
+    store.view("delay_rows", rows)
+    # every part of this text is ours
+    store.execute(
+        f"CREATE OR REPLACE TEMP TABLE base_delays AS SELECT {', '.join(f'a.{name}' for name in names)}, "  # noqa: S608
+        f"d.* EXCLUDE (number) {replaced} FROM delay_rows AS d JOIN base_attempts AS a USING (number)"
     )
+    store.drop_view("delay_rows")
+
+
+def _attempts(store: Store) -> tuple[occupancy.Holdings, pl.DataFrame]:
+    """Who held GPUs and when, and the attempts whose wait is known; `_pools` has numbered queues and pools."""
+    rows = store.frame(_ATTEMPTS)
+    columns = (rows[name].to_numpy() for name in ("held_from_c", "held_until_c", "gpus", "code"))
+    waited = rows.drop("held_until_c")
+    if rows["wait_s"].null_count():
+        waited = waited.filter(pl.col("wait_s").is_not_null())
+    return occupancy.Holdings(*columns), waited
+
+
+def _servers(
+    store: Store, machines: pl.DataFrame, events: pl.DataFrame, members: list[np.ndarray]
+) -> tuple[tuple[occupancy.Servers, ...], pl.DataFrame]:
+    """The servers of each pool, and the number of the attempt and of the machine of every placement."""
+    store.keep("delay_machines", _numbered("machine", machines["machine"].to_list()))
+    placements = store.frame(_PLACEMENTS)
+    stood = placements.select("number", pl.col("code").cast(pl.Int32))
+    return _subsets(_numbered_servers(machines, placements, events), members), stood
+
+
+def _pools(store: Store, queues: list[str], machines: pl.DataFrame, own: pl.DataFrame) -> list[np.ndarray]:
+    """Create ``delay_queues`` and ``delay_pools``: numbers of queues and pools; the machines of each: `pools_of`."""
+    store.keep("delay_queues", _numbered("queue", queues))
+    asking, members = pools_of(store.frame(_ASKING), machines, own)
+    store.keep("delay_pools", asking.select("code", "gpu_type", "pool"))
+    return members
+
+
+def _caps(store: Store) -> gpu_limits.Caps:
+    """The limits that each wait is under; names are read only where there are limits."""
+    limits = store.frame("FROM base_gpu_limits")
+    if limits.is_empty():
+        return gpu_limits.Caps()
+    held = store.frame(_UNDER_LIMITS)
+    return gpu_limits.caps(held.filter(pl.col("wait_s").is_not_null()), held, limits, store.frame("FROM base_owners"))
 
 
 def _sampled(store: Store, waited: pl.DataFrame, waits: delays.Waits, cluster: delays.Cluster) -> None:
     """Create ``base_sampled_causes``: what the replay finds at each instant at which a reason was sampled."""
-    numbers = waited.select("job", "attempt").with_row_index("wait")
-    samples = store.frame("SELECT job, attempt, at_c, reason FROM base_queue_samples WHERE eligible")
-    samples = samples.join(numbers, on=["job", "attempt"], maintain_order="left")
-    wait = samples["wait"].to_numpy().astype(np.int64)
+    samples = store.frame(
+        "SELECT job, attempt, number, at_c, reason FROM base_queue_samples JOIN base_attempts USING (job, attempt) "
+        "WHERE eligible"
+    )
+    wait = np.searchsorted(waited["number"].to_numpy(), samples["number"].to_numpy()).astype(np.int64)
     found, behind = delays.causes_at(waits, cluster, wait, samples["at_c"].to_numpy())
     causes = pl.Series("cause", delays.CAUSES).gather(found.tolist())
     rows = samples.select("job", "attempt", "at_c", "reason").with_columns(causes, pl.Series("behind", behind))
@@ -253,6 +330,12 @@ def _rack_note(machines: pl.DataFrame, source: str) -> Note:
     )
 
 
+def _given_racks_warning(racks: dict[str, str], machines: pl.DataFrame) -> list[Note]:
+    lost = sorted(set(racks) - set(machines["machine"]))
+    text = "--racks names machines that the trace does not have: {machines}"
+    return [note(text, machines=_some("machine", lost))] if lost else []
+
+
 def _rack_warnings(machines: pl.DataFrame, source: str) -> list[Note]:
     count = machines["rack"].drop_nulls().n_unique()
     if source != GUESSED or not count:
@@ -294,11 +377,19 @@ def _waits(waited: pl.DataFrame) -> delays.Waits:
 def servers_of(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
     """The cluster's servers; one that is down or drained counts as held."""
     numbers = _numbered("machine", machines["machine"].to_list())
-    racks = _numbered("rack", sorted(machines["rack"].drop_nulls().unique().to_list()))
     held = placements.select("machine", "gpus", "held_from_c", "held_until_c").join(numbers, on="machine")
+    return _numbered_servers(machines, held, events)
+
+
+def _numbered_servers(machines: pl.DataFrame, held: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
+    """The same of placements whose column ``code`` is the place of their machine in `machines`."""
+    numbers = _numbered("machine", machines["machine"].to_list())
+    racks = _numbered("rack", sorted(machines["rack"].drop_nulls().unique().to_list()))
+    held = held.select("gpus", "held_from_c", "held_until_c", "code")
     down = events.select("machine", "from_c", "to_c").join(machines.select("machine", "gpus"), on="machine")
     down = down.select("machine", pl.col("gpus").cast(pl.Float64), held_from_c="from_c", held_until_c="to_c")
-    held = pl.concat([held, down.join(numbers, on="machine")], how="diagonal")
+    down = down.join(numbers, on="machine").select(held.columns)
+    held = pl.concat([held, down]) if down.height else held
     return occupancy.Servers(
         gpus=machines["gpus"].to_numpy().astype(np.int64),
         rack=machines.join(racks, on="rack", how="left", maintain_order="left")["code"].fill_null(-1).to_numpy(),
@@ -355,41 +446,46 @@ def _delay_rows(  # noqa: PLR0917
     waits: delays.Waits,
     found: delays.Delays,
     pools: tuple[occupancy.Servers, ...],
-    placements: pl.DataFrame,
+    stood: pl.DataFrame,
     machines: pl.DataFrame,
+    wanted: frozenset[str] | None,
 ) -> pl.DataFrame:
-    causes = pl.Series(delays.CAUSES)
-    names = ("job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s")
+    causes = pl.Series(delays.CAUSES, dtype=pl.Enum([*delays.CAUSES, "ineligible"]))
+    begin = waited["start_c"].to_numpy()
+    idle = pl.Series(begin <= waits.queued)
     seconds = found.seconds.copy()
-    seconds[:, delays.CAUSES.index("scheduler")] += waited["start_c"].to_numpy() - waits.start
+    seconds[:, delays.CAUSES.index("scheduler")] += begin - waits.start
     # seconds since 1970 have six digits behind the point: what differences of them have more is noise
-    parts = {f"{cause}_s": np.round(seconds[:, k], 6) for k, cause in enumerate(delays.CAUSES)}
-    before = np.round(waits.queued - (waited["start_c"].to_numpy() - waited["wait_s"].to_numpy()), 6)
-    idle = pl.Series(waited["start_c"].to_numpy() <= waits.queued)
-    dominant = causes.gather(seconds.argmax(axis=1)).set(idle, None)
-    held = pl.Series(before > seconds.max(axis=1, initial=0.0))
-    rows = waited.select(
-        *names, "source_reason", fewest_servers=(pl.col("gpus") / pl.col("largest")).ceil().cast(pl.Int32)
-    )
-    return rows.with_columns(
-        pl.Series("ineligible_s", before),
-        *(pl.Series(name, seconds) for name, seconds in parts.items()),
-        pl.Series("fewest_racks", _fewest_racks(waits, pools), nan_to_null=True).cast(pl.Int32),
-        pl.Series("cause_at_arrival", causes.gather(found.at_arrival)).set(idle, None),
-        pl.Series("dominant_cause", dominant).set(held, "ineligible"),
-        pl.Series("behind_s", np.round(found.behind, 6)),
-        pl.Series("overtook_gpus", found.overtook_gpus),
-        pl.Series("overtook_harmless", found.harmless),
-        racks=_racks_of(waited["number"].to_numpy(), placements, machines),
-    )
+    before = np.round(waits.queued - (begin - waited["wait_s"].to_numpy()), 6)
+
+    def dominant() -> pl.Series:
+        held = pl.Series(before > seconds.max(axis=1, initial=0.0))
+        return causes.gather(seconds.argmax(axis=1)).set(idle, None).set(held, "ineligible")
+
+    makers: dict[str, Callable[[], pl.Series]] = {
+        "fewest_servers": lambda: (waited["gpus"] / waited["largest"]).ceil().cast(pl.Int32),
+        "ineligible_s": lambda: pl.Series(before),
+        **{
+            f"{cause}_s": lambda k=k: pl.Series(np.round(seconds[:, k], 6))  # type: ignore[misc]
+            for k, cause in enumerate(delays.CAUSES)
+        },
+        "fewest_racks": lambda: pl.Series(_fewest_racks(waits, pools), nan_to_null=True).cast(pl.Int32),
+        "cause_at_arrival": lambda: causes.gather(found.at_arrival).set(idle, None),
+        "dominant_cause": dominant,
+        "behind_s": lambda: pl.Series(np.round(found.behind, 6)),
+        "overtook_gpus": lambda: pl.Series(found.overtook_gpus),
+        "overtook_harmless": lambda: pl.Series(found.harmless),
+        "racks": lambda: _racks_of(waited["number"].to_numpy(), stood, machines),
+    }
+    made = {name: make() for name, make in makers.items() if wanted is None or name in wanted}
+    return waited.select("number").with_columns(**made)
 
 
-def _racks_of(attempts: np.ndarray, placements: pl.DataFrame, machines: pl.DataFrame) -> pl.Series:
+def _racks_of(attempts: np.ndarray, stood: pl.DataFrame, machines: pl.DataFrame) -> pl.Series:
     """In how many racks each attempt ran; null where one of its machines stands in none that is known, or none is."""
     names = _numbered("rack", machines["rack"].drop_nulls().unique().to_list())
-    known = machines.select("machine", "rack").join(names, on="rack", how="left")
-    stood = placements.select("machine").join(known, on="machine", how="left", maintain_order="left")
-    rack, number = stood["code"].fill_null(-1).to_numpy(), placements["number"].to_numpy().astype(np.int64)
+    known = machines.select("rack").join(names, on="rack", how="left", maintain_order="left")["code"].fill_null(-1)
+    rack, number = known.to_numpy()[stood["code"].to_numpy()], stood["number"].to_numpy().astype(np.int64)
     size = 1 + max(int(number.max(initial=-1)), int(attempts.max(initial=-1)))
     # np.unique hashes, which takes ten times as long as sorting what is nearly sorted
     pairs = np.sort(number * (names.height + 1) + rack + 1, kind="stable")
