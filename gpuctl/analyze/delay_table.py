@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import cause_table, delays, gpu_limits, occupancy, scheduler_rules
+from gpuctl.analyze import cause_table, delay_rows, delays, gpu_limits, occupancy, scheduler_rules
 from gpuctl.analyze.cause_table import gangs_of
+from gpuctl.analyze.delay_rows import numbered
 from gpuctl.analyze.racks import guess_layouts, infer_racks, known_layouts
 from gpuctl.core.notes import listed, note, ours, together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpuctl.core.notes import Kind, Note
     from gpuctl.store.database import Store
 
@@ -47,10 +46,6 @@ _SHARED = (
     "SELECT number, machines FROM base_gang_machines JOIN base_attempts USING (job, attempt) "
     "WHERE len(machines) > 1 ORDER BY number"
 )
-_NAMES = (
-    "job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s", "source_reason",
-)  # fmt: skip
-"""Columns of ``base_delays`` that are those of ``base_attempts``; a million rows of each cost 8 to 16 MB."""
 _ORDER = frozenset({"overtook_gpus", "overtook_harmless", "behind_s"})
 
 
@@ -129,22 +124,8 @@ def build(
     # of a million attempts, what held GPUs is as large as all that is made below
     del holdings, cluster, found_rules
     pools = tuple(occupancy.emptied(pool) for pool in pools)
-    _keep(store, _delay_rows(waited, waits, found, pools, stood, machines, wanted), wanted)
+    delay_rows.keep(store, delay_rows.made(waited, waits, found, pools, stood, machines, wanted), wanted)
     return Site(_quota_note(table), _rack_note(machines, rack_source), borrowing, tuple(warnings))
-
-
-def _keep(store: Store, rows: pl.DataFrame, wanted: frozenset[str] | None) -> None:
-    """Create ``base_delays``: what `_delay_rows` found, beside the attempts' own columns."""
-    names = [name for name in _NAMES if wanted is None or name in wanted or name in {"job", "attempt"}]
-    causes = [name for name in ("cause_at_arrival", "dominant_cause") if name in rows.columns]
-    replaced = f"REPLACE ({', '.join(f'{name}::VARCHAR AS {name}' for name in causes)})" if causes else ""
-    store.view("delay_rows", rows)
-    # every part of this text is ours
-    store.execute(
-        f"CREATE OR REPLACE TEMP TABLE base_delays AS SELECT {', '.join(f'a.{name}' for name in names)}, "  # noqa: S608
-        f"d.* EXCLUDE (number) {replaced} FROM delay_rows AS d JOIN base_attempts AS a USING (number)"
-    )
-    store.drop_view("delay_rows")
 
 
 def _attempts(store: Store) -> tuple[occupancy.Holdings, pl.DataFrame]:
@@ -161,7 +142,7 @@ def _servers(
     store: Store, machines: pl.DataFrame, events: pl.DataFrame, members: list[np.ndarray]
 ) -> tuple[tuple[occupancy.Servers, ...], pl.DataFrame]:
     """The servers of each pool, and the number of the attempt and of the machine of every placement."""
-    store.keep("delay_machines", _numbered("machine", machines["machine"].to_list()))
+    store.keep("delay_machines", numbered("machine", machines["machine"].to_list()))
     placements = store.frame(_PLACEMENTS)
     stood = placements.select("number", pl.col("code").cast(pl.Int32))
     return _subsets(_numbered_servers(machines, placements, events), members), stood
@@ -169,7 +150,7 @@ def _servers(
 
 def _pools(store: Store, queues: list[str], machines: pl.DataFrame, own: pl.DataFrame) -> list[np.ndarray]:
     """Create ``delay_queues`` and ``delay_pools``: numbers of queues and pools; the machines of each: `pools_of`."""
-    store.keep("delay_queues", _numbered("queue", queues))
+    store.keep("delay_queues", numbered("queue", queues))
     asking, members = pools_of(store.frame(_ASKING), machines, own)
     store.keep("delay_pools", asking.select("code", "gpu_type", "pool"))
     return members
@@ -332,14 +313,22 @@ def _rack_note(machines: pl.DataFrame, source: str) -> Note:
 
 def _given_racks_warning(racks: dict[str, str], machines: pl.DataFrame) -> list[Note]:
     lost = sorted(set(racks) - set(machines["machine"]))
-    text = "--racks names machines that the trace does not have: {machines}"
-    return [note(text, machines=_some("machine", lost))] if lost else []
+    if not lost:
+        return []
+    return [note("--racks names machines that the trace does not have: {machines}", machines=_some("machine", lost))]
 
 
 def _rack_warnings(machines: pl.DataFrame, source: str) -> list[Note]:
     count = machines["rack"].drop_nulls().n_unique()
     if source != GUESSED or not count:
         return []
+    if count == 1:
+        return [
+            note(
+                "the rack is a guess (machines that share gangs); fragmentation and locality rest on it. Give racks "
+                "with --racks"
+            )
+        ]
     return [
         note(
             "the {count} racks are guesses (machines that share gangs); fragmentation and locality rest on them. Give "
@@ -359,10 +348,6 @@ def _borrow_note(cluster: delays.Cluster, found: scheduler_rules.Rules | None) -
     return note("{rule} (inferred)", rule=rule) if inferred else rule
 
 
-def _numbered(name: str, values: list[str]) -> pl.DataFrame:
-    return pl.DataFrame({name: values, "code": range(len(values))}, schema={name: pl.String, "code": pl.Int64})
-
-
 def _waits(waited: pl.DataFrame) -> delays.Waits:
     queued = waited["start_c"].to_numpy() - waited["wait_s"].to_numpy()
     # with its GPUs, it waits for machines that boot, and no longer for other jobs
@@ -376,15 +361,15 @@ def _waits(waited: pl.DataFrame) -> delays.Waits:
 
 def servers_of(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
     """The cluster's servers; one that is down or drained counts as held."""
-    numbers = _numbered("machine", machines["machine"].to_list())
+    numbers = numbered("machine", machines["machine"].to_list())
     held = placements.select("machine", "gpus", "held_from_c", "held_until_c").join(numbers, on="machine")
     return _numbered_servers(machines, held, events)
 
 
 def _numbered_servers(machines: pl.DataFrame, held: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
     """The same of placements whose column ``code`` is the place of their machine in `machines`."""
-    numbers = _numbered("machine", machines["machine"].to_list())
-    racks = _numbered("rack", sorted(machines["rack"].drop_nulls().unique().to_list()))
+    numbers = numbered("machine", machines["machine"].to_list())
+    racks = numbered("rack", sorted(machines["rack"].drop_nulls().unique().to_list()))
     held = held.select("gpus", "held_from_c", "held_until_c", "code")
     down = events.select("machine", "from_c", "to_c").join(machines.select("machine", "gpus"), on="machine")
     down = down.select("machine", pl.col("gpus").cast(pl.Float64), held_from_c="from_c", held_until_c="to_c")
@@ -439,71 +424,3 @@ def queues_of(machines: pl.DataFrame, own: pl.DataFrame) -> list[np.ndarray]:
         members = machines["machine"].is_in(rows["machine"].implode()).to_numpy()
         found[members.tobytes()] = members
     return list(found.values())
-
-
-def _delay_rows(  # noqa: PLR0917
-    waited: pl.DataFrame,
-    waits: delays.Waits,
-    found: delays.Delays,
-    pools: tuple[occupancy.Servers, ...],
-    stood: pl.DataFrame,
-    machines: pl.DataFrame,
-    wanted: frozenset[str] | None,
-) -> pl.DataFrame:
-    causes = pl.Series(delays.CAUSES, dtype=pl.Enum([*delays.CAUSES, "ineligible"]))
-    begin = waited["start_c"].to_numpy()
-    idle = pl.Series(begin <= waits.queued)
-    seconds = found.seconds.copy()
-    seconds[:, delays.CAUSES.index("scheduler")] += begin - waits.start
-    # seconds since 1970 have six digits behind the point: what differences of them have more is noise
-    before = np.round(waits.queued - (begin - waited["wait_s"].to_numpy()), 6)
-
-    def dominant() -> pl.Series:
-        held = pl.Series(before > seconds.max(axis=1, initial=0.0))
-        return causes.gather(seconds.argmax(axis=1)).set(idle, None).set(held, "ineligible")
-
-    makers: dict[str, Callable[[], pl.Series]] = {
-        "fewest_servers": lambda: (waited["gpus"] / waited["largest"]).ceil().cast(pl.Int32),
-        "ineligible_s": lambda: pl.Series(before),
-        **{
-            f"{cause}_s": lambda k=k: pl.Series(np.round(seconds[:, k], 6))  # type: ignore[misc]
-            for k, cause in enumerate(delays.CAUSES)
-        },
-        "fewest_racks": lambda: pl.Series(_fewest_racks(waits, pools), nan_to_null=True).cast(pl.Int32),
-        "cause_at_arrival": lambda: causes.gather(found.at_arrival).set(idle, None),
-        "dominant_cause": dominant,
-        "behind_s": lambda: pl.Series(np.round(found.behind, 6)),
-        "overtook_gpus": lambda: pl.Series(found.overtook_gpus),
-        "overtook_harmless": lambda: pl.Series(found.harmless),
-        "racks": lambda: _racks_of(waited["number"].to_numpy(), stood, machines),
-    }
-    made = {name: make() for name, make in makers.items() if wanted is None or name in wanted}
-    return waited.select("number").with_columns(**made)
-
-
-def _racks_of(attempts: np.ndarray, stood: pl.DataFrame, machines: pl.DataFrame) -> pl.Series:
-    """In how many racks each attempt ran; null where one of its machines stands in none that is known, or none is."""
-    names = _numbered("rack", machines["rack"].drop_nulls().unique().to_list())
-    known = machines.select("rack").join(names, on="rack", how="left", maintain_order="left")["code"].fill_null(-1)
-    rack, number = known.to_numpy()[stood["code"].to_numpy()], stood["number"].to_numpy().astype(np.int64)
-    size = 1 + max(int(number.max(initial=-1)), int(attempts.max(initial=-1)))
-    # np.unique hashes, which takes ten times as long as sorting what is nearly sorted
-    pairs = np.sort(number * (names.height + 1) + rack + 1, kind="stable")
-    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
-    count = np.bincount(pairs // (names.height + 1), minlength=size)
-    unknown = np.bincount(number[rack < 0], minlength=size) > 0
-    found = np.where(unknown, 0, count)[attempts].astype(np.uint32)
-    return pl.Series(found).replace(0, None)
-
-
-def _fewest_racks(waits: delays.Waits, pools: tuple[occupancy.Servers, ...]) -> np.ndarray:
-    """The fewest racks of its pool that could hold each gang if they were empty; NaN where all together could not."""
-    fewest = np.full(waits.gpus.size, np.nan)
-    for number, pool in enumerate(pools):
-        known = pool.rack >= 0
-        sizes = np.bincount(pool.rack[known], weights=pool.gpus[known])
-        held = np.cumsum(np.sort(sizes)[::-1])
-        ours = np.flatnonzero(waits.pool == number)
-        ours = ours[waits.gpus[ours] <= held[-1]] if held.size else ours[:0]
-        fewest[ours] = np.searchsorted(held, waits.gpus[ours]) + 1
-    return fewest

@@ -127,3 +127,13 @@ def test_notes_survive_copies(name: str, text: str) -> None:
         assert (again, again.named) == (made, made.named)
     assert is_foreign(foreign(name))
     assert foreign(made) is made
+
+
+def test_one_of_something_is_singular() -> None:
+    assert note("{n:,} jobs are left of {of:,} jobs; {m} queues have none", n=1, of=1, m=1) == (
+        "1 job is left of 1 job; 1 queue has none"
+    )
+    assert note("the quotas of {n} queues are inferred", n=1) == "the quotas of 1 queue are inferred"
+    assert note("{n:,} jobs are left", n=2) == "2 jobs are left"
+    assert note("{n:.1f} jobs are left", n=1.0) == "1.0 jobs are left"
+    assert note("{n} jobs{more}", n=1, more=Named("text", " jobs are")) == "1 job jobs are"
