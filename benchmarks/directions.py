@@ -31,7 +31,7 @@ import replay as common
 from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.models.inference import parse_inference
-from gpuctl.replay.results.metrics import goodput_loaded, rhos
+from gpuctl.replay.results.metrics import goodput_loaded, rhos, use
 from gpuctl.replay.run import replay
 
 if TYPE_CHECKING:
@@ -41,16 +41,31 @@ LONGEST_S = 86_400.0
 SINGLES = 0.25
 
 POLICIES = (
-    ("fifo", {}), ("fifo-skip", {}), ("tiresias", {}), ("never=tiresias", {"promote": "0"}), ("gandiva", {}),
-    ("themis", {}), ("lease600=themis", {"lease": "600"}), ("lease3600=themis", {"lease": "3600"}), ("optimus", {}),
+    ("fifo", {}), ("fifo-skip", {}), ("srtf", {}), ("las", {}), ("tiresias", {}),
+    ("never=tiresias", {"promote": "0"}), ("promote1=tiresias", {"promote": "1"}),
+    ("gandiva", {}), ("nopack=gandiva", {"pack": "0"}), ("nomove=gandiva", {"move": "0"}),
+    ("noover=gandiva", {"over": "0"}), ("nomix=gandiva", {"mix": "0"}),
+    ("themis", {}), ("lease600=themis", {"lease": "600"}), ("lease3600=themis", {"lease": "3600"}),
+    ("f0=themis", {"f": "0"}), ("unpaid=themis", {"payments": "0"}), ("rigid=themis", {"rigid": "1"}),
+    ("optimus", {}), ("most1=optimus", {"most": "1"}), ("wrong=optimus", {"error": "0.5"}),
 )  # fmt: skip
 DIRECTIONS = (
     ("t10_s", "fifo", "gandiva"), ("t10_s", "fifo-skip", "gandiva"), ("t10_s", "tiresias", "gandiva"),
-    ("jct_s", "fifo", "gandiva"), ("goodput_loaded", "gandiva", "fifo"),
+    ("t10_s", "las", "gandiva"), ("t10_s", "noover", "gandiva"), ("t10_s", "nomix", "gandiva"),
+    ("jct_s", "fifo", "gandiva"), ("jct_s", "nopack", "gandiva"), ("jct_s", "nomove", "gandiva"),
+    ("goodput_loaded", "gandiva", "fifo"), ("goodput_loaded", "gandiva", "fifo-skip"),
+    ("goodput_loaded", "gandiva", "nopack"),
     ("rho_max", "lease3600", "lease600"), ("rho_max", "lease3600", "themis"), ("rho_max", "themis", "lease600"),
     ("rho_p95", "lease3600", "lease600"),
     ("rho_max", "tiresias", "themis"), ("rho_p95", "tiresias", "themis"), ("rho_max", "never", "themis"),
-    ("rho_p95", "never", "themis"), ("jct_s", "tiresias", "themis"), ("jct_s", "tiresias", "optimus"),
+    ("rho_p95", "never", "themis"), ("rho_max", "promote1", "themis"), ("rho_p95", "promote1", "themis"),
+    ("rho_max", "las", "themis"), ("rho_p95", "las", "themis"), ("rho_max", "gandiva", "themis"),
+    ("rho_p95", "gandiva", "themis"), ("rho_max", "srtf", "themis"),
+    ("rho_max", "themis", "f0"), ("gpu_h", "themis", "f0"),
+    ("jct_s", "themis", "unpaid"), ("gpu_h", "themis", "unpaid"),
+    ("rho_max", "rigid", "themis"), ("jct_s", "rigid", "themis"), ("jct_s", "tiresias", "themis"),
+    ("jct_s", "tiresias", "optimus"), ("jct_s", "srtf", "optimus"), ("jct_s", "most1", "optimus"),
+    ("jct_s", "srtf", "most1"), ("jct_s", "wrong", "optimus"), ("rho_max", "optimus", "srtf"),
 )  # fmt: skip
 """A figure, and of which two policies the ratio is: the first by the second."""
 
@@ -61,7 +76,9 @@ ARYL = (
 """Replayed apart: at these its own speeds hold, places do not matter, and inference has the assumed daily curve."""
 
 OF_ARYL = tuple(
-    (name, "neither", other) for other in ("loan", "scale", "both") for name in ("delay_s", "jct_s", "rho_max")
+    (name, "neither", other)
+    for other in ("loan", "scale", "both")
+    for name in ("delay_s", "jct_s", "rho_max", "utilization_pct")
 )
 
 
@@ -104,6 +121,8 @@ def figures(outcome: Outcome, workload: Workload, cluster: Cluster) -> dict[str,
         "rho_p95": float(np.nanquantile(rho, 0.95)),
         "rho_max": float(np.nanmax(rho)),
         "goodput_loaded": goodput_loaded(outcome, cluster) or math.nan,
+        "gpu_h": float(jobs["gpu_s"].sum()) / 3600,
+        "utilization_pct": use(outcome, cluster)["utilization_pct"] or math.nan,
     }
 
 

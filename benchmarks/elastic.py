@@ -5,8 +5,8 @@
 The jobs are those of ../shared/data/philly/sia_philly.csv as benchmarks/replay.py reads them: the first so many by
 submission, and for more than there are so many of days drawn with replacement (`replay.grown`). Speeds, costs and
 traits are each policy's own; aryl has an inference cluster of as many servers, with the assumed daily curve. Seconds
-are of the processor, of the replay alone, after a small one that compiles. The ratio is to the limit; "by 2" is the
-factor by which seconds grow where jobs double, since the row above.
+are of the processor, of the replay alone, after one of 10,000 jobs, too many to be replayed uncompiled. The ratio is to
+the limit; "by 2" is the factor by which seconds grow where jobs double, since the row above.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def main() -> None:
     grow = [int(text) for text in given.grow.split(",") if text]
     print(f"| policy | jobs | CPU s | limit | ratio | us a job | by 2 |\n{'|---' * 7}|")
     with tempfile.TemporaryDirectory() as folder:
-        small = common.write(Path(folder) / "small.csv", rows[:1000])
+        first = common.write(Path(folder) / "first.csv", rows[:10_000])
         for policy in [name for name in given.policy.split(",") if name in BUILT_IN]:
-            seconds(small, policy, given.cluster)
+            seconds(first, policy, given.cluster)
             before: tuple[int, float] | None = None
             for size in [*sizes, *(grow if policy in GROWING else [])]:
                 path = common.write(

@@ -1,6 +1,6 @@
 """How often `gpuctl classify` is right on the recorded corpus, and how fast it reads.
 
-python benchmarks/failures.py [dev|heldout] [--wrong] [--speed]
+python benchmarks/failures.py [dev|heldout|fresh] [--wrong] [--speed]
 """
 
 from __future__ import annotations
@@ -89,13 +89,21 @@ _LINES = {
     "one in ten of progress": lambda n: _training(n) if n % 10 == 0 else _prose(n),
     "a bar, no line ends": lambda n: b"\r %d%%|####      | %d/20000 [00:10<00:20, 9.9it/s]" % (n // 200, n),
     "all lines errors": lambda n: b"RuntimeError: CUDA out of memory. Tried to allocate %d GiB\n" % n,
+    "all tracebacks": lambda n: (
+        b'Traceback (most recent call last):\n  File "/jobs/run.py", line %d, in go\n    go()\nwidgets.Stuck: belt %d\n'
+        % (n, n)
+    ),
+    "all JSON errors": lambda n: (
+        b'{"level": "error", "event": "row %d", "exc_type": "Stuck", "exc_value": "belt"}\n' % n
+    ),
+    "every line of a rank": lambda n: b"[rank%d]: step went by, number %d\n" % (n % 8, n),
     "one line, no end": lambda _: b"x" * 100,
     "bytes of no text": lambda _: random.randbytes(100),
 }
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]
-    for chosen in [a for a in arguments if not a.startswith("-")] or ["dev", "heldout"]:
+    for chosen in [a for a in arguments if not a.startswith("-")] or ["dev", "heldout", "fresh"]:
         for with_facts in (True, False):
             accuracy(chosen, told=with_facts, show_wrong="--wrong" in arguments and chosen != "heldout")
     if "--speed" in arguments:

@@ -9,10 +9,11 @@ SECTIONS = (
     ("utilization", "Utilization"),
     ("failures", "Attempts and lost GPU-hours"),
     ("training", "Training progress"),
+    ("workload", "Workload"),
     ("quality", "Quality of the log"),
     ("reference", "Beside published values"),
 )
 """Key and heading of each, in the order in which they are shown."""
 
-REFERENCES = ("atc19",)
+REFERENCES = ("atc19", "helios", "acme", "pai", "openb", "spot", "supercloud", "traces")
 """Published values that ``--reference NAME`` prints beside ours."""

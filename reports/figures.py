@@ -61,7 +61,12 @@ SCORES = _all(
         title="Median error of predicted run times, with its 95 % interval" """),
 )  # fmt: skip
 
-GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES)
+CHAINS = _all(
+    ("chain_frontier", """tradeoff lead=yes name=chart-chain-frontier x=overlap_h y=interruption_h series=policy
+        facet=level title="Interruption against overlap, by policy and load" beside=chain"""),
+)  # fmt: skip
+
+GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS)
 """The charts of each kind of result."""
 
 _OURS = tuple(chart for group in GROUPS for chart in group)
@@ -78,12 +83,18 @@ def on_page(analysis: Analysis) -> tuple[Chart, ...]:
     """The charts that a page draws of this kind of result, of tables that it lacks, too."""
     names = {table.name for table in analysis.tables}
     groups = [group for group in GROUPS if any(chart.table in names for chart in on(group, "page"))]
-    return on((*(chart for group in groups for chart in group), *own(analysis)), "page")
+    return on((*_but_own((chart for group in groups for chart in group), analysis), *own(analysis)), "page")
 
 
 def in_terminal(analysis: Analysis) -> tuple[Chart, ...]:
     """The charts that a terminal draws, in the order in which they stand below a table."""
-    return on((*_OURS, *own(analysis)), "terminal")
+    return on((*_but_own(_OURS, analysis), *own(analysis)), "terminal")
+
+
+def _but_own(charts: Iterable[Chart], analysis: Analysis) -> tuple[Chart, ...]:
+    """Some charts, without those of tables that carry their own."""
+    carried = {table.name for table in analysis.tables if table.charts}
+    return tuple(chart for chart in charts if chart.table not in carried)
 
 
 def on(charts: Iterable[Chart], medium: str) -> tuple[Chart, ...]:

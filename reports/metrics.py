@@ -134,6 +134,37 @@ def _change(measure: str, text: str) -> Metric:
     return _low(f"replay.{measure}_change_pct{{policy}}", "%", text, "replay_vs_baseline.change_pct", row)
 
 
+def _workload(column: str, unit: str, text: str, table: str = "workload") -> Metric:
+    """A metric of what jobs ask for, which is neither good nor bad."""
+    return _metric(f"workload.{column}", unit, text, f"{table}.{column}")
+
+
+_OF_JOBS = (
+    ("jobs_a_day", "jobs/day", "jobs submitted a day"),
+    ("size_mean", "-", "mean size of a job, in GPUs, or in CPUs or nodes where no job has any"),
+    ("one_pct", "%", "share of the jobs of size 1 or less"),
+    ("over_8_pct", "%", "share of the jobs larger than 8"),
+    ("over_8_work_pct", "%", "share of the work of jobs larger than 8"),
+    ("run_p50_s", "s", "median run time"),
+    ("run_mean_s", "s", "mean run time"),
+    ("wait_p50_s", "s", "median time from submission to the first start"),
+    ("wait_mean_s", "s", "mean of it"),
+    ("completed_pct", "%", "share of the jobs that completed"),
+    ("killed_pct", "%", "share of the jobs that were killed or cancelled"),
+    ("failed_pct", "%", "share of the jobs that failed, time limits among it"),
+    ("completed_work_pct", "%", "share of the work of jobs that completed"),
+    ("failed_work_pct", "%", "share of the work of jobs that failed"),
+)
+_OF_USERS = (
+    ("users", "users", "users who submitted"),
+    ("gini_work", "-", "Gini coefficient of users' work"),
+    ("top_5_work_pct", "%", "share of the work of the top 5 % of users"),
+)
+_OF_REPETITION = (
+    ("same_size_pct", "%", "share of jobs of the size of their user's job before"),
+    ("session_jobs", "jobs", "mean number of jobs of a session"),
+)
+
 METRICS: tuple[Metric, ...] = (
     _metric("overview.jobs", "jobs", "jobs of the log", "overview.jobs"),
     _metric("overview.gpus", "GPUs", "GPUs of the cluster", "overview.gpus"),
@@ -234,6 +265,15 @@ METRICS: tuple[Metric, ...] = (
         "share of the starts that came while an attempt queued earlier in the same queue waited",
         "out_of_order.out_of_order_pct",
         where=_ALL,
+    ),
+    *(_workload(*of) for of in _OF_JOBS),
+    *(_workload(*of, "user_concentration") for of in _OF_USERS),
+    *(_workload(*of, "job_repetition") for of in _OF_REPETITION),
+    _metric(
+        "workload.arrivals{measure,lag_h}",
+        "-",
+        "regularity of submissions: index of dispersion of counts, or autocorrelation of counts an hour",
+        "arrival_correlation.value",
     ),
     _low("replay.mean_jct_h{policy}", "h", "mean completion time of finished jobs", "replay_summary.jct_mean_s"),
     _low("replay.p95_jct_h{policy}", "h", "95th percentile of it", "replay_summary.jct_p95_s"),

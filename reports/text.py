@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import MISSING, UNITS, number, timed
+from gpuctl.core.relative_time import without_date
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ def shown(value: object, unit: str = "-") -> str:
         case str():
             return visible(value) or '""'
         case datetime():
+            if (relative := without_date(value)) is not None:
+                return relative
             return value.isoformat(" ").removesuffix("+00:00")
         case date():
             return value.isoformat()

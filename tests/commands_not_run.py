@@ -10,6 +10,12 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "cp docs/examples/format/": "it changes the checkout; test_example_format.py does it",
         "gpuctl analyze docs/examples/format/jobs.turnstile": "it needs the format that the line before adds",
     },
+    "docs/chain.md": {
+        "gpuctl chain train site.duckdb --nodes 16 --limit 24h --warm-up 2d --until": "it needs PyTorch",
+        "gpuctl chain evaluate site.duckdb --nodes 16 --limit 24h --split 2026-03-16 --policy plan,newsvendor": (
+            "it needs the model; tests/unit/chain/test_nets.py has one"
+        ),
+    },
     "docs/ci.md": {
         "useradd ": "it would make a user",
         "python3 -m venv /opt/gpuctl": "it writes to /opt",

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from tests import slurm_site
+from tests.trace_files import TRACES
 from tests.unit.ingest.slurm.test_dbd import QOS
 from tests.unit.ingest.slurm.test_tacc import HEADER, ROW
 from tests.unit.ingest.yarn import cluster as yarn
@@ -76,6 +77,7 @@ def example_files() -> dict[str, tuple[str, bytes]]:
         "helios-jobs": ("cluster_log.csv", HELIOS.encode()),
         "acme-seren": ("trace_seren.csv", SEREN.encode()),
         "acme-kalos": ("trace_kalos.csv", KALOS.encode()),
+        **{name: (file, text.encode()) for name, (file, text) in TRACES.items()},
         **site,
         "slurm-sacct": ("sacct.txt", _first_lines(FIXTURES / "slurm/scheduling/gpus/sacct.txt", 30)),
         "slurm-sacct-json": ("sacct.json", (FIXTURES / "slurm/other/sacct.json").read_bytes()),

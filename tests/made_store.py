@@ -25,7 +25,8 @@ def make_store(path: Path) -> Path:
             [FORMAT, JOBS, JOBS, parser],
         )
         store.execute(
-            "INSERT INTO clusters VALUES ('west', ?, 'America/Los_Angeles', 'wall', "
+            "INSERT INTO clusters (cluster, source_format, timezone, clock, first_ts, last_ts) "
+            "VALUES ('west', ?, 'America/Los_Angeles', 'wall', "
             "to_timestamp(1690000000), to_timestamp(1690100000))",
             [FORMAT],
         )

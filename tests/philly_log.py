@@ -29,6 +29,7 @@ class Kept:
     cluster: str = CLUSTER
     source: int = 1
     timezone: str = "America/Los_Angeles"
+    epoch: str = ""
     rows_in: int = 0
     rows_loaded: int = 0
     rejects: list[tuple[int, str, bytes]] = field(default_factory=list)

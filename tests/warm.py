@@ -24,7 +24,7 @@ if False:  # typing.TYPE_CHECKING: stand-ins start a hundred times
     from typing import TextIO
 
 _READ_AT_THE_START = (
-    "ARROW", "DUCKDB", "GOTO", "GPUCTL", "HOME", "KMP", "LANG", "LC_", "LD_", "MALLOC", "MKL", "MPL", "NPY", "NUMBA",
+    "ARROW", "DUCKDB", "GOTO", "HOME", "KMP", "LANG", "LC_", "LD_", "MALLOC", "MKL", "MPL", "NPY", "NUMBA",
     "OMP", "OPENBLAS", "POLARS", "PYTHON", "RAYON", "VECLIB", "XDG", "_RJEM",
 )  # fmt: skip
 """What the variables begin with that the interpreter or a library reads once, at its start."""
@@ -33,6 +33,8 @@ _HEAVY = (
     "matplotlib.figure", "networkx", "numba", "numpy", "polars", "pyarrow.parquet", "rich.progress", "rich.table",
     "scipy.optimize", "scipy.stats", "zstandard",
 )  # fmt: skip
+GARBAGE = 50_000, 20, 100
+"""How rarely Python looks for garbage in tests and their commands; memory is not short."""
 MAKE_STORES = "TESTS_MAKE_STORES"
 """A variable that has a command make its store as the program does, not as a copy (tests/new_stores.py)."""
 
@@ -50,6 +52,7 @@ def serve(place: str, alive: int) -> None:
     # what a parent has is never freed in a child: no page is copied for being looked at
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GARBAGE)
     door = socket.socket(socket.AF_UNIX)
     door.bind(place)
     door.listen()

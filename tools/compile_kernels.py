@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import subprocess
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import GpuctlError
 from gpuctl.replay.engine.simulation import Simulation
@@ -22,6 +23,9 @@ from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.policies import BUILT_IN, find
 from gpuctl.replay.run import Models, entries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[1]
 NEEDS_MORE = {"recorded"}
@@ -51,42 +55,43 @@ def compile_policies(names: list[str]) -> str:
     return ""
 
 
-def compile_analyses() -> int:
-    """Compile what the analyses run; returns the exit code."""
+def run_commands(commands: list[list[str]]) -> str:
+    """Run commands, which compile their loops; returns what is wrong, else nothing."""
+    from gpuctl.cli.main import app
+
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "gpuctl", "--quiet", "analyze", str(ROOT / "sample_data" / "philly")]
-        return subprocess.run([*command, "--csv", folder], stdout=subprocess.DEVNULL, check=False).returncode
+        for words in commands:
+            line = ["--quiet", *(word.replace("FOLDER", folder) for word in words)]
+            with Path(os.devnull).open("w") as nothing, redirect_stdout(nothing):
+                code = app(line, prog_name="gpuctl", standalone_mode=False)
+            if code:
+                return f"compile_kernels: {' '.join(line)} ends with {code}"
+    return ""
 
 
-def compile_chains() -> int:
-    """Compile what pairs of jobs run; returns the exit code."""
-    sample, pairs = ROOT / "sample_data" / "chain" / "sacct.txt.gz", ROOT / "docs" / "examples" / "chain_cases.csv"
-    command = [sys.executable, "-m", "gpuctl", "--quiet", "chain", "evaluate", str(sample)]
-    split = ["--nodes", "16", "--limit", "24h", "--split", "2026-03-16", "--policy", "plan"]
-    return max(
-        subprocess.run([*command, *words], stdout=subprocess.DEVNULL, check=False).returncode
-        for words in (["--compat", "mirage", "--cases", str(pairs)], split)
-    )
-
-
-def compile_waits() -> int:
-    """Compile what forecasts of waits run; returns the exit code."""
-    sample = ROOT / "sample_data" / "chain" / "sacct.txt.gz"
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "gpuctl", "--quiet", "train", "wait", str(sample), "-o", f"{folder}/model"]
-        return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
+def work() -> list[tuple[Callable[[list[Any]], str], list[Any]]]:
+    """What there is to do, the longest first."""
+    trace, cases = ROOT / "sample_data" / "chain" / "sacct.txt.gz", ROOT / "docs" / "examples" / "chain_cases.csv"
+    evaluate = ["chain", "evaluate", str(trace)]
+    # by one process: all of them run the loop of episodes
+    chains = [
+        [*evaluate, "--compat", "mirage", "--cases", str(cases)],
+        [*evaluate, "--nodes", "16", "--limit", "24h", "--split", "2026-03-16", "--policy", "plan"],
+        ["train", "wait", str(trace), "-o", "FOLDER/model"],
+    ]
+    analyses = [["analyze", str(ROOT / "sample_data" / "philly"), "--csv", "FOLDER"]]
+    return [(run_commands, chains), *((compile_policies, names) for names in together()), (run_commands, analyses)]
 
 
 def main() -> int:
     """Compile, a process a core; returns the exit code."""
     # a process that has compiled is not forked: its threads would not be there
     new = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(os.cpu_count(), new) as processes, ThreadPoolExecutor(1) as thread:
-        policies = processes.map(compile_policies, together())
-        code = thread.submit(lambda: compile_analyses() or compile_chains() or compile_waits()).result()
-        wrong = [text for text in policies if text]
+    with ProcessPoolExecutor(os.cpu_count(), new) as processes:
+        parts = [processes.submit(run, what) for run, what in work()]
+        wrong = [text for text in (part.result() for part in parts) if text]
     print(*wrong, sep="\n", end="\n" if wrong else "", file=sys.stderr)
-    return 1 if wrong else code
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

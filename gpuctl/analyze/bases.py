@@ -253,7 +253,9 @@ class Bases:
         from gpuctl.joblogs.table import load as load_signatures
 
         self._tell("classifying failures")
-        failure_table.build(self._store, self.cluster, load_signatures(self._options.signatures))
+        failure_table.build(
+            self._store, self.cluster, load_signatures(self._options.signatures, learned=self._options.learned)
+        )
 
     def _machines(self) -> None:
         from gpuctl.analyze import bad_machines

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from gpuctl.core.results import ResultTable
     from gpuctl.queries.catalogue import Query
 
-_CLUSTER = "INSERT INTO clusters VALUES ('c', 'philly-jobs', 'America/Los_Angeles', 'wall', NULL, NULL)"
+_CLUSTER = (
+    "INSERT INTO clusters (cluster, source_format, timezone, clock) "
+    "VALUES ('c', 'philly-jobs', 'America/Los_Angeles', 'wall')"
+)
 _THREADS = (1, 4)
 _SUFFIXES = {"s": "s", "min": "min", "%": "pct"}
 """How names of columns in these units end, or go on."""

@@ -76,7 +76,7 @@ def explain(
     among = [f"the filter {options.filter.told(*bases.kept)}, this one among them"] if bases.kept else []
     bases.need(("jobs", "attempts", "placements", "machines", "never_started", "queue_samples", "reasons", "delays"))
     bases.need(("gang_machines",))
-    signatures = load_signatures(options.signatures)
+    signatures = load_signatures(options.signatures, learned=options.learned)
     failure_table.build(store, cluster, signatures, job=name)
     tell("reading logs", 2, 3)
     [facts] = _rows(store, "explain_job", chosen)

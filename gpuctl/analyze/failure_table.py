@@ -44,7 +44,8 @@ def build(store: Store, cluster: str, table: Table, *, job: str | None = None) -
     """Create the temporary tables ``base_failed`` (with what is known before) and ``base_failures``.
 
     One row an attempt that is over and failed, ran out of memory or time, lost a machine or was preempted: see
-    ``queries/base/failed_attempts.sql``. A log that does not say of which attempt of its job it is counts for the last.
+    ``queries/base/failed_attempts.sql``. A log that does not say of which attempt of its job it is counts for each
+    by its lines' stamps: see ``queries/base/line_attempts.sql``.
 
     Args:
         store: an open store in which base_jobs, base_attempts, base_placements, base_gang_machines,
@@ -55,6 +56,10 @@ def build(store: Store, cluster: str, table: Table, *, job: str | None = None) -
     """
     where = "" if job is None else " WHERE job = $job"
     chosen = {"cluster": cluster} | ({} if job is None else {"job": job})
+    store.execute(
+        f"CREATE OR REPLACE TEMP TABLE base_line_attempts AS {query.base_sql('line_attempts')}",  # every part is ours
+        {"cluster": cluster},
+    )
     # every part of this text is ours
     store.execute(
         "CREATE OR REPLACE TEMP TABLE base_failed AS SELECT row_number() OVER (ORDER BY job, attempt) - 1 AS row, * "  # noqa: S608

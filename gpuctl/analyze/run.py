@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from string import Formatter
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +11,7 @@ import polars as pl
 import gpuctl
 from gpuctl.analyze import query, registry
 from gpuctl.analyze.bases import DELAYS, Bases
+from gpuctl.analyze.units import PODS, of_units
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.job_filter import EVERY_JOB, JobFilter
 from gpuctl.core.notes import Named, foreign, named, note, ours, together
@@ -53,6 +54,7 @@ class Options:
         sections: keys of the sections to run; with no `tables` either, all.
         tables: names of the tables to run beside those of `sections`.
         signatures: the user's own signature tables, beside gpuctl's.
+        learned: whether a learned reader answers where no signature knows a log's last words.
         filter: which jobs the figures are of; those of the cluster are of all jobs.
         own: the analyses of files that the user named; which of them run, `tables` says.
         command: the command line, for the record.
@@ -71,6 +73,7 @@ class Options:
     sections: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     signatures: tuple[Path, ...] = ()
+    learned: bool = True
     filter: JobFilter = EVERY_JOB
     own: tuple[Query, ...] = ()
     command: str = ""
@@ -97,6 +100,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     asked = [known[name] for name in _with_needed(names, known)]
     read = {name for one in asked for name in query.uses(one.sql, "result")}
     called = cluster_note(store, cluster)
+    unit = store.value("SELECT unit FROM clusters WHERE cluster = $cluster", {"cluster": cluster})
     steps = len(asked) + 2
     done = 0
 
@@ -110,10 +114,13 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     bases = Bases(store, cluster, options, tell, _statements(asked))
     found: dict[str, ResultTable] = {}
     warnings = _warnings(store, bases, cluster)
+    warnings += [ours(PODS.format(unit=unit))] if unit else []
     for done, one in enumerate(asked, 1):  # noqa: B007 - tell() says how far it is
         tell(one.name)
         try:
-            found[one.name] = _ask(store, one, bases, called, options, kept=one.name in read)
+            told = of_units(one, unit) if unit else one
+            table = _ask(store, told, bases, called, options, kept=one.name in read)
+            found[one.name] = replace(table, charts=told.drawings) if told.drawings != one.drawings else table
         except InputError as error:
             # a package's analysis that nobody asked for by name keeps no other from its rows
             if one.name in options.tables or one.origin == BUILT_IN:

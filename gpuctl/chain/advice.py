@@ -10,8 +10,7 @@ import numpy as np
 from gpuctl.chain import look_kernel
 from gpuctl.chain.episode import Pair
 from gpuctl.chain.forecast_kernel import forecasts
-from gpuctl.chain.model import QUANTILES
-from gpuctl.chain.policies import FORECASTS, SHOWN
+from gpuctl.chain.policies import FORECASTS, QUANTILES, SHOWN, wait_at
 from gpuctl.chain.queue_now import now_of
 from gpuctl.core.errors import InputError
 
@@ -94,9 +93,8 @@ def advise(model: Model, jobs: Sequence[QueuedJob], job: str, second: int, *, co
     shown = np.column_stack([waits.mean(axis=1), waits[:, SHOWN]]) / 60
     quantiles = model.quantiles_h(rows, shown)[0]
     left = (p.start_s + p.limit_s - second) / 3600
-    share = cost / (1 + cost)
     gaps = wait_at(quantiles, POINTS) - left
-    lead = float(wait_at(quantiles, np.array([share]))[0])
+    lead = model.lead_h(rows, shown, cost)
     return Advice(
         job=p.job,
         left_h=left,
@@ -110,8 +108,3 @@ def advise(model: Model, jobs: Sequence[QueuedJob], job: str, second: int, *, co
         planned_h=float(rows[0, look_kernel.PLANNED]),
         left_out=now.left_out,
     )
-
-
-def wait_at(quantiles_h: Floats, shares: Floats) -> Floats:
-    """Quantiles between those that are known; below the first from no wait on, beyond the last the last."""
-    return np.asarray(np.interp(shares, [0.0, *QUANTILES], [0.0, *quantiles_h]), np.float64)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from gpuctl.chain import net_training
 from gpuctl.chain.episode import DAY_S, WARM_UP_S, Link, Outcome, Pair, Situation
 from gpuctl.chain.log import check_size
+from gpuctl.chain.nets import NETS, OF_COST, OF_WAIT, rule_of
 from gpuctl.chain.past import History
 from gpuctl.chain.policies import LEARN, NAMES, Rule, Start, hourly, lessons, look, start_of, trained
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.spelling import meant
+from gpuctl.learn.extra import needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,14 +26,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.chain.log import Log
+    from gpuctl.chain.model import Model
+    from gpuctl.chain.policies import Lessons
 
     Floats = NDArray[np.float64]
+
+SAVED = "saved"
+"""The policy of a model that was trained before."""
 
 EVERY_S = 4 * 3600
 """From one start to the next."""
 
 LEVELS = (("all", -np.inf, np.inf), ("light", -np.inf, 2.0), ("medium", 2.0, 12.0), ("heavy", 12.0, np.inf))
 """By the hours of interruption of ``reactive``: more than the first number, at most the second."""
+
+ALL = (*NAMES[:-1], *NETS, NAMES[-1])
+"""All policies."""
 
 RESAMPLES, SEED = 1000, 1
 FEWEST_STARTS = 30
@@ -47,7 +59,7 @@ class Asked:
     Attributes:
         size: nodes of the cluster.
         pair: what P and S ask for.
-        policies: names of `NAMES`.
+        policies: names of `ALL`.
         split_s: starts from then on are for the score, those whose days end before it are to learn from.
         from_s: the first start to learn from.
         outage_cost: of an hour of interruption, an hour of overlap costing 1.
@@ -76,14 +88,16 @@ def policy_names(text: str) -> tuple[str, ...]:
     """The names of a list with commas.
 
     Raises:
-        UsageError: one of them is none.
+        UsageError: one of them is none, or needs PyTorch, which is not installed.
     """
     names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     for name in names:
-        if name not in NAMES:
-            raise UsageError(f"--policy: there is no chain policy {name!r}", hint=meant(name, NAMES))
+        if name not in ALL:
+            raise UsageError(f"--policy: there is no chain policy {name!r}", hint=meant(name, ALL))
     if not names:
-        raise UsageError("--policy names none", hint=f"known: {', '.join(NAMES)}")
+        raise UsageError("--policy names none", hint=f"known: {', '.join(ALL)}")
+    for name in set(names) & set(NETS):
+        needed("torch", f"--policy {name}")
     return names
 
 
@@ -110,7 +124,7 @@ def starts(asked: Asked, log: Log) -> tuple[list[int], list[int]]:
             f"{log.name}: the split leaves fewer than {asked.warm_up_s / DAY_S:g} days of warm-up to its first start",
             hint="name a later --split, or a shorter --warm-up",
         )
-    if len(past) < FEWEST_STARTS and set(asked.policies) & set(LEARN):
+    if len(past) < FEWEST_STARTS and set(asked.policies) & {*LEARN, *NETS}:
         raise InputError(
             f"{log.name}: {len(past)} starts before the split to learn from, fewer than {FEWEST_STARTS}",
             hint="name a later --split, or policies that do not learn: reactive, avg",
@@ -185,19 +199,23 @@ OFFLINE = ("reactive", "avg", "asap", "dependency", "quantile")
 """Policies that need no looks: these are never late, as in the authors' programs."""
 
 
+Frames = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]
+
+
 def run(
-    log: Log, asked: Asked, tell: Callable[[str, int, int], None] = lambda *_: None
-) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    log: Log, asked: Asked, tell: Callable[[str, int, int], None] = lambda *_: None, saved: Model | None = None
+) -> Frames:  # fmt: skip
     """Evaluate; the same log and wishes give the same figures, but for ``train_s``.
 
     Args:
         log: the trace.
         asked: what is wanted.
         tell: called with what is under way, how much of it is done, of how much.
+        saved: a model that was trained before, for the policy `SAVED`.
 
     Returns:
-        one row a policy and level, one a policy, start and hand-over, and one a policy with a forecast and level, in
-        the columns of `gpuctl.chain.tables`.
+        one row a policy and level, one a policy, start and hand-over, one a policy with a forecast and level, and one a
+        policy, level and outage cost, in the columns of `gpuctl.chain.tables`.
 
     Raises:
         InputError: jobs that are larger than the cluster, or too few starts.
@@ -205,25 +223,24 @@ def run(
     check_size(log, asked.size)
     past, later = starts(asked, log)
     trial = Trial(log, asked)
-    sharp = "newsvendor" in asked.policies
-    learnt = (
-        lessons(map(trial.start, past), sharp, lambda done: tell("training", done, len(past)))
-        if set(asked.policies) & set(LEARN)
-        else None
-    )
+    learnt = _lessons(trial, past, tell)
     scored = [trial.start(begin) for begin in later]
+
+    def tried(name: str, rule: Rule, took: float | None) -> Found:
+        chains = [trial.chain(at, start, name, rule) for at, start in zip(later, scored, strict=True)]
+        return found_of(chains, took)
+
     found: dict[str, Found] = {}
-    rules: dict[str, Rule] = {}
+    priced: dict[str, Callable[[float], Rule]] = {}
     for done, name in enumerate(dict.fromkeys(("reactive", *asked.policies))):
         tell(name, done, len(asked.policies) + 1)
         begin = time.process_time()
-        rules[name] = rule = trained(name, learnt, asked.outage_cost)
+        priced[name] = _priced(name, learnt, asked.outage_cost, saved, tell)
+        rule = priced[name](asked.outage_cost)
         took = None
-        if name in LEARN and learnt is not None:
-            took = time.process_time() - begin + learnt.cpu_s + (learnt.forecasts_s if name == "newsvendor" else 0)
-        found[name] = found_of(
-            [trial.chain(at, start, name, rule) for at, start in zip(later, scored, strict=True)], took
-        )
+        if name in {*LEARN, *NETS} and learnt is not None:
+            took = time.process_time() - begin + learnt.cpu_s + (learnt.forecasts_s if name in FORESEE else 0)
+        found[name] = tried(name, rule, took)
     reactive = found["reactive"]
     days = (np.array(later) - later[0]) // DAY_S
     of_level = {level: (reactive.down_h > low) & (reactive.down_h <= high) for level, low, high in LEVELS}
@@ -235,13 +252,76 @@ def run(
     forecast = [
         {"policy": name, "level": level} | row
         for name in asked.policies
-        for level, row in _forecast_rows(rules[name], scored, of_level, sharp=name == "newsvendor").items()
+        for level, row in _forecast_rows(priced[name](asked.outage_cost), scored, of_level).items()
     ]
+    frontier: list[dict[str, Any]] = []
+    of_cost = [name for name in asked.policies if name in GO_BY_COST or (name == SAVED and saved and not saved.priced)]
+    for done, name in enumerate(of_cost):
+        tell("other outage costs", done, len(of_cost))
+        for cost in sorted({*COSTS, asked.outage_cost}):
+            each = found[name] if cost == asked.outage_cost else tried(name, priced[name](cost), None)
+            frontier += _points(name, cost, each, of_level)
+    for name in asked.policies:
+        if name not in {*of_cost, "asap"}:
+            frontier += _points(name, asked.outage_cost if name in PRICED else None, found[name], of_level)
     return (
         pl.DataFrame(table, infer_schema_length=None),
         _each({name: found[name].outcomes for name in asked.policies}, later),
         pl.DataFrame(forecast, FORECAST),
+        pl.DataFrame(frontier, FRONTIER),
     )
+
+
+COSTS = (0.3, 1.0, 3.0, 9.0, 30.0)
+"""Outage costs at which policies that go by it are tried as well."""
+
+GO_BY_COST = ("plan", "newsvendor", *OF_WAIT, "best")
+"""Policies that go by the outage cost, and need no training for another one but for trees."""
+
+PRICED = (*GO_BY_COST, *OF_COST, SAVED)
+
+
+def _priced(
+    name: str, learnt: Lessons | None, cost: float, saved: Model | None, tell: Callable[[str, int, int], None]
+) -> Callable[[float], Rule]:  # fmt: skip
+    """The rule of a policy for each outage cost; a net is trained here, for that of `cost` if it is for one."""
+    if name == SAVED and saved is not None:
+        return saved.rule
+    if name in NETS and learnt is not None:
+        brain = net_training.train(name, learnt, cost, tell=tell)
+        return lambda c: rule_of(brain, c)
+    return cache(lambda c: trained(name, learnt, c))
+
+
+def _points(
+    name: str, cost: float | None, found: Found, of_level: dict[str, NDArray[np.bool_]]
+) -> list[dict[str, Any]]:
+    return [
+        {"policy": name, "level": level, "outage_cost": cost, "overlap_h": float(found.over_h[at].mean()),
+         "interruption_h": float(found.down_h[at].mean())}
+        for level, at in of_level.items() if at.any()
+    ]  # fmt: skip
+
+
+FRONTIER = {
+    "policy": pl.String, "level": pl.String, "outage_cost": pl.Float64, "overlap_h": pl.Float64,
+    "interruption_h": pl.Float64,
+}  # fmt: skip
+
+
+FORESEE = ("newsvendor", *NETS)
+"""Policies that go by forecasts."""
+
+
+def _lessons(trial: Trial, past: list[int], tell: Callable[[str, int, int], None]) -> Lessons | None:
+    """What the policies that are asked for learn from, if they learn."""
+    wanted = set(trial.asked.policies)
+    if not wanted & {*LEARN, *NETS}:
+        return None
+    return lessons(
+        map(trial.start, past), bool(wanted & set(FORESEE)), lambda done: tell("training", done, len(past)),
+        before="transformer" in wanted,
+    )  # fmt: skip
 
 
 def _each(outcomes: dict[str, list[list[Outcome]]], later: list[int]) -> pl.DataFrame:
@@ -264,7 +344,7 @@ FORECAST = {
 
 
 def _forecast_rows(
-    rule: Rule, scored: list[Start], of_level: dict[str, NDArray[np.bool_]], *, sharp: bool
+    rule: Rule, scored: list[Start], of_level: dict[str, NDArray[np.bool_]]
 ) -> dict[str, dict[str, Any]]:
     """How good the quantile is that a rule aims at, over hourly looks at the starts of each level."""
     if rule.wait_h is None or rule.quantile is None:
@@ -274,7 +354,7 @@ def _forecast_rows(
         at = hourly(start)
         rows, wait = look(start, at, waits=True)
         waits.append(wait / 60)
-        quantiles.append(rule.wait_h(rows, start.forecasts(at) if sharp else np.zeros((0, 0))))
+        quantiles.append(rule.wait_h(start, at, rows))
     q = rule.quantile
     table = {}
     for level, at_level in of_level.items():

@@ -8,7 +8,7 @@ import polars as pl
 
 from gpuctl import __version__
 from gpuctl.chain import journal
-from gpuctl.chain.model import QUANTILES
+from gpuctl.chain.policies import QUANTILES
 from gpuctl.core.notes import Named, Note, note, ours
 from gpuctl.core.results import Analysis, Column, ResultTable
 

@@ -7,7 +7,7 @@ of P is no longer than the lead that they want: none waits for a look that comes
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.97)
+"""Of the wait, that saved models and nets know."""
 
 NAMES = ("reactive", "avg", "asap", "dependency", "quantile", "plan", "newsvendor", "forest", "boost", "best")
 LEARN = ("quantile", "plan", "newsvendor", "forest", "boost")
@@ -62,6 +65,7 @@ class Start:
         drawn: what forecasts draw run times from.
         grid: whether S is submitted at looks only, each ten minutes of the clock, and P's end is noticed there.
         seen: minutes of the looks and what they show.
+        foreseen: forecasts by minute.
     """
 
     situation: Situation
@@ -70,6 +74,7 @@ class Start:
     drawn: Drawn
     grid: bool = False
     seen: tuple[Ints, Floats] | None = None
+    foreseen: dict[int, Floats] = field(default_factory=dict)
 
     @property
     def p_end(self) -> int:
@@ -96,8 +101,12 @@ class Start:
 
     def forecasts(self, minutes: Ints) -> Floats:
         """Forecasts of S's wait in hours: their mean, and `SHOWN` of them [minutes, 1 + len(SHOWN)]."""
-        waits = self.situation.forecasts(minutes, self.drawn, FORECASTS) / 60
-        return np.column_stack([waits.mean(axis=1), waits[:, SHOWN]])
+        new = np.array([minute for minute in minutes.tolist() if minute not in self.foreseen], np.int64)
+        if new.size:
+            waits = self.situation.forecasts(new, self.drawn, FORECASTS) / 60
+            rows = np.column_stack([waits.mean(axis=1), waits[:, SHOWN]])
+            self.foreseen.update(zip(new.tolist(), rows, strict=True))
+        return np.array([self.foreseen[minute] for minute in minutes.tolist()]).reshape(minutes.size, 1 + len(SHOWN))
 
 
 def start_of(situation: Situation, begin_s: int, history: History, *, grid: bool = False) -> Start:
@@ -115,6 +124,20 @@ def look(start: Start, at: Ints, *, waits: bool) -> tuple[Floats, Ints]:
     return rows, found
 
 
+BEFORE = 23
+"""Hours before a look that ``transformer`` is shown as well."""
+
+
+def hours(start: Start, at: Ints) -> Floats:
+    """What looks in the hours up to each minute show, that itself last [minutes, BEFORE + 1, FEATURES].
+
+    Before the start's first minute, what that shows.
+    """
+    minutes = np.maximum(at[:, None] - 60 * np.arange(BEFORE, -1, -1), 0)
+    each, place = np.unique(minutes, return_inverse=True)
+    return look(start, each, waits=False)[0][place.reshape(minutes.shape)]
+
+
 def hourly(start: Start) -> Ints:
     """Minutes of hourly looks while P runs, by its limit."""
     return np.arange(start.p_end - start.situation.pair.limit_min + 1, start.p_end + 1, 60)
@@ -128,9 +151,12 @@ class Lessons:
         rows: what each look shows [looks, FEATURES].
         forecasts: of the wait, at each look [looks, 1 + len(SHOWN)]; empty: none was wanted.
         waits_h: hours that S would have waited [looks].
+        left_h: hours that were left of P [looks].
         start: number of the start that each is of, in order [looks].
         load: mean wait in hours times jobs in the queue, by start.
         lead_h: the least lead of a look after which there is no interruption, by start.
+        end_h: hours that S would have waited from P's end on, by start.
+        before: what the looks of the `BEFORE` hours before the first showed, if wanted [starts, BEFORE, FEATURES].
         cpu_s: what it took to find that out, without the forecasts.
         forecasts_s: CPU seconds that the forecasts took.
     """
@@ -138,25 +164,35 @@ class Lessons:
     rows: Floats
     forecasts: Floats
     waits_h: Floats
+    left_h: Floats
     start: Ints
     load: Floats
     lead_h: Floats
+    end_h: Floats
+    before: Floats
     cpu_s: float
     forecasts_s: float
 
 
-def lessons(starts: Iterable[Start], forecasts: bool, tell: Callable[[int], None] = lambda _: None) -> Lessons:
+def lessons(
+    starts: Iterable[Start], forecasts: bool, tell: Callable[[int], None] = lambda _: None, *, before: bool = False
+) -> Lessons:
     """Look at starts of the past every hour, and let S wait."""
     begin = time.process_time()
-    rows, waits, leads, loads, drawn = [], [], [], [], []
+    rows, waits, lefts, leads, loads, ends, earlier, drawn = [], [], [], [], [], [], [], []
     apart = 0.0
     for done, start in enumerate(starts):
         tell(done)
         at = hourly(start)
-        seen, wait = look(start, at, waits=True)
+        seen, wait = look(start, np.append(at, start.p_end), waits=True)
+        ends.append(wait[-1] / 60)
+        seen, wait = seen[:-1], wait[:-1]
+        if before:
+            earlier.append(hours(start, at[:1])[0, :-1])
         rows.append(seen)
         waits.append(wait / 60)
         left = start.p_end - at
+        lefts.append(left / 60)
         leads.append(float(left[wait <= left].min(initial=start.situation.pair.limit_min)) / 60)
         loads.append(_load(start.known))
         if forecasts:
@@ -167,9 +203,12 @@ def lessons(starts: Iterable[Start], forecasts: bool, tell: Callable[[int], None
         rows=np.concatenate(rows),
         forecasts=np.concatenate(drawn) if drawn else np.zeros((0, 0)),
         waits_h=np.concatenate(waits),
+        left_h=np.concatenate(lefts),
         start=np.repeat(np.arange(len(waits)), [len(each) for each in waits]),
         load=np.array(loads),
         lead_h=np.array(leads),
+        end_h=np.array(ends),
+        before=np.array(earlier) if earlier else np.zeros((0, 0, 0)),
         cpu_s=time.process_time() - begin - apart,
         forecasts_s=apart,
     )
@@ -185,12 +224,13 @@ class Rule:
 
     Attributes:
         minute: of a start, the minute; P's end by its limit is all that it knows of that.
-        wait_h: the quantile of S's wait that it aims at, in hours, from what looks show and forecasts; None: none.
+        wait_h: the quantile of S's wait that it aims at, in hours, of a start, minutes, and what looks show then; None:
+            none.
         quantile: which that is.
     """
 
     minute: Callable[[Start], int]
-    wait_h: Callable[[Floats, Floats], Floats] | None = None
+    wait_h: Callable[[Start, Ints, Floats], Floats] | None = None
     quantile: float | None = None
 
 
@@ -216,14 +256,24 @@ def trained(name: str, learnt: Lessons | None, cost: float) -> Rule:
         ratio = planned_ratio(learnt, share)
         return Rule(
             lambda start: _first(start, lambda rows: ratio * rows[:, look_kernel.PLANNED]),
-            lambda rows, _: ratio * rows[:, look_kernel.PLANNED],
+            lambda _start, _at, rows: ratio * rows[:, look_kernel.PLANNED],
             share,
         )
     if name == "newsvendor":
-        model = newsvendor(learnt, share)
-        return Rule(lambda start: _sharp(start, model), model, share)
+        return sharp(newsvendor(learnt, share), share)
     lead = _regression(learnt, name)
     return Rule(lambda start: _first(start, lead))
+
+
+def sharp(wait_h: Callable[[Floats, Floats], Floats], share: float) -> Rule:
+    """The rule that goes by a quantile of the wait, from what looks show and forecasts."""
+
+    def at_looks(start: Start, at: Ints, rows: Floats) -> Floats:
+        return wait_h(rows, start.forecasts(at))
+
+    return Rule(
+        lambda start: searched(start, lambda s, at, rows: due(s, at, at_looks(s, at, rows))), at_looks, share
+    )  # fmt: skip
 
 
 def _before(start: Start, lead_min: float) -> int:
@@ -265,20 +315,30 @@ def _first(start: Start, lead_h: Callable[[Floats], Floats]) -> int:
     return start.p_end if found is None else found
 
 
-_AT_ONCE = 12
+AT_ONCE = 12
 """Looks for which forecasts are made together; the first of them that is due ends the search."""
 
 
-def _sharp(start: Start, wait_h: Callable[[Floats, Floats], Floats]) -> int:
-    """The minute that is due by a wait that is no longer than the planned one: no look before that is of interest."""
+def searched(start: Start, chosen: Callable[[Start, Ints, Floats], int | None]) -> int:
+    """The first minute that is chosen by looks, some at a time, with no lead longer than the planned wait.
+
+    Args:
+        start: the start.
+        chosen: of some looks, their minutes and what they show: the minute, if any.
+    """
     at, rows = start.looks()
     near = np.flatnonzero(start.p_end - at < 60 * rows[:, look_kernel.PLANNED] + LOOK_MIN)
-    for k in range(0, near.size, _AT_ONCE):
-        some = near[k : k + _AT_ONCE]
-        found = due(start, at[some], wait_h(rows[some], start.forecasts(at[some])))
+    for k in range(0, near.size, AT_ONCE):
+        some = near[k : k + AT_ONCE]
+        found = chosen(start, at[some], rows[some])
         if found is not None:
             return found
     return start.p_end
+
+
+def wait_at(quantiles_h: Floats, shares: Floats) -> Floats:
+    """Quantiles between `QUANTILES`; below the first from no wait on, beyond the last the last."""
+    return np.asarray(np.interp(shares, [0.0, *QUANTILES], [0.0, *quantiles_h]), np.float64)
 
 
 def quantile_line(x: Floats, y: Floats, q: float) -> tuple[float, float]:

@@ -12,8 +12,7 @@ from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, Column, ResultTable
 
 if TYPE_CHECKING:
-    import polars as pl
-
+    from gpuctl.chain.evaluate import Frames
     from gpuctl.chain.log import Log
     from gpuctl.core.results import SourceInfo
 
@@ -65,15 +64,24 @@ FORECASTS = (
 )
 
 
+FRONTIER = (
+    Column("policy", "-", "The rule by which S is submitted."),
+    Column("level", "-", "As in the table chain."),
+    Column("outage_cost", "-", "The outage cost that it was tried with; empty: it has none."),
+    Column("overlap_h", "h", "Mean overlap over the starts."),
+    Column("interruption_h", "h", "Mean interruption over the starts."),
+)
+
+
 def result(
-    frames: tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame],
+    frames: Frames,
     asked: Asked,
     log: Log,
     command: str,
     sources: tuple[SourceInfo, ...],
 ) -> Analysis:
     """Put the tables of `gpuctl.chain.evaluate.run` together as a result."""
-    summary, outcomes, forecasts = frames
+    summary, outcomes, forecasts, frontier = frames
     population = note(
         "{n:,} starts, every four hours; each has {warm} days of warm-up, {jobs} jobs in a chain, and submissions "
         "until {ahead} days after the first of these.",
@@ -97,6 +105,13 @@ def result(
             name="chain_forecasts", section="chain", title="Forecasts of the successor's wait", population=population,
             question="Does the wait that a policy counts on hold what it promises?", notes=(), columns=FORECASTS,
             frame=forecasts.select(column.name for column in FORECASTS),
+        ),
+        ResultTable(
+            name="chain_frontier", section="chain", title="Interruption against overlap", population=population,
+            question="How much overlap does less interruption cost?", columns=FRONTIER, detail=True,
+            notes=(ours("Policies that depend on the outage cost were tried with several; asap, whose overlap is "
+                        "nearly the whole limit, is left out."),),
+            frame=frontier.select(column.name for column in FRONTIER),
         ),
     )  # fmt: skip
     return Analysis(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from gpuctl.chain.episode import Pair
     from gpuctl.chain.evaluate import Asked
     from gpuctl.chain.log import Log
-    from gpuctl.chain.queue_now import QueuedJob
-    from gpuctl.chain.runner import Runner
     from gpuctl.cli.common import Settings
     from gpuctl.cli.progress import Bar
     from gpuctl.compiled.jit import Loop
@@ -61,14 +58,6 @@ TrainFromOption = Annotated[
 OutageCostOption = Annotated[
     float, typer.Option(metavar="C", help="Cost of an hour of interruption, in hours of overlap.")
 ]
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that gpuctl chain train wrote.")]
-TimeoutOption = Annotated[
-    float,
-    typer.Option("--timeout", metavar="SECONDS", min=1, max=3600, help="Time that each of Slurm's programs may take."),
-]
-JournalOption = Annotated[
-    Path | None, typer.Option("--journal", metavar="FILE", help="Journal of the chain. Default: CHAIN with .journal.")
-]
 
 chain = typer.Typer(
     name="chain",
@@ -82,6 +71,18 @@ class Compat(StrEnum):
     """Whose rules hold."""
 
     MIRAGE = "mirage"
+
+
+class Net(StrEnum):
+    """Neural nets that decide."""
+
+    DQN = "dqn"
+    PG = "pg"
+    TRANSFORMER = "transformer"
+    MOE = "moe"
+
+
+FOREVER_S = 2**62
 
 
 @chain.callback()
@@ -123,9 +124,14 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
         str,
         typer.Option(
             metavar="A,B",
-            help="When to submit: reactive, avg, asap, dependency, quantile, plan, newsvendor, forest, boost, best.",
+            help="When to submit: reactive, avg, asap, dependency, quantile, plan, newsvendor, forest, boost, dqn, pg, "
+            "transformer, moe, best. dqn, pg, transformer and moe need gpuctl[learn].",
         ),
     ] = "reactive,avg,quantile,plan,newsvendor,dependency,best",
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Folder that gpuctl chain train wrote: one more policy, saved."),
+    ] = None,
     split: Annotated[
         str | None, typer.Option(metavar="DATE", help="Score starts from this date on; learn from those before.")
     ] = None,
@@ -148,9 +154,9 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
     command = "gpuctl " + shlex.join(sys.argv[1:])
     reader = partial(_read, paths or [], db, cluster, given, timezone=timezone, columns=columns, log_format=log_format)
     if cases is not None:
-        if compat is None or nodes is not None or split is not None:
+        if compat is None or nodes is not None or split is not None or model is not None:
             raise UsageError(
-                "--cases goes with --compat mirage, and without --nodes and --split",
+                "--cases goes with --compat mirage, and without --nodes, --split and --model",
                 hint="docs/chain.md has examples of both ways",
             )
         result, failed = _cases(cases, reader, table, given, command)
@@ -159,14 +165,13 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
             raise UsageError("chain evaluate needs --nodes and --split, or --cases", hint="docs/chain.md has examples")
         from gpuctl.chain.evaluate import Asked, policy_names
 
-        if not 0.01 <= outage_cost <= 100:
-            raise UsageError(f"--outage-cost {outage_cost:g}: expected a number from 0.01 to 100")
+        check_cost(outage_cost)
         wishes = Asked(
             nodes, _pair(nodes, job_nodes, limit, ends_after), policy_names(policy), _date("--split", split),
             -1 if train_from is None else _date("--train-from", train_from), outage_cost,
             _warm_up(warm_up), jobs, compat is not None,
         )  # fmt: skip
-        result, failed = _policies(wishes, reader, table, given, command)
+        result, failed = _policies(wishes, model, reader, table, given=given, command=command)
     if parquet is not None:
         write_directory(result, parquet, "parquet", given)
     print_result(result, shape, output, table, given)
@@ -185,9 +190,23 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     job_nodes: JobNodesOption = 1,
     limit: LimitOption = "48h",
     train_from: TrainFromOption = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="DATE", help="No submission after it is learnt from. Default: all are.")
+    ] = None,
     warm_up: Annotated[
         str, typer.Option(metavar="TIME", help="From the empty cluster to P's submission, in simulations.")
     ] = "10d",
+    policy: Annotated[
+        Net | None,
+        typer.Option(
+            help="A neural net that decides; training it needs gpuctl[learn]. Default: quantiles of the wait."
+        ),
+    ] = None,
+    outage_cost: OutageCostOption = 1.0,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder to keep the net's training in; after a stop it goes on from there."),
+    ] = None,
     cluster: ClusterOption = None,
     timezone: LogTimezoneOption = None,
     log_format: LogFormatOption = None,
@@ -206,17 +225,25 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     pair = _pair(nodes, job_nodes, limit, None)
     warm_up_s = _warm_up(warm_up)
     since = None if train_from is None else _date("--train-from", train_from)
+    last = FOREVER_S if until is None else _date("--until", until)
+    check_cost(outage_cost)
+    if checkpoint is not None and policy is None:
+        raise UsageError("--checkpoint goes with --policy", hint="without a net, training takes minutes at most")
+    if policy is not None:
+        from gpuctl.learn.extra import needed
+
+        needed("torch", f"--policy {policy}")
     card.check_place(model)
     log, sources, failed = _read(
         paths or [], db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="train"
     )
     asked = of_log.Asked(
-        nodes, pair, ("newsvendor",), 0, of_log.next_midnight(log.first_start_s) if since is None else since, 1.0,
-        warm_up_s,
+        nodes, pair, ("newsvendor",), last, of_log.next_midnight(log.first_start_s) if since is None else since,
+        outage_cost, warm_up_s,
     )  # fmt: skip
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         _announce(bar, given, OF_POLICIES)
-        about, files = of_model.train(log, asked, bar.at)
+        about, files = of_model.train(log, asked, bar.at, net=policy and str(policy), kept=checkpoint)
     about["sources"] = [{"path": each.path, "sha256": each.sha256} for each in sources]
     card.save_folder(model, of_model.KIND, about, files)
     tell_written((model,), given)
@@ -256,6 +283,16 @@ def _pair(nodes: int, job_nodes: int, limit: str, ends_after: str | None) -> Pai
     return Pair(job_nodes, limit_min, run_min)
 
 
+def check_cost(outage_cost: float) -> None:
+    """See that an outage cost makes sense.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if not 0.01 <= outage_cost <= 100:
+        raise UsageError(f"--outage-cost {outage_cost:g}: expected a number from 0.01 to 100")
+
+
 def _warm_up(text: str) -> int:
     from gpuctl.chain.evaluate import minutes
 
@@ -265,21 +302,26 @@ def _warm_up(text: str) -> int:
 
 
 def _policies(
-    asked: Asked, reader: Reader, table: list[str] | None, given: Settings, command: str
+    asked: Asked, model: Path | None, reader: Reader, table: list[str] | None, *, given: Settings, command: str
 ) -> tuple[Analysis, bool]:
     from gpuctl.chain import evaluate as of_log
+    from gpuctl.chain import model as of_model
     from gpuctl.chain import tables
     from gpuctl.chain.episode import OF_POLICIES
     from gpuctl.cli.progress import Bar
     from gpuctl.cli.train import check_tables
 
-    check_tables(table or (), ("chain", "chain_starts", "chain_forecasts"))
+    check_tables(table or (), ("chain", "chain_starts", "chain_forecasts", "chain_frontier"))
+    saved = None if model is None else of_model.load(model)
+    if saved is not None:
+        of_model.check_use(saved, asked)
+        asked = replace(asked, policies=(*asked.policies, of_log.SAVED))
     log, sources, failed = reader()
     if asked.from_s < 0:
         asked = replace(asked, from_s=of_log.next_midnight(log.first_start_s))
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         _announce(bar, given, OF_POLICIES)
-        frames = of_log.run(log, asked, bar.at)
+        frames = of_log.run(log, asked, bar.at, saved)
     return tables.result(frames, asked, log, command, sources), failed
 
 
@@ -287,7 +329,7 @@ def _announce(bar: Bar, given: Settings, loops: Sequence[Loop]) -> None:
     from gpuctl.chain.episode import must_compile
 
     if must_compile(loops) and not given.quiet:
-        bar.tell("compiling the simulator (once; up to a minute)")
+        bar.tell("compiling the simulator (once; some 10 s)")
 
 
 def _date(option: str, text: str) -> int:
@@ -318,161 +360,3 @@ def _read(
         for each in log.notes:
             message(f"note: {each}", quiet=given.quiet)
         return log, read_sources(store, log.name), report is not None and report.failed
-
-
-# ---- a running Slurm
-
-
-@chain.command(cls=WithExamples)
-def advise(  # noqa: PLR0917 - Typer passes options by name
-    context: typer.Context,
-    model: ModelArgument,
-    job: Annotated[str, typer.Option(metavar="ID", help="The running job whose successor is asked about.")],
-    squeue: Annotated[
-        str,
-        typer.Option(
-            metavar="now|FILE", help="The queue: squeue is run now, or FILE with squeue --json --all --array."
-        ),
-    ] = "now",
-    at: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="When FILE was so, in seconds since 1970, if it does not say."),
-    ] = None,
-    nodes: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Nodes of the job's partition. Default: the model's.")
-    ] = None,
-    outage_cost: OutageCostOption = 1.0,
-    timeout: TimeoutOption = 60.0,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
-) -> None:
-    """Say whether to submit the successor of a running job now, and what is to be expected."""
-    given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
-    check_outputs(context, {"--output": output})
-    if not 0.01 <= outage_cost <= 100:
-        raise UsageError(f"--outage-cost {outage_cost:g}: expected a number from 0.01 to 100")
-    from gpuctl.chain import advice, live_tables
-    from gpuctl.chain.model import load
-
-    trained = load(model)
-    queue, second, accrues = _queue(squeue, at, timeout, given)
-    found = advice.advise(trained, queue, job, second, cost=outage_cost, size=nodes)
-    result = live_tables.advice(found, accrues, "gpuctl " + shlex.join(sys.argv[1:]))
-    print_result(result, shape, output, None, given)
-    tell_written((output,), given)
-
-
-def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tuple[list[QueuedJob], int, bool | None]:
-    """The queue, when it was so, and whether Slurm has ACCRUE_ALWAYS; None: that is not known."""
-    from gpuctl.chain.queue_now import MOST_BYTES, read_queue, when
-    from gpuctl.core.files import read_whole
-
-    if squeue != "now":
-        data = read_whole(Path(squeue), most=MOST_BYTES, hint="a file with what squeue --json prints")
-        second = when(data) if at is None else int(at)
-        if second is None:
-            raise UsageError(f"{squeue} does not say when it was made", hint="name that time with --at SECONDS")
-        return read_queue(data, squeue), second, None
-    from gpuctl.chain.deciding import ACCRUE
-    from gpuctl.chain.slurm_calls import Slurm
-
-    slurm = Slurm(timeout)
-    try:
-        accrues = ACCRUE in slurm.priority_flags()
-    except InputError as error:
-        message(f"note: {error.message}", quiet=given.quiet)
-        return slurm.queue(), int(time.time()), None
-    return slurm.queue(), int(time.time()), accrues
-
-
-@chain.command(cls=WithExamples)
-def run(  # noqa: PLR0917 - Typer passes options by name
-    context: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="CHAIN", help="TOML file that says what the chain is.")],
-    model: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Folder that gpuctl chain train wrote.")
-    ] = None,
-    journal: JournalOption = None,
-    interval: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.2, max=3600, help="Time between two looks at the queue.")
-    ] = 60.0,
-    settle: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", min=1, max=3600,
-            help="Time for which Slurm must not know a job whose submission is unsure before it is submitted again.",
-        ),
-    ] = 60.0,
-    timeout: TimeoutOption = 60.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look once and say the decision; submit nothing.")] = False,
-) -> None:  # fmt: skip
-    """Submit the jobs of a chain one after the other; may be killed and started again at any time."""
-    given = settings(context)
-    from gpuctl.chain.deciding import decider
-    from gpuctl.chain.journal import Journal
-    from gpuctl.chain.model import load
-    from gpuctl.chain.runner import Runner
-    from gpuctl.chain.slurm_calls import Slurm
-    from gpuctl.chain.wishes import read_wishes
-
-    wishes = read_wishes(path)
-    trained = None if model is None else load(model)
-    slurm = Slurm(timeout)
-    with Journal(_journal(path, journal), wishes.name) as kept:
-        runner = Runner(
-            wishes, slurm, kept, decider(wishes, trained, slurm), time.time, settle, dry_run,
-            lambda text: message(text, quiet=given.quiet),
-        )  # fmt: skip
-        _drive(runner, interval, once=dry_run, given=given)
-        stopped = kept.told.over and kept.told.events[-1]["event"] == "stopped"
-    if stopped:
-        raise typer.Exit(ExitCode.CHECK_FAILED)
-
-
-def _drive(runner: Runner, interval: float, *, once: bool, given: Settings) -> None:
-    """Look again and again until the chain is over; less and less often while Slurm does not answer."""
-    from gpuctl.chain.slurm_calls import RefusedError
-
-    pause = interval
-    while True:
-        try:
-            if runner.step() or once:
-                return
-            pause = interval
-        except RefusedError:
-            raise
-        except InputError as error:
-            if once:
-                raise
-            pause = min(2 * pause, max(interval, 600.0))
-            message(f"Slurm does not answer, asking again in {pause:.0f} s: {error.message}", quiet=given.quiet)
-        time.sleep(pause)
-
-
-def _journal(path: Path, journal: Path | None) -> Path:
-    return path.with_suffix(".journal") if journal is None else journal
-
-
-@chain.command(cls=WithExamples)
-def status(  # noqa: PLR0917 - Typer passes options by name
-    context: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="CHAIN", help="TOML file of the chain.")],
-    journal: JournalOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
-) -> None:
-    """Show the jobs of a chain as its journal has them, also while it is driven."""
-    given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
-    check_outputs(context, {"--output": output})
-    from gpuctl.chain import live_tables
-    from gpuctl.chain.journal import read
-
-    told = read(_journal(path, journal))
-    if not told.events:
-        raise InputError("has no events yet", path=str(_journal(path, journal)), hint="start gpuctl chain run")
-    print_result(live_tables.status(told, "gpuctl " + shlex.join(sys.argv[1:])), shape, output, None, given)
-    tell_written((output,), given)

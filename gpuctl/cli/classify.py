@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings, visible
-from gpuctl.cli.options import PlainJsonOption
+from gpuctl.cli.options import LearnedOption, PlainJsonOption
 from gpuctl.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def classify(
     together: Annotated[
         bool, typer.Option("--together", help="The files are of one attempt (stdout and stderr, one a rank).")
     ] = False,
+    learned: LearnedOption = True,
     as_json: PlainJsonOption = False,
 ) -> None:
     """Say why the programs failed that wrote these logs: reason, category, confidence, and the line that shows it.
@@ -47,7 +48,7 @@ def classify(
     from gpuctl.joblogs.table import load
 
     options = settings(context)
-    table = load(signatures or ())
+    table = load(signatures or (), learned=learned)
     facts = Facts(exit_code=exit_code) if exit_code is not None else None
     judged: list[Judged] = []
     for one in judge(files, table, facts=facts, together=together):

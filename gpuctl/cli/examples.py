@@ -102,6 +102,25 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "gpuctl predict wait site.duckdb --model waits --jobs mine.csv",
         ),
     ),
+    "fit": (
+        ("A model of last year's jobs", "gpuctl fit site.duckdb -o model"),
+        ("One that may be published", "gpuctl fit site.duckdb --anonymous -o model"),
+    ),
+    "convert": (
+        ("The jobs of a log for Batsim", "gpuctl convert site.duckdb --to batsim -o workload.json"),
+        ("The same as a CSV for gpuctl replay", "gpuctl convert site.duckdb --to jobs-csv -o jobs.csv"),
+    ),
+    "synth": (
+        (
+            "Ten thousand such jobs at 90 % load, and their waits",
+            "gpuctl synth model --jobs 10000 --load 0.9 -o jobs.csv\n"
+            "gpuctl replay jobs.csv --cluster pool:512 --policy fifo,easy",
+        ),
+        (
+            "More users, a fifth of the jobs on 16 GPUs or more, a heavier tail",
+            "gpuctl synth model --jobs 10000 --load 0.9 --load-by users --large 0.2:16 \\\n    --tail 1.2 -o jobs.csv",
+        ),
+    ),
     "chain evaluate": (
         (
             "When should the successor of a 24-hour job be submitted? (reactive: when that ends)",

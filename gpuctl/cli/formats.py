@@ -13,7 +13,11 @@ from gpuctl.cli.options import PlainJsonOption
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Format
 
-_KEYS = ("name", "title", "file_names", "fills", "timezone", "clock", "order", "parser_version")
+_KEYS = (
+    *("name", "title", "file_names", "fills", "timezone", "clock", "order", "parser_version"),
+    *("epoch", "unit", "verified"),
+)
+_VERIFIED = {"real file": "real files", "sample": "a part of one", "documentation": "not run on the real file"}
 
 
 def formats(
@@ -41,8 +45,12 @@ def formats(
     if as_json:
         print_json([{key: getattr(f, key) for key in _KEYS} | {"from": whence} for f, whence in known])
         return
-    rows = [(f.name, f.title, ", ".join(f.file_names), ", ".join(f.fills), f.timezone, whence) for f, whence in known]
-    print_table(("format", "what", "usual file names", "fills", "time zone", "from"), rows, color=options.color)
+    rows = [
+        (f.name, f.title, ", ".join(f.file_names), ", ".join(f.fills), f.timezone, _VERIFIED[f.verified], whence)
+        for f, whence in known
+    ]
+    columns = ("format", "what", "usual file names", "fills", "time zone", "tried on", "from")
+    print_table(columns, rows, color=options.color)
 
 
 def _all() -> list[tuple[Format, str]]:

@@ -17,9 +17,12 @@ from gpuctl.cli.options import (
     ColumnsOption,
     CumulativeOption,
     JobLogsOption,
+    MapOption,
     PlainJsonOption,
     SignaturesOption,
     StampTimezoneOption,
+    SwfUnitOption,
+    UnitOption,
 )
 from gpuctl.cli.output import print_screen
 from gpuctl.core.errors import ExitCode, UsageError
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from gpuctl.core.notes import Note
     from gpuctl.ingest.core.format import Format
     from gpuctl.ingest.pipeline.report import IngestReport, SourceReport
+    from gpuctl.ingest.traces.mapped import Said
     from gpuctl.reports.screens.model import Screen
     from gpuctl.spread.engine import Engine
 
@@ -64,6 +68,12 @@ def ingest(
         str | None, typer.Option("--log-format", "--format", metavar="NAME", help=LOG_FORMAT_HELP)
     ] = None,
     cumulative: CumulativeOption = False,
+    columns_map: MapOption = None,
+    unit: UnitOption = None,
+    save_map: Annotated[
+        Path | None, typer.Option("--save-map", metavar="FILE", help="Keep --map and --unit in this TOML file.")
+    ] = None,
+    swf_unit: SwfUnitOption = None,
     lake: Annotated[
         str | None,
         typer.Option(
@@ -120,11 +130,21 @@ def ingest(
     """
     from gpuctl.cli.progress import Bar
     from gpuctl.ingest.pipeline.registry import formats_for, with_named
+    from gpuctl.ingest.traces.mapped import NAME
     from gpuctl.spread.engine import parse
 
     options = settings(context)
     as_json = as_json or options.json
-    known = formats_for(columns, cumulative=cumulative, job_logs=job_logs or (), signatures=signatures or ())
+    mapped = _mapped(columns_map, unit, save_map)
+    log_format = log_format or (NAME if mapped is not None else None)
+    known = formats_for(
+        columns,
+        cumulative=cumulative,
+        job_logs=job_logs or (),
+        signatures=signatures or (),
+        mapped=mapped,
+        swf_unit=swf_unit,
+    )
     known, log_format = with_named(log_format, known)
     store = db or DEFAULT_DB
     if source is None:
@@ -154,6 +174,18 @@ def ingest(
         tell(faults if brief else report, store, quiet=options.quiet, brief=brief)
     if any(report.failed or (report.nothing_loaded and not _idle(report, asked)) for report in reports):
         raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _mapped(maps: list[str] | None, units: list[str] | None, save: Path | None) -> Said | None:
+    """What the user says of a CSV's columns, kept in a file where that is asked for."""
+    from gpuctl.ingest.traces.mapped import said
+
+    found = said(maps or (), units or ())
+    if save is not None:
+        if found is None:
+            raise UsageError("--save-map keeps what --map says", hint="--map gpu_num=num_gpus")
+        save.write_text(found.toml(), "utf-8")
+    return found
 
 
 def _check(paths: list[Path] | None, db: Path | None, of_live: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from gpuctl.cli.common import Settings
     from gpuctl.cli.options import Site
     from gpuctl.ingest.pipeline.report import IngestReport
+    from gpuctl.ingest.traces.mapped import Said
 
 
-_OF_STORES = frozenset({"analyze", "explain", "report"})
+_OF_STORES = frozenset({"analyze", "convert", "explain", "fit", "report"})
 """What is done with any trace, one that is only a CSV of jobs too; the others read such a file their own way."""
 
 
@@ -79,6 +80,7 @@ def opened(
             )
         yield stores[0] if stores else db, cluster, None  # type: ignore[misc]
         return
+    mapped, log_format = _mapped(site, log_format)
     tables = [path for path in paths if log_format is None and doing in _OF_STORES and is_jobs_csv(path)]
     if tables:
         _check_alone(tables[0], paths, {"--db": db, "--timezone": timezone, "--columns": columns})
@@ -96,8 +98,7 @@ def opened(
             store_path = Path(folder) / "trace.duckdb"
         else:
             store_path = db
-        patterns, signatures = (site.job_logs or (), site.signatures or ()) if site else ((), ())
-        formats = formats_for(columns, cumulative=cumulative, job_logs=patterns, signatures=signatures)
+        formats = formats_for(columns, cumulative=cumulative, mapped=mapped, **(_of_site(site) if site else {}))
         try:
             with Bar(wanted=not given.quiet, color=given.color) as bar:
                 report = ingest(
@@ -126,6 +127,19 @@ def opened(
         yield store_path, report.cluster, report
 
 
+def _mapped(site: Site | None, log_format: str | None) -> tuple[Said | None, str | None]:
+    """What the user says of the columns of a CSV, and the format that files are of that are named."""
+    from gpuctl.ingest.traces.mapped import NAME, said
+
+    found = said(site.map or (), site.unit or ()) if site else None
+    return found, log_format or (NAME if found is not None else None)
+
+
+def _of_site(site: Site) -> dict[str, Any]:
+    """What the user says of the site that decides how files are read."""
+    return {"job_logs": site.job_logs or (), "signatures": site.signatures or (), "swf_unit": site.swf_unit}
+
+
 def _check_alone(table: Path, paths: Sequence[Path], given: Mapping[str, object]) -> None:
     if len(paths) > 1:
         raise UsageError(f"{table} is a CSV of jobs; it must be the only input", hint="name it alone")
@@ -145,15 +159,28 @@ def is_store(path: Path) -> bool:
 
 
 def is_jobs_csv(path: Path) -> bool:
-    """Whether a file is a CSV of jobs to replay: its header has two columns of those that are needed.
+    """Whether a file is a CSV of jobs to replay: its header has two columns of those that are needed, and is no log's.
 
     Logs have ``duration`` and ``num_gpus``, too, so that one of the others must be there.
     """
     if not path.is_file():
         return False
     header = {name.strip().strip('"') for name in _first_line(path).split(",")}
-    known = header & {"job_id", "submit_time", "duration", "num_gpus"}
-    return len(known) > 1 and bool(known & {"job_id", "submit_time"})
+    known = header & set(_OURS)
+    if len(known) < 2 or not known & {"job_id", "submit_time"}:
+        return False
+    # all four are ours; with fewer it may be a trace that has such columns, too
+    return len(known) == len(_OURS) or not _is_log(path)
+
+
+_OURS = ("job_id", "submit_time", "duration", "num_gpus")
+
+
+def _is_log(path: Path) -> bool:
+    from gpuctl.ingest.pipeline.detect import detect
+    from gpuctl.ingest.pipeline.registry import all_formats
+
+    return detect(path.name, f"{_first_line(path)}\n".encode(), all_formats())[0] is not None
 
 
 def _first_line(path: Path) -> str:

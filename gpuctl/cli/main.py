@@ -6,6 +6,7 @@ Nothing heavy is imported here or by the modules imported here: ``gpuctl --help`
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import sys
@@ -18,9 +19,10 @@ import typer
 
 from gpuctl import __version__
 from gpuctl.cli.analyze import analyze
-from gpuctl.cli.chain import chain
+from gpuctl.cli.chain_live import chain
 from gpuctl.cli.classify import classify
 from gpuctl.cli.common import Settings, color_allowed, message
+from gpuctl.cli.convert import convert
 from gpuctl.cli.doctor import doctor
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.explain import explain
@@ -35,6 +37,7 @@ from gpuctl.cli.replay import replay
 from gpuctl.cli.report import report
 from gpuctl.cli.sample import sample
 from gpuctl.cli.train import train
+from gpuctl.cli.workloads import fit, synth
 from gpuctl.core.errors import ExitCode, GpuctlError, InputError
 
 if TYPE_CHECKING:
@@ -56,6 +59,9 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ERO
 
 _MOMENT_S = 0.01
 
+_GARBAGE = 50_000, 20, 50
+"""When Python looks for garbage in cycles, see `gc.set_threshold`: a start makes many objects, and none of them is."""
+
 # one line a command; --help lists them as `gpuctl.cli.questions` has them
 app.command(cls=WithExamples)(analyze)
 app.command(cls=WithExamples)(explain)
@@ -72,6 +78,9 @@ app.add_typer(train)
 app.command()(predictors)
 app.add_typer(predict)
 app.add_typer(chain)
+app.command(cls=WithExamples)(fit)
+app.command(cls=WithExamples)(synth)
+app.command(cls=WithExamples)(convert)
 app.add_typer(profile)
 app.command()(formats)
 app.command()(doctor)
@@ -116,6 +125,7 @@ def global_options(
 
 def main() -> None:
     """Run the program and exit with the code that `ExitCode` gives its outcome."""
+    gc.set_threshold(*_GARBAGE)
     _replace_closed()
     for stream in (sys.stdout, sys.stderr):
         # names from logs may hold characters that this terminal's encoding lacks
@@ -133,6 +143,10 @@ def main() -> None:
     except OSError as error:
         _forget_stdout()
         code = code or _report(_unwritten(error), debug="--debug" in arguments)
+    # the interpreter would look once more, through all that was imported, to free what the end of the process frees;
+    # DuckDB complains on standard error of what is not freed
+    if "duckdb" not in sys.modules:
+        gc.freeze()
     sys.exit(code)
 
 

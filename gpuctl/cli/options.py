@@ -96,7 +96,32 @@ SignaturesOption = Annotated[
     list[Path] | None,
     typer.Option("--signatures", metavar="FILE", help="Your own signatures to look for in it; repeatable."),
 ]
+LearnedOption = Annotated[
+    bool,
+    typer.Option(
+        "--learned/--no-learned",
+        help="Let a model that learned from recorded failures read the last lines of a log that no signature explains.",
+    ),
+]
 
+MapOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="THEIRS=OURS",
+        help="What a column of a CSV of jobs is, e.g. gpu_num=num_gpus; or a file of these (TOML); repeatable.",
+    ),
+]
+UnitOption = Annotated[
+    list[str] | None,
+    typer.Option("--unit", metavar="OURS=UNIT", help="In which unit, e.g. duration=min, mem_mb=gb; repeatable."),
+]
+SwfUnitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--swf-unit", metavar="UNIT", help="What a processor of an SWF log is: core, gpu or node.  [default: core]"
+    ),
+]
 IntervalOption = Annotated[float, typer.Option(metavar="SECONDS", help="From one sample to the next.")]
 
 # how it is understood
@@ -169,9 +194,13 @@ class Site:
 
     job_logs: JobLogsOption = None
     signatures: SignaturesOption = None
+    learned: LearnedOption = True
     quotas: QuotasOption = None
     racks: RacksOption = None
     borrow_below: BorrowBelowOption = None
+    map: MapOption = None
+    unit: UnitOption = None
+    swf_unit: SwfUnitOption = None
 
     def settings(self) -> dict[str, Any]:
         """These of `gpuctl.analyze.run.Options`, their files read.
@@ -186,6 +215,7 @@ class Site:
             "racks": read_racks(self.racks) if self.racks else {},
             "borrow_below": self.borrow_below,
             "signatures": tuple(self.signatures or ()),
+            "learned": self.learned,
         }
 
 

@@ -205,6 +205,23 @@ def wait(  # noqa: PLR0917 - Typer passes options by name
         str | None,
         typer.Option(metavar="TIME", help="When it is submitted, on the log's clock. Default: the log's last instant."),
     ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All jobs that wait, from one set of simulations.")] = False,
+    squeue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="now|FILE", help="The queue of now: squeue is run, or FILE with squeue --json --all --array."
+        ),
+    ] = None,
+    sinfo: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What sinfo --json printed with it. Default: sinfo is run with --squeue now."
+        ),
+    ] = None,
+    taken: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="When --squeue FILE was so, in seconds since 1970, if it does not say."),
+    ] = None,
     cluster: ClusterOption = None,
     timezone: LogTimezoneOption = None,
     log_format: LogFormatOption = None,
@@ -218,16 +235,22 @@ def wait(  # noqa: PLR0917 - Typer passes options by name
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["predictions"])
     one = {"gpus": gpus, "nodes": nodes, "limit": limit, "queue": queue, "user": user, "at": at}
-    if (jobs is None) == (gpus is None and nodes is None):
-        raise UsageError("name jobs by --jobs FILE, or one job by --gpus or --nodes", hint="--gpus 8 --limit 24h")
-    if jobs is not None and any(value is not None for value in one.values()):
+    if every + (jobs is not None) + (gpus is not None or nodes is not None) != 1:
+        hint = "--gpus 8 --limit 24h"
+        raise UsageError("name jobs by --jobs FILE, one job by --gpus or --nodes, or all by --all", hint=hint)
+    if (jobs is not None or every) and any(value is not None for value in one.values()):
         raise UsageError("--limit, --queue, --user and --at are for one job; --jobs FILE has columns for them")
+    if squeue is None and (sinfo is not None or taken is not None):
+        raise UsageError("--sinfo and --taken go with --squeue", hint="name the queue with --squeue FILE")
+    if squeue is not None and not every and not paths:
+        raise UsageError("--squeue without accounting is for --all", hint="name accounting or a store, too")
     check_outputs(context, {"--output": output})
-    from gpuctl.cli.waits import OneJob, Source, predict_wait
+    from gpuctl.cli.waits import OneJob, Queue, Source, predict_wait
     from gpuctl.reports.screens.predict import wait_screen
 
-    source = Source(paths or [], None, cluster, timezone, log_format, columns)
-    asked = OneJob(gpus, nodes, limit, queue, user, at) if jobs is None else jobs
+    asked = None if every else OneJob(gpus, nodes, limit, queue, user, at) if jobs is None else jobs
+    live = None if squeue is None else Queue(squeue, None if sinfo is None else str(sinfo), taken)
+    source = Source(paths or [], None, cluster, timezone, log_format, columns, live)
     result, failed = predict_wait(source, model, asked, given, "gpuctl " + shlex.join(sys.argv[1:]))
     _write(result, wait_screen, shape, output, given, notes=notes)
     tell_written((output,), given)

@@ -28,6 +28,8 @@ QUESTIONS: Final = {
         "replay": "The same jobs under other policies, loads and servers.",
         "policies": "Policies for replay, and their parameters.",
         "chain": "When to submit the successor of a long job.",
+        "fit": "A model of a trace's workload, and how like the trace it is.",
+        "synth": "Jobs made from such a model.",
     },
     "What will happen": {
         "predict": "Run times, and the cost of suspending a job.",
@@ -38,6 +40,7 @@ QUESTIONS: Final = {
     "Data and upkeep": {
         "ingest": "Read cluster logs into a trace store.",
         "sample": "Record the queue and the nodes of a live Slurm.",
+        "convert": "The same jobs as files for other tools.",
         "formats": "Log formats that gpuctl reads.",
         "doctor": "Check the installation, the machine, stores and models.",
     },

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuctl.cli.inputs import is_jobs_csv, opened
+from gpuctl.cli.inputs import is_jobs_csv, is_store, opened
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import Named, listed, note
 from gpuctl.core.paths import exists
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpuctl.core.job_filter import JobFilter
     from gpuctl.core.notes import Note
     from gpuctl.core.results import SourceInfo
-    from gpuctl.replay.models.records import Cluster, Workload
+    from gpuctl.replay.models.records import Cluster, Inference, Workload
     from gpuctl.replay.models.speed_table import SpeedTable
 
 
@@ -109,14 +109,21 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     if inputs.add_servers is not None:
         cluster = clusters.add_servers(cluster, inputs.add_servers)
     if inputs.inference is not None:
-        from gpuctl.replay.models.inference import parse_inference
-
-        lent = parse_inference(inputs.inference, inputs.inference_load)
-        cluster = dataclasses.replace(cluster, inference=lent)
+        cluster = dataclasses.replace(cluster, inference=_inference(inputs.inference, inputs.inference_load, workload))
     per_gpu = None if rules.per_gpu is None else resources.parse_per_gpu(rules.per_gpu)
     workload, cluster = resources.tell(workload, cluster, wishes.resources, per_gpu)
     chose = rules.speeds is not None or rules.locality is not None
     return dataclasses.replace(source, workload=workload, cluster=cluster, chosen=chosen, speeds_chosen=chose)
+
+
+def _inference(text: str, load: Path | None, workload: Workload) -> Inference:
+    from gpuctl.replay.models.inference import aligned, parse_inference
+
+    if load is None or not is_store(load):
+        return aligned(parse_inference(text, load), workload.origin)
+    from gpuctl.replay.inputs.service_load import read_service_load
+
+    return aligned(read_service_load(load, parse_inference(text, None).gpus), workload.origin)
 
 
 def by_traits(

@@ -159,8 +159,8 @@ class Inputs:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="CSV with columns time_s,servers_free: from each second on, how many servers of --inference are idle. "
-            "Default: an assumed daily curve.",
+            help="CSV with columns time_s,servers_free: from each second on, how many servers of --inference are idle; "
+            "or a trace store with requests to services. Default: an assumed daily curve.",
         ),
     ] = None
     trace_cluster: ClusterOption = None

@@ -42,6 +42,10 @@ train = typer.Typer(
     rich_markup_mode=None,
 )
 
+LearntPathsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="INPUT...", help="Logs, one trace store (.duckdb), or one CSV of jobs as for replay."),
+]
 ModelOption = Annotated[
     Path, typer.Option("--model", "-o", metavar="DIR", help="Folder for the model; replaces a model there.")
 ]
@@ -61,10 +65,7 @@ TestShareOption = Annotated[
 def runtime(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
     model: ModelOption,
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="INPUT...", help="Logs, one trace store (.duckdb), or one CSV of jobs as for replay."),
-    ] = None,
+    paths: LearntPathsArgument = None,
     db: LearntDbOption = None,
     cluster: ClusterOption = None,
     timezone: LogTimezoneOption = None,

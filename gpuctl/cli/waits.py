@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from gpuctl.cli.common import Settings
+    from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis, SourceInfo
     from gpuctl.waits.log import WaitLog
+    from gpuctl.waits.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Source:
     timezone: str | None
     log_format: str | None
     columns: str | None
+    queue: Queue | None = None
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,27 @@ class OneJob:
     at: str | None
 
 
+@dataclass(frozen=True)
+class Queue:
+    """Where the queue of now comes from: ``now``, or a file.
+
+    Attributes:
+        squeue: ``now``, or a file with what ``squeue --json`` printed.
+        sinfo: likewise of ``sinfo --json``; with ``now`` above it is asked, too.
+        taken_s: when a file was so, if it does not say.
+    """
+
+    squeue: str
+    sinfo: str | None = None
+    taken_s: float | None = None
+
+
 def train_wait(source: Source, place: Path, test_share: float, given: Settings, command: str) -> tuple[Analysis, bool]:
     """Learn waits, save the model, and say how forecasts fare; also tells whether some input could not be read."""
     from gpuctl.cli.progress import Bar
     from gpuctl.waits import folder, learn, tables
 
-    log, sources, failed = _read(source, given)
+    log, _, sources, failed = _read(source, given)
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         trained = learn.train(log, test_share, bar.at)
     folder.save(place, trained.model, tables.about(trained, sources))
@@ -55,39 +73,85 @@ def train_wait(source: Source, place: Path, test_share: float, given: Settings, 
 
 
 def predict_wait(
-    source: Source, place: Path, asked: OneJob | Path, given: Settings, command: str
+    source: Source, place: Path, asked: OneJob | Path | None, given: Settings, command: str
 ) -> tuple[Analysis, bool]:
-    """Forecast waits of the jobs of a CSV, or of one job; also tells whether some input could not be read.
+    """Forecast waits of the jobs of a CSV, of one job, or of all that wait; also: could some input not be read?
+
+    Args:
+        source: of the accounting, and of the queue of now.
+        place: of the model.
+        asked: the jobs; None: all that wait.
+        given: the global options.
+        command: the command line.
 
     Raises:
-        InputError: the model or the jobs cannot be read, or the log counts jobs in another unit.
+        InputError: the model, the jobs or the queue cannot be read, or the log counts jobs in another unit.
     """
     from gpuctl.core.notes import named, note, ours
     from gpuctl.core.text import storable
-    from gpuctl.waits import folder, tables
+    from gpuctl.waits import folder, pending, tables
     from gpuctl.waits.forecast import forecast
 
     trained = folder.load(place)
-    listed, sources = _one(asked) if isinstance(asked, OneJob) else _listed(asked)
-    log, failed = None, False
+    now = _queue(source.queue)
+    log: WaitLog | None = None
+    notes: tuple[Note, ...] = ()
+    sources: tuple[SourceInfo, ...] = ()
+    failed = False
     if source.paths:
-        log, read, failed = _read(source, given)
-        sources = (*read, *sources)
+        log, notes, sources, failed = _read(source, given, now)
         if log.unit != trained.unit:
             raise InputError(
                 f"jobs of {log.name} are counted in {log.unit}, those that the model learnt from in {trained.unit}",
                 hint="train a model on the accounting of this cluster",
             )
     else:
-        text = "note: no accounting is named, so the queue is not known; each forecast uses the job alone"
+        text = "note: no accounting is named, so the past is not known; each forecast uses the job alone"
         message(text, quiet=given.quiet)
+    if asked is None and log is not None:
+        found = pending.of_all(trained, log, now)
+    elif asked is None and now is not None:
+        found = pending.without_accounting(trained, now)
+    elif asked is None:
+        raise UsageError("--all needs a queue", hint="name accounting or a store, or --squeue now")
+    else:
+        listed, read = _one(asked) if isinstance(asked, OneJob) else _listed(asked)
+        sources = (*sources, *read)
+        found = forecast(trained, listed, log)
     said = {
         "model": named("path", storable(str(place))),
-        "queue": note("as the log shows it") if log is not None else note("not known"),
+        "queue": note("as squeue tells it") if now is not None and (log is not None or asked is None)
+        else note("as the log shows it") if log is not None else note("not known"),
         "counted in": ours(trained.unit),
-    }
+    }  # fmt: skip
     name = named("cluster", log.name) if log is not None else note("jobs")
-    return tables.forecasts(forecast(trained, listed, log), name, said, command, sources), failed
+    return tables.forecasts(found, name, said, command, sources, warnings=notes), failed
+
+
+def _queue(queue: Queue | None) -> Snapshot | None:
+    """The queue of now, with the servers where they are told."""
+    if queue is None:
+        return None
+    import time
+    from dataclasses import replace
+
+    from gpuctl.core.files import read_whole
+    from gpuctl.ingest.read.programs import output
+    from gpuctl.waits.snapshot import MOST_BYTES, read_servers, read_snapshot
+
+    def printed(what: str, *command: str) -> bytes:
+        if what != "now":
+            return read_whole(Path(what), most=MOST_BYTES, hint=f"a file with what {command[0]} --json prints")
+        return output(command, timeout_s=60.0, settings={"LC_ALL": "C.UTF-8", "TZ": "UTC"})
+
+    live = queue.squeue == "now"
+    data = printed(queue.squeue, "squeue", "--json", "--all", "--array")
+    found = read_snapshot(data, queue.squeue, time.time() if live else queue.taken_s)
+    servers = queue.sinfo or ("now" if live else None)
+    if servers is None:
+        return found
+    gpus, nodes = read_servers(printed(servers, "sinfo", "--json"), servers)
+    return replace(found, gpus=gpus, nodes=nodes)
 
 
 def _listed(path: Path) -> tuple[pl.DataFrame, tuple[SourceInfo, ...]]:
@@ -116,8 +180,10 @@ def _one(asked: OneJob) -> tuple[pl.DataFrame, tuple[SourceInfo, ...]]:
     return pl.DataFrame([row], schema=kinds), ()
 
 
-def _read(source: Source, given: Settings) -> tuple[WaitLog, tuple[SourceInfo, ...], bool]:
-    """The jobs, the files that they came from, and whether something of them could not be read."""
+def _read(
+    source: Source, given: Settings, queue: Snapshot | None = None
+) -> tuple[WaitLog, tuple[Note, ...], tuple[SourceInfo, ...], bool]:
+    """The jobs, what was found, the files that they came from, and whether something of them could not be read."""
     absent = next((path for path in source.paths if not path.exists()), None)
     if absent is not None:
         raise InputError("no such file or directory", path=str(absent), hint="name accounting logs, or a trace store")
@@ -129,5 +195,5 @@ def _read(source: Source, given: Settings) -> tuple[WaitLog, tuple[SourceInfo, .
         source.paths, source.db, source.cluster, given, timezone=source.timezone, columns=source.columns,
         log_format=source.log_format, doing="learn from",
     ) as (path, name, report), Store(path) as store:  # fmt: skip
-        log = from_store(store, name)
-        return log, read_sources(store, log.name), report is not None and report.failed
+        log, notes = from_store(store, name, queue)
+        return log, notes, read_sources(store, log.name), report is not None and report.failed

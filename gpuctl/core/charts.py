@@ -25,6 +25,7 @@ KINDS = {
     "gantt": MEDIA,
     "ranges": ("page",),
     "bands": MEDIA,
+    "tradeoff": MEDIA,
 }
 """What charts there are, and where each can be drawn."""
 SCALES = ("share", "minutes", "ratio")
@@ -47,6 +48,7 @@ _NEEDS = {
     "gantt": ("x", "end", "y", "series", "facet"),
     "ranges": ("x", "y"),
     "bands": ("x", "y", "series"),
+    "tradeoff": ("x", "y", "series"),
 }
 _MOST_Y = {
     "cdf": (0, 1),
@@ -55,6 +57,7 @@ _MOST_Y = {
     "gantt": (len(GANTT), len(GANTT)),
     "ranges": (3, 3),
     "bands": (3, 3),
+    "tradeoff": (1, 1),
 }
 
 
@@ -68,7 +71,8 @@ class Chart:
         kind: a key of `KINDS`: ``cdf`` (cumulative distributions), ``time`` (levels over time), ``lines`` (levels over
             time, one line a series), ``stacked`` (parts of a whole), ``bars`` (bars side by side), ``grouped`` (means
             by group), ``heat`` (a heat map), ``gantt`` (who held what of whom, from when to when), ``ranges`` (values
-            with their intervals) or ``bands`` (means over a number that varies, with their intervals).
+            with their intervals), ``bands`` (means over a number that varies, with their intervals) or ``tradeoff``
+            (what is had at the price of what).
         title: its heading.
         medium: ``page`` or ``terminal``.
         x: the column along the figure: values, times, or names of bars.

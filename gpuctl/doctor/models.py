@@ -24,10 +24,10 @@ _AGAIN = "train it again: gpuctl train"
 def models(given: Given) -> Iterable[Finding]:
     """Each folder that the user named."""
     for folder in given.models:
-        yield from _model(folder, given.now)
+        yield from _model(folder, given)
 
 
-def _model(folder: Path, now: float) -> Iterable[Finding]:
+def _model(folder: Path, given: Given) -> Iterable[Finding]:
     from gpuctl.predictors.card import CARD, read_card
 
     try:
@@ -40,16 +40,18 @@ def _model(folder: Path, now: float) -> Iterable[Finding]:
         return
     evidence = f"{folder}: {kind}, {plural(len(card['files']), 'file')} as the card says, loads"
     yield Finding("model_folder", Status.OK, evidence)
-    yield age(folder, (now - written) / 86_400, card)
+    yield age(folder, (given.now - written) / 86_400, card)
     if kind == "runtime":
         from gpuctl.predictors.history import described
 
         yield features(folder, card, described())
     elif kind == "wait":
-        from gpuctl.waits.features import described as of_waits
+        from gpuctl.waits.tables import described as of_waits
 
         yield features(folder, card, of_waits())
-    else:
+        if given.db is not None:
+            yield drift(folder, given.db)
+    elif kind != "workload":
         from gpuctl.predictors.overhead import TERMS
 
         # what is fitted are coefficients, one a term, in this order
@@ -79,10 +81,14 @@ def _load(folder: Path, card: Mapping[str, Any]) -> str:
         from gpuctl.waits import folder as of_waits
 
         of_waits.load(folder)
+    elif kind == "workload":
+        from gpuctl.workloads import folder as of_workloads
+
+        of_workloads.load(folder)
     else:
         found = str(kind)[:40]
         raise InputError(
-            f"a model of kind {found!r}, expected 'runtime', 'overhead' or 'wait'", path=str(folder / CARD),
+            f"a model of kind {found!r}, expected 'runtime', 'overhead', 'wait' or 'workload'", path=str(folder / CARD),
             hint="use the gpuctl that it was made with",
         )  # fmt: skip
     return str(kind)
@@ -123,6 +129,37 @@ def features(folder: Path, card: Mapping[str, Any], today: Mapping[str, str]) ->
         evidence += f", in this gpuctl {digest(same)}: {few(changed)} defined otherwise"
         return Finding("model_features", Status.WARN, evidence, _AGAIN)
     return Finding("model_features", Status.OK, f"{evidence}, as in this gpuctl")
+
+
+def drift(folder: Path, db: Path) -> Finding:
+    """The finding on whether a model of waits still holds on jobs of a store that came after those it learnt from."""
+    from gpuctl.core.errors import GpuctlError
+    from gpuctl.store.database import Store
+    from gpuctl.waits import drift as of_waits
+    from gpuctl.waits import folder as saved
+    from gpuctl.waits.log import from_store
+
+    try:
+        model = saved.load(folder)
+        with Store(db) as store:
+            log, _ = from_store(store, None)
+        if log.unit != model.unit:
+            raise InputError(f"its jobs are counted in {log.unit}, those that the model learnt from in {model.unit}")
+        found = of_waits.held(model, log)
+    except GpuctlError as error:
+        evidence = f"{folder}: not compared with {db}: {error.message}"
+        return Finding("model_drift", Status.WARN, evidence, "name a store with one cluster, that of the model")
+    low, high = of_waits.HOLDS
+    evidence = f"{folder}: {plural(found.jobs, 'job')} of {db} started since it was trained"
+    if found.jobs < of_waits.FEWEST:
+        return Finding("model_drift", Status.OK, f"{evidence}, too few to tell (from {of_waits.FEWEST} on)")
+    evidence += (
+        f"; its 80 % interval held {found.followed_pct:.0f} % of their waits ({found.as_saved_pct:.0f} % with the "
+        f"levels as saved; {low:.0f} to {high:.0f} expected)"
+    )
+    if found.fails:
+        return Finding("model_drift", Status.WARN, f"{evidence}: out of date", f"{_AGAIN} wait, on newer logs")
+    return Finding("model_drift", Status.OK, evidence)
 
 
 def digest(described: Mapping[str, Any]) -> str:

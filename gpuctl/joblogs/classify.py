@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuctl.core.states import State
 from gpuctl.joblogs.evidence import Facts, Match, Verdict
 from gpuctl.joblogs.prefix import prefix
-from gpuctl.joblogs.table import CAUSES, NO_SIGNATURE, Table, Tier
+from gpuctl.joblogs.structure import FORMATS, PREFIX, compilers, launchers
+from gpuctl.joblogs.table import CAUSES, LAST_WORDS, NO_SIGNATURE, Table, Tier
 from gpuctl.joblogs.templates import tells
 
 if TYPE_CHECKING:
@@ -51,7 +52,12 @@ _SIGNALS = {
 # 124: timeout(1)
 _CRASHES = frozenset({4, 6, 7, 8, 11})
 """Signals of native code. Python ends with exit code 1 for an exception that nothing catches."""
+_LAUNCHERS = frozenset(PREFIX + form.name for form in launchers.FORMATS)
+LEARNED = "learned"
+"""Stands for a signature where the learned reader of last words gave the reason."""
+_GUESSES = frozenset({LAST_WORDS, *(PREFIX + form.name for form in FORMATS if form not in compilers.FORMATS)})
 _FATAL = "py-fatal-"
+_TRACEBACK_HEAD = "py-traceback"
 _SAVE_FRAME = "-save-frame"
 _TRACEBACK = 60
 """A traceback's exception follows each of its frames within so many lines."""
@@ -97,15 +103,44 @@ def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None)
         word, where no log ends with an error; None where one does that programs survive as well: then the reason is
         why it failed if it did.
     """
+    verdict = _by_rules(matches, table, facts)
+    if (
+        table.learned
+        and verdict.reason is not None
+        and (verdict.signature in _GUESSES or verdict.reason == NO_SIGNATURE)
+    ):
+        return _by_words(verdict, table)
+    return verdict
+
+
+def _by_words(guess: Verdict, table: Table) -> Verdict:
+    """Take the learned reader's answer in place of a guess, where its odds are good enough."""
+    if guess.evidence is None:
+        return guess
+    from gpuctl.joblogs import learned
+
+    reason, odds = learned.model().read(guess.evidence[prefix(guess.evidence).end :])
+    if odds < learned.LEAST or reason not in table.reasons:
+        return guess
+    return guess._replace(reason=reason, category=table.category(reason), confidence=round(odds, 3), signature=LEARNED)
+
+
+def _by_rules(matches: Sequence[Match], table: Table, facts: Facts | None) -> Verdict:
     told = facts or _NO_FACTS
     known = told.state not in {None, State.UNKNOWN} or told.exit_code is not None or told.exit_signal is not None
     if known and _ended_well(told):
         return Verdict(failed=False)
+    if not known:
+        matches = [match for match in matches if not (match.signature or "").startswith(LAST_WORDS)]
     crashed = _signal(told) in _CRASHES or any((match.signature or "").startswith(_FATAL) for match in matches)
     found = sorted(_while_saving(_candidates(matches, table, crashed=crashed)), key=_first)
     if not known and (_says_success(matches, table) or not any(_ended_here(candidate) for candidate in found)):
         return Verdict(failed=False)
     alive = _the_last_word_first([candidate for candidate in found if not candidate.survived])
+    blamed = {match.rank for match in matches if match.signature in _LAUNCHERS}
+    if blamed:
+        # the launcher names who failed first: its peers' errors come of that
+        alive.sort(key=lambda candidate: (candidate.order, candidate.match.rank not in blamed))
     own = _own_word(told)
     root = next((c for c in alive if c.tier == Tier.ROOT), None)
     if own is not None and root is None and own[1] >= _SCHEDULER_STATE:
@@ -137,7 +172,8 @@ def _candidates(matches: Sequence[Match], table: Table, *, crashed: bool) -> lis
         if crashed and match.ordinary_after and _EXCEPTION.match(match.text, prefix(match.text).end):
             survived = True
         # of generic signs, "Killed" says more than a traceback
-        order = CAUSES.index(signature.tier) + (signature.tier == Tier.GENERIC and signature.fallback > 0)
+        generic = signature.tier == Tier.GENERIC
+        order = CAUSES.index(signature.tier) + (generic and (signature.fallback > 0 or signature.id == LAST_WORDS))
         when = match.ts if stamped and match.ts is not None else float(match.line_no)
         candidates.append(_Candidate(survived, order, when, match, signature.tier, signature.reason, signature.final))
     return candidates
@@ -185,9 +221,13 @@ def _died(candidate: _Candidate) -> bool:
 
     Such are a generic sign, a cluster manager's word that it ended the job, and an exception's own line.
     """
-    text = candidate.match.text
-    certain = candidate.final or candidate.tier == Tier.GENERIC
-    return _ended_here(candidate) and (certain or _EXCEPTION.match(text, prefix(text).end) is not None)
+    match = candidate.match
+    raised = match.signature == _TRACEBACK_HEAD or (match.signature or "").startswith(PREFIX)
+    raised = raised or _EXCEPTION.match(match.text, prefix(match.text).end) is not None
+    if candidate.final or (candidate.tier == Tier.GENERIC and not raised):
+        return _ended_here(candidate)
+    # what an exception ends prints nothing more
+    return raised and not match.work_after and match.ordinary_after == 0
 
 
 def _says_success(matches: Sequence[Match], table: Table) -> bool:

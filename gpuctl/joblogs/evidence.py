@@ -69,7 +69,8 @@ class Scan:
         size: bytes read, decompressed.
         lines: lines read.
         matches: at most a few lines a signature (the first and the last), by line.
-        telling: the last lines that look as if they told something, where no signature was found.
+        telling: the last lines that look as if they told something, where no signature was found; and once more with
+            the signature of last words that each of them has.
         steps: what was read of training progress, as often as the caller was given it.
         step_lines: lines that may tell of it; past some thousands not all are read (`gpuctl.joblogs.scan`).
         long_lines: lines over the limit, of which only parts were looked at as a whole.

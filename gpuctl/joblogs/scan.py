@@ -8,24 +8,29 @@ kept is bounded: a few lines a signature, and the end of the log.
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from datetime import UTC
+from functools import cache
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import hyperscan
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.joblogs import pattern_database, progress
+from gpuctl.joblogs import endings, pattern_database, progress
 from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step
 from gpuctl.joblogs.prefix import Prefix, prefix
-from gpuctl.joblogs.table import CAUSES, Signature, Table, Tier
+from gpuctl.joblogs.structure import FORMATS
+from gpuctl.joblogs.structure.ending import messages
+from gpuctl.joblogs.table import CAUSES, LAST_WORDS, Signature, Table, Tier
 from gpuctl.joblogs.templates import tells
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import tzinfo
+
+    from gpuctl.joblogs.structure.ending import Format
 
 CHUNK = 1 << 20
 LONG_LINE = 1 << 18
@@ -35,12 +40,19 @@ KEPT = 3
 """Of each signature, so many of its first lines and so many of its last are kept."""
 TELLING = 8
 _TAIL = 1 << 16
+_TRACEBACK_BYTES = 1 << 14
+"""A traceback is kept in one block where it begins so near to the block's end."""
 _LINE_LIMIT = 4096
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\-_])")
 _RETURNS = bytes.maketrans(b"\r\x00", b"\n ")
 _BLANKS = np.zeros(256, dtype=bool)
 _BLANKS[[*b" \t\n^~"]] = True
+_BRACKET, _COLON, _BLANK = b"[: "
+_DIGITS, _RANK_STARTS = np.zeros(256, dtype=bool), np.zeros(256, dtype=bool)
+_DIGITS[[*b"0123456789"]] = _RANK_STARTS[[*b"0123456789rdR"]] = True
 _NO_PREFIX = Prefix(0, None, None)
+_RANK = re.compile(rb"\[(?:rank|default|RANK )?(\d{1,6})\](?:: | )|(\d{1,6}): |\[\d{1,5},(\d{1,6})\]<std")
+"""The processes' prefixes of `gpuctl.joblogs.prefix`, at the beginning of a line."""
 _RANKED = re.compile(r"\[|\d{1,6}:\s")
 _FRAMES = (
     rb'^[^\n]{0,80}  File "[^"\n]{1,300}", line \d',
@@ -59,11 +71,17 @@ _LABEL = re.compile(
 )
 """What marks a line as an error's, before its words."""
 _LABEL_WITHIN = 300
+_LINE_START = re.compile(rb"(?<![\[\\])\^")
+_BEHIND_PREFIX = rb"^(?:\\[[^\\]\n]{1,24}\\](?:<std\\w{3,4}>)?:? ?|\\d{1,6}: |\\([^)\n]{1,60}\\) )?"
+"""An anchor stands at the beginning of a line, or behind the rank that a launcher puts there."""
 _STEP_TIER = "step"
 _FRAME_TIER = "frame"
-_CAUSE, _HARMLESS, _STEP, _OTHER = range(4)
+_ANCHOR_TIER = "anchor"
+_CAUSE, _HARMLESS, _STEP, _OTHER, _ANCHOR = range(5)
 DENSE = 200
 """Of a signature found in more lines of one block (a megabyte), so many are looked at; the rest are counted."""
+ANCHORS = 40
+"""Of a format that shows errors in more lines of one block, so many are read."""
 ALL_STEPS = 20_000
 """So many lines of training progress of a log are all read."""
 STEPS_A_BLOCK = 700
@@ -82,13 +100,25 @@ class Scanner:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.entries: list[Signature | str] = [*table.signatures.values()]
-        patterns = [entry.pattern.encode() for entry in table.signatures.values()]
-        flags = [_flags(entry) for entry in table.signatures.values()]
+        worded = [entry for entry in table.signatures.values() if entry.pattern]
+        self.entries: list[Signature | str] = [*worded]
+        patterns = [entry.pattern.encode() for entry in worded]
+        flags = [_flags(entry) for entry in worded]
         for tier, found in ((_FRAME_TIER, _FRAMES), (_STEP_TIER, progress.PATTERNS)):
             patterns += found
             flags += [hyperscan.HS_FLAG_MULTILINE] * len(found)
             self.entries += [tier] * len(found)
+        self.formats: dict[int, Format] = {}
+        for form in FORMATS:
+            self.formats |= dict.fromkeys(range(len(patterns), len(patterns) + len(form.starts)), form)
+            patterns += [_LINE_START.sub(_BEHIND_PREFIX, start) for start in form.starts]
+            flags += [hyperscan.HS_FLAG_MULTILINE] * len(form.starts)
+            self.entries += [_ANCHOR_TIER] * len(form.starts)
+        # an ending's signature has no pattern: its number lies beyond those of patterns
+        for entry in table.signatures.values():
+            if not entry.pattern:
+                self.entries.append(entry)
+        self.numbers = {entry.id: n for n, entry in enumerate(self.entries) if isinstance(entry, Signature)}
         self.starts = {
             number: _words(entry)
             for number, entry in enumerate(self.entries)
@@ -121,6 +151,7 @@ class Scanner:
             log.result.size += len(chunk)
             text = rest + chunk
             cut = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+            cut = _before_traceback(text, cut)
             if cut:
                 log.block(text[:cut])
                 rest = text[cut:]
@@ -146,6 +177,18 @@ class Scanner:
             if isinstance(entry := self.entries[number], Signature) and (marked or not entry.label)
         }
         return {name for name, words in found.items() if words is None or words.match(line, begin)}
+
+    def signatures_in(self, texts: Iterable[str]) -> list[tuple[Signature, str]]:
+        """Return the signatures of causes that say most of some texts, each with its text."""
+        found: dict[str, tuple[Signature, str]] = {}
+        for text in texts:
+            entries = [self.table.signatures[name] for name in sorted(self.find(text))]
+            if all(entry.tier != Tier.HARMLESS for entry in entries):
+                for entry in entries:
+                    if entry.tier in CAUSES and entry.tier != Tier.GENERIC:
+                        found.setdefault(entry.id, (entry, text))
+        weakest = min((entry.fallback for entry, _ in found.values()), default=0)
+        return [one for one in found.values() if one[0].fallback == weakest]
 
     def check(self, signatures: Iterable[Signature]) -> None:
         """Check signatures against their own examples.
@@ -181,12 +224,14 @@ class _Block(NamedTuple):
         text: carriage returns are line ends.
         starts: where its lines start.
         plain: whether a line is ordinary output.
+        ranks: of the process that printed it; -1 where the line's beginning names none.
         number_of: the number in the log of each line.
     """
 
     text: bytes
     starts: np.ndarray
     plain: np.ndarray
+    ranks: np.ndarray
     number_of: np.ndarray
 
     def bounds(self, row: int) -> tuple[int, int]:
@@ -198,12 +243,21 @@ class _Block(NamedTuple):
 
 
 class _Hit(NamedTuple):
-    """A signature in a line; `raised`: it is the last line of a traceback."""
+    """A signature in a line.
+
+    Attributes:
+        row: of the block.
+        number: of the signature.
+        match: what is kept of it.
+        raised: it is the last line of a traceback.
+        alone: rank of the process whose ordinary lines are counted after it; None: those of the log.
+    """
 
     row: int
     number: int
     match: Match
     raised: bool
+    alone: int | None = None
 
 
 @dataclass
@@ -221,6 +275,7 @@ class _Log:
 
     def __init__(self, scanner: Scanner, on_step: Callable[[Step], None] | None, zone: tzinfo) -> None:
         self.result = Scan()
+        self._scanner = scanner
         self._database, self._entries = scanner.database, scanner.entries
         self._success = scanner.success
         self._labelled = scanner.labelled
@@ -228,7 +283,8 @@ class _Log:
         self._on_step, self._zone = on_step, zone
         self._parser = progress.Parser(zone)
         self._found: dict[int, _Found] = {}
-        self._ordinary = 0
+        self._ordinary: Counter[int | None] = Counter()
+        """Ordinary lines so far, of all (None) and of each process whose lines are marked with its rank."""
         self._step_key: tuple[object, ...] | None = None
         self._last_work: dict[int | None, int] = {}
         """Line on which a rank (None: not named) last showed progress."""
@@ -269,12 +325,16 @@ class _Log:
         if starts[-1] == len(codes) and len(starts) > 1:
             starts = starts[:-1]
         plain = ~_BLANKS[codes[np.minimum(starts, max(len(codes) - 1, 0))]] if len(codes) else np.zeros(0, bool)
+        ranks = _ranks(text, codes, starts)
         self._keep_tail(raw, base)
         if hits:
             # a carriage return parts pieces of one line
             number_of = base + 1 + np.searchsorted(np.flatnonzero(np.frombuffer(raw, np.uint8) == 10), starts)
-            self._lines(hits, _Block(text, starts, plain, number_of))
-        self._ordinary += int(plain.sum())
+            self._lines(hits, _Block(text, starts, plain, ranks, number_of))
+        self._ordinary[None] += int(plain.sum())
+        for rank, number in zip(*np.unique(ranks[plain], return_counts=True), strict=True):
+            if rank >= 0:
+                self._ordinary[int(rank)] += int(number)
 
     def _lines(self, hits: list[tuple[int, int]], block: _Block) -> None:
         ends, numbers = np.array(hits, np.int64).T
@@ -289,11 +349,17 @@ class _Log:
         for row, number, end in zip(*(part[needed].tolist() for part in (rows, numbers, ends)), strict=True):
             grouped.setdefault(row, {})[number] = end
         pending: list[_Hit] = []
+        anchors: list[tuple[int, int]] = []
         for row, found in grouped.items():
-            self._line(block, row, found, pending)
-        seen = np.cumsum(block.plain)
+            self._line(block, row, found, pending, anchors)
+        if anchors:
+            pending = self._endings(block, anchors, pending)
+        seen: dict[int | None, np.ndarray] = {None: np.cumsum(block.plain)}
         for hit in pending:
-            self._add(hit, self._ordinary + int(seen[hit.row]))
+            rank = hit.match.rank if block.ranks[hit.row] >= 0 else None
+            if rank not in seen:
+                seen[rank] = np.cumsum(block.plain & (block.ranks == rank))
+            self._add(hit._replace(alone=rank), self._ordinary[rank] + int(seen[rank][hit.row]))
 
     def _chosen(self, block: _Block, rows: np.ndarray, numbers: np.ndarray, kinds: np.ndarray) -> np.ndarray:
         """Choose what is looked at line by line: all, but where one thing is found in very many lines of a block."""
@@ -302,6 +368,8 @@ class _Log:
         self.result.step_lines += len(steps)
         if len(rows) <= DENSE:
             return chosen
+        for number in np.flatnonzero(np.bincount(numbers[kinds == _ANCHOR], minlength=1) > ANCHORS):
+            chosen[np.flatnonzero(numbers == number)[ANCHORS // 2 : -ANCHORS // 2]] = False
         causes = kinds == _CAUSE
         harmless = np.isin(rows, rows[kinds == _HARMLESS])
         for number in np.flatnonzero(np.bincount(numbers[causes], minlength=1) > DENSE):
@@ -319,7 +387,9 @@ class _Log:
             chosen[(kinds == _STEP) & ~np.isin(rows, read)] = False
         return chosen
 
-    def _line(self, block: _Block, row: int, found: dict[int, int], pending: list[_Hit]) -> None:
+    def _line(
+        self, block: _Block, row: int, found: dict[int, int], pending: list[_Hit], anchors: list[tuple[int, int]]
+    ) -> None:
         """Look at one line in which something was found."""
         begin, stop = block.bounds(row)
         end, line_no = min(found.values()), int(block.number_of[row])
@@ -338,6 +408,8 @@ class _Log:
                 continue
             hits.append(number)
             tiers.add(entry if isinstance(entry, str) else entry.tier)
+        if _ANCHOR_TIER in tiers and Tier.HARMLESS not in tiers:
+            anchors += [(row, number) for number in hits if self._kinds[number] == _ANCHOR]
         if Tier.HARMLESS in tiers:
             hits = [number for number in hits if self._kinds[number] != _CAUSE or self._success[number]]
             tiers -= set(CAUSES)
@@ -359,6 +431,52 @@ class _Log:
             pending += [_Hit(row, n, Match(self._id(n), line_no, shown, head.rank, ts=head.ts), raised) for n in causes]
         if _STEP_TIER in tiers and not tiers & set(CAUSES):
             self._step(line, line_no, head.rank)
+
+    def _endings(self, block: _Block, anchors: list[tuple[int, int]], pending: list[_Hit]) -> list[_Hit]:
+        """Add what formats say to the hits of a block, and take away what they say was survived."""
+        formats = self._scanner.formats
+        by_row: dict[int, list[_Hit]] = {}
+        for hit in pending:
+            by_row.setdefault(hit.row, []).append(hit)
+
+        @cache
+        def line(row: int) -> str:
+            begin, stop = block.bounds(row)
+            return block.text[begin : min(stop, begin + _LINE_LIMIT)].decode("utf-8", "replace").rstrip()
+
+        placed = endings.place([(row, formats[number]) for row, number in anchors], len(block.starts), line, self._zone)
+        ignored: set[int] = set()
+        for one in placed:
+            block.plain[one.span.start : one.span.stop] = False
+            line_no = int(block.number_of[one.row])
+            if one.ending.ignored:
+                ignored.update(one.span)
+                continue
+            known = [
+                entry
+                for row in endings.message_rows(one)
+                for hit in by_row.get(row, ())
+                if isinstance(entry := self._entries[hit.number], Signature)
+            ]
+            inner = [] if endings.strong(known) else self._scanner.signatures_in(one.texts)
+            head = Match("", line_no, _shown(one.line, 0), one.rank, ts=one.ts)
+            if one.ending.rank is not None:
+                head = head._replace(rank=one.ending.rank)
+            added = [(entry.id, text) for entry, text in inner if entry.fallback < 2]
+            chosen = endings.signature_id(one, known + [entry for entry, _ in inner])
+            added += [] if chosen is None else [(chosen, one.line)]
+            if added:
+                weaker = {id(hit) for row in one.span for hit in by_row.get(row, ()) if self._gives_way(hit)}
+                pending = [hit for hit in pending if id(hit) not in weaker]
+            for name, text in added:
+                match = head._replace(signature=name, text=_shown(text, 0))
+                pending.append(_Hit(one.row, self._scanner.numbers[name], match, True))
+        return [hit for hit in pending if hit.row not in ignored]
+
+    def _gives_way(self, hit: _Hit) -> bool:
+        """Whether a hit names only a class, or that something died, where an ending says more."""
+        entry = self._entries[hit.number]
+        return isinstance(entry, Signature) and entry.tier in CAUSES and entry.fallback > 1
 
     def _step(self, line: str, line_no: int, rank: int | None) -> None:
         for step in self._parser.read(line, line_no):
@@ -412,13 +530,26 @@ class _Log:
             result.lines += 1
         for found in self._found.values():
             for hit, ordinary in (*found.first, *found.last):
-                after, worked = self._ordinary - ordinary, self._worked(hit)
+                after, worked = self._ordinary[hit.alone] - ordinary, self._worked(hit)
                 result.matches.append(hit.match._replace(ordinary_after=after, work_after=worked, times=found.count))
         result.matches.sort(key=lambda match: match.line_no)
         tiers = {entry.tier for n in self._found if isinstance(entry := self._entries[n], Signature)}
         if not tiers & {Tier.ROOT, Tier.ERROR, Tier.SYMPTOM}:
             result.telling = self._telling()
+            result.telling += self._last_words(result.telling)
         return result
+
+    def _last_words(self, telling: Sequence[Match]) -> list[Match]:
+        """Read the lines that may tell what went wrong as if they were marked as an error's."""
+        found = []
+        for line in telling:
+            words = line.text[prefix(line.text).end :]
+            inner = self._scanner.signatures_in(messages(words))
+            reasons = dict.fromkeys(entry.reason for entry, _ in inner)
+            found += [line._replace(signature=f"{LAST_WORDS}-in-{reason}") for reason in reasons]
+            if not inner and tells(words):
+                found.append(line._replace(signature=LAST_WORDS))
+        return found
 
     def _worked(self, hit: _Hit) -> bool:
         match = hit.match
@@ -439,8 +570,35 @@ class _Log:
 
 def _kind(entry: Signature | str) -> int:
     if isinstance(entry, str):
-        return _STEP if entry == _STEP_TIER else _OTHER
+        return {_STEP_TIER: _STEP, _ANCHOR_TIER: _ANCHOR}.get(entry, _OTHER)
     return _CAUSE if entry.tier in {*CAUSES, Tier.SUCCESS} else _HARMLESS if entry.tier == Tier.HARMLESS else _OTHER
+
+
+def _ranks(text: bytes, codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The rank of each line's process; -1 where its beginning names none."""
+    ranks = np.full(len(starts), -1, np.int32)
+    if not len(codes):
+        return ranks
+    last = len(codes) - 1
+    first, second = codes[starts.clip(max=last)], codes[(starts + 1).clip(max=last)]
+    maybe = (first == _BRACKET) & _RANK_STARTS[second]
+    digit = np.flatnonzero(_DIGITS[first])
+    for width in range(1, 7):
+        at = starts[digit] + width
+        maybe[digit] |= (codes[at.clip(max=last)] == _COLON) & (codes[(at + 1).clip(max=last)] == _BLANK)
+    for row in np.flatnonzero(maybe).tolist():
+        match = _RANK.match(text, int(starts[row]))
+        if match:
+            ranks[row] = int(match[match.lastindex or 0])
+    return ranks
+
+
+def _before_traceback(text: bytes, cut: int) -> int:
+    """Where to cut so that a traceback which begins shortly before the cut stays whole, with the lines above it."""
+    begin = text.rfind(b"Traceback (most recent", max(cut - _TRACEBACK_BYTES, 0), cut)
+    for _ in range(endings.ABOVE):
+        begin = text.rfind(b"\n", 0, begin) if begin > 0 else begin
+    return begin + 1 if begin > 0 else cut
 
 
 def _spread(rows: np.ndarray, most: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.files import MOST_TOML, parse_toml, read_whole
+from gpuctl.joblogs.structure import FORMATS, PREFIX, areas, compilers, launchers, python
+from gpuctl.joblogs.structure.ending import PROGRAM_ERROR
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+LAST_WORDS = PREFIX + "last-words"
+"""Signatures of what a program's last lines say that no format marks as an error: they count only where it failed."""
 RELEASE = "2026.11"
 """Of the tables that gpuctl brings; the version also holds a digest of all that was loaded."""
 NO_SIGNATURE = "no_signature"
@@ -74,7 +78,8 @@ class Signature:
     Attributes:
         id: unique.
         tier: what it is worth.
-        pattern: in Hyperscan's syntax; found within one line.
+        pattern: in Hyperscan's syntax; found within one line. Empty where a reader of a format finds it
+            (`gpuctl.joblogs.structure`).
         reason: slug; None for tiers that give none.
         start: it stands at the beginning of the line, after stamps, levels and ranks.
         caseless: upper and lower case are the same.
@@ -111,11 +116,13 @@ class Table:
         version: release and digest; two tables with one version find the same.
         reasons: by slug.
         signatures: by id.
+        learned: whether the learned reader of last words answers where signatures would guess.
     """
 
     version: str
     reasons: Mapping[str, Reason]
     signatures: Mapping[str, Signature]
+    learned: bool = True
 
     def category(self, reason: str, signature: str | None = None) -> str | None:
         """Return the categories of a reason joined by ``+``, those of the signature where it is narrower."""
@@ -125,12 +132,13 @@ class Table:
         return "+".join(self.reasons[reason].categories) or None
 
 
-def load(extra: Sequence[Path] = ()) -> Table:
+def load(extra: Sequence[Path] = (), *, learned: bool = True) -> Table:
     """Load the tables that gpuctl brings, and then the user's own.
 
     Args:
         extra: TOML files with ``[[signature]]`` and, for reasons of their own, ``[reason.SLUG]``. A signature whose id
             is known already takes the place of that one.
+        learned: as of `Table`.
 
     Raises:
         InputError: a file cannot be read, or says something that no table has; names file and signature.
@@ -141,7 +149,7 @@ def load(extra: Sequence[Path] = ()) -> Table:
         data = read_whole(path, most=MOST_TOML, hint=_EXPECTED)
         digest.update(data)
         _merge(str(path), data, reasons, signatures, own=False)
-    return Table(f"{RELEASE}+{digest.hexdigest()[:12]}", reasons, signatures)
+    return Table(f"{RELEASE}+{digest.hexdigest()[:12]}", reasons, signatures, learned)
 
 
 @cache
@@ -158,7 +166,35 @@ def _own() -> tuple[hashlib._Hash, Mapping[str, Reason], Mapping[str, Signature]
         data = entry.read_bytes()
         digest.update(data)
         _merge(entry.name, data, reasons, signatures, own=True)
-    return digest, reasons, signatures
+    digest.update(repr([(form.name, form.starts) for form in FORMATS]).encode())
+    return digest, reasons, {**signatures, **_of_formats(reasons)}
+
+
+def _of_formats(reasons: Iterable[str]) -> dict[str, Signature]:
+    """The signatures of endings that readers of formats find, and of what else the last words say."""
+    made = [Signature(PREFIX + form.name, Tier.NOISE, "", source=form.source) for form in launchers.FORMATS]
+    for form in FORMATS:
+        if form not in launchers.FORMATS:
+            compiler = form in compilers.FORMATS
+            reason, tier = ("compiler_error", Tier.ROOT) if compiler else (PROGRAM_ERROR, Tier.SYMPTOM)
+            if form.name == "level":
+                tier = Tier.GENERIC
+            made.append(Signature(PREFIX + form.name, tier, "", reason, source=form.source))
+    made += [
+        Signature(f"{PREFIX}python-in-{reason}", Tier.ERROR, "", reason, source=python.FORMAT.source)
+        for reason in areas.REASONS
+    ]
+    made += [
+        Signature(
+            f"{LAST_WORDS}-in-{reason}", Tier.GENERIC, "", reason, source="the last lines of a program that failed"
+        )
+        for reason in reasons
+        if reason != NO_SIGNATURE
+    ]
+    made.append(
+        Signature(LAST_WORDS, Tier.GENERIC, "", PROGRAM_ERROR, source="the last lines of a program that failed")
+    )
+    return {one.id: one for one in made}
 
 
 def _merge(name: str, data: bytes, reasons: dict[str, Reason], signatures: dict[str, Signature], *, own: bool) -> None:

@@ -11,24 +11,24 @@ if TYPE_CHECKING:
     from gpuctl.replay.contract.policy import Policy
 
 SAMPLE = 300
-LOADING_S = 0.8
+LOADING_S = 0.4
 """CPU seconds to import Numba and load one policy's code."""
 
 INTERPRETED_S = {
     "fifo": 0.06, "fifo-skip": 0.06, "sjf": 0.06, "srtf": 0.11, "srsf": 0.11, "las": 0.22, "fair": 0.06, "drf": 0.06,
     "tetris": 0.10, "mesos": 1.56, "random": 0.06, "tiresias": 0.23, "philly": 0.26, "easy": 0.08,
     "conservative": 0.08, "slurm": 0.96, "yarn-cs": 0.06, "yarn-capacity": 0.28, "yarn-fair": 0.42, "pickyman": 0.78,
-    "optimus": 0.14, "gandiva": 0.44, "themis": 0.51, "aryl": 0.29, "max-min": 0.3, "ftf": 0.3, "mirage": 0.18,
+    "optimus": 0.22, "gandiva": 0.60, "themis": 0.58, "aryl": 0.29, "max-min": 0.3, "ftf": 0.3, "mirage": 0.18,
 }  # fmt: skip
 """CPU seconds of a replay of the `SAMPLE` jobs of sample_data/jobs.csv on 4x8 as Python; `benchmarks/first_run.py`."""
 
 OTHERS_S = 1.0
 """The same of policies that were not measured, an assumption."""
 
-COMPILING_S = {"slurm": 16.0, "yarn-capacity": 17.0}
+COMPILING_S = {"slurm": 14.0, "yarn-capacity": 14.0, "yarn-fair": 12.0, "themis": 11.0}
 """CPU seconds to compile a policy, where much more than `LIST_S`; `benchmarks/first_run.py`."""
 
-LIST_S = 12.0
+LIST_S = 8.0
 """The same of the others: fifo, easy and the like."""
 
 

@@ -331,7 +331,7 @@ def _compile(task: Task, jobs: int, tell: Callable[[str], None]) -> None:
     ]
     if not new:
         return
-    tell("compiling the simulator (once; up to a minute per policy)")
+    tell("compiling the simulator (once; 5 to 15 s per policy)")
     # a compiler makes millions of small objects, none of them garbage: looking for some takes a fifth of its time
     gc.disable()
     try:

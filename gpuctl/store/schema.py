@@ -26,6 +26,7 @@ MIGRATIONS = (
     "0006_results.sql",
     "0007_predictors.sql",
     "0008_lake.sql",
+    "0009_traces.sql",
 )
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
 _VERSIONS = "gpuctl_schema"

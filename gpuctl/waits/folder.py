@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -10,7 +11,7 @@ import polars as pl
 from gpuctl.core.errors import InputError
 from gpuctl.predictors import trees
 from gpuctl.predictors.card import load_folder, save_folder
-from gpuctl.waits import features, learn, quantiles
+from gpuctl.waits import adapt, features, forward, learn, quantiles
 from gpuctl.waits.quantiles import Forests
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 SETTINGS = "settings.json"
 _HINT = "train the model again, or ask its author for the whole folder"
 _ZONE = re.compile(r"[A-Za-z0-9_+/-]{1,64}")
-_SETS = {"boosted": features.ALL, "job_only": features.OF_JOB}
+_SETS = {"blend": learn.BLENDED, "boosted": features.ALL, "job_only": features.OF_JOB}
 """What forests look at, by the beginning of their files' names."""
 
 
@@ -39,8 +40,9 @@ def save(path: Path, model: learn.Model, about: Mapping[str, Any]) -> None:
     """
     forests = {name: getattr(model, name) for name in _SETS}
     settings = {
-        "levels": {name: list(each.levels) for name, each in forests.items()},
-        "method": model.method, "unit": model.unit, "zone": model.zone, "clock": model.clock,
+        "levels": {name: [list(row) for row in rows] for name, rows in model.levels.items()},
+        "job_only_levels": list(model.job_only.levels), "busy": list(model.busy),
+        "method": model.method, "order": model.order, "unit": model.unit, "zone": model.zone, "clock": model.clock,
         "unlimited": model.unlimited, "largest": model.largest, "trained_s": model.trained_s,
     }  # fmt: skip
     texts = {
@@ -68,7 +70,7 @@ def load(path: Path) -> learn.Model:
             raise InputError(f"{key}: found {found.get(key)!r:.80}, expected {expected}", path=place, hint=_HINT)
         return found[key]
 
-    words = {"method": (learn.BOOSTED, learn.BOUND), "unit": ("GPUs", "nodes")}
+    words = {"method": learn.WITH_QUEUE, "order": tuple(forward.ORDERS), "unit": ("GPUs", "nodes")}
     for key, known in words.items():
         checked(key, found.get(key) in known, " or ".join(known))
     for key in ("zone", "clock"):
@@ -76,26 +78,42 @@ def load(path: Path) -> learn.Model:
     checked("unlimited", isinstance(found.get("unlimited"), bool), "true or false")
     for key in ("largest", "trained_s"):
         checked(key, trees.finite(found.get(key)) and abs(found[key]) < 1e12, "a number")
-    levels = found.get("levels")
-    checked("levels", isinstance(levels, dict) and set(levels) == set(_SETS), "those of both sets of trees")
-    forests = {name: _forests(folder, name, checked) for name in _SETS}
+    levels, busy = found.get("levels"), found.get("busy")
+    methods = isinstance(levels, dict) and set(levels) == set(_FOLLOWED)
+    levels = checked("levels", methods, f"those of {', '.join(_FOLLOWED)}")
+    good = isinstance(busy, list) and len(busy) == adapt.LOADS - 1 and all(map(trees.finite, busy))
+    busy = checked("busy", good and busy == sorted(busy or ()), f"{adapt.LOADS - 1} numbers that rise")
+    for rows in levels.values():
+        good = isinstance(rows, list) and len(rows) == adapt.LOADS and all(map(_rises, rows))
+        checked("levels", good, f"{adapt.LOADS} times {_RISING}")
+    only = checked("job_only_levels", _rises(found.get("job_only_levels")), _RISING)
+    forests = {name: _forests(folder, name) for name in _SETS}
     return learn.Model(
-        boosted=forests["boosted"], job_only=forests["job_only"], method=found["method"], unit=found["unit"],
-        zone=found["zone"], clock=found["clock"], unlimited=found["unlimited"], largest=float(found["largest"]),
-        trained_s=float(found["trained_s"]),
+        blend=forests["blend"], boosted=forests["boosted"], busy=tuple(map(float, busy)),
+        job_only=replace(forests["job_only"], levels=tuple(map(float, only))),
+        levels={name: tuple(tuple(map(float, row)) for row in rows) for name, rows in levels.items()},
+        order=found["order"], method=found["method"],
+        unit=found["unit"], zone=found["zone"], clock=found["clock"], unlimited=found["unlimited"],
+        largest=float(found["largest"]), trained_s=float(found["trained_s"]),
     )  # fmt: skip
 
 
-def _forests(folder: Folder, name: str, checked: Any) -> Forests:
-    levels = folder.json(SETTINGS)["levels"][name]
-    good = isinstance(levels, list) and len(levels) == len(quantiles.ANSWERED) and all(map(trees.finite, levels))
-    good = good and all(0 < a <= b < 1 for a, b in zip(levels, [*levels[1:], levels[-1]], strict=True))
-    checked("levels", good, f"{len(quantiles.ANSWERED)} numbers that rise between 0 and 1")
+def _forests(folder: Folder, name: str) -> Forests:
     files = [f"{name}_{round(100 * level):02}.txt" for level in quantiles.LEVELS]
     texts = tuple(map(folder.text, files))
     names = _SETS[name]
     parsed = tuple(trees.parse(text, names, str(folder.path / file)) for text, file in zip(texts, files, strict=True))
-    return Forests(tuple(names), parsed, texts, tuple(map(float, levels)))
+    return Forests(tuple(names), parsed, texts)
+
+
+_FOLLOWED = (learn.BLEND, learn.BOOSTED, learn.SIMULATED)
+_RISING = f"{len(quantiles.ANSWERED)} numbers that rise between 0 and 1"
+
+
+def _rises(levels: Any) -> bool:
+    """Whether these are levels, in order, that can be looked up for `quantiles.ANSWERED`."""
+    good = isinstance(levels, list) and len(levels) == len(quantiles.ANSWERED) and all(map(trees.finite, levels))
+    return good and all(0 < a <= b < 1 for a, b in zip(levels, [*levels[1:], levels[-1]], strict=True))
 
 
 def _is_zone(name: Any) -> bool:

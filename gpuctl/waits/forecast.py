@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import polars as pl
 from gpuctl.core.notes import NONE, Note, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.predictors import job_table
-from gpuctl.waits import adapt, bound, features, learn, quantiles
+from gpuctl.waits import adapt, bound, features, forward, learn, quantiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +29,10 @@ STALE_S = 3600.0
 """Seconds after the last instant of a log from which its queue is no longer known."""
 
 
+FOLLOWED = 3000
+"""Jobs that came after the model's, the latest, by which levels are moved before they answer."""
+
+
 @dataclass(frozen=True)
 class Forecast:
     """What is forecast of one job.
@@ -38,6 +43,8 @@ class Forecast:
         answers: seconds at each of `TOLD`; empty: no answer.
         method: one of `gpuctl.waits.learn.METHODS`, or ``none``.
         reason: why there is none, or what the answer does not know.
+        waited_s: how long it has waited already; NaN: it is asked about as it comes.
+        slurm_s: its wait as Slurm itself estimates it; NaN: it says none.
     """
 
     job: str
@@ -45,6 +52,8 @@ class Forecast:
     answers: tuple[float, ...]
     method: str
     reason: Note = NONE
+    waited_s: float = math.nan
+    slurm_s: float = math.nan
 
 
 def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> list[Forecast]:
@@ -66,7 +75,7 @@ def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> li
         jobs = jobs.with_columns(submit_s=pl.lit(None, pl.Float64))
     jobs = jobs.with_columns(pl.col("submit_s").fill_null(now) if now is not None else pl.col("submit_s"))
     rows = job_table.describe(jobs, size=size, zone=model.zone, clock=model.clock)
-    why = [_unanswerable(model, *row) for row in rows.select("size", "time_limit_s").iter_rows()]
+    why = [unanswerable(model, *row) for row in rows.select("size", "time_limit_s").iter_rows()]
     at = rows["submit_s"].to_numpy()
     first = log.ready_s[0] if log is not None else np.nan
     seen = (at >= first) & (at <= now + STALE_S) if now is not None else np.zeros(at.size, bool)
@@ -106,25 +115,41 @@ def _with_queue(
         said = bound.bounds(log.leave_s, log.wait_s, group, (when[merged], *both), quantiles.ANSWERED)
         found[merged[merged >= jobs] - jobs] = said[merged >= jobs]
     else:
-        found = _boosted(model, asked, at[order], log)
+        found = _followed(model, asked, at[order], log)
     # `which` ascends, so the order of the numbers is the order of its jobs
     return found[np.argsort(order, kind="stable")], model.method
 
 
-def _boosted(model: Model, asked: pl.DataFrame, at: Floats, log: WaitLog) -> Floats:
-    """Answers of the trees, whose levels follow the jobs that came after those that the trees were fitted on."""
+def _followed(model: Model, asked: pl.DataFrame, at: Floats, log: WaitLog) -> Floats:
+    """Answers of the model's method, whose levels follow the jobs that came after those that it was fitted on."""
     place = _own_places(log, asked, at)
-    new = np.flatnonzero((log.ready_s > model.trained_s) & (log.started | np.isinf(log.leave_s)))
+    new = np.flatnonzero((log.ready_s > model.trained_s) & (log.started | np.isinf(log.leave_s)))[-FOLLOWED:]
     when = np.concatenate([log.ready_s[new], at])
     order = np.argsort(when, kind="stable")
     rows = pl.concat([log.rows[new.tolist()], asked.select(log.rows.columns)])[order.tolist()]
-    seen = features.of_asked(log, features.Asked(rows, when[order], np.concatenate([new, place])[order]))
+    seen = features.Asked(rows, when[order], np.concatenate([new, place])[order])
+    curves, load = queue_curves(model, log, seen)
     leave = np.concatenate([log.leave_s[new], np.full(at.size, np.inf)])[order]
     known = order < new.size
-    said, _ = adapt.follow(model.boosted.curves(seen), when[order], leave, model.boosted.levels, known)
+    told = ~np.isnan(curves[0])
+    times = when[order][told], leave[told]
+    said = np.full((order.size, len(quantiles.ANSWERED)), np.nan)
+    said[told], _ = adapt.follow(curves[:, told], times, model.levels[model.method], load[told], known[told])
     found = np.empty((at.size, said.shape[1]))
     found[order[~known] - new.size] = said[~known]
     return found
+
+
+def queue_curves(model: Model, log: WaitLog, asked: features.Asked) -> tuple[Floats, NDArray[np.int64]]:
+    """What the model's method says of jobs as they came: curves [LEVELS, jobs], and a row of levels for each [jobs]."""
+    wide = features.of_asked(log, asked)
+    load = learn.loads(wide[:, learn.WORK], model.busy)
+    if model.method == learn.BOOSTED:
+        return model.boosted.curves(wide), load
+    samples, plan = forward.of_asked(log, asked, model.order)
+    if model.method == learn.SIMULATED:
+        return forward.curves(samples), load
+    return model.blend.curves(np.concatenate([wide, forward.described(samples, plan)], axis=1)), load
 
 
 def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int64]:
@@ -139,7 +164,7 @@ def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int
     )
 
 
-def _unanswerable(model: Model, size: float, limit_s: float) -> Note:
+def unanswerable(model: Model, size: float, limit_s: float) -> Note:
     """Why nothing can be said of a job; empty where something can."""
     if np.isnan(size):
         return note("it is not known how many {unit} it asks for", unit=ours(model.unit))

@@ -18,7 +18,7 @@ import polars as pl
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.predictors.time_split import weights
-from gpuctl.waits import adapt, bound, features, quantiles, scores
+from gpuctl.waits import adapt, bound, features, forward, quantiles, scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gpuctl.waits.quantiles import Forests
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
 KIND = "wait"
@@ -39,15 +40,25 @@ FEW_UNLIMITED = 0.01
 """Share of jobs without a limit below which nothing is learnt of them."""
 JOB_TREES = 40
 """A level, of the forests that look at the job alone."""
-BOOSTED, BOUND, JOB_ONLY = "boosted", "bound", "job-only"
+MOST_SIMULATED = 30_000
+"""Of a longer log the latest so many jobs are simulated."""
+FOR_ORDER = 400
+"""Jobs on which the order of the queue is chosen."""
+BLEND, BOOSTED, SIMULATED, BOUND, JOB_ONLY = "blend", "boosted", "simulated", "bound", "job-only"
+PLAN = "plan"
+WITH_QUEUE = (BLEND, BOOSTED, SIMULATED, BOUND)
 METHODS = {
+    BLEND: "Quantiles by regression trees that see what boosted sees, and the simulated waits.",
     BOOSTED: "Quantiles by regression trees, from the job and from queue and cluster as they were when it came.",
+    SIMULATED: "The queue run forward by Slurm's rules, with run times and submissions drawn from the past.",
     BOUND: "Waits of the latest jobs of its size and limit that bound quantiles with a confidence of 95 %.",
     JOB_ONLY: "Quantiles by regression trees, from the job's size, limit, hour and weekday: without the queue.",
 }
 RULES = {
     "mean": "The mean wait of all jobs that had started before.",
     "last": "The wait of the job that had started last.",
+    PLAN: "Its start in a plan in which all jobs use up their limits and nobody else comes. So Slurm estimates starts; "
+    "the plan is ours.",
 }
 
 
@@ -56,9 +67,13 @@ class Model:
     """What forecasts waits.
 
     Attributes:
+        blend: looks at job, queue, cluster and simulated waits.
         boosted: looks at job, queue and cluster.
         job_only: looks at the job.
-        method: which of `BOOSTED` and `BOUND` answers where the queue is known: the better one in calibration.
+        levels: that are looked up, by method: of `BLEND`, `BOOSTED` and `SIMULATED`, one row a load.
+        busy: what waits, times limits, above which the load is medium, and heavy.
+        order: of the queue in simulations, one of `forward.ORDERS`: the one that came nearer.
+        method: which of `WITH_QUEUE` answers where the queue is known: the best one in calibration.
         unit: what a job's size counts: ``GPUs`` or ``nodes``.
         zone: IANA zone of hours and weekdays.
         clock: IANA zone of the clock that times are seconds of.
@@ -67,8 +82,12 @@ class Model:
         trained_s: the last instant of the log.
     """
 
+    blend: Forests
     boosted: Forests
     job_only: Forests
+    levels: dict[str, adapt.Levels]
+    busy: tuple[float, ...]
+    order: str
     method: str
     unit: str
     zone: str
@@ -116,66 +135,146 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
     if not 0 < test_share < 1:
         raise UsageError(f"share to test on: found {test_share:g}, expected a number above 0 and below 1")
     say = tell or (lambda _text, _done, _all: None)
-    say("replaying the log", 0, 6)
-    wide, narrow = features.of_log(log), features.of_jobs(log.rows)
-    wait, started = log.wait_s, log.started
     learnt = 1 - test_share
-    cuts = np.quantile(log.ready_s[started], [learnt / 3, 2 * learnt / 3, learnt]).tolist()
-    edges = [-np.inf, *cuts, np.inf]
-    parts = [started & (log.ready_s >= a) & (log.ready_s < b) for a, b in pairwise(edges)]
+    cuts = np.quantile(log.ready_s[log.started], [learnt / 3, 2 * learnt / 3, learnt]).tolist()
+    parts = _parts(log, cuts)
     counts = tuple(int(part.sum()) for part in parts)
+    say("replaying the log", 0, 7)
+    order = _order(log, parts[1])
+    say("simulating", 1, 7)
+    seen = _seen(log, order)
+    early = [_fitted(log, seen, cut, partial(say, f"fitting, {k} of 3", k + 1, 7)) for k, cut in enumerate(cuts[1:], 1)]
+    whole = _fitted(log, seen, log.taken_s + 1, partial(say, "fitting, 3 of 3", 4, 7))
+    say("scoring", 5, 7)
+    group = features.classes(log.rows) + 1
+    asks = (log.ready_s, group, np.arange(log.ready_s.size))
+    bounds = bound.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)
+    middle, last = parts[2], parts[3]
+    busy = tuple(np.quantile(seen[BOOSTED][parts[0] | parts[1], WORK], (1 / 3, 2 / 3)).tolist())
+    load = loads(seen[BOOSTED][:, WORK], busy)
+    levels, answers, tried = {}, {}, {BOUND: bounds[middle]}
+    for name in (BLEND, BOOSTED, SIMULATED, JOB_ONLY):
+        # each part is told by trees that know nothing of it; levels learnt on one go on into the next
+        group = np.zeros_like(load) if name == JOB_ONLY else load
+        first = (quantiles.ANSWERED,) * (1 if name == JOB_ONLY else adapt.LOADS)
+        tried[name], then = _followed(log, early[0][name].curves(seen[name]), middle, first, group)
+        answers[name], levels[name] = _followed(log, early[1][name].curves(seen[name]), last, then, group)
+    answers |= {BOUND: bounds[last], **_rules(log, last), PLAN: seen[PLAN][last]}
+    method = _best({name: tried[name] for name in WITH_QUEUE}, log.wait_s[middle])
+    told = log.rows["time_limit_s"].to_numpy()[log.started]
+    model = Model(
+        blend=_forests(whole[BLEND]),
+        boosted=_forests(whole[BOOSTED]),
+        job_only=replace(_forests(whole[JOB_ONLY]), levels=levels.pop(JOB_ONLY)[0]),
+        levels=levels,
+        busy=busy,
+        order=order,
+        method=method,
+        unit=log.unit,
+        zone=log.zone,
+        clock=log.clock,
+        unlimited=bool(np.isnan(told).mean() > FEW_UNLIMITED),
+        largest=float(features.sizes(log.rows)[log.started].max()),
+        trained_s=log.taken_s,
+    )
+    tested = log.rows.filter(pl.Series(last)).select(
+        "job",
+        "queue",
+        load=pl.Series(seen[BOOSTED][last, WORK]),
+        wait_s=pl.Series(log.wait_s[last]),
+    )
+    digest = hashlib.sha256(seen[BOOSTED].tobytes() + log.wait_s.tobytes()).hexdigest()
+    return Trained(model, tested, answers, tuple(cuts), counts, digest, log)
+
+
+WORK = features.ALL.index("waiting_work_h")
+"""Column of the load."""
+
+
+def loads(work_h: Floats, busy: tuple[float, ...]) -> Ints:
+    """Row of levels of each job: 0 light, 1 medium, 2 heavy."""
+    found: Ints = np.searchsorted(np.array(busy), work_h, side="left").astype(np.int64)
+    return found
+
+
+def _parts(log: WaitLog, cuts: list[float]) -> list[Mask]:
+    """Which started jobs are of each of four parts.
+
+    Raises:
+        InputError: too few are of one.
+    """
+    edges = [-np.inf, *cuts, np.inf]
+    parts = [log.started & (log.ready_s >= a) & (log.ready_s < b) for a, b in pairwise(edges)]
+    counts = [int(part.sum()) for part in parts]
     if min(counts) < FEWEST:
         shown = ", ".join(f"{n:,}" for n in counts)
         raise InputError(
             f"{log.name}: {shown} started jobs in the four parts of the log, expected at least {FEWEST} in each",
             hint="train on a longer log",
         )
-    early = [
-        _fitted(log, wide, narrow, cut, partial(say, f"fitting, {k} of 3", k, 6)) for k, cut in enumerate(cuts[1:], 1)
-    ]
-    whole = _fitted(log, wide, narrow, log.taken_s + 1, partial(say, "fitting, 3 of 3", 3, 6))
-    say("scoring", 4, 6)
-    group = features.classes(log.rows) + 1
-    asks = (log.ready_s, group, np.arange(wait.size))
-    bounds = bound.bounds(log.leave_s, wait, group, asks, quantiles.ANSWERED)
-    middle, last = parts[2], parts[3]
-    method = _better(early[0][BOOSTED].answer(wide[middle]), bounds[middle], wait[middle])
-    rows = {BOOSTED: wide, JOB_ONLY: narrow}
-    kept, answers = {}, {}
-    for name, rows_of in rows.items():
-        # each part is told by trees that know nothing of it; levels learnt on one go on into the next
-        _, levels = _followed(log, early[0][name], rows_of, middle, quantiles.ANSWERED)
-        answers[name], levels = _followed(log, early[1][name], rows_of, last, levels)
-        kept[name] = replace(whole[name], levels=levels)
-    answers |= {BOUND: bounds[last], **_rules(log, last)}
-    told = log.rows["time_limit_s"].to_numpy()[started]
-    model = Model(
-        boosted=kept[BOOSTED],
-        job_only=kept[JOB_ONLY],
-        method=method,
-        unit=log.unit,
-        zone=log.zone,
-        clock=log.clock,
-        unlimited=bool(np.isnan(told).mean() > FEW_UNLIMITED),
-        largest=float(features.sizes(log.rows)[started].max()),
-        trained_s=log.taken_s,
-    )
-    tested = log.rows.filter(pl.Series(last)).select(
-        "job", "queue", load=pl.Series(wide[last, features.ALL.index("waiting_work_h")]), wait_s=pl.Series(wait[last])
-    )
-    digest = hashlib.sha256(wide.tobytes() + wait.tobytes()).hexdigest()
-    return Trained(model, tested, answers, tuple(cuts), counts, digest, log)
+    return parts
 
 
-def _fitted(log: WaitLog, wide: Floats, narrow: Floats, cut: float, tell: Callable[[], None]) -> dict[str, Forests]:
-    """Forests of waits that had ended at an instant."""
+def _order(log: WaitLog, part: Mask) -> str:
+    """The order of the queue whose simulations come nearer to the waits of some jobs of a part."""
+    of = np.flatnonzero(part)
+    some = np.zeros(part.size, np.bool_)
+    some[of[np.linspace(0, of.size - 1, min(FOR_ORDER, of.size)).astype(np.int64)]] = True
+    error = {}
+    for order in forward.ORDERS:
+        found, _ = forward.of_log(log, order, some)
+        told = some & ~np.isnan(found[:, 0])
+        error[order] = scores.pinball(np.median(found[told], axis=1), log.wait_s[told], 0.5) if told.any() else 0.0
+    return min(error, key=lambda name: error[name])
+
+
+def _seen(log: WaitLog, order: str) -> dict[str, Floats]:
+    """What each method looks at, of every job as it came."""
+    wide = features.of_log(log)
+    wanted = np.zeros(log.ready_s.size, np.bool_)
+    wanted[-MOST_SIMULATED:] = True
+    samples, plan = forward.of_log(log, order, wanted)
+    return {
+        BLEND: np.concatenate([wide, forward.described(samples, plan)], axis=1),
+        BOOSTED: wide,
+        SIMULATED: samples,
+        JOB_ONLY: features.of_jobs(log.rows),
+        PLAN: plan[:, None],
+    }
+
+
+@dataclass(frozen=True)
+class Simulations:
+    """What says curves of simulated waits, as `quantiles.Forests` does of trees."""
+
+    def curves(self, samples: Floats) -> Floats:
+        """`quantiles.LEVELS` of log(1 + seconds) [LEVELS, jobs]."""
+        return forward.curves(samples)
+
+
+Method = quantiles.Forests | Simulations
+
+
+def _forests(method: Method) -> Forests:
+    assert isinstance(method, quantiles.Forests)  # noqa: S101 - those that were fitted
+    return method
+
+
+def _fitted(log: WaitLog, seen: dict[str, Floats], cut: float, tell: Callable[[], None]) -> dict[str, Method]:
+    """Methods, from waits that had ended at an instant."""
     tell()
     mask, weight = _known(log, cut)
     wait = log.wait_s[mask]
     return {
-        BOOSTED: quantiles.fit(wide[mask], wait, weight, features.ALL),
-        JOB_ONLY: quantiles.fit(narrow[mask], wait, weight, features.OF_JOB, JOB_TREES),
+        BLEND: quantiles.fit(seen[BLEND][mask], wait, weight, BLENDED),
+        BOOSTED: quantiles.fit(seen[BOOSTED][mask], wait, weight, features.ALL),
+        SIMULATED: Simulations(),
+        JOB_ONLY: quantiles.fit(seen[JOB_ONLY][mask], wait, weight, features.OF_JOB, JOB_TREES),
     }
+
+
+BLENDED = (*features.ALL, *forward.FEATURES)
+"""What the trees of `BLEND` look at."""
 
 
 def _known(log: WaitLog, cut: float) -> tuple[Mask, Floats]:
@@ -186,21 +285,28 @@ def _known(log: WaitLog, cut: float) -> tuple[Mask, Floats]:
 
 
 def _followed(
-    log: WaitLog, forests: Forests, rows: Floats, part: Mask, levels: tuple[float, ...]
-) -> tuple[Floats, tuple[float, ...]]:
-    """What forests say of the jobs of a part that started, learning on the way, and the levels at its end."""
+    log: WaitLog, curves: Floats, part: Mask, levels: adapt.Levels, group: Ints
+) -> tuple[Floats, adapt.Levels]:
+    """Answers from curves of all jobs, of those of a part that started, learning on the way; the levels at its end."""
     first, end = log.ready_s[part][[0, -1]]
-    came = (log.started | np.isinf(log.leave_s)) & (log.ready_s >= first) & (log.ready_s <= end)
-    said, levels = adapt.follow(forests.curves(rows[came]), log.ready_s[came], log.leave_s[came], levels)
-    return said[part[came]], levels
+    told = ~np.isnan(curves[0])
+    came = told & (log.started | np.isinf(log.leave_s)) & (log.ready_s >= first) & (log.ready_s <= end)
+    times = log.ready_s[came], log.leave_s[came]
+    said, levels = adapt.follow(curves[:, came], times, levels, group[came])
+    found = np.full((part.size, said.shape[1]), np.nan)
+    found[came] = said
+    return found[part], levels
 
 
-def _better(boosted: Floats, bounds: Floats, wait_s: Floats) -> str:
-    both = ~np.isnan(bounds[:, 0])
+def _best(said: dict[str, Floats], wait_s: Floats) -> str:
+    """The method with the least CRPS on jobs that all of them answer; a method without answers is none of them."""
+    told = {name: ~np.isnan(each[:, 0]) for name, each in said.items()}
+    able = [name for name in said if told[name].any()]
+    both = np.logical_and.reduce([told[name] for name in able])
     if not both.any():
         return BOOSTED
-    losses = [scores.crps(each[both], wait_s[both]) for each in (boosted, bounds)]
-    return BOOSTED if losses[0] <= losses[1] else BOUND
+    losses = {name: scores.crps(said[name][both], wait_s[both]) for name in able}
+    return min(losses, key=lambda name: losses[name])
 
 
 def _rules(log: WaitLog, part: Mask) -> dict[str, Floats]:

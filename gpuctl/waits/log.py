@@ -11,13 +11,16 @@ import polars as pl
 from gpuctl.core.errors import InputError
 from gpuctl.core.states import State
 from gpuctl.predictors import job_table
+from gpuctl.waits import snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from gpuctl.core.notes import Note
     from gpuctl.store.database import Store
+    from gpuctl.waits.snapshot import Snapshot
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -65,6 +68,7 @@ class WaitLog:
         clock: IANA zone of the clock.
         unit: what a job's size counts: ``GPUs`` or ``nodes``.
         counts: how many jobs, by the keys of `POPULATION`.
+        width: the most GPUs that a job of the first quarter had on one node; 1: not known, or whole nodes are counted.
     """
 
     name: str
@@ -78,6 +82,7 @@ class WaitLog:
     clock: str
     unit: str
     counts: Mapping[str, int]
+    width: int = 1
 
     @property
     def wait_s(self) -> Floats:
@@ -85,21 +90,27 @@ class WaitLog:
         return np.where(self.started, self.leave_s - self.ready_s, np.nan)
 
 
-def from_store(store: Store, cluster: str | None) -> WaitLog:
-    """Read the jobs of one cluster of an open store.
+def from_store(store: Store, cluster: str | None, queue: Snapshot | None = None) -> tuple[WaitLog, tuple[Note, ...]]:
+    """Read the jobs of one cluster of an open store, and what was found when a queue of now was put beside them.
 
     Raises:
         UsageError: the store has no such cluster, or several and none is named.
-        InputError: no wait of it is known.
+        InputError: no wait of it is known, or its clock and that of the queue differ.
     """
     name = store.cluster(cluster)
     about = store.frame("SELECT timezone, clock FROM clusters WHERE cluster = $cluster", {"cluster": name})
     zone, kind = about.row(0)
     clock = zone if kind == "wall" else "UTC"
-    return log_of(name, store.frame(_JOBS, {"cluster": name, "clock": clock}), zone=zone, clock=clock)
+    jobs = store.frame(_JOBS, {"cluster": name, "clock": clock})
+    if queue is None:
+        return log_of(name, jobs, zone=zone, clock=clock), ()
+    jobs, found = snapshot.merged(jobs, queue, clock, name)
+    return log_of(name, jobs, zone=zone, clock=clock, taken_s=snapshot.taken_on_clock(queue, clock)), found
 
 
-def log_of(name: str, jobs: pl.DataFrame, *, zone: str = "UTC", clock: str = "UTC") -> WaitLog:
+def log_of(
+    name: str, jobs: pl.DataFrame, *, zone: str = "UTC", clock: str = "UTC", taken_s: float | None = None
+) -> WaitLog:
     """Make a log of jobs in any order.
 
     Args:
@@ -108,6 +119,7 @@ def log_of(name: str, jobs: pl.DataFrame, *, zone: str = "UTC", clock: str = "UT
             ``nodes``, ``time_limit_s``, ``eligible_s``, ``array_job``, ``het_job``.
         zone: IANA zone of hours and weekdays.
         clock: IANA zone of the clock of the times.
+        taken_s: the last instant; None: the last one of any job.
 
     Raises:
         InputError: no wait is known.
@@ -158,9 +170,19 @@ def log_of(name: str, jobs: pl.DataFrame, *, zone: str = "UTC", clock: str = "UT
         leave_s=leave,
         end_s=np.where(ran_, np.maximum(end, leave), leave),
         started=ran_,
-        taken_s=float(times),
+        taken_s=float(times if taken_s is None else max(taken_s, times)),
         zone=zone,
         clock=clock,
         unit=unit,
         counts=counts,
+        width=1 if unit == "nodes" else _width(kept.filter(ran_)),
     )
+
+
+def _width(ran: pl.DataFrame) -> int:
+    """GPUs of a node, as the first quarter of the jobs that ran shows it."""
+    if "nodes" not in ran.columns:
+        return 1
+    early = ran.head(max(ran.height // 4, 1)).filter(pl.col("nodes") > 0)
+    found = early.select((pl.col("gpus") / pl.col("nodes")).ceil().max()).item()
+    return max(int(found or 1), 1)

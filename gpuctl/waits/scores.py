@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,24 +73,42 @@ def table(answers: Mapping[str, Floats], wait_s: Floats, load: Floats) -> pl.Dat
 
 
 def by_queue(said: Floats, wait_s: Floats, queue: list[str]) -> pl.DataFrame:
-    """One row a queue: ``queue``, ``jobs`` and `MEASURES` of one forecaster."""
+    """One row a queue: ``queue``, ``jobs``, `MEASURES` of one forecaster, and the interval of its coverage."""
     names = np.array(queue, dtype=object)
-    rows = [{"queue": name, **_measured(said[names == name], wait_s[names == name])} for name in sorted(set(queue))]
-    return pl.DataFrame(
-        rows, schema={"queue": pl.String, "jobs": pl.Int64, **dict.fromkeys(MEASURES, pl.Float64)}
-    )  # fmt: skip
+    rows = []
+    for name in sorted(set(queue)):
+        own = _measured(said[names == name], wait_s[names == name])
+        ends = wilson(own["coverage_pct"], int(own["jobs"] or 0))
+        rows.append({"queue": name, **own, **dict(zip(INTERVAL, ends, strict=True))})
+    numbers = dict.fromkeys((*MEASURES, *INTERVAL), pl.Float64)
+    return pl.DataFrame(rows, schema={"queue": pl.String, "jobs": pl.Int64, **numbers})
+
+
+INTERVAL = ("coverage_low_pct", "coverage_high_pct")
+
+
+def wilson(share_pct: float | None, count: int) -> tuple[float | None, float | None]:
+    """Wilson's 95 % interval of a share of so many independent cases, %."""
+    if share_pct is None or count == 0:
+        return None, None
+    p, z = share_pct / 100, 1.959964
+    middle = (p + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * math.sqrt(p * (1 - p) / count + z * z / (4 * count * count))
+    return 100 * (middle - half), 100 * (middle + half)
 
 
 def held(said: Floats, wait_s: Floats, load: Floats) -> pl.DataFrame:
-    """What each level promised and held: ``load``, ``promised_pct``, ``below_pct`` and ``up_to_pct`` of the waits."""
+    """What each level promised and held, % of the waits: the columns of the table ``wait_calibration``."""
     third = load_levels(load)
     rows = []
     for level in ("all", *LOADS):
         mask = np.ones(load.size, bool) if level == "all" else third == LOADS.index(level)
         for k, share in enumerate(ANSWERED):
             strictly = 100 * float((wait_s[mask] < said[mask, k]).mean())
-            rows.append((level, 100 * share, strictly, 100 * float((wait_s[mask] <= said[mask, k]).mean())))
-    columns = {"load": pl.String, "promised_pct": pl.Float64, "below_pct": pl.Float64, "up_to_pct": pl.Float64}
+            up_to = 100 * float((wait_s[mask] <= said[mask, k]).mean())
+            rows.append((level, 100 * share, (strictly + up_to) / 2, strictly, up_to))
+    numbers = dict.fromkeys(("promised_pct", "held_pct", "below_pct", "up_to_pct"), pl.Float64)
+    columns = {"load": pl.String, **numbers}
     return pl.DataFrame(rows, schema=columns, orient="row")
 
 

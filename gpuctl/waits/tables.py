@@ -11,7 +11,7 @@ import polars as pl
 from gpuctl.core.notes import Named, Note, named, note, ours
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.predictors.results import analysis_of
-from gpuctl.waits import features, learn, scores
+from gpuctl.waits import features, forward, learn, scores
 from gpuctl.waits.forecast import TOLD, Forecast
 from gpuctl.waits.log import POPULATION
 
@@ -28,7 +28,7 @@ _JOBS = Column("jobs", "jobs", "Jobs scored.")
 _LOAD = Column(
     "load", "-", "Thirds of the jobs scored, by what waited when each came, times its limits; all: all of them."
 )
-NO_SLURM = note("Slurm's own estimate is not compared: accounting does not hold it.")
+NO_SLURM = note("Slurm's own estimate is not compared: accounting does not hold it; plan stands for it.")
 
 
 def result(trained: Trained, sources: Sequence[SourceInfo], command: str) -> Analysis:
@@ -53,6 +53,7 @@ def settings(trained: Trained) -> dict[str, Note]:
         "wait": "from when a job can first start to its start; of jobs that started",
         "size": trained.log.unit,
         "answers where the queue is known": trained.model.method,
+        "order of the simulated queue": forward.ORDERS_SAID[trained.model.order],
         "parts begin at": cuts,
         "submitted, fit": f"{_date(float(trained.log.ready_s[0]))} to {_date(trained.log.taken_s)}",
         "interval": "10 % to 90 % quantile",
@@ -84,16 +85,25 @@ def about(trained: Trained, sources: Sequence[SourceInfo]) -> dict[str, Any]:
         "scores": _scored(trained).to_dicts(),
         "measures": {name: f"{text} [{unit}]" for name, (unit, text) in scores.MEASURES.items()},
         "baselines": {**learn.METHODS, **learn.RULES},
-        "features": features.described(),
+        "features": described(),
     }  # fmt: skip
 
 
+def described() -> dict[str, str]:
+    """What each feature is that trees look at."""
+    return {**features.described(), **forward.FEATURES}
+
+
 def forecasts(
-    found: Sequence[Forecast], cluster: Note, settings_: dict[str, Note], command: str, sources: Sequence[SourceInfo]
-) -> Analysis:
+    found: Sequence[Forecast], cluster: Note, settings_: dict[str, Note], command: str, sources: Sequence[SourceInfo],
+    *, warnings: Sequence[Note] = (),
+) -> Analysis:  # fmt: skip
     """Forecast waits, one row a job."""
-    rows = [(f.job, *(f.answers or (None,) * len(TOLD)), f.method, str(f.reason)) for f in found]
-    numbers = dict.fromkeys(TOLD, pl.Float64)
+    rows = [
+        (f.job, *(f.answers or (None,) * len(TOLD)), _known(f.waited_s), _known(f.slurm_s), f.method, str(f.reason))
+        for f in found
+    ]
+    numbers = dict.fromkeys((*TOLD, "waited_s", "slurm_s"), pl.Float64)
     frame = pl.DataFrame(
         rows, schema={"job": pl.String, **numbers, "method": pl.String, "reason": pl.String}, orient="row"
     )
@@ -108,9 +118,14 @@ def forecasts(
         notes=tuple(ours(f"{name}: {text}") for name, text in learn.METHODS.items() if name in methods),
         columns=PREDICTIONS,
         frame=frame,
+        charts=("ranges name=chart-waits x=job y=p50_s,p10_s,p90_s title='Forecast waits with their 80 % intervals'",),
         sentences=tuple(dict.fromkeys(f.reason for f in found)),
     )
-    return analysis_of(cluster, (table,), settings_, command, tuple(sources), warnings=(FROM_START,))
+    return analysis_of(cluster, (table,), settings_, command, tuple(sources), warnings=(*warnings, FROM_START))
+
+
+def _known(seconds: float) -> float | None:
+    return None if seconds != seconds else seconds  # noqa: PLR0124 - NaN
 
 
 FROM_START = note("Waits count from when a job can first start; time held before that is not forecast.")
@@ -120,8 +135,10 @@ PREDICTIONS = (
         Column(name, "s", f"{100 * level:.0f} % of such jobs wait no longer.")
         for name, level in TOLD.items()
     ),
-    Column("method", "-", "boosted or bound: from the queue as it was when the job came; job-only: from the job alone; "
-           "none: no answer."),
+    Column("waited_s", "s", "How long it has waited already, part of the quantiles; empty: asked about as it comes."),
+    Column("slurm_s", "s", "Its wait as Slurm itself estimates it (squeue --start); empty: it says none."),
+    Column("method", "-", "blend, boosted, simulated, bound: from the queue as it was when it came; job-only: from the "
+           "job alone; none: no answer."),
     Column("reason", "-", "Why there is no answer, or what it does not know."),
 )  # fmt: skip
 
@@ -174,11 +191,16 @@ def _calibration(trained: Trained) -> ResultTable:
         columns=(
             _LOAD,
             Column("promised_pct", "%", "The quantile."),
+            Column("held_pct", "%", "The middle of the two shares that follow."),
             Column("below_pct", "%", "Jobs that waited less."),
             Column("up_to_pct", "%", "Jobs that waited no longer."),
         ),
         frame=scores.held(said, tested["wait_s"].to_numpy(), tested["load"].to_numpy()),
         detail=True,
+        charts=(
+            "bands name=chart-wait-calibration x=promised_pct y=held_pct,below_pct,up_to_pct series=load lead=yes "
+            "title='Share of waits within each quantile, by load; the same as promised is right'",
+        ),
     )
 
 
@@ -191,9 +213,21 @@ def _by_queue(trained: Trained) -> ResultTable:
         question="In which queues do forecasts hold?",
         population=_tested(trained),
         notes=(note("An empty name: the log names no queue."),),
-        columns=(Column("queue", "-", "Slurm's partition."), _JOBS, *_MEASURES),
+        columns=(
+            Column("queue", "-", "Slurm's partition."),
+            _JOBS,
+            *_MEASURES,
+            Column(
+                "coverage_low_pct", "%", "Lower end of the coverage's 95 % interval (Wilson), were jobs independent."
+            ),
+            Column("coverage_high_pct", "%", "Upper end of it."),
+        ),
         frame=scores.by_queue(said, tested["wait_s"].to_numpy(), tested["queue"].to_list()).select(
-            "queue", "jobs", *scores.MEASURES
+            "queue", "jobs", *scores.MEASURES, *scores.INTERVAL
+        ),
+        charts=(
+            "ranges name=chart-wait-by-queue x=queue y=coverage_pct,coverage_low_pct,coverage_high_pct unit=% "
+            "title='Waits within the 80 % interval, by queue, with the 95 % interval of that share'",
         ),
     )
 

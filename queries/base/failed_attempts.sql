@@ -36,7 +36,9 @@ words AS (
     GROUP BY ALL
 ),
 outputs AS (
-    SELECT DISTINCT o.job, coalesce(o.attempt, j.attempts - 1) AS attempt FROM job_outputs AS o JOIN base_jobs AS j USING (job) WHERE o.cluster = $cluster
+    -- a log that names no attempt is of the last one, and of those that its lines are of
+    SELECT o.job, coalesce(o.attempt, j.attempts - 1) AS attempt FROM job_outputs AS o JOIN base_jobs AS j USING (job) WHERE o.cluster = $cluster
+    UNION SELECT job, attempt FROM base_line_attempts
 )
 SELECT f.*, f.gpus * f.rtf_s / 3600 AS gpu_hours, coalesce(p.machines, []::VARCHAR[]) AS machines, coalesce(w.texts, []::VARCHAR[]) AS texts, o.job IS NOT NULL AS has_log
 FROM failed AS f LEFT JOIN base_gang_machines AS p USING (job, attempt) LEFT JOIN words AS w USING (job, attempt) LEFT JOIN outputs AS o USING (job, attempt)

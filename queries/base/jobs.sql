@@ -1,5 +1,5 @@
 -- The jobs of one cluster, with the size bucket and the chosen duration (span | sum | last).
-SELECT job, coalesce(queue, '(none)') AS queue, "user", account, name, state, source_state, gpus, gpu_type, nodes, reason, priority, attempts, submit_ts, start_ts, end_ts, wait_s,
+SELECT job, coalesce(queue, '(none)') AS queue, "user", account, name, state, source_state, gpus, gpu_type, cpus, nodes, reason, priority, attempts, submit_ts, start_ts, end_ts, wait_s,
        run_span_s, run_sum_s, run_last_s, quirks, source,
        CASE $duration WHEN 'span' THEN run_span_s WHEN 'sum' THEN run_sum_s ELSE run_last_s END AS run_s,
        CASE WHEN gpus IS NULL THEN 'unknown' WHEN gpus = 0 THEN '0' WHEN gpus <= 1 THEN '1' WHEN gpus <= 4 THEN '2-4'

@@ -29,7 +29,7 @@ const gpuctl = (function () {
 
   // ---- figures
 
-  const instant = (ms) => new Date(ms).toISOString().replace(".000Z", "Z");
+  const instant = (ms) => ms < 315532800000 ? "day " + Math.floor(ms / 86400000) + " " + new Date(ms).toISOString().slice(11, 19) : new Date(ms).toISOString().replace(".000Z", "Z");
   const named = (one, shownAs) => (one.raw === undefined ? shownAs : one.raw);
 
   function curves(panels, columns) {

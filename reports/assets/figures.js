@@ -15,7 +15,8 @@
     elapsed: (x) => place.minutes(x / 60),
     number: (x) => round(x),
     ratio: (x) => round(x),
-    time: (x) => new Date(x).toISOString().slice(0, 16).replace("T", " ") + " UTC",
+    // What is before 1980 counts from a start of the trace's own.
+    time: (x) => x < 315532800000 ? "day " + Math.floor(x / 86400000) + " " + new Date(x).toISOString().slice(11, 16) : new Date(x).toISOString().slice(0, 16).replace("T", " ") + " UTC",
   };
 
   // Figures are drawn for a narrow column; in any other they are stretched, and their letters are not.
@@ -96,7 +97,7 @@
       const step = STEPS.find((s) => (to - from) / s <= 5) || (to - from) / 4;
       return multiples(from, to, step).map((v) => {
         const clock = new Date(v).toISOString().slice(11, 16);
-        const date = new Date(v).toLocaleDateString("en-GB", { day: "2-digit", month: "short", timeZone: "UTC" });
+        const date = v < 315532800000 ? "day " + Math.floor(v / 86400000) : new Date(v).toLocaleDateString("en-GB", { day: "2-digit", month: "short", timeZone: "UTC" });
         return [v, step >= DAY ? date : to - from < 6 * HOUR ? clock : date + " " + clock];
       });
     }

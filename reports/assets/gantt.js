@@ -38,6 +38,7 @@
     const named = (k) => (k < 0 ? "" : data.names[k]);
     const moment = (t) => {
       if (!data.dated) return lasting(data.start + t);
+      if (data.start + 1000 * t < 315532800000) return lasting(data.start / 1000 + t);
       return new Date(data.start + 1000 * t).toISOString().slice(0, 16).replace("T", " ");
     };
     function tell(bar) {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.numbers import lasting, percent
+from gpuctl.core.relative_time import DAY_S, is_relative
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import (
     DASHES,
@@ -337,10 +338,20 @@ def time_axis(axes: Axes, first: float, last: float) -> None:
         first: seconds since 1970.
         last: seconds since 1970.
     """
-    from matplotlib.dates import AutoDateLocator, DateFormatter
+    from matplotlib.dates import HOURLY, MINUTELY, MONTHLY, SECONDLY, AutoDateLocator, DateFormatter
+    from matplotlib.ticker import MaxNLocator
 
+    if is_relative(first):
+        axes.set_xlim(first / DAY_S, last / DAY_S)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
+        axes.xaxis.set_major_formatter(lambda value, _: f"day {value:,g}")
+        return
     axes.set_xlim(first / 86400, last / 86400)
-    axes.xaxis.set_major_locator(AutoDateLocator(minticks=3, maxticks=6))  # type: ignore[no-untyped-call]
+    locator = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+    # a unit's longest step has to reach as far as the next unit's three ticks
+    for unit, longest in ((MONTHLY, 12), (HOURLY, 24), (MINUTELY, 60), (SECONDLY, 60)):
+        locator.intervald[unit] = [*locator.intervald[unit], longest]
+    axes.xaxis.set_major_locator(locator)
     days = (last - first) / 86400
     pattern = "%b %Y" if days > 300 else "%d %b" if days > 3 else "%d %b %H:%M" if days > 1 else "%H:%M"
     axes.xaxis.set_major_formatter(DateFormatter(pattern, tz=UTC))  # type: ignore[no-untyped-call]
@@ -348,6 +359,8 @@ def time_axis(axes: Axes, first: float, last: float) -> None:
 
 def period(first: float, last: float) -> str:
     """Return what stands under an axis of time: its first and its last day."""
+    if is_relative(first):
+        return f"day {first / DAY_S:,.1f} to day {last / DAY_S:,.1f} of the trace, which tells no dates"
     days = [datetime.fromtimestamp(second, UTC).date().isoformat() for second in (first, last)]
     return f"{days[0]} to {days[1]}, UTC"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpuctl.reports.charts import bands, bars, curves, gantt, heatmap, levels, ranges
+from gpuctl.reports.charts import bands, bars, curves, gantt, heatmap, levels, ranges, tradeoff
 from gpuctl.reports.charts.chart import TOTAL, Cells, Key, Lanes, Panel, Rows
 from gpuctl.reports.charts.svg import drawing_settings, to_svg
 from gpuctl.reports.figures import on_page
@@ -32,6 +32,7 @@ KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
     "grouped": bars.grouped,
     "ranges": ranges.ranges,
     "bands": bands.bands,
+    "tradeoff": tradeoff.tradeoff,
 }
 _IN_UNITS = {"ranges": ranges.ranges, "bands": bands.bands}
 """Kinds that draw durations in the unit that the result shows them in."""

@@ -309,8 +309,19 @@ def _series(name: str, kind: str, rows: list[dict[str, Any]], place: str) -> pl.
 
 
 def _times(name: str, texts: pl.Series) -> pl.Series:
-    """ISO 8601; in UTC where they end in Z."""
+    """ISO 8601; in UTC where they end in Z; days and times where there is no date."""
     known = texts.drop_nulls()
+    if known.len() and known.str.starts_with("day ").any():
+        day = r"^day (\d{1,5}) (\d\d:\d\d:\d\d(?:\.\d+)?)$"
+        days = texts.str.extract(day, 1).cast(pl.Int32).cast(pl.Date)
+        dated = days.dt.strftime("%Y-%m-%dT") + texts.str.extract(day, 2) + "Z"
+        relative = texts.str.starts_with("day ")
+        if (relative & dated.is_null()).any():
+            raise ValueError("expected day N HH:MM:SS")
+        texts = pl.select(
+            pl.when(pl.lit(relative)).then(pl.lit(dated)).otherwise(pl.lit(texts)).alias(name)
+        ).to_series()
+        known = texts.drop_nulls()
     zoned = known.is_empty() or bool(known.str.ends_with("Z").all())
     plain = texts.str.strip_suffix("Z").str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us")
     return (plain.dt.replace_time_zone("UTC") if zoned else plain).alias(name)

@@ -8,6 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from gpuctl.core.relative_time import BEFORE_S, DAY_S, without_date
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -48,7 +50,8 @@ def objects(table: ResultTable) -> Iterator[dict[str, object]]:
 def json_value(value: Any) -> object:
     """Return a value as JSON knows it.
 
-    Times become ISO 8601 (UTC times end in Z), durations seconds, NaN and infinities None.
+    Times become ISO 8601 (UTC times end in Z), ``day 12 03:04:05`` where they have no date, durations
+    seconds, NaN and infinities None.
 
     Raises:
         TypeError: JSON has nothing for a value of this type.
@@ -59,6 +62,8 @@ def json_value(value: Any) -> object:
         case float():
             return value if math.isfinite(value) else None
         case datetime():
+            if (relative := without_date(value)) is not None:
+                return relative
             utc = value if value.tzinfo is None else value.astimezone(UTC)
             return utc.isoformat().replace("+00:00", "Z")
         case date():
@@ -104,14 +109,21 @@ def json_type(dtype: pl.DataType) -> str:
 
 
 def _iso(times: pl.Series) -> pl.Series:
-    """Times as ISO 8601, with six decimals of a second where there are any."""
+    """Times as ISO 8601, with six decimals of a second where there are any; days and times where they have no date."""
     import polars as pl
 
     zoned = getattr(times.dtype, "time_zone", None) is not None
     utc = times.dt.convert_time_zone("UTC") if zoned else times
     seconds, micros = utc.dt.to_string("%Y-%m-%dT%H:%M:%S"), utc.dt.microsecond()
     decimals = pl.when(micros > 0).then("." + micros.cast(pl.String).str.zfill(6)).otherwise(pl.lit(""))
-    return pl.select((seconds + decimals + ("Z" if zoned else "")).alias(times.name)).to_series()
+    dated = pl.select((seconds + decimals + ("Z" if zoned else "")).alias(times.name)).to_series()
+    since = utc.dt.epoch("s")
+    if not since.is_between(0, BEFORE_S, closed="left").any():
+        return dated
+    days = "day " + (since // DAY_S).cast(pl.String) + " " + utc.dt.to_string("%H:%M:%S")
+    relative = pl.lit(since.is_between(0, BEFORE_S, closed="left"))
+    chosen = pl.when(relative).then(pl.lit(days) + decimals.str.strip_chars_end("0")).otherwise(pl.lit(dated))
+    return pl.select(chosen.alias(times.name)).to_series()
 
 
 def _joined(frame: pl.DataFrame, separator: str, *, spreadsheet: bool) -> pl.Series:

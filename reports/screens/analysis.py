@@ -77,7 +77,8 @@ def _title(analysis: Analysis, about: Row) -> str:
     name = clipped(analysis.cluster, 40)
     if about.get("first_submit_ts") is None:
         return f"{name}: no job with a time of submission" if about.get("jobs") else f"{name}: no jobs"
-    times = f"{day(about['first_submit_ts'])} to {day(about['last_ts'])} UTC"
+    times = f"{day(about['first_submit_ts'])} to {day(about['last_ts'])}"
+    times += "" if times.startswith("day ") else " UTC"
     return f"{name}: {times} ({lasting(86400 * about['span_days'])})"
 
 

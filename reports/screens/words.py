@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from rich.cells import cell_len, set_cell_size
 
 from gpuctl.core.numbers import MISSING
+from gpuctl.core.relative_time import without_date
 from gpuctl.reports.screens.model import Line
 from gpuctl.reports.text import shown, visible
 
@@ -62,8 +63,10 @@ def count(number: object, word: str) -> str:
 
 
 def day(time: object) -> str:
-    """``2017-10-02 07:00``; a dash where the time is not known."""
-    return f"{time:%Y-%m-%d %H:%M}" if isinstance(time, datetime) else MISSING
+    """``2017-10-02 07:00``, ``day 3 07:00:00`` where it has no date; a dash where the time is not known."""
+    if not isinstance(time, datetime):
+        return MISSING
+    return without_date(time) or f"{time:%Y-%m-%d %H:%M}"
 
 
 def filtered(analysis: Analysis, but: str = "") -> Line | None:

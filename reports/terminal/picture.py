@@ -11,6 +11,7 @@ from gpuctl.core.numbers import lasting, percent
 from gpuctl.core.text import plural
 from gpuctl.reports.terminal.error_bars import error_bars
 from gpuctl.reports.terminal.gantt import gantt
+from gpuctl.reports.terminal.scatter import scatter
 from gpuctl.reports.terminal.text_graphics import (
     UNKNOWN,
     axis,
@@ -112,6 +113,9 @@ def draw(rule: Chart, table: ResultTable, width: int, signs: Signs) -> Picture |
         return (_stacked if rule.kind == "stacked" else _bars)(rule, frame, width, signs)
     if rule.kind == "bands":
         drawn = error_bars(rule, frame, width)
+        return drawn and Picture(rule.title, *drawn)
+    if rule.kind == "tradeoff":
+        drawn = scatter(rule, frame, width)
         return drawn and Picture(rule.title, *drawn)
     kind = durations if rule.scale == "minutes" else _percents
     return kind(rule, curves(rule, frame), width, signs, rule.table)

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import lasting
+from gpuctl.core.relative_time import is_relative, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -248,6 +249,8 @@ def moment(time: float, *, calendar: bool) -> str:
     """
     if not calendar:
         return lasting(time)
+    if is_relative(time):
+        return shown(time)
     try:
         return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M} UTC"
     except (OverflowError, ValueError, OSError):
@@ -264,6 +267,7 @@ def time_ticks(low: float, high: float, width: int, *, calendar: bool) -> list[t
         calendar: dates and times of day instead of durations.
     """
     span = high - low
+    calendar = calendar and not is_relative(low)
     if calendar and (low < _FIRST_DATE or high > _LAST_DATE):
         return []
     step = next((s for s in _STEPS if span / s * (_room(s, calendar=calendar) + 1) <= width), None)

@@ -166,7 +166,7 @@ def test_on_a_terminal_names_are_shown_whole_and_never_as_markup(logs: Path, tmp
 
 def test_lists_the_formats(gpuctl: Run) -> None:
     rows = [line.split("\t") for line in gpuctl("formats").stdout.splitlines()]
-    assert rows[0] == ["format", "what", "usual file names", "fills", "time zone", "from"]
+    assert rows[0] == ["format", "what", "usual file names", "fills", "time zone", "tried on", "from"]
     described = json.loads(gpuctl("formats", "--json").stdout)
     assert [d["name"] for d in described] == [row[0] for row in rows[1:]]
     assert "philly-jobs" in {d["name"] for d in described}

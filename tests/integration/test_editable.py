@@ -60,7 +60,8 @@ def bare(root: Path, tmp_path: Path) -> Path:
     """A copy of what a checkout holds, in a place that nothing is installed from."""
     checkout = tmp_path / "a checkout"
     for room in ROOMS:
-        shutil.copytree(root / room, checkout / room, ignore=shutil.ignore_patterns("__pycache__"))
+        # with its bytecode, which knows no place, and without compiled loops
+        shutil.copytree(root / room, checkout / room, ignore=shutil.ignore_patterns("*.nb[ic]"))
     shutil.copy(root / "pyproject.toml", checkout)
     return checkout
 

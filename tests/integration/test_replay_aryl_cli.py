@@ -66,6 +66,22 @@ def test_without_a_load_a_daily_curve_is_assumed_and_named(gpuctl: Gpuctl, root:
     assert np.isfinite(given["rows"][0]["jct_mean_s"])
 
 
+def test_requests_of_a_trace_are_a_load(gpuctl: Gpuctl, root: Path, tmp_path: Path) -> None:
+    # three days: a request every five minutes, one of ten times the tokens from 8:00 to 20:00
+    rows = [f"{t},ChatGPT,{(500 if 8 <= t // 3600 % 24 < 20 else 50)},0,0,x" for t in range(0, 3 * 86400, 300)]
+    head = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type"
+    (tmp_path / "BurstGPT_1.csv").write_text("\n".join([head, *rows]))
+    gpuctl("ingest", tmp_path / "BurstGPT_1.csv", "--db", tmp_path / "llm.duckdb")
+    command = ("replay", root / "sample_data/jobs.csv", *SERVERS, "--policy", "aryl", "--json", "--inference-load")
+    found = gpuctl(*command, tmp_path / "llm.duckdb")
+    assert "is that of 1 services in 3 days of a trace" in found.stderr
+    # the same as a table: 9 servers at the peak, 1.02 x 9 / 10 of them at night
+    lines = [f"{d * 86400 + h * 3600},{free}" for d in range(60) for h, free in ((0, 8), (8, 0), (20, 8))]
+    (tmp_path / "load.csv").write_text("\n".join(["time_s,servers_free", *lines]))
+    told = [json.loads(run.stdout)["tables"] for run in (found, gpuctl(*command, tmp_path / "load.csv"))]
+    assert told[0]["replay_jobs"]["rows"] == told[1]["replay_jobs"]["rows"]
+
+
 def test_an_experiment_file_says_the_same(gpuctl: Gpuctl, root: Path, tmp_path: Path, load: Path) -> None:
     path = tmp_path / "sweep.toml"
     path.write_text(

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats import slurm_dbd, slurm_dbd_names, slurm_jobcomp, slurm_json, slurm_tacc
+from gpuctl.ingest.read.json_walk import jobs
 from gpuctl.ingest.slurm import dbd_sql
 from gpuctl.ingest.slurm.jobcomp_fields import fields as jobcomp_fields
 from gpuctl.ingest.slurm.json_fields import clock, number
-from gpuctl.ingest.slurm.json_walk import jobs
 from gpuctl.store.database import Store
 from tests.examples import examples
 from tests.slurm_forms import FIXTURES, OneSource

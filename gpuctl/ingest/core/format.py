@@ -42,6 +42,8 @@ class Sink(Protocol):
     cluster: str
     timezone: str
     """The IANA zone of stamps that carry none."""
+    epoch: str
+    """What the source's times count from (`Format.epoch`), where only the file itself tells it; else empty."""
 
     @property
     def source(self) -> int:
@@ -112,6 +114,12 @@ class Format:
         alone: `load` asks the store nothing but in `Sink.after`, so that another process may read the file.
         conclude: called once at the end of an ingest, in a transaction of its own, with a sink of no source; None where
             there is no store. Returns what the user should know.
+        epoch: what its times count from: ``shifted`` by a constant, of which hours and weekdays are right and dates
+            are not; ``relative`` to a start of the source's own, whose seconds are counted from 1970 and shown without
+            dates.
+        unit: what a row of ``jobs`` is.
+        verified: by what the reader was tried: a whole file as published, a part of one, or nothing but what its
+            documentation and the code of its users say.
     """
 
     name: str
@@ -133,3 +141,6 @@ class Format:
     passes_over: Callable[[str, bytes], str | None] | None = None
     alone: bool = False
     conclude: Callable[[Sink | None], Iterable[str]] | None = None
+    epoch: Literal["real", "shifted", "relative"] = "real"
+    unit: Literal["job", "pod", "instance"] = "job"
+    verified: Literal["real file", "sample", "documentation"] = "real file"

@@ -21,7 +21,7 @@ _TIMES = {
     "attempts": ("queued_ts", "start_ts", "end_ts"),
     # what programs print is no witness of when the cluster ran
     **dict.fromkeys(("gpu_samples", "host_util", "queue_samples", "traffic"), ("ts",)),
-    **dict.fromkeys(("machine_samples", "job_events"), ("ts",)),
+    **dict.fromkeys(("machine_samples", "job_events", "service_load"), ("ts",)),
 }
 
 
@@ -221,13 +221,13 @@ def note_cluster(store: Store, sinks: Sequence[StoreSink], fmt: Format, *, repla
     known = cluster_of(store, sink.cluster)
     if known is None:
         store.execute(
-            "INSERT INTO clusters (cluster, source_format, timezone, clock) VALUES (?, ?, ?, ?)",
-            [sink.cluster, fmt.name, sink.timezone, fmt.clock],
+            "INSERT INTO clusters (cluster, source_format, timezone, clock, epoch, unit) VALUES (?, ?, ?, ?, ?, ?)",
+            [sink.cluster, fmt.name, sink.timezone, fmt.clock, *_about(fmt, sink)],
         ).fetchall()
     elif "jobs" in fmt.fills and not _has_other_jobs(store, sink.cluster, sources):
         store.execute(
-            "UPDATE clusters SET source_format = ?, timezone = ?, clock = ? WHERE cluster = ?",
-            [fmt.name, sink.timezone, fmt.clock, sink.cluster],
+            "UPDATE clusters SET source_format = ?, timezone = ?, clock = ?, epoch = ?, unit = ? WHERE cluster = ?",
+            [fmt.name, sink.timezone, fmt.clock, *_about(fmt, sink), sink.cluster],
         ).fetchall()
     if replaced:
         store.execute(
@@ -236,6 +236,12 @@ def note_cluster(store: Store, sinks: Sequence[StoreSink], fmt: Format, *, repla
     touched = set[str]().union(*(each.touched for each in sinks))
     for table in sorted(_TIMES) if replaced else sorted(touched & set(_TIMES)):
         _widen(store, sink.cluster, None if replaced else sources, table)
+
+
+def _about(fmt: Format, sink: StoreSink) -> tuple[str | None, str | None]:
+    """What a cluster's row says of its times and its jobs where they are not as usual."""
+    epoch = sink.epoch or fmt.epoch
+    return None if epoch == "real" else epoch, None if fmt.unit == "job" else fmt.unit
 
 
 def _has_other_jobs(store: Store, cluster: str, sources: list[int]) -> bool:

@@ -34,6 +34,7 @@ WITH_SOURCE = frozenset(
         *("exact_placements", "job_events", "gpu_limits", "settings"),
         "yarn_facts",
         *("profiles", "suspensions", "traffic_averages"),
+        *("service_load", "quota_history", "trace_parts", "machine_averages"),
     }
 )
 """Tables whose rows say which source they came from."""
@@ -57,6 +58,7 @@ class StoreSink:
         self.cluster = cluster
         self.source = source
         self.timezone = timezone
+        self.epoch = ""
         self.rows_in = 0
         self.rows_loaded = 0
         self.rows_rejected = 0

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.ingest.core.format import Format
-from gpuctl.ingest.traces.job_table import Column, JobTable
 from gpuctl.ingest.traces.states import SLURM
+from gpuctl.ingest.traces.table import Column, JobTable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,6 +55,7 @@ FORMAT = Format(
     timezone="UTC",
     clock="utc",
     parser_version=1,
+    verified="documentation",
     sniff=TABLE.sniff,
     load=TABLE.load,
     zoned=True,

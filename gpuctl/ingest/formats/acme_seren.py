@@ -7,8 +7,8 @@ machines are told. ``duration``, ``queue`` and ``gpu_time`` follow from the time
 from __future__ import annotations
 
 from gpuctl.ingest.core.format import Format
-from gpuctl.ingest.traces.job_table import Column, JobTable
 from gpuctl.ingest.traces.states import SLURM
+from gpuctl.ingest.traces.table import Column, JobTable
 
 TABLE = JobTable(
     what="a job log of Acme's cluster Seren",
@@ -37,6 +37,7 @@ FORMAT = Format(
     timezone="Asia/Shanghai",
     clock="utc",
     parser_version=1,
+    verified="documentation",
     sniff=TABLE.sniff,
     load=TABLE.load,
     zoned=True,

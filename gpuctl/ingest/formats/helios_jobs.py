@@ -8,8 +8,8 @@ computed here.
 from __future__ import annotations
 
 from gpuctl.ingest.core.format import Format
-from gpuctl.ingest.traces.job_table import Column, JobTable
 from gpuctl.ingest.traces.states import SLURM
+from gpuctl.ingest.traces.table import Column, JobTable
 
 TABLE = JobTable(
     what="a Helios job log",
@@ -38,6 +38,7 @@ FORMAT = Format(
     timezone="Asia/Shanghai",
     clock="wall",
     parser_version=1,
+    verified="documentation",
     sniff=TABLE.sniff,
     load=TABLE.load,
 )

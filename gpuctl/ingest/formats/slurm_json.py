@@ -11,8 +11,8 @@ from typing import BinaryIO
 
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.read.json_walk import jobs
 from gpuctl.ingest.slurm.json_fields import COLUMNS, fields, hides_exit_codes
-from gpuctl.ingest.slurm.json_walk import jobs
 from gpuctl.ingest.slurm.record_batches import Batches
 from gpuctl.ingest.slurm.records import Records
 

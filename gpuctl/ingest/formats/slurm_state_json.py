@@ -17,8 +17,8 @@ from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.core.job_rows import add_queues
 from gpuctl.ingest.formats import slurm_job_detail, slurm_sinfo_samples
 from gpuctl.ingest.formats import slurm_squeue_samples as squeue
+from gpuctl.ingest.read.json_walk import array_at, members
 from gpuctl.ingest.slurm.json_fields import number
-from gpuctl.ingest.slurm.json_walk import array_at, members
 from gpuctl.ingest.slurm.site import state_json
 from gpuctl.ingest.slurm.site.machines import Rows, put_machines, put_members, put_partitions
 from gpuctl.ingest.slurm.site.reconcile import reconcile

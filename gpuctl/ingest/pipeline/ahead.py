@@ -73,6 +73,7 @@ class _Kept:
     folder: Path
     timezone: str
     cluster: str
+    epoch: str = ""
     rows_in: int = 0
     rows_loaded: int = 0
     steps: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from gpuctl.ingest.traces.mapped import Said
+
 GROUP = "gpuctl.formats"
 _FILE = "--log-format FILE.py:NAME, where NAME is a gpuctl.ingest.core.format.Format in it"
 _log = logging.getLogger(__name__)
@@ -185,6 +187,8 @@ def formats_for(
     cumulative: bool = False,
     job_logs: Sequence[str] = (),
     signatures: Sequence[Path] = (),
+    mapped: Said | None = None,
+    swf_unit: str | None = None,
 ) -> tuple[Format, ...]:
     """Return every format, some of them as the user's options have it.
 
@@ -193,12 +197,15 @@ def formats_for(
         cumulative: the bytes of traffic CSVs are counters.
         job_logs: patterns of the paths of jobs' own output (`gpuctl.ingest.joboutput.patterns`).
         signatures: the user's own tables of what to look for in it.
+        mapped: what the columns of a CSV of jobs are; one more format is for such files.
+        swf_unit: what a processor of SWF is.
 
     Raises:
         InputError: a column is not a field of sacct, or the job id is not among them; a table cannot be read.
-        UsageError: a pattern names no job.
+        UsageError: a pattern names no job; there is no such unit.
     """
-    from gpuctl.ingest.formats import slurm_sacct, traffic_csv
+    from gpuctl.ingest.formats import slurm_sacct, swf, traffic_csv
+    from gpuctl.ingest.traces.mapped import with_map
 
     own: dict[str, Format] = {}
     if columns is not None:
@@ -207,7 +214,10 @@ def formats_for(
         own[traffic_csv.FORMAT.name] = traffic_csv.with_counters()
     if job_logs or signatures:
         own |= {found.name: found for found in _of_output(job_logs, signatures)}
-    return tuple(own.get(found.name, found) for found in all_formats())
+    if swf_unit is not None:
+        own[swf.FORMAT.name] = swf.with_unit(swf_unit)
+    known = [own.get(found.name, found) for found in all_formats()]
+    return tuple(known) if mapped is None else _in_order([*known, with_map(mapped)])
 
 
 def _of_output(job_logs: Sequence[str], signatures: Sequence[Path]) -> tuple[Format, ...]:

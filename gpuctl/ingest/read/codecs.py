@@ -1,7 +1,7 @@
 """Decompresses a stream piece by piece, in bounded memory, and says where it stops making sense.
 
-Knows gzip, zstd, bzip2 and xz by their first bytes, several streams one after another included. Knows nothing
-of files, archives or log formats.
+Knows gzip, zstd, bzip2 and xz by their first bytes, several streams one after another included, and Parquet, whose
+rows it gives as CSV. Knows nothing of files, archives or log formats.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from gpuctl.core.errors import InputError
+from gpuctl.ingest.read import parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ _MAGICS = (
     ("zstd", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")),
     ("bzip2", re.compile(rb"BZh[1-9](1AY&SY|\x17\x72\x45\x38\x50\x90)")),
     ("xz", re.compile(rb"\xfd7zXZ\x00")),
+    ("parquet", re.compile(re.escape(parquet.MAGIC))),
 )
 
 
@@ -116,10 +118,13 @@ def decompress(raw: Reader, codec: str | None) -> Iterator[bytes]:
         while data := raw.read(CHUNK):
             yield data
         return
-    pieces = _zstd(raw) if codec == "zstd" else _streams(raw, codec)
+    readers = {"zstd": lambda: _zstd(raw), "parquet": lambda: parquet.text(raw, CHUNK)}
+    pieces = readers.get(codec, lambda: _streams(raw, codec))()
     while True:
         try:
             data = next(pieces, b"")
+        except parquet.UnreadableError as error:
+            raise DamageError(f"damaged Parquet: {error}") from error
         except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
             raise DamageError(f"damaged {codec} stream: {error}") from error
         if not data:

@@ -71,15 +71,15 @@ class Rest:
                 yield data
 
 
-def split(text: str) -> list[str]:
-    """Split one line at its commas; quoted fields may hold commas, but no line ends.
+def split(text: str, separator: str = ",") -> list[str]:
+    """Split one line at its commas, or what stands for them; quoted fields may hold commas, but no line ends.
 
     Raises:
         RowError: a quote is not closed on this line.
     """
     if '"' not in text:
-        return text.split(",")
+        return text.split(separator)
     try:
-        return next(csv.reader([text], strict=True), [])
+        return next(csv.reader([text], strict=True, delimiter=separator), [])
     except csv.Error:
         raise RowError("a quoted field does not end on its line, or is too long") from None

@@ -1,4 +1,4 @@
-"""Tables of text with a header line, read many lines at a time; every line that is no row of the table is named.
+"""Tables of text, most with a header line, read many lines at a time; every line that is no row of the table is named.
 
 A row is one line: cells hold no line ends. Cells may be quoted as in CSV. A line of which a cell is missing or too
 many, that is not UTF-8, or that the file's end cuts off, is handed on as a reject and spoils no other.
@@ -36,21 +36,33 @@ class Piece(NamedTuple):
     """Some lines of a table.
 
     Attributes:
-        rows: the cells as text, null where empty, and the column `LINE`.
+        rows: the cells as text, null where empty (those asked for as numbers may be numbers), and the column `LINE`.
         rejects: the lines that are no rows.
+        data: the lines.
+        first: the number of the first of them.
     """
 
     rows: pl.DataFrame
     rejects: list[Reject]
+    data: bytes
+    first: int
+
+    def raw(self, lines: Sequence[int]) -> list[str]:
+        """The text of some lines."""
+        split = self.data.split(b"\n") if lines else []
+        return [split[line - self.first].decode("utf-8", "replace") for line in lines]
 
 
 class Delimited:
-    """Reads a table whose first line names its columns.
+    """Reads a table whose first line names its columns, or of which they are known.
 
     Args:
         stream: the file.
         needed: columns that must be there, once each; others may stand anywhere.
         what: names such a file, for messages.
+        separator: stands between cells.
+        names: of the columns of a table without a header; where its first line is these names, it is no row.
+        numbers: columns that are wanted as numbers where a whole piece has nothing else in them.
 
     Attributes:
         columns: as the header names them, in its order.
@@ -59,13 +71,25 @@ class Delimited:
         InputError: the first line is not such a header.
     """
 
-    def __init__(self, stream: BinaryIO, needed: Sequence[str], what: str) -> None:
-        self._stream = stream
+    def __init__(
+        self,
+        stream: BinaryIO,
+        needed: Sequence[str],
+        what: str,
+        *,
+        separator: str = ",",
+        names: Sequence[str] = (),
+        numbers: frozenset[str] = frozenset(),
+    ) -> None:
+        self._stream, self._separator, self._numbers = stream, separator, numbers
         self._lines = whole_lines(stream, b"")
         self._begun = next(self._lines)
         first, _, rest = self._begun[0].removeprefix(_BOM).partition(b"\n")
-        self._begun = (rest, self._begun[1])
-        self.columns = header(first)
+        there = header(first, separator)
+        self._first = 1 if names and there != list(names) else 2
+        if self._first == 2:
+            self._begun = (rest, self._begun[1])
+        self.columns = list(names) or there
         absent = [name for name in needed if name not in self.columns]
         twice = [name for name in self.columns if self.columns.count(name) > 1]
         if absent or twice:
@@ -75,7 +99,7 @@ class Delimited:
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the rows below the header."""
-        line = 2
+        line = self._first
         for data, more in chain([self._begun], self._lines):
             whole, torn = (data, b"") if more else torn_off(data, self._stream)
             piece = self._piece(whole, line)
@@ -92,21 +116,27 @@ class Delimited:
         rows = self._sound(data)
         if rows is None:
             return self._by_line(data, first)
-        return Piece(self._numbered(rows, range(first, first + rows.height)), [])
+        return Piece(self._numbered(rows, range(first, first + rows.height)), [], data, first)
 
     def _sound(self, data: bytes) -> pl.DataFrame | None:
         """Read lines that all have as many cells as the header; None where one has not, is quoted, or is not UTF-8."""
         import polars as pl
 
-        if not data or b'"' in data:
-            return None
-        try:
-            rows = pl.read_csv(data, has_header=False, quote_char=None, schema=dict.fromkeys(self.columns, pl.String))
-        except (pl.exceptions.ComputeError, pl.exceptions.SchemaError):
-            return None
+        separator = self._separator.encode()
         lines = count_of(data, b"\n")
-        whole = rows.height == lines and count_of(data, b",") == lines * (len(self.columns) - 1)
-        return rows if whole else None
+        if not data or b'"' in data or count_of(data, separator) != lines * (len(self.columns) - 1):
+            return None
+        for numbers in (self._numbers, frozenset[str]()) if self._numbers else (self._numbers,):
+            schema = {name: pl.Float64 if name in numbers else pl.String for name in self.columns}
+            try:
+                # all of them: lines of other widths go unnoticed where columns are left out
+                rows = pl.read_csv(data, has_header=False, quote_char=None, schema=schema, separator=self._separator)
+            except (pl.exceptions.ComputeError, pl.exceptions.SchemaError, pl.exceptions.NoDataError):
+                continue
+            # blank lines are passed over
+            if rows.height == lines:
+                return rows
+        return None
 
     def _by_line(self, data: bytes, first: int) -> Piece:
         import polars as pl
@@ -123,21 +153,21 @@ class Delimited:
             except RowError as bad:
                 rejects.append(Reject(number, str(bad), raw.decode("utf-8", "replace")))
         if not kept:
-            return Piece(self._none(), rejects)
+            return Piece(self._none(), rejects, data, first)
         cells = zip(*kept, strict=True)
         made = {name: pl.Series(column, dtype=pl.String) for name, column in zip(self.columns, cells, strict=True)}
         rows = pl.DataFrame(made).with_columns(pl.all().replace("", None))
-        return Piece(self._numbered(rows, numbers), rejects)
+        return Piece(self._numbered(rows, numbers), rejects, data, first)
 
     def _cells(self, raw: bytes) -> list[str]:
         if len(raw) > LINE_LIMIT:
             raise RowError(LINE_TOO_LONG)
         try:
-            cells = split(raw.decode("utf-8"))
+            cells = split(raw.decode("utf-8"), self._separator)
         except UnicodeDecodeError:
             raise RowError(NOT_UTF8) from None
         if len(cells) != len(self.columns):
-            raise RowError(f"not {len(self.columns)} columns as in the header")
+            raise RowError(f"not {len(self.columns)} columns {'as in the header' if self._first == 2 else ''}".strip())
         return cells
 
     def _numbered(self, rows: pl.DataFrame, numbers: Sequence[int]) -> pl.DataFrame:
@@ -151,9 +181,9 @@ class Delimited:
         return pl.DataFrame(schema={**dict.fromkeys(self.columns, pl.String), LINE: pl.Int64})
 
 
-def header(line: bytes) -> list[str]:
+def header(line: bytes, separator: str = ",") -> list[str]:
     """Names of columns as a header line has them; none where it is not text."""
     try:
-        return [cell.strip() for cell in split(line.removeprefix(_BOM).rstrip(b"\r").decode("utf-8"))]
+        return [cell.strip() for cell in split(line.removeprefix(_BOM).rstrip(b"\r").decode("utf-8"), separator)]
     except (RowError, UnicodeDecodeError):
         return []

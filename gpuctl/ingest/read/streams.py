@@ -7,7 +7,7 @@ import io
 import tarfile
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.read.codecs import CHUNK, Budget, DamageError, Limits, Reader, codec_of, decompress
@@ -256,3 +256,34 @@ class LogStream(io.BufferedReader):
         """Close the file under it, too."""
         super().close()
         self._file.close()
+
+
+class Peeked:
+    """A stream of which the beginning was looked at.
+
+    Args:
+        head: what was taken of it.
+        stream: gives the rest.
+    """
+
+    def __init__(self, head: bytes, stream: BinaryIO) -> None:
+        self._head = head
+        self._stream = stream
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the stream ended before its time, once it has ended."""
+        return bool(getattr(self._stream, "truncated", False))
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read at most `size` bytes."""
+        if not self._head:
+            return self._stream.read(size)
+        data, self._head = (self._head, b"") if size < 0 else (self._head[:size], self._head[size:])
+        return data
+
+
+def peeked(stream: BinaryIO, size: int = 1 << 16) -> tuple[bytes, BinaryIO]:
+    """The beginning of a stream, and the same stream from its start."""
+    head = stream.read(size)
+    return head, cast("BinaryIO", Peeked(head, stream))

@@ -9,14 +9,14 @@ from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, add_queues, known_jobs
 from gpuctl.ingest.core.known_jobs import KnownJobs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
 
     from gpuctl.ingest.core.format import Sink
 
-RAW, LINE = "raw row", "line"
-"""Columns that `Jobs.add` wants beside those of the store: the row as the source has it, and its line."""
+LINE = "line"
+"""The column that `Jobs.add` wants beside those of the store."""
 
 BATCH = 122_880
 """Rows given to the store at a time: two of its row groups."""
@@ -55,18 +55,21 @@ class Jobs:
         told = "SELECT count(*) > 0 FROM jobs WHERE cluster = $cluster"
         self._others = bool(sink.query(told, {"cluster": sink.cluster}).item())
 
-    def add(self, rows: pl.DataFrame) -> None:
-        """Take some jobs.
+    def add(self, rows: pl.DataFrame, raw: Callable[[Sequence[int]], list[str]]) -> pl.DataFrame:
+        """Take some jobs, and return those of them that are new.
 
         Args:
             rows: columns as in the table ``jobs`` (``job`` and ``state`` must be there; times in UTC, NULL where not
-                known), ``RAW`` and ``LINE``, and lists of words ``quirks`` where there are any.
+                known), `LINE`, and lists of words ``quirks`` where there are any.
+            raw: tells the text of lines.
         """
+        rows = self._fresh(rows, raw) if rows.height else rows
         if rows.height:
             self._waiting.append(rows)
             self._rows += rows.height
         if self._rows >= BATCH:
             self._flush()
+        return rows
 
     def finish(self) -> None:
         """Write what waits, and the queues."""
@@ -78,32 +81,37 @@ class Jobs:
 
         if not self._waiting:
             return
-        rows = self._fresh(pl.concat(self._waiting, how="diagonal").rechunk())
+        made = _settled(pl.concat(self._waiting, how="diagonal").rechunk())
         self._waiting, self._rows = [], 0
-        if rows.is_empty():
-            return
-        made = _settled(rows)
         if "queue" in made.columns:
             self._queues.update(made["queue"].drop_nulls().unique())
         there = set(made.columns)
-        attempts = made.select(pl.col(name).alias(to) for name, to in _ATTEMPT.items() if name in there)
+        tried = made.filter(made["attempts"] > 0)
+        attempts = tried.select(pl.col(name).alias(to) for name, to in _ATTEMPT.items() if name in there)
         for table, frame in (
             ("attempts", attempts),
             ("jobs", made.select(name for name in JOB_COLUMNS if name in there)),
         ):
-            self._sink.insert(table, frame.to_arrow(compat_level=pl.CompatLevel.newest()).to_reader())
+            if frame.height:
+                self._sink.insert(table, frame.to_arrow(compat_level=pl.CompatLevel.newest()).to_reader())
         self._sink.loaded(made.height)
 
-    def _fresh(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def _fresh(self, rows: pl.DataFrame, raw: Callable[[Sequence[int]], list[str]]) -> pl.DataFrame:
         """Leave out the jobs that are known already, and reject their rows."""
         jobs = rows["job"]
         maybe = self._seen.add(jobs, rows[LINE]) > 0
-        asked = jobs if self._others else jobs.filter(maybe)
-        told = known_jobs(self._sink, asked.to_list()) if asked.len() else set()
+        if not (self._others or maybe.any()):
+            return rows
+        # what waits is asked of the store, too
+        self._flush()
+        told = known_jobs(self._sink, (jobs if self._others else jobs.filter(maybe)).to_list())
         again = jobs.is_in(sorted(told)) | ~jobs.is_first_distinct()
-        for number, raw in rows.filter(again).select(LINE, RAW).iter_rows():
-            self._sink.reject(number, DUPLICATE_JOB, raw)
-        return rows.filter(~again) if again.any() else rows
+        if not again.any():
+            return rows
+        lines = rows.filter(again)[LINE].to_list()
+        for number, text in zip(lines, raw(lines), strict=True):
+            self._sink.reject(number, DUPLICATE_JOB, text)
+        return rows.filter(~again)
 
 
 def _settled(rows: pl.DataFrame) -> pl.DataFrame:
@@ -126,16 +134,24 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
         "nodes_unknown": pl.lit(value=True),
     }
     on_jobs = {"start_before_submit": start < submit, "unknown_state": state == State.UNKNOWN.value}
+
+    def told(name: str) -> list[str]:
+        """A length that the source itself tells, for where no times do."""
+        return [name] if name in rows.columns else []
+
+    if "attempts" not in rows.columns:
+        rows = rows.with_columns(attempts=pl.lit(1, pl.Int32))
     rows = rows.with_columns(
         attempt=pl.lit(0, pl.Int32),
-        attempts=pl.lit(1, pl.Int32),
         servers=pl.col("nodes").fill_null(0),
-        wait_s=pl.when(waited >= 0).then(waited),
-        run_span_s=pl.when(ran >= 0).then(ran),
+        wait_s=pl.coalesce(pl.when(waited >= 0).then(waited), *told("wait_s")),
+        run_span_s=pl.coalesce(pl.when(ran >= 0).then(ran), *told("run_span_s")),
         released_ts=pl.when(~unfinished).then(pl.max_horizontal(start, end)),
         attempt_quirks=_words(on_attempts),
         quirks=pl.col("quirks").list.concat(_words(on_jobs)),
     )
+    if "run_sum_s" in rows.columns:
+        return rows
     return rows.with_columns(run_sum_s="run_span_s", run_last_s="run_span_s")
 
 

@@ -54,8 +54,8 @@ class TypesView:
     def suits(self, job: int, server: int) -> bool:
         """Whether the job may use the server: by its queue, and by the GPU type that it needs."""
         self._seen(job)
-        mask = int(self._state.jobs.mask[index(job)])
-        return bool(mask >> int(self._state.servers.cls[self._is_server(server)]) & 1)
+        mask = int(self._state.jobs[index(job)].mask)
+        return bool(mask >> int(self._state.servers[self._is_server(server)].cls) & 1)
 
     def type_speed(self, job: int, gpu_type: int, level: str = "server") -> float:
         """Speed that the user's table gives the job on GPUs of a type (-1: not known), by their number in `types`.
@@ -87,7 +87,7 @@ class TypesView:
         self._seen(job)
         self._seen(other)
         if self._pairs is None or self._class_of is None:
-            return float(self._state.jobs.pack[index(job)])
+            return float(self._state.jobs[index(job)].pack)
         return float(self._pairs[self._class_of[index(job)], self._class_of[index(other)]])
 
     def asks(self, job: int) -> tuple[float, float]:

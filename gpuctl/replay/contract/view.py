@@ -148,7 +148,7 @@ class View(TypesView):
     def state(self, job: int) -> str:
         """Waiting, running or other."""
         self._seen(job)
-        code = int(self._state.jobs.state[job])
+        code = int(self._state.jobs[job].state)
         return {WAITING: "waiting", RUNNING: "running"}.get(code, "other")
 
     def attained(self, job: int) -> float:
@@ -162,17 +162,23 @@ class View(TypesView):
     def held(self, job: int) -> int:
         """GPUs that the job is on now, shared ones as well."""
         self._seen(job)
-        return int(self._state.jobs.held[job])
+        return int(self._state.jobs[job].held)
 
     def placement(self, job: int) -> dict[int, int]:
         """GPUs that the job is on, by server."""
         self._seen(job)
         s = self._state
-        if s.jobs.held[job] == 0:
+        of = s.jobs[job]
+        if of.held == 0:
             return {}
-        row = s.attempts[s.jobs.row[job]]
-        pieces = s.pieces[row.first : row.first + row.pieces]
-        return dict(zip(pieces.server.tolist(), pieces.gpus.tolist(), strict=True))
+        row = s.attempts[of.row]
+        first = int(row.first)
+        # one element after the other: arrays of a field take NumPy ten times as long
+        found = {}
+        for k in range(first, first + int(row.pieces)):
+            piece = s.pieces[k]
+            found[int(piece.server)] = int(piece.gpus)
+        return found
 
     def speed(self, job: int, gpus: int | None = None) -> float:
         """Speed of a job on so many GPUs (None: those that it is on), for that of its gang; 0 on none.
@@ -187,7 +193,7 @@ class View(TypesView):
     def host(self, job: int) -> int | None:
         """The job on whose GPUs a job is; None where they are its own, and while it has none."""
         self._seen(job)
-        found = int(self._state.jobs.host[job])
+        found = int(self._state.jobs[job].host)
         return found if found >= 0 else None
 
     def beside(self, job: int) -> list[int]:
@@ -375,7 +381,7 @@ class View(TypesView):
 
     def home_class(self, server: int) -> int:
         """Number of the class that a server belongs to while it is not lent."""
-        return int(self._state.servers.home[self._is_server(server)])
+        return int(self._state.servers[self._is_server(server)].home)
 
     def lent_until(self, server: int) -> float | None:
         """Second at which a lent server is to be free of others' jobs, inf where none is set; None: it is not lent."""
@@ -385,7 +391,7 @@ class View(TypesView):
 
     def server_class(self, server: int) -> int:
         """Number of the class that a server belongs to: servers of one class suit the same jobs."""
-        return int(self._state.servers.cls[server])
+        return int(self._state.servers[server].cls)
 
     def wake(self, job: int, at: float) -> bool:
         """Be asked again at that second because of the job (one such timer a job)."""

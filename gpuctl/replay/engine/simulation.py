@@ -29,7 +29,7 @@ from gpuctl.replay.engine.state import (
 )
 from gpuctl.replay.inputs.time_limits import own
 from gpuctl.replay.models.decision_log import DecisionLog
-from gpuctl.replay.models.inference import as_lent, loan_notes
+from gpuctl.replay.models.inference import as_lent, loan_counts, loan_notes
 from gpuctl.replay.models.records import Outcome
 from gpuctl.replay.models.resources import GPUS_ONLY
 from gpuctl.replay.models.traits import traits
@@ -239,7 +239,10 @@ class Simulation:
             turns=turns,
             by_traits=by_traits,
             cluster=as_lent(self.cluster, loans) if loans is not None else None,
-            counts=getattr(self.program, "counts", {}),
+            counts={
+                **getattr(self.program, "counts", {}),
+                **({} if loans is None else loan_counts(self.cluster, loans, self.now)),
+            },
             loaded_gpu_s=self.loaded_gpu_s,
         )
 

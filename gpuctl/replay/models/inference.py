@@ -17,12 +17,13 @@ from gpuctl.core.notes import note
 from gpuctl.replay.models.records import Inference
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
     from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Cluster, Floats, Ints
 
-WEEK_S, STEP_S = 7 * 86400, 300
+DAY_S, WEEK_S, STEP_S = 86400, 7 * 86400, 300
 MOST_SERVERS = 100_000
 HEADROOM = 1.02
 """Servers that inference keeps, for those that its load takes: 2 % more, recalled of the paper, not checked."""
@@ -42,8 +43,36 @@ def diurnal(gpus: Ints) -> Inference:
     use = 0.65 + 0.25 * np.cos(2 * np.pi * (t / 3600 % 24 - 14) / 24)
     use = np.where(t // 86400 % 7 >= 5, 0.9 * use, use)
     free = count - np.minimum(count, np.ceil(count * use * HEADROOM)).astype(np.int64)
-    changes = np.append(True, np.diff(free) != 0)
-    return Inference(gpus, t[changes].astype(np.float64), free[changes], float(WEEK_S), assumed=True)
+    curve = note("the load of inference is an assumed daily curve; give yours with --inference-load")
+    return dataclasses.replace(steps(gpus, free, float(WEEK_S)), notes=(curve,))
+
+
+def steps(gpus: Ints, free: Ints, period_s: float) -> Inference:
+    """Servers of which so many are idle in each five minutes of a period, from its first on."""
+    changes = np.flatnonzero(np.append(True, np.diff(free) != 0))
+    return Inference(gpus, (changes * STEP_S).astype(np.float64), free[changes], period_s)
+
+
+def aligned(inference: Inference, origin: datetime | None) -> Inference:
+    """Begin a load that is repeated at the weekday and hour of second 0, where that has a date.
+
+    Args:
+        inference: its period, days or weeks, begins at 0:00, weeks on a Monday; otherwise it is returned as it is.
+        origin: the date of second 0; None: not known, the load begins with its period.
+    """
+    period = inference.period_s
+    if origin is None or math.isinf(period):
+        return inference
+    midnight = origin.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    days = origin.weekday() if period % WEEK_S == 0 else 0
+    since = (days * DAY_S + (origin.replace(tzinfo=None) - midnight).total_seconds()) % period
+    now = int(np.searchsorted(inference.time_s, since, side="right")) - 1
+    # what holds at second 0 began before it, and begins again at the end of the period
+    order = np.append(np.roll(np.arange(inference.time_s.size), -now), now)
+    time_s = np.append(0.0, (inference.time_s[order[1:]] - since) % period)
+    if inference.time_s[now] == since:
+        order, time_s = order[:-1], time_s[:-1]
+    return dataclasses.replace(inference, time_s=time_s, free=inference.free[order])
 
 
 def parse_inference(text: str, load: Path | None) -> Inference:
@@ -190,20 +219,26 @@ def late(inference: Inference, loans: list[tuple[float, int, bool]], until: floa
     return servers, seconds + max(lent - goal, 0) * (until - before)
 
 
+def loan_counts(cluster: Cluster, loans: list[tuple[float, int, bool]], until: float) -> dict[str, float]:
+    """How many loans of a replay there were, and what inference had to wait for; nothing without such a cluster."""
+    if cluster.inference is None:
+        return {}
+    servers, seconds = late(cluster.inference, loans, until)
+    return {"servers_lent": sum(lent for _, _, lent in loans), "servers_late": servers, "late_server_s": seconds}
+
+
 def loan_notes(cluster: Cluster, loans: list[tuple[float, int, bool]], until: float) -> tuple[Note, ...]:
     """What is to be said of the loans of a replay: how many, and what inference had to wait for."""
-    inference = cluster.inference
+    inference, counts = cluster.inference, loan_counts(cluster, loans, until)
     if inference is None:
         return ()
-    servers, seconds = late(inference, loans, until)
-    came = sum(lent for _, _, lent in loans)
+    came = counts["servers_lent"]
     told = note(
         "inference lent servers {came:,} times and got them back {back:,} times, {servers:,} times too late: it missed "
         "{seconds:,.0f} server-seconds in all",
-        came=came, back=len(loans) - came, servers=servers, seconds=seconds,
+        came=came, back=len(loans) - came, servers=counts["servers_late"], seconds=counts["late_server_s"],
     )  # fmt: skip
-    curve = note("the load of inference is an assumed daily curve; give yours with --inference-load")
-    return (told, curve) if inference.assumed else (told,)
+    return (told, *inference.notes)
 
 
 def _unrolled(inference: Inference, until: float) -> tuple[list[float], list[int]]:

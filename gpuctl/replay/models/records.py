@@ -163,14 +163,14 @@ class Inference:
         time_s: seconds of the replay's clock, ascending, from which on …
         free: … inference does without so many of them; before the first, none.
         period_s: seconds after which it begins again; inf: never.
-        assumed: whether that is a daily curve, see `gpuctl.replay.models.inference`.
+        notes: what was assumed.
     """
 
     gpus: Ints
     time_s: Floats
     free: Ints
     period_s: float = math.inf
-    assumed: bool = False
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ class Outcome:
     turns: pl.DataFrame | None = None
     by_traits: bool = False
     cluster: Cluster | None = None
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, float] = field(default_factory=dict)
     loaded_gpu_s: float | None = None
 
     def used(self, given: Cluster) -> Cluster:

@@ -47,7 +47,10 @@ SECTIONS = (
 )
 
 _PERCENTILES = note("Percentiles interpolate linearly between the two nearest values.")
-COUNTED = ("packs", "packs_undone", "servers_reclaimed", "reclaim_preemptions", "scale_ins")
+COUNTED = (
+    "packs", "packs_undone", "servers_reclaimed", "reclaim_preemptions", "scale_ins", "servers_lent", "servers_late",
+    "late_server_s",
+)  # fmt: skip
 """What some policies count, by the names of `Outcome.counts`."""
 
 _PREEMPTED_SIZES = (
@@ -103,7 +106,7 @@ def result(
     absent = set() if len(named) > 1 else {"replay_vs_baseline"}
     absent |= set() if against_recorded else {"replay_vs_recorded", "replay_fidelity"}
     absent |= set() if any(o.by_traits for o in named) else {"replay_traits"}
-    absent |= set() if len(named) > 1 else {"replay_fairness", "replay_rho_cdf"}
+    absent |= set() if len(named) > 1 or any(o.by_traits for o in named) else {"replay_fairness", "replay_rho_cdf"}
     absent |= set() if changes.changed(named) else {"replay_changes"}
     absent |= set() if changes.resized(named) else {"replay_gpus"}
     wanted = [make for name, make in _MAKERS.items() if name not in absent and (tables is None or name in tables)]
@@ -199,7 +202,8 @@ def _preemptions(asked: Asked) -> ResultTable:
             }
         )
     return _table(
-        "replay_preemptions", pl.DataFrame(rows, schema_overrides=dict.fromkeys(COUNTED, pl.Int64)),
+        "replay_preemptions",
+        pl.DataFrame(rows, schema_overrides=dict.fromkeys(COUNTED, pl.Int64) | {"late_server_s": pl.Float64}),
         note(
             "{size:,} jobs of {name}, all counted.",
             size=asked.workload.size, name=Named("cluster", asked.workload.name),

@@ -85,8 +85,11 @@ class Site:
             for machine in on:
                 self._insert("placements", **common, attempt=number, machine=machine, gpus=gpus / len(on))
 
-    def log(self, job: str, attempt: int | None, *lines: tuple[str | None, int, str], stream: str = "stderr") -> None:
-        """A log with kept lines (signature, line number, text)."""
+    def log(
+        self, job: str, attempt: int | None, *lines: tuple[str | None, int, str], stream: str = "stderr",
+        minutes: dict[int, float] | None = None,
+    ) -> None:  # fmt: skip
+        """A log with kept lines (signature, line number, text); of some, the minute of their stamp."""
         common = {"cluster": "c", "job": job, "attempt": attempt, "stream": stream, "source": 1}
         self._insert(
             "job_outputs", **common, path=f"{job}.{stream}", bytes=100, lines=10, long_lines=0, steps=0, signatures="t"
@@ -94,7 +97,7 @@ class Site:
         for signature, number, text in lines:
             self._insert(
                 "job_logs", **common, line_no=number, text=text, signature=signature, ordinary_after=0,
-                work_after=False, count=1,
+                work_after=False, count=1, ts=at(minutes[number]) if minutes and number in minutes else None,
             )  # fmt: skip
 
     def event(self, machine: str, start: float, end: float, reason: str) -> None:

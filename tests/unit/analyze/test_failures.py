@@ -188,14 +188,35 @@ def test_beside_table_7(found: Analysis) -> None:
     assert sum(row["published_trials_pct"] or 0 for row in reasons.values()) == pytest.approx(100)
 
 
-def test_a_log_of_no_attempt_is_of_the_last_one(tmp_path: Path) -> None:
+def test_a_log_of_several_attempts_counts_for_each(tmp_path: Path) -> None:
+    """By stamps, by Slurm's word that it ended an attempt, and for the last one where neither is there."""
+    requeued = "slurmstepd: error: *** JOB 7 ON m1 CANCELLED AT 2026-03-02T12:10:00 DUE TO NODE FAILURE ***"
     with Store(tmp_path / "t.duckdb", write=True) as store:
         site = Site(store)
-        site.job("j", ("failed", 0, 10), ("failed", 10, 70))
-        site.log("j", None, ("t_xid", 1, "XID 79"))
-    found = rows(run(tmp_path, tmp_path / "t.duckdb"), "failures", "attempt")
-    assert [found[0]["reason"], found[1]["reason"]] == ["no_signature", "gpu_hardware_error"]
-    assert [found[0]["has_log"], found[1]["has_log"]] == [False, True]
+        for job in ("bare", "stamped", "parted"):
+            site.job(job, ("failed", 0, 10), ("failed", 10, 70), ("failed", 80, 90))
+        site.log("bare", None, ("t_xid", 1, "XID 79"))
+        # a line without a stamp goes with the one before it, and the first with the next
+        lines = (
+            ("t_syntax", 1, "SyntaxError: invalid"),
+            (None, 2, "start"),
+            ("t_xid", 5, "XID 79"),
+            ("t_denied", 6, "Permission denied"),
+        )
+        site.log("stamped", None, *lines, minutes={2: 3, 5: 85})
+        site.log(
+            "parted", None, ("t_denied", 1, "Permission denied"), (None, 2, requeued), ("t_xid", 3, "XID 79"),
+            (None, 4, requeued), ("t_syntax", 5, "SyntaxError: invalid"),
+        )  # fmt: skip
+    table = run(tmp_path, tmp_path / "t.duckdb").table("failures")
+    assert table is not None
+    found: dict[str, list[tuple[str, bool]]] = {}
+    for row in sorted(table.frame.to_dicts(), key=lambda row: row["attempt"]):
+        found.setdefault(row["job"], []).append((row["reason"], row["has_log"]))
+    none = ("no_signature", False)
+    assert found["bare"] == [none, none, ("gpu_hardware_error", True)]
+    assert found["stamped"] == [("syntax_error", True), none, ("gpu_hardware_error", True)]
+    assert found["parted"] == [("permission_error", True), ("gpu_hardware_error", True), ("syntax_error", True)]
 
 
 def test_other_sections_classify_nothing(tmp_path: Path) -> None:

@@ -24,9 +24,12 @@ NAMES = tuple(registry.known())
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     path = tmp_path_factory.mktemp("empty") / "empty.duckdb"
     with Store(path, write=True) as store:
-        store.execute("INSERT INTO clusters VALUES ('c', 'philly-jobs', 'America/Los_Angeles', 'wall', NULL, NULL)")
+        store.execute(
+            "INSERT INTO clusters (cluster, source_format, timezone, clock) "
+            "VALUES ('c', 'philly-jobs', 'America/Los_Angeles', 'wall')"
+        )
     with Store(path) as store:
-        return analyze(store, Options(reference="atc19"))
+        return analyze(store, Options(tables=NAMES))
 
 
 def test_gpu_hours_do_not_depend_on_the_order_in_which_threads_add_them() -> None:

@@ -24,7 +24,9 @@ class Made:
 
     def __init__(self, path: Path) -> None:
         self.store = Store(path, write=True)
-        self.store.execute("INSERT INTO clusters VALUES ('c', 'slurm-sacct', 'UTC', 'utc', NULL, NULL)")
+        self.store.execute(
+            "INSERT INTO clusters (cluster, source_format, timezone, clock) VALUES ('c', 'slurm-sacct', 'UTC', 'utc')"
+        )
 
     def job(self, name: str, state: str, gpus: float, *times: tuple[str, str]) -> None:
         self.store.execute(

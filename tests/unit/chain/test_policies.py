@@ -170,8 +170,8 @@ def test_a_quantile_line_has_its_share_of_the_points_below_it() -> None:
 
 def test_figures_are_those_of_the_starts(calmer: Log) -> None:
     asked = Asked(6, Pair(1, 1440), ("reactive", "plan", "newsvendor", "forest", "boost"), 18 * DAY_S, 6 * DAY_S, 3.0)
-    table, each, forecasts = run(calmer, asked)
-    again, _, _ = run(calmer, asked)
+    table, each, forecasts, frontier = run(calmer, asked)
+    again, _, _, _ = run(calmer, asked)
     assert table.drop("train_s").equals(again.drop("train_s"))
     rows = {(row["policy"], row["level"]): row for row in table.to_dicts()}
     hours_of = {name: each.filter(policy=name)["interruption_s"].to_numpy() / 3600 for name in asked.policies}
@@ -194,6 +194,11 @@ def test_figures_are_those_of_the_starts(calmer: Log) -> None:
     # what learns is better than what does not, at its own cost
     assert max(rows[name, "all"]["cost_h"] for name in asked.policies[1:]) < 0.8 * rows["reactive", "all"]["cost_h"]
     assert rows["reactive", "all"]["train_s"] is None
+    points = {(row["policy"], row["outage_cost"]): row for row in frontier.filter(level="all").to_dicts()}
+    assert points["plan", 3.0]["overlap_h"] == told["overlap_h"]
+    assert points["reactive", None]["interruption_h"] == rows["reactive", "all"]["interruption_h"]
+    ends = [[points["plan", cost][name] for cost in (0.3, 3.0, 30.0)] for name in ("overlap_h", "interruption_h")]
+    assert ends == [sorted(ends[0]), sorted(ends[1], reverse=True)]
     assert each.filter(policy="reactive").select((pl.col("s_submit_s") == pl.col("p_end_s")).all()).item()
 
 

@@ -41,6 +41,10 @@ WORDS = {
     "gpuctl/replay/run.py": {"TOO_LARGE"},
     "gpuctl/cli/waits.py": {"trained.unit"},
     "gpuctl/waits/forecast.py": {"model.unit"},
+    "gpuctl/workloads/tables.py": {
+        "CAPACITY.get(capacity_from, '')", "CAPACITY[trace.capacity_from]", "METHODS[method]", "UNITS[jobs.unit]",
+        "UNITS[unit]", "model.arrivals", "quality.LIKE", "unit",
+    },
     "gpuctl/waits/tables.py": {"_date(trained.cut_s[-1])", "f'{name}: {text}'", "row['load']", "text"},
     "predictors/history_tables.py": {
         "text", "f'{name}: {text}'", "f'{name} [{unit}]: {text}'", "_date(a, trained)", "_date(b, trained)",

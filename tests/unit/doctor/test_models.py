@@ -114,7 +114,7 @@ def test_a_kind_that_is_not_known(model: Path, kind: object) -> None:
     change_card(model, lambda card: card.update(kind=kind))
     (only,) = look(model)
     assert only.status is Status.FAIL
-    assert "expected 'runtime', 'overhead' or 'wait'" in only.evidence
+    assert "expected 'runtime', 'overhead', 'wait' or 'workload'" in only.evidence
 
 
 def test_a_card_of_another_version(model: Path) -> None:

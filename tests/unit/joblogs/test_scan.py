@@ -12,7 +12,7 @@ import pytest
 
 from gpuctl.joblogs import scan
 from gpuctl.joblogs.scan import Scanner
-from gpuctl.joblogs.table import RELEASE, Reason, Signature, Table, Tier
+from gpuctl.joblogs.table import LAST_WORDS, RELEASE, Reason, Signature, Table, Tier
 
 if TYPE_CHECKING:
     from gpuctl.joblogs.evidence import Scan, Step
@@ -161,11 +161,13 @@ def test_steps_are_handed_on() -> None:
 def test_without_a_signature_the_lines_that_may_tell_something_are_kept() -> None:
     text = "".join(f"step {n}\n" for n in range(200)) + "the widget could not be frobbed\nbye\nsee you\n"
     telling = found(text).telling
-    assert [(m.line_no, m.text) for m in telling] == [
+    assert [(m.line_no, m.text) for m in telling if m.signature is None] == [
         (201, "the widget could not be frobbed"),
         (202, "bye"),
         (203, "see you"),
     ]
+    # no format marks it as an error, so it counts only where the program is known to have failed
+    assert [(m.line_no, m.signature) for m in telling if m.signature is not None] == [(201, LAST_WORDS)]
     assert found("it went boom\n").telling == []
 
 

@@ -13,7 +13,8 @@ from gpuctl.joblogs.table import CATEGORIES, CAUSES, Tier
 from tests.signatures import scanner, table
 
 TABLE = table()
-EVERY = tuple(TABLE.signatures.values())
+# those of endings are tested with their readers
+EVERY = tuple(signature for signature in TABLE.signatures.values() if signature.pattern)
 _UNBOUNDED_END = re.compile(r"(?<!\\)(?:\*|\+|,\})\)?\??$")
 
 

@@ -164,7 +164,11 @@ TIMES = ("infinity", "-infinity", "294246-01-01 00:00:00+00", "10000-01-01 00:00
 def test_times_that_no_date_is_for_are_told(store: Path, time: str) -> None:
     with duckdb.connect(str(store)) as con:
         con.execute("SET TimeZone = 'UTC'")
-        con.execute("INSERT INTO clusters VALUES ('a', 'x', 'UTC', 'utc', ?::TIMESTAMPTZ, now())", [time])
+        con.execute(
+            "INSERT INTO clusters (cluster, source_format, timezone, clock, first_ts, last_ts) "
+            "VALUES ('a', 'x', 'UTC', 'utc', ?::TIMESTAMPTZ, now())",
+            [time],
+        )
     told = "a time in first_ts is not in the years 1 to 9999"
     with Store(store) as opened, pytest.raises(StoreError, match=told):
         opened.frame("SELECT first_ts FROM clusters")

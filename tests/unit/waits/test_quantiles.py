@@ -19,24 +19,27 @@ def test_levels_follow_what_they_held() -> None:
     # waits are longer than the trees thought
     wait = np.expm1(scale * np.sqrt(draw.random(scale.size)))
     ready = np.arange(scale.size) * 600.0
-    said, levels = adapt.follow(curves(scale), ready, ready + wait, quantiles.ANSWERED)
+    said, levels = adapt.follow(curves(scale), (ready, ready + wait), (quantiles.ANSWERED,))
     late = slice(4000, None)
     assert (wait[late] < said[late, 0]).mean() == pytest.approx(0.1, abs=0.015)
     assert (wait[late] > said[late, -1]).mean() == pytest.approx(0.1, abs=0.015)
-    assert levels == pytest.approx(np.sqrt(quantiles.ANSWERED), abs=0.08)
+    assert levels[0] == pytest.approx(np.sqrt(quantiles.ANSWERED), abs=0.08)
     assert (np.diff(said, axis=1) >= 0).all()
 
 
 def test_jobs_that_still_wait_count_and_those_to_come_do_not() -> None:
     said = curves(np.full(400, 3.0))
+    group = np.isin(np.arange(400), (3, 9)).astype(np.int64)
     ready = np.arange(400) * 600.0
-    _, levels = adapt.follow(said, ready, np.full(400, np.inf), quantiles.ANSWERED)
-    assert min(np.array(levels) - quantiles.ANSWERED) > 0.08
+    _, levels = adapt.follow(said, (ready, np.full(400, np.inf)), (quantiles.ANSWERED,) * 2, group)
+    # each group has its own levels: the second has two jobs
+    assert min(np.array(levels[0]) - quantiles.ANSWERED) > 0.08
+    assert 0 < max(np.array(levels[1]) - quantiles.ANSWERED) < 0.02
     # none has started before the last one comes
-    one, _ = adapt.follow(said, ready / 1e6, ready + 1e6, quantiles.ANSWERED)
+    one, _ = adapt.follow(said, (ready / 1e6, ready + 1e6), (quantiles.ANSWERED,))
     assert (one == one[0]).all()
-    _, none = adapt.follow(said, ready, ready, quantiles.ANSWERED, np.zeros(400, bool))
-    assert none == quantiles.ANSWERED
+    _, none = adapt.follow(said, (ready, ready), (quantiles.ANSWERED,), None, np.zeros(400, bool))
+    assert none == (quantiles.ANSWERED,)
 
 
 def test_forests_learn_what_the_wait_depends_on() -> None:

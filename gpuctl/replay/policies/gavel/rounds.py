@@ -59,6 +59,7 @@ class GavelRounds(PythonPolicy):
         self.speeds: dict[int, Floats] = {}
         self.ran: dict[int, float] = {}
         self.plan: dict[int, int] = {}
+        self.on: dict[int, int] = {}  # the type that a job was started on last
         self.servers: dict[int, list[int]] = {}
         for server in range(len(view.servers)):
             self.servers.setdefault(view.gpu_type(server), []).append(server)
@@ -77,7 +78,7 @@ class GavelRounds(PythonPolicy):
     def on_finish(self, view: View, job: int) -> None:
         """See docs/write-a-policy.md."""
         self.new = True
-        for known in (self.share, self.got, self.owed, self.speeds, self.ran, self.plan):
+        for known in (self.share, self.got, self.owed, self.speeds, self.ran, self.plan, self.on):
             known.pop(job, None)
 
     def decide(self, view: View) -> None:
@@ -104,7 +105,7 @@ class GavelRounds(PythonPolicy):
             self.new_shares(view, jobs)
         self.plan = self.chosen(view, [job for job in jobs if job in self.share])
         for job in running:
-            if {view.gpu_type(server) for server in view.placement(job)} != {self.plan.get(job)}:
+            if self.on[job] != self.plan.get(job):
                 view.preempt(job, "its turn is over")
 
     def new_shares(self, view: View, jobs: Sequence[int]) -> None:
@@ -147,4 +148,7 @@ class GavelRounds(PythonPolicy):
             some = min(free[server], wanted - sum(places.values()))
             if some:
                 places[server] = some
-        return view.start(job, "its turn", servers=places)
+        started = view.start(job, "its turn", servers=places)
+        if started:
+            self.on[job] = kind
+        return started

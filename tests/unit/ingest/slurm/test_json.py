@@ -10,9 +10,9 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.formats import slurm_json
-from gpuctl.ingest.slurm import json_walk
+from gpuctl.ingest.read import json_walk
+from gpuctl.ingest.read.json_walk import jobs
 from gpuctl.ingest.slurm.json_fields import COLUMNS, fields, number, tres_text
-from gpuctl.ingest.slurm.json_walk import jobs
 
 FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "slurm" / "other" / "sacct.json"
 SHARED = Path(__file__).resolve().parents[5] / "shared" / "data" / "slurm"

@@ -35,6 +35,8 @@ def test_rho_and_jain_on_paper() -> None:
 def test_of_one_plain_policy_nothing_is_made() -> None:
     names = {t.name for t in result([PLAIN], WORKLOAD, FOUR).tables}
     assert not names & {"replay_fairness", "replay_rho_cdf", "replay_changes", "replay_gpus"}
+    elastic = {t.name for t in result([replace(PLAIN, by_traits=True)], WORKLOAD, FOUR).tables}
+    assert elastic - names >= {"replay_fairness", "replay_rho_cdf"}
 
 
 def test_changes_are_counted_and_gpus_followed() -> None:

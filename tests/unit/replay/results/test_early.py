@@ -112,5 +112,6 @@ def test_what_giving_servers_back_did_is_what_is_recorded() -> None:
         cluster, lent = given.pop("cluster"), given.pop("inference")
         inference = parse_inference(lent, ORACLES / "aryl" / given.pop("load"))
         outcome = simulated_by("aryl", ORACLES / "aryl" / "small_input.csv", cluster, 4, given, inference)
-        assert list(outcome.counts.values()) == [int(row[name]) for name in names]
-        assert list(outcome.counts) == ["servers_reclaimed", *names[1:]]
+        assert outcome.counts.pop("late_server_s") == outcome.counts.pop("servers_late") == 0
+        assert list(outcome.counts.values()) == [int(row[name]) for name in (*names, "loaned")]
+        assert list(outcome.counts) == ["servers_reclaimed", *names[1:], "servers_lent"]

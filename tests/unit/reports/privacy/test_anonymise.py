@@ -50,6 +50,8 @@ NUMBERS = frozenset(
         "rank_correlation", "rho_max", "rho_mean", "rho_p95", "row", "servers", "slowdown", "slowdown_mean",
         "slowdown_p50", "slowdown_p95", "alpha", "eff_cross", "eff_rack", "fungible", "grow", "mem", "rho", "rho_count",
         "rho_demand", "util", "backfilled", "migrated", "packed", "reclaimed", "resized", "rho_p50", "scale_ins",
+        "gini_jobs", "gini_work", "helios", "kalos", "load_mean", "pai", "philly", "seren", "size_max", "size_mean",
+        "size_p50", "weekday",
     }
 )  # fmt: skip
 """Columns without a unit that hold numbers."""

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from gpuctl.core.charts import Chart
     from gpuctl.core.results import Analysis
 
-RULES = on(itertools.chain.from_iterable(GROUPS), "terminal")
+# that of chains is in tests/unit/reports/charts/test_tradeoff.py
+RULES = tuple(rule for rule in on(itertools.chain.from_iterable(GROUPS), "terminal") if rule.kind != "tradeoff")
 POLICIES = ("fifo", "srtf", "a policy with a name that is much too long for its column")
 
 

@@ -1,0 +1,39 @@
+"""What a row of jobs is called where it is no job: pods that may belong together are no gangs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuctl.queries.catalogue import Query
+
+_GANG = re.compile(r"(?<![_\w])([Gg])ang(s)?\b('s)?(?!_)")
+PODS = "a row of jobs is a {unit}: which of them belong together is not told, so that sizes are those of one {unit}"
+
+
+def of_units(asked: Query, unit: str) -> Query:
+    """An analysis in the words of a trace whose rows are pods or instances.
+
+    Args:
+        asked: as written for jobs.
+        unit: ``pod`` or ``instance``.
+    """
+    return replace(
+        asked,
+        title=_in(asked.title, unit),
+        question=_in(asked.question, unit),
+        population=_in(asked.population, unit),
+        columns=tuple(replace(column, description=_in(column.description, unit)) for column in asked.columns),
+        drawings=tuple(_in(text, unit) for text in asked.drawings),
+    )
+
+
+def _in(text: str, unit: str) -> str:
+    def word(found: re.Match[str]) -> str:
+        said = unit.capitalize() if found[1] == "G" else unit
+        return said + (found[2] or "") + (found[3] or "")
+
+    # columns are called what they are called
+    return _GANG.sub(word, text)

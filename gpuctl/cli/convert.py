@@ -1,0 +1,95 @@
+"""``gpuctl convert``: the jobs of a trace in the formats of other tools."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.cli.common import message, settings
+from gpuctl.cli.inputs import opened
+from gpuctl.cli.options import (
+    ClusterOption,
+    LogColumnsOption,
+    LogFormatOption,
+    LogTimezoneOption,
+    MapOption,
+    Site,
+    SwfUnitOption,
+    TracesArgument,
+    UnitOption,
+)
+from gpuctl.cli.output_paths import check_outputs
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from gpuctl.workloads.convert import Done
+
+
+class To(StrEnum):
+    """What is written."""
+
+    SWF = "swf"
+    PHILLY = "philly"
+    PHILLY_CSV = "philly-csv"
+    GAVEL = "gavel"
+    SHOCKWAVE = "shockwave"
+    TIRESIAS = "tiresias"
+    BATSIM = "batsim"
+    JOBS_CSV = "jobs-csv"
+    INFERENCE_LOAD = "inference-load"
+
+
+def convert(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    paths: TracesArgument = None,
+    to: Annotated[To, typer.Option("--to", help="The format; jobs-csv is what gpuctl replay reads.")] = To.JOBS_CSV,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where it goes; needed.")
+    ] = None,
+    servers: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=100_000, help="Servers of the inference cluster, for inference-load."),
+    ] = None,
+    swf_unit: SwfUnitOption = None,
+    columns_map: MapOption = None,
+    unit: UnitOption = None,
+    cluster: ClusterOption = None,
+    timezone: LogTimezoneOption = None,
+    log_format: LogFormatOption = None,
+    columns: LogColumnsOption = None,
+) -> None:
+    """Write the jobs of a trace as other tools read them, or the load of services as gpuctl replay does.
+
+    What the format cannot say is lost, and what a job lacks that the format needs leaves it out; both are counted.
+    """
+    from gpuctl.core.errors import UsageError
+    from gpuctl.core.files import write_atomically
+    from gpuctl.store.database import Store
+    from gpuctl.workloads.convert import convert as write
+
+    given = settings(context)
+    if output is None:
+        raise UsageError("where to write is missing", hint="gpuctl convert TRACE --to swf -o OUT.swf")
+    check_outputs(context, {"--output": output})
+    site = Site(map=columns_map, unit=unit, swf_unit=swf_unit)
+    done: list[Done] = []
+
+    def body(file: BinaryIO) -> None:
+        with (
+            opened(
+                paths or [], None, cluster, given, timezone=timezone, columns=columns, doing="convert", site=site,
+                log_format=log_format, brief=True,
+            ) as (store_path, name, _),
+            Store(store_path) as store,
+        ):  # fmt: skip
+            done.append(write(store, name, to.value, file, unit=swf_unit, servers=servers))
+
+    write_atomically(output, body)
+    for one in done:
+        for told in one.notes:
+            message(told, quiet=given.quiet)
+        message(f"{output}: {one.rows:,} rows ({to.value})", quiet=given.quiet)

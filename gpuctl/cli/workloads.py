@@ -1,0 +1,292 @@
+"""``gpuctl fit`` and ``gpuctl synth``: a model of the jobs of a trace, and jobs made from it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.cli.chain import DbOption
+from gpuctl.cli.common import settings
+from gpuctl.cli.inputs import opened
+from gpuctl.cli.options import (
+    ClusterOption,
+    FormatOption,
+    JsonOption,
+    LogColumnsOption,
+    LogFormatOption,
+    LogTimezoneOption,
+    OutputOption,
+    TableOption,
+)
+from gpuctl.cli.output import chosen_format, print_result, tell_written
+from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.train import LearntPathsArgument, check_tables
+from gpuctl.core.errors import ExitCode, InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.cli.common import Settings
+    from gpuctl.core.notes import Note
+    from gpuctl.core.results import SourceInfo
+    from gpuctl.workloads.jobs import Jobs
+    from gpuctl.workloads.quality import Score
+    from gpuctl.workloads.synth import Model
+
+
+class Unit(StrEnum):
+    """What sizes count."""
+
+    GPU = "gpu"
+    CPU = "cpu"
+    NODE = "node"
+
+
+class Method(StrEnum):
+    """How jobs are made."""
+
+    RESAMPLE = "resample"
+    USERS = "users"
+    WEEKS = "weeks"
+    JOBS = "jobs"
+    PARAMETRIC = "parametric"
+    LUBLIN = "lublin"
+
+
+class Arrivals(StrEnum):
+    """How jobs of laws come."""
+
+    SESSIONS = "sessions"
+    NHPP = "nhpp"
+    POISSON = "poisson"
+
+
+class LoadBy(StrEnum):
+    """What makes more load."""
+
+    TIME = "time"
+    USERS = "users"
+
+
+class To(StrEnum):
+    """What is written."""
+
+    CSV = "csv"
+    SWF = "swf"
+    DB = "db"
+
+
+CapacityOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="N", help="GPUs (CPUs, nodes) that load is a share of. Default: the log's machines, or the most in use."
+    ),
+]
+
+
+def fit(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    paths: LearntPathsArgument = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", "-o", metavar="DIR", help="Folder for the new model; replaces one there.")
+    ] = None,
+    db: DbOption = None,
+    method: Annotated[
+        Method,
+        typer.Option(
+            help="resample: users with their weeks, or weeks or blocks of jobs where users or weeks are few; users, "
+            "weeks, jobs: one of these; parametric: laws; lublin: Lublin and Feitelson's model."
+        ),
+    ] = Method.RESAMPLE,
+    unit: Annotated[
+        Unit | None, typer.Option(help="What sizes count. Default: GPUs, or CPUs or nodes where no job has any.")
+    ] = None,
+    near: Annotated[
+        float | None,
+        typer.Option(
+            metavar="WEEKS",
+            min=0,
+            help="How far users, weeks move at most; inf: anywhere. Default: near where the load has a trend.",
+        ),
+    ] = None,
+    arrivals: Annotated[Arrivals | None, typer.Option(help="How jobs of --method parametric come.")] = None,
+    anonymous: Annotated[
+        bool, typer.Option("--anonymous", help="Laws that hold nothing of any single job or user; may be published.")
+    ] = False,
+    capacity: CapacityOption = None,
+    check: Annotated[
+        Path | None, typer.Option("--check", metavar="DIR", help="Compare this model with INPUT; fit and save none.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Synthetic traces to compare.")] = 20,
+    load: Annotated[float, typer.Option(metavar="L", min=0.01, max=10, help="Load of the replays that compare.")] = 0.8,
+    no_replay: Annotated[bool, typer.Option("--no-replay", help="Compare without replays.")] = False,
+    cluster: ClusterOption = None,
+    timezone: LogTimezoneOption = None,
+    log_format: LogFormatOption = None,
+    columns: LogColumnsOption = None,
+    table: TableOption = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Fit a model of a trace's workload, and say how like the trace the jobs are that it makes."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    if (model is None) == (check is None):
+        raise UsageError("fit needs -o for a new model, or --check for one to compare, and not both", hint="-o model")
+    from gpuctl.predictors import card
+    from gpuctl.workloads import tables
+
+    check_tables(table or (), tables.TABLES)
+    if model is not None:
+        card.check_place(model)
+    check_outputs(context, {"--output": output})
+    trace, sources, failed = _read(
+        paths or [], db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, unit=unit
+    )
+    if capacity is not None:
+        trace = replace(trace, capacity=capacity, capacity_from="given")
+    made = _load(check) if check is not None else _fit(trace, method, near, arrivals, anonymous=anonymous)
+    scores = _compare(made, trace, seeds, None if no_replay else load, given)
+    command = "gpuctl " + shlex.join(sys.argv[1:])
+    result = tables.fitted(
+        made, trace, scores, _said(seeds, None if no_replay else load), sources=sources, command=command
+    )
+    if model is not None:
+        from gpuctl.workloads import folder
+
+        folder.save(model, made, tables.about(made, trace, scores, sources, anonymous=anonymous))
+    print_result(result, shape, output, table, given)
+    tell_written((output, model), given)
+    if failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def synth(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that gpuctl fit wrote.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the jobs.")],
+    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Jobs to make.")],
+    load: Annotated[
+        float | None, typer.Option(metavar="L", help="Load, a share of the capacity. Default: the model's own.")
+    ] = None,
+    load_by: Annotated[
+        LoadBy,
+        typer.Option(help="time: divide the times between submissions; users: more users, and days keep their length."),
+    ] = LoadBy.TIME,
+    capacity: CapacityOption = None,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same jobs.")] = 0,
+    growth: Annotated[float, typer.Option(metavar="F", help="Jobs of the last week over those of the first.")] = 1.0,
+    large: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE:SIZE", help="Share of jobs of at least that size: 0.2:16."),
+    ] = None,
+    tail: Annotated[
+        float, typer.Option(metavar="F", help="Heavier tail of run times: the index of the tail is divided by F.")
+    ] = 1.0,
+    start: Annotated[
+        str | None, typer.Option(metavar="DATE", help="For SWF: the jobs begin in the week of this date.")
+    ] = None,
+    to: Annotated[To | None, typer.Option(help="Format. Default: by the file's name, else csv.")] = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make jobs from a model of a workload, for gpuctl replay and for other simulators."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=None, tables=None)
+    from gpuctl.workloads import knobs, tables, write
+    from gpuctl.workloads.synth import Wanted, synthesize
+
+    monday = write.start_of(start)
+    check_outputs(context, {"--output": output})
+    wanted = Wanted(
+        jobs, seed, load, load_by.value, capacity, growth, knobs.parse_large(large) if large is not None else None, tail
+    )
+    found = _load(model)
+    made = synthesize(found, wanted)
+    kind = to.value if to is not None else write.SUFFIXES.get(output.suffix.lower(), "csv")
+    if kind == "db":
+        write.store(made, output)
+    else:
+        from gpuctl.core.files import write_atomically
+
+        write_atomically(output, lambda file: write.csv(made, file) if kind == "csv" else write.swf(made, monday, file))
+    result = tables.made(found, made, wanted, (), "gpuctl " + shlex.join(sys.argv[1:]))
+    print_result(result, shape, None, None, given)
+    tell_written((output,), given)
+
+
+def _fit(trace: Jobs, method: Method, near: float | None, arrivals: Arrivals | None, *, anonymous: bool) -> Model:
+    from gpuctl.workloads import learn, lublin, resample
+
+    if anonymous and method not in {Method.RESAMPLE, Method.PARAMETRIC}:
+        raise UsageError(f"--anonymous: {method.value} is made of the trace's jobs", hint="--method parametric")
+    if arrivals is not None and method is not Method.PARAMETRIC and not anonymous:
+        raise UsageError("--arrivals is for --method parametric", hint="add it, or leave --arrivals out")
+    if near is not None and (anonymous or method in {Method.PARAMETRIC, Method.LUBLIN, Method.JOBS}):
+        raise UsageError("--near is for users and weeks that are drawn", hint="leave it out")
+    if anonymous or method is Method.PARAMETRIC:
+        return learn.fit(trace, None if arrivals is None else arrivals.value, anonymous=anonymous)
+    if method is Method.LUBLIN:
+        laws = lublin.for_machine(lublin.PUBLISHED, trace.capacity)
+        return lublin.Lublin(laws, trace.unit, trace.capacity, trace.name, trace.capacity_from)
+    return resample.fit(trace, method.value, near)
+
+
+def _load(place: Path) -> Model:
+    from gpuctl.workloads import folder
+
+    return folder.load(place)[0]
+
+
+def _compare(model: Model, trace: Jobs, seeds: int, load: float | None, given: Settings) -> list[Score]:
+    """Compare jobs of several seeds with the trace; without a load no replays."""
+    from gpuctl.cli.progress import Bar
+    from gpuctl.workloads import quality, replays
+    from gpuctl.workloads.synth import Wanted, synthesize
+
+    drawn = [synthesize(model, Wanted(trace.count, seed)) for seed in range(seeds)]
+    found = quality.scores(trace, drawn)
+    if load is not None:
+        with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+            waits = replays.scores(
+                trace, drawn, max(int(trace.capacity), 1), load, lambda done: bar.at("replays", round(100 * done), 100)
+            )
+        found = [*waits, *found]
+    return found
+
+
+def _said(seeds: int, load: float | None) -> dict[str, Note]:
+    from gpuctl.core.notes import note
+
+    told = {"compared": note("{seeds} synthetic traces, seeds 0 to {last}", seeds=seeds, last=seeds - 1)}
+    if load is not None:
+        told["load of the replays"] = note("{load:g}", load=load)
+    return told
+
+
+def _read(
+    paths: Sequence[Path], db: Path | None, cluster: str | None, given: Settings, *, timezone: str | None,
+    columns: str | None, log_format: str | None, unit: Unit | None,
+) -> tuple[Jobs, tuple[SourceInfo, ...], bool]:  # fmt: skip
+    """The jobs, the files that they came from, and whether something of them could not be read."""
+    absent = next((path for path in paths if not path.exists()), None)
+    if absent is not None:
+        raise InputError(
+            "no such file or directory", path=str(absent), hint="name logs, a trace store, or a CSV of jobs"
+        )
+    from gpuctl.store.database import Store
+    from gpuctl.store.sources import read_sources
+    from gpuctl.workloads.jobs import from_store
+
+    with opened(
+        list(paths), db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="fit"
+    ) as (path, name, report), Store(path) as store:  # fmt: skip
+        jobs = from_store(store, name, None if unit is None else unit.value)
+        return jobs, read_sources(store, jobs.name), report is not None and report.failed

@@ -1,0 +1,36 @@
+"""Times of traces that count seconds from a start of their own: kept as seconds since 1970, and shown without a date.
+
+No log of a cluster that gpuctl reads was written before 1980, so that an earlier time is one of these.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+BEFORE_S = 315_532_800
+"""1980-01-01, seconds since 1970: what is earlier counts from a start of the trace's own."""
+DAY_S = 86_400
+
+
+def is_relative(seconds: float) -> bool:
+    """Whether a time, in seconds since 1970, has no date."""
+    return 0 <= seconds < BEFORE_S
+
+
+def shown(seconds: float) -> str:
+    """``day 12 03:04:05``: whole days since the start, and the time since then."""
+    whole = int(seconds)
+    hours, rest = divmod(whole % DAY_S, 3600)
+    part = f"{seconds - whole:.6f}"[1:].rstrip("0").rstrip(".")
+    return f"day {whole // DAY_S} {hours:02}:{rest // 60:02}:{rest % 60:02}{part}"
+
+
+def without_date(time: datetime) -> str | None:
+    """A time as `shown` has it, where it has no date; else None."""
+    from datetime import UTC
+
+    stamp = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    return shown(stamp) if is_relative(stamp) else None

@@ -1,0 +1,59 @@
+"""Alibaba's trace of spot GPUs, 2026 (``job_info_df.csv``): when jobs came and how long they ran, not when they began.
+
+GPUs are ``worker_num`` times ``gpu_request``; seconds count from the first job. ``job_type`` is HP or Spot and is kept
+as the quality of service, ``organization`` as the queue.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuctl.ingest.core.format import Format
+from gpuctl.ingest.traces.table import Column, JobTable
+from gpuctl.ingest.traces.to_come import to_come
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def _sizes() -> dict[str, pl.Expr]:
+    import polars as pl
+
+    return {
+        **to_come("work_s"),
+        "gpus": pl.col("gpu") * pl.col("workers"),
+        "cpus": (pl.col("cpu") * pl.col("workers")).ceil().cast(pl.Int64),
+    }
+
+
+TABLE = JobTable(
+    what="a list of jobs of Alibaba's spot trace",
+    columns={
+        "job_name": Column("job", needed=True),
+        "organization": Column("queue"),
+        "gpu_model": Column("gpu_type"),
+        "cpu_request": Column("cpu", "number"),
+        "gpu_request": Column("gpu", "number", needed=True),
+        "worker_num": Column("workers", "whole", needed=True),
+        "submit_time": Column("submit_ts", "epoch", needed=True),
+        "duration": Column("work_s", "number", needed=True),
+        "job_type": Column("qos"),
+    },
+    derive=_sizes,
+)
+
+FORMAT = Format(
+    name="alibaba-spot-jobs",
+    title="Alibaba spot trace of 2026: jobs (job_info_df.csv)",
+    fills=("jobs", "attempts", "queues"),
+    file_names=("job_info_df.csv",),
+    order=20,
+    timezone="UTC",
+    zoned=True,
+    clock="utc",
+    parser_version=1,
+    sniff=TABLE.sniff,
+    load=TABLE.load,
+    epoch="relative",
+    verified="documentation",
+)

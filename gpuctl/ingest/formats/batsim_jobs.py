@@ -1,0 +1,86 @@
+"""Batsim's result (``out_jobs.csv``): jobs, when they started and ended.
+
+Both generations of its columns are read: ``jobID`` and ``job_id``. Where a job ran is not read. A job that failed was
+stopped at its limit or ended with an error: which, is not told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, BinaryIO
+
+from gpuctl.core.states import State
+from gpuctl.ingest.core.format import Format
+from gpuctl.ingest.read.csv_header import first_line
+from gpuctl.ingest.read.streams import peeked
+from gpuctl.ingest.traces.table import Column, JobTable
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from gpuctl.ingest.core.format import Sink
+
+
+def _states() -> dict[str, pl.Expr]:
+    import polars as pl
+
+    success = pl.when(pl.col("success") == 1).then(pl.lit(State.COMPLETED.value)).otherwise(pl.lit(State.FAILED.value))
+    return {"state": success, "gpus": pl.lit(0.0), "source_state": pl.col("success").cast(pl.String)}
+
+
+_TOLD = {
+    "submission_time": Column("submit_ts", "epoch", needed=True),
+    "requested_time": Column("time_limit_s", "number", missing=("-1",)),
+    "success": Column("success", "whole", needed=True),
+    "starting_time": Column("start_ts", "epoch", missing=("-1",)),
+    "finish_time": Column("end_ts", "epoch", missing=("-1",)),
+}
+OLD = JobTable(
+    what="a table of jobs of Batsim",
+    columns={
+        "jobID": Column("job", needed=True),
+        "requested_number_of_processors": Column("cpus", "whole", needed=True),
+        **_TOLD,
+    },
+    open_ended=True,
+    derive=_states,
+)
+NEW = replace(
+    OLD,
+    columns={
+        "job_id": Column("job", needed=True),
+        "requested_number_of_resources": Column("cpus", "whole", needed=True),
+        **_TOLD,
+    },
+)
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise the header of either generation."""
+    return OLD.sniff(name, head) or NEW.sniff(name, head)
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read jobs and attempts.
+
+    Raises:
+        InputError: the header is another.
+    """
+    head, again = peeked(stream)
+    (OLD if first_line(head).startswith(b"jobID,") else NEW).load(again, sink)
+
+
+FORMAT = Format(
+    name="batsim-jobs",
+    title="Batsim: jobs of a simulation (out_jobs.csv)",
+    fills=("jobs", "attempts", "queues"),
+    file_names=("out_jobs.csv",),
+    order=20,
+    timezone="UTC",
+    zoned=True,
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+    epoch="relative",
+)

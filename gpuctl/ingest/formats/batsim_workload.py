@@ -1,0 +1,142 @@
+"""Batsim's workloads: a JSON object with ``jobs`` and ``profiles``. Seconds count from the start of the simulation.
+
+Only a delay profile tells how long a job runs; the work of others is in operations and bytes. A job without
+``walltime`` has no limit, and one whose limit is below its delay is killed at the limit. Processors are CPUs here.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from gpuctl.core.errors import InputError
+from gpuctl.core.lines import RowError
+from gpuctl.core.states import State
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.traces.jobs import LINE, Jobs
+from gpuctl.ingest.traces.requests import count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST = 512 << 20
+"""Bytes of a workload: jobs come before their profiles, so that all of it is held."""
+_LATEST_S = 7_258_118_400
+_CHUNK = 1 << 20
+_DELAYS = frozenset({"DelayProfile", "delay"})
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read jobs; a row of the ledger is a job.
+
+    Raises:
+        InputError: it is no such object, or too large.
+    """
+    found = _whole(stream)
+    jobs, profiles = found.get("jobs"), found.get("profiles")
+    if not isinstance(jobs, list) or not isinstance(profiles, dict):
+        raise InputError(
+            "no jobs or no profiles in it", hint="expected an object with jobs and profiles, as Batsim reads"
+        )
+    texts: dict[int, str] = {}
+    rows: list[dict[str, Any]] = []
+    for number, job in enumerate(jobs, 1):
+        sink.seen()
+        try:
+            rows.append(_row(job, profiles) | {LINE: number})
+        except RowError as bad:
+            sink.reject(number, str(bad), json.dumps(job)[:500])
+            continue
+        texts[number] = json.dumps(job)[:500]
+    _write(rows, texts, sink)
+
+
+def _whole(stream: BinaryIO) -> dict[str, Any]:
+    data = bytearray()
+    while piece := stream.read(_CHUNK):
+        data += piece
+        if len(data) > MOST:
+            raise InputError(f"a workload of more than {MOST >> 20} MiB", hint="split it into several files")
+    try:
+        found = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not valid JSON: {str(error)[:200]}", hint="is the copy complete?") from error
+    if not isinstance(found, dict):
+        raise InputError("is no JSON object", hint="expected an object with jobs and profiles, as Batsim reads")
+    return found
+
+
+def _row(job: object, profiles: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(job, dict):
+        raise RowError("a job is no object")
+    name = job.get("id")
+    if isinstance(name, bool) or not isinstance(name, int | str) or not str(name).isprintable() or not str(name):
+        raise RowError("id is neither a number nor a printable text")
+    submit, size = count(job, "subtime", 1e18), count(job, "res", 2**31 - 1)
+    if submit > _LATEST_S:
+        raise RowError("subtime is over 200 years")
+    profile = profiles.get(str(job.get("profile")))
+    if not isinstance(profile, dict):
+        raise RowError("its profile is not among the profiles")
+    # -1 is no limit, too
+    limit = None if job.get("walltime") in {None, -1} else count(job, "walltime")
+    run = count(profile, "delay") if profile.get("type") in _DELAYS else None
+    quirks = [] if run is not None else ["no_run_time"]
+    if run is not None and limit is not None and limit < run:
+        run, quirks = limit, ["killed_at_limit"]
+    return {
+        "job": str(name), "submit_ts": submit, "cpus": int(size), "gpus": 0.0, "name": str(job["profile"]),
+        "time_limit_s": None if limit is None else round(limit), "run_sum_s": run, "quirks": quirks,
+    }  # fmt: skip
+
+
+def _write(rows: list[dict[str, Any]], texts: dict[int, str], sink: Sink) -> None:
+    import polars as pl
+
+    if not rows:
+        return
+    kinds: dict[str, Any] = {
+        "time_limit_s": pl.Int64,
+        "run_sum_s": pl.Float64,
+        "submit_ts": pl.Float64,
+        "quirks": pl.List(pl.String),
+    }
+    frame = pl.DataFrame(rows, schema_overrides=kinds).with_columns(
+        submit_ts=(pl.col("submit_ts") * 1_000_000).round().cast(pl.Int64).cast(pl.Datetime("us", "UTC")),
+        run_last_s="run_sum_s",
+        state=pl.lit(State.PENDING.value),
+        attempts=pl.lit(0, pl.Int32),
+    )
+    jobs = Jobs(sink)
+
+    def raw(lines: Sequence[int]) -> list[str]:
+        return [texts[line] for line in lines]
+
+    jobs.add(frame, raw)
+    jobs.finish()
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise an object with ``jobs`` that have a ``subtime``, a ``res`` and a ``profile``."""
+    del name
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text.startswith(b"{"):
+        return None
+    fits = all(key in text for key in (b'"subtime"', b'"res"', b'"profile"', b'"jobs"'))
+    return "JSON with jobs of subtime, res and profile" if fits else None
+
+
+FORMAT = Format(
+    name="batsim-workload",
+    title="Batsim: workload (JSON with jobs and profiles)",
+    fills=("jobs", "attempts", "queues"),
+    file_names=("workload.json",),
+    order=20,
+    timezone="UTC",
+    zoned=True,
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+    epoch="relative",
+)

@@ -1,0 +1,117 @@
+"""Jobs as the simulators of Gavel (OSDI'20) and Shockwave (NSDI'23) take them: a line a job, tabs between its cells.
+
+12 cells are Shockwave's, with a known run time; 11 the same without it; 10 Gavel's; 7 those of its folder ``msr``,
+which it does not read itself any more. Elsewhere than in Shockwave's the work is in steps: how long it takes depends
+on the GPUs, and is not told. Seconds count from a start of the file's own; a job is
+named after its place in the file, from 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO
+
+from gpuctl.core.errors import InputError
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.read.csv_header import first_line
+from gpuctl.ingest.read.streams import peeked
+from gpuctl.ingest.traces.table import Column, JobTable
+from gpuctl.ingest.traces.to_come import numbered, to_come
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_TOLD = {
+    "job_type": Column("name", needed=True),
+    "total_steps": Column("steps", "number", needed=True),
+    "scale_factor": Column("gpus", "whole", needed=True),
+    "arrival": Column("submit_ts", "epoch", needed=True),
+}
+_START = ("job_type", "command", "working_dir", "num_steps_arg", "needs_data_dir", "total_steps", "scale_factor")
+_WIDTHS = {
+    7: ("job_type", "command", "num_steps_arg", "needs_data_dir", "total_steps", "arrival", "scale_factor"),
+    10: (*_START, "priority_weight", "SLO", "arrival"),
+    11: (*_START, "mode", "priority_weight", "SLO", "arrival"),
+    12: (*_START, "mode", "priority_weight", "SLO", "duration", "arrival"),
+}
+
+
+def _in_steps() -> dict[str, pl.Expr]:
+    return {"job": numbered(1), **to_come(None)}
+
+
+def _timed() -> dict[str, pl.Expr]:
+    return {"job": numbered(1), **to_come("work_s")}
+
+
+def _always() -> pl.Expr:
+    import polars as pl
+
+    return pl.lit(value=True)
+
+
+def _table(width: int) -> JobTable:
+    timed = "duration" in _WIDTHS[width]
+    return JobTable(
+        what="a trace of Gavel's simulator",
+        columns=_TOLD | ({"duration": Column("work_s", "number", needed=True)} if timed else {}),
+        names=_WIDTHS[width],
+        separator="\t",
+        derive=_timed if timed else _in_steps,
+        quirks={} if timed else {"work_in_steps": _always},
+    )
+
+
+TABLES = {width: _table(width) for width in _WIDTHS}
+
+
+def _table_of(head: bytes) -> JobTable | None:
+    cells = first_line(head).split(b"\t")
+    table = TABLES.get(len(cells))
+    if table is None:
+        return None
+    named = dict(zip(table.names, cells, strict=True))
+    numbers = (named[name].strip() for name in ("total_steps", "scale_factor", "arrival"))
+    whole = all(n.replace(b".", b"", 1).isdigit() for n in numbers)
+    return (
+        table if whole and named["needs_data_dir"] in {b"0", b"1"} and named["num_steps_arg"].startswith(b"-") else None
+    )
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise the first row by its number of cells and what is in them."""
+    del name
+    table = _table_of(head)
+    return f"a first row of {len(table.names)} cells of Gavel's traces" if table else None
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read jobs.
+
+    Raises:
+        InputError: the first line is no job.
+    """
+    head, again = peeked(stream)
+    table = _table_of(head)
+    if table is None:
+        raise InputError(
+            "line 1 is no job of Gavel's simulator",
+            line=1,
+            hint="expected 7, 10, 11 or 12 cells with tabs between them",
+        )
+    table.load(again, sink)
+
+
+FORMAT = Format(
+    name="gavel-jobs",
+    title="Gavel, Shockwave: jobs of a simulator (*.trace)",
+    fills=("jobs", "attempts", "queues"),
+    file_names=("*.trace",),
+    order=20,
+    timezone="UTC",
+    zoned=True,
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+    epoch="relative",
+)

@@ -1,0 +1,273 @@
+"""Kubernetes: Workloads and ClusterQueues of Kueue, Jobs and Queues of Volcano, nodes (``kubectl get -o json``).
+
+A row of the ledger is an object; several snapshots of one job (``-w --output-watch-events``) are put together. Kueue
+keeps only the last transition of each condition, so that one snapshot tells of one attempt; Volcano's conditions are a
+history. GPUs are the resources ``*/gpu``; parts of GPUs (``mig-*``) are not counted. The wait ends when the pods are
+ready, or with the admission where that is not told. Made from the types of both; no dump of a real cluster was seen.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from gpuctl.core.lines import RowError
+from gpuctl.core.states import State
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.core.job_rows import (
+    ATTEMPTS,
+    DUPLICATE_JOB,
+    AttemptRow,
+    add_queues,
+    known_jobs,
+)
+from gpuctl.ingest.traces import kube
+
+if TYPE_CHECKING:
+    from gpuctl.ingest.traces.kube import Told
+
+_API = re.compile(rb'"apiVersion"\s*:\s*"(?:kueue\.x-k8s\.io/|batch\.volcano\.sh/|scheduling\.volcano\.sh/|v1")')
+_KIND = re.compile(rb'"kind"\s*:\s*"(?:Workload|ClusterQueue|Job|Queue|Node|List)"')
+_NOT_READ = "an object of a kind that nothing is read of"
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read jobs, attempts, queues and machines.
+
+    Raises:
+        InputError: there is nothing in the file.
+    """
+    jobs: dict[str, tuple[Told, int, bytes]] = {}
+    rows: dict[str, int] = {}
+    quotas: dict[str, tuple[float, float | None, str | None]] = {}
+    machines: dict[str, dict[str, Any]] = {}
+    for element, found in kube.objects(stream):
+        sink.seen()
+        try:
+            if found is None:
+                raise RowError(element.fault or "not an object")
+            told = _take(found, quotas, machines)
+        except RowError as bad:
+            sink.reject(element.line_no, str(bad), element.raw)
+            continue
+        if told is None:
+            sink.loaded()
+            continue
+        rows[told.job] = rows.get(told.job, 0) + 1
+        jobs[told.job] = _together(jobs, told), element.line_no, element.raw
+    known = known_jobs(sink, list(jobs))
+    for name in known:
+        told, line, raw = jobs.pop(name)
+        for _ in range(rows[name]):
+            sink.reject(line, DUPLICATE_JOB, raw)
+    _write([told for told, _, _ in jobs.values()], sink)
+    sink.loaded(sum(rows[name] for name in jobs))
+    _write_queues(quotas, {told.queue for told, _, _ in jobs.values() if told.queue}, sink)
+    _write_machines(machines, sink)
+
+
+def _take(
+    found: dict[str, Any],
+    quotas: dict[str, tuple[float, float | None, str | None]],
+    machines: dict[str, dict[str, Any]],
+) -> Told | None:
+    api, kind = str(found.get("apiVersion")), found.get("kind")
+    if kind == "Workload" and api.startswith("kueue.x-k8s.io/"):
+        return kube.workload(found)
+    if kind == "Job" and api.startswith("batch.volcano.sh/"):
+        return kube.volcano_job(found)
+    if kind == "ClusterQueue" and api.startswith("kueue.x-k8s.io/"):
+        quotas[kube.key_of(found)] = _cluster_queue(found)
+    elif kind == "Queue" and api.startswith("scheduling.volcano.sh/"):
+        spec = kube.at(found, "spec")
+        deserved, capability = (
+            _gpus(kube.at(spec, "deserved") or kube.at(spec, "guarantee", "resource")),
+            _gpus(kube.at(spec, "capability")),
+        )
+        quotas[kube.key_of(found)] = deserved or 0.0, capability, kube.text(spec, "parent")
+    elif kind == "Node" and api == "v1":
+        machines[kube.key_of(found)] = _node(found)
+    else:
+        raise RowError(_NOT_READ)
+    return None
+
+
+def _together(jobs: dict[str, tuple[Told, int, bytes]], told: Told) -> Told:
+    """The later snapshot, with the starts and stops of those before it."""
+    if told.job in jobs:
+        before = jobs[told.job][0]
+        told.starts |= before.starts
+        told.stops |= before.stops
+        told.gpu_type = told.gpu_type or before.gpu_type
+    return told
+
+
+def _cluster_queue(found: dict[str, Any]) -> tuple[float, float | None, str | None]:
+    quota = borrow = 0.0
+    unlimited = False
+    for group in kube.listed(found, "spec", "resourceGroups"):
+        for flavor in kube.listed(group, "flavors"):
+            for resource in kube.listed(flavor, "resources"):
+                if kube.is_gpu(str(resource.get("name"))):
+                    quota += kube.quantity(resource.get("nominalQuota", 0))
+                    limit = resource.get("borrowingLimit")
+                    unlimited |= limit is None
+                    borrow += 0.0 if limit is None else kube.quantity(limit)
+    cohort = kube.text(found, "spec", "cohort") or kube.text(found, "spec", "cohortName")
+    # without a cohort there is nobody to borrow from
+    limit_gpus = quota if cohort is None else float("inf") if unlimited else quota + borrow
+    return quota, limit_gpus, cohort
+
+
+def _gpus(resources: object) -> float | None:
+    if not isinstance(resources, dict):
+        return None
+    told = [kube.quantity(value) for key, value in resources.items() if kube.is_gpu(str(key))]
+    return sum(told) if told else None
+
+
+def _node(found: dict[str, Any]) -> dict[str, Any]:
+    capacity = kube.at(found, "status", "capacity")
+    capacity = capacity if isinstance(capacity, dict) else {}
+    labels = kube.at(found, "metadata", "labels")
+    labels = labels if isinstance(labels, dict) else {}
+    rack = next((kube.text(labels, key) for key in ("topology.kubernetes.io/rack", "cloud.provider.com/topology-rack")
+                 if key in labels), None)  # fmt: skip
+    return {
+        "machine": kube.key_of(found),
+        "gpus_labelled": int(_gpus(capacity) or 0),
+        "gpu_type": kube.text(labels, "nvidia.com/gpu.product") or kube.text(labels, "amd.com/gpu.product-name"),
+        "cpus": int(kube.quantity(capacity["cpu"])) if "cpu" in capacity else None,
+        "mem_mb": int(kube.quantity(capacity["memory"]) / 2**20) if "memory" in capacity else None,
+        "rack": rack,
+    }
+
+
+def _write(told: list[Told], sink: Sink) -> None:
+    import polars as pl
+
+    if not told:
+        return
+    jobs: list[dict[str, Any]] = []
+    attempts: list[AttemptRow] = []
+    for one in told:
+        spells = one.spells()
+        run = [s.end - s.start for s in spells if s.end is not None]
+        start, end = (spells[0].start if spells else None), one.end
+        wait = None if start is None or one.submit is None or start < one.submit else start - one.submit
+        jobs.append({
+            "job": one.job, "queue": one.queue, "user": one.user, "name": one.name, "submit_ts": one.submit,
+            "start_ts": start, "end_ts": end, "state": one.state.value, "source_state": one.source_state,
+            "gpus": one.gpus, "gpu_type": one.gpu_type, "cpus": _ceil(one.cpus), "mem_mb": _ceil(one.mem_mb),
+            "time_limit_s": None if one.limit_s is None else int(one.limit_s), "priority": one.priority,
+            "reason": one.reason, "attempts": len(spells), "wait_s": wait,
+            "run_span_s": None if start is None or end is None else max(0.0, end - start),
+            "run_sum_s": sum(run) if run else None, "run_last_s": run[-1] if run else None,
+            "quirks": sorted(one.quirks),
+        })  # fmt: skip
+        queued = one.submit
+        for number, spell in enumerate(spells):
+            last = number == len(spells) - 1
+            state = one.state if last else State.PREEMPTED
+            waited = None if queued is None or spell.start < queued else spell.start - queued
+            ran = None if spell.end is None else spell.end - spell.start
+            attempts.append(
+                AttemptRow(
+                    one.job,
+                    number,
+                    _whole(queued),
+                    _whole(spell.start),
+                    _whole(spell.end),
+                    _whole(spell.end),
+                    state.value,
+                    one.gpus,
+                    0,
+                    waited,
+                    ran,
+                    ("nodes_unknown",),
+                )
+            )
+            queued = spell.end
+    times = dict.fromkeys(("submit_ts", "start_ts", "end_ts"), pl.Float64)
+    kinds: dict[str, Any] = {
+        **dict.fromkeys(("queue", "user", "name", "source_state", "gpu_type", "reason"), pl.String), **times,
+        **dict.fromkeys(("wait_s", "run_span_s", "run_sum_s", "run_last_s"), pl.Float64),
+        **dict.fromkeys(("cpus", "mem_mb", "time_limit_s", "priority"), pl.Int64), "quirks": pl.List(pl.String),
+    }  # fmt: skip
+    frame = pl.DataFrame(jobs, schema_overrides=kinds)
+    micros = [(pl.col(n) * 1_000_000).round().cast(pl.Int64).cast(pl.Datetime("us", "UTC")) for n in times]
+    sink.insert("jobs", frame.with_columns(micros))
+    if attempts:
+        sink.insert(ATTEMPTS.table, ATTEMPTS.arrow(attempts, sink))
+
+
+def _ceil(value: float) -> int | None:
+    return -int(-value // 1) or None
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def _write_queues(quotas: dict[str, tuple[float, float | None, str | None]], others: set[str], sink: Sink) -> None:
+    import polars as pl
+
+    if quotas:
+        names = list(quotas)
+        sink.execute(
+            "DELETE FROM queues WHERE cluster = $cluster AND queue IN (SELECT unnest($queues::VARCHAR[]))",
+            {"cluster": sink.cluster, "queues": names},
+        )
+        columns = {
+            "queue": names,
+            "quota_gpus": [quota for quota, _, _ in quotas.values()],
+            "limit_gpus": pl.Series([limit for _, limit, _ in quotas.values()], dtype=pl.Float64),
+            "parent": pl.Series([parent for _, _, parent in quotas.values()], dtype=pl.String),
+        }
+        told = pl.DataFrame(columns).with_columns(cluster=pl.lit(sink.cluster), quota_source=pl.lit("configured"))
+        sink.insert("queues", told)
+    add_queues(sink, others)
+
+
+def _write_machines(machines: dict[str, dict[str, Any]], sink: Sink) -> None:
+    import polars as pl
+
+    if not machines:
+        return
+    sink.execute(
+        "DELETE FROM machines WHERE cluster = $cluster AND machine IN (SELECT unnest($names::VARCHAR[]))",
+        {"cluster": sink.cluster, "names": list(machines)},
+    )
+    kinds = {"gpu_type": pl.String, "rack": pl.String, "cpus": pl.Int64, "mem_mb": pl.Int64, "gpus_labelled": pl.Int64}
+    sink.insert(
+        "machines",
+        pl.DataFrame(list(machines.values()), schema_overrides=kinds).with_columns(cluster=pl.lit(sink.cluster)),
+    )
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise an object, a list or watch events of Kubernetes, of a kind that is read."""
+    del name
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text.startswith((b"{", b"[")) or not _API.search(text) or not _KIND.search(text):
+        return None
+    kinds = sorted({kind.decode() for kind in _KINDS.findall(text)} - {"List"})
+    return f"objects of Kubernetes: {', '.join(kinds)}" if kinds else None
+
+
+_KINDS = re.compile(rb'"kind"\s*:\s*"(Workload|ClusterQueue|Queue|Node|Job)"')
+
+FORMAT = Format(
+    name="kube-objects",
+    title="Kubernetes: jobs and queues of Kueue and Volcano, nodes (kubectl get -A -o json)",
+    fills=("jobs", "attempts", "queues", "machines"),
+    file_names=("workloads.json", "clusterqueues.json", "jobs.json", "nodes.json"),
+    order=20,
+    timezone="UTC",
+    zoned=True,
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+    verified="documentation",
+)

@@ -1,0 +1,130 @@
+"""OpenB: pods with GPUs of a production cluster of Alibaba, 149 days (``openb_pod_list_*.csv``; Weng et al., ATC'23).
+
+A row of ``jobs`` is a pod: which pods belong together is not told, nor on which node one ran. Seconds count from the
+first pod. ``gpu_milli`` is the part of each GPU, less than 1000 only for pods of one GPU. ``pod_phase`` is the phase
+that was seen last: pods that were running have a time of deletion all the same, so that they ended there, in a state
+that nobody knows. Of pods that were still pending nothing more is known. CPUs are rounded up to whole ones.
+
+The variants ``multigpu*`` have no times: pods in the order in which they came.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuctl.core.states import State
+from gpuctl.ingest.core.format import Format
+from gpuctl.ingest.traces.table import Column, JobTable
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    import polars as pl
+
+    from gpuctl.ingest.core.format import Sink
+
+WHOLE = 1000
+_SIZE = {
+    "name": Column("job", needed=True),
+    "cpu_milli": Column("cpus_asked", "number", scale=1 / WHOLE),
+    "memory_mib": Column("mem_mb", "whole"),
+    "num_gpu": Column("devices", "whole", needed=True),
+    "gpu_milli": Column("part", "number", needed=True, scale=1 / WHOLE),
+}
+
+
+def _sizes() -> dict[str, pl.Expr]:
+    import polars as pl
+
+    one = pl.col("devices") == 1
+    return {
+        "gpus": pl.when(one).then("part").otherwise("devices"),
+        "cpus": pl.col("cpus_asked").ceil().cast(pl.Int64),
+    }
+
+
+def _timed() -> dict[str, pl.Expr]:
+    import polars as pl
+
+    waits = pl.col("state") == State.PENDING.value
+    return {
+        **_sizes(),
+        "gpu_type": pl.col("spec").str.split("|").list.unique().list.sort().list.join("|"),
+        "end_ts": pl.when(~waits).then("end_ts"),
+        "attempts": pl.when(waits).then(0).otherwise(1).cast(pl.Int32),
+    }
+
+
+def _untimed() -> dict[str, pl.Expr]:
+    import polars as pl
+
+    return {**_sizes(), "state": pl.lit(State.PENDING.value), "attempts": pl.lit(0, pl.Int32)}
+
+
+def _seen_running() -> pl.Expr:
+    import polars as pl
+
+    return pl.col("source_state") == "Running"
+
+
+def _always() -> pl.Expr:
+    import polars as pl
+
+    return pl.lit(value=True)
+
+
+TIMED = JobTable(
+    what="a list of pods of the trace OpenB",
+    columns={
+        **_SIZE,
+        "gpu_spec": Column("spec"),
+        "qos": Column("qos"),
+        "pod_phase": Column("source_state", needed=True),
+        "creation_time": Column("submit_ts", "epoch", needed=True),
+        "deletion_time": Column("end_ts", "epoch"),
+        "scheduled_time": Column("start_ts", "epoch"),
+    },
+    states={"SUCCEEDED": State.COMPLETED, "FAILED": State.FAILED, "PENDING": State.PENDING, "RUNNING": State.UNKNOWN},
+    derive=_timed,
+    quirks={"seen_running": _seen_running},
+)
+UNTIMED = JobTable(
+    what="a list of pods of the trace OpenB without times",
+    columns=_SIZE,
+    derive=_untimed,
+    quirks={"no_times": _always},
+)
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise the header, with times or without."""
+    return TIMED.sniff(name, head) or UNTIMED.sniff(name, head)
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read pods into jobs, attempts and queues.
+
+    Raises:
+        InputError: the header is not that of such a list.
+    """
+    from gpuctl.ingest.read.streams import peeked
+
+    head, again = peeked(stream)
+    (UNTIMED if UNTIMED.sniff("", head) else TIMED).load(again, sink)
+
+
+FORMAT = Format(
+    name="openb-pods",
+    title="OpenB trace: pods (openb_pod_list_*.csv)",
+    fills=("jobs", "attempts", "queues"),
+    file_names=("openb_pod_list_default.csv",),
+    order=20,
+    timezone="UTC",
+    zoned=True,
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+    epoch="relative",
+    unit="pod",
+)

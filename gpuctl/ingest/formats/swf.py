@@ -1,0 +1,289 @@
+"""The Standard Workload Format (SWF 2.2) of the Parallel Workloads Archive, and its extensions, told by their shape.
+
+A row is a job: 18 cells on white space, -1 where nothing is told. Times are seconds after ``UnixStartTime`` of the
+header, or since 1970 where they are as large as that; else nobody knows their date. A job without a wait has no start:
+of some logs the submissions are starts in fact. SWF counts processors: they are GPUs only where
+``--swf-unit gpu`` says so.
+
+Behind the 18 cells may stand, in any order, ``{node,node,...}``, the node of each processor, the name of a queue and
+what PBS was asked for (MetaCentrum); or GPUs used, a soft limit and ``site:mode:NxP``, of N nodes (Frontier), where the
+cells of processors are not to be relied on. A row of column names may stand above them (Alea).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO, Literal
+
+from gpuctl.core.errors import UsageError
+from gpuctl.core.local_time import check_timezone
+from gpuctl.core.states import State
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.traces import swf_lines
+from gpuctl.ingest.traces.jobs import Jobs
+from gpuctl.ingest.traces.swf_lines import CELLS, LINE, MORE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+Unit = Literal["core", "gpu", "node"]
+"""What a processor of SWF is."""
+UNITS: tuple[Unit, ...] = ("core", "gpu", "node")
+_STATES = {0: State.FAILED, 1: State.COMPLETED, 5: State.KILLED}
+_FIRST_DATE_S = 631_152_000
+"""1990: what begins later counts from 1970."""
+_MOST_MACHINES = 100_000
+_LATEST_S = 7_258_118_400
+_NODES, _SHAPE = r"^\{[^{}]*\}$", r"^[^:\s]*:[^:\s]*:(\d{1,7})x(\d{1,7})$"
+_PBS, _WHOLE, _WORD = r"^\d+(?:\+\d+)*:ppn=", r"^-?\d{1,9}$", r"^[A-Za-z_][\w.@-]*$"
+
+
+def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
+    """Read jobs, attempts, placements, queues and machines; see `Jobs` for what becomes of a job told twice.
+
+    Args:
+        stream: the file.
+        sink: takes the rows.
+        unit: what a processor is.
+    """
+    header: dict[str, list[str]] = {}
+    jobs, start, placed = Jobs(sink), None, False
+    for rows, rejects, data, first in swf_lines.rows(stream, header):
+        sink.seen(rows.height + len(rejects))
+        if start is None and rows.height:
+            start = _start(header, rows, sink)
+        made = _jobs(rows, start or 0.0, unit, _names(header, "queue"))
+        lines = made.filter(made["fault"].is_not_null())[LINE].to_list()
+        split = data.split(b"\n") if lines else []
+        told = [
+            (line, fault, split[line - first].decode("utf-8", "replace"))
+            for line, fault in zip(lines, made["fault"].drop_nulls(), strict=True)
+        ]
+        for number, reason, raw in sorted([*rejects, *told]):
+            sink.reject(number, reason, raw)
+        kept = jobs.add(made.filter(made["fault"].is_null()), partial(_raw, data, first))
+        placed |= _place(kept, sink, unit)
+    jobs.finish()
+    if not placed:
+        _machines(header, sink, unit)
+
+
+def _raw(data: bytes, first: int, lines: Sequence[int]) -> list[str]:
+    split = data.split(b"\n")
+    return [split[line - first].decode("utf-8", "replace") for line in lines]
+
+
+def _start(header: Mapping[str, list[str]], rows: pl.DataFrame, sink: Sink) -> float:
+    """Second 0 of the file, since 1970; says to the sink what its times are."""
+    zone = (header.get("timezonestring") or [""])[0]
+    try:
+        check_timezone(zone or None)
+        if zone and sink.timezone == "UTC":
+            sink.timezone = zone
+    except UsageError:
+        pass  # a zone that nobody knows: that of the user, or none
+    told = _number((header.get("unixstarttime") or [""])[0])
+    if told is not None and told > 0:
+        sink.epoch = "real"
+        return told
+    submit = rows["submit"].filter(rows["submit"] >= 0)
+    sink.epoch = "real" if submit.len() and submit.min() >= _FIRST_DATE_S else "relative"  # type: ignore[operator]
+    return 0.0
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text.split(maxsplit=1)[0])
+    except (ValueError, IndexError):
+        return None
+    return value if abs(value) < _LATEST_S else None
+
+
+def _names(header: Mapping[str, list[str]], key: str) -> dict[str, str]:
+    """What numbers stand for: ``Queue: 1 batch``."""
+    found = (text.split(None, 1) for text in header.get(key, []))
+    return {cells[0]: cells[1].strip() for cells in found if len(cells) == 2 and cells[0].isdecimal()}
+
+
+def _jobs(rows: pl.DataFrame, start: float, unit: Unit, queues: Mapping[str, str]) -> pl.DataFrame:
+    """Make rows of ``jobs`` of cells; why one is none stands in ``fault``."""
+    import polars as pl
+
+    cell = {name: pl.when(pl.col(name) >= 0).then(pl.col(name)) for name in CELLS if name != "preceding"}
+    submit, wait, run = cell["submit"], cell["wait"], cell["run"]
+    begin = pl.when(wait.is_not_null()).then(submit + wait)
+    extra = _extras(rows)
+    procs = pl.coalesce(cell["procs"], cell["asked_procs"])
+    sizes = {
+        "gpus": {"core": pl.lit(0.0), "gpu": procs, "node": pl.lit(0.0)}[unit],
+        "cpus": procs.round().cast(pl.Int64) if unit == "core" else pl.lit(None, pl.Int64),
+        "nodes": procs.round().cast(pl.Int32, strict=False) if unit == "node" else pl.lit(None, pl.Int32),
+    }
+    if extra.get("frontier") is not None:
+        sizes = {
+            "gpus": pl.col("extra gpus").cast(pl.Float64),
+            "cpus": pl.lit(None, pl.Int64),
+            "nodes": pl.col("extra nodes"),
+        }
+    queue = _label("queue").replace(queues) if queues else _label("queue")
+    sound = pl.all_horizontal(pl.col(n).is_between(-1e15, 1e15) for n in CELLS if n != "preceding")
+    late = (submit + start + pl.coalesce(wait, 0) + pl.coalesce(run, 0)) > _LATEST_S
+    huge = pl.max_horizontal(procs, cell["asked_procs"]) > 2**31 - 1
+    return rows.with_columns(**extra.get("columns", {})).with_columns(
+        job=_label("job"),
+        submit_ts=_instant(submit, start),
+        start_ts=_instant(begin, start),
+        end_ts=_instant(begin + run, start),
+        run_span_s=run,
+        state=pl.col("status").replace_strict(_STATES_BY_NUMBER, default=State.UNKNOWN.value, return_dtype=pl.String),
+        source_state=pl.col("status").cast(pl.Int64, strict=False).cast(pl.String),
+        user=_label("user"),
+        account=_label("group"),
+        name=_label("application"),
+        queue=pl.coalesce("extra queue", queue) if "columns" in extra else queue,
+        mem_mb=(pl.coalesce(cell["memory"], cell["asked_memory"]) * procs / 1024).round().cast(pl.Int64, strict=False),
+        time_limit_s=cell["asked_time"].round().cast(pl.Int64, strict=False),
+        **sizes,
+        quirks=_quirks(cell),
+        fault=pl.when(pl.col("job").is_null() | (pl.col("job") < 0)).then(pl.lit("no job number"))
+        .when(~sound).then(pl.lit("a number is out of range"))
+        .when(submit.is_null()).then(pl.lit("no submission"))
+        .when(late | huge).then(pl.lit("a number is out of range")),
+    )  # fmt: skip
+
+
+_STATES_BY_NUMBER = {float(number): state.value for number, state in _STATES.items()}
+
+
+def _label(name: str) -> pl.Expr:
+    """A number that stands for a name, as text; null for -1."""
+    import polars as pl
+
+    return pl.when(pl.col(name) >= 0).then(pl.col(name).cast(pl.Int64, strict=False)).cast(pl.String)
+
+
+def _instant(seconds: pl.Expr, start: float) -> pl.Expr:
+    import polars as pl
+
+    micros = ((seconds + start) * 1_000_000).round()
+    sound = micros.is_between(0, _LATEST_S * 1_000_000)
+    return pl.when(sound).then(micros).cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC"))
+
+
+def _quirks(cell: Mapping[str, pl.Expr]) -> pl.Expr:
+    """Words for what does not fit together; nothing of it is refused."""
+    import polars as pl
+
+    marks = {
+        "no_wait": cell["wait"].is_null(),
+        "no_run_time": cell["run"].is_null(),
+        "size_not_as_asked": cell["procs"] != cell["asked_procs"],
+        "ran_past_limit": (cell["run"] > cell["asked_time"]) & (cell["asked_time"] > 0),
+        "cpu_time_over_run": cell["cpu_time"] > cell["run"],
+        "partial_record": pl.col("status").is_in([2.0, 3.0, 4.0]),
+    }
+    return pl.concat_list([pl.when(c).then(pl.lit(word)) for word, c in marks.items()]).list.drop_nulls()
+
+
+def _extras(rows: pl.DataFrame) -> dict[str, dict[str, pl.Expr]]:
+    """What stands behind the 18 cells, by its form; nothing where nothing does."""
+    import polars as pl
+
+    there = [name for name in MORE if rows[name].null_count() < rows.height]
+    if not there:
+        return {}
+
+    def first(form: str) -> pl.Expr:
+        return pl.coalesce(pl.when(pl.col(name).str.contains(form)).then(name) for name in there)
+
+    shape = first(_SHAPE)
+    frontier = bool(rows.select(shape.is_not_null().any()).item())
+    columns = {"extra queue": first(_WORD), "extra hosts": first(_NODES)}
+    if frontier:
+        columns["extra gpus"] = first(_WHOLE).cast(pl.Int64, strict=False)
+        columns["extra nodes"] = shape.str.extract(_SHAPE, 1).cast(pl.Int32, strict=False)
+    return {"columns": columns, **({"frontier": {}} if frontier else {})}
+
+
+def _place(kept: pl.DataFrame, sink: Sink, unit: Unit) -> bool:
+    """Write where jobs ran, for those that tell it: one entry a processor."""
+    import polars as pl
+
+    if "extra hosts" not in kept.columns or kept["extra hosts"].null_count() == kept.height:
+        return False
+    hosts = pl.col("extra hosts").str.strip_chars("{}").str.split(",")
+    tall = kept.drop_nulls("extra hosts").select("job", machine=hosts).explode("machine")
+    tall = tall.with_columns(pl.col("machine").str.strip_chars()).filter(pl.col("machine") != "")
+    count = pl.len().cast(pl.Float64) if unit == "gpu" else pl.lit(0.0)
+    placed = tall.group_by("job", "machine", maintain_order=True).agg(gpus=count)
+    sink.insert("placements", placed.with_columns(attempt=pl.lit(0, pl.Int32)))
+    return True
+
+
+def _machines(header: Mapping[str, list[str]], sink: Sink, unit: Unit) -> None:
+    """Write the machines that the header counts: their names are ours."""
+    import polars as pl
+
+    procs, nodes = (int(_number((header.get(key) or [""])[0]) or 0) for key in ("maxprocs", "maxnodes"))
+    procs = procs or nodes
+    if (
+        not 0 < procs < 2**31
+        or sink.query("SELECT count(*) FROM machines WHERE cluster = $cluster", {"cluster": sink.cluster}).item()
+    ):
+        return
+    nodes = nodes if 0 < nodes <= min(procs, _MOST_MACHINES) and procs % nodes == 0 else 1
+    names = [f"node{k:0{len(str(nodes))}}" for k in range(1, nodes + 1)]
+    frame = pl.DataFrame({"machine": names}).with_columns(
+        cluster=pl.lit(sink.cluster),
+        gpus_labelled=pl.lit(procs // nodes if unit == "gpu" else 0, pl.Int32),
+        cpus=pl.lit(procs // nodes if unit == "core" else None, pl.Int32),
+    )
+    sink.insert("machines", frame)
+
+
+def sniff(name: str, head: bytes) -> str | None:
+    """Recognise the header's comments, Alea's row of names, or a first row of 18 numbers and more."""
+    del name
+    header: dict[str, list[str]] = {}
+    swf_lines.keys(head[:20_000], header)
+    if header.keys() & {"unixstarttime", "maxprocs", "maxnodes", "maxjobs", "maxrecords"}:
+        return "comments of SWF"
+    lines = (line.strip() for line in head.split(b"\n")[:200])
+    first = next((line for line in lines if line and not line.startswith((b";", b"#"))), b"")
+    if first.startswith(b"id\tsubmit\twait\truntime"):
+        return "header of SWF's columns"
+    cells = first[:100_000].split()
+    if not len(CELLS) <= len(cells) <= len(CELLS) + len(MORE):
+        return None
+    numbers = [c for n, c in enumerate(cells[: len(CELLS)]) if CELLS[n] == "preceding" or swf_lines.is_number(c)]
+    return f"a first row of {len(cells)} cells of SWF" if len(numbers) == len(CELLS) else None
+
+
+FORMAT = Format(
+    name="swf",
+    title="Standard Workload Format 2.2, with the extensions of MetaCentrum, Frontier and Alea",
+    fills=("jobs", "attempts", "placements", "queues", "machines"),
+    file_names=("*.swf",),
+    order=20,
+    timezone="UTC",
+    zoned=True,
+    clock="utc",
+    parser_version=1,
+    sniff=sniff,
+    load=load,
+)
+
+
+def with_unit(unit: str) -> Format:
+    """The same format, for files whose processors are something else.
+
+    Raises:
+        UsageError: no such unit.
+    """
+    found = next((known for known in UNITS if known == unit), None)
+    if found is None:
+        raise UsageError(f"--swf-unit {unit!r}: expected one of {', '.join(UNITS)}")
+    return replace(FORMAT, load=partial(load, unit=found))

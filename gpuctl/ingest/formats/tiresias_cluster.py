@@ -1,0 +1,78 @@
+"""The cluster of Tiresias's simulator: ``num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node``.
+
+A row is a kind of node, as many switches as it says with as many nodes on each; the names of both are ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO
+
+from gpuctl.ingest.core.format import Format
+from gpuctl.ingest.traces.jobs import LINE
+from gpuctl.ingest.traces.table import Column, Table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from gpuctl.ingest.core.format import Sink
+
+MOST = 100_000
+"""Nodes a row."""
+
+
+def _many() -> dict[str, pl.Expr]:
+    import polars as pl
+
+    return {f"more than {MOST:,} nodes": pl.col("switches") * pl.col("nodes") > MOST}
+
+
+TABLE = Table(
+    what="a cluster of Tiresias's simulator",
+    columns={
+        "num_switch": Column("switches", "whole", needed=True),
+        "num_node_p_switch": Column("nodes", "whole", needed=True),
+        "num_gpu_p_node": Column("gpus_labelled", "whole", needed=True),
+        "num_cpu_p_node": Column("cpus", "whole"),
+        "mem_p_node": Column("mem_mb", "whole", scale=1024),
+    },
+    faults=_many,
+)
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read ``machines``.
+
+    Raises:
+        InputError: the header is another.
+    """
+    import polars as pl
+
+    for rows, _ in TABLE.rows(stream, sink):
+        for row in rows.iter_rows(named=True):
+            names = [(f"s{row[LINE] - 2}.{s}", f"s{row[LINE] - 2}.{s}.n{n}")
+                     for s in range(row["switches"]) for n in range(row["nodes"])]  # fmt: skip
+            frame = pl.DataFrame(names, schema={"rack": pl.String, "machine": pl.String}, orient="row")
+            told = {name: pl.lit(row[name]) for name in ("gpus_labelled", "cpus", "mem_mb")}
+            known: dict[str, object] = {"cluster": sink.cluster, "names": [name for _, name in names]}
+            sink.execute(
+                "DELETE FROM machines WHERE cluster = $cluster AND machine IN (SELECT unnest($names::VARCHAR[]))", known
+            )
+            if frame.height:
+                sink.insert("machines", frame.with_columns(cluster=pl.lit(sink.cluster), **told))
+            sink.loaded()
+
+
+FORMAT = Format(
+    name="tiresias-cluster",
+    title="Tiresias: nodes of a simulator's cluster (num_switch, num_node_p_switch, num_gpu_p_node ...)",
+    fills=("machines",),
+    file_names=("n32g4.csv",),
+    order=10,
+    timezone="UTC",
+    zoned=True,
+    clock="utc",
+    parser_version=1,
+    sniff=TABLE.sniff,
+    load=load,
+    epoch="relative",
+)

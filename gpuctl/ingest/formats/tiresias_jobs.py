@@ -1,0 +1,51 @@
+"""Jobs as Tiresias's simulator takes them, and its descendants (ElasticFlow, Chronus, mltiply): a CSV with a header.
+
+All have ``job_id``, ``num_gpu``, ``submit_time``, ``model_name`` and ``duration``, in any order, and columns of their
+own; ``user`` and ``job_type`` (as the quality of service) are read where they are there. Seconds count from a start
+that the file does not tell. The jobs are to come: no wait is known, ``duration`` is the work that they bring.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuctl.ingest.core.format import Format
+from gpuctl.ingest.traces.table import Column, JobTable
+from gpuctl.ingest.traces.to_come import to_come
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def _work() -> dict[str, pl.Expr]:
+    return to_come("work_s")
+
+
+TABLE = JobTable(
+    what="a job list of Tiresias's simulator",
+    columns={
+        "job_id": Column("job", needed=True),
+        "num_gpu": Column("gpus", "whole", needed=True),
+        "submit_time": Column("submit_ts", "epoch", needed=True),
+        "model_name": Column("name"),
+        "duration": Column("work_s", "number", needed=True),
+    },
+    optional={"user": Column("user"), "job_type": Column("qos")},
+    open_ended=True,
+    derive=_work,
+)
+
+FORMAT = Format(
+    name="tiresias-jobs",
+    title="Tiresias, ElasticFlow, Chronus, mltiply: jobs of a simulator (job_id, num_gpu, submit_time, model_name ...)",
+    fills=("jobs", "attempts", "queues"),
+    file_names=("60_job.csv", "tf_job.csv"),
+    order=20,
+    timezone="UTC",
+    zoned=True,
+    clock="utc",
+    parser_version=1,
+    sniff=TABLE.sniff,
+    load=TABLE.load,
+    epoch="relative",
+)

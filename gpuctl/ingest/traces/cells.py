@@ -1,0 +1,105 @@
+"""Cells of text as values of a kind, a column at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpuctl.slurm.times import instants
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Kind = Literal["text", "number", "whole", "real", "time", "epoch"]
+"""What a cell may hold: ``number``, 0 or more; ``whole``, the same without a fraction; ``real``, any; ``time``, a local
+stamp or one with an offset from UTC; ``epoch``, seconds, counted from 1970."""
+
+MOST = 1e15
+"""No count of a trace is larger."""
+LATEST_S = 7_258_118_400
+"""Year 2200."""
+_EXPECTED = {
+    "text": "printable",
+    "number": "a number, 0 or more",
+    "whole": "a whole number, 0 or more",
+    "real": "a number",
+    "time": "a time: expected YYYY-MM-DD HH:MM:SS, with or without an offset",
+    "epoch": "a time: expected seconds, 0 or more",
+}
+
+
+def expected(kind: Kind) -> str:
+    """What a cell of a kind is, in words."""
+    return _EXPECTED[kind]
+
+
+def dtype(kind: Kind) -> Any:
+    """The type of Polars that values of a kind have."""
+    import polars as pl
+
+    instant = pl.Datetime("us", "UTC")
+    return {"text": pl.String, "whole": pl.Int64, "time": instant, "epoch": instant}.get(kind, pl.Float64)
+
+
+def typed(
+    cells: pl.Series, kind: Kind, timezone: str, missing: tuple[str, ...] = (), scale: float = 1.0
+) -> tuple[pl.Series, pl.Series]:
+    """Read a column.
+
+    Args:
+        cells: text; or numbers, where all of them are.
+        kind: of its values.
+        timezone: IANA name of the zone of stamps without an offset.
+        missing: texts that stand for an empty cell; of numbers, any that is equal.
+        scale: numbers and seconds are multiplied by this.
+
+    Returns:
+        the values, null where empty or bad; and whether a cell is none of its kind.
+    """
+    import polars as pl
+
+    if cells.dtype == pl.String:
+        cells = _stripped(cells, missing if kind in {"text", "time"} else ())
+    if kind == "text":
+        return cells, cells.str.contains(r"\p{Cc}").fill_null(value=False)
+    if kind == "time":
+        return _times(cells.str.replace(" ", "T", literal=True), timezone)
+    values = cells.cast(pl.Float64, strict=False)
+    told = cells.is_not_null()
+    if missing:
+        none = values.is_in([float(text) for text in missing]).fill_null(value=False)
+        values, told = values.set(none, None), told & ~none
+    if kind == "epoch" and scale != 1:
+        values = values * scale
+    least = -MOST if kind == "real" else 0
+    sound = values.is_between(least, LATEST_S if kind == "epoch" else MOST).fill_null(value=False)
+    if kind == "whole":
+        sound &= (values == values.floor()).fill_null(value=False)
+    bad = told & ~sound
+    if bad.any():
+        values = values.set(~sound, None)
+    if kind == "whole":
+        values = values.cast(pl.Int64)
+        return values * int(scale) if scale == int(scale) and scale != 1 else values, bad
+    if kind == "epoch":
+        return (values * 1_000_000).round().cast(pl.Int64).cast(pl.Datetime("us", "UTC")), bad
+    return values * scale if scale != 1 else values, bad
+
+
+def _stripped(cells: pl.Series, missing: tuple[str, ...]) -> pl.Series:
+    import polars as pl
+
+    cells = cells.str.strip_chars()
+    empty = cells.is_in(["", *missing]) if missing else cells == ""
+    return cells.set(empty.fill_null(value=False), None) if empty.any() else pl.Series(cells)
+
+
+def _times(cells: pl.Series, timezone: str) -> tuple[pl.Series, pl.Series]:
+    import polars as pl
+
+    if not cells.str.contains(".", literal=True).any():
+        read = instants(cells, timezone)
+        return read.utc, read.bad
+    # the fraction apart: what is before it, and a zone behind it, are times as others are
+    micros = cells.str.extract(r"\.(\d{1,6})", 1).str.pad_end(6, "0").cast(pl.Int64, strict=False).fill_null(0)
+    read = instants(cells.str.replace(r"\.\d{1,9}", ""), timezone)
+    return read.utc + micros.cast(pl.Duration("us")), read.bad

@@ -1,0 +1,295 @@
+"""Any other CSV of jobs, read by what the user says its columns are; what was said can be kept as a small TOML file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.states import State
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.read.csv_header import first_line, split
+from gpuctl.ingest.read.delimited import header
+from gpuctl.ingest.read.streams import peeked
+from gpuctl.ingest.traces.jobs import LINE
+from gpuctl.ingest.traces.states import SLURM
+from gpuctl.ingest.traces.table import Column, JobTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from gpuctl.ingest.traces.cells import Kind
+
+NAME = "mapped-csv"
+_TIMES = ("submit_time", "start_time", "end_time")
+_LENGTHS = ("duration", "wait", "requested_time")
+_TEXTS = {
+    "job_id": "job", "user": "user", "vc": "queue", "account": "account", "name": "name", "gpu_type": "gpu_type",
+    "qos": "qos", "state": "source_state",
+}  # fmt: skip
+_COUNTS = {"num_gpus": "gpus", "nodes": "nodes", "num_cpus": "cpus", "mem_mb": "mem_mb", "priority": "priority"}
+OURS = ("job_id", *_TIMES, *_LENGTHS, *_COUNTS, *(name for name in _TEXTS if name != "job_id"))
+"""What a column can be."""
+SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+_PARTS = {"1": 1.0, "percent": 0.01, "milli": 0.001}
+_MEMORY = {"b": 2.0**-20, "kb": 2.0**-10, "mb": 1.0, "gb": 2.0**10, "tb": 2.0**20}
+STAMPS = "stamps"
+"""The unit of times that are written as dates."""
+_WORDS = {
+    **SLURM,
+    **dict.fromkeys(
+        ("PASS", "PASSED", "SUCCEEDED", "SUCCESS", "TERMINATED", "FINISHED", "DONE", "OK"), State.COMPLETED
+    ),
+    **dict.fromkeys(("KILLED", "CANCELED", "ABORTED"), State.KILLED),
+    **dict.fromkeys(("FAIL", "ERROR"), State.FAILED),
+    **dict.fromkeys(("WAITING", "QUEUED"), State.PENDING),
+}
+_HINT = "--map gpu_num=num_gpus says that the column gpu_num of the file is num_gpus; --unit duration=min in which unit"
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the user says of a table.
+
+    Attributes:
+        columns: what a column is, one of `OURS`, by its name in the file.
+        units: the unit of one of `OURS`.
+        states: what became of a job (`gpuctl.core.states.State`), by the file's words.
+        separator: between cells.
+    """
+
+    columns: Mapping[str, str]
+    units: Mapping[str, str] = field(default_factory=dict)
+    states: Mapping[str, str] = field(default_factory=dict)
+    separator: str = ","
+
+    def toml(self) -> str:
+        """The same as a file."""
+        parts = [f"separator = {_text(self.separator)}"]
+        for title, pairs in (("map", self.columns), ("unit", self.units), ("state", self.states)):
+            if pairs:
+                parts += ["", f"[{title}]", *(f"{_key(name)} = {_text(value)}" for name, value in pairs.items())]
+        return "\n".join(parts) + "\n"
+
+
+def _key(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else _text(name)
+
+
+def _text(value: str) -> str:
+    # a basic string: https://toml.io/en/v1.0.0#string
+    shown = "".join(c if c.isprintable() and c not in '"\\' else f"\\u{ord(c):04x}" for c in value)
+    return f'"{shown}"'
+
+
+def said(maps: Sequence[str], units: Sequence[str]) -> Said | None:
+    """Read ``--map`` and ``--unit``.
+
+    Args:
+        maps: ``THEIRS=OURS``, several with commas, or a file of these (`Said.toml`); later ones count.
+        units: ``OURS=UNIT``.
+
+    Returns:
+        None where none is given.
+
+    Raises:
+        UsageError: one of them is none of these.
+        InputError: a file cannot be read, or says something else.
+    """
+    found = Said({})
+    for text in maps:
+        if "=" not in text:
+            found = _read(Path(text))
+            continue
+        pairs = dict(_pair(one, "--map") for one in text.split(","))
+        found = Said({**found.columns, **pairs}, found.units, found.states, found.separator)
+    told = dict(_pair(one, "--unit") for text in units for one in text.split(","))
+    if not maps and not units:
+        return None
+    if not found.columns:
+        raise UsageError("--unit needs --map", hint=_HINT)
+    return _checked(Said(found.columns, {**found.units, **told}, found.states, found.separator))
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip() or not value.strip():
+        raise UsageError(f"{option} {text[:100]!r}: expected NAME=VALUE", hint=_HINT)
+    return name.strip(), value.strip()
+
+
+def _read(path: Path) -> Said:
+    from gpuctl.core.files import MOST_TOML, parse_toml, read_whole
+
+    hint = 'expected a table [map], such as gpu_num = "num_gpus"'
+    found = parse_toml(read_whole(path, most=MOST_TOML, hint=hint), str(path), hint=hint)
+    tables = {name: found.get(name, {}) for name in ("map", "unit", "state")}
+    sound = all(isinstance(t, dict) and all(isinstance(v, str) for v in t.values()) for t in tables.values())
+    separator = found.get("separator", ",")
+    if not sound or not tables["map"] or found.keys() - {*tables, "separator"} or not isinstance(separator, str):
+        raise InputError("is no map of columns", path=str(path), hint=hint)
+    return Said(tables["map"], tables["unit"], tables["state"], separator)
+
+
+def _checked(told: Said) -> Said:
+    ours = list(told.columns.values())
+    unknown = next((name for name in ours if name not in OURS), None)
+    if unknown is not None:
+        raise UsageError(f"--map: no column {unknown[:100]!r}", hint=f"columns are {', '.join(OURS)}")
+    twice = next((name for name in ours if ours.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"--map: two columns are {twice}")
+    for name, unit in told.units.items():
+        if unit not in _units_of(name):
+            known = ", ".join(_units_of(name)) or "none"
+            raise UsageError(f"--unit {name}={unit}: units of {name} are {known}", hint=_HINT)
+    wrong = next((word for word in told.states.values() if word not in set(State)), None)
+    if wrong is not None:
+        raise UsageError(f"state {wrong[:100]!r}: expected one of {', '.join(State)}")
+    if len(told.separator) != 1:
+        raise UsageError(f"separator {told.separator[:20]!r}: expected one character")
+    return told
+
+
+def _units_of(name: str) -> tuple[str, ...]:
+    if name in _TIMES:
+        return (*SECONDS, STAMPS)
+    if name in _LENGTHS:
+        return tuple(SECONDS)
+    return tuple({"num_gpus": _PARTS, "num_cpus": _PARTS, "mem_mb": _MEMORY}.get(name, {}))
+
+
+def with_map(told: Said) -> Format:
+    """A format for files whose columns the user names; columns that have our names already need not be named."""
+    return Format(
+        name=NAME,
+        title="a CSV of jobs whose columns --map names",
+        fills=("jobs", "attempts", "queues"),
+        file_names=("*.csv",),
+        order=20,
+        timezone="UTC",
+        clock="utc",
+        parser_version=1,
+        sniff=partial(_sniff, told),
+        load=partial(_load, told),
+        verified="sample",
+    )
+
+
+def _sniff(told: Said, _name: str, head: bytes) -> str | None:
+    names = header(first_line(head), told.separator)
+    return f"columns {', '.join(told.columns)} (--map)" if told.columns.keys() <= set(names) else None
+
+
+def _load(told: Said, stream: BinaryIO, sink: Sink) -> None:
+    head, again = peeked(stream)
+    names = header(first_line(head), told.separator)
+    absent = [name for name in told.columns if name not in names]
+    if absent:
+        raise InputError(
+            f"no column {', '.join(absent)}; found {', '.join(names[:20])}", line=1, hint="see --map, and its file"
+        )
+    ours = {name: ours for name, ours in told.columns.items() if name in names}
+    ours |= {name: name for name in names if name in OURS and name not in ours and name not in ours.values()}
+    if not {"submit_time", "start_time"} & set(ours.values()):
+        raise InputError("no column is submit_time or start_time", line=1, hint=_HINT)
+    first = dict(zip(names, _first_row(head, told.separator), strict=False))
+    table = _table(told, ours, first)
+    stamped = any(column.kind == "time" for column in table.columns.values())
+    sink.epoch = "real" if stamped or _late(told, ours, first) else "relative"
+    table.load(again, sink)
+
+
+def _first_row(head: bytes, separator: str) -> list[str]:
+    lines = head.split(b"\n", 2)
+    return (
+        split(lines[1].decode("utf-8", "replace").strip(), separator) if len(lines) > 1 and b'"' not in lines[1] else []
+    )
+
+
+def _is_stamp(told: Said, ours: str, cell: str) -> bool:
+    return told.units[ours] == STAMPS if ours in told.units else not _NUMBER.fullmatch(cell.strip() or "0")
+
+
+def _late(told: Said, ours: Mapping[str, str], first: Mapping[str, str]) -> bool:
+    """Whether the first row's seconds count from 1970: they are after 1990."""
+    for name, column in ours.items():
+        cell = first.get(name, "").strip()
+        if column in _TIMES and _NUMBER.fullmatch(cell):
+            return float(cell) * SECONDS[told.units.get(column, "s")] > 631_152_000
+    return False
+
+
+def _table(told: Said, ours: Mapping[str, str], first: Mapping[str, str]) -> JobTable:
+    columns = {name: _column(told, column, first.get(name, "")) for name, column in ours.items()}
+    states = {word.upper(): State(state) for word, state in told.states.items()}
+    return JobTable(
+        what="a CSV with the columns that --map names",
+        columns=columns,
+        open_ended=True,
+        separator=told.separator,
+        states=_WORDS | states,
+        derive=partial(_derived, frozenset(ours.values())),
+    )
+
+
+def _column(told: Said, ours: str, cell: str) -> Column:
+    unit = told.units.get(ours, "")
+    if ours in _TIMES:
+        to, needed = f"{ours.removesuffix('_time')}_ts", ours == "submit_time"
+        if _is_stamp(told, ours, cell):
+            return Column(to, "time", needed=needed)
+        return Column(to, "epoch", needed=needed, scale=SECONDS[unit or "s"])
+    if ours in _LENGTHS:
+        return Column(f"{ours}_told", "number", scale=SECONDS[unit or "s"])
+    if ours in _COUNTS:
+        scale = {"num_gpus": _PARTS, "num_cpus": _PARTS, "mem_mb": _MEMORY}.get(ours, {}).get(unit, 1.0)
+        kind: Kind = "number" if ours in {"num_gpus", "num_cpus", "mem_mb"} else "whole"
+        return Column(_COUNTS[ours], kind, scale=scale, needed=ours == "num_gpus")
+    return Column(_TEXTS[ours], needed=ours == "job_id")
+
+
+def _derived(there: frozenset[str]) -> Mapping[str, pl.Expr]:
+    """What follows of the columns that there are: ends of lengths, names of jobs that have none."""
+    import polars as pl
+
+    made: dict[str, pl.Expr] = {}
+    if "job_id" not in there:
+        made["job"] = pl.format("row-{}", pl.col(LINE))
+    if "num_gpus" not in there:
+        made["gpus"] = pl.lit(0.0)
+    micros = {
+        name: (pl.col(f"{name}_told") * 1_000_000).round().cast(pl.Int64).cast(pl.Duration("us"))
+        for name in ("duration", "wait")
+        if name in there
+    }
+    start = pl.col("start_ts") if "start_time" in there else None
+    if start is None and "wait" in there and "submit_time" in there:
+        start = pl.col("submit_ts") + micros["wait"]
+        made["start_ts"] = start
+    if "duration" in there:
+        if start is not None and "end_time" not in there:
+            made["end_ts"] = start + micros["duration"]
+        made["run_span_s"] = pl.col("duration_told")
+    if "requested_time" in there:
+        made["time_limit_s"] = pl.col("requested_time_told").round().cast(pl.Int64)
+    made |= {name: pl.col(name).ceil().cast(pl.Int64) for name in ("cpus", "mem_mb") if _ours_of(name) in there}
+    if "state" not in there:
+        begun = State.UNKNOWN if start is not None or "end_time" in there else State.PENDING
+        made["state"] = pl.lit(begun.value)
+        if begun == State.PENDING:
+            made |= {"attempts": pl.lit(0, pl.Int32)}
+            if "duration" in there:
+                made |= dict.fromkeys(("run_sum_s", "run_last_s"), pl.col("duration_told"))
+    return made
+
+
+def _ours_of(stored: str) -> str:
+    return next(ours for ours, to in _COUNTS.items() if to == stored)

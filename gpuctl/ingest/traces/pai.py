@@ -1,0 +1,134 @@
+"""Alibaba's PAI trace of 2020: jobs, made of its tables of jobs, tasks, instances and groups once all are there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.core.states import State
+
+if TYPE_CHECKING:
+    from gpuctl.ingest.core.format import Sink
+
+STATES = {
+    "TERMINATED": State.COMPLETED,
+    "FAILED": State.FAILED,
+    "INTERRUPTED": State.UNKNOWN,
+    "WAITING": State.PENDING,
+    "RUNNING": State.RUNNING,
+}
+ZERO = ("0",)
+"""A time of 0 is none: https://github.com/alibaba/clusterdata, cluster-trace-gpu-v2020/analysis."""
+HEADERS = "names of columns, which are known"
+FORMAT: dict[str, Any] = {
+    "timezone": "Asia/Shanghai",
+    "zoned": True,
+    "clock": "utc",
+    "parser_version": 1,
+    "epoch": "shifted",
+}
+"""What all of its tables have in common."""
+_JOBS = """
+INSERT INTO jobs BY NAME
+WITH listed AS (
+    SELECT job, any_value(instance) AS instance, any_value("user") AS "user", any_value(state) AS state,
+           any_value(source_state) AS source_state, min(start_ts) AS submit_ts, max(end_ts) AS end_ts,
+           max(source) AS source
+    FROM trace_parts WHERE cluster = $cluster AND kind = 'job' GROUP BY job
+),
+tasks AS (
+    SELECT job, sum(instances * gpus) AS gpus, sum(instances * cpus) AS cpus, sum(instances * mem_mb) AS mem_mb,
+           string_agg(DISTINCT gpu_type, '|' ORDER BY gpu_type) AS gpu_type, min(start_ts) AS start_ts,
+           max(end_ts) AS end_ts, list(DISTINCT state) AS states, max(source) AS source
+    FROM trace_parts WHERE cluster = $cluster AND kind = 'task' GROUP BY job
+),
+ran AS (
+    SELECT job, min(running_ts) AS start_ts, CASE WHEN count(*) = count(end_ts) THEN max(end_ts) END AS end_ts,
+           list(DISTINCT state) AS states, count(DISTINCT machine) AS nodes, count(*) AS instances,
+           max(source) AS source
+    FROM containers WHERE cluster = $cluster AND container IS NOT NULL AND state IS NOT NULL GROUP BY job
+),
+groups AS (
+    SELECT instance, any_value(gpu_type) AS gpu_type, any_value("group") AS "group", any_value(name) AS name
+    FROM trace_parts WHERE cluster = $cluster AND kind = 'group' GROUP BY instance
+),
+made AS (
+    SELECT job, l."user", g."group" AS account, g.name, l.submit_ts, coalesce(r.start_ts, t.start_ts) AS start_ts,
+           coalesce(l.end_ts, if(r.job IS NULL, t.end_ts, r.end_ts)) AS last_ts,
+           coalesce(l.state, CASE
+               WHEN list_contains(coalesce(t.states, r.states), 'failed') THEN 'failed'
+               WHEN list_contains(coalesce(t.states, r.states), 'running') THEN 'running'
+               WHEN list_contains(coalesce(t.states, r.states), 'unknown') THEN 'unknown'
+               WHEN list_contains(coalesce(t.states, r.states), 'completed')
+                   THEN if(list_contains(coalesce(t.states, r.states), 'pending'), 'running', 'completed')
+               ELSE 'pending' END) AS state,
+           l.source_state, t.gpus, coalesce(t.gpu_type, g.gpu_type) AS gpu_type, nullif(r.nodes, 0)::INTEGER AS nodes,
+           ceil(t.cpus)::INTEGER AS cpus, round(t.mem_mb)::BIGINT AS mem_mb,
+           greatest(l.source, t.source, r.source) AS source, l.job IS NULL AS unlisted, t.job IS NULL AS taskless
+    FROM listed AS l FULL JOIN tasks AS t USING (job) FULL JOIN ran AS r USING (job)
+    LEFT JOIN groups AS g ON g.instance = l.instance
+)
+SELECT $cluster AS cluster, job, "user", account, name, submit_ts, start_ts,
+       if(state IN ('running', 'pending'), NULL, last_ts) AS end_ts, state, source_state, gpus,
+       gpu_type, nodes, cpus, mem_mb, CASE WHEN start_ts IS NULL AND state = 'pending' THEN 0 ELSE 1 END AS attempts,
+       CASE WHEN start_ts >= submit_ts THEN epoch(start_ts - submit_ts) END AS wait_s,
+       CASE WHEN end_ts >= start_ts THEN epoch(end_ts - start_ts) END AS run_span_s,
+       run_span_s AS run_sum_s, run_span_s AS run_last_s,
+       CASE WHEN unlisted THEN ['not_in_job_table'] ELSE [] END
+           || CASE WHEN taskless THEN ['not_in_task_table'] ELSE [] END
+           || CASE WHEN start_ts < submit_ts THEN ['start_before_submit'] ELSE [] END
+           || CASE WHEN state = 'unknown' THEN ['unknown_state'] ELSE [] END AS quirks,
+       source
+FROM made
+"""
+_ATTEMPTS = """
+INSERT INTO attempts BY NAME
+SELECT cluster, job, 0 AS attempt, submit_ts AS queued_ts, start_ts, end_ts,
+       CASE WHEN state NOT IN ('running', 'pending') THEN greatest(start_ts, end_ts) END AS released_ts, state,
+       source_state, gpus, nodes AS servers, wait_s, run_span_s AS run_s,
+       CASE WHEN start_ts IS NULL AND state IN ('completed', 'failed') THEN ['no_start'] ELSE [] END
+           || CASE WHEN end_ts IS NULL AND start_ts IS NOT NULL AND state <> 'running' THEN ['no_end'] ELSE [] END
+           || CASE WHEN end_ts < start_ts THEN ['end_before_start'] ELSE [] END AS quirks,
+       source
+FROM jobs WHERE cluster = $cluster AND attempts > 0
+"""
+_SIZES = """
+UPDATE containers SET gpus = t.gpus, cpus = ceil(t.cpus)::INTEGER, mem_mb = round(t.mem_mb)::BIGINT
+FROM (SELECT job, task, any_value(gpus) AS gpus, any_value(cpus) AS cpus, any_value(mem_mb) AS mem_mb
+      FROM trace_parts WHERE cluster = $cluster AND kind = 'task' GROUP BY job, task) AS t
+WHERE containers.cluster = $cluster AND containers.job = t.job AND containers.task = t.task
+"""
+_PLACEMENTS = """
+INSERT INTO placements BY NAME
+SELECT cluster, job, 0 AS attempt, machine, sum(gpus) AS gpus, max(source) AS source
+FROM containers WHERE cluster = $cluster AND machine IS NOT NULL AND gpus IS NOT NULL AND running_ts IS NOT NULL
+GROUP BY ALL
+"""
+_SPAN = """
+UPDATE clusters SET first_ts = low, last_ts = high
+FROM (SELECT min(least(submit_ts, start_ts, end_ts)) AS low, max(greatest(submit_ts, start_ts, end_ts)) AS high
+      FROM jobs WHERE cluster = $cluster)
+WHERE cluster = $cluster
+"""
+
+
+def conclude(sink: Sink | None) -> list[str]:
+    """Make jobs, attempts and placements anew of all tables of the trace that the cluster has.
+
+    The submission is the job table's ``start_time``, the start that of its first instance (of its first task, where no
+    instance is told), the end the job table's. A job that lacks in a table has what the others tell, and a quirk.
+    """
+    if sink is None:
+        return []
+    here: dict[str, object] = {"cluster": sink.cluster}
+    known = (
+        "SELECT count(*) > 0 FROM sources WHERE cluster = $cluster "
+        "AND format IN ('pai-jobs', 'pai-tasks', 'pai-instances', 'pai-groups')"
+    )
+    if not sink.query(known, here).item():
+        return []
+    for table in ("jobs", "attempts", "placements"):
+        # the names stand in this line
+        sink.execute(f"DELETE FROM {table} WHERE cluster = $cluster", here)  # noqa: S608
+    for sql in (_SIZES, _JOBS, _ATTEMPTS, _PLACEMENTS, _SPAN):
+        sink.execute(sql, here)
+    return []

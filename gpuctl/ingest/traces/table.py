@@ -1,0 +1,206 @@
+"""Tables of published traces, read by a declaration of what their columns are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, BinaryIO
+
+from gpuctl.core.states import State
+from gpuctl.ingest.read import delimited
+from gpuctl.ingest.read.csv_header import first_line
+from gpuctl.ingest.read.delimited import Delimited, header
+from gpuctl.ingest.traces.cells import Kind, dtype, expected, typed
+from gpuctl.ingest.traces.jobs import LINE, Jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import polars as pl
+
+    from gpuctl.ingest.core.format import Sink
+
+    Exprs = Callable[[], Mapping[str, pl.Expr]]
+
+_FAULT = "fault"
+
+
+def _nothing() -> Mapping[str, pl.Expr]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a source.
+
+    Attributes:
+        to: the column of the store that it fills, or a name of its own for what only `Table.derive` looks at.
+        kind: see `gpuctl.ingest.traces.cells.Kind`.
+        needed: whether a row in which it is empty is rejected.
+        scale: numbers and seconds are multiplied by this.
+        missing: texts that stand for an empty cell.
+    """
+
+    to: str
+    kind: Kind = "text"
+    needed: bool = False
+    scale: float = 1.0
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a table of a trace is.
+
+    Attributes:
+        what: names such a file, for messages.
+        columns: what each column is, by its name in the header; a file must have all of them.
+        optional: columns that it may have, too.
+        unread: further columns of the header, of which nothing is read.
+        passed: columns that it may have, of which nothing is read.
+        open_ended: whether it may have columns of any other name.
+        names: the columns of a table without a header, in their order; a header of these is allowed.
+        file: what the name of such a file has in it, where no header shows what it is.
+        separator: stands between cells.
+        states: the source's words in ``source_state``, upper case; any other is an unknown state.
+        derive: further columns, or others in their place, made of those of `Column.to`.
+        faults: why a row is rejected -> where, over the same columns, when all cells are what they should be.
+        quirks: words for rows that need care, and where they hold.
+    """
+
+    what: str
+    columns: Mapping[str, Column]
+    optional: Mapping[str, Column] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
+    passed: frozenset[str] = frozenset()
+    open_ended: bool = False
+    names: tuple[str, ...] = ()
+    file: str = ""
+    separator: str = ","
+    states: Mapping[str, State] = field(default_factory=dict)
+    derive: Exprs = _nothing
+    faults: Exprs = _nothing
+    quirks: Mapping[str, Callable[[], pl.Expr]] = field(default_factory=dict)
+
+    def sniff(self, name: str, head: bytes) -> str | None:
+        """Recognise the header, its columns in any order; without one the file's name and as many cells."""
+        if name.endswith(".header"):
+            return None
+        first = first_line(head)
+        found = header(first, self.separator)
+        there = set(found)
+        if len(found) == len(there) and {*self.columns, *self.unread} <= there and self._only(there):
+            return f"header {','.join(found)}"
+        if self.names and self.file and self.file in name and len(found) == len(self.names):
+            return f"file name, and a first row of {len(found)} cells (no header)"
+        return None
+
+    def _only(self, there: set[str]) -> bool:
+        return self.open_ended or there <= {*self.columns, *self.optional, *self.unread, *self.passed}
+
+    def rows(self, stream: BinaryIO, sink: Sink) -> Iterator[tuple[pl.DataFrame, Callable[[Sequence[int]], list[str]]]]:
+        """Yield the rows of a file with their types; those that are none are rejected.
+
+        Returns:
+            columns of `Column.to` and of `derive`, ``state`` where there is a ``source_state``, ``quirks`` where there
+            are any, and `LINE`; and what tells the text of some lines of these.
+
+        Raises:
+            InputError: the header lacks a column.
+        """
+        numbers = frozenset(
+            name for name, column in {**self.columns, **self.optional}.items() if column.kind not in {"text", "time"}
+        )
+        table = Delimited(
+            stream, tuple(self.columns), self.what, separator=self.separator, names=self.names, numbers=numbers
+        )
+        for piece in table.pieces():
+            sink.seen(piece.rows.height + len(piece.rejects))
+            rows = self._typed(piece.rows, sink.timezone)
+            bad = rows.filter(rows[_FAULT].is_not_null()).select(LINE, _FAULT)
+            lines = bad[LINE].to_list()
+            told = zip(lines, bad[_FAULT], piece.raw(lines), strict=True)
+            for number, reason, raw in sorted([*piece.rejects, *told]):
+                sink.reject(number, reason, raw)
+            yield rows.filter(rows[_FAULT].is_null()) if lines else rows, piece.raw
+
+    def _typed(self, rows: pl.DataFrame, timezone: str) -> pl.DataFrame:
+        """Give the cells their types, and name the first fault of each row in the column `_FAULT`."""
+        import polars as pl
+
+        made: list[pl.Series] = [rows[delimited.LINE].alias(LINE)]
+        faults: list[pl.Expr] = []
+        for name, column in {**self.columns, **self.optional}.items():
+            if name not in rows.columns:
+                made.append(pl.Series(column.to, [None], dtype(column.kind)).new_from_index(0, rows.height))
+                continue
+            values, bad = typed(rows[name], column.kind, timezone, column.missing, column.scale)
+            made.append(values.alias(column.to))
+            if bad.any():
+                faults.append(pl.when(bad).then(pl.lit(f"{name} is not {expected(column.kind)}")))
+            if column.needed and values.null_count():
+                faults.append(pl.when(values.is_null() & ~bad).then(pl.lit(f"{name} is empty")))
+        return self._made(pl.DataFrame(made), faults)
+
+    def _made(self, rows: pl.DataFrame, faults: list[pl.Expr]) -> pl.DataFrame:
+        import polars as pl
+
+        if "source_state" in rows.columns:
+            states = {word: state.value for word, state in self.states.items()}
+            words = rows["source_state"].str.to_uppercase()
+            state = words.replace_strict(states, default=State.UNKNOWN.value, return_dtype=pl.String)
+            rows = rows.with_columns(state.alias("state"))
+        derived = self.derive()
+        if derived:
+            rows = rows.with_columns(**derived)
+        faults += [pl.when(where).then(pl.lit(reason)) for reason, where in self.faults().items()]
+        more = {_FAULT: pl.coalesce(faults) if faults else pl.lit(None, pl.String)}
+        if self.quirks:
+            marks = [pl.when(where()).then(pl.lit(word)) for word, where in self.quirks.items()]
+            more["quirks"] = pl.concat_list(marks).list.drop_nulls()
+        return rows.with_columns(**more)
+
+
+@dataclass(frozen=True)
+class JobTable(Table):
+    """A table with one row a job."""
+
+    def load(self, stream: BinaryIO, sink: Sink) -> None:
+        """Read such a file into jobs, attempts and queues; see `Jobs` for what becomes of a job told twice.
+
+        Raises:
+            InputError: the header lacks a column.
+        """
+        jobs = Jobs(sink)
+        for rows, raw in self.rows(stream, sink):
+            jobs.add(rows, raw)
+        jobs.finish()
+
+
+@dataclass(frozen=True)
+class RowTable(Table):
+    """A table with one row for each of one table of the store.
+
+    Attributes:
+        table: its name.
+        keep: the columns of the store that are filled.
+        always: further ones, and the text that all rows have there.
+    """
+
+    table: str = ""
+    keep: tuple[str, ...] = ()
+    always: Mapping[str, str] = field(default_factory=dict)
+
+    def load(self, stream: BinaryIO, sink: Sink) -> None:
+        """Read such a file.
+
+        Raises:
+            InputError: the header lacks a column.
+        """
+        import polars as pl
+
+        same = {name: pl.lit(text) for name, text in self.always.items()}
+        for rows, _ in self.rows(stream, sink):
+            if rows.height:
+                sink.insert(self.table, rows.select(*self.keep, **same))
+                sink.loaded(rows.height)

@@ -1,0 +1,115 @@
+"""Joins what formats say (`gpuctl.joblogs.structure`) with what signatures found in the same lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpuctl.joblogs.prefix import prefix
+from gpuctl.joblogs.structure import PREFIX
+from gpuctl.joblogs.structure.areas import area
+from gpuctl.joblogs.structure.ending import messages
+from gpuctl.joblogs.table import CAUSES, Signature, Tier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import tzinfo
+
+    from gpuctl.joblogs.structure.ending import Ending, Format
+
+ABOVE, BELOW = 8, 200
+"""An ending is read from so many lines above its anchor, and below it."""
+_MESSAGE = 3
+"""The line that names an error may be followed by so many of its message."""
+
+
+class Placed(NamedTuple):
+    """An ending in a block of a log.
+
+    Attributes:
+        ending: as its format reads it.
+        format: that found it.
+        rows: of the block, one for each line that the format was given.
+        line: that names the error, whole.
+        rank: of the process that printed it, where the line names it.
+        ts: by the line's stamp.
+    """
+
+    ending: Ending
+    format: Format
+    rows: Sequence[int]
+    line: str
+    rank: int | None
+    ts: float | None
+
+    @property
+    def row(self) -> int:
+        """Of the line that names the error."""
+        return self.rows[self.ending.at]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What it says, for signatures to be looked for in."""
+        return self.ending.texts or messages(self.line[prefix(self.line).end :])
+
+    @property
+    def span(self) -> range:
+        """Rows from its first line to its last."""
+        return range(self.rows[self.ending.first], self.rows[self.ending.last] + 1)
+
+
+def place(anchors: Iterable[tuple[int, Format]], count: int, line: Callable[[int], str], zone: tzinfo) -> list[Placed]:
+    """Read the endings that begin, or show, at some rows of a block.
+
+    Args:
+        anchors: (row, format) of each anchor.
+        count: rows of the block.
+        line: the text of a row.
+        zone: of stamps that name none.
+    """
+    found: dict[tuple[int, str], Placed] = {}
+    for row, form in anchors:
+        rank = prefix(line(row), zone).rank
+        heads = {n: prefix(line(n), zone) for n in range(max(row - ABOVE, 0), min(row + BELOW, count))}
+        rows = [n for n, head in heads.items() if rank is None or head.rank == rank]
+        ending = form.read([_words(line(n), heads[n].end) for n in rows], rows.index(row))
+        if ending is not None:
+            at = rows[ending.at]
+            found.setdefault((at, form.name), Placed(ending, form, rows, line(at), rank, heads[at].ts))
+    return [*found.values()]
+
+
+def _words(line: str, end: int) -> str:
+    """A line without its prefix, but with the blanks that it stands in by."""
+    begin = len(line[:end].rstrip(" \t"))
+    return line[begin + line.startswith(" ", begin) :] if begin else line
+
+
+def strong(known: Iterable[Signature]) -> bool:
+    """Whether a signature that was found says more than a class's name does."""
+    return any(one.tier in CAUSES and one.fallback < 2 and one.tier != Tier.GENERIC for one in known)
+
+
+def signature_id(placed: Placed, known: Sequence[Signature]) -> str | None:
+    """Which signature an ending adds to the log's.
+
+    Args:
+        placed: the ending.
+        known: the signatures found in the lines of its message.
+
+    Returns:
+        an id of `signatures`; None where what was found there says more.
+    """
+    says = [one for one in known if one.tier in CAUSES and one.tier != Tier.GENERIC]
+    if placed.ending.rank is None and strong(known):
+        return None
+    where = area(placed.ending.frame)
+    if where is not None:
+        return f"{PREFIX}{placed.format.name}-in-{where}"
+    if placed.ending.rank is None and (says or placed.ending.reason is None):
+        return None
+    return PREFIX + placed.format.name
+
+
+def message_rows(placed: Placed) -> range:
+    """Rows in which the error's message may stand."""
+    return range(placed.row, placed.row + 1 + _MESSAGE)

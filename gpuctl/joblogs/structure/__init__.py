@@ -1,0 +1,27 @@
+"""Formats in which languages, compilers, loggers and launchers say that a program died, one module a family.
+
+Wordings change from version to version, formats do not: a traceback ends in the exception's line whatever the class is
+called. A reader here finds that line; what it means is still for the signatures to say. Only where none knows the line
+does the reader's own reason stand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuctl.joblogs.structure import compilers, launchers, loggers, managed, native, python, scripts
+
+if TYPE_CHECKING:
+    from gpuctl.joblogs.structure.ending import Format
+
+FORMATS: tuple[Format, ...] = (
+    python.FORMAT,
+    *native.FORMATS,
+    *managed.FORMATS,
+    *scripts.FORMATS,
+    *loggers.FORMATS,
+    *launchers.FORMATS,
+    *compilers.FORMATS,
+)
+"""All of them; the signature of an ending is `structure-NAME`."""
+PREFIX = "structure-"

@@ -1,0 +1,103 @@
+"""What a reader of one language's format says of a program that died."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+PROGRAM_ERROR = "program_error"
+"""The reason of an error that nobody caught and of which nothing else is known."""
+
+
+class Ending(NamedTuple):
+    """An error that ended a program, as its language prints it.
+
+    Attributes:
+        at: the line of the window that names the error.
+        first: the window's first line that belongs to it.
+        last: the window's last line that belongs to it.
+        reason: of an error of which no signature says more; None: the format says only that something failed.
+        frame: path of the innermost frame's file, where the format has frames.
+        ignored: the language says that the program went on; then no line of it is evidence.
+        texts: what the lines hold in an encoding of their own (JSON), decoded, in place of the line itself.
+        rank: of the process that a launcher blames.
+    """
+
+    at: int
+    first: int
+    last: int
+    reason: str | None = PROGRAM_ERROR
+    frame: str | None = None
+    ignored: bool = False
+    texts: tuple[str, ...] = ()
+    rank: int | None = None
+
+
+class Format(NamedTuple):
+    """How one language, compiler, logger or launcher prints errors.
+
+    Attributes:
+        name: of what prints it; `structure-NAME` is the signature of its endings.
+        starts: patterns (Hyperscan, one line each) that anchor it.
+        read: (lines of one process without prefixes, place of the anchor) to the ending; None where it is none.
+        example: a whole line that an anchor finds.
+        source: where the format is described.
+    """
+
+    name: str
+    starts: tuple[bytes, ...]
+    read: Callable[[Sequence[str], int], Ending | None]
+    example: str
+    source: str
+
+
+_CHILD = re.compile(
+    r"(?:exit(?:ed)?|return(?:ed)?|fail(?:ed|ure)?|status|terminated)\b[^\n]{0,40}?"
+    r"\b(?:code|status|non-?zero)\b[^\n]{0,20}?\d{1,3}|returned non-zero exit status|exit(?:ed)? \d{1,3}\b"
+    r"|\b(?:Child|Called|Sub)?(?:Process|Child)(?:Failed|Exited|Raised)?(?:Error|Exception)\b|RemoteTraceback|CalledProcess",
+    re.IGNORECASE,
+)
+
+
+def reason_of(text: str) -> str | None:
+    """The reason of an error of which only its text is known.
+
+    None where it tells of another process's exit code: why that one failed stands elsewhere.
+    """
+    return None if _CHILD.search(text) else PROGRAM_ERROR
+
+
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.){4,400})"')
+_HEAD = re.compile(r"(?:what\(\):|panic:|[\w./-]{1,60}:\d{1,7}:|[\w.:]{1,80}:)\s{1,4}")
+
+
+_ERRNO = re.compile(r"\[Errno (\d{1,3})\]|\(os error (\d{1,3})\)|\bOs \{ code: (\d{1,3})|\berrno[=: ]{1,3}(\d{1,3})\b")
+
+
+def _system_error(line: str) -> str:
+    """The system's error that a line names by its number, as Python prints it, whoever printed it."""
+    found = _ERRNO.search(line)
+    if found is None:
+        return ""
+    error = OSError(int(next(filter(None, found.groups()))), "")
+    return f"{type(error).__name__}: [Errno {error.errno}] {os.strerror(error.errno or 0)}"
+
+
+def messages(line: str) -> tuple[str, ...]:
+    """What a line that names an error says, as an error's words: without its head, and what it quotes by itself."""
+    line = line.strip()
+    head = _HEAD.match(line)
+    quoted = _QUOTED.search(line)
+    words = [line, line[head.end() :] if head else "", quoted[1].replace('\\"', '"') if quoted else ""]
+    system = _system_error(line)
+    told = [text for text in dict.fromkeys(words) if text]
+    return (*told, *(f"ERROR: {text}" for text in told), *([system] if system else []))
+
+
+def single(lines: Sequence[str], at: int) -> Ending:
+    """Read a format whose whole error stands in one line."""
+    return Ending(at, at, at, reason_of(lines[at]))

@@ -1,0 +1,84 @@
+"""How far a training is: plain arrays and a card in a folder, so that it goes on after a stop, with the same result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl.core.errors import InputError
+from gpuctl.predictors import card
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    Arrays = dict[str, NDArray[Any]]
+
+KIND = "checkpoint"
+EVERY_S = 10.0
+"""Between two times that a training is saved."""
+
+
+def digest_of(settings: Mapping[str, Any], arrays: Iterable[NDArray[Any]]) -> str:
+    """A digest of all that a training depends on: with another one, a checkpoint is of another training."""
+    found = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for each in arrays:
+        found.update(f"{each.dtype}{each.shape}".encode())
+        found.update(np.ascontiguousarray(each).data)
+    return found.hexdigest()
+
+
+@dataclass
+class Checkpoint:
+    """Where a training is saved.
+
+    Attributes:
+        path: of the folder; None: nowhere.
+        digest: of what the training depends on, by `digest_of`.
+    """
+
+    path: Path | None
+    digest: str
+    _saved_at: float = field(default_factory=time.monotonic)
+
+    def load(self) -> tuple[dict[str, Any], Arrays] | None:
+        """What was saved there last: a value for JSON, and arrays; None: nothing.
+
+        Raises:
+            InputError: it is of another training, or damaged.
+        """
+        if self.path is None or not self.path.exists() or not any(self.path.iterdir()):
+            return None
+        folder = card.load_folder(self.path, KIND)
+        if folder.card.get("of") != self.digest:
+            raise InputError(
+                "is of a training with other data, settings or seed",
+                path=str(self.path), hint="name another folder, or remove this one",
+            )  # fmt: skip
+        found: dict[str, Any] = folder.json("state.json")
+        return found, {name.removesuffix(".npy"): a for name, a in folder.files.items() if name.endswith(".npy")}
+
+    def save(self, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, now: bool = False) -> None:
+        """Save, if it is time; the folder is at all times the last one that was whole.
+
+        Args:
+            state: a value for JSON.
+            arrays: of one or two dimensions, by names of small letters, digits and ``_``.
+            now: whatever the time is.
+
+        Raises:
+            UsageError: the place cannot be written to.
+        """
+        if self.path is None or (not now and time.monotonic() - self._saved_at < EVERY_S):
+            return
+        about = {"title": "A training under way", "what": "Its weights and how far it is.", "of": self.digest}
+        files = {"state.json": dict(state)} | {f"{name}.npy": each for name, each in arrays.items()}
+        card.save_folder(self.path, KIND, about, files)
+        self._saved_at = time.monotonic()

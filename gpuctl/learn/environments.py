@@ -1,0 +1,29 @@
+"""Names of what there is to learn: after ``import gpuctl.learn.environments``, Gymnasium makes ``gpuctl/NAME``.
+
+An environment stands in the room whose world it is, and is named here as text: it is imported when it is made.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from gpuctl.learn.extra import needed
+
+ENVIRONMENTS = {"Chain-v0": "gpuctl.chain.environment:Chain"}
+"""Names in the namespace ``gpuctl``, and where each class is."""
+
+
+def register() -> None:
+    """Tell Gymnasium of all environments; importing this module does it, where Gymnasium is installed.
+
+    Raises:
+        UsageError: Gymnasium is not installed.
+    """
+    gymnasium = needed("gymnasium", "a learning environment")
+    for name, where in ENVIRONMENTS.items():
+        if f"gpuctl/{name}" not in gymnasium.registry:
+            gymnasium.register(id=f"gpuctl/{name}", entry_point=where)
+
+
+if find_spec("gymnasium") is not None:
+    register()

@@ -1,0 +1,26 @@
+"""Packages that only training needs, and that are installed with ``gpuctl[learn]``."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from gpuctl.core.errors import UsageError
+
+HINT = "pip install 'gpuctl[learn]'"
+
+
+def needed(name: str, what: str) -> Any:
+    """Import a package of the extra.
+
+    Args:
+        name: of the package, as it is imported.
+        what: the work that needs it, as the subject of a sentence.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(f"{what} needs {name}, which is not installed: {error}", hint=HINT) from error

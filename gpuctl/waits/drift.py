@@ -1,0 +1,74 @@
+"""Whether a model of waits still holds: its interval on jobs that came after those that it learnt from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.waits import adapt, bound, features, forecast, learn, quantiles
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.waits.learn import Model
+    from gpuctl.waits.log import WaitLog
+
+    Floats = NDArray[np.float64]
+
+FEWEST = 200
+"""Jobs from which a coverage is told."""
+HOLDS = (72.0, 88.0)
+"""Coverage in percent outside of which a model is out of date; of 200 jobs, 80 % is measured within 6 points."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a model's 80 % interval held of later jobs.
+
+    Attributes:
+        jobs: that came later, and started; the latest `forecast.FOLLOWED`.
+        as_saved_pct: within the interval, its levels as saved.
+        followed_pct: the same with levels that follow, as ``gpuctl predict wait`` answers with the log.
+    """
+
+    jobs: int
+    as_saved_pct: float
+    followed_pct: float
+
+    @property
+    def fails(self) -> bool:
+        """Whether the model is out of date, by as many jobs as that takes."""
+        return self.jobs >= FEWEST and not HOLDS[0] <= self.followed_pct <= HOLDS[1]
+
+
+def held(model: Model, log: WaitLog) -> Held:
+    """Ask a model about the jobs of a log that came after those that it learnt from.
+
+    Args:
+        model: trained or loaded.
+        log: of the same cluster, in the same unit.
+    """
+    came = (log.ready_s > model.trained_s) & (log.started | np.isinf(log.leave_s))
+    new = np.flatnonzero(came)[-forecast.FOLLOWED :]
+    if model.method == learn.BOUND:
+        group = features.classes(log.rows) + 1
+        asks = (log.ready_s, group, np.arange(log.ready_s.size))
+        said = bound.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)[new]
+        return _held(log, new, said, said)
+    asked = features.Asked(log.rows[new.tolist()], log.ready_s[new], new)
+    curves, load = forecast.queue_curves(model, log, asked)
+    levels = model.levels[model.method]
+    followed, _ = adapt.follow(curves, (log.ready_s[new], log.leave_s[new]), levels, load)
+    return _held(log, new, adapt.looked_up(curves, levels, load), followed)
+
+
+def _held(log: WaitLog, new: NDArray[np.int64], saved: Floats, followed: Floats) -> Held:
+    told = log.started[new] & ~np.isnan(followed[:, 0])
+    wait = log.wait_s[new][told]
+    shares = [
+        100 * float(((wait >= said[told, 0]) & (wait <= said[told, -1])).mean()) if told.any() else np.nan
+        for said in (saved, followed)
+    ]
+    return Held(int(told.sum()), *shares)

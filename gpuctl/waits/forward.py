@@ -1,0 +1,241 @@
+"""Waits by simulation: the queue as it is, run forward many times with run times and submissions drawn from the past.
+
+What decides is said in `gpuctl.waits.forward_kernel`. Known are, at each instant: what waits and runs, how long jobs
+that had ended by then ran, which jobs had come. Nodes are as many as were ever held at once by then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl.waits import features, quantiles
+from gpuctl.waits.forward_kernel import (
+    AGE,
+    CLASSES,
+    CLOCKS,
+    COUNTERS,
+    DELAYS,
+    FAIR,
+    HORIZON_S,
+    NODES,
+    OWN,
+    PIECES,
+    POOL,
+    SIZE,
+    WAITING,
+    WEIGHTS,
+    WIDTH,
+    Queue,
+)
+from gpuctl.waits.forward_run_kernel import SHORT_S, sweep, whole_line
+from gpuctl.waits.state_kernel import END, ENTER, START
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.waits.features import Asked
+    from gpuctl.waits.log import WaitLog
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+SAMPLES = 16
+"""Simulations of one answer."""
+_MORE = 4096
+"""Places of the line for submissions to come."""
+ORDERS = {"age": {AGE: 1000.0}, "fair-share": {AGE: 1000.0, FAIR: 10_000.0, SIZE: 1000.0}}
+"""Weights of priorities, by the name of an order: first come, first served, and SchedMD's example."""
+ORDERS_SAID = {
+    "age": "first come, first served",
+    "fair-share": "Slurm's multifactor priority with the weights of SchedMD's example (age 1000, fair-share 10000, "
+    "size 1000), all users' shares equal",
+}
+
+
+def of_asked(
+    log: WaitLog, asked: Asked, order: str, wanted: Mask | None = None, count: int = SAMPLES
+) -> tuple[Floats, Floats]:
+    """Simulated waits of jobs that come to a queue, of the log or not, each from what was known when it came.
+
+    Args:
+        log: of the cluster.
+        asked: the jobs.
+        order: one of `ORDERS`.
+        wanted: which of them are simulated; None: all.
+        count: simulations of each.
+
+    Returns:
+        seconds, in ascending order, and those of a plan in which limits are used up and nobody else comes; NaN: not
+        simulated, of no size, or larger than all nodes [asks, count], [asks].
+    """
+    own = np.empty((asked.ready_s.size, 5))
+    per, nodes = shapes(features.sizes(asked.rows), log.width)
+    limit = features.limits(asked.rows)
+    own[:, 0], own[:, 1], own[:, 2], own[:, 4] = per, nodes, limit_class(limit), limit
+    users, own[:, 3] = _users(log, asked.rows["user"].to_list())
+    s, when, kind, of = empty(log, users, order)
+    f = twin(s)
+    out, plan = np.full((asked.ready_s.size, count), np.nan), np.full(asked.ready_s.size, np.nan)
+    told = np.ones(asked.ready_s.size, np.bool_) if wanted is None else wanted
+    ran = np.where(np.isfinite(log.end_s), log.end_s - log.leave_s, np.inf)
+    sweep(s, f, when, kind, of, log.ready_s, log.wait_s, ran, asked.ready_s, own, asked.place, told, out, plan)
+    return np.sort(out, axis=1), plan
+
+
+def of_log(log: WaitLog, order: str, wanted: Mask | None = None, count: int = SAMPLES) -> tuple[Floats, Floats]:
+    """The same of every job of a log [jobs, count], [jobs]."""
+    asked = features.Asked(log.rows, log.ready_s, np.arange(log.ready_s.size))
+    return of_asked(log, asked, order, wanted, count)
+
+
+def of_waiting(
+    log: WaitLog, order: str, priority: Floats | None = None, servers: int | None = None, count: int = SAMPLES
+) -> tuple[Ints, Floats, Floats]:
+    """Simulated waits, from the log's last instant on, of all that wait then.
+
+    Args:
+        log: of the cluster.
+        order: one of `ORDERS`.
+        priority: of each job of the log, as Slurm has it; it goes before `order`. None: it is not told.
+        servers: how many nodes are up; None: as many as were held at once.
+        count: simulations.
+
+    Returns:
+        which jobs of the log they are; seconds, in ascending order [jobs, count]; those of a plan [jobs]. What does not
+        start within `HORIZON_S` has that many seconds.
+    """
+    now = log.taken_s
+    users, _ = _users(log, [])
+    s, when, kind, of = empty(log, users, order, servers or 1)
+    ran = np.where(np.isfinite(log.end_s), log.end_s - log.leave_s, np.inf)
+    nobody, no = np.zeros((1, 5)), np.zeros(1, np.bool_)
+    # what happened at the last instant is known, too
+    at = np.array([now + 0.5])
+    sweep(
+        s, twin(s), when, kind, of, log.ready_s, log.wait_s, ran, at, nobody, np.array([log.ready_s.size]), no,
+        np.empty((1, 1)), np.empty(1),
+    )  # fmt: skip
+    if servers is not None:
+        held = s.piece_node[: _pieces(s)].max(initial=-1) + 1
+        s.c[NODES] = max(servers, int(held))
+    length = int(s.c[WAITING])
+    line = s.line_job[:length]
+    fits = s.per[line] * s.count[line] <= s.c[NODES] * s.t[WIDTH]
+    kept = np.flatnonzero(fits)
+    if priority is not None:
+        told = np.nan_to_num(priority[line[kept]], nan=-1.0)
+        kept = kept[np.lexsort((log.ready_s[line[kept]], -told))]
+        s.weights[FAIR] = s.weights[SIZE] = 0.0
+    s.line_job[: kept.size], s.line_ready[: kept.size] = line[kept].copy(), s.line_ready[kept].copy()
+    if priority is not None:
+        # behind each other in that order, and ahead of all that is to come
+        s.line_ready[: kept.size] = now - kept.size + np.arange(kept.size) - 1.0
+    s.line_who[: kept.size] = np.arange(kept.size)
+    s.c[WAITING] = kept.size
+    begins = np.full((count + 1, kept.size), now + HORIZON_S)
+    if kept.size:
+        whole_line(s, twin(s), now, log.ready_s, int(np.searchsorted(log.ready_s, now, "right")), kept.size, begins)
+    waits = np.minimum(begins - now, HORIZON_S)
+    return s.line_job[: kept.size].copy(), np.sort(waits[1:], axis=0).T, waits[0]
+
+
+def _pieces(queue: Queue) -> int:
+    return int(queue.c[PIECES])
+
+
+def curves(samples: Floats) -> Floats:
+    """`quantiles.LEVELS` of simulated waits, as log(1 + seconds) [LEVELS, jobs]."""
+    place = np.array(quantiles.LEVELS) * (samples.shape[1] - 1)
+    low = place.astype(np.int64)
+    part = (place - low)[:, None]
+    logs = np.log1p(samples).T
+    found: Floats = (1 - part) * logs[low] + part * logs[np.minimum(low + 1, samples.shape[1] - 1)]
+    return found
+
+
+FEATURES = {
+    **{f"simulated_p{round(100 * level)}": f"log(1 + the {level:.0%} quantile of its simulated waits)"
+       for level in (0.1, 0.3, 0.5, 0.7, 0.9)},
+    "simulated_mean": "log(1 + their mean)",
+    "simulated_plan": "log(1 + its wait in a plan in which limits are used up and nobody else comes)",
+    "simulated_at_once": "share of them that are shorter than five minutes",
+}  # fmt: skip
+"""What trees may look at beside `features.ALL`."""
+
+
+def described(samples: Floats, plan: Floats) -> Floats:
+    """`FEATURES` of simulated waits [jobs, FEATURES]; NaN: not simulated."""
+    levels = np.log1p(np.quantile(samples, (0.1, 0.3, 0.5, 0.7, 0.9), axis=1).T)
+    short = np.where(np.isnan(samples[:, 0]), np.nan, (samples < SHORT_S).mean(axis=1))
+    return np.concatenate([levels, np.log1p(np.stack([samples.mean(axis=1), plan], axis=1)), short[:, None]], axis=1)
+
+
+def empty(log: WaitLog, users: Ints, order: str, least: int = 1) -> tuple[Queue, Floats, Ints, Ints]:
+    """An empty cluster for a log's jobs, of so many nodes at least; the log's events in order: when, kind, job."""
+    jobs = log.ready_s.size
+    when = np.concatenate([log.ready_s, log.leave_s, log.end_s])
+    kind = np.repeat(np.array([ENTER, START, END]), jobs)
+    turn = np.repeat(np.array([0, 2, 1]), jobs)
+    of = np.tile(np.arange(jobs), 3)
+    order_of = np.lexsort((of, turn, when))
+    order_of = order_of[np.isfinite(when)[order_of]]
+    when, kind, of = when[order_of], kind[order_of], of[order_of]
+    per, nodes = shapes(features.sizes(log.rows), log.width)
+    change = np.where(kind == START, 1, np.where(kind == END, -1, 0)) * np.where(log.started, per * nodes, 0)[of]
+    change[(log.end_s <= log.leave_s)[of]] = 0
+    most = max(int(np.cumsum(change).max(initial=0)), 1)
+    count = max(-(-most // log.width), least)
+    limit = features.limits(log.rows)
+    clocks = np.zeros(CLOCKS)
+    clocks[WIDTH] = log.width
+    weights = np.zeros(WEIGHTS)
+    for name, weight in ORDERS[order].items():
+        weights[name] = weight
+    height = int(users.max(initial=0)) + 2
+    pieces, line = count * log.width + 1, jobs + _MORE
+    floats: dict[str, Any] = {name: pieces for name in ("piece_start", "piece_until", "piece_end")}
+    floats |= {name: pieces for name in ("piece_job", "piece_node", "piece_gpus")}
+    floats |= {name: line for name in ("line_job", "line_who", "line_ready", "line_key")}
+    floats |= {name: height for name in ("usage", "rate", "rank")}
+    queue = Queue(
+        per=np.append(per, 0), count=np.append(nodes, 0), limit=np.append(limit, 1.0),
+        kind=np.append(limit_class(limit), 0), user=np.append(users, 0), own=(height, OWN), own_count=height,
+        pool=(CLASSES, POOL), pool_count=CLASSES, delays=DELAYS, delay_count=1, weights=weights,
+        free=np.full(count, log.width), taken=count, gain=count, c=COUNTERS, t=clocks, **floats,
+    )  # fmt: skip
+    return queue, when, kind, of
+
+
+def twin(queue: Queue) -> Queue:
+    """A queue for simulations: what says what jobs are, and the past, are the same arrays; the state is its own."""
+    state = {name: getattr(queue, name).copy() for name in queue.fields if name not in _SHARED}
+    return queue.replace(**state)
+
+
+_SHARED = frozenset(
+    ("per", "count", "limit", "kind", "user", "own", "own_count", "pool", "pool_count", "delays", "delay_count",
+     "weights")
+)  # fmt: skip
+
+
+def shapes(size: Floats, width: int) -> tuple[Ints, Ints]:
+    """GPUs on a node, and nodes, of jobs of some sizes: one node where it holds them, else equal parts."""
+    whole = np.ceil(size).astype(np.int64)
+    nodes = np.maximum(-(-whole // width), 1)
+    return -(-whole // nodes), nodes
+
+
+def limit_class(limit_s: Floats) -> Ints:
+    """A number for about how long a limit is, by powers of four hours."""
+    found: Ints = (2 + np.log(np.maximum(limit_s, 1) / 3600) / np.log(4)).astype(np.int64).clip(0, CLASSES - 1)
+    return found
+
+
+def _users(log: WaitLog, asked: list[str]) -> tuple[Ints, Ints]:
+    """Numbers of the users of the log's jobs, by first submission, and of those asked about: one more for a new one."""
+    names = {name: k for k, name in enumerate(log.rows["user"].unique(maintain_order=True).to_list())}
+    told = np.array([names[name] for name in log.rows["user"].to_list()], np.int64)
+    return told, np.array([names.get(name, len(names)) for name in asked], np.int64)

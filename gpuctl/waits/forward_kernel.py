@@ -1,0 +1,350 @@
+"""The compiled queue simulated forward: Slurm's main pass and backfill on nodes, with run times drawn from the past.
+
+The rules are those of the policy ``slurm`` of a replay without limits and preemption, cut to what decides when a job
+starts: priority (age, fair-share of users with equal shares, size), jobs in order up to the first that does not fit,
+then backfill around the nodes reserved for those that do not. Passes take place when something ends or comes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.bundles import Bundle, floats, ints
+from gpuctl.compiled.jit import inner
+
+NODES, PIECES, WAITING, USERS = range(4)
+COUNTERS = 4
+NOW, USED_AT, RANKED_AT, WIDTH = range(4)
+"""WIDTH: GPUs of a node."""
+CLOCKS = 4
+AGE, FAIR, SIZE = range(3)
+WEIGHTS = 3
+ARRIVAL, TARGET, OTHER = -1, -2, -3
+"""Who waits, where it is none of the jobs that have a number."""
+PLAN = -1
+"""Number of the simulation in which jobs use up their limits, and nobody else comes: a plan, as Slurm makes one."""
+OWN, POOL, CLASSES, DELAYS = 32, 512, 8, 256
+"""Latest run times of a user, and of jobs of about such a limit; latest short waits."""
+TRIES = 24
+MOST_TESTED = 500
+"""Jobs that a pass looks at (``bf_max_job_test``)."""
+WINDOW_S = 86_400.0
+"""How far ahead nodes are reserved (``bf_window``)."""
+MAX_AGE_S = 7 * 86_400.0
+RANK_EVERY_S = 1800.0
+DECAY = np.log(2.0) / (7 * 86_400.0)
+HORIZON_S = 30 * 86_400.0
+"""What has not started by then counts as starting then."""
+
+
+class Queue(Bundle):
+    """A cluster and its queue at one instant; a copy shares what says what jobs are, and what is known of the past."""
+
+    per = ints()  # GPUs that each job has on a node [jobs + 1]; the last is the job asked about
+    count = ints()  # nodes
+    limit = floats()  # s
+    kind = ints()  # class of its limit
+    user = ints()
+    own = floats(2)  # shares of limits that jobs of each user ran for, a ring [users + 1, OWN]
+    own_count = ints()  # how many there were
+    pool = floats(2)  # the same of all jobs, by class of limit [CLASSES, POOL]
+    pool_count = ints()
+    delays = floats()  # short waits, a ring [DELAYS]
+    delay_count = ints()  # how many there were [1]
+    weights = floats()  # of AGE, FAIR and SIZE
+    free = ints()  # GPUs of each node
+    piece_job = ints()  # what runs, by the end of its limit: a piece for each job and node
+    piece_node = ints()
+    piece_gpus = ints()
+    piece_start = floats()
+    piece_until = floats()
+    piece_end = floats()
+    line_job = ints()  # what waits, by priority
+    line_who = ints()  # its number from 0 on, or ARRIVAL, TARGET or OTHER
+    line_ready = floats()
+    line_key = floats()
+    usage = floats()  # GPU-seconds of each user, decayed [users + 1]
+    rate = floats()  # what each holds now
+    rank = floats()  # fair-share factor
+    taken = floats()  # scratch: from when on a node is reserved [nodes]
+    gain = ints()  # scratch: GPUs that a node will have [nodes]
+    c = ints()
+    t = floats()
+
+
+@inner
+def copy_to(s, f):  # type: ignore[no-untyped-def]
+    """Let `f` be as `s` is."""
+    f.c[:] = s.c
+    f.t[:] = s.t
+    f.free[:] = s.free
+    for k in range(s.c[PIECES]):
+        f.piece_job[k], f.piece_node[k], f.piece_gpus[k] = s.piece_job[k], s.piece_node[k], s.piece_gpus[k]
+        f.piece_start[k], f.piece_until[k], f.piece_end[k] = s.piece_start[k], s.piece_until[k], s.piece_end[k]
+    for k in range(s.c[WAITING]):
+        f.line_job[k], f.line_who[k] = s.line_job[k], s.line_who[k]
+        f.line_ready[k], f.line_key[k] = s.line_ready[k], s.line_key[k]
+    f.usage[:] = s.usage
+    f.rate[:] = s.rate
+    f.rank[:] = s.rank
+
+
+@inner
+def random(x):  # type: ignore[no-untyped-def]
+    """The next of a row of numbers from 1 to 2**31 - 2 (Park and Miller's generator)."""
+    return (x * 48271) % 2147483647
+
+
+@inner
+def seeded(number, job):  # type: ignore[no-untyped-def]
+    """The first number of the row of a job in one of several simulations."""
+    x = (number * 7919 + job * 104729 + 12345) % 2147483646 + 1
+    return random(random(random(x)))
+
+
+@inner
+def run_of(s, job, elapsed, x):  # type: ignore[no-untyped-def]
+    """How long a job runs, s, given that it has run for so long: a share of its limit, of its user's past or of all.
+
+    Args:
+        s: the queue.
+        job: its number.
+        elapsed: s.
+        x: the first number of its row.
+    """
+    limit = s.limit[job]
+    least = elapsed / limit
+    own = min(s.own_count[s.user[job]], OWN)
+    known = min(s.pool_count[s.kind[job]], POOL)
+    for attempt in range(TRIES):
+        x = random(x)
+        from_own = x % (own + 4) < own and attempt < TRIES // 2
+        x = random(x)
+        if from_own:
+            share = s.own[s.user[job], x % own]
+        elif known > 0:
+            share = s.pool[s.kind[job], x % known]
+        else:
+            share = 1.0
+        if share > least or (share == least and elapsed == 0.0):
+            return max(min(share, 1.0) * limit, 1.0)
+    return max(limit, elapsed + 60.0)
+
+
+@inner
+def advance(s, now):  # type: ignore[no-untyped-def]
+    """Bring what users have used up to now: it decays by half in a week."""
+    passed = now - s.t[USED_AT]
+    if passed > 0:
+        left = np.exp(-DECAY * passed)
+        for u in range(s.usage.size):
+            s.usage[u] = s.usage[u] * left + s.rate[u] * (1.0 - left) / DECAY
+        s.t[USED_AT] = now
+
+
+@inner
+def _key(s, k, now):  # type: ignore[no-untyped-def]
+    """Priority of the job at a place of the line."""
+    job = s.line_job[k]
+    key = s.weights[AGE] * min(max(now - s.line_ready[k], 0.0) / MAX_AGE_S, 1.0)
+    if s.weights[FAIR] > 0:
+        key += s.weights[FAIR] * s.rank[s.user[job]]
+    return key + s.weights[SIZE] * s.per[job] * s.count[job] / max(s.c[NODES] * s.t[WIDTH], 1.0)
+
+
+@inner
+def _sift(s, k):  # type: ignore[no-untyped-def]
+    """Move the job at a place of the line ahead of those of a lower priority, or of a later turn at the same."""
+    job, who, ready, key = s.line_job[k], s.line_who[k], s.line_ready[k], s.line_key[k]
+    while k > 0 and (s.line_key[k - 1] < key or (s.line_key[k - 1] == key and s.line_ready[k - 1] > ready)):
+        s.line_job[k], s.line_who[k] = s.line_job[k - 1], s.line_who[k - 1]
+        s.line_ready[k], s.line_key[k] = s.line_ready[k - 1], s.line_key[k - 1]
+        k -= 1
+    s.line_job[k], s.line_who[k], s.line_ready[k], s.line_key[k] = job, who, ready, key
+
+
+@inner
+def reorder(s, now):  # type: ignore[no-untyped-def]
+    """Work out all priorities anew."""
+    s.t[RANKED_AT] = now
+    if s.weights[FAIR] > 0:
+        advance(s, now)
+        users = s.c[USERS]
+        order = np.argsort(s.usage[:users])
+        for k in range(users):
+            tied = k > 0 and s.usage[order[k]] == s.usage[order[k - 1]]
+            s.rank[order[k]] = s.rank[order[k - 1]] if tied else (users - k) / users
+        for u in range(users, s.rank.size):
+            s.rank[u] = 1.0
+    for k in range(s.c[WAITING]):
+        s.line_key[k] = _key(s, k, now)
+    for k in range(1, s.c[WAITING]):
+        _sift(s, k)
+
+
+@inner
+def enter(s, job, who, ready, now):  # type: ignore[no-untyped-def]
+    """Put a job into the line."""
+    k = s.c[WAITING]
+    s.line_job[k], s.line_who[k], s.line_ready[k] = job, who, ready
+    s.line_key[k] = _key(s, k, now)
+    s.c[WAITING] += 1
+    _sift(s, k)
+
+
+@inner
+def _hold(s, job, node, gpus, now, end):  # type: ignore[no-untyped-def]
+    """Let a job hold GPUs of a node."""
+    until = now + s.limit[job]
+    k = s.c[PIECES]
+    while k > 0 and s.piece_until[k - 1] > until:
+        s.piece_job[k], s.piece_node[k], s.piece_gpus[k] = s.piece_job[k - 1], s.piece_node[k - 1], s.piece_gpus[k - 1]
+        s.piece_start[k], s.piece_until[k] = s.piece_start[k - 1], s.piece_until[k - 1]
+        s.piece_end[k] = s.piece_end[k - 1]
+        k -= 1
+    s.piece_job[k], s.piece_node[k], s.piece_gpus[k] = job, node, gpus
+    s.piece_start[k], s.piece_until[k], s.piece_end[k] = now, until, end
+    s.c[PIECES] += 1
+    s.free[node] -= gpus
+    s.rate[s.user[job]] += gpus
+
+
+@inner
+def _fits(s, job, now):  # type: ignore[no-untyped-def]
+    """Whether a job can start now without a node that is reserved before its limit."""
+    per, left, end = s.per[job], s.count[job], now + s.limit[job]
+    for n in range(s.c[NODES]):
+        if s.free[n] >= per and s.taken[n] >= end:
+            left -= 1
+            if left == 0:
+                return True
+    return False
+
+
+@inner
+def start(s, job, now, end):  # type: ignore[no-untyped-def]
+    """Start a job on the first nodes that hold it, and are not reserved before its limit."""
+    per, left, until = s.per[job], s.count[job], now + s.limit[job]
+    n = 0
+    while left > 0:
+        if s.free[n] >= per and s.taken[n] >= until:
+            _hold(s, job, n, per, now, end)
+            left -= 1
+        n += 1
+
+
+@inner
+def force(s, job, now):  # type: ignore[no-untyped-def]
+    """Let a job that the log says has started hold what it asks for, wherever that is; more nodes if need be."""
+    per, left = s.per[job], s.count[job]
+    for n in range(s.c[NODES]):
+        if left > 0 and s.free[n] >= per:
+            _hold(s, job, n, per, now, np.inf)
+            left -= 1
+    rest = left * per
+    n = 0
+    while rest > 0:
+        if n == s.c[NODES]:
+            if n == s.free.size:
+                break
+            s.c[NODES] += 1
+        if s.free[n] > 0:
+            gpus = min(rest, s.free[n])
+            rest -= gpus
+            _hold(s, job, n, gpus, now, np.inf)
+        n += 1
+
+
+@inner
+def release(s, job, now):  # type: ignore[no-untyped-def]
+    """Free what a job holds, or, below 0, what jobs hold whose ends have come."""
+    kept = 0
+    for k in range(s.c[PIECES]):
+        if (s.piece_job[k] == job) if job >= 0 else s.piece_end[k] <= now:
+            s.free[s.piece_node[k]] += s.piece_gpus[k]
+            s.rate[s.user[s.piece_job[k]]] -= s.piece_gpus[k]
+        else:
+            s.piece_job[kept], s.piece_node[kept], s.piece_gpus[kept] = s.piece_job[k], s.piece_node[k], s.piece_gpus[k]
+            s.piece_start[kept], s.piece_until[kept] = s.piece_start[k], s.piece_until[k]
+            s.piece_end[kept] = s.piece_end[k]
+            kept += 1
+    s.c[PIECES] = kept
+
+
+@inner
+def _reserve(s, job, now):  # type: ignore[no-untyped-def]
+    """Reserve the nodes that a job could have first as limits tell; whether there were any left to reserve."""
+    per, need = s.per[job], s.count[job]
+    got, open_ = 0, 0
+    for n in range(s.c[NODES]):
+        s.gain[n] = s.free[n]
+        if np.isinf(s.taken[n]):
+            open_ += 1
+            got += s.gain[n] >= per
+    if open_ < need:
+        return open_ > 0
+    at = now
+    k = 0
+    while got < need and k < s.c[PIECES]:
+        n = s.piece_node[k]
+        before = s.gain[n]
+        s.gain[n] += s.piece_gpus[k]
+        if np.isinf(s.taken[n]) and before < per and s.gain[n] >= per:
+            got += 1
+            at = max(s.piece_until[k], now + 1.0)
+        k += 1
+    if got < need or at > now + WINDOW_S:
+        return True
+    for n in range(s.c[NODES]):
+        if need > 0 and np.isinf(s.taken[n]) and s.gain[n] >= per:
+            s.taken[n] = at
+            need -= 1
+    return True
+
+
+@inner
+def _most_free(s):  # type: ignore[no-untyped-def]
+    most = 0
+    for n in range(s.c[NODES]):
+        most = max(most, s.free[n])
+    return most
+
+
+@inner
+def one_pass(s, now, number, begins):  # type: ignore[no-untyped-def]
+    """Start what may start now; write the instants of starts of jobs that have a number.
+
+    Returns:
+        whether the job asked about is among them, and how many that have a number.
+    """
+    s.taken[:] = np.inf
+    blocked, open_, found, started = False, True, False, 0
+    most = _most_free(s)
+    length, kept, tested = s.c[WAITING], 0, 0
+    for k in range(length):
+        job, who = s.line_job[k], s.line_who[k]
+        goes = False
+        if tested < MOST_TESTED and most > 0:
+            goes = s.per[job] <= most and _fits(s, job, now)
+            if not goes:
+                blocked = True
+            tested += blocked
+        if goes:
+            ran = s.limit[job]
+            if number != PLAN:
+                ran = min(run_of(s, job, 0.0, seeded(number, job if who != ARRIVAL else job + 7)), ran)
+            start(s, job, now, now + ran)
+            most = _most_free(s)
+            if who == TARGET:
+                found = True
+            elif who >= 0:
+                begins[who] = now
+                started += 1
+            continue
+        if open_ and most > 0:
+            open_ = _reserve(s, job, now)
+        s.line_job[kept], s.line_who[kept] = job, who
+        s.line_ready[kept], s.line_key[kept] = s.line_ready[k], s.line_key[k]
+        kept += 1
+    s.c[WAITING] = kept
+    return found, started

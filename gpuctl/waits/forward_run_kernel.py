@@ -1,0 +1,251 @@
+"""The compiled runs of a queue into the future, from one instant or from each of a log's submissions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import compiled, inner
+from gpuctl.waits.forward_kernel import (
+    ARRIVAL,
+    DELAYS,
+    HORIZON_S,
+    NODES,
+    NOW,
+    OTHER,
+    OWN,
+    PIECES,
+    PLAN,
+    POOL,
+    RANK_EVERY_S,
+    RANKED_AT,
+    TARGET,
+    USERS,
+    WAITING,
+    WIDTH,
+    advance,
+    copy_to,
+    enter,
+    force,
+    one_pass,
+    random,
+    release,
+    reorder,
+    run_of,
+    seeded,
+)
+from gpuctl.waits.state_kernel import ENTER, START
+
+DAY_S = 86_400.0
+LOOKED_BACK_D = 14
+"""Days among which one is drawn whose submissions come again on a day of the future."""
+SHORT_S = 300.0
+"""Waits that count as the delay of a pass."""
+
+
+@inner
+def _first(values, size, least):  # type: ignore[no-untyped-def]
+    """The first of so many ascending values that is not below another."""
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def _forward(f, now, number, ready, entered, wanted, begins):  # type: ignore[no-untyped-def]
+    """Let a queue go on from now until the jobs asked about have started.
+
+    Args:
+        f: the queue, changed.
+        now: s.
+        number: of the simulation, or PLAN.
+        ready: when the jobs of the past came, ascending, s.
+        entered: how many of them had come by now.
+        wanted: how many jobs with a number wait; 0: one is asked about, as TARGET.
+        begins: written, when each job with a number starts.
+
+    Returns:
+        seconds until the job asked about starts.
+    """
+    for k in range(f.c[PIECES]):
+        job = f.piece_job[k]
+        run = f.limit[job]
+        if number != PLAN:
+            run = run_of(f, job, now - f.piece_start[k], seeded(number, job))
+        f.piece_end[k] = max(f.piece_start[k] + run, now + 1.0)
+    at, left = now, wanted
+    day, shift = -1, 0.0
+    source, last = 0, 0
+    x = seeded(number, 3)
+    known = (now - ready[0]) / DAY_S if entered > 0 and number != PLAN else 0.0
+    coming = np.inf
+    changed = True
+    while True:
+        if changed:
+            found, begun = one_pass(f, at, number, begins)
+            left -= begun
+            if found or (wanted > 0 and left == 0):
+                return at - now
+        # a new day of the future is a day of the past
+        while coming == np.inf and day < HORIZON_S / DAY_S and known >= 1.0:
+            if source < last:
+                coming = ready[source] + shift
+                break
+            day += 1
+            x = random(x)
+            back = 1 + x % max(min(LOOKED_BACK_D, np.int64(known)), 1)
+            shift = (day + back) * DAY_S
+            source, last = _first(ready, entered, now - back * DAY_S), _first(ready, entered, now - (back - 1) * DAY_S)
+        following = np.inf
+        for k in range(f.c[PIECES]):
+            following = min(following, f.piece_end[k])
+        following = min(following, coming)
+        if following > now + HORIZON_S:
+            return HORIZON_S
+        at = max(at, following)
+        if f.t[RANKED_AT] + RANK_EVERY_S <= at:
+            reorder(f, at)
+        changed = False
+        if coming <= at:
+            if f.per[source] > 0 and f.c[WAITING] < f.line_job.size:
+                enter(f, source, ARRIVAL, at, at)
+                changed = True
+            source += 1
+            coming = np.inf
+        else:
+            advance(f, at)
+            release(f, -1, at)
+            changed = True
+
+
+@inner
+def _learn(s, j, limit, ran):  # type: ignore[no-untyped-def]
+    """Let a run time be known."""
+    share = ran / limit
+    u, kind = s.user[j], s.kind[j]
+    s.own[u, s.own_count[u] % OWN] = share
+    s.own_count[u] += 1
+    s.pool[kind, s.pool_count[kind] % POOL] = share
+    s.pool_count[kind] += 1
+
+
+@inner
+def _take(s, event, j, when, wait, ended):  # type: ignore[no-untyped-def]
+    """Let one event of the log happen."""
+    if event == ENTER:
+        if s.per[j] > 0:
+            enter(s, j, OTHER, when, when)
+        s.c[USERS] = max(s.c[USERS], s.user[j] + 1)
+        return
+    runs = not np.isnan(wait)
+    if event == START:
+        for k in range(s.c[WAITING]):
+            if s.line_job[k] == j:
+                for m in range(k, s.c[WAITING] - 1):
+                    s.line_job[m], s.line_who[m] = s.line_job[m + 1], s.line_who[m + 1]
+                    s.line_ready[m], s.line_key[m] = s.line_ready[m + 1], s.line_key[m + 1]
+                s.c[WAITING] -= 1
+                break
+        if not runs:
+            _learn(s, j, s.limit[j], 0.0)
+            return
+        if wait < SHORT_S:
+            s.delays[s.delay_count[0] % DELAYS] = wait
+            s.delay_count[0] += 1
+        if s.per[j] > 0 and ended > 0:
+            advance(s, when)
+            force(s, j, when)
+    elif runs:
+        _learn(s, j, s.limit[j], ended)
+        if s.per[j] > 0:
+            advance(s, when)
+            release(s, j, when)
+
+
+@inner
+def _delay(s, number):  # type: ignore[no-untyped-def]
+    known = min(s.delay_count[0], DELAYS)
+    return s.delays[seeded(number, 11) % known] if known > 0 else 0.0
+
+
+@compiled
+def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, samples, plans):  # type: ignore[no-untyped-def]
+    """Go through a log's events, and simulate forward from each instant asked about, as it was known just before it.
+
+    Args:
+        s: the queue, empty at first.
+        f: a copy of it.
+        when: time of each event, s, in order.
+        kind: of each event.
+        of: job of each event.
+        ready: when each job could first start, s, in order.
+        wait: how long it waited, s; NaN where it never started.
+        ran: how long it ran, s.
+        asks: seconds, ascending [asks].
+        own: GPUs a node, nodes, class of limit and user of the jobs asked about [asks, 4], and the limit, s, behind.
+        own_job: which job of the log each is; the number of jobs where it is none [asks].
+        wanted: which are answered [asks].
+        samples: written, simulated waits, s; NaN: none [asks, simulations].
+        plans: written, waits in a plan, s; NaN: none [asks].
+    """
+    at = entered = 0
+    jobs = ready.size
+    nothing = np.empty(0)
+    for n in range(asks.size):
+        now = asks[n]
+        while at < when.size and (when[at] < now or (when[at] == now and kind[at] == ENTER and of[at] < own_job[n])):
+            j = of[at]
+            entered += kind[at] == ENTER
+            _take(s, kind[at], j, when[at], wait[j], ran[j])
+            at += 1
+        s.t[NOW] = now
+        samples[n, :] = np.nan
+        plans[n] = np.nan
+        total = s.c[NODES] * s.t[WIDTH]
+        if not wanted[n] or own[n, 0] < 1 or own[n, 0] * own[n, 1] > total:
+            continue
+        s.per[jobs], s.count[jobs] = np.int64(own[n, 0]), np.int64(own[n, 1])
+        s.kind[jobs], s.user[jobs], s.limit[jobs] = np.int64(own[n, 2]), np.int64(own[n, 3]), own[n, 4]
+        reorder(s, now)
+        for number in range(PLAN, samples.shape[1]):
+            copy_to(s, f)
+            enter(f, jobs, TARGET, now, now)
+            found = _forward(f, now, number, ready, entered, 0, nothing)
+            if number == PLAN:
+                plans[n] = found
+            else:
+                samples[n, number] = found
+            if found == 0.0:
+                # what starts at once does so whatever is drawn
+                samples[n, :] = 0.0
+                break
+        for number in range(samples.shape[1]):
+            samples[n, number] += _delay(s, number)
+
+
+@compiled
+def whole_line(s, f, now, ready, entered, waiting, begins):  # type: ignore[no-untyped-def]
+    """Simulate forward from one instant until all that wait have started.
+
+    Args:
+        s: the queue; jobs of its line are numbered from 0 on.
+        f: a copy of it.
+        now: s.
+        ready: when the jobs of the past came, ascending, s.
+        entered: how many of them had come by now.
+        waiting: how many jobs have a number.
+        begins: written, when each starts, s; the horizon for one that has not by then. The first
+            row is a plan [1 + simulations, waiting].
+    """
+    reorder(s, now)
+    for row in range(begins.shape[0]):
+        copy_to(s, f)
+        begins[row, :] = now + HORIZON_S
+        _forward(f, now, row - 1, ready, entered, waiting, begins[row])
+        delay = _delay(s, row) if row > 0 else 0.0
+        for k in range(waiting):
+            begins[row, k] += delay

@@ -1,0 +1,132 @@
+"""Forecasts for all that waits now: one set of simulations of the whole queue, beside Slurm's own estimates."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.notes import Note, note
+from gpuctl.predictors import job_table
+from gpuctl.waits import adapt, features, forward, learn, quantiles
+from gpuctl.waits.forecast import NONE_, TOLD, Forecast, unanswerable
+from gpuctl.waits.forward_kernel import HORIZON_S
+from gpuctl.waits.snapshot import on_clock, taken_on_clock
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.waits.learn import Model
+    from gpuctl.waits.log import WaitLog
+    from gpuctl.waits.snapshot import Snapshot, Waiting
+
+    Floats = NDArray[np.float64]
+
+_COLUMNS = [quantiles.ANSWERED.index(level) for level in TOLD.values()]
+
+
+def of_all(model: Model, log: WaitLog, snapshot: Snapshot | None = None) -> list[Forecast]:
+    """Forecast the waits of all that waits at a log's last instant, from when each could start, waited time included.
+
+    Args:
+        model: trained or loaded.
+        log: of the cluster, up to now, merged with the queue of now where there is one.
+        snapshot: the queue of now: says which jobs wait for something else, and what Slurm itself estimates.
+    """
+    told = {} if snapshot is None else {each.job: each for each in snapshot.waiting}
+    priority = None
+    if told and all(each.priority is not None for each in told.values() if each.row is not None):
+        of = {job: each.priority for job, each in told.items()}
+        priority = np.array([of.get(job, math.nan) for job in log.rows["job"].to_list()], np.float64)
+    which, samples, _ = forward.of_waiting(log, model.order, priority, _servers(model, log, snapshot))
+    open_ = np.flatnonzero(~log.started & np.isinf(log.leave_s))
+    work_h = float((features.sizes(log.rows) * features.limits(log.rows))[open_].sum()) / 3600
+    load = np.repeat(learn.loads(np.array([work_h]), model.busy), which.size)
+    said = adapt.looked_up(forward.curves(samples), model.levels[learn.SIMULATED], load)
+    simulated = {int(j): k for k, j in enumerate(which.tolist())}
+    names, found = log.rows["job"].to_list(), {}
+    for j in open_.tolist():
+        waited = log.taken_s - float(log.ready_s[j])
+        k = simulated.get(j)
+        size, limit = log.rows["size"][j], log.rows["time_limit_s"][j]
+        why = unanswerable(model, size, math.nan if limit is None else limit)
+        if not why and k is None:
+            why = _no_place(size)
+        elif not why and k is not None and samples[k, 0] >= HORIZON_S:
+            why = note("it started within 30 days in none of the simulations")
+        answers = () if why or k is None else tuple((waited + said[k, _COLUMNS]).tolist())
+        method = learn.SIMULATED if answers else NONE_
+        found[names[j]] = Forecast(names[j], float(log.ready_s[j]), answers, method, why, waited)
+    if snapshot is None:
+        return list(found.values())
+    return [_as_listed(each, found.get(each.job), snapshot) for each in snapshot.waiting]
+
+
+def _servers(model: Model, log: WaitLog, snapshot: Snapshot | None) -> int | None:
+    """How many nodes of the simulation are up, where the snapshot says so."""
+    if snapshot is None or snapshot.nodes is None:
+        return None
+    if model.unit == "nodes":
+        return snapshot.nodes
+    return max(math.ceil((snapshot.gpus or 0.0) / log.width), 1)
+
+
+def _no_place(size: float) -> Note:
+    if size == 0:
+        return note("it asks for no GPUs; those of other jobs were learnt from")
+    return note("it asks for more than there is")
+
+
+def _as_listed(each: Waiting, answer: Forecast | None, snapshot: Snapshot) -> Forecast:
+    """What is forecast of a job of the queue, with its reasons and Slurm's estimate."""
+    if answer is None:
+        reason = each.reason or note("it is not in accounting, and the queue does not tell enough of it")
+        return Forecast(each.job, math.nan, (), NONE_, reason)
+    reason = answer.reason
+    if not reason and each.more:
+        if each.row is not None and each.row["array_job"] is not None:
+            reason = note("{n:,} further tasks of its array wait, too: this is the first to start", n=each.more)
+        else:
+            reason = note("with its {n:,} further parts, which start with it", n=each.more)
+    since = snapshot.taken_s - answer.waited_s
+    slurm = math.nan if each.starts_s is None else max(each.starts_s, snapshot.taken_s) - since
+    return Forecast(answer.job, answer.at_s, answer.answers, answer.method, reason, answer.waited_s, slurm)
+
+
+def without_accounting(model: Model, snapshot: Snapshot) -> list[Forecast]:
+    """Forecasts from the jobs alone, given how long each has waited: neither the past nor run times are known."""
+    clock = model.clock
+    jobs = on_clock(snapshot, clock).unique("job", keep="first", maintain_order=True)
+    size = "gpus" if model.unit == "GPUs" else "nodes"
+    rows = {row["job"]: row for row in jobs.iter_rows(named=True)}
+    listed = [each for each in snapshot.waiting if each.row is not None]
+    blind = note("no accounting was named: how long jobs run here is not known, so the queue cannot be simulated")
+    described = job_table.describe(
+        pl.DataFrame([rows[each.job] for each in listed], schema=jobs.schema), size=size, zone=model.zone, clock=clock
+    )
+    curves = model.job_only.curves(features.of_jobs(described)) if listed else np.empty((len(quantiles.LEVELS), 0))
+    now = taken_on_clock(snapshot, clock)
+    found = {}
+    for k, each in enumerate(listed):
+        row = described.row(k, named=True)
+        why = unanswerable(model, row["size"], row["time_limit_s"])
+        eligible = rows[each.job]["eligible_s"]
+        ready = row["submit_s"] if eligible is None or eligible > now else max(eligible, row["submit_s"])
+        waited = max(now - ready, 0.0)
+        answers: tuple[float, ...] = () if why else _given_waited(curves[:, k : k + 1], model.job_only.levels, waited)
+        if not answers and not why:
+            why = note("it has waited longer than such jobs did")
+        found[each.job] = Forecast(each.job, ready, answers, learn.JOB_ONLY if answers else NONE_, why or blind, waited)
+    return [_as_listed(each, found.get(each.job), snapshot) for each in snapshot.waiting]
+
+
+def _given_waited(curve: Floats, levels: tuple[float, ...], waited_s: float) -> tuple[float, ...]:
+    """Quantiles of a wait of which is known that it is longer; empty: longer than nearly all."""
+    grid, full = quantiles.whole(curve)
+    passed = float(np.interp(math.log1p(waited_s), full[:, 0], grid)) if waited_s > 0 else 0.0
+    if passed > max(quantiles.LEVELS):
+        return ()
+    asked = [passed + (1 - passed) * levels[k] for k in _COLUMNS]
+    return tuple(np.maximum(np.expm1(np.interp(asked, grid, full[:, 0])), waited_s).tolist())

@@ -1,0 +1,388 @@
+"""The jobs of a trace store in the formats of other tools: SWF, Philly, Gavel, Shockwave, Tiresias, Batsim, CSV.
+
+Each writer keeps what its format can say. What a job lacks that the format needs (a submission, a run time, a size of
+at least one) leaves the job out, and it is counted; sizes that are no whole number are rounded up, and counted.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.notes import note, ours
+from gpuctl.core.states import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import BinaryIO
+
+    from gpuctl.core.notes import Note
+    from gpuctl.store.database import Store
+
+UNITS = {"gpu": "gpus", "core": "cpus", "node": "nodes"}
+"""What a job's size counts, and the column that has it."""
+STEP_S = 300
+"""Of the load of services, seconds."""
+HEADROOM = 1.02
+_PEAK = 0.99
+_DONE = {State.COMPLETED: 1, State.KILLED: 5, State.UNKNOWN: -1, State.PENDING: -1, State.RUNNING: -1}
+_PHILLY = {State.COMPLETED: "Pass", State.KILLED: "Killed"}
+_MODEL = "ResNet-18 (batch size 32)"
+
+_JOBS = """
+    SELECT job, "user", queue, account, name, gpu_type, gpus, cpus, nodes, mem_mb, time_limit_s, state, qos,
+           epoch(submit_ts) AS submit_s, epoch(start_ts) AS start_s, wait_s,
+           coalesce(run_sum_s, run_span_s, run_last_s) AS run_s,
+           strftime(timezone($zone, submit_ts), '%Y-%m-%d %H:%M:%S') AS submitted
+    FROM jobs WHERE cluster = $cluster ORDER BY submit_ts, rowid
+"""
+_ATTEMPTS = """
+    SELECT job, attempt, strftime(timezone($zone, start_ts), '%Y-%m-%d %H:%M:%S') AS start_time,
+           strftime(timezone($zone, end_ts), '%Y-%m-%d %H:%M:%S') AS end_time
+    FROM attempts WHERE cluster = $cluster ORDER BY job, attempt
+"""
+_PLACES = """
+    SELECT job, attempt, machine, sum(gpus) AS gpus, flatten(list(gpu_indices)) AS indices
+    FROM placements WHERE cluster = $cluster GROUP BY ALL ORDER BY job, attempt, machine
+"""
+_LOAD = """
+    SELECT floor(epoch(ts) / $step)::BIGINT AS bin, sum(requests) AS requests,
+           sum(coalesce(prompt_tokens, 0) + coalesce(output_tokens, 0)) AS tokens
+    FROM service_load WHERE cluster = $cluster GROUP BY bin ORDER BY bin
+"""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Jobs of one cluster.
+
+    Attributes:
+        name: of the cluster.
+        jobs: one row a job, in order of submission; ``size`` is what `unit` counts.
+        unit: a key of `UNITS`.
+        capacity: units that the machines have; None unknown.
+        zone: of the source's stamps.
+        dated: whether times have dates.
+    """
+
+    name: str
+    jobs: pl.DataFrame
+    unit: str
+    capacity: int | None
+    zone: str
+    dated: bool
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was written: rows, and what the user should know of it."""
+
+    rows: int
+    notes: tuple[Note, ...]
+
+
+def read(store: Store, cluster: str | None, unit: str | None) -> Trace:
+    """Read the jobs of a cluster.
+
+    Args:
+        store: an open store.
+        cluster: which cluster; may be None where there is only one.
+        unit: what sizes count; None: GPUs, or CPUs or nodes where no job has any.
+
+    Raises:
+        UsageError: there is no such cluster, or several and none is named; no such unit.
+    """
+    name = store.cluster(cluster)
+    if unit is not None and unit not in UNITS:
+        raise UsageError(f"--swf-unit {unit!r}: expected one of {', '.join(UNITS)}")
+    about = store.frame("SELECT timezone, epoch FROM clusters WHERE cluster = $c", {"c": name}).row(0, named=True)
+    jobs = store.frame(_JOBS, {"cluster": name, "zone": about["timezone"]})
+    unit = unit or next((u for u, c in UNITS.items() if (jobs[c].fill_null(0) > 0).any()), "gpu")
+    stock = "SELECT sum(gpus) AS gpu, sum(cpus) AS core, count(*) AS node FROM machines WHERE cluster = $c"
+    capacity = store.frame(stock, {"c": name})[unit].item()
+    jobs = jobs.with_columns(size=pl.col(UNITS[unit]).cast(pl.Float64))
+    return Trace(name, jobs, unit, int(capacity) if capacity else None, about["timezone"], about["epoch"] is None)
+
+
+def _whole(trace: Trace, *, timed: bool = True) -> tuple[pl.DataFrame, list[Note]]:
+    """The jobs with a submission, a size and, where `timed`, a run time; what is to be said of the others."""
+    jobs = trace.jobs
+    notes: list[Note] = []
+    needs = {"no submission": pl.col("submit_s").is_null(), "no size": pl.col("size").is_null() | (pl.col("size") <= 0)}
+    if timed:
+        needs["no run time"] = pl.col("run_s").is_null() | (pl.col("run_s") <= 0)
+    for why, lacks in needs.items():
+        kept = jobs.filter(~lacks)
+        if kept.height < jobs.height:
+            notes.append(note("{jobs:,} jobs are left out: {why}", jobs=jobs.height - kept.height, why=ours(why)))
+        jobs = kept
+    parts = jobs.filter(pl.col("size") != pl.col("size").ceil()).height
+    if parts:
+        notes.append(note("{jobs:,} sizes are no whole number and are rounded up", jobs=parts))
+    if trace.unit != "gpu":
+        notes.append(note("sizes are {unit}s: no job has GPUs, or they were asked for", unit=ours(trace.unit)))
+    return jobs.with_columns(pl.col("size").ceil().cast(pl.Int64)), notes
+
+
+def _numbers(column: pl.Series) -> tuple[pl.Series, dict[str, int]]:
+    """Numbers for names: themselves where all of them are whole numbers, else 1, 2, 3 …; -1 for none."""
+    plain = column.cast(pl.Int64, strict=False)
+    names = column.drop_nulls().unique().sort()
+    if plain.null_count() == column.null_count() and not (plain < 0).any():
+        return plain.fill_null(-1), {}
+    table = {name: k for k, name in enumerate(names, 1)}
+    return column.replace_strict(table, default=-1, return_dtype=pl.Int64).fill_null(-1), table
+
+
+def _seconds(values: pl.Expr) -> pl.Expr:
+    """Seconds as text: whole where they are, else with up to six decimals; -1 for none."""
+    value = values.fill_null(-1.0).round(6)
+    whole = value == value.floor()
+    return pl.when(whole).then(value.cast(pl.Int64).cast(pl.String)).otherwise(value.cast(pl.String))
+
+
+def swf(trace: Trace, file: BinaryIO) -> Done:
+    """SWF 2.2; a job without a start has no wait. Names of queues stand in the header."""
+    jobs, notes = _whole(trace, timed=False)
+    first = jobs["submit_s"].min() if jobs.height else 0.0
+    start = int(first) if trace.dated and isinstance(first, float) else 0
+    jobs_by_number, renamed = _numbers(jobs["job"])
+    users, user_names = _numbers(jobs["user"])
+    groups, _ = _numbers(jobs["account"])
+    apps, _ = _numbers(jobs["name"])
+    queues, queue_names = _numbers(jobs["queue"])
+    states = {state.value: number for state, number in _DONE.items()}
+    cell = pl.lit("-1")
+    rows = jobs.select(
+        jobs_by_number.cast(pl.String).alias("job"), _seconds(pl.col("submit_s") - start).alias("submit"),
+        _seconds(pl.col("wait_s")).alias("wait"), _seconds(pl.col("run_s")).alias("run"),
+        pl.col("size").cast(pl.String).alias("procs"), cell.alias("cpu"), cell.alias("memory"),
+        pl.col("size").cast(pl.String).alias("asked"), _seconds(pl.col("time_limit_s").cast(pl.Float64)).alias("limit"),
+        cell.alias("asked_memory"),
+        pl.col("state").replace_strict(states, default=0, return_dtype=pl.Int64).cast(pl.String).alias("status"),
+        users.cast(pl.String).alias("user"), groups.cast(pl.String).alias("group"), apps.cast(pl.String).alias("app"),
+        queues.cast(pl.String).alias("queue"), *(cell.alias(f"last{k}") for k in range(3)),
+    )  # fmt: skip
+    told = [("Version", "2.2"), ("Computer", trace.name), ("Conversion", "gpuctl convert"), ("MaxJobs", jobs.height),
+            ("MaxRecords", jobs.height)]  # fmt: skip
+    told += [("UnixStartTime", start), ("TimeZoneString", trace.zone)] if trace.dated else []
+    told += [("MaxProcs", trace.capacity)] if trace.capacity else []
+    told += [("Note", f"processors are {trace.unit}s")]
+    told += [("Queue", f"{number} {_line(name)}") for name, number in queue_names.items()]
+    head = "".join(f"; {key}: {_line(str(value))}\n" for key, value in told)
+    file.write(head.encode())
+    rows.write_csv(file, include_header=False, separator=" ")
+    if renamed or user_names:
+        notes.append(ours("SWF has numbers for names: jobs, users or groups are numbered in the order of their names"))
+    return Done(jobs.height, tuple(notes))
+
+
+def _line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def _csv(frame: pl.DataFrame, file: BinaryIO, notes: list[Note]) -> Done:
+    frame.write_csv(file)
+    return Done(frame.height, tuple(notes))
+
+
+def jobs_csv(trace: Trace, file: BinaryIO) -> Done:
+    """The CSV that ``gpuctl replay`` reads; seconds since 1970, or since the trace's own start."""
+    jobs, notes = _whole(trace)
+    more = {
+        "vc": "queue", "user": "user", "account": "account", "gpu_type": "gpu_type", "qos": "qos",
+        "requested_time": "time_limit_s",
+    }  # fmt: skip
+    there = [pl.col(c).alias(n) for n, c in more.items() if jobs[c].null_count() < jobs.height]
+    asked = pl.col("time_limit_s").cast(pl.Float64)
+    frame = jobs.with_columns(time_limit_s=pl.when(asked > 0).then(asked)).select(
+        pl.col("job").alias("job_id"), pl.col("submit_s").alias("submit_time"), pl.col("run_s").alias("duration"),
+        pl.col("size").alias("num_gpus"), *there,
+    )  # fmt: skip
+    return _csv(frame, file, notes)
+
+
+def philly_csv(trace: Trace, file: BinaryIO) -> Done:
+    """The job table that simulators derive from the Philly trace."""
+    jobs, notes = _whole(trace)
+    frame = jobs.select(
+        pl.col("submitted").alias("timestamp"), pl.col("run_s").alias("duration"), pl.col("size").alias("num_gpus"),
+        (pl.col("run_s") * pl.col("size")).alias("gpu_time"), pl.col("queue").alias("cluster"),
+    )  # fmt: skip
+    return _csv(frame, file, [*notes, *_undated(trace)])
+
+
+def _undated(trace: Trace) -> list[Note]:
+    return [] if trace.dated else [ours("the trace has no dates: its start is written as 1970-01-01")]
+
+
+def tiresias(trace: Trace, file: BinaryIO) -> Done:
+    """Tiresias's ``*_job.csv``; seconds since the first submission, an iteration a second, whole numbers."""
+    jobs, notes = _whole(trace)
+    since = (pl.col("submit_s") - pl.col("submit_s").min()).round().cast(pl.Int64)
+    run = pl.col("run_s").round().cast(pl.Int64).clip(1)
+    frame = jobs.select(
+        pl.int_range(pl.len()).alias("job_id"), pl.col("size").alias("num_gpu"), since.alias("submit_time"),
+        run.alias("iterations"), pl.col("name").fill_null("unknown").alias("model_name"), run.alias("duration"),
+    )  # fmt: skip
+    gap = pl.col("submit_time").shift(-1) - pl.col("submit_time")
+    made = ours("jobs are numbered; an iteration is a second")
+    return _csv(frame.with_columns(interval=gap.fill_null(0)), file, [*notes, made])
+
+
+def gavel(trace: Trace, file: BinaryIO, *, timed: bool = False) -> Done:
+    """Gavel's ten cells a job, or Shockwave's twelve where `timed`: a step is a second of work."""
+    jobs, notes = _whole(trace)
+    first = jobs["submit_s"].min() if jobs.height else 0.0
+    lines = []
+    for name, size, run, submit in jobs.select("name", "size", "run_s", "submit_s").iter_rows():
+        model = name if name and "(batch size " in name and "\t" not in name else _MODEL
+        cells = [model, "python3 main.py --batch_size 32", "image_classification/cifar10", "--num_steps", "0",
+                 str(max(1, round(run))), str(size)]  # fmt: skip
+        arrival = f"{submit - first:.6f}"
+        cells += (
+            ["static", "1", "-1.000000", str(max(1, round(run))), arrival] if timed else ["1", "-1.000000", arrival]
+        )
+        lines.append("\t".join(cells) + "\n")
+    file.write("".join(lines).encode())
+    made = note("a step is a second of work; jobs of no known model are {model}", model=ours(_MODEL))
+    return Done(jobs.height, (*notes, made))
+
+
+def shockwave(trace: Trace, file: BinaryIO) -> Done:
+    """Shockwave's twelve cells a job."""
+    return gavel(trace, file, timed=True)
+
+
+def batsim(trace: Trace, file: BinaryIO) -> Done:
+    """A workload of Batsim: one delay profile a run time; seconds since the first submission."""
+    jobs, notes = _whole(trace)
+    first = jobs["submit_s"].min() if jobs.height else 0.0
+    made: list[dict[str, Any]] = []
+    profiles: dict[str, dict[str, Any]] = {}
+    for name, size, run, submit, limit in jobs.select("job", "size", "run_s", "submit_s", "time_limit_s").iter_rows():
+        profile = f"delay_{run:.6f}".rstrip("0").rstrip(".")
+        profiles[profile] = {"type": "DelayProfile", "delay": run}
+        job = {"id": name, "subtime": round(submit - first, 6), "res": size, "profile": profile}
+        made.append(job | ({"walltime": limit} if limit and limit > 0 else {}))
+    most = max((job["res"] for job in made), default=1)
+    about = {"nb_res": max(trace.capacity or 0, most), "jobs": made, "profiles": profiles}
+    file.write(json.dumps(about, indent=1).encode() + b"\n")
+    if trace.capacity is None:
+        notes.append(ours("no machines are told: nb_res is the size of the largest job"))
+    return Done(len(made), tuple(notes))
+
+
+def philly(trace: Trace, file: BinaryIO, store: Store) -> Done:
+    """Philly's ``cluster_job_log``: attempts and the GPUs of each on machines; times on the trace's own clock.
+
+    A job of which no machine is told is written on one of the name ``untold``: the format has sizes nowhere else.
+    """
+    jobs, notes = _whole(trace, timed=False)
+    here: Mapping[str, object] = {"cluster": trace.name}
+    tries: dict[str, list[dict[str, Any]]] = {}
+    for row in store.frame(_ATTEMPTS, {**here, "zone": trace.zone}).iter_rows(named=True):
+        tries.setdefault(row["job"], []).append(row)
+    places: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in store.frame(_PLACES, dict(here)).iter_rows(named=True):
+        if row["gpus"] > 0:
+            places.setdefault((row["job"], row["attempt"]), []).append(_place(row))
+    written, untold = [], 0
+    for row in jobs.iter_rows(named=True):
+        attempts = []
+        for one in tries.get(row["job"], []):
+            detail = places.get((row["job"], one["attempt"]))
+            untold += detail is None
+            detail = detail or [{"ip": "untold", "gpus": [f"gpu{k}" for k in range(row["size"])]}]
+            attempts.append({"start_time": one["start_time"], "end_time": one["end_time"], "detail": detail})
+        status = _PHILLY.get(State(row["state"]), "Failed")
+        written.append({
+            "status": status, "vc": row["queue"] or "", "jobid": row["job"], "attempts": attempts,
+            "submitted_time": row["submitted"], "user": row["user"] or "",
+        })  # fmt: skip
+    file.write(b"[" + b",\n".join(json.dumps(one).encode() for one in written) + b"]\n")
+    if untold:
+        notes.append(note("{n:,} attempts are on a machine `untold`: the trace does not say where", n=untold))
+    return Done(len(written), (*notes, *_undated(trace)))
+
+
+def _place(row: Mapping[str, Any]) -> dict[str, Any]:
+    count = -int(-row["gpus"] // 1)
+    indices = row["indices"] if row["indices"] and len(row["indices"]) == count else range(count)
+    return {"ip": row["machine"], "gpus": [f"gpu{k}" for k in indices]}
+
+
+def inference_load(store: Store, cluster: str | None, servers: int, file: BinaryIO) -> Done:
+    """The CSV that ``--inference-load`` reads: how many of some servers the load of services leaves free, and when.
+
+    Load is tokens in and out (requests, where no tokens are told) of 5 minutes; its 99th percentile takes all servers.
+
+    Raises:
+        InputError: the store has no load of services.
+    """
+    name = store.cluster(cluster)
+    rows = store.frame(_LOAD, {"cluster": name, "step": STEP_S})
+    if rows.is_empty():
+        raise InputError(f"cluster {name} has no requests to services", hint="see gpuctl formats: service_load")
+    load = rows["tokens" if rows["tokens"].sum() else "requests"].cast(pl.Float64)
+    first, last = int(rows["bin"][0]), int(rows["bin"][-1])
+    whole = pl.DataFrame({"bin": range(first, last + 1)}).join(
+        rows.select("bin", load.alias("load")), on="bin", how="left"
+    ).fill_null(0.0)  # fmt: skip
+    peak = whole["load"].quantile(_PEAK, "linear") or whole["load"].max()
+    needed = (whole["load"] / float(peak) * servers * HEADROOM).ceil().clip(0, servers).cast(pl.Int64)  # type: ignore[arg-type]
+    free = pl.DataFrame({"time_s": (whole["bin"].cast(pl.Int64) - first) * STEP_S, "servers_free": servers - needed})
+    free = free.filter((free["servers_free"] != free["servers_free"].shift(1)).fill_null(value=True))
+    told = note(
+        "the busiest hundredth of 5-minute spans takes all {servers} servers, with 2 % kept for headroom; the trace "
+        "lasts {hours:.1f} h",
+        servers=servers,
+        hours=(last + 1 - first) * STEP_S / 3600,
+    )
+    return _csv(free, file, [told])
+
+
+WRITERS: Mapping[str, Callable[[Trace, BinaryIO], Done]] = {
+    "swf": swf,
+    "gavel": gavel,
+    "shockwave": shockwave,
+    "batsim": batsim,
+    "tiresias": tiresias,
+    "philly-csv": philly_csv,
+    "jobs-csv": jobs_csv,
+}
+FORMATS = (*WRITERS, "philly", "inference-load")
+
+
+def convert(
+    store: Store, cluster: str | None, to: str, file: BinaryIO, *, unit: str | None = None, servers: int | None = None
+) -> Done:
+    """Write the jobs of a cluster, or the load of its services.
+
+    Args:
+        store: an open store.
+        cluster: which cluster; may be None where there is only one.
+        to: one of `FORMATS`.
+        file: takes the text.
+        unit: what sizes count, see `read`.
+        servers: of the inference cluster, for ``inference-load``.
+
+    Raises:
+        UsageError: no such format, cluster or unit; servers are missing.
+        InputError: nothing can be written.
+    """
+    if to == "inference-load":
+        if not servers:
+            raise UsageError("--to inference-load needs the servers of the inference cluster", hint="--servers 9")
+        return inference_load(store, cluster, servers, file)
+    if to not in FORMATS:
+        raise UsageError(f"--to {to[:40]!r}: no such format", hint=f"formats are {', '.join(FORMATS)}")
+    trace = read(store, cluster, unit)
+    done = philly(trace, file, store) if to == "philly" else WRITERS[to](trace, file)
+    if not done.rows:
+        raise InputError("; ".join([f"no job of cluster {trace.name} can be written", *map(str, done.notes)]))
+    return done

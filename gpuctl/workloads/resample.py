@@ -1,0 +1,253 @@
+"""Jobs drawn from a trace's own: users with their weeks, weeks of the whole trace, or runs of consecutive jobs.
+
+What decides how long jobs wait is less how long and large they are than the order in which they come: users work in
+sessions and submit like jobs one after the other. So whole pieces of the trace are moved, and what is inside them
+stays as it is.
+
+* ``users``: each user's week (from Monday, 00:00) is a piece; the weeks of each user are put into another order, users
+  independently of one another. Hours and weekdays stay.
+* ``weeks``: seven consecutive days of all jobs are a piece, and pieces are put into another order.
+* ``jobs``: consecutive jobs with the times between them are a piece.
+
+Where the load of the trace has a trend, pieces stay near their place (`Resampled.near`): otherwise busy months and
+quiet ones would be mixed, and the backlog of the busy ones be lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl.workloads.jobs import DAY_S, WEEK_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.random import Generator
+
+    from gpuctl.workloads.jobs import Floats, Ints, Jobs
+
+    Intensity = Callable[[Ints], Floats]
+    """How many times as many pieces as the trace has, by week of the output."""
+    _Period = tuple[Ints, Floats, Ints, float, float]
+    """Rows of the trace, submissions, users, seconds to the next period's begin, and the second at which it is cut."""
+
+ENOUGH_USERS, ENOUGH_WEEKS = 20, 4
+"""With fewer, weeks of users say too little of how users differ; other pieces are drawn."""
+NEAR_WEEKS = {"users": 2.0, "weeks": 1.5}
+"""How far a piece moves at most where the load has a trend."""
+SHORTEST_BLOCK = 50
+_DRAWS, _LEVEL = 400, 0.01
+_DAYS = 7
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """What is drawn from, and how.
+
+    Attributes:
+        jobs: of the trace.
+        method: ``users``, ``weeks`` or ``jobs``.
+        near: weeks that a piece moves at most; inf: any number. Of ``jobs`` always inf.
+        block: jobs of a piece of ``jobs``.
+        trend: (ratio, p): how many times as much the weekly load varies as when users' weeks are put in order at
+            random, and how often that would vary as much; NaN where the method is not ``users``.
+    """
+
+    jobs: Jobs
+    method: str
+    near: float
+    block: int = SHORTEST_BLOCK
+    trend: tuple[float, float] = (np.nan, np.nan)
+
+    @property
+    def jobs_capacity(self) -> float:
+        """Units that can be held at once."""
+        return self.jobs.capacity
+
+    @property
+    def offered(self) -> float:
+        """Mean units that its jobs need."""
+        return self.jobs.offered
+
+    @property
+    def jobs_a_week(self) -> float:
+        """Mean number of jobs a week."""
+        return self.jobs.count / max(self.jobs.span_s / WEEK_S, 1 / _DAYS)
+
+    def draw(self, count: int, rng: Generator, intensity: Intensity) -> Jobs:
+        """Draw so many jobs, see `draw`."""
+        drawn = draw(self, count, rng, intensity)
+        return replace(self.jobs.take(drawn.row), submit_s=drawn.submit_s, user=drawn.user)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Jobs drawn, in order of submission: ``row`` of the trace's, ``submit_s`` since a Monday, ``user`` or -1."""
+
+    row: Ints
+    submit_s: Floats
+    user: Ints
+
+
+def fit(jobs: Jobs, method: str = "resample", near: float | None = None) -> Resampled:
+    """Choose how to draw from a trace.
+
+    Args:
+        jobs: the trace's.
+        method: ``resample``: users' weeks where there are enough of both, else weeks, else runs of jobs; or one of the
+            three.
+        near: weeks that a piece moves at most; None: `NEAR_WEEKS` where the load has a trend that users' weeks in
+            random order do not show at the 1 % level; weeks of all jobs always stay near.
+    """
+    weeks = jobs.span_s / WEEK_S
+    if method == "resample":
+        users = np.unique(jobs.user[jobs.user >= 0]).size
+        method = "users" if users >= ENOUGH_USERS and weeks >= ENOUGH_WEEKS else "weeks" if weeks >= 3 else "jobs"
+    trend = trend_of(jobs) if method == "users" else (np.nan, np.nan)
+    if near is None:
+        stay = method == "weeks" or (method == "users" and trend[1] < _LEVEL and trend[0] > 1)
+        near = NEAR_WEEKS[method] if stay else np.inf
+    return Resampled(jobs, method, np.inf if method == "jobs" else near, _block(jobs.run_s), trend)
+
+
+def trend_of(jobs: Jobs) -> tuple[float, float]:
+    """Whether the load of whole weeks varies more than that of users who work independently of one another.
+
+    Returns:
+        the variance of the weekly load over its median where each user's weeks are in random order, and the share of
+        such orders with at least as much variance.
+    """
+    week = (jobs.submit_s // WEEK_S).astype(np.int64)
+    users, user = np.unique(jobs.user, return_inverse=True)
+    count = int(week.max()) + 1
+    if count < 4:
+        return np.nan, np.nan
+    work = np.zeros((users.size, count))
+    np.add.at(work, (user, week), jobs.size * jobs.run_s)
+    whole = slice(1, count - 1)
+    found = work.sum(axis=0)[whole].var()
+    rng = np.random.default_rng(0)
+    drawn = [rng.permuted(work, axis=1).sum(axis=0)[whole].var() for _ in range(_DRAWS)]
+    middle = float(np.median(drawn))
+    return (float(found / middle) if middle > 0 else np.nan), float(np.mean(np.asarray(drawn) >= found))
+
+
+def _block(run_s: Floats) -> int:
+    """Jobs of a block: the first lag at which ln run is correlated by less than 0.05, at least `SHORTEST_BLOCK`."""
+    x = np.log(run_s[:200_000])
+    x = x - x.mean()
+    size = 1 << int(np.ceil(np.log2(2 * x.size)))
+    power = np.abs(np.fft.rfft(x, size)) ** 2
+    lags = np.fft.irfft(power, size)[: x.size]
+    if lags[0] <= 0:
+        return SHORTEST_BLOCK
+    small = np.flatnonzero(lags / lags[0] < 0.05)
+    first = int(small[0]) if small.size else x.size
+    return int(np.clip(first, SHORTEST_BLOCK, max(x.size // 4, SHORTEST_BLOCK)))
+
+
+def draw(model: Resampled, count: int, rng: Generator, intensity: Intensity) -> Drawn:
+    """Draw so many jobs, one period of the trace's length after the other; the last one is cut off.
+
+    Args:
+        model: what is drawn from.
+        count: jobs wanted.
+        rng: a generator of its own.
+        intensity: how many times as many pieces as the trace has, for each week of the output.
+
+    Returns:
+        so many jobs, or fewer where the intensity leaves next to none.
+    """
+    period = {"users": _users, "weeks": _weeks, "jobs": _runs}[model.method]
+    parts: list[tuple[Any, Any, Any]] = []
+    found, begin, number = 0, 0.0, 0
+    while found < count:
+        row, submit, user, length, end = period(model, rng, begin, intensity)
+        # what lies beyond the last whole week is there only where nothing follows
+        inside = submit < end
+        if found + row.size >= count and found + int(inside.sum()) < count:
+            inside[:] = True
+        parts.append((row[inside], submit[inside], user[inside]))
+        found, begin, number = found + int(inside.sum()), begin + length, number + 1
+        if number > 50 and found * 1000 < number * 50:
+            break
+    row, submit, user = _joined(parts)
+    order = np.argsort(submit, kind="stable")[:count]
+    return Drawn(row[order], submit[order], user[order])
+
+
+def _joined(parts: list[tuple[Any, Any, Any]]) -> tuple[Ints, Floats, Ints]:
+    row, submit, user = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return row, submit, user
+
+
+def _order(size: tuple[int, ...], near: float, rng: Generator) -> Ints:
+    """The place that each piece goes to; along the last axis, in random order or near its own."""
+    key = np.arange(size[-1]) + rng.uniform(-near, near, size) if np.isfinite(near) else rng.random(size)
+    return np.argsort(np.argsort(key, axis=-1), axis=-1)
+
+
+def _users(model: Resampled, rng: Generator, begin: float, intensity: Intensity) -> _Period:
+    jobs = model.jobs
+    week = (jobs.submit_s // WEEK_S).astype(np.int64)
+    inside = jobs.submit_s - week * WEEK_S
+    known, user = np.unique(jobs.user, return_inverse=True)
+    count = int(week.max()) + 1
+    wanted = intensity(round(begin / WEEK_S) + np.arange(count))
+    parts: list[tuple[Any, Any, Any]] = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))]
+    for layer in range(_layers(wanted)):
+        place = _order((known.size, count), model.near, rng)
+        there = place[user, week]
+        share = np.clip(wanted - layer, 0, 1)
+        rows = np.flatnonzero((rng.random((known.size, count)) < share)[user, there])
+        submit = begin + there[rows] * WEEK_S + inside[rows]
+        numbers = np.where(jobs.user[rows] < 0, -1, user[rows] + layer * known.size)
+        parts.append((rows, submit, numbers))
+    return *_joined(parts), count * WEEK_S, begin + count * WEEK_S
+
+
+def _weeks(model: Resampled, rng: Generator, begin: float, intensity: Intensity) -> _Period:
+    jobs = model.jobs
+    day = (jobs.submit_s // DAY_S).astype(np.int64)
+    first, days = int(day[0]), int(day[-1] - day[0]) + 1
+    length = max(days // _DAYS, 1) * WEEK_S
+    wanted = intensity(round(begin / WEEK_S) + np.arange(days // _DAYS + 2))
+    parts: list[tuple[Any, Any, Any]] = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))]
+    for layer in range(_layers(wanted)):
+        # days before the first whole piece and after the last one stay where they are
+        off = int(rng.integers(_DAYS))
+        pieces = max((days - off) // _DAYS, 0)
+        piece = np.clip((day - first - off) // _DAYS, -1, pieces)
+        place = np.concatenate([_order((pieces,), model.near, rng), [pieces, -1]])[piece]
+        kept = (rng.random(pieces + 2) < np.clip(wanted[: pieces + 2] - layer, 0, 1))[place]
+        rows = np.flatnonzero(kept)
+        submit = begin + jobs.submit_s[rows] + (place - piece)[rows] * WEEK_S
+        parts.append((rows, submit, _again(jobs, rows, layer)))
+    return *_joined(parts), length, begin + first * DAY_S + length
+
+
+def _runs(model: Resampled, rng: Generator, begin: float, intensity: Intensity) -> _Period:
+    jobs = model.jobs
+    length = min(model.block, jobs.count)
+    blocks = -(-jobs.count // length)
+    start = rng.integers(0, jobs.count, blocks)
+    rows = ((start[:, None] + np.arange(length)) % jobs.count).ravel()[: jobs.count]
+    mean = jobs.span_s / max(jobs.count - 1, 1)
+    gaps = np.append(np.diff(jobs.submit_s), mean)[rows]
+    factor = float(intensity(np.array([int(begin // WEEK_S)]))[0])
+    before = np.cumsum(gaps / max(factor, 1e-9))
+    return rows, begin + np.append(0.0, before[:-1]), _again(jobs, rows, 0), float(before[-1]), np.inf
+
+
+def _layers(wanted: Floats) -> int:
+    """So many times is the trace laid over itself that each week can have as many pieces as are wanted."""
+    return max(int(np.ceil(wanted.max() - 1e-9)), 1)
+
+
+def _again(jobs: Jobs, rows: Ints, layer: int) -> Ints:
+    """Users of a layer: those who come again in another one are others."""
+    user = jobs.user[rows]
+    return np.asarray(np.where(user < 0, -1, user + layer * (int(jobs.user.max()) + 1)), np.int64)

@@ -1,0 +1,105 @@
+"""Jobs made from a model, changed as asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.errors import UsageError
+from gpuctl.workloads import knobs, lublin, parametric, resample
+from gpuctl.workloads.jobs import WEEK_S, Jobs
+
+if TYPE_CHECKING:
+    from gpuctl.workloads.jobs import Floats, Ints
+
+    Model = resample.Resampled | parametric.Parametric | lublin.Lublin
+
+MOST_JOBS = 50_000_000
+_OVER_LAID = 20.0
+"""A load is made of at most so many traces laid over one another."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for.
+
+    Attributes:
+        count: jobs.
+        seed: of all that is drawn.
+        load: share of the capacity; None: as it comes.
+        load_by: ``time``: all times between submissions are divided by one number; ``users``: more users, or more
+            traces laid over one another, so that days keep their length.
+        capacity: units that load is a share of; None: the model's.
+        growth: the last week's jobs over the first one's.
+        large: share of large gangs; None: as it comes.
+        tail: see `gpuctl.workloads.knobs.heavier`.
+    """
+
+    count: int
+    seed: int = 0
+    load: float | None = None
+    load_by: str = "time"
+    capacity: float | None = None
+    growth: float = 1.0
+    large: knobs.Large | None = None
+    tail: float = 1.0
+
+
+def synthesize(model: Model, wanted: Wanted) -> Jobs:
+    """Make jobs; the same model and the same wishes give the same jobs.
+
+    Submissions, run times and limits are whole seconds; with `Wanted.load` by time, the load is as asked for but for
+    that rounding. The capacity of the result is that which its load is a share of.
+
+    Raises:
+        UsageError: a wish is out of bounds, or the model cannot do it.
+    """
+    _check(wanted)
+    seeds = np.random.SeedSequence(wanted.seed).spawn(2)
+    rng, change = (np.random.default_rng(seed) for seed in seeds)
+    capacity = model.jobs_capacity if wanted.capacity is None else wanted.capacity
+    mean = 1.0
+    if wanted.load is not None and wanted.load_by == "users":
+        mean = wanted.load / (model.offered / capacity)
+        if mean > _OVER_LAID:
+            raise UsageError(
+                f"--load {wanted.load:g} is {mean:,.0f} times the model's: expected at most {_OVER_LAID:.0f} times",
+                hint="give a smaller load, or --load-by time",
+            )
+    total = wanted.count / max(model.jobs_a_week * mean, 1e-9)
+
+    def intensity(weeks: Ints) -> Floats:
+        return knobs.growth(weeks, total, wanted.growth, mean)
+
+    jobs = model.draw(wanted.count, rng, intensity)
+    if wanted.large is not None:
+        jobs = knobs.more_large(jobs, wanted.large, change)
+    if wanted.tail != 1:
+        jobs = knobs.heavier(jobs, wanted.tail)
+    if wanted.load is not None and wanted.load_by == "time" and jobs.count > 1:
+        jobs = jobs.at_load(wanted.load, capacity)
+    return _whole_seconds(replace(jobs, capacity=capacity))
+
+
+def _whole_seconds(jobs: Jobs) -> Jobs:
+    run = np.maximum(np.rint(jobs.run_s), 1.0)
+    limit = np.where(np.isnan(jobs.limit_s), np.nan, np.maximum(np.rint(jobs.limit_s), 1.0))
+    return replace(jobs, submit_s=np.rint(jobs.submit_s), run_s=run, limit_s=limit)
+
+
+def _check(wanted: Wanted) -> None:
+    if not 1 <= wanted.count <= MOST_JOBS:
+        raise UsageError(f"--jobs {wanted.count:,}: expected 1 to {MOST_JOBS:,}")
+    if wanted.load is not None and not 0 < wanted.load <= 100:
+        raise UsageError(f"--load {wanted.load:g}: expected a number above 0", hint="0.8 offers 80 % of the capacity")
+    if wanted.capacity is not None and not 1 <= wanted.capacity <= 1e9:
+        raise UsageError(f"--capacity {wanted.capacity:g}: expected at least 1")
+    if not 0.05 <= wanted.growth <= 20:
+        raise UsageError(f"--growth {wanted.growth:g}: expected 0.05 to 20", hint="2 doubles the jobs a week")
+
+
+def weeks_of(jobs: Jobs) -> float:
+    """Weeks from the first submission to the last one, at least a seventh."""
+    return max(jobs.span_s / WEEK_S, 1 / 7)

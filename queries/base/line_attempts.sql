@@ -1,0 +1,22 @@
+-- Of which attempt each kept line is, in logs that hold several (Slurm appends after a requeue). A stamp decides where the line has one: the attempt that had started last. A line without one
+-- goes with the nearest line of its log that has one, the earlier first; in a log without stamps, Slurm's own word that it ended an attempt parts them. What none of them tells counts for the last attempt.
+WITH mixed AS (
+    SELECT l.job, l.stream, l.line_no, l.signature, l.ts, j.attempts,
+           l.text LIKE '%*** JOB % CANCELLED AT %***%' OR l.text LIKE '%*** STEP % CANCELLED AT %***%' AS ends
+    FROM job_logs AS l JOIN base_jobs AS j USING (job)
+    WHERE l.cluster = $cluster AND l.attempt IS NULL AND j.attempts > 1
+),
+stamped AS (
+    SELECT m.*, CASE WHEN m.ts IS NOT NULL THEN coalesce(a.attempt, 0) END AS by_stamp,
+           count(*) FILTER (ends) OVER before AS ended
+    FROM mixed AS m ASOF LEFT JOIN (FROM base_attempts WHERE start_ts IS NOT NULL) AS a ON m.job = a.job AND m.ts >= a.start_ts
+    WINDOW before AS (PARTITION BY m.job, m.stream ORDER BY m.line_no RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+),
+near AS (
+    SELECT *, last_value(by_stamp IGNORE NULLS) OVER (PARTITION BY job, stream ORDER BY line_no) AS earlier,
+           first_value(by_stamp IGNORE NULLS) OVER (PARTITION BY job, stream ORDER BY line_no ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS later,
+           max(ended) OVER (PARTITION BY job, stream) > 0 OR bool_or(ends) OVER (PARTITION BY job, stream) AS parted
+    FROM stamped
+)
+SELECT DISTINCT job, stream, line_no, least(coalesce(by_stamp, earlier, later, CASE WHEN parted THEN ended END, attempts - 1), attempts - 1)::INTEGER AS attempt
+FROM near

@@ -1,0 +1,31 @@
+-- title: How often jobs repeat
+-- section: workload
+-- order: 70
+-- question: Is a user's next job like the one before?
+-- population: Jobs with a submission, a user and a size above 0, in order of submission. A session ends where its user submits nothing for 20 minutes. Like: of the same name and size; empty where no job has a name.
+-- column: pairs | pairs | jobs that follow another one of their user
+-- column: same_size_pct | % | of them with the size of the one before
+-- column: same_name_pct | % | of them with its name
+-- column: like_pct | % | of them with its name and size
+-- column: run_within_2_pct | % | of those of the same size, with a run time from half to twice that of the one before
+-- column: sessions | sessions | of all users
+-- column: session_jobs | jobs | mean number of jobs of a session
+-- column: single_pct | % | sessions of one job
+-- column: seen_pct | % | jobs with a name and size that their user has submitted before
+WITH chained AS (
+    SELECT "user", name, size, run_s, submit_s, lag(size) OVER chain AS size_before, lag(name) OVER chain AS name_before, lag(run_s) OVER chain AS run_before, lag(submit_s) OVER chain AS submit_before,
+           row_number() OVER (PARTITION BY "user", name, size ORDER BY submit_s, job) AS time_seen
+    FROM base_workload WHERE size > 0 AND "user" IS NOT NULL
+    WINDOW chain AS (PARTITION BY "user" ORDER BY submit_s, job)
+),
+numbered AS (SELECT *, sum(CASE WHEN submit_before IS NULL OR submit_s - submit_before > 1200 THEN 1 ELSE 0 END) OVER (PARTITION BY "user" ORDER BY submit_s ROWS UNBOUNDED PRECEDING) AS session FROM chained),
+sessions AS (SELECT count(*) AS sessions, sum(jobs) / count(*) AS session_jobs, 100.0 * count(*) FILTER (jobs = 1) / count(*) AS single_pct
+             FROM (SELECT count(*) AS jobs FROM numbered GROUP BY "user", session)),
+followed AS (SELECT *, name = name_before AS same_name, size = size_before AS same_size FROM chained WHERE submit_before IS NOT NULL)
+SELECT count(*) AS pairs, 100.0 * count(*) FILTER (same_size) / nullif(count(*), 0) AS same_size_pct, 100.0 * count(*) FILTER (same_name) / nullif(count(same_name), 0) AS same_name_pct,
+       100.0 * count(*) FILTER (same_name AND same_size) / nullif(count(same_name), 0) AS like_pct,
+       100.0 * count(*) FILTER (same_size AND run_s BETWEEN run_before / 2 AND run_before * 2) / nullif(count(*) FILTER (same_size AND run_s IS NOT NULL AND run_before IS NOT NULL), 0) AS run_within_2_pct,
+       any_value(s.sessions) AS sessions, any_value(s.session_jobs) AS session_jobs, any_value(s.single_pct) AS single_pct,
+       (SELECT 100.0 * count(*) FILTER (time_seen > 1) / nullif(count(*), 0) FROM chained WHERE name IS NOT NULL) AS seen_pct
+FROM followed, sessions AS s
+HAVING count(*) > 0

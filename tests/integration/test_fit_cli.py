@@ -1,0 +1,117 @@
+"""``gpuctl fit`` and ``gpuctl synth`` on the sample: models, jobs in each format, and wrong wishes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from gpuctl.core.errors import ExitCode
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+    Gpuctl = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six weeks of 24 users, with limits: 24 jobs each."""
+    place = tmp_path_factory.mktemp("trace") / "jobs.csv"
+    rows = [
+        (f"{user}-{k}", 3600 * (40 * k + user % 8) + 60 * user, 600 + (user * 7919 + k * 104_729) % 40_000,
+         1 << (user % 4), f"user{user}", 86_400)
+        for user in range(24) for k in range(24)
+    ]  # fmt: skip
+    columns = ["job_id", "submit_time", "duration", "num_gpus", "user", "requested_time"]
+    pl.DataFrame(rows, schema=columns, orient="row").write_csv(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def model(gpuctl: Gpuctl, trace: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("workload") / "model"
+    done = gpuctl("fit", trace, "-o", place, "--seeds", "2", "--json")
+    document = json.loads(done.stdout)
+    rows = document["tables"]["fit_quality"]["rows"]
+    assert {row["kind"] for row in rows} == {"replay", "dependence", "marginal", "copy"}
+    assert {row["feature"] for row in rows if row["kind"] == "replay"} == {"fifo", "easy"}
+    counted = document["tables"]["fit_jobs"]["rows"][0]
+    card = json.loads((place / "card.json").read_text())
+    assert card["population"]["jobs"] == counted["jobs"]
+    assert "Do not publish" in card["privacy"]
+    return place
+
+
+def test_jobs_come_out_as_csv_swf_and_store(gpuctl: Gpuctl, model: Path, tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv", "c.swf", "d.duckdb"):
+        gpuctl("--quiet", "synth", model, "--jobs", "400", "--load", "0.9", "--seed", "3", "-o", tmp_path / name)
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    jobs = pl.read_csv(tmp_path / "a.csv")
+    assert jobs.height == 400
+    assert jobs["submit_time"].is_sorted()
+    swf = [line.split() for line in (tmp_path / "c.swf").read_text().splitlines() if not line.startswith(";")]
+    assert {len(cells) for cells in swf} == {18}
+    assert [[int(cells[k]) for k in (1, 3, 4)] for cells in swf] == [
+        list(row) for row in jobs.select("submit_time", "duration", "num_gpus").rows()
+    ]
+    stored = json.loads(gpuctl("query", tmp_path / "d.duckdb", "SELECT sum(run_sum_s) AS s FROM jobs", "--json").stdout)
+    assert stored[0]["s"] == jobs["duration"].sum()
+    replayed = gpuctl("--quiet", "replay", tmp_path / "a.csv", "--cluster", "pool:64", "--policy", "fifo", "--json")
+    assert json.loads(replayed.stdout)["tables"]["replay_summary"]["rows"][0]["jobs_finished"] == 400
+
+
+def test_a_model_is_compared_with_another_trace(gpuctl: Gpuctl, model: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    gpuctl("--quiet", "synth", model, "--jobs", "300", "--tail", "1.5", "-o", other)
+    done = gpuctl("--quiet", "fit", other, "--check", model, "--seeds", "2", "--no-replay", "--json")
+    document = json.loads(done.stdout)
+    rows = document["tables"]["fit_quality"]["rows"]
+    assert {row["kind"] for row in rows} == {"dependence", "marginal", "copy"}
+    assert any("no calendar" in text for text in document["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["fit", "TRACE"], "needs -o"),
+        (["fit", "TRACE", "-o", "x", "--check", "y"], "not both"),
+        (["fit", "TRACE", "-o", "x", "--anonymous", "--method", "users"], "is made of the trace's jobs"),
+        (["fit", "TRACE", "-o", "x", "--arrivals", "nhpp"], "is for --method parametric"),
+        (["fit", "no such file", "-o", "x"], "no such file"),
+        (["synth", "MODEL", "--jobs", "10", "--large", "2:x", "-o", "x.csv"], "not understood"),
+        (["synth", "MODEL", "--jobs", "10", "--load", "-1", "-o", "x.csv"], "above 0"),
+        (["synth", "MODEL", "--jobs", "10", "--start", "soon", "-o", "x.csv"], "expected a date"),
+        (["synth", "no such model", "--jobs", "10", "-o", "x.csv"], "expected the folder of a model"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    gpuctl: Gpuctl, trace: Path, model: Path, tmp_path: Path, words: list[str], told: str
+) -> None:
+    place = {"TRACE": str(trace), "MODEL": str(model), "x": str(tmp_path / "x"), "x.csv": str(tmp_path / "x.csv")}
+    done = gpuctl(*(place.get(word, word) for word in words), check=False)
+    assert done.returncode in {ExitCode.USAGE, ExitCode.BAD_INPUT}
+    assert told in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_changed_model_is_refused(gpuctl: Gpuctl, model: Path, tmp_path: Path) -> None:
+    import hashlib
+    import shutil
+
+    bad = tmp_path / "bad"
+    shutil.copytree(model, bad)
+    found = json.loads((bad / "model.json").read_text())
+    found["near_weeks"] = "far"
+    data = json.dumps(found).encode()
+    (bad / "model.json").write_bytes(data)
+    card = json.loads((bad / "card.json").read_text())
+    card["files"]["model.json"] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (bad / "card.json").write_text(json.dumps(card))
+    done = gpuctl("synth", bad, "--jobs", "5", "-o", tmp_path / "x.csv", check=False)
+    assert done.returncode == ExitCode.BAD_INPUT
+    assert "near_weeks: found 'far'" in done.stderr

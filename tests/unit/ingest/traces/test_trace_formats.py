@@ -1,0 +1,282 @@
+"""Readers of published traces: what each makes of a small file that was made up here, whole and cut anywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuctl.core.errors import InputError
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.pipeline.registry import built_in
+from gpuctl.store.database import Store
+from tests.trace_files import ALEA, FRONTIER, KUBE, METACENTRUM, PODS, SWF, TRACES, VOLCANO_JOB
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMATS = {fmt.name: fmt for fmt in built_in()}
+JOBS = (
+    'SELECT job, "user", queue, gpus, cpus, nodes, state, epoch(submit_ts), wait_s, run_sum_s, quirks '
+    "FROM jobs ORDER BY job"
+)
+SIZES = "SELECT job, gpus, epoch(submit_ts), run_sum_s, state, attempts FROM jobs ORDER BY job"
+MACHINES = "SELECT machine, gpus_labelled, gpu_type, cpus, mem_mb FROM machines ORDER BY machine"
+LOAD = "SELECT service, epoch(ts), span_s, requests, prompt_tokens, output_tokens, failed FROM service_load ORDER BY ts"
+QUEUES = "SELECT queue, quota_gpus, limit_gpus FROM queues ORDER BY queue"
+
+# worked out by hand from the texts of tests/trace_files.py
+EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
+    "swf": (JOBS, [
+        ("1", "1", "batch", 0.0, 4, None, "completed", 1027839905.0, 0.0, 100.0, ["size_not_as_asked"]),
+        ("2", "2", "batch", 0.0, 4, None, "failed", 1027839965.0, 30.0, 100.0, []),
+        ("3", "0", "batch", 0.0, 4, None, "killed", 1027840025.0, None, 100.0, ["no_wait", "size_not_as_asked"]),
+        ("4", "1", "batch", 0.0, 4, None, "unknown", 1027840085.0, 20.0, 100.0, ["unknown_state"]),
+    ]),
+    "openb-nodes": (MACHINES, [("n0", 0, None, 32, 262144), ("n1", 8, "G2", 96, 786432), ("n2", 2, "T4", 64, 262144)]),
+    "openb-pods": (JOBS, [
+        ("pod-0", None, None, 0.46, 12, None, "unknown", 0.0, 5.0, 8995.0, ["seen_running", "unknown_state"]),
+        ("pod-1", None, None, 2.0, 6, None, "completed", 10.0, 0.0, 60.0, []),
+        ("pod-2", None, None, 1.0, 7, None, "failed", 20.0, 30.0, 40.0, []),
+        ("pod-3", None, None, 4.0, 6, None, "pending", 30.0, None, None, []),
+        ("pod-4", None, None, 0.0, 6, None, "unknown", 40.0, 10.0, 50.0, ["seen_running", "unknown_state"]),
+    ]),
+    "tiresias-jobs": (SIZES, [(str(k), 2.0**k, 30.0 * k, 100.0 * k + 1, "pending", 0) for k in range(4)]),
+    "tiresias-cluster": (
+        "SELECT rack, count(*), sum(gpus_labelled)::INTEGER, min(mem_mb) FROM machines GROUP BY rack ORDER BY rack",
+        [("s0.0", 2, 8, 262144), ("s0.1", 2, 8, 262144), ("s1.0", 1, 8, 262144)],
+    ),
+    "pollux-jobs": (SIZES, [("cifar10-0", 6.0, 107.0, None, "pending", 0), ("ncf-1", 8.0, 110.5, 7.0, "pending", 0)]),
+    "philly-hyperdrive": (
+        "SELECT job, name, gpus, epoch(start_ts), run_sum_s, state FROM jobs ORDER BY job",
+        [("application_15_0042", "1781", 8.0, 1529149681.0, 3309.5, "unknown"),
+         ("application_15_0075", "1781", 1.0, 1529149909.0, 7953.0, "unknown")],
+    ),
+    "helios-lucid": ("SELECT job, name, queue, wait_s, run_sum_s FROM jobs", [("1", "train", "vc1", 300.0, 6900.0)]),
+    "helios-quota": (QUEUES, [("vcA", 80.0, None), ("vcB", 0.0, None)]),
+    "helios-vc-config": (QUEUES, [("vcA", 72.0, None), ("vcB", 40.0, None)]),
+    "gavel-jobs": (SIZES, [
+        ("0", 1.0, 10.0, 100.0, "pending", 0), ("1", 2.0, 20.0, 200.0, "pending", 0),
+        ("2", 4.0, 40.0, 400.0, "pending", 0),
+    ]),
+    "alibaba-spot-nodes": (MACHINES, [("0", 4, "A10", 192, None), ("1", 8, "H800", 192, None)]),
+    "alibaba-spot-jobs": (SIZES, [("1", 2.0, 0.0, 2764799.0, "pending", 0), ("2", 0.5, 60.0, 600.0, "pending", 0)]),
+    "alibaba-dlrm": (JOBS, [
+        ("i0", None, "app_0", 1.0, 12, None, "running", None, None, None, ["created_before_trace"]),
+        ("i1", None, "app_0", 0.0, 12, None, "killed", 10.5, 0.5, 189.0, []),
+        ("i2", None, "app_1", 0.0, 12, None, "running", 10.0, 1.0, None, []),
+    ]),
+    "pai-machines": (MACHINES, [("m1", 8, "V100", 96, 524288), ("m2", 0, "CPU", 96, 524288)]),
+    "pai-machine-metric": (
+        "SELECT worker, machine, epoch(from_ts), gpu_pct, cpu_pct FROM machine_averages ORDER BY worker",
+        [("w0", "m1", 4550060.0, 187.8, 18.5), ("w1", "m2", None, None, None)],
+    ),
+    "pai-simulator": (SIZES, [("0", 1.0, 0.0, 100.0, "pending", 0), ("1", 8.0, 10.0, 20.5, "pending", 0)]),
+    "batsim-workload": ("SELECT job, cpus, epoch(submit_ts), run_sum_s, time_limit_s, quirks FROM jobs ORDER BY job", [
+        ("1", 2, 0.0, 60.5, 100, []), ("3", 1, 7.0, 10.0, 10, ["killed_at_limit"]),
+        ("4", 4, 8.0, None, 10, ["no_run_time"]),
+        ("w!2", 8, 5.5, 60.5, None, []),
+    ]),
+    "batsim-jobs": ("SELECT job, cpus, state, wait_s, run_sum_s FROM jobs ORDER BY job", [
+        ("1", 4, "completed", 2.0, 10.0), ("2", 2, "failed", 1.0, 5.0),
+    ]),
+    "pm100-jobs": ("SELECT job, gpus, nodes, state, wait_s, run_sum_s, time_limit_s, qos FROM jobs ORDER BY job", [
+        ("1", 4.0, 1, "completed", 30.0, 3600.25, 3600, "normal"),
+        ("2", 16.0, 4, "timeout", 30.0, 3600.0, 3600, "normal"),
+    ]),
+    "fdata-jobs": ("SELECT job, gpus, nodes, cpus, state, epoch(submit_ts), run_sum_s FROM jobs ORDER BY job", [
+        ("a1", 0.0, 2, 96, "completed", 1711929600.0, 3600.0), ("a2", 0.0, 2, 96, "failed", 1711929600.0, None),
+    ]),
+    "alcf-jobs": ("SELECT job, gpus, nodes, state, wait_s, run_sum_s FROM jobs ORDER BY job", [
+        ("1001", None, 10, "completed", 600.0, 3600.0), ("1002", None, 4, "failed", 600.0, 3600.0),
+    ]),
+    "alibaba-asi": ("SELECT job, queue, gpus, state, submit_ts, wait_s, run_sum_s, quirks FROM jobs ORDER BY job", [
+        ("p1", "HP", 8.0, "completed", None, 12.5, 7200.0, ["no_times"]),
+        ("p2", "LP", 0.5, "running", None, None, 900.0, ["no_times"]),
+    ]),
+    "acme-util": ("SELECT machine, epoch(ts), util::INTEGER[] FROM gpu_samples ORDER BY ts LIMIT 2", [
+        ("10.140.1.10", 1688169600.0, [0, 100]), ("10.140.1.10", 1688169615.0, [10, 100]),
+    ]),
+    "llm-azure": (LOAD, [
+        ("AzureLLMInferenceTrace_code", pytest.approx(1700158623.97996, abs=1e-6), 0.0, 1.0, 4808, 10, None),
+        ("AzureLLMInferenceTrace_code", pytest.approx(1700158624.03196, abs=1e-6), 0.0, 1.0, 3180, 8, None),
+        ("AzureLLMInferenceTrace_code", 1700158625.0, 0.0, 1.0, 110, 27, None),
+    ]),
+    "llm-burstgpt": (LOAD, [
+        ("ChatGPT", 5.0, 0.0, 1.0, 472, 18, 0.0), ("GPT-4", 45.5, 0.0, 1.0, 1087, 0, 1.0),
+    ]),
+    "llm-mooncake": (LOAD, [("conversation_trace", 3.0 * k, 0.0, 1.0, 100 + k, k, None) for k in range(4)]),
+    "alibaba-genai-requests": (LOAD, [
+        ("TXT_2_IMG", 1731661070.0, 0.0, 1.0, None, None, 0.0), ("TXT_2_IMG", 1731665774.0, 0.0, 1.0, None, None, 1.0),
+    ]),
+    "alibaba-genai-qps": (LOAD, [
+        ("API Requests", 1662859176.0, 57.0, pytest.approx(5.7), None, None, None),
+        ("API Requests", 1662859233.0, 57.0, 114.0, None, None, None),
+    ]),
+    "alibaba-genai-gpu-util": ("SELECT machine, epoch(ts), util FROM gpu_samples ORDER BY ts", [
+        ("c1", 1662858720.0, [0.0]), ("c1", 1662858777.0, [55.5]),
+    ]),
+    "kube-objects": ("SELECT job, queue, gpus, gpu_type, state, wait_s, run_sum_s, attempts FROM jobs ORDER BY job", [
+        ("team/a", "cq", 8.0, "a100", "completed", 30.0, 3510.0, 1),
+        ("team/b", "cq", 2.0, "a100", "failed", 30.0, 3450.0, 1),
+        ("team/c", "cq", 16.0, "a100", "running", 30.0, None, 1),
+        ("team/mpi", "gold", 8.0, None, "completed", 600.0, 3000.0 + 5400.0, 2),
+    ]),
+}  # fmt: skip
+
+
+def loaded(folder: Path, files: dict[str, str], name: str = "trace.duckdb", **options: Any) -> Store:
+    """A store of some files."""
+    place = folder / name.replace(".", "-")
+    place.mkdir()
+    for file, text in files.items():
+        (place / file).write_text(text, newline="")
+    report = ingest([place], folder / name, **options)
+    for source in report.sources:
+        assert source.rows_in == source.rows_loaded + source.rows_rejected, source
+    return Store(folder / name)
+
+
+def test_every_trace_has_figures_worked_out_by_hand() -> None:
+    in_several = {"pai-jobs", "pai-tasks", "pai-instances", "pai-groups"}
+    assert TRACES.keys() == EXPECTED.keys() | in_several
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_rows(name: str, tmp_path: Path) -> None:
+    sql, rows = EXPECTED[name]
+    with loaded(tmp_path, dict([TRACES[name]])) as store:
+        assert store.execute("SELECT DISTINCT format, rows_rejected FROM sources").fetchall() == [(name, 0)]
+        assert store.execute(sql).fetchall() == rows
+        told = store.execute("SELECT epoch, unit FROM clusters").fetchall()
+    fmt = FORMATS[name]
+    epoch = "real" if name == "swf" else fmt.epoch
+    assert told == [(None if epoch == "real" else epoch, None if fmt.unit == "job" else fmt.unit)]
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_a_file_that_is_cut_anywhere_loses_no_row(name: str, tmp_path: Path) -> None:
+    from tests.philly_log import load as load_one
+
+    file, text = TRACES[name]
+    data, fmt = text.encode(), FORMATS[name]
+    with Store(tmp_path / "trace.duckdb", write=True) as store:
+        for at in range(1, len(data), max(1, len(data) // 12)):
+            try:
+                sink = load_one(fmt, data[:at], store)
+            except InputError:
+                continue
+            assert sink.rows_in == sink.rows_loaded + len(sink.rejects), (file, at)
+
+
+def test_jobs_of_pai_are_made_of_all_its_tables(tmp_path: Path) -> None:
+    files = dict(TRACES[name] for name in ("pai-jobs", "pai-tasks", "pai-instances", "pai-groups", "pai-machines"))
+    sql = (
+        'SELECT right(job, 1), "user", account, name, gpus, cpus, nodes, gpu_type, state, epoch(submit_ts), '
+        "wait_s, run_sum_s, attempts, quirks FROM jobs ORDER BY job"
+    )
+    with loaded(tmp_path, files) as store:
+        assert store.execute(sql).fetchall() == [
+            ("0", "user0", "g1", "nmt", 1.0, 12, 2, "V100", "completed", 4550000.0, 60.0, 940.0, 1, []),
+            # its only instance has no start: that of its task
+            ("1", "user1", "g2", None, 4.0, 6, 1, "V100", "failed", 4550100.0, None, 950.0, 1, ["start_before_submit"]),
+            ("2", "user0", None, None, 0.0, 24, 1, "V100", "running", 4550200.0, None, None, 1,
+             ["start_before_submit"]),
+            ("3", None, None, None, None, None, None, None, "pending", None, None, None, 0,
+             ["not_in_job_table", "not_in_task_table"]),
+        ]  # fmt: skip
+        placed = "SELECT machine, gpus FROM placements ORDER BY machine"
+        assert store.execute(placed).fetchall() == [("m1", 0.5), ("m2", 0.5)]
+        assert store.value("SELECT epoch FROM clusters") == "shifted"
+    # told once more, they are the same
+    ingest([tmp_path / "trace-duckdb"], tmp_path / "trace.duckdb")
+    with Store(tmp_path / "trace.duckdb") as store:
+        assert store.value("SELECT count(*) FROM jobs") == 4
+
+
+def test_extensions_of_swf_are_told_by_their_shape(tmp_path: Path) -> None:
+    with loaded(tmp_path, {"wagap.swf": METACENTRUM}, "m.duckdb") as store:
+        assert store.execute("SELECT job, queue, epoch(submit_ts), wait_s FROM jobs ORDER BY job").fetchall() == [
+            (str(k), f"q_{k}d", 1356996147.0 + k, 10.0) for k in range(3)
+        ]
+        assert store.execute("SELECT job, machine FROM placements ORDER BY ALL").fetchall() == [
+            ("0", "12"), ("1", "12"), ("1", "13"), ("2", "14"),
+        ]  # fmt: skip
+        assert store.value("SELECT epoch FROM clusters") is None
+    with loaded(tmp_path, {"frontier.swf": FRONTIER}, "f.duckdb") as store:
+        assert store.execute("SELECT gpus, nodes, cpus FROM jobs").fetchall() == [(64.0, 8, None)]
+        assert store.value("SELECT epoch FROM clusters") == "relative"
+    with loaded(tmp_path, {"dag.swf": ALEA}, "a.duckdb") as store:
+        assert store.execute("SELECT job, cpus, run_sum_s FROM jobs ORDER BY job").fetchall() == [
+            ("1", 1, 2400.0), ("2", 1, 2400.0),
+        ]  # fmt: skip
+
+
+def test_rows_of_swf_that_are_none(tmp_path: Path) -> None:
+    good = SWF.splitlines()[-1]
+    bad = [
+        "1 2 3",
+        good.replace(" 100 ", " x ", 1),
+        good.replace("4 240", "-1 240", 1),
+        f"{good} a b c d e",
+        "\xff" + good,
+    ]
+    with loaded(tmp_path, {"bad.swf": SWF + "\n".join(bad) + f"\n{good}\n"}) as store:
+        found = store.execute("SELECT line_no, reason FROM rejects ORDER BY line_no").fetchall()
+        first = SWF.count("\n") + 1
+        assert [line - first for line, _ in found] == [0, 1, 2, 3, 4, 5]
+        assert [reason for _, reason in found][:4] == [
+            "not 18 cells", "cell 4 is not a number", "no job number", "more than 22 cells",
+        ]  # fmt: skip
+
+
+def test_snapshots_of_a_job_of_kubernetes_are_put_together(tmp_path: Path) -> None:
+    import json
+
+    early = json.loads(json.dumps(VOLCANO_JOB))
+    early["status"] = {
+        "state": {"phase": "Running"},
+        "conditions": [{"status": "Running", "lastTransitionTime": "2026-01-01T00:05:00Z"}],
+    }
+    events = [{"type": "ADDED", "object": early}, {"type": "MODIFIED", "object": VOLCANO_JOB}]
+    text = "\n".join(json.dumps(event, indent=2) for event in events)
+    with loaded(tmp_path, {"jobs.json": text}) as store:
+        assert store.execute("SELECT rows_in, rows_loaded FROM sources").fetchall() == [(2, 2)]
+        sql = "SELECT attempt, epoch(start_ts)::BIGINT % 86400, run_s, state FROM attempts ORDER BY attempt"
+        assert store.execute(sql).fetchall() == [
+            (0, 300, 300.0, "preempted"), (1, 600, 3000.0, "preempted"), (2, 5400, 5400.0, "completed"),
+        ]  # fmt: skip
+    with loaded(tmp_path, {"all.json": KUBE}, "all.duckdb") as store:
+        assert store.execute(QUEUES).fetchall() == [("cq", 16.0, 24.0), ("gold", None, None)]
+        assert store.execute(MACHINES).fetchall() == [("n1", 8, "A100", 64, 1048576)]
+
+
+def test_a_second_variant_of_a_trace_adds_nothing(tmp_path: Path) -> None:
+    untimed = "\n".join(",".join(line.split(",")[:5]) for line in PODS.splitlines()) + "\n"
+    with loaded(tmp_path, {"a.csv": PODS, "b.csv": untimed}) as store:
+        assert store.execute("SELECT rows_loaded, rows_rejected FROM sources ORDER BY source").fetchall() == [
+            (5, 0),
+            (0, 5),
+        ]
+    with loaded(tmp_path, {"b.csv": untimed}, "b.duckdb") as store:
+        assert store.value("SELECT count(*) FROM jobs WHERE submit_ts IS NULL AND quirks = ['no_times']") == 5
+
+
+def test_parquet_is_a_container(tmp_path: Path) -> None:
+    import polars as pl
+
+    frame = pl.read_csv(TRACES["pm100-jobs"][1].encode(), infer_schema=False).with_columns(
+        pl.col("job_id").cast(pl.Int64),
+        pl.col("submit_time", "start_time", "end_time").str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%z"),
+        pl.lit("a\n,b").alias("partition"),
+        power=pl.lit([1.0, 2.0]),
+    )
+    frame.write_parquet(tmp_path / "job_table.parquet")
+    whole = (tmp_path / "job_table.parquet").read_bytes()
+    ingest([tmp_path / "job_table.parquet"], tmp_path / "p.duckdb")
+    with Store(tmp_path / "p.duckdb") as store:
+        assert store.execute(EXPECTED["pm100-jobs"][0]).fetchall() == EXPECTED["pm100-jobs"][1]
+        assert store.execute("SELECT DISTINCT queue FROM jobs").fetchall() == [("a ,b",)]
+    (tmp_path / "cut.parquet").write_bytes(whole[:-10])
+    with pytest.raises(InputError, match="damaged Parquet"):
+        ingest([tmp_path / "cut.parquet"], tmp_path / "q.duckdb")

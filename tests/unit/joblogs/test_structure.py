@@ -1,0 +1,244 @@
+"""How languages, loggers and launchers say that a program died: each format's real shape, read by its reader."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+
+from gpuctl.core.states import State
+from gpuctl.joblogs import learned
+from gpuctl.joblogs.classify import LEARNED, classify
+from gpuctl.joblogs.evidence import Facts, Verdict
+from gpuctl.joblogs.scan import CHUNK, Scanner
+from gpuctl.joblogs.structure import FORMATS
+from gpuctl.joblogs.structure.areas import area
+from gpuctl.joblogs.structure.ending import messages
+from gpuctl.joblogs.table import load
+from tests.signatures import scanner, table
+
+FAILED = Facts(state=State.FAILED, exit_code=1)
+
+
+def verdict(text: str, facts: Facts | None = FAILED) -> Verdict:
+    scan = scanner().scan(io.BytesIO(text.encode()))
+    return classify([*scan.matches, *scan.telling], table(), facts)
+
+
+PYTHON = """step 1
+Traceback (most recent call last):
+  File "/jobs/run.py", line 9, in <module>
+    go(3)
+    ~~^^^
+  File "/jobs/run.py", line 4, in go
+    raise Stuck(n)
+widgets.Stuck: belt 3
+"""
+LOGS = {
+    "python": (PYTHON, "program_error", "widgets.Stuck: belt 3"),
+    # the class is generic, the library that raised it is not
+    "python area": (
+        PYTHON.replace(
+            '/jobs/run.py", line 4, in go', '/opt/lib/python3.11/site-packages/h5py/_hl/files.py", line 7, in f'
+        ).replace("widgets.Stuck: belt 3", "ValueError: nothing to see here"),
+        "incorrect_inputs",
+        "ValueError: nothing to see here",
+    ),
+    "python cause": (
+        PYTHON.replace("widgets.Stuck: belt 3", "FileNotFoundError: [Errno 2] No such file or directory: 'v.txt'")
+        + "\nThe above exception was the direct cause of the following exception:\n\n"
+        + PYTHON[7:],
+        "incorrect_inputs",
+        "FileNotFoundError: [Errno 2] No such file or directory: 'v.txt'",
+    ),
+    "cxx": (
+        "terminate called after throwing an instance of 'Lost'\n  what():  ring broken\n",
+        "program_error",
+        "  what():  ring broken",
+    ),
+    # the message says more than the class
+    "cxx message": (
+        "terminate called after throwing an instance of 'Lost'\n  what():  cannot find mesh.dat\n",
+        "incorrect_inputs",
+        "cannot find mesh.dat",
+    ),
+    "rust": (
+        "go\nthread 'main' panicked at src/main.rs:3:5:\nthe scale tipped\nnote: run\n",
+        "program_error",
+        "the scale tipped",
+    ),
+    "rust system": (
+        "thread 'main' panicked at src/main.rs:3:5:\nno disk: Os { code: 28, kind: StorageFull, message: \"x\" }\n",
+        "disk_full",
+        None,
+    ),
+    "go": (
+        "panic: the ring is out of order\n\ngoroutine 1 [running]:\nmain.main()\n",
+        "program_error",
+        "panic: the ring is out of order",
+    ),
+    "jvm": (
+        'Exception in thread "main" org.acme.Late: slot 4\n\tat org.acme.Main.go(Main.java:3)\n'
+        "Caused by: org.acme.Jam: tray 2\n"
+        "\tat org.acme.Main.in(Main.java:9)\n\t... 1 more\n",
+        "program_error",
+        "Caused by: org.acme.Jam: tray 2",
+    ),
+    "dotnet": ("Unhandled exception. Acme.Jam: tray 2\n   at Acme.Main() in /r/p.cs:line 3\n", "program_error", None),
+    "node": (
+        "/jobs/run.js:3\n  throw new Gone('x')\n  ^\n\nGone [Error]: lease lost\n    at go (/jobs/run.js:3:7)\n"
+        "    at Object.<anonymous> (/jobs/run.js:5:1)\n",
+        "program_error",
+        None,
+    ),
+    "r": (
+        "Error in go(1) : left shoe lost\nCalls: go\nExecution halted\n",
+        "program_error",
+        "Error in go(1) : left shoe lost",
+    ),
+    "ocaml": ('Fatal error: exception Failure("house of cards")\n', "program_error", None),
+    "ocaml system": (
+        'Fatal error: exception Sys_error("w.dat: No such file or directory")\n',
+        "incorrect_inputs",
+        None,
+    ),
+    "haskell": (
+        "run: the spool is crooked\nCallStack (from HasCallStack):\n  error, called at run.hs:3:8\n",
+        "program_error",
+        "run: the spool is crooked",
+    ),
+    "perl": ("the spool is crooked at run.pl line 3.\n", "program_error", None),
+    "php": ("PHP Fatal error:  Uncaught Off: pump at rest in /j/run.php:3\n", "program_error", None),
+    "lua": (
+        "lua5.4: run.lua:1: the belt is slack\nstack traceback:\n\t[C]: in function 'error'\n",
+        "program_error",
+        "lua5.4: run.lua:1: the belt is slack",
+    ),
+    "ruby": ("run.rb:3:in `go': tray 2 (Jam)\n\tfrom run.rb:5:in `<main>'\n", "program_error", None),
+    "awk": ("gawk: run.awk:1: fatal: the belt is slack\n", "program_error", None),
+    "compiler": ("k.f90:3:12: error: the belt is slack\n", "compiler_error", None),
+    "json": (
+        '{"level": "info", "event": "boot"}\n{"level": "critical", "event": "row", "exc_type": "PermissionError", '
+        '"exc_value": "[Errno 13] Permission denied: \'/x\'"}\n',
+        "permission_error",
+        None,
+    ),
+    "critical": ("2026-11-25 10:00:00,001 CRITICAL run: belt three is slack\n", "program_error", None),
+    # a parent's exception about an exit code says nothing of why
+    "child": (
+        PYTHON.replace("widgets.Stuck: belt 3", "StageFailed: stage 'score' failed with code 17"),
+        "traceback",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "reason", "evidence"), LOGS.values(), ids=LOGS)
+def test_a_format_names_the_line_and_signatures_say_what_it_means(text: str, reason: str, evidence: str | None) -> None:
+    """Beside ordinary output, with a rank before each line, too."""
+    for log in (text, "hello\n" + "".join(f"[rank3]: {line}\n" for line in text.splitlines())):
+        found = verdict(log)
+        assert (found.failed, found.reason) == (True, reason)
+        if evidence is not None:
+            assert (found.evidence or "").endswith(evidence)
+    if reason in {"program_error", "compiler_error"}:
+        # it is the format that knows: no word of it is in the tables
+        assert (found.signature or "").startswith(("structure-", "py-", "learned"))
+
+
+def test_every_format_has_an_example_that_its_anchor_finds() -> None:
+    for form in FORMATS:
+        assert any(re.search(start, form.example.encode(), re.MULTILINE) for start in form.starts), form.name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Exception ignored in: <function A.__del__ at 0x7f>\n" + PYTHON[7:] + "saved\n",
+        "Exception in thread Thread-1 (f):\n" + PYTHON[7:] + "saved\n",
+        # a handled exception, and few ordinary lines: perhaps, but not for certain
+        PYTHON + "fell back to defaults\nsaved\n",
+        "Common causes: out of memory, disk full\nWARNING: RuntimeError: odd\nok\n",
+        '{"level": "info", "error": null, "event": "RuntimeError: handled"}\n',
+    ],
+    ids=["ignored", "thread", "handled", "listed", "json"],
+)
+def test_what_a_program_survived_is_no_failure_without_an_exit_code(text: str) -> None:
+    assert not verdict(text, None).failed
+
+
+def test_a_traceback_at_a_block_s_end_stays_whole() -> None:
+    whole = ("x" * 99 + "\n") * (CHUNK // 100)
+    for before in range(0, 400, 37):
+        text = whole[: CHUNK - before - CHUNK % 100] + PYTHON + "y\n" * 3
+        matches = scanner().scan(io.BytesIO(text.encode())).matches
+        assert [match.text for match in matches if match.signature == "structure-python"] == ["widgets.Stuck: belt 3"]
+        assert matches[-1].ordinary_after == 3
+
+
+def test_lines_of_other_ranks_do_not_show_that_a_rank_went_on() -> None:
+    broken = "".join(f"2: {line}\n" for line in PYTHON.splitlines())
+    others = "".join(f"{rank}: still here {n}\n" for n in range(40) for rank in (0, 1, 3))
+    (found,) = (
+        m for m in scanner().scan(io.BytesIO((broken + others).encode())).matches if m.signature == "structure-python"
+    )
+    assert (found.rank, found.ordinary_after) == (2, 0)
+    mixed = [line for pair in zip(broken.splitlines(), others.splitlines(), strict=False) for line in pair]
+    assert verdict("\n".join(mixed)).evidence == "2: widgets.Stuck: belt 3"
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-25_10:00:00\n  host      : n1\n"
+        "  rank      : 1 (local_rank: 1)\n",
+        "srun: error: n1: task 1: Exited with exit code 1\n",
+        "mpirun noticed that process rank 1 with PID 7 on node n1 exited on signal 9 (Killed).\n",
+    ],
+    ids=["torchrun", "srun", "mpirun"],
+)
+def test_a_launcher_s_summary_points_to_the_rank_whose_log_has_the_cause(summary: str) -> None:
+    zero = "0: ValueError: peers are gone\n"
+    one = "1: KeyError: 'gain'\n"
+    assert (verdict(zero + one).evidence, verdict(zero + one + summary).evidence) == (zero.strip(), one.strip())
+
+
+def test_a_system_s_error_is_known_by_its_number_whoever_prints_it() -> None:
+    assert "PermissionError: [Errno 13] Permission denied" in messages("no luck (os error 13)")
+    assert {"ERROR: ring broken", "ring broken"} < {*messages("  what():  ring broken")}
+    assert "ERROR: house of cards" in messages('Fatal error: exception Failure("house of cards")')
+
+
+@pytest.mark.parametrize(
+    ("frame", "reason"),
+    [
+        ("/x/lib/python3.11/site-packages/scipy/linalg/_basic.py", "numerical_error"),
+        ("/usr/lib/python3.11/socket.py", "network_error"),
+        ("/usr/lib/python3/dist-packages/yaml/scanner.py", "syntax_error"),
+        ("/jobs/socket.py", None),
+        (None, None),
+    ],
+)
+def test_only_a_library_s_frame_stands_for_a_reason(frame: str | None, reason: str | None) -> None:
+    assert area(frame) == reason
+
+
+def test_the_learned_reader_answers_only_where_tables_would_guess() -> None:
+    words = "boot\nthe host store refused the connection while tokens were streamed\n"
+    scan = scanner().scan(io.BytesIO(words.encode()))
+    lines = [*scan.matches, *scan.telling]
+    said = classify(lines, table(), FAILED)
+    without = classify(lines, load(learned=False), FAILED)
+    reason, odds = learned.model().read(words.splitlines()[1])
+    assert odds > learned.LEAST
+    assert (said.reason, said.signature, said.confidence) == (reason, LEARNED, round(odds, 3))
+    assert without.signature != LEARNED
+    # what a signature knows stays
+    assert verdict("MemoryError: the host store refused the connection\n").reason == "cpu_out_of_memory"
+
+
+def test_tables_of_endings_are_part_of_the_version_and_are_compiled_into_no_pattern() -> None:
+    made = [entry for entry in table().signatures.values() if not entry.pattern]
+    assert {entry.id for entry in made} >= {f"structure-{form.name}" for form in FORMATS}
+    assert Scanner(table()).numbers.keys() >= {entry.id for entry in made}

@@ -1,0 +1,146 @@
+"""Jobs in the formats of other tools, and back: what a format can say stays."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.replay.inputs.job_csv import read_jobs
+from gpuctl.replay.models.inference import parse_inference
+from gpuctl.store.database import Store
+from gpuctl.workloads import convert
+from tests.example_files import HELIOS, PHILLY
+from tests.trace_files import SWF, TRACES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COLUMNS = {
+    "swf": '"user", queue, gpus, epoch(submit_ts), wait_s, run_sum_s, state',
+    "gavel": "gpus, epoch(submit_ts) - min(epoch(submit_ts)) OVER ()",
+    "shockwave": "gpus, epoch(submit_ts) - min(epoch(submit_ts)) OVER (), run_sum_s",
+    "tiresias": "gpus, epoch(submit_ts) - min(epoch(submit_ts)) OVER (), run_sum_s",
+    "batsim": "job, gpus, epoch(submit_ts) - min(epoch(submit_ts)) OVER (), run_sum_s",
+    "philly-csv": "queue, gpus, epoch(submit_ts), run_sum_s",
+    "philly": 'job, "user", queue, gpus, epoch(submit_ts), wait_s, run_sum_s',
+}
+"""What each format can say of a job of Helios."""
+
+
+def store_of(folder: Path, name: str, text: str | bytes, **options: str) -> Path:
+    place = folder / name.replace(".", "-")
+    place.mkdir()
+    (place / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    db = folder / f"{name}.duckdb"
+    report = ingest([place], db, cluster="c", **options)  # type: ignore[arg-type]
+    assert not report.nothing_loaded, report
+    return db
+
+
+def written(db: Path, to: str, unit: str | None = None) -> tuple[bytes, convert.Done]:
+    out = io.BytesIO()
+    with Store(db) as store:
+        done = convert.convert(store, "c", to, out, unit=unit)
+    return out.getvalue(), done
+
+
+def jobs_of(db: Path, columns: str) -> list[tuple[object, ...]]:
+    with Store(db) as store:
+        return store.execute(f"SELECT {columns} FROM jobs ORDER BY submit_ts, job").fetchall()
+
+
+@pytest.mark.parametrize("to", COLUMNS)
+def test_there_and_back(to: str, tmp_path: Path) -> None:
+    text = HELIOS.replace("NODE_FAIL", "COMPLETED").replace("TIMEOUT", "FAILED")
+    before = store_of(tmp_path, "cluster_log.csv", text)
+    data, done = written(before, to)
+    assert done.rows == 5
+    after = (
+        store_of(tmp_path, f"again.{to}", data, timezone="Asia/Shanghai")
+        if to.startswith("philly")
+        else store_of(tmp_path, f"again.{to}", data, **{})
+    )
+    columns = COLUMNS[to].replace("gpus", "cpus::DOUBLE AS gpus") if to in {"swf", "batsim"} else COLUMNS[to]
+    kept = jobs_of(before, COLUMNS[to])
+    if to == "swf":
+        # users are numbered in the order of their names
+        kept = [(str(int(str(row[0])[1:]) + 1), *row[1:]) for row in kept]
+    assert jobs_of(after, columns) == kept
+
+
+def test_swf_comes_back_as_it_was(tmp_path: Path) -> None:
+    before = store_of(tmp_path, "a.swf", SWF)
+    data, done = written(before, "swf", "core")
+    after = store_of(tmp_path, "b.swf", data)
+    told = 'job, "user", account, name, queue, cpus, epoch(submit_ts), wait_s, run_sum_s, time_limit_s, state'
+    assert jobs_of(after, told) == jobs_of(before, told)
+    assert done.rows == 4
+    assert [str(n) for n in done.notes] == ["sizes are cores: no job has GPUs, or they were asked for"]
+    with Store(after) as store:
+        assert store.execute("SELECT sum(cpus), count(*) FROM machines").fetchall() == [(16, 1)]
+        assert store.value("SELECT epoch FROM clusters") is None
+
+
+def test_what_a_format_cannot_say_is_counted(tmp_path: Path) -> None:
+    pods = store_of(tmp_path, *TRACES["openb-pods"])
+    data, done = written(pods, "batsim")
+    assert [str(n) for n in done.notes] == [
+        "1 jobs are left out: no size", "1 jobs are left out: no run time",
+        "1 sizes are no whole number and are rounded up", "no machines are told: nb_res is the size of the largest job",
+    ]  # fmt: skip
+    found = json.loads(data)
+    assert found["nb_res"] == 2
+    assert [(j["id"], j["subtime"], j["res"], found["profiles"][j["profile"]]) for j in found["jobs"]] == [
+        ("pod-0", 0.0, 1, {"type": "DelayProfile", "delay": 8995.0}),
+        ("pod-1", 10.0, 2, {"type": "DelayProfile", "delay": 60.0}),
+        ("pod-2", 20.0, 1, {"type": "DelayProfile", "delay": 40.0}),
+    ]
+    nothing = store_of(tmp_path, *TRACES["llm-azure"])
+    with pytest.raises(InputError, match="no job of cluster c can be written"):
+        written(nothing, "swf")
+    with pytest.raises(UsageError, match="no such format"):
+        written(pods, "swg")
+    with pytest.raises(UsageError, match="needs the servers"):
+        written(nothing, "inference-load")
+
+
+def test_a_replay_reads_the_csv_of_jobs(tmp_path: Path) -> None:
+    before = store_of(tmp_path, "cluster_log.csv", HELIOS)
+    data, _ = written(before, "jobs-csv")
+    (tmp_path / "jobs.csv").write_bytes(data)
+    found = read_jobs(tmp_path / "jobs.csv")
+    assert list(found.gpus) == [1, 2, 3, 4, 5]
+    assert found.segment_s.tolist() == [row[0] for row in jobs_of(before, "run_sum_s")]
+    assert found.queues == ("vc0", "vc1")
+
+
+def test_places_of_philly_stay(tmp_path: Path) -> None:
+    before = store_of(tmp_path, "cluster_job_log", PHILLY["cluster_job_log"])
+    data, done = written(before, "philly")
+    after = store_of(tmp_path, "again", data)
+    sql = "SELECT job, attempt, machine, gpus, gpu_indices FROM placements ORDER BY ALL"
+    with Store(before) as one, Store(after) as other:
+        assert other.execute(sql).fetchall() == one.execute(sql).fetchall()
+    assert (done.rows, done.notes) == (12, ())
+
+
+def test_load_of_services_for_loans(tmp_path: Path) -> None:
+    # 4 spans of 5 minutes: 100, 0, 1 000, 500 tokens
+    rows = [(10, 60, 40), (700, 500, 500), (1100, 250, 250)]
+    text = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n" + "".join(
+        f"{t},m,{a},{b},{a + b},x\n" for t, a, b in rows
+    )
+    db = store_of(tmp_path, "BurstGPT_1.csv", text)
+    out = io.BytesIO()
+    with Store(db) as store:
+        convert.convert(store, "c", "inference-load", out, servers=10)
+    # 99th percentile of (0, 100, 500, 1 000): 985; ceil(10 x 1.02 x 100 / 985) = 2 of 10 are needed, then 0, 10, 6
+    assert out.getvalue().decode() == "time_s,servers_free\n0,8\n300,10\n600,0\n900,4\n"
+    (tmp_path / "load.csv").write_bytes(out.getvalue())
+    lent = parse_inference("10x8", tmp_path / "load.csv")
+    assert lent.free.tolist() == [8, 10, 0, 4]
