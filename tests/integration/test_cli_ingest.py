@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def logs(sample_data: Path) -> Path:
-    return sample_data / "philly"
+def logs(thin_data: Path) -> Path:
+    return thin_data / "philly"
 
 
 def test_reads_the_sample_and_prints_tab_separated_values_into_a_pipe(gpuctl: Run, logs: Path, tmp_path: Path) -> None:

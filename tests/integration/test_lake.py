@@ -16,6 +16,7 @@ from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
 from gpuctl.store.lake_place import MARKER
 from gpuctl.store.views import VIEWS, show
+from tests.examples import SEARCHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from tests.conftest import Run
 
+KILLS = 6 if SEARCHING else 3
 _COUNT = "SELECT count(*), count(DISTINCT machine), min(ts)::VARCHAR, sum(len(util)) FROM gpu_samples"
 
 
@@ -94,9 +96,9 @@ def test_a_killed_ingest_leaves_store_and_lake_sound(
     ingest([logs], expected)
     chance, stages = random.Random(20171009), set()
     took = kill_gpuctl("ingest", logs, "--db", tmp_path / "w", "--lake", tmp_path / "wl", after_s=200) or 200
-    for number in range(6):
+    for number in range(KILLS):
         db, lake = tmp_path / f"{number}.duckdb", tmp_path / f"lake{number}"
-        kill_gpuctl("ingest", logs, "--db", db, "--lake", lake, after_s=took * (number + chance.random()) / 6)
+        kill_gpuctl("ingest", logs, "--db", db, "--lake", lake, after_s=took * (number + chance.random()) / KILLS)
         if db.exists():
             with duckdb.connect(str(db)) as con:
                 known = con.execute("SELECT table_name FROM duckdb_tables() WHERE table_name = 'sources'").fetchall()

@@ -24,9 +24,9 @@ TABLES = ["runtime_predictors", "runtime_scores", "runtime_jobs", "runtime_featu
 
 
 @pytest.fixture(scope="module")
-def store(gpuctl: Gpuctl, sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(gpuctl: Gpuctl, thin_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("store") / "sample.duckdb"
-    gpuctl("ingest", sample_data / "philly", "--db", path)
+    gpuctl("ingest", thin_data / "philly", "--db", path)
     return path
 
 
@@ -37,10 +37,12 @@ def model(gpuctl: Gpuctl, sample_data: Path, tmp_path_factory: pytest.TempPathFa
     return path
 
 
-def test_a_log_a_store_and_a_csv(gpuctl: Gpuctl, sample_data: Path, store: Path, tmp_path: Path) -> None:
+def test_a_log_a_store_and_a_csv(
+    gpuctl: Gpuctl, sample_data: Path, thin_data: Path, store: Path, tmp_path: Path
+) -> None:
     """The same log gives the same folder, whether it was read into a store before or not, and wherever both are."""
     elsewhere = tmp_path / "copied" / "philly"
-    shutil.copytree(sample_data / "philly", elsewhere)
+    shutil.copytree(thin_data / "philly", elsewhere)
     for number, source in enumerate((elsewhere, store, sample_data / "jobs.csv")):
         model = tmp_path / f"m{number}"
         done = gpuctl("train", "runtime", source, "-o", model)

@@ -64,10 +64,25 @@ VECTORS: dict[str, tuple[int, Bids, list[int], list[int]]] = {
 }
 
 
+SHARES = {
+    "slower above four": [0.6579, 0.7143, 0.6767], "three alike": [0.45] * 3,
+    "all keep their least": [0.5074, 0.6875, 0.5074], "one steps in": [1.0] * 3, "old and young": [0.8761, 0.9444],
+    "two of two servers": [0.7143] * 2,
+}  # fmt: skip
+"""What each winner keeps of what it won, before it is rounded."""
+
+
 @pytest.mark.parametrize("name", VECTORS)
 def test_auctions_worked_out_by_hand(name: str) -> None:
     pool, bids, won, kept = VECTORS[name]
     assert auction(bids, pool) == (won, kept)
+    for i, share in enumerate(SHARES[name]):
+        without = auction(bids[:i] + bids[i + 1 :], pool)[0]
+        without.insert(i, -1)
+        both = [j for j in range(len(bids)) if min(won[j], without[j]) >= 0]
+        assert min(1.0, math.exp(sum(bids[j][won[j]] - bids[j][without[j]] for j in both) / 1e9)) == pytest.approx(
+            share, abs=5e-5
+        )
     assert Themis.auction(dict(enumerate(bids)), pool) == {i: k for i, k in enumerate(won) if k >= 0}
 
 
