@@ -8,7 +8,6 @@ is no `Note` may hold anything, and is replaced as a whole.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from string import Formatter
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
@@ -86,12 +85,6 @@ if TYPE_CHECKING:
     Argument = int | float | Decimal | Named | Note
     """What may stand in a template; text only as a `Named`, or as a `Note` of ours."""
 
-_ONE = re.compile(
-    r"^( (?:[a-z]+ )?(?:job|attempt|server|queue|file|machine|rack|user|node|wait|cell|replay))s\b"
-    r"(?: (are|were|have|do)\b)?"
-)
-_OF_ONE = {"are": "is", "were": "was", "have": "has", "do": "does"}
-
 NONE = Note("")
 """A sentence that says nothing."""
 
@@ -101,20 +94,15 @@ def note(template: str, /, **arguments: Argument) -> Note:
 
     Args:
         template: its text, with ``{name}`` or ``{name:format}`` in the place of an argument, as `str.format` has them;
-            written out where it is called: no part of it is data. At the start of a sentence ``{n} jobs
-            are`` becomes ``1 job is`` for one, and elsewhere ``{n} jobs`` becomes ``1 job``.
+            written out where it is called: no part of it is data.
         arguments: what stands there.
 
     Raises:
         TypeError: an argument is text of which nobody says whose it is.
     """
     parts: list[str | Named | Note] = []
-    one, subject = False, False
     for text, name, form, _ in Formatter().parse(template):
-        parts.append(_ONE.sub(_subject if subject else _other, text) if one else text)
-        # in "the quotas of 1 queue are inferred", quotas are many
-        subject = text == "" or text.endswith((". ", "; "))
-        one = name is not None and isinstance(arguments[name], int) and arguments[name] == 1
+        parts.append(text)
         if name is not None:
             parts.append(_formatted(name, arguments[name], form or ""))
     return _joined(parts)
@@ -168,14 +156,6 @@ def foreign(text: str) -> Note:
 def is_foreign(text: Note) -> bool:
     """Whether nothing of a note is ours: it is one text of which not known is which parts are names."""
     return text.named == (Span(0, len(text), "text"),)
-
-
-def _subject(found: re.Match[str]) -> str:
-    return found[1] + (f" {_OF_ONE[found[2]]}" if found[2] else "")
-
-
-def _other(found: re.Match[str]) -> str:
-    return found[1] + (f" {found[2]}" if found[2] else "")
 
 
 def _formatted(name: str, value: Argument, form: str) -> str | Named | Note:

@@ -21,7 +21,7 @@ MAKERS = {"note": 0, "together": 0, "counted": 1}
 """What makes sentences -> which argument has to be written out where it is called."""
 WORDS = {
     "gpuctl/analyze/delay_table.py": {"source"},
-    "gpuctl/analyze/run.py": {"name", "options.definition", "bases.duration", "what"},
+    "gpuctl/analyze/run.py": {"PODS.format(unit=unit)", "name", "options.definition", "bases.duration", "what"},
     "gpuctl/chain/live_tables.py": {"end"},
     "gpuctl/chain/log.py": {"what"},
     "gpuctl/cli/profiles.py": {"name"},
@@ -41,6 +41,7 @@ WORDS = {
     "gpuctl/replay/run.py": {"TOO_LARGE"},
     "gpuctl/cli/waits.py": {"trained.unit"},
     "gpuctl/waits/forecast.py": {"model.unit"},
+    "gpuctl/workloads/convert.py": {"_MODEL", "trace.unit", "why"},
     "gpuctl/workloads/tables.py": {
         "CAPACITY.get(capacity_from, '')", "CAPACITY[trace.capacity_from]", "METHODS[method]", "UNITS[jobs.unit]",
         "UNITS[unit]", "model.arrivals", "quality.LIKE", "unit",
@@ -131,13 +132,3 @@ def test_notes_survive_copies(name: str, text: str) -> None:
         assert (again, again.named) == (made, made.named)
     assert is_foreign(foreign(name))
     assert foreign(made) is made
-
-
-def test_one_of_something_is_singular() -> None:
-    assert note("{n:,} jobs are left of {of:,} jobs; {m} queues have none", n=1, of=1, m=1) == (
-        "1 job is left of 1 job; 1 queue has none"
-    )
-    assert note("the quotas of {n} queues are inferred", n=1) == "the quotas of 1 queue are inferred"
-    assert note("{n:,} jobs are left", n=2) == "2 jobs are left"
-    assert note("{n:.1f} jobs are left", n=1.0) == "1.0 jobs are left"
-    assert note("{n} jobs{more}", n=1, more=Named("text", " jobs are")) == "1 job jobs are"
