@@ -37,7 +37,10 @@ def a_store(path: Path, jobs: list[dict[str, Any]], zone: str = "UTC") -> Path:
     )
     frame = frame.with_columns(pl.col(c).cast(kind) for c, kind in kinds.items() if c in frame.columns)
     with Store(path, write=True) as store:
-        store.execute(f"INSERT INTO clusters VALUES ('c', 'slurm-sacct', '{zone}', 'utc', NULL, NULL)")
+        store.execute(
+            "INSERT INTO clusters (cluster, source_format, timezone, clock) VALUES ('c', 'slurm-sacct', $zone, 'utc')",
+            {"zone": zone},
+        )
         store.view("csv_rows", frame)
         store.execute("INSERT INTO jobs BY NAME SELECT * FROM csv_rows")
         store.drop_view("csv_rows")
