@@ -15,6 +15,8 @@ from gpuctl.ingest.traces.to_come import to_come
 if TYPE_CHECKING:
     import polars as pl
 
+    from gpuctl.ingest.core.format import Sink
+
 
 def _sizes() -> dict[str, pl.Expr]:
     import polars as pl
@@ -24,6 +26,31 @@ def _sizes() -> dict[str, pl.Expr]:
         "gpus": pl.col("gpu") * pl.col("workers"),
         "cpus": (pl.col("cpu") * pl.col("workers")).ceil().cast(pl.Int64),
     }
+
+
+_CROWDED = """
+    WITH demand AS (
+        SELECT gpu_type, sum(gpus * run_sum_s) AS gpu_s, epoch(max(submit_ts) - min(submit_ts)) AS span_s
+        FROM jobs WHERE cluster = $cluster GROUP BY gpu_type
+    ), stock AS (SELECT gpu_type, sum(gpus) AS gpus FROM machines WHERE cluster = $cluster GROUP BY gpu_type)
+    SELECT gpu_type, gpu_s / span_s / gpus AS share, gpus FROM demand JOIN stock USING (gpu_type)
+    WHERE span_s > 0 AND gpus > 0 AND gpu_s / span_s > gpus ORDER BY gpu_type
+"""
+
+
+def conclude(sink: Sink | None) -> list[str]:
+    """Say of which GPUs the jobs ask for more than there are, on average over the time of their submissions."""
+    if sink is None:
+        return []
+    here: dict[str, object] = {"cluster": sink.cluster}
+    known = "SELECT count(*) > 0 FROM sources WHERE cluster = $cluster AND format = 'alibaba-spot-jobs'"
+    if not sink.query(known, here).item():
+        return []
+    return [
+        f"jobs ask for {100 * share:.0f} % of the {gpus:.0f} GPUs of type {kind} on average: "
+        "a replay of them never drains"
+        for kind, share, gpus in sink.query(_CROWDED, here).iter_rows()
+    ]
 
 
 TABLE = JobTable(
@@ -54,6 +81,7 @@ FORMAT = Format(
     parser_version=1,
     sniff=TABLE.sniff,
     load=TABLE.load,
+    conclude=conclude,
     epoch="relative",
     verified="documentation",
 )

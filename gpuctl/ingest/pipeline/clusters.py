@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.relative_time import is_relative
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -161,6 +162,8 @@ def _whole(spans: Sequence[Span]) -> tuple[float, float]:
 
 
 def _days(low: float, high: float) -> str:
+    if is_relative(low):
+        return f"day {low / A_DAY_S:,.0f} to day {high / A_DAY_S:,.0f}"
     first, last = (datetime.fromtimestamp(second, UTC).date().isoformat() for second in (low, high))
     return f"{first} to {last}"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpuctl.ingest.read.pieces import count_of
 from gpuctl.slurm.times import instants
 
 if TYPE_CHECKING:
@@ -41,7 +43,13 @@ def dtype(kind: Kind) -> Any:
 
 
 def typed(
-    cells: pl.Series, kind: Kind, timezone: str, missing: tuple[str, ...] = (), scale: float = 1.0
+    cells: pl.Series,
+    kind: Kind,
+    timezone: str,
+    missing: tuple[str, ...] = (),
+    scale: float = 1.0,
+    *,
+    plain: bool = False,
 ) -> tuple[pl.Series, pl.Series]:
     """Read a column.
 
@@ -51,18 +59,21 @@ def typed(
         timezone: IANA name of the zone of stamps without an offset.
         missing: texts that stand for an empty cell; of numbers, any that is equal.
         scale: numbers and seconds are multiplied by this.
+        plain: whether no cell has blanks around it or unprintable characters, see `is_plain`.
 
     Returns:
         the values, null where empty or bad; and whether a cell is none of its kind.
     """
     import polars as pl
 
-    if cells.dtype == pl.String:
+    if cells.dtype == pl.String and not (plain and not missing):
         cells = _stripped(cells, missing if kind in {"text", "time"} else ())
     if kind == "text":
+        if plain:
+            return cells, pl.Series([False]).new_from_index(0, cells.len())
         return cells, cells.str.contains(r"\p{Cc}").fill_null(value=False)
     if kind == "time":
-        return _times(cells.str.replace(" ", "T", literal=True), timezone)
+        return _times(cells, timezone)
     values = cells.cast(pl.Float64, strict=False)
     told = cells.is_not_null()
     if missing:
@@ -96,6 +107,10 @@ def _stripped(cells: pl.Series, missing: tuple[str, ...]) -> pl.Series:
 def _times(cells: pl.Series, timezone: str) -> tuple[pl.Series, pl.Series]:
     import polars as pl
 
+    usual = _usual_times(cells, timezone)
+    if usual is not None:
+        return usual, pl.Series([False]).new_from_index(0, cells.len())
+    cells = cells.str.replace(" ", "T", literal=True)
     if not cells.str.contains(".", literal=True).any():
         read = instants(cells, timezone)
         return read.utc, read.bad
@@ -103,3 +118,36 @@ def _times(cells: pl.Series, timezone: str) -> tuple[pl.Series, pl.Series]:
     micros = cells.str.extract(r"\.(\d{1,6})", 1).str.pad_end(6, "0").cast(pl.Int64, strict=False).fill_null(0)
     read = instants(cells.str.replace(r"\.\d{1,9}", ""), timezone)
     return read.utc + micros.cast(pl.Duration("us")), read.bad
+
+
+def _usual_times(cells: pl.Series, timezone: str) -> pl.Series | None:
+    """Stamps ``YYYY-MM-DD HH:MM:SS`` of which each is one instant; None where one is another, or in another form."""
+    import polars as pl
+
+    naive = cells.str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False, cache=False)
+    if naive.null_count() != cells.null_count() or naive.null_count() == cells.len():
+        return None
+    first, last = naive.min(), naive.max()
+    if not (isinstance(first, datetime) and isinstance(last, datetime) and first.year > 1971 and last.year < 2199):
+        return None
+    if timezone == "UTC":
+        return naive.dt.replace_time_zone("UTC")
+    try:
+        utc = naive.dt.replace_time_zone(timezone, ambiguous="null", non_existent="null").dt.convert_time_zone("UTC")
+    except pl.exceptions.ComputeError:
+        # a zone that Python knows and Polars does not
+        return None
+    return utc if utc.null_count() == cells.null_count() else None
+
+
+def is_plain(data: bytes, separator: str) -> bool:
+    """Whether the cells of some lines have no blanks around them and no unprintable characters."""
+    import numpy as np
+
+    between, cells = separator.encode(), np.frombuffer(data, np.uint8)
+    blank = (between + b" ", b" " + between, b" \n", b"\n ")
+    if data.startswith(b" ") or data.endswith(b" ") or any(pattern in data for pattern in blank):
+        return False
+    # others than printable ASCII may be blanks or controls
+    odd = int(np.count_nonzero((cells < 32) | (cells > 126)))
+    return odd == count_of(data, b"\n") + (count_of(data, b"\t") if separator == "\t" else 0)

@@ -122,8 +122,6 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
     kinds: dict[str, Any] = {**dict.fromkeys(("submit_ts", "start_ts", "end_ts"), time), "nodes": pl.Int32}
     absent = [pl.lit(None, kind).alias(name) for name, kind in kinds.items() if name not in rows.columns]
     rows = rows.with_columns(absent)
-    if "quirks" not in rows.columns:
-        rows = rows.with_columns(quirks=pl.lit([], pl.List(pl.String)))
     submit, start, end, state = (pl.col(name) for name in ("submit_ts", "start_ts", "end_ts", "state"))
     unfinished = state.is_in(_UNFINISHED)
     waited, ran = _seconds(submit, start), _seconds(start, end)
@@ -147,8 +145,11 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
         wait_s=pl.coalesce(pl.when(waited >= 0).then(waited), *told("wait_s")),
         run_span_s=pl.coalesce(pl.when(ran >= 0).then(ran), *told("run_span_s")),
         released_ts=pl.when(~unfinished).then(pl.max_horizontal(start, end)),
-        attempt_quirks=_words(on_attempts),
-        quirks=pl.col("quirks").list.concat(_words(on_jobs)),
+    )
+    own = _words(rows, on_jobs)
+    rows = rows.with_columns(
+        _words(rows, on_attempts).alias("attempt_quirks"),
+        (rows["quirks"].list.concat(own) if "quirks" in rows.columns else own).alias("quirks"),
     )
     if "run_sum_s" in rows.columns:
         return rows
@@ -159,9 +160,11 @@ def _seconds(since: pl.Expr, until: pl.Expr) -> pl.Expr:
     return (until - since).dt.total_microseconds() / 1e6
 
 
-def _words(marks: Mapping[str, pl.Expr]) -> pl.Expr:
-    """A list of the words whose conditions hold."""
+def _words(rows: pl.DataFrame, marks: Mapping[str, pl.Expr]) -> pl.Series:
+    """A list of the words whose conditions hold, for each row."""
     import polars as pl
 
-    chosen = [pl.when(condition).then(pl.lit(word)) for word, condition in marks.items()]
-    return pl.concat_list(chosen).list.drop_nulls()
+    bits = [pl.when(condition).then(1 << bit).otherwise(0) for bit, condition in enumerate(marks.values())]
+    codes = rows.select(pl.sum_horizontal(bits).cast(pl.UInt32)).to_series()
+    lists = [[word for bit, word in enumerate(marks) if code >> bit & 1] for code in range(1 << len(bits))]
+    return pl.Series(lists, dtype=pl.List(pl.String)).gather(codes)

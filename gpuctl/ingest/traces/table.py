@@ -10,7 +10,7 @@ from gpuctl.core.states import State
 from gpuctl.ingest.read import delimited
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.read.delimited import Delimited, header
-from gpuctl.ingest.traces.cells import Kind, dtype, expected, typed
+from gpuctl.ingest.traces.cells import Kind, dtype, expected, is_plain, typed
 from gpuctl.ingest.traces.jobs import LINE, Jobs
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Table:
         )
         for piece in table.pieces():
             sink.seen(piece.rows.height + len(piece.rejects))
-            rows = self._typed(piece.rows, sink.timezone)
+            rows = self._typed(piece.rows, sink.timezone, plain=is_plain(piece.data, self.separator))
             bad = rows.filter(rows[_FAULT].is_not_null()).select(LINE, _FAULT)
             lines = bad[LINE].to_list()
             told = zip(lines, bad[_FAULT], piece.raw(lines), strict=True)
@@ -124,7 +124,7 @@ class Table:
                 sink.reject(number, reason, raw)
             yield rows.filter(rows[_FAULT].is_null()) if lines else rows, piece.raw
 
-    def _typed(self, rows: pl.DataFrame, timezone: str) -> pl.DataFrame:
+    def _typed(self, rows: pl.DataFrame, timezone: str, *, plain: bool) -> pl.DataFrame:
         """Give the cells their types, and name the first fault of each row in the column `_FAULT`."""
         import polars as pl
 
@@ -134,7 +134,7 @@ class Table:
             if name not in rows.columns:
                 made.append(pl.Series(column.to, [None], dtype(column.kind)).new_from_index(0, rows.height))
                 continue
-            values, bad = typed(rows[name], column.kind, timezone, column.missing, column.scale)
+            values, bad = typed(rows[name], column.kind, timezone, column.missing, column.scale, plain=plain)
             made.append(values.alias(column.to))
             if bad.any():
                 faults.append(pl.when(bad).then(pl.lit(f"{name} is not {expected(column.kind)}")))

@@ -280,3 +280,17 @@ def test_parquet_is_a_container(tmp_path: Path) -> None:
     (tmp_path / "cut.parquet").write_bytes(whole[:-10])
     with pytest.raises(InputError, match="damaged Parquet"):
         ingest([tmp_path / "cut.parquet"], tmp_path / "q.duckdb")
+
+
+def test_more_jobs_than_gpus_are_told(tmp_path: Path) -> None:
+    place = tmp_path / "spot"
+    place.mkdir()
+    for name in ("alibaba-spot-nodes", "alibaba-spot-jobs"):
+        file, text = TRACES[name]
+        # 2 GPUs for 2 764 799 s and half a one for 600 s, of 4, submitted within 60 s
+        (place / file).write_text(text)
+    report = ingest([place], tmp_path / "s.duckdb")
+    told = (2 * 2764799 + 0.5 * 600) / 60 / 4
+    assert report.warnings == (
+        f"jobs ask for {100 * told:.0f} % of the 4 GPUs of type A10 on average: a replay of them never drains",
+    )
