@@ -178,7 +178,7 @@ def _check_brain(brain: Brain, cost: float, *, one_look: bool = True) -> None:
     if one_look and brain.name == "transformer":
         raise InputError(
             "a model that looks back a day cannot advise from one look at the queue",
-            hint="train one without --policy, or with --policy pg, moe or dqn; chain evaluate --model scores this one",
+            hint="train another: --policy newsvendor, pg, moe or dqn; chain evaluate --model scores this one",
         )
     if brain.cost is not None and abs(brain.cost - cost) > 1e-9:
         raise InputError(

@@ -73,9 +73,10 @@ class Compat(StrEnum):
     MIRAGE = "mirage"
 
 
-class Net(StrEnum):
-    """Neural nets that decide."""
+class Learner(StrEnum):
+    """What can be trained: quantiles of the wait, and a neural net that decides beside them."""
 
+    NEWSVENDOR = "newsvendor"
     DQN = "dqn"
     PG = "pg"
     TRANSFORMER = "transformer"
@@ -197,11 +198,9 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         str, typer.Option(metavar="TIME", help="From the empty cluster to P's submission, in simulations.")
     ] = "10d",
     policy: Annotated[
-        Net | None,
-        typer.Option(
-            help="A neural net that decides; training it needs gpuctl[learn]. Default: quantiles of the wait."
-        ),
-    ] = None,
+        Learner,
+        typer.Option(help="Quantiles of the wait (newsvendor), or a neural net, which needs gpuctl[learn]."),
+    ] = Learner.NEWSVENDOR,
     outage_cost: OutageCostOption = 1.0,
     checkpoint: Annotated[
         Path | None,
@@ -227,12 +226,13 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     since = None if train_from is None else _date("--train-from", train_from)
     last = FOREVER_S if until is None else _date("--until", until)
     check_cost(outage_cost)
-    if checkpoint is not None and policy is None:
-        raise UsageError("--checkpoint goes with --policy", hint="without a net, training takes minutes at most")
-    if policy is not None:
+    net = None if policy is Learner.NEWSVENDOR else str(policy)
+    if checkpoint is not None and net is None:
+        raise UsageError("--checkpoint is for neural nets", hint="--policy dqn, pg, transformer or moe")
+    if net is not None:
         from gpuctl.learn.extra import needed
 
-        needed("torch", f"--policy {policy}")
+        needed("torch", f"--policy {net}")
     card.check_place(model)
     log, sources, failed = _read(
         paths or [], db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="train"
@@ -243,7 +243,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     )  # fmt: skip
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         _announce(bar, given, OF_POLICIES)
-        about, files = of_model.train(log, asked, bar.at, net=policy and str(policy), kept=checkpoint)
+        about, files = of_model.train(log, asked, bar.at, net=net, kept=checkpoint)
     about["sources"] = [{"path": each.path, "sha256": each.sha256} for each in sources]
     card.save_folder(model, of_model.KIND, about, files)
     tell_written((model,), given)

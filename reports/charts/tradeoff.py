@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gpuctl.core.results import ResultTable
 
 Box = tuple[float, float, float, float]
+_DOT = 7.0
 _LEFT, _TOP, _RIGHT, _BOTTOM, _ACROSS, _DOWN, _TALL = 44.0, 52.0, 16.0, 48.0, 52.0, 60.0, 170.0
 
 
@@ -37,7 +38,7 @@ def tradeoff(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     """Draw ``chart.y`` over ``chart.x``, one line a value of ``series``, one panel a value of ``facet``.
 
     Args:
-        chart: what to draw; a series with one point is a dot.
+        chart: what to draw; a series with one point is a square.
         table: for the headings of its columns.
         frame: the rows to draw; those without a value are not drawn.
     """
@@ -99,11 +100,12 @@ def _panel(
         x, y = (mine[each].cast(float).to_list() for each in (chart.x, column))
         dash = DASHES[number]
         single = len(x) == 1
-        # a line without length and with round ends: markers would be references to a path elsewhere
+        # a square of a thick, short line: markers would be references to a path elsewhere
+        half = _DOT / box[2] * tops[0] / 2
         axes.plot(
-            x * 2 if single else x, y * 2 if single else y, color=SERIES[number], linewidth=7 if single else 1.8,
-            linestyle=(0, dash) if dash and not single else "solid", solid_capstyle="round", clip_on=False,
-            gid=f"k{number + 1}",
+            [x[0] - half, x[0] + half] if single else x, y * 2 if single else y, color=SERIES[number],
+            linewidth=_DOT if single else 1.8, linestyle=(0, dash) if dash and not single else "solid",
+            solid_capstyle="butt", clip_on=False, gid=f"k{number + 1}",
         )  # fmt: skip
         label = short(str(name))
         curves.append(Curve(name=label, s=number + 1, x=[brief(v) for v in x], y=[brief(v) for v in y]))

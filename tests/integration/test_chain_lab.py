@@ -34,6 +34,16 @@ status=$?
 cat "$CALLS.$calls"
 exit $status
 """
+STOPPED = """#!/bin/sh
+# the controller stops before it hears of the second job, and goes on when sbatch has been given up
+calls=$(($(cat "$CALLS" 2>/dev/null || echo 0) + 1))
+echo $calls >"$CALLS"
+if [ $calls -eq 2 ]; then
+    kill -STOP $CONTROLLER
+    (sleep 6; kill -CONT $CONTROLLER) >/dev/null 2>&1 &
+fi
+exec {sbatch} "$@"
+"""
 CHAIN = """name = "svc"
 script = "{script}"
 options = ["--partition=cpu", "--time=1", "--output=/dev/null"]
@@ -60,9 +70,9 @@ def _chain(folder: Path, name: str, body: str, jobs: int) -> Path:
     return path
 
 
-def _drive(root: Path, env: dict[str, str], chain: Path) -> subprocess.CompletedProcess[str]:
+def _drive(root: Path, env: dict[str, str], chain: Path, *more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "gpuctl", "chain", "run", str(chain), "--interval", "0.5", "--settle", "5"],
+        [sys.executable, "-m", "gpuctl", "chain", "run", str(chain), "--interval", "0.5", "--settle", "5", *more],
         env={**env, "PYTHONPATH": str(root)}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200,
         check=False,
     )  # fmt: skip
@@ -92,17 +102,42 @@ def test_five_jobs_and_two_kills(cluster: slurm.Lab, root: Path, tmp_path: Path)
     assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0], done.stderr
     rows = _status(root, env, chain)
     assert [row["state"] for row in rows] == ["COMPLETED"] * 5
-    deadline = time.monotonic() + 30
-    form = "--format=JobIDRaw,JobName,Start,End"
-    while True:
-        told = cluster.run("sacct", "-XnP", "--allusers", form, "--starttime=now-1hour").splitlines()
-        jobs = {cells[0]: cells[1] for cells in (line.split("|") for line in told) if cells[1].startswith("svc.")}
-        if len(jobs) >= 5 or time.monotonic() > deadline:
-            break
-        time.sleep(1)
+    jobs = _accounted(cluster, "svc", 5)
     assert sorted(jobs) == sorted(row["job"] for row in rows)
     assert len(set(jobs.values())) == 5
     assert all(row["why"] for row in rows)
+
+
+def _accounted(cluster: slurm.Lab, name: str, number: int) -> dict[str, str]:
+    """Names of the jobs of a chain in the accounting, by id, once there are so many, or half a minute has passed."""
+    deadline = time.monotonic() + 30
+    while True:
+        told = cluster.run("sacct", "-XnP", "--allusers", "--format=JobIDRaw,JobName", "--starttime=now-1hour")
+        jobs = dict(line.split("|") for line in told.splitlines() if line.partition("|")[2].startswith(f"{name}."))
+        if len(jobs) >= number or time.monotonic() > deadline:
+            return jobs
+        time.sleep(1)
+
+
+def test_a_controller_that_stops_in_the_middle_of_a_submission(cluster: slurm.Lab, root: Path, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "sbatch").write_text(STOPPED.replace("{sbatch}", str(shutil.which("sbatch"))))
+    (programs / "sbatch").chmod(0o755)
+    env = {
+        **cluster.env, "PATH": f"{programs}:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls"),
+        "CONTROLLER": (cluster.folder / "run" / "slurmctld.pid").read_text().strip(),
+    }  # fmt: skip
+    chain = _chain(tmp_path, "slow", f"sleep {JOB_S}", 3)
+    chain.write_text(chain.read_text().replace('"svc"', '"slow"'))
+    done = _drive(root, env, chain, "--timeout", "2")
+    assert done.returncode == 0, done.stderr
+    assert "Slurm does not answer" in done.stderr
+    rows = _status(root, env, chain)
+    assert [row["state"] for row in rows] == ["COMPLETED"] * 3
+    jobs = _accounted(cluster, "slow", 3)
+    assert sorted(jobs) == sorted(row["job"] for row in rows)
+    assert len(set(jobs.values())) == 3
 
 
 def test_a_job_that_fails_stops_the_chain(cluster: slurm.Lab, root: Path, tmp_path: Path) -> None:

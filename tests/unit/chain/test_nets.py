@@ -165,3 +165,22 @@ def test_a_trained_net_is_better_than_waiting(
     table, *_ = run(log, replace(ASKED, policies=("reactive", SAVED)), saved=model.load(tmp_path / "model"))
     cost = {row["policy"]: row["cost_h"] for row in table.filter(level="all").to_dicts()}
     assert cost[SAVED] < 0.8 * cost["reactive"]
+
+
+@pytest.mark.slow
+def test_stable_baselines_learns_in_the_environment(log: Log) -> None:
+    pytest.importorskip("stable_baselines3", reason="gpuctl[learn] is not installed")
+    from stable_baselines3.common.env_checker import check_env
+
+    from gpuctl.chain.environment import Chain
+    from gpuctl.learn.nets import scaled
+    from gpuctl.learn.stable_baselines import Learning, learn
+
+    env = Chain(log, nodes=6, outage_cost=3.0, end=18 * DAY_S)
+    check_env(env)
+    seen = np.concatenate([env.start(k)[0] for k in range(0, len(env.begins), 4)])
+    how = Learning("ppo", rounds=2, steps=256, options={"n_steps": 128})
+    one, same = (learn(lambda: env, scaled(seen), how) for _ in range(2))
+    assert one.net(seen).shape == (len(seen), 2)
+    assert (one.net(seen) == same.net(seen)).all()
+    assert len(one.curve) == 2
