@@ -77,10 +77,18 @@ def settings(model: Model, unit: str, *, capacity: float, capacity_from: str) ->
             else note("anywhere; busy and quiet times of the trace are mixed")
         )
     if isinstance(model, Resampled) and np.isfinite(model.trend[0]):
-        told["trend"] = note(
-            "the weekly load varies {ratio:.2f} times as much as with users' weeks in random order (p = {p:.3f})",
-            ratio=model.trend[0],
-            p=model.trend[1],
+        told["trend"] = (
+            note(
+                "the weekly load varies {ratio:.2f} times as much as with users' weeks in random order (p = {p:.3f})",
+                ratio=model.trend[0],
+                p=model.trend[1],
+            )
+            if method == "users"
+            else note(
+                "the loads of successive weeks differ {ratio:.2f} times as much as in random order (p = {p:.3f})",
+                ratio=model.trend[0],
+                p=model.trend[1],
+            )
         )
     if isinstance(model, Parametric):
         told["arrivals"] = ours(model.arrivals)

@@ -24,6 +24,7 @@ _RESULTS = 6
 _CHECKS = 10
 _CHANGES = 5
 _SENTENCES = 8
+_WORKLOAD = "workload."
 
 
 def screen(parts: Sequence[Part], summary: Analysis) -> Screen:
@@ -41,6 +42,7 @@ def screen(parts: Sequence[Part], summary: Analysis) -> Screen:
         _checks(summary),
         Sentences("What stands out", tuple(texts[:_SENTENCES])),
         _changes(summary),
+        _workloads(parts, summary),
         *(_figures(part) for part in parts[:_RESULTS]),
         briefly(summary.warnings),
         Line("Next", "--table metrics, --html FILE, --fail-if CONDITION, --baseline FILE, --all"),
@@ -108,6 +110,26 @@ def _changes(summary: Analysis) -> Grid | None:
         for row in top
     )  # fmt: skip
     return Grid(heads, cells) if cells else None
+
+
+def _workloads(parts: Sequence[Part], summary: Analysis) -> Grid | None:
+    """The workloads of several results side by side: how do they differ?"""
+    found: dict[tuple[str, str], dict[str, float | None]] = {}
+    for row in rows(summary, "metrics"):
+        if row["metric"].startswith(_WORKLOAD) and "{" not in row["metric"]:
+            found.setdefault((row["metric"], row["unit"]), {})[row["result"]] = row["value"]
+    names = [part.label for part in parts if any(part.label in values for values in found.values())][:_RESULTS]
+    if len(names) < 2:
+        return None
+    heads = (Head("Workloads", right=False), *(Head(clipped(name, 14)) for name in names), Head("unit", right=False))
+    cells = tuple(
+        (
+            metric.removeprefix(_WORKLOAD), *(shown(values.get(name)) for name in names),
+            "" if unit == "-" else clipped(unit, 8),
+        )
+        for (metric, unit), values in found.items()
+    )  # fmt: skip
+    return Grid(heads, cells, "... and {count} more: --table metrics", least=3)
 
 
 def _figures(part: Part) -> Line | None:

@@ -76,6 +76,9 @@ def test_a_trend_keeps_pieces_near_their_place(trace: Jobs) -> None:
     assert load[8:].mean() > 1.5 * load[:4].mean()
     weeks = resample.fit(dataclasses.replace(rising, user=np.full(rising.count, -1)))
     assert (weeks.method, weeks.near) == ("weeks", 1.5)
+    flat = resample.fit(dataclasses.replace(a_trace(weeks=12), user=np.full(a_trace(weeks=12).count, -1)))
+    assert (flat.method, flat.near) == ("weeks", np.inf)
+    assert weeks.trend[0] < 0.5 < flat.trend[0]
     drawn = weeks.draw(rising.count, np.random.default_rng(0), lambda weeks: np.ones(weeks.size))
     np.testing.assert_array_equal(rows(drawn), rows(rising))
     np.testing.assert_allclose(np.sort(drawn.submit_s % DAY_S), np.sort(rising.submit_s % DAY_S), atol=1e-5)
