@@ -70,14 +70,16 @@ def wait_screen(analysis: Analysis) -> Screen:
     found = rows(analysis, "predictions")
     answered = [row for row in found if known(row["p50_s"])]
     unit = Units(analysis.tables).timed("predictions", "p90_s")
+    slurm = any(known(row["slurm_s"]) for row in answered)
     heads = (Head("Job", right=False), Head("median wait", unit.name), Head("80 % interval"), Head("80 % wait at most"),
-             Head("method", right=False))  # fmt: skip
+             *((Head("Slurm says"),) if slurm else ()), Head("method", right=False))  # fmt: skip
     cells = [
         (
             clipped(row["job"], 32),
             timed(row["p50_s"], unit),
             f"{timed(row['p10_s'], unit)} to {timed(row['p90_s'], unit)}",
             timed(row["p80_s"], unit),
+            *((timed(row["slurm_s"], unit),) if slurm else ()),
             str(row["method"]),
         )
         for row in answered[:_JOBS]

@@ -202,6 +202,8 @@ def test_all_that_waits_is_simulated_from_the_queue_of_now(
     for job, word in said.items():
         assert word in rows[job]["reason"]
         assert rows[job]["p50_s"] is None
+    shown = gpuctl("--quiet", "predict", "wait", *words, "--format", "table").stdout
+    assert "Slurm says" in shown
     # without accounting there is no past: from the job alone, and no less than it has waited
     rows = {row["job"]: row for row in predicted(gpuctl, *words[1:])}
     assert rows["90002"]["method"] == "job-only"
