@@ -468,9 +468,10 @@ class _Log:
             if added:
                 weaker = {id(hit) for row in one.span for hit in by_row.get(row, ()) if self._gives_way(hit)}
                 pending = [hit for hit in pending if id(hit) not in weaker]
+            raised = one.ending.rank is None  # a launcher's word is no exception of the rank that it blames
             for name, text in added:
                 match = head._replace(signature=name, text=_shown(text, 0))
-                pending.append(_Hit(one.row, self._scanner.numbers[name], match, True))
+                pending.append(_Hit(one.row, self._scanner.numbers[name], match, raised))
         return [hit for hit in pending if hit.row not in ignored]
 
     def _gives_way(self, hit: _Hit) -> bool:
