@@ -86,7 +86,7 @@ class Bases:
         self._scalars: dict[tuple[str, str, bool], Any] = {}
         self.kept: tuple[int, int] | None = None
         if options.filter:
-            from gpuctl.analyze.chosen_jobs import choose
+            from gpuctl.analyze.filtered_jobs import choose
 
             self.kept, period = choose(store, cluster, options.filter)
             self._values |= period
@@ -155,7 +155,7 @@ class Bases:
             return "SELECT * REPLACE (NULL::DOUBLE AS low_s, NULL::DOUBLE AS high_s) FROM base_cause_ranges"
         if "job" not in self._store.frame(f"DESCRIBE base_{name}")["column_name"].to_list():
             return ""
-        return f"SELECT * FROM base_{name} SEMI JOIN base_chosen USING (job)"  # noqa: S608 - ours, as below
+        return f"SELECT * FROM base_{name} SEMI JOIN base_filtered_jobs USING (job)"  # noqa: S608 - ours, as below
 
     def _readers(self, statements: Iterable[str]) -> list[tuple[frozenset[str], frozenset[str]]]:
         """Some statements, and all that the tables are made of that they read: the tables of each, and its words."""

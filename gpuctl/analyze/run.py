@@ -336,7 +336,7 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
                 partitions=partitions,
             )
         )
-    [twice] = bases.rows("told_twice")
+    [twice] = bases.rows("duplicate_tasks")
     if twice["tasks"]:
         warnings.append(
             note(
@@ -362,7 +362,7 @@ _SIZELESS = (
     "sum((held_until_c - start_c)::DECIMAL(28, 6)) FILTER (gpus IS NULL)::DOUBLE / 3600 AS hours "
     "FROM base_attempts WHERE start_ts IS NOT NULL"
 )
-_WARNED_OF = ("rejected", "told_twice", "clock_change", "machines", "queue_machines")
+_WARNED_OF = ("rejected", "duplicate_tasks", "clock_change", "machines", "queue_machines")
 """Whatever is asked, `_warnings` asks for these."""
 _OF_CSV = note(
     "a CSV of jobs records neither when and where they ran nor how they ended: there are no waits, causes, failures or "
