@@ -267,7 +267,7 @@ def _said(seeds: int, load: float | None) -> dict[str, Note]:
 
     told = {"compared": note("{seeds} synthetic traces, seeds 0 to {last}", seeds=seeds, last=seeds - 1)}
     if load is not None:
-        told["load of the replays"] = note("{load:g}", load=load)
+        told["load of the replays"] = note("{load:.2f}", load=load)
     return told
 
 
