@@ -2,9 +2,10 @@
 -- section: workload
 -- order: 80
 -- question: Do busy hours follow busy hours, days and weeks?
--- population: Jobs with a submission; counts of the whole spans of time after that of the first and before that of the last submission, in seconds from 1970. Index of dispersion: variance over mean of the counts, 1 for a Poisson process. Autocorrelation: of the counts an hour with those so many hours later.
+-- population: Jobs with a submission; counts of the whole spans of time after that of the first and before that of the last submission, in seconds from 1970. Index of dispersion: variance over mean of the counts, 1 for a Poisson process. Autocorrelation: of the counts an hour with those that many hours later.
 -- column: measure | - | index of dispersion, or autocorrelation
--- column: lag_h | h | span of time of the counts, or lag
+-- column: lag | - | span of time of the counts, or lag
+-- column: lag_h | h | the same as a number
 -- column: value | - | its value
 -- column: spans | spans | counted
 WITH widths(width) AS (VALUES (60), (3600), (86400)),
@@ -27,8 +28,8 @@ sums AS (
     SELECT lag, coalesce(sum(jobs) FILTER (slot <= high - lag), 0)::DOUBLE AS early, coalesce(sum(jobs) FILTER (slot >= low + lag), 0)::DOUBLE AS late
     FROM (VALUES (1), (2), (6), (12), (24), (48), (168), (336)) AS lags(lag), counted AS c JOIN ends AS e USING (width) WHERE width = 3600 AND slot BETWEEN low AND high GROUP BY lag
 )
-SELECT 'index of dispersion' AS measure, width / 3600 AS lag_h, (squares / n - (total / n) ** 2) / (total / n) AS value, n AS spans FROM moments WHERE n > 5 AND total > 0
+SELECT 'index of dispersion' AS measure, CASE width WHEN 60 THEN '1 min' WHEN 3600 THEN '1 h' ELSE '24 h' END AS lag, width / 3600 AS lag_h, (squares / n - (total / n) ** 2) / (total / n) AS value, n AS spans FROM moments WHERE n > 5 AND total > 0
 UNION ALL
-SELECT 'autocorrelation', lag, (products - mean * (early + late) + (n - lag) * mean * mean) / variance, n - lag
+SELECT 'autocorrelation', lag || ' h', lag, (products - mean * (early + late) + (n - lag) * mean * mean) / variance, n - lag
 FROM lagged JOIN sums USING (lag) CROSS JOIN mean WHERE n > lag + 2 AND variance > 0
 ORDER BY measure DESC, lag_h

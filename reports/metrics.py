@@ -270,7 +270,7 @@ METRICS: tuple[Metric, ...] = (
     *(_workload(*of, "user_concentration") for of in _OF_USERS),
     *(_workload(*of, "job_repetition") for of in _OF_REPETITION),
     _metric(
-        "workload.arrivals{measure,lag_h}",
+        "workload.arrivals{measure,lag}",
         "-",
         "regularity of submissions: index of dispersion of counts, or autocorrelation of counts an hour",
         "arrival_correlation.value",

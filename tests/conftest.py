@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.internal.conjecture import providers
 
-from tests import new_stores, thin_samples, warm
+from tests import new_stores, small_samples, warm
 from tests.warm import Warm
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def sample_data(root: Path) -> Path:
 def thin_data(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A third of the sample data: all of it is what test_screens.py, test_truth.py and test_make.py go by."""
     place = tmp_path_factory.mktemp("thin") / "sample_data"
-    thin_samples.make(sample_data, place)
+    small_samples.make(sample_data, place)
     return place
 
 

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpuctl.store import left_behind
+from gpuctl.store import written_stores
 from gpuctl.store.database import MIGRATIONS, Store
 
 as_the_program_does = Store._open
@@ -32,8 +32,8 @@ def copy(template: Path | None = None) -> None:
         if write and self._new:
             with suppress(OSError):  # the program says what is wrong with such a place
                 _put(template or _template(), self.path)
-                left_behind.note(self.path, len(MIGRATIONS))
-                self._before, self._new = left_behind.seal(self.path), False
+                written_stores.note(self.path, len(MIGRATIONS))
+                self._before, self._new = written_stores.seal(self.path), False
         as_the_program_does(self, write=write, temp_dir=temp_dir)
 
     _set(_open)

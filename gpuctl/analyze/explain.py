@@ -71,7 +71,7 @@ def explain(
     chosen = {"cluster": cluster, "job": name}
     tell("reading jobs", 0, 3)
     bases = Bases(store, cluster, options, lambda text: tell(text, 1, 3))
-    if bases.kept and not store.value("SELECT count(*) FROM base_chosen WHERE job = $job", {"job": name}):
+    if bases.kept and not store.value("SELECT count(*) FROM base_filtered_jobs WHERE job = $job", {"job": name}):
         raise UsageError(f"job {name} is not among the jobs chosen: {options.filter.told(*bases.kept)}")
     among = [f"the filter {options.filter.told(*bases.kept)}, this one among them"] if bases.kept else []
     bases.need(("jobs", "attempts", "placements", "machines", "never_started", "queue_samples", "reasons", "delays"))
@@ -84,7 +84,7 @@ def explain(
     attempts = tuple(_tried(row, found) for row in _rows(store, "explain_attempts", chosen))
     never = store.frame("FROM base_never_started WHERE job = $job AND attempt IS NULL", {"job": name}).to_dicts()
     told = bases.site.warnings if bases.site else ()
-    notes = [text for text in told if "quotas of" in text or "racks are guesses" in text]
+    notes = [text for text in told if "quotas of" in text or "rack is a guess" in text or "racks are guesses" in text]
     made, where, note = _decisions(store, cluster, name, decisions)
     tell("done", 3, 3)
     return Explanation(

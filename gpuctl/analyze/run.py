@@ -109,6 +109,8 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
             progress(text, done, steps)
 
     tell("reading jobs")
+    if options.brief and store.value("SELECT count(*) FROM jobs") <= _MANY_JOBS:
+        store.execute(f"SET memory_limit = '{_BRIEF_MEMORY}'")
     bases = Bases(store, cluster, options, tell, _statements(asked))
     found: dict[str, ResultTable] = {}
     warnings = _warnings(store, bases, cluster)
@@ -336,7 +338,7 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
                 partitions=partitions,
             )
         )
-    [twice] = bases.rows("told_twice")
+    [twice] = bases.rows("duplicate_tasks")
     if twice["tasks"]:
         warnings.append(
             note(
@@ -357,12 +359,17 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     return warnings
 
 
+_MANY_JOBS = 1_500_000
+_BRIEF_MEMORY = "400MB"
+"""What DuckDB may take for the first screen of no more jobs than that: what it spills costs a little time, and with
+what Python holds beside it, a million jobs take less than 1 GB."""
+
 _SIZELESS = (
     "SELECT count(*) AS ran, count(*) FILTER (gpus IS NULL) AS attempts, "
     "sum((held_until_c - start_c)::DECIMAL(28, 6)) FILTER (gpus IS NULL)::DOUBLE / 3600 AS hours "
     "FROM base_attempts WHERE start_ts IS NOT NULL"
 )
-_WARNED_OF = ("rejected", "told_twice", "clock_change", "machines", "queue_machines")
+_WARNED_OF = ("rejected", "duplicate_tasks", "clock_change", "machines", "queue_machines")
 """Whatever is asked, `_warnings` asks for these."""
 _OF_CSV = note(
     "a CSV of jobs records neither when and where they ran nor how they ended: there are no waits, causes, failures or "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from gpuctl.core.errors import StoreError, UsageError
-from gpuctl.store import lake_place, left_behind, schema
+from gpuctl.store import lake_place, schema, written_stores
 from gpuctl.store.lake import Lake, allow, recorded
 from gpuctl.store.schema import MIGRATIONS
 from gpuctl.store.uninterrupted import uninterrupted
@@ -112,8 +112,8 @@ class Store:
             raise StoreError(f"{path}: {error.strerror}", hint="name another file with --db") from error
         if not write and not there:
             raise StoreError(f"{path}: no trace store here", hint="make one with: gpuctl ingest LOGDIR --db FILE")
-        self._before = left_behind.seal(path)
-        self._new = not there and not left_behind.log_of(path).exists()
+        self._before = written_stores.seal(path)
+        self._new = not there and not written_stores.log_of(path).exists()
         uninterrupted(lambda: self._open(write=write, temp_dir=temp_dir))
 
     def __enter__(self) -> Store:
@@ -130,7 +130,7 @@ class Store:
             # what could not be written was told when it was written
             uninterrupted(self._con.close)
             if self._write:
-                left_behind.note(self.path, len(MIGRATIONS))
+                written_stores.note(self.path, len(MIGRATIONS))
 
     def execute(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Rows:
         """Run one statement to its end; values only through ``params`` (``$name`` or ``?``).
@@ -368,7 +368,7 @@ class Store:
         # another process may have made it meanwhile
         if self._new and not self._con.execute(tables).fetchall():
             return 0
-        known = left_behind.version(self.path, self._before)
+        known = written_stores.version(self.path, self._before)
         return self._version(schema.objects(self._con, "trace")) if known is None else known
 
     def _version(self, found: schema.Objects) -> int:

@@ -135,13 +135,15 @@ def from_store(store: Store, cluster: str | None, unit: str | None = None) -> Jo
     if unit is not None and unit not in UNITS:
         raise UsageError(f"--unit {unit}: not understood", hint=f"expected {', '.join(UNITS)}")
     name = store.cluster(cluster)
-    about = store.frame("SELECT timezone, source_format FROM clusters WHERE cluster = $cluster", {"cluster": name})
-    zone, source_format = about.row(0)
+    about = store.frame(
+        "SELECT timezone, source_format, epoch FROM clusters WHERE cluster = $cluster", {"cluster": name}
+    )
+    zone, source_format, epoch = about.row(0)
     rows = store.frame(_JOBS, {"cluster": name, "clock": zone or "UTC"})
     # the name that a CSV's jobs without a queue get
     rows = rows.with_columns(pl.col("queue").replace(NO_QUEUE, None))
     stock = store.frame(_STOCK, {"cluster": name}).row(0, named=True)
-    calendar = source_format != JOBS_CSV
+    calendar = source_format != JOBS_CSV and epoch != "relative"
     return jobs_of(name, rows, unit=unit, stock=stock, calendar=calendar)
 
 

@@ -10,7 +10,7 @@ stays as it is.
 * ``jobs``: consecutive jobs with the times between them are a piece.
 
 Where the load of the trace has a trend, pieces stay near their place (`Resampled.near`): otherwise busy months and
-quiet ones would be mixed, and the backlog of the busy ones be lost.
+quiet ones would be mixed, and the backlog of the busy ones be lost. Without one they go anywhere.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ ENOUGH_USERS, ENOUGH_WEEKS = 20, 4
 NEAR_WEEKS = {"users": 2.0, "weeks": 1.5}
 """How far a piece moves at most where the load has a trend."""
 SHORTEST_BLOCK = 50
-_DRAWS, _LEVEL = 400, 0.01
+_DRAWS, _LEVEL = 400, {"users": 0.01, "weeks": 0.05}
+_FEWEST_WEEKS = 6
 _DAYS = 7
 
 
@@ -52,8 +53,7 @@ class Resampled:
         method: ``users``, ``weeks`` or ``jobs``.
         near: weeks that a piece moves at most; inf: any number. Of ``jobs`` always inf.
         block: jobs of a piece of ``jobs``.
-        trend: (ratio, p): how many times as much the weekly load varies as when users' weeks are put in order at
-            random, and how often that would vary as much; NaN where the method is not ``users``.
+        trend: (ratio, p) of the test that chose `near`: `trend_of` for ``users``, `order_of` for ``weeks``; NaN: none.
     """
 
     jobs: Jobs
@@ -99,17 +99,18 @@ def fit(jobs: Jobs, method: str = "resample", near: float | None = None) -> Resa
         jobs: the trace's.
         method: ``resample``: users' weeks where there are enough of both, else weeks, else runs of jobs; or one of the
             three.
-        near: weeks that a piece moves at most; None: `NEAR_WEEKS` where the load has a trend that users' weeks in
-            random order do not show at the 1 % level; weeks of all jobs always stay near.
+        near: weeks that a piece moves at most; None: `NEAR_WEEKS` where the load has a trend: for ``users`` by
+            `trend_of` at the 1 % level, for ``weeks`` by `order_of` at the 5 % level.
     """
     weeks = jobs.span_s / WEEK_S
     if method == "resample":
         users = np.unique(jobs.user[jobs.user >= 0]).size
         method = "users" if users >= ENOUGH_USERS and weeks >= ENOUGH_WEEKS else "weeks" if weeks >= 3 else "jobs"
-    trend = trend_of(jobs) if method == "users" else (np.nan, np.nan)
+    trend = trend_of(jobs) if method == "users" else order_of(jobs) if method == "weeks" else (np.nan, np.nan)
     if near is None:
-        stay = method == "weeks" or (method == "users" and trend[1] < _LEVEL and trend[0] > 1)
-        near = NEAR_WEEKS[method] if stay else np.inf
+        # of too few weeks nothing is known, and they stay near
+        stay = not trend[1] >= _LEVEL[method] if method != "jobs" else False
+        near = NEAR_WEEKS[method] if stay and not (method == "users" and trend[0] <= 1) else np.inf
     return Resampled(jobs, method, np.inf if method == "jobs" else near, _block(jobs.run_s), trend)
 
 
@@ -133,6 +134,24 @@ def trend_of(jobs: Jobs) -> tuple[float, float]:
     drawn = [rng.permuted(work, axis=1).sum(axis=0)[whole].var() for _ in range(_DRAWS)]
     middle = float(np.median(drawn))
     return (float(found / middle) if middle > 0 else np.nan), float(np.mean(np.asarray(drawn) >= found))
+
+
+def order_of(jobs: Jobs) -> tuple[float, float]:
+    """Whether successive weeks have loads more alike than weeks in random order (von Neumann's ratio).
+
+    Returns:
+        the mean squared difference of the loads of successive whole weeks over twice their variance, about 1 in random
+        order, and the share of random orders in which it is as small; NaN for fewer than 6 weeks.
+    """
+    week = ((jobs.submit_s - jobs.submit_s[0]) // WEEK_S).astype(np.int64)
+    count = int(week[-1])
+    if count < _FEWEST_WEEKS:
+        return np.nan, np.nan
+    load = np.bincount(week, jobs.size * jobs.run_s)[:count]
+    rng = np.random.default_rng(0)
+    orders = np.array([load, *(rng.permutation(load) for _ in range(4 * _DRAWS))])
+    ratio = (np.diff(orders, axis=1) ** 2).mean(axis=1) / (2 * max(float(load.var()), 1e-12))
+    return float(ratio[0]), float((ratio[1:] <= ratio[0]).mean())
 
 
 def _block(run_s: Floats) -> int:

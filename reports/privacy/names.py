@@ -63,7 +63,7 @@ KEPT = frozenset(
         "as_good", "assumption", "bad", "baseline", "better", "block", "by", "category", "cause", "cause_at_arrival",
         "colocation", "condition", "cost", "definition", "derived", "dominant_cause", "end", "feature",
         "finding", "format", "gpus",
-        "group_name", "held_by", "job_state", "kind", "lesson", "load", "meaning", "measure", "method", "metric",
+        "group_name", "held_by", "job_state", "kind", "lag", "lesson", "load", "meaning", "measure", "method", "metric",
         "other_reasons", "place", "placed", "point_unit", "policy", "predictor", "quirks", "quota_source", "racks_by",
         "reason",
         "reasons", "result", "rule", "signature", "size", "size_bucket", "state", "stream", "table", "told_by",

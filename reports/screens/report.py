@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences
-from gpuctl.reports.screens.words import briefly, clipped, count, rows
+from gpuctl.reports.screens.words import briefly, clipped, count, filtered, rows
 from gpuctl.reports.summary import headlines
 from gpuctl.reports.text import shown
 
@@ -23,6 +24,7 @@ _RESULTS = 6
 _CHECKS = 10
 _CHANGES = 5
 _SENTENCES = 8
+_WORKLOAD = "workload."
 
 
 def screen(parts: Sequence[Part], summary: Analysis) -> Screen:
@@ -36,9 +38,11 @@ def screen(parts: Sequence[Part], summary: Analysis) -> Screen:
     several = len(parts) > 1
     texts = [f"{clipped(row['result'])}: {row['finding']}" if several else str(row["finding"]) for row in standout]
     blocks: list[Block | None] = [
+        *_filters(parts),
         _checks(summary),
         Sentences("What stands out", tuple(texts[:_SENTENCES])),
         _changes(summary),
+        _workloads(parts, summary),
         *(_figures(part) for part in parts[:_RESULTS]),
         briefly(summary.warnings),
         Line("Next", "--table metrics, --html FILE, --fail-if CONDITION, --baseline FILE, --all"),
@@ -47,6 +51,19 @@ def screen(parts: Sequence[Part], summary: Analysis) -> Screen:
     more = f" and {len(parts) - _RESULTS} more" if len(parts) > _RESULTS else ""
     title = f"Report of {count(len(parts), 'result')}: {names}{more}"
     return Screen(title, "", tuple(block for block in blocks if block is not None), LINES, _notes(summary))
+
+
+def _filters(parts: Sequence[Part]) -> list[Line | None]:
+    """Which jobs the results are about: once where they are all filtered alike."""
+    lines = [filtered(part.analysis, _of_all(part)) for part in parts[:_RESULTS]]
+    if len(set(lines)) == 1:
+        return lines[:1]
+    named = zip(lines, parts, strict=False)
+    return [replace(line, label=f"Filter, {clipped(part.label, 20)}") for line, part in named if line is not None]
+
+
+def _of_all(part: Part) -> str:
+    return "" if part.analysis.table("overview") is None else "; GPUs allocated covers all jobs"
 
 
 def _checks(summary: Analysis) -> Grid | None:
@@ -93,6 +110,26 @@ def _changes(summary: Analysis) -> Grid | None:
         for row in top
     )  # fmt: skip
     return Grid(heads, cells) if cells else None
+
+
+def _workloads(parts: Sequence[Part], summary: Analysis) -> Grid | None:
+    """The workloads of several results side by side: how do they differ?"""
+    found: dict[tuple[str, str], dict[str, float | None]] = {}
+    for row in rows(summary, "metrics"):
+        if row["metric"].startswith(_WORKLOAD) and "{" not in row["metric"]:
+            found.setdefault((row["metric"], row["unit"]), {})[row["result"]] = row["value"]
+    names = [part.label for part in parts if any(part.label in values for values in found.values())][:_RESULTS]
+    if len(names) < 2:
+        return None
+    heads = (Head("Workloads", right=False), *(Head(clipped(name, 14)) for name in names), Head("unit", right=False))
+    cells = tuple(
+        (
+            metric.removeprefix(_WORKLOAD), *(shown(values.get(name)) for name in names),
+            "" if unit == "-" else clipped(unit, 8),
+        )
+        for (metric, unit), values in found.items()
+    )  # fmt: skip
+    return Grid(heads, cells, "... and {count} more: --table metrics", least=3)
 
 
 def _figures(part: Part) -> Line | None:

@@ -39,7 +39,7 @@ TABLE = JobTable(
         "submit_time": Column("submit_ts", "time", needed=True),
         "start_time": Column("start_ts", "time"),
         "end_time": Column("end_ts", "time"),
-        "duration": Column("duration_s", "number"),
+        "duration": Column("duration_s", "real"),
     },
     states=SLURM,
     unread=frozenset({"mem_per_pod_GB", "shared_mem_per_pod", "fail_time", "stop_time", "queue", "gpu_time"}),

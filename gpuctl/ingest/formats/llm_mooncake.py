@@ -59,4 +59,5 @@ FORMAT = Format(
     sniff=sniff,
     load=load,
     epoch="relative",
+    verified="sample",
 )

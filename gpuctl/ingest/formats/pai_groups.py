@@ -13,6 +13,7 @@ TABLE = RowTable(
     what="PAI's table of groups",
     names=("inst_id", "user", "gpu_type_spec", "group", "workload"),
     file="pai_group_tag_table",
+    first_cell=pai.LONG,
     columns={
         "inst_id": Column("instance", needed=True),
         "user": Column("user"),

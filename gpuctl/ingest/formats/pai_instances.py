@@ -30,6 +30,7 @@ TABLE = RowTable(
         *("start_time", "end_time", "machine"),
     ),
     file="pai_instance_table",
+    first_cell=pai.SHORT,
     columns={
         "job_name": Column("job", needed=True),
         "task_name": Column("task"),

@@ -15,6 +15,7 @@ TABLE = RowTable(
     what="PAI's table of jobs",
     names=("job_name", "inst_id", "user", "status", "start_time", "end_time"),
     file="pai_job_table",
+    first_cell=pai.SHORT,
     columns={
         "job_name": Column("job", needed=True),
         "inst_id": Column("instance"),

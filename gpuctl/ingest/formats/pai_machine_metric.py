@@ -18,6 +18,7 @@ TABLE = RowTable(
         "machine_cpu",
     ),
     file="pai_machine_metric",
+    first_cell=pai.LONG,
     columns={
         "worker_name": Column("worker"),
         "machine": Column("machine", needed=True),

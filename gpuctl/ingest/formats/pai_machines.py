@@ -11,6 +11,7 @@ TABLE = MachineTable(
     what="PAI's table of machines",
     names=("machine", "gpu_type", "cap_cpu", "cap_mem", "cap_gpu"),
     file="pai_machine_spec",
+    first_cell=pai.SHORT,
     columns={
         "machine": Column("machine", needed=True),
         "gpu_type": Column("gpu_type"),

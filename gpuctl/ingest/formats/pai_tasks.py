@@ -30,10 +30,11 @@ TABLE = RowTable(
         *("plan_cpu", "plan_mem", "plan_gpu", "gpu_type"),
     ),
     file="pai_task_table",
+    first_cell=pai.SHORT,
     columns={
         "job_name": Column("job", needed=True),
         "task_name": Column("task"),
-        "inst_num": Column("instances", "number", needed=True),
+        "inst_num": Column("instances", "number"),
         "status": Column("source_state", needed=True),
         "start_time": Column("start_ts", "epoch", missing=pai.ZERO),
         "end_time": Column("end_ts", "epoch", missing=pai.ZERO),

@@ -7,6 +7,7 @@ GPU and memory are not read. A row of the ledger is one line; a header is none.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.lines import RowError, numbered_lines
@@ -81,13 +82,16 @@ def sniff(name: str, head: bytes) -> str | None:
         return None
     if first.lower() == _HEADER:
         return "header of pai_sensor_table"
-    if "pai_sensor_table" not in name:
-        return None
     try:
         cells = split(first.decode("utf-8", "replace"))
     except RowError:
         return None
-    return "file name, and a first row of 16 cells (no header)" if len(cells) == len(COLUMNS) else None
+    if len(cells) != len(COLUMNS):
+        return None
+    if "pai_sensor_table" in name:
+        return "file name, and a first row of 16 cells (no header)"
+    named = re.fullmatch(r"[0-9a-f]{24}", cells[0]) is not None
+    return "a first row of 16 cells (no header), and what is in the first of them" if named else None
 
 
 FORMAT = Format(

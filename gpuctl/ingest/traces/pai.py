@@ -18,6 +18,8 @@ STATES = {
 }
 ZERO = ("0",)
 """A time of 0 is none: https://github.com/alibaba/clusterdata, cluster-trace-gpu-v2020/analysis."""
+SHORT, LONG = r"[0-9a-f]{24}", r"[0-9a-f]{60}"
+"""Names of jobs and machines; of instances and workers."""
 HEADERS = "names of columns, which are known"
 FORMAT: dict[str, Any] = {
     "timezone": "Asia/Shanghai",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
@@ -61,6 +62,7 @@ class Table:
         open_ended: whether it may have columns of any other name.
         names: the columns of a table without a header, in their order; a header of these is allowed.
         file: what the name of such a file has in it, where no header shows what it is.
+        first_cell: what the first cell of a row of such a file matches, where its name tells nothing.
         separator: stands between cells.
         states: the source's words in ``source_state``, upper case; any other is an unknown state.
         derive: further columns, or others in their place, made of those of `Column.to`.
@@ -76,6 +78,7 @@ class Table:
     open_ended: bool = False
     names: tuple[str, ...] = ()
     file: str = ""
+    first_cell: str = ""
     separator: str = ","
     states: Mapping[str, State] = field(default_factory=dict)
     derive: Exprs = _nothing
@@ -91,8 +94,12 @@ class Table:
         there = set(found)
         if len(found) == len(there) and {*self.columns, *self.unread} <= there and self._only(there):
             return f"header {','.join(found)}"
-        if self.names and self.file and self.file in name and len(found) == len(self.names):
+        if not self.names or len(found) != len(self.names):
+            return None
+        if self.file and self.file in name:
             return f"file name, and a first row of {len(found)} cells (no header)"
+        if self.first_cell and re.fullmatch(self.first_cell, found[0]):
+            return f"a first row of {len(found)} cells (no header), and what is in the first of them"
         return None
 
     def _only(self, there: set[str]) -> bool:

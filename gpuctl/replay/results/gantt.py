@@ -142,13 +142,13 @@ def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> pl.DataFr
     wanted = np.zeros(len(cluster.servers), dtype=bool)
     wanted[[number[name] for name in servers if name in number]] = True
     piece = np.flatnonzero(wanted[server] & (held.end > held.start)[row])
-    seconds = _counted(outcome, row, np.asarray(gpus), held.end - held.start)[piece]
-    row, server = row[piece], server[piece]
+    row, server, gpus = row[piece], server[piece], gpus[piece].astype(np.int64)
+    seconds = gpus * (held.end[row] - held.start[row]) if outcome.turns is None else _counted(outcome)[piece]
     c = pl.col
     own = outcome.attempts["shared"].to_numpy()[row]
     frame = pl.DataFrame(
         {
-            "row": row, "job": held.job[row], "server": server, "gpus": np.asarray(gpus)[piece].astype(np.int64),
+            "row": row, "job": held.job[row], "server": server, "gpus": gpus,
             "t_s": held.start[row], "t_end_s": held.end[row], "gpu_s": seconds, "shared": own,
         }
     ).sort("job", "server", "t_s", "row")  # fmt: skip
@@ -248,12 +248,9 @@ def _of_jobs(outcome: Outcome, jobs: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _counted(outcome: Outcome, row: Ints, gpus: Ints, lasted: Floats) -> Floats:
-    """GPU-seconds that counted for the attempt of each piece, on its server."""
-    if outcome.turns is None:
-        return np.asarray(gpus * lasted[row])
+def _counted(outcome: Outcome) -> Floats:
+    """GPU-seconds that counted for the attempt of each piece, on its server, where jobs took turns."""
     found = spans(outcome)
     number, piece, part = of_pieces(outcome, found)
-    return np.asarray(
-        np.bincount(piece, weights=part * (found.end - found.start)[number], minlength=row.size), np.float64
-    )
+    seconds = part * (found.end - found.start)[number]
+    return np.asarray(np.bincount(piece, weights=seconds, minlength=outcome.pieces.height), np.float64)

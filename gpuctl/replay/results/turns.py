@@ -49,7 +49,7 @@ def spans(outcome: Outcome) -> Spans:
     end = frame["end_s"].fill_null(outcome.end_s).to_numpy()
     own, gpus = frame["own_s"].fill_null(frame["end_s"]).fill_null(outcome.end_s).to_numpy(), frame["gpus"].to_numpy()
     if outcome.turns is None:
-        return Spans(np.arange(frame.height), own, end, gpus, np.ones(frame.height))
+        return Spans(np.arange(frame.height), own, end, gpus, np.broadcast_to(1.0, frame.height))
     turns = outcome.turns
     row = np.concatenate([np.arange(frame.height), turns["row"].to_numpy()])
     order = np.argsort(row, kind="stable")

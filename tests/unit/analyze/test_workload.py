@@ -11,6 +11,9 @@ import polars as pl
 import pytest
 
 from gpuctl.analyze.run import Options, analyze
+from gpuctl.reports.report import labelled, summarize
+from gpuctl.reports.screens.model import Grid
+from gpuctl.reports.screens.report import screen
 from gpuctl.store.database import Store
 from gpuctl.workloads import quality
 from gpuctl.workloads.jobs import jobs_of
@@ -37,7 +40,10 @@ def a_store(path: Path, jobs: list[dict[str, Any]], zone: str = "UTC") -> Path:
     )
     frame = frame.with_columns(pl.col(c).cast(kind) for c, kind in kinds.items() if c in frame.columns)
     with Store(path, write=True) as store:
-        store.execute(f"INSERT INTO clusters VALUES ('c', 'slurm-sacct', '{zone}', 'utc', NULL, NULL)")
+        store.execute(
+            "INSERT INTO clusters (cluster, source_format, timezone, clock) VALUES ('c', 'slurm-sacct', $zone, 'utc')",
+            {"zone": zone},
+        )
         store.view("csv_rows", frame)
         store.execute("INSERT INTO jobs BY NAME SELECT * FROM csv_rows")
         store.drop_view("csv_rows")
@@ -133,3 +139,17 @@ def test_published_values_stand_beside_ours(tmp_path: Path) -> None:
                 assert sum(r["published"] for r in mine if r["measure"].startswith(what)) == pytest.approx(
                     100, abs=0.15
                 )
+
+
+def test_a_report_has_workloads_side_by_side(tmp_path: Path) -> None:
+    at = {"submit_ts": MONDAY, "state": "completed", "run_sum_s": 400.0, "user": "a"}
+    found = []
+    for name, gpus in (("small", 1), ("large", 16)):
+        jobs = [{**at, "job": str(k), "gpus": gpus} for k in range(3)]
+        with Store(a_store(tmp_path / f"{name}.duckdb", jobs)) as store:
+            found.append(analyze(store, Options(sections=("workload",))))
+    parts = labelled(found, ["small", "large"])
+    shown = next(block for block in screen(parts, summarize(parts)).blocks if isinstance(block, Grid))
+    assert [head.text for head in shown.heads] == ["Workloads", "small", "large", "unit"]
+    assert ("size_mean", "1", "16", "") in shown.rows
+    assert screen(parts[:1], summarize(parts[:1])).blocks[0] != shown

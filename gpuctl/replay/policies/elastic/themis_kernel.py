@@ -28,7 +28,7 @@ from gpuctl.replay.policies.elastic.themis_app_kernel import (
     lift_app,
     look_over,
 )
-from gpuctl.replay.policies.elastic.themis_places_kernel import place
+from gpuctl.replay.policies.elastic.themis_placement_kernel import place
 
 # ---- what happens
 

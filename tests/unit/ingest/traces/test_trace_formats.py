@@ -294,3 +294,17 @@ def test_more_jobs_than_gpus_are_told(tmp_path: Path) -> None:
     assert report.warnings == (
         f"jobs ask for {100 * told:.0f} % of the 4 GPUs of type A10 on average: a replay of them never drains",
     )
+
+
+def test_tables_of_pai_without_their_names(tmp_path: Path) -> None:
+    place = tmp_path / "pai"
+    place.mkdir()
+    for k, name in enumerate(("pai-jobs", "pai-tasks", "pai-instances")):
+        (place / f"part{k}.csv").write_text(TRACES[name][1])
+    (place / "part3.csv").write_text("ab" * 12 + ",V100,96,512,8\n")
+    (place / "part4.csv").write_text("ab" * 30 + ",user0,V100M32,g1,nmt\n")
+    report = ingest([place], tmp_path / "s.duckdb")
+    assert {s.path.rpartition("/")[2]: s.format for s in report.sources} == {
+        "part0.csv": "pai-jobs", "part1.csv": "pai-tasks", "part2.csv": "pai-instances", "part3.csv": "pai-machines",
+        "part4.csv": "pai-groups",
+    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Makes ``base_chosen``: the jobs of one cluster that a filter chooses."""
+"""Makes ``base_filtered_jobs``: the jobs of one cluster that a filter chooses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[tuple[int, int], dict[str, Any]]:
-    """Create the temporary table ``base_chosen``.
+    """Create the temporary table ``base_filtered_jobs``.
 
     Dates without a zone are read on the clock that the log counts on (UTC where its times name a zone).
 
@@ -40,8 +40,8 @@ def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[tuple[int, in
         values[name] = told if told is None or told.tzinfo else told.replace(tzinfo=zone)
     if values["since"] and values["until"] and values["since"] >= values["until"]:
         raise UsageError(f"--until {wanted.until} is not after --since {wanted.since}")
-    store.execute(f"CREATE OR REPLACE TEMP TABLE base_chosen AS {query.base_sql('chosen')}", values)
-    kept = int(store.value("SELECT count(*) FROM base_chosen"))
+    store.execute(f"CREATE OR REPLACE TEMP TABLE base_filtered_jobs AS {query.base_sql('filtered_jobs')}", values)
+    kept = int(store.value("SELECT count(*) FROM base_filtered_jobs"))
     of = int(store.value("SELECT count(*) FROM jobs WHERE cluster = $cluster", {"cluster": cluster}))
     if not kept:
         wanted.refuse_empty(of)
@@ -49,6 +49,6 @@ def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[tuple[int, in
 
 
 def _known(store: Store, cluster: str, kind: str) -> list[str]:
-    sql = query.scalars("chosen_names", {kind})
+    sql = query.scalars("filter_names", {kind})
     names: list[str] = store.value(sql, {"cluster": cluster}) or []
     return names
