@@ -2,7 +2,7 @@
 -- section: workload
 -- order: 80
 -- question: Do busy hours follow busy hours, days and weeks?
--- population: Jobs with a submission; counts of the whole spans of time after that of the first and before that of the last submission, in seconds from 1970. Index of dispersion: variance over mean of the counts, 1 for a Poisson process. Autocorrelation: of the counts an hour with those so many hours later.
+-- population: Jobs with a submission; counts of the whole spans of time after that of the first and before that of the last submission, in seconds from 1970. Index of dispersion: variance over mean of the counts, 1 for a Poisson process. Autocorrelation: of the counts an hour with those that many hours later.
 -- column: measure | - | index of dispersion, or autocorrelation
 -- column: lag | - | span of time of the counts, or lag
 -- column: lag_h | h | the same as a number

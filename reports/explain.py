@@ -120,7 +120,7 @@ def blocks(found: Explanation) -> tuple[Block, ...]:
         ("where", "Where it ran", _places(found)),
         ("use", "How it used its GPUs", _uses(found)),
         ("training", "Training progress", _trainings(found)),
-        ("similar", "Beside similar jobs", _similar(found)),
+        ("similar", "Compared with similar jobs", _similar(found)),
         ("retries", "Attempts", _attempts(found)),
         ("decisions", "What the policy decided", _decisions(found)),
         ("notes", "To know", (Item("note", note) for note in found.notes)),
@@ -337,9 +337,9 @@ def _similar(found: Explanation) -> Iterator[Item]:
             for value in (one.own, one.p50, one.p10, one.p90)
         )
         own, *values = told
-        others = f"{values[0]} at the median, {values[1]} to {values[2]} from the 10th to the 90th percentile"
+        others = f"median {values[0]}, 10th to 90th percentile {values[1]} to {values[2]}"
         few = "" if one.known == similar.jobs else f" (known of {one.known})"
-        yield Item("fact", f"{own}; theirs {others}{few}", _MEASURES[one.name])
+        yield Item("fact", f"{own}; similar jobs: {others}{few}", _MEASURES[one.name])
 
 
 def _attempts(found: Explanation) -> Iterator[Item]:

@@ -62,6 +62,8 @@ def heading(column: Column) -> tuple[str, str]:
     suffix = _SUFFIX_OF_UNIT.get(unit)
     if suffix and name.endswith(f"_{suffix}"):
         name = name.removesuffix(f"_{suffix}")
+    elif suffix and name.endswith((f"_{suffix}_low", f"_{suffix}_high", f"_{suffix}_sd")):
+        name = name.replace(f"_{suffix}_", "_")
     spelled = _SPELLED_UNIT.get(unit, unit.lower().replace(" ", "_"))
     if f"_{spelled}_" in f"_{name}_":
         unit = ""

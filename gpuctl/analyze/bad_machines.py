@@ -70,7 +70,7 @@ def build(store: Store) -> None:
     rows = store.frame("FROM base_machine_trials")
     units = independent(rows)
     machines = rows["machines"].explode(empty_as_null=False).unique().sort().to_list()
-    store.keep("base_machine_units", units)
+    store.keep("base_machine_units", units.select("job", "attempt"))
     store.keep("base_bad_machines", find(units, machines))
 
 

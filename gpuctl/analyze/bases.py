@@ -163,7 +163,7 @@ class Bases:
         while left:
             text = left.pop()
             reads = frozenset({*query.uses(text, "base"), *query.uses(text, "unfiltered")})
-            found.append((reads, frozenset(re.findall(r"\w+", text))))
+            found.append((reads, query.words(text)))
             for name in reads - known:
                 known.add(name)
                 step = next((step for step in _STEPS if name in step[0]), None)
@@ -177,9 +177,15 @@ class Bases:
         """Which columns of a shared table are made: those that a statement names which reads it."""
         if self._read_by is None or name not in _WIDE:
             return "*"
-        wanted = _KEYS.union(*(words for reads, words in self._read_by if name in reads))
+        wanted = _KEYS | (self._words(name) or frozenset())
         there = [row[0] for row in self._store.execute(f"DESCRIBE {sql}", values).fetchall()]
         return ", ".join(f'"{column}"' for column in there if column in wanted)
+
+    def _words(self, name: str) -> frozenset[str] | None:
+        """All words of the statements that read a shared table, its columns among them; None: it may be any."""
+        if self._read_by is None:
+            return None
+        return frozenset().union(*(words for reads, words in self._read_by if name in reads))
 
     def _make(self, name: str) -> None:
         step = next((step for step in _STEPS if name in step[0]), None)
@@ -229,7 +235,11 @@ class Bases:
             queues = self._store.frame("SELECT queue FROM base_queues UNION SELECT queue FROM base_jobs")
             check_queues(options.quotas, queues["queue"].to_list())
         self.site = delay_table.build(
-            self._store, quotas=options.quotas, racks=options.racks, borrow_below=options.borrow_below
+            self._store,
+            quotas=options.quotas,
+            racks=options.racks,
+            borrow_below=options.borrow_below,
+            wanted=self._words("delays"),
         )
 
     def _fragmentation(self) -> None:

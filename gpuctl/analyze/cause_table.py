@@ -32,10 +32,10 @@ SETTINGS = {
 
 def gangs_of(waited: pl.DataFrame, waits: delays.Waits, shared: pl.DataFrame, machines: pl.DataFrame) -> Gangs:
     """The gangs on several machines, of attempts with a known wait; servers are numbered as `machines`."""
-    rows = waited.select("job", "attempt", "gpus", "largest").with_columns(
+    rows = waited.select("number", "gpus", "largest").with_columns(
         pl.Series("waited", waits.start - waits.queued, pl.Float64)
     )
-    rows = rows.join(shared, on=["job", "attempt"]).sort("waited", "job", "attempt")
+    rows = rows.join(shared, on="number").sort("waited", "number")
     spread = rows["machines"].list.len() > (rows["gpus"] / rows["largest"]).ceil()
     number = {name: server for server, name in enumerate(machines["machine"].to_list())}
     servers = tuple(np.array([number[name] for name in names], np.int64) for names in rows["machines"].to_list())

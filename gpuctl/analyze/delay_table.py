@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import cause_table, delays, gpu_limits, occupancy, scheduler_rules
+from gpuctl.analyze import cause_table, delay_rows, delays, gpu_limits, occupancy, scheduler_rules
 from gpuctl.analyze.cause_table import gangs_of
+from gpuctl.analyze.delay_rows import numbered
 from gpuctl.analyze.racks import guess_layouts, infer_racks, known_layouts
 from gpuctl.core.notes import listed, note, ours, together
 
@@ -23,12 +24,29 @@ A_PASS_S = 60.0
 """Waits shorter than this on average are a scheduler's way from pass to pass, and no lack of knowledge."""
 _NAMED = 5
 _ATTEMPTS = (
-    'SELECT number, job, attempt, "user", queue, gpus, gpu_type, servers, size_bucket, queued_ts, start_ts, start_c, '
-    "held_from_c, held_until_c, eligible_c, wait_s, priority, source_reason "
+    "SELECT number, q.code, pool, gpus, start_c, held_from_c, held_until_c, eligible_c, wait_s, priority "
+    "FROM base_attempts AS a JOIN delay_queues AS q USING (queue) "
+    "LEFT JOIN delay_pools AS p ON p.code = q.code AND p.gpu_type IS NOT DISTINCT FROM a.gpu_type "
+    "WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY number"
+)
+"""Numbers alone: of a million attempts, each column of names takes as much memory as all that is made of them."""
+_ASKING = (
+    "SELECT queue, code, gpu_type FROM base_attempts JOIN delay_queues USING (queue) "
+    "WHERE start_ts IS NOT NULL AND gpus IS NOT NULL AND wait_s IS NOT NULL GROUP BY ALL ORDER BY min(number)"
+)
+_UNDER_LIMITS = (
+    'SELECT job, "user", queue, gpus, gpu_type, held_from_c, held_until_c, wait_s '
     "FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY number"
 )
-_PLACEMENTS = "SELECT number, machine, gpus, held_from_c, held_until_c FROM base_placements"
-_SHARED = "SELECT job, attempt, machines FROM base_gang_machines WHERE len(machines) > 1 ORDER BY job, attempt"
+_PLACEMENTS = (
+    "SELECT number, code, p.gpus, held_from_c, held_until_c "
+    "FROM base_placements AS p JOIN delay_machines USING (machine)"
+)
+_SHARED = (
+    "SELECT number, machines FROM base_gang_machines JOIN base_attempts USING (job, attempt) "
+    "WHERE len(machines) > 1 ORDER BY number"
+)
+_ORDER = frozenset({"overtook_gpus", "overtook_harmless", "behind_s"})
 
 
 @dataclass(frozen=True)
@@ -41,7 +59,14 @@ class Site:
     warnings: tuple[Note, ...]
 
 
-def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borrow_below: float | None) -> Site:
+def build(
+    store: Store,
+    *,
+    quotas: dict[str, float],
+    racks: dict[str, str],
+    borrow_below: float | None,
+    wanted: frozenset[str] | None = None,
+) -> Site:
     """Create ``base_delays``, ``base_quotas`` and the tables of `cause_table` from the other base tables.
 
     Args:
@@ -49,15 +74,12 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
         quotas: GPUs by queue, as the user gave them; queues that are not in it have theirs inferred.
         racks: rack by machine, as the user gave them; with none, racks are those of the logs, else inferred.
         borrow_below: see `delays.Cluster`; None: inferred, or 0 where quotas are configured.
+        wanted: the columns of ``base_delays`` to make, and other words; None: all.
     """
-    attempts, placements, shared = (store.frame(sql) for sql in (_ATTEMPTS, _PLACEMENTS, _SHARED))
     machines = store.frame("SELECT * REPLACE (coalesce(gpus, 0) AS gpus) FROM base_machines ORDER BY machine")
     events = store.frame("FROM base_machine_events")
     queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()
-    attempts = attempts.join(_numbered("queue", queues), on="queue", maintain_order="left")
-    holdings = occupancy.Holdings(
-        *(attempts[name].to_numpy() for name in ("held_from_c", "held_until_c", "gpus", "code"))
-    )
+    shared = store.frame(_SHARED)
     own = store.frame("SELECT queue, machine FROM base_queue_machines")
     configured = _configured(store)
     if borrow_below is None and not (own.is_empty() and configured.is_empty()):
@@ -65,13 +87,14 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     machines, rack_source = _known_racks(machines, racks)
     if not rack_source and not own.is_empty():
         machines, rack_source = _shared_gangs(machines, shared), GUESSED
-    waited, members = pools_of(attempts.filter(pl.col("wait_s").is_not_null()), machines, own)
-    servers = servers_of(machines, placements, events)
-    pools = _subsets(servers, members)
+    members = _pools(store, queues, machines, own)
+    holdings, waited = _attempts(store)
+    pools, stood = _servers(store, machines, events, members)
     largest = pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
     waited = waited.with_columns(largest=largest.gather(waited["pool"]))
     waits = _waits(waited)
-    limits = gpu_limits.caps(waited, attempts, store.frame("FROM base_gpu_limits"), store.frame("FROM base_owners"))
+    waited = waited.select("number", "gpus", "largest", "start_c", "wait_s")
+    limits = _caps(store)
     known = _quotas(queues, given=quotas, configured=configured, inferred=None)
     found_rules = None
     # queues with machines of their own (partitions) are bounded by those, not by a quota that could be guessed
@@ -86,14 +109,9 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     guesses = None if found_rules is None else found_rules.limits
     table = _quotas(queues, given=quotas, configured=configured, inferred=guesses)
     cluster = delays.Cluster(holdings, pools, _limits(table), borrow_below or 0.0, limits)
-    found = delays.split(waits, cluster)
+    found = delays.split(waits, cluster, order=wanted is None or bool(_ORDER & wanted))
     strangers = set(quotas) - set(store.frame("SELECT queue FROM base_queues")["queue"]) - set(queues)
-    warnings = _quota_warnings(table, strangers=sorted(strangers))
-    lost = sorted(set(racks) - set(machines["machine"]))
-    if lost:
-        warnings.append(
-            note("--racks names machines that the trace does not have: {machines}", machines=_some("machine", lost))
-        )
+    warnings = _quota_warnings(table, strangers=sorted(strangers)) + _given_racks_warning(racks, machines)
     inferred = found_rules is not None and bool(known["limit_gpus"].null_count())
     warnings += cause_table.warnings(found_rules) if found_rules and inferred else _unexplained_warning(found)
     warnings += _limits_warning(store)
@@ -102,18 +120,58 @@ def build(store: Store, *, quotas: dict[str, float], racks: dict[str, str], borr
     store.keep("base_quotas", table)
     cause_table.build(store, found, found_rules)
     _sampled(store, waited, waits, cluster)
-    store.keep("base_delays", _delay_rows(waited, waits, found, pools, placements, machines))
-    return Site(
-        _quota_note(table), _rack_note(machines, rack_source), _borrow_note(cluster, found_rules), tuple(warnings)
-    )
+    borrowing = _borrow_note(cluster, found_rules)
+    # of a million attempts, what held GPUs is as large as all that is made below
+    del holdings, cluster, found_rules
+    pools = tuple(occupancy.emptied(pool) for pool in pools)
+    delay_rows.keep(store, delay_rows.made(waited, waits, found, pools, stood, machines, wanted), wanted)
+    return Site(_quota_note(table), _rack_note(machines, rack_source), borrowing, tuple(warnings))
+
+
+def _attempts(store: Store) -> tuple[occupancy.Holdings, pl.DataFrame]:
+    """Who held GPUs and when, and the attempts whose wait is known; `_pools` has numbered queues and pools."""
+    rows = store.frame(_ATTEMPTS)
+    columns = (rows[name].to_numpy() for name in ("held_from_c", "held_until_c", "gpus", "code"))
+    waited = rows.drop("held_until_c")
+    if rows["wait_s"].null_count():
+        waited = waited.filter(pl.col("wait_s").is_not_null())
+    return occupancy.Holdings(*columns), waited
+
+
+def _servers(
+    store: Store, machines: pl.DataFrame, events: pl.DataFrame, members: list[np.ndarray]
+) -> tuple[tuple[occupancy.Servers, ...], pl.DataFrame]:
+    """The servers of each pool, and the number of the attempt and of the machine of every placement."""
+    store.keep("delay_machines", numbered("machine", machines["machine"].to_list()))
+    placements = store.frame(_PLACEMENTS)
+    stood = placements.select("number", pl.col("code").cast(pl.Int32))
+    return _subsets(_numbered_servers(machines, placements, events), members), stood
+
+
+def _pools(store: Store, queues: list[str], machines: pl.DataFrame, own: pl.DataFrame) -> list[np.ndarray]:
+    """Create ``delay_queues`` and ``delay_pools``: numbers of queues and pools; the machines of each: `pools_of`."""
+    store.keep("delay_queues", numbered("queue", queues))
+    asking, members = pools_of(store.frame(_ASKING), machines, own)
+    store.keep("delay_pools", asking.select("code", "gpu_type", "pool"))
+    return members
+
+
+def _caps(store: Store) -> gpu_limits.Caps:
+    """The limits that each wait is under; names are read only where there are limits."""
+    limits = store.frame("FROM base_gpu_limits")
+    if limits.is_empty():
+        return gpu_limits.Caps()
+    held = store.frame(_UNDER_LIMITS)
+    return gpu_limits.caps(held.filter(pl.col("wait_s").is_not_null()), held, limits, store.frame("FROM base_owners"))
 
 
 def _sampled(store: Store, waited: pl.DataFrame, waits: delays.Waits, cluster: delays.Cluster) -> None:
     """Create ``base_sampled_causes``: what the replay finds at each instant at which a reason was sampled."""
-    numbers = waited.select("job", "attempt").with_row_index("wait")
-    samples = store.frame("SELECT job, attempt, at_c, reason FROM base_queue_samples WHERE eligible")
-    samples = samples.join(numbers, on=["job", "attempt"], maintain_order="left")
-    wait = samples["wait"].to_numpy().astype(np.int64)
+    samples = store.frame(
+        "SELECT job, attempt, number, at_c, reason FROM base_queue_samples JOIN base_attempts USING (job, attempt) "
+        "WHERE eligible"
+    )
+    wait = np.searchsorted(waited["number"].to_numpy(), samples["number"].to_numpy()).astype(np.int64)
     found, behind = delays.causes_at(waits, cluster, wait, samples["at_c"].to_numpy())
     causes = pl.Series("cause", delays.CAUSES).gather(found.tolist())
     rows = samples.select("job", "attempt", "at_c", "reason").with_columns(causes, pl.Series("behind", behind))
@@ -253,10 +311,24 @@ def _rack_note(machines: pl.DataFrame, source: str) -> Note:
     )
 
 
+def _given_racks_warning(racks: dict[str, str], machines: pl.DataFrame) -> list[Note]:
+    lost = sorted(set(racks) - set(machines["machine"]))
+    if not lost:
+        return []
+    return [note("--racks names machines that the trace does not have: {machines}", machines=_some("machine", lost))]
+
+
 def _rack_warnings(machines: pl.DataFrame, source: str) -> list[Note]:
     count = machines["rack"].drop_nulls().n_unique()
     if source != GUESSED or not count:
         return []
+    if count == 1:
+        return [
+            note(
+                "the rack is a guess (machines that share gangs); fragmentation and locality rest on it. Give racks "
+                "with --racks"
+            )
+        ]
     return [
         note(
             "the {count} racks are guesses (machines that share gangs); fragmentation and locality rest on them. Give "
@@ -276,10 +348,6 @@ def _borrow_note(cluster: delays.Cluster, found: scheduler_rules.Rules | None) -
     return note("{rule} (inferred)", rule=rule) if inferred else rule
 
 
-def _numbered(name: str, values: list[str]) -> pl.DataFrame:
-    return pl.DataFrame({name: values, "code": range(len(values))}, schema={name: pl.String, "code": pl.Int64})
-
-
 def _waits(waited: pl.DataFrame) -> delays.Waits:
     queued = waited["start_c"].to_numpy() - waited["wait_s"].to_numpy()
     # with its GPUs, it waits for machines that boot, and no longer for other jobs
@@ -293,12 +361,20 @@ def _waits(waited: pl.DataFrame) -> delays.Waits:
 
 def servers_of(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
     """The cluster's servers; one that is down or drained counts as held."""
-    numbers = _numbered("machine", machines["machine"].to_list())
-    racks = _numbered("rack", sorted(machines["rack"].drop_nulls().unique().to_list()))
+    numbers = numbered("machine", machines["machine"].to_list())
     held = placements.select("machine", "gpus", "held_from_c", "held_until_c").join(numbers, on="machine")
+    return _numbered_servers(machines, held, events)
+
+
+def _numbered_servers(machines: pl.DataFrame, held: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
+    """The same of placements whose column ``code`` is the place of their machine in `machines`."""
+    numbers = numbered("machine", machines["machine"].to_list())
+    racks = numbered("rack", sorted(machines["rack"].drop_nulls().unique().to_list()))
+    held = held.select("gpus", "held_from_c", "held_until_c", "code")
     down = events.select("machine", "from_c", "to_c").join(machines.select("machine", "gpus"), on="machine")
     down = down.select("machine", pl.col("gpus").cast(pl.Float64), held_from_c="from_c", held_until_c="to_c")
-    held = pl.concat([held, down.join(numbers, on="machine")], how="diagonal")
+    down = down.join(numbers, on="machine").select(held.columns)
+    held = pl.concat([held, down]) if down.height else held
     return occupancy.Servers(
         gpus=machines["gpus"].to_numpy().astype(np.int64),
         rack=machines.join(racks, on="rack", how="left", maintain_order="left")["code"].fill_null(-1).to_numpy(),
@@ -348,66 +424,3 @@ def queues_of(machines: pl.DataFrame, own: pl.DataFrame) -> list[np.ndarray]:
         members = machines["machine"].is_in(rows["machine"].implode()).to_numpy()
         found[members.tobytes()] = members
     return list(found.values())
-
-
-def _delay_rows(  # noqa: PLR0917
-    waited: pl.DataFrame,
-    waits: delays.Waits,
-    found: delays.Delays,
-    pools: tuple[occupancy.Servers, ...],
-    placements: pl.DataFrame,
-    machines: pl.DataFrame,
-) -> pl.DataFrame:
-    causes = pl.Series(delays.CAUSES)
-    names = ("job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s")
-    seconds = found.seconds.copy()
-    seconds[:, delays.CAUSES.index("scheduler")] += waited["start_c"].to_numpy() - waits.start
-    # seconds since 1970 have six digits behind the point: what differences of them have more is noise
-    parts = {f"{cause}_s": np.round(seconds[:, k], 6) for k, cause in enumerate(delays.CAUSES)}
-    before = np.round(waits.queued - (waited["start_c"].to_numpy() - waited["wait_s"].to_numpy()), 6)
-    idle = pl.Series(waited["start_c"].to_numpy() <= waits.queued)
-    dominant = causes.gather(seconds.argmax(axis=1)).set(idle, None)
-    held = pl.Series(before > seconds.max(axis=1, initial=0.0))
-    rows = waited.select(
-        *names, "source_reason", fewest_servers=(pl.col("gpus") / pl.col("largest")).ceil().cast(pl.Int32)
-    )
-    return rows.with_columns(
-        pl.Series("ineligible_s", before),
-        *(pl.Series(name, seconds) for name, seconds in parts.items()),
-        pl.Series("fewest_racks", _fewest_racks(waits, pools), nan_to_null=True).cast(pl.Int32),
-        pl.Series("cause_at_arrival", causes.gather(found.at_arrival)).set(idle, None),
-        pl.Series("dominant_cause", dominant).set(held, "ineligible"),
-        pl.Series("behind_s", np.round(found.behind, 6)),
-        pl.Series("overtook_gpus", found.overtook_gpus),
-        pl.Series("overtook_harmless", found.harmless),
-        racks=_racks_of(waited["number"].to_numpy(), placements, machines),
-    )
-
-
-def _racks_of(attempts: np.ndarray, placements: pl.DataFrame, machines: pl.DataFrame) -> pl.Series:
-    """In how many racks each attempt ran; null where one of its machines stands in none that is known, or none is."""
-    names = _numbered("rack", machines["rack"].drop_nulls().unique().to_list())
-    known = machines.select("machine", "rack").join(names, on="rack", how="left")
-    stood = placements.select("machine").join(known, on="machine", how="left", maintain_order="left")
-    rack, number = stood["code"].fill_null(-1).to_numpy(), placements["number"].to_numpy().astype(np.int64)
-    size = 1 + max(int(number.max(initial=-1)), int(attempts.max(initial=-1)))
-    # np.unique hashes, which takes ten times as long as sorting what is nearly sorted
-    pairs = np.sort(number * (names.height + 1) + rack + 1, kind="stable")
-    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
-    count = np.bincount(pairs // (names.height + 1), minlength=size)
-    unknown = np.bincount(number[rack < 0], minlength=size) > 0
-    found = np.where(unknown, 0, count)[attempts].astype(np.uint32)
-    return pl.Series(found).replace(0, None)
-
-
-def _fewest_racks(waits: delays.Waits, pools: tuple[occupancy.Servers, ...]) -> np.ndarray:
-    """The fewest racks of its pool that could hold each gang if they were empty; NaN where all together could not."""
-    fewest = np.full(waits.gpus.size, np.nan)
-    for number, pool in enumerate(pools):
-        known = pool.rack >= 0
-        sizes = np.bincount(pool.rack[known], weights=pool.gpus[known])
-        held = np.cumsum(np.sort(sizes)[::-1])
-        ours = np.flatnonzero(waits.pool == number)
-        ours = ours[waits.gpus[ours] <= held[-1]] if held.size else ours[:0]
-        fewest[ours] = np.searchsorted(held, waits.gpus[ours]) + 1
-    return fewest

@@ -84,7 +84,7 @@ def explain(
     attempts = tuple(_tried(row, found) for row in _rows(store, "explain_attempts", chosen))
     never = store.frame("FROM base_never_started WHERE job = $job AND attempt IS NULL", {"job": name}).to_dicts()
     told = bases.site.warnings if bases.site else ()
-    notes = [text for text in told if "quotas of" in text or "racks are guesses" in text]
+    notes = [text for text in told if "quotas of" in text or "rack is a guess" in text or "racks are guesses" in text]
     made, where, note = _decisions(store, cluster, name, decisions)
     tell("done", 3, 3)
     return Explanation(

@@ -67,32 +67,32 @@ def build(store: Store, cluster: str, table: Table, *, job: str | None = None) -
         chosen,
     )
     rows = store.frame("FROM base_failed ORDER BY row")
-    verdicts = _verdicts(store, cluster, rows, table)
-    # of those without a log, many share one verdict
-    distinct = {id(verdict): verdict for verdict in verdicts}
-    number = {key: k for k, key in enumerate(distinct)}
-    found = pl.DataFrame([_row(verdict, table) for verdict in distinct.values()], schema=_NEW, orient="row")
-    whole = rows.drop("texts", "end_s").hstack(found[[number[id(verdict)] for verdict in verdicts]])
+    verdicts, number = _verdicts(store, cluster, rows, table)
+    found = pl.DataFrame([_row(verdict, table) for verdict in verdicts], schema=_NEW, orient="row")
+    whole = rows.drop("texts", "end_s").hstack(found[number])
     whole = whole.with_columns(_templates(whole))
     store.keep("base_failures", whole)
 
 
-def _verdicts(store: Store, cluster: str, rows: pl.DataFrame, table: Table) -> list[Verdict]:
+def _verdicts(store: Store, cluster: str, rows: pl.DataFrame, table: Table) -> tuple[list[Verdict], pl.Series]:
+    """Distinct verdicts, and for every attempt the place of its own among them."""
     words = Words(table)
-    alike: dict[tuple[Any, ...], Verdict] = {}
-    verdicts: list[Verdict] = []
+    # without a log, attempts differ only in what the scheduler says
+    said = ["state", "exit_code", "exit_signal", "texts"]
+    alike = rows.select(said).unique(maintain_order=True).with_row_index("number")
+    verdicts = [
+        judge([], Facts(state, code, signal, tuple(texts)), None, table, words)
+        for state, code, signal, texts in alike[said].iter_rows()
+    ]
+    number = rows.select(said).join(alike, on=said, how="left", nulls_equal=True, maintain_order="left")["number"]
+    own: dict[int, int] = {}
     for first, matches in _matches(store, cluster, rows.height):
-        part = rows.slice(first, len(matches)).select("state", "exit_code", "exit_signal", "texts", "end_s")
-        for own, (state, code, signal, texts, end) in zip(matches, part.iter_rows(), strict=True):
-            facts = Facts(state, code, signal, tuple(texts))
-            if own:
-                verdicts.append(judge(own, facts, end, table, words))
-                continue
-            # without a log, attempts differ only in what the scheduler says
-            if facts not in alike:
-                alike[facts] = judge([], facts, None, table, words)
-            verdicts.append(alike[facts])
-    return verdicts
+        part = rows.slice(first, len(matches)).select(*said, "end_s").iter_rows()
+        for row, (lines, (state, code, signal, texts, end)) in enumerate(zip(matches, part, strict=True), first):
+            if lines:
+                own[row] = len(verdicts)
+                verdicts.append(judge(lines, Facts(state, code, signal, tuple(texts)), end, table, words))
+    return verdicts, number.scatter(list(own), list(own.values()))
 
 
 def judge(own: list[Match], facts: Facts, end: float | None, table: Table, words: Words) -> Verdict:
@@ -136,9 +136,11 @@ class Words:
 
 
 def _matches(store: Store, cluster: str, size: int) -> Iterator[tuple[int, list[list[Match]]]]:
-    """The kept lines of each failed attempt, a slice of them at a time, with the number of the first of these."""
+    """The kept lines of each failed attempt, a slice of them at a time, with the number of the first of these.
+
+    Nothing where no attempt has any.
+    """
     if not store.value("SELECT EXISTS (FROM job_logs WHERE cluster = $cluster)", {"cluster": cluster}):
-        yield 0, [[] for _ in range(size)]
         return
     sql = query.base_sql("failed_lines")
     for first in range(0, size, SLICE):

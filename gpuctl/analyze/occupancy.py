@@ -99,6 +99,13 @@ def subset(servers: Servers, members: Bools) -> Servers:
     )
 
 
+def emptied(servers: Servers) -> Servers:
+    """The same servers with nothing held on them, which takes next to no memory."""
+    none = np.zeros(0)
+    numbers = none.astype(np.int64)
+    return Servers(servers.gpus, servers.rack, none, none, numbers, numbers)
+
+
 def free_and_open(times: Floats, servers: Servers, demands: list[int]) -> tuple[Floats, dict[int, Bools]]:
     """How many GPUs were free, and when a gang could have been put on the fewest servers, all in one rack.
 

@@ -35,6 +35,11 @@ def uses(sql: str, kind: Literal["base", "unfiltered", "result"]) -> list[str]:
     return sorted(set(re.findall(rf"\b{kind}_([a-z0-9_]+)", _COMMENT.sub("", sql))))
 
 
+def words(sql: str) -> frozenset[str]:
+    """The words of a statement, comments aside: every column that it names is among them."""
+    return frozenset(re.findall(r"\w+", _COMMENT.sub("", sql)))
+
+
 def numbers(name: str) -> frozenset[str]:
     """The names of the numbers of ``queries/base/<name>.sql``, a list of ``(SELECT ...) AS number``."""
     return frozenset(_scalars(name))

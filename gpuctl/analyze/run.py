@@ -109,6 +109,8 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
             progress(text, done, steps)
 
     tell("reading jobs")
+    if options.brief and store.value("SELECT count(*) FROM jobs") <= _MANY_JOBS:
+        store.execute(f"SET memory_limit = '{_BRIEF_MEMORY}'")
     bases = Bases(store, cluster, options, tell, _statements(asked))
     found: dict[str, ResultTable] = {}
     warnings = _warnings(store, bases, cluster)
@@ -356,6 +358,11 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
         )
     return warnings
 
+
+_MANY_JOBS = 1_500_000
+_BRIEF_MEMORY = "400MB"
+"""What DuckDB may take for the first screen of no more jobs than that: what it spills costs a little time, and with
+what Python holds beside it, a million jobs take less than 1 GB."""
 
 _SIZELESS = (
     "SELECT count(*) AS ran, count(*) FILTER (gpus IS NULL) AS attempts, "

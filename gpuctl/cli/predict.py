@@ -328,7 +328,7 @@ def predictors(
     if as_json:
         print_json([{"name": key, "title": title, "from": whence} for key, title, whence in found])
     else:
-        print_table(("name", "goes by", "from"), [tuple(map(visible, row)) for row in found], color=options.color)
+        print_table(("name", "method", "from"), [tuple(map(visible, row)) for row in found], color=options.color)
 
 
 def _all() -> Iterator[tuple[str, str, str]]:

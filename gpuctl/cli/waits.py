@@ -120,7 +120,7 @@ def predict_wait(
         found = forecast(trained, listed, log)
     said = {
         "model": named("path", storable(str(place))),
-        "queue": note("as squeue tells it") if now is not None and (log is not None or asked is None)
+        "queue": note("as squeue reports it") if now is not None and (log is not None or asked is None)
         else note("as the log shows it") if log is not None else note("not known"),
         "counted in": ours(trained.unit),
     }  # fmt: skip

@@ -152,7 +152,7 @@ def drift(folder: Path, db: Path) -> Finding:
     low, high = of_waits.HOLDS
     evidence = f"{folder}: {plural(found.jobs, 'job')} of {db} started since it was trained"
     if found.jobs < of_waits.FEWEST:
-        return Finding("model_drift", Status.OK, f"{evidence}, too few to tell (from {of_waits.FEWEST} on)")
+        return Finding("model_drift", Status.OK, f"{evidence}, too few to judge (at least {of_waits.FEWEST})")
     evidence += (
         f"; its 80 % interval held {found.followed_pct:.0f} % of their waits ({found.as_saved_pct:.0f} % with the "
         f"levels as saved; {low:.0f} to {high:.0f} expected)"

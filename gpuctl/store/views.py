@@ -67,7 +67,7 @@ VIEWS: tuple[View, ...] = (
     )),
     View("service_load", "a request to a service, or a span of requests", (
         _CLUSTER,
-        Field("service", _TEXT, "the service, or the file that tells of it"),
+        Field("service", _TEXT, "the service, or the file that describes it"),
         Field("ts", _TIME, "start of the span (UTC)"),
         Field("span_s", _NUMBER, "its length; 0: one request"),
         Field("requests", _NUMBER, "requests in it"),

@@ -80,7 +80,7 @@ def of_asked(
     f = twin(s)
     out, plan = np.full((asked.ready_s.size, count), np.nan), np.full(asked.ready_s.size, np.nan)
     told = np.ones(asked.ready_s.size, np.bool_) if wanted is None else wanted
-    ran = np.where(np.isfinite(log.end_s), log.end_s - log.leave_s, np.inf)
+    ran = _ran(log)
     sweep(s, f, when, kind, of, log.ready_s, log.wait_s, ran, asked.ready_s, own, asked.place, told, out, plan)
     return np.sort(out, axis=1), plan
 
@@ -110,7 +110,7 @@ def of_waiting(
     now = log.taken_s
     users, _ = _users(log, [])
     s, when, kind, of = empty(log, users, order, servers or 1)
-    ran = np.where(np.isfinite(log.end_s), log.end_s - log.leave_s, np.inf)
+    ran = _ran(log)
     nobody, no = np.zeros((1, 5)), np.zeros(1, np.bool_)
     # what happened at the last instant is known, too
     at = np.array([now + 0.5])
@@ -231,6 +231,14 @@ def shapes(size: Floats, width: int) -> tuple[Ints, Ints]:
 def limit_class(limit_s: Floats) -> Ints:
     """A number for about how long a limit is, by powers of four hours."""
     found: Ints = (2 + np.log(np.maximum(limit_s, 1) / 3600) / np.log(4)).astype(np.int64).clip(0, CLASSES - 1)
+    return found
+
+
+def _ran(log: WaitLog) -> Floats:
+    """How long each job ran, s; infinite: it has not ended."""
+    ended = np.isfinite(log.end_s)
+    found = np.full(ended.size, np.inf)
+    found[ended] = log.end_s[ended] - log.leave_s[ended]
     return found
 
 

@@ -32,6 +32,8 @@ WINDOW_S = 86_400.0
 """How far ahead nodes are reserved (``bf_window``)."""
 MAX_AGE_S = 7 * 86_400.0
 RANK_EVERY_S = 1800.0
+FEW = 48
+"""Waiting jobs up to which each is moved to its place one by one."""
 DECAY = np.log(2.0) / (7 * 86_400.0)
 HORIZON_S = 30 * 86_400.0
 """What has not started by then counts as starting then."""
@@ -178,8 +180,15 @@ def reorder(s, now):  # type: ignore[no-untyped-def]
             s.rank[u] = 1.0
     for k in range(s.c[WAITING]):
         s.line_key[k] = _key(s, k, now)
-    for k in range(1, s.c[WAITING]):
-        _sift(s, k)
+    length = s.c[WAITING]
+    if length <= FEW:
+        for k in range(1, length):
+            _sift(s, k)
+        return
+    # moving each to its place takes too long where the shares of many jobs' users have changed
+    order = np.argsort(-s.line_key[:length], kind="mergesort")
+    s.line_job[:length], s.line_who[:length] = s.line_job[:length][order], s.line_who[:length][order]
+    s.line_ready[:length], s.line_key[:length] = s.line_ready[:length][order], s.line_key[:length][order]
 
 
 @inner
@@ -322,13 +331,19 @@ def one_pass(s, now, number, begins):  # type: ignore[no-untyped-def]
     most = _most_free(s)
     length, kept, tested = s.c[WAITING], 0, 0
     for k in range(length):
+        if most == 0 or tested == MOST_TESTED:
+            rest = length - k
+            if kept < k:
+                s.line_job[kept : kept + rest] = s.line_job[k:length].copy()
+                s.line_who[kept : kept + rest] = s.line_who[k:length].copy()
+                s.line_ready[kept : kept + rest] = s.line_ready[k:length].copy()
+                s.line_key[kept : kept + rest] = s.line_key[k:length].copy()
+            kept += rest
+            break
         job, who = s.line_job[k], s.line_who[k]
-        goes = False
-        if tested < MOST_TESTED and most > 0:
-            goes = s.per[job] <= most and _fits(s, job, now)
-            if not goes:
-                blocked = True
-            tested += blocked
+        goes = s.per[job] <= most and _fits(s, job, now)
+        blocked = blocked or not goes
+        tested += blocked
         if goes:
             ran = s.limit[job]
             if number != PLAN:
@@ -341,7 +356,7 @@ def one_pass(s, now, number, begins):  # type: ignore[no-untyped-def]
                 begins[who] = now
                 started += 1
             continue
-        if open_ and most > 0:
+        if open_:
             open_ = _reserve(s, job, now)
         s.line_job[kept], s.line_who[kept] = job, who
         s.line_ready[kept], s.line_key[kept] = s.line_ready[k], s.line_key[k]

@@ -38,6 +38,8 @@ from gpuctl.waits.state_kernel import ENTER, START
 DAY_S = 86_400.0
 LOOKED_BACK_D = 14
 """Days among which one is drawn whose submissions come again on a day of the future."""
+MANY = 1000
+"""Waiting jobs from which priorities are worked out the more seldom the more they are."""
 SHORT_S = 300.0
 """Waits that count as the delay of a pass."""
 
@@ -107,7 +109,7 @@ def _forward(f, now, number, ready, entered, wanted, begins):  # type: ignore[no
         if following > now + HORIZON_S:
             return HORIZON_S
         at = max(at, following)
-        if f.t[RANKED_AT] + RANK_EVERY_S <= at:
+        if f.t[RANKED_AT] + RANK_EVERY_S * max(f.c[WAITING] / MANY, 1.0) <= at:
             reorder(f, at)
         changed = False
         if coming <= at:

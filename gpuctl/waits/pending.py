@@ -82,7 +82,7 @@ def _no_place(size: float) -> Note:
 def _as_listed(each: Waiting, answer: Forecast | None, snapshot: Snapshot) -> Forecast:
     """What is forecast of a job of the queue, with its reasons and Slurm's estimate."""
     if answer is None:
-        reason = each.reason or note("it is not in accounting, and the queue does not tell enough of it")
+        reason = each.reason or note("it is not in accounting, and the queue does not say enough about it")
         return Forecast(each.job, math.nan, (), NONE_, reason)
     reason = answer.reason
     if not reason and each.more:

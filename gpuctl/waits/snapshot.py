@@ -231,7 +231,7 @@ def read_servers(data: bytes, path: str) -> tuple[float, int]:
             )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, RowError) as error:
         hint = "expected what sinfo --json prints"
-        raise InputError(f"is no list of servers: {str(error)[:200]}", path=path, hint=hint) from error
+        raise InputError(f"is not a list of servers: {str(error)[:200]}", path=path, hint=hint) from error
     return gpus, up
 
 

@@ -273,7 +273,7 @@ def batsim(trace: Trace, file: BinaryIO) -> Done:
     about = {"nb_res": max(trace.capacity or 0, most), "jobs": made, "profiles": profiles}
     file.write(json.dumps(about, indent=1).encode() + b"\n")
     if trace.capacity is None:
-        notes.append(ours("no machines are told: nb_res is the size of the largest job"))
+        notes.append(ours("no machines are known: nb_res is the size of the largest job"))
     return Done(len(made), tuple(notes))
 
 

@@ -31,7 +31,7 @@ METHODS = {
     "weeks": "weeks of all jobs: blocks of seven days are put into another order, hours and weekdays stay",
     "jobs": "blocks of consecutive jobs, with the times between them, drawn with replacement",
     "parametric": "laws with parameters: users, sessions by hour of the week, sizes, run times by size, limits",
-    "lublin": "the model of Lublin and Feitelson (2003) with its published numbers, for the trace's capacity",
+    "lublin": "the model of Lublin and Feitelson (2003) for the trace's capacity",
 }
 CAPACITY = {
     "machines": "all machines of the log",
@@ -72,7 +72,7 @@ def settings(model: Model, unit: str, *, capacity: float, capacity_from: str) ->
     }
     if isinstance(model, Resampled) and method != "jobs":
         told["pieces move"] = (
-            note("at most {weeks:g} weeks from their place, which keeps the trend of the load", weeks=model.near)
+            note("at most {weeks:.1f} weeks from their place, which keeps the trend of the load", weeks=model.near)
             if np.isfinite(model.near)
             else note("anywhere; busy and quiet times of the trace are mixed")
         )
@@ -154,7 +154,7 @@ def _quality(trace: Jobs, scores: Sequence[Score]) -> ResultTable:
         ),
         notes=(
             note(
-                "{like}: no further from the trace than {margin:g} times the distance of its halves. No verdict says "
+                "{like}: no further from the trace than {margin:.1f} times the distance of its halves. No verdict says "
                 "that a model is right.",
                 like=ours(quality.LIKE),
                 margin=quality.MARGIN,

@@ -85,7 +85,7 @@ def store(jobs: Jobs, path: Path) -> None:
     from gpuctl.replay.inputs.jobs_store import write_jobs
 
     if path.exists():
-        raise UsageError(f"{path}: is there already", hint="name a store that is not there yet")
+        raise UsageError(f"{path}: already exists", hint="name a new store")
     with tempfile.TemporaryDirectory(prefix="gpuctl-") as folder:
         table = RealPath(folder) / "synthetic.csv"
         write_atomically(table, lambda file: csv(jobs, file))

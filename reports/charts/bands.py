@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.core.numbers import UNITS
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import (
     DASHES,
@@ -23,6 +24,7 @@ from gpuctl.reports.charts.chart import (
 )
 from gpuctl.reports.charts.svg import SERIES
 from gpuctl.reports.text import heading, shown
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,20 +38,25 @@ _LEFT, _TOP, _RIGHT, _BOTTOM = 64.0, 28.0, 16.0, 48.0
 _HEIGHT = 330.0
 
 
-def bands(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
+def bands(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | None = None) -> Sketch:
     """Draw one line a value of ``chart.series``, through the means at each value of ``x``, with its band.
 
     Args:
         chart: ``x`` is a number that was varied; ``y`` are the mean and the ends of its interval, which may be empty.
         table: for the headings of its columns.
         frame: the rows to draw; those without ``x`` or a mean are not drawn.
+        units: of the result that the table is of; None: of the table alone.
     """
     mean, low, high = chart.y
+    unit = next((column.unit for column in table.columns if column.name == mean), "")
+    scaled = (units or Units([table])).of(table, mean)
+    factor = UNITS[unit].seconds / scaled.seconds if scaled else 1.0
+    unit = scaled.name if scaled else unit
     rows = frame.select(chart.x, chart.series, *chart.y).drop_nulls([chart.x, mean])
+    rows = rows.with_columns(rows[column].cast(float) * factor for column in chart.y)
     names = rows[chart.series].unique(maintain_order=True).to_list()
     drawn = names[: len(SERIES)]
     heads = {column.name: heading(column)[0] for column in table.columns}
-    unit = next((column.unit for column in table.columns if column.name == mean), "")
     box = (_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM)
     figure = blank_figure(_HEIGHT)
     axes = add_axes(figure, box)

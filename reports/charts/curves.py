@@ -360,7 +360,7 @@ def time_axis(axes: Axes, first: float, last: float) -> None:
 def period(first: float, last: float) -> str:
     """Return what stands under an axis of time: its first and its last day."""
     if is_relative(first):
-        return f"day {first / DAY_S:,.1f} to day {last / DAY_S:,.1f} of the trace, which tells no dates"
+        return f"day {first / DAY_S:,.1f} to day {last / DAY_S:,.1f} of the trace, which has no dates"
     days = [datetime.fromtimestamp(second, UTC).date().isoformat() for second in (first, last)]
     return f"{days[0]} to {days[1]}, UTC"
 

@@ -34,6 +34,8 @@ KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
     "bands": bands.bands,
     "tradeoff": tradeoff.tradeoff,
 }
+_IN_UNITS = {"ranges": ranges.ranges, "bands": bands.bands}
+"""Kinds that draw durations in the unit that the result shows them in."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def draw(chart: Chart, table: ResultTable | None, units: Units | None = None) ->
     frame, missing = _rows(chart, table)
     if table is None or frame is None:
         return Drawing(chart.name, chart.table, chart.title, missing=missing)
-    drawer = partial(ranges.ranges, units=units) if chart.kind == "ranges" else KINDS[chart.kind]
+    drawer = partial(_IN_UNITS[chart.kind], units=units) if chart.kind in _IN_UNITS else KINDS[chart.kind]
     sketch = drawer(chart, table, frame)
     svg = to_svg(sketch.figure, chart.name, chart.title, sketch.description)
     return Drawing(

@@ -101,11 +101,12 @@ def _figures(analysis: Analysis, about: Row, unit: Unit) -> Figures | None:
     lost, never = only(analysis, "gpu_hours_lost", "size_bucket"), only(analysis, "never_started", "size_bucket")
     waiting = never.get("waiting") or 0
     asked = f" for {number(never['waiting_gpus'], 'GPUs')} GPUs" if waiting and never.get("waiting_gpus") else ""
+    no_use = "n/a (not measured)" if about.get("gpu_samples") else "n/a (no telemetry)"
     wait = ", ".join(timed(value and 60 * value, unit) for value in waits) + f" {unit.name}"
     return Figures(
         (
             ("GPUs allocated", percent(allocated) if known(allocated) else "n/a (GPUs unknown)"),
-            ("GPU utilization", percent(used["mean_pct"]) if known(used.get("mean_pct")) else "n/a (no telemetry)"),
+            ("GPU utilization", percent(used["mean_pct"]) if known(used.get("mean_pct")) else no_use),
             (
                 "GPU-hours lost",
                 f"{percent(lost['lost_pct'])} of {number(lost['gpu_hours'], 'GPU-h')}"
@@ -229,8 +230,10 @@ def _next(analysis: Analysis, found: Sequence[Finding]) -> Line:
     if not only(analysis, "overview").get("jobs"):
         return Line("Next", "also load the job log into this store: docs/sources.md lists the formats")
     sections = [table.section for one in found if (table := analysis.table(one.table)) is not None]
-    ways = [f"--section {section}" for section in dict.fromkeys([*sections, "queueing"])][:1]
-    ways += ["--table users", "--all", "--html FILE", "gpuctl explain JOB"]
+    waited = any(row["waits"] for row in rows(analysis, "wait_by_size"))
+    ways = [f"--section {section}" for section in dict.fromkeys([*sections, "queueing" if waited else "overview"])][:1]
+    ways += ["--table users" if waited else "--table queues", "--all", "--html FILE"]
+    ways += ["gpuctl explain JOB"] if waited else []
     return Line("Next", ", ".join(ways))
 
 

@@ -114,7 +114,7 @@ def _block(block: Block, width: int, signs: Signs) -> list[Text]:
         case Grid():
             return _grid(block, width)
         case Line():
-            return _labelled(block.label, block.text, width, block.lines)
+            return _labelled(block.label, _joined(block, width), width, block.lines)
 
 
 def _figures(block: Figures, width: int) -> list[Text]:
@@ -188,6 +188,18 @@ def _row(cells: Sequence[str], sizes: Sequence[int], heads: Sequence[Head], firs
         line.append(" " * GAP if at else "")
         line.append(room + _cut(cell, size) if head.right else _cut(cell, size) + room, style=others if at else first)
     return line
+
+
+def _joined(block: Line, width: int) -> str:
+    """The words of a line with as many of its further ones as fit."""
+    told, left = block.text, list(block.more)
+    while left:
+        dots = " ..." if len(left) > 1 else ""
+        if cell_len(f"{block.label}: {told}; {left[0]}{dots}") > width:
+            break
+        told = f"{told}; {left.pop(0)}"
+    # what is cut ends in dots of its own
+    return f"{told} ..." if left and cell_len(f"{block.label}: {told} ...") <= width else told
 
 
 def _labelled(label: str, text: str, width: int, most: int) -> list[Text]:

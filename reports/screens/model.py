@@ -98,11 +98,19 @@ class Grid:
 
 @dataclass(frozen=True)
 class Line:
-    """One thing to say: a label, and the words, cut where they need more lines than these."""
+    """One thing to say.
+
+    Attributes:
+        label: what it is about.
+        text: the words, cut where they need more lines than these.
+        lines: so many.
+        more: further words, as many of them as fit into the first line; three dots stand for the others.
+    """
 
     label: str
     text: str
     lines: int = 1
+    more: tuple[str, ...] = ()
 
 
 Block = Figures | Strips | Sentences | Grid | Line

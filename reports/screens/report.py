@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences
-from gpuctl.reports.screens.words import briefly, clipped, count, rows
+from gpuctl.reports.screens.words import briefly, clipped, count, filtered, rows
 from gpuctl.reports.summary import headlines
 from gpuctl.reports.text import shown
 
@@ -37,6 +38,7 @@ def screen(parts: Sequence[Part], summary: Analysis) -> Screen:
     several = len(parts) > 1
     texts = [f"{clipped(row['result'])}: {row['finding']}" if several else str(row["finding"]) for row in standout]
     blocks: list[Block | None] = [
+        *_filters(parts),
         _checks(summary),
         Sentences("What stands out", tuple(texts[:_SENTENCES])),
         _changes(summary),
@@ -49,6 +51,19 @@ def screen(parts: Sequence[Part], summary: Analysis) -> Screen:
     more = f" and {len(parts) - _RESULTS} more" if len(parts) > _RESULTS else ""
     title = f"Report of {count(len(parts), 'result')}: {names}{more}"
     return Screen(title, "", tuple(block for block in blocks if block is not None), LINES, _notes(summary))
+
+
+def _filters(parts: Sequence[Part]) -> list[Line | None]:
+    """Which jobs the results are about: once where they are all filtered alike."""
+    lines = [filtered(part.analysis, _of_all(part)) for part in parts[:_RESULTS]]
+    if len(set(lines)) == 1:
+        return lines[:1]
+    named = zip(lines, parts, strict=False)
+    return [replace(line, label=f"Filter, {clipped(part.label, 20)}") for line, part in named if line is not None]
+
+
+def _of_all(part: Part) -> str:
+    return "" if part.analysis.table("overview") is None else "; GPUs allocated covers all jobs"
 
 
 def _checks(summary: Analysis) -> Grid | None:

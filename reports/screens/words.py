@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 NAME = 24
 """A name from a log takes no more characters; ``--table`` has it in full."""
-_CAVEATS = 54
-"""The first words of caveats take no more characters: with the label, a line of 80."""
-
 ORACLE = "*"
 """Stands behind the name of a policy that knew true run times."""
 
@@ -82,15 +79,12 @@ def briefly(warnings: Sequence[str]) -> Line | None:
     """The line of caveats: how many there are, and what each says first; None where there is none."""
     if not warnings:
         return None
-    told: list[str] = []
-    for words in map(_first_words, warnings):
-        if told and len("; ".join((*told, words))) > _CAVEATS:
-            break
-        told.append(words)
-    more = " ..." if len(told) < len(warnings) else ""
-    return Line(f"Caveats ({len(warnings)}, --notes)", "; ".join(told) + more)
+    first, *more = map(_first_words, warnings)
+    return Line(f"Caveats ({len(warnings)}, --notes)", first, more=tuple(more))
 
 
 def _first_words(warning: str) -> str:
-    ends = [at for sign in (". ", ", which", " (", "; ", ", so ", " from what", ": ") if (at := warning.find(sign)) > 0]
-    return clipped(warning[: min(ends, default=len(warning))].removeprefix("the "), 48)
+    signs = (". ", ", which", ", not ", " (", "; ", ", so ", " from what", ": ")
+    ends = [at for sign in signs if (at := warning.find(sign)) > 0]
+    words = warning[: min(ends, default=len(warning))].removeprefix("the ").removeprefix("The ")
+    return clipped(words.removesuffix("."), 96)

@@ -62,7 +62,7 @@ def _whole(stream: BinaryIO) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"is not valid JSON: {str(error)[:200]}", hint="is the copy complete?") from error
     if not isinstance(found, dict):
-        raise InputError("is no JSON object", hint="expected an object with jobs and profiles, as Batsim reads")
+        raise InputError("is not a JSON object", hint="expected an object with jobs and profiles, as Batsim reads")
     return found
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _NO_DAY = "date is not a day: expected YYYY-MM-DD"
 _NO_COUNT = "a number of GPUs is not a whole number, 0 or more"
-_TWICE = "a day that is there already"
+_TWICE = "a day that appears twice"
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:

@@ -242,7 +242,7 @@ def test_a_job_stands_beside_those_like_it(tmp_path: Path, signatures: Path) -> 
     wait, run = similar.measures
     assert (wait.name, wait.own, wait.p10, wait.p50, wait.p90) == ("wait_s", 1800, 108, 300, 492)
     assert (run.name, run.own, run.p50, run.known) == ("run_s", 3600, 3000, 9)
-    assert "Wait to the first start: 30 min; theirs 5 min at the median" in text(told(path, "own", signatures), 200)
+    assert "Wait to the first start: 30 min; similar jobs: median 5 min" in text(told(path, "own", signatures), 200)
     assert told(path, "larger", signatures).similar is None
 
 

@@ -258,7 +258,7 @@ def test_waits_without_a_cause_are_told_where_no_quota_is_guessed(found: Analysi
 
 def test_guessed_racks_are_told(tmp_path: Path) -> None:
     gang = row(1, "COMPLETED", "10:00 10:00 10:10 12:00", 2).replace("node=1|n1", "node=2|n[1-2]")
-    warning = "the 1 racks are guesses"
+    warning = "the rack is a guess"
     assert any(warning in text for text in result(tmp_path, (gang,)).warnings)
     (tmp_path / "given").mkdir()
     given = result(tmp_path / "given", (gang,), racks={"n1": "r", "n2": "r"})

@@ -21,7 +21,7 @@ MAKERS = {"note": 0, "together": 0, "counted": 1}
 """What makes sentences -> which argument has to be written out where it is called."""
 WORDS = {
     "gpuctl/analyze/delay_table.py": {"source"},
-    "gpuctl/analyze/run.py": {"name", "options.definition", "bases.duration", "what"},
+    "gpuctl/analyze/run.py": {"PODS.format(unit=unit)", "name", "options.definition", "bases.duration", "what"},
     "gpuctl/chain/live_tables.py": {"end"},
     "gpuctl/chain/log.py": {"what"},
     "gpuctl/cli/profiles.py": {"name"},
@@ -41,6 +41,7 @@ WORDS = {
     "gpuctl/replay/run.py": {"TOO_LARGE"},
     "gpuctl/cli/waits.py": {"trained.unit"},
     "gpuctl/waits/forecast.py": {"model.unit"},
+    "gpuctl/workloads/convert.py": {"_MODEL", "trace.unit", "why"},
     "gpuctl/workloads/tables.py": {
         "CAPACITY.get(capacity_from, '')", "CAPACITY[trace.capacity_from]", "METHODS[method]", "UNITS[jobs.unit]",
         "UNITS[unit]", "model.arrivals", "quality.LIKE", "unit",

@@ -91,7 +91,8 @@ def test_what_a_format_cannot_say_is_counted(tmp_path: Path) -> None:
     data, done = written(pods, "batsim")
     assert [str(n) for n in done.notes] == [
         "1 jobs are left out: no size", "1 jobs are left out: no run time",
-        "1 sizes are no whole number and are rounded up", "no machines are told: nb_res is the size of the largest job",
+        "1 sizes are no whole number and are rounded up",
+        "no machines are known: nb_res is the size of the largest job",
     ]  # fmt: skip
     found = json.loads(data)
     assert found["nb_res"] == 2

@@ -1,0 +1,119 @@
+"""The rows of ``base_delays``: what the split of delays found, beside the attempts' own columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.analyze import delays
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuctl.analyze import occupancy
+    from gpuctl.store.database import Store
+
+_NAMES = (
+    "job", "attempt", "queue", "gpus", "servers", "size_bucket", "queued_ts", "start_ts", "wait_s", "source_reason",
+)  # fmt: skip
+"""Columns of ``base_delays`` that are those of ``base_attempts``; a million rows of each cost 8 to 16 MB."""
+
+
+def keep(store: Store, rows: pl.DataFrame, wanted: frozenset[str] | None) -> None:
+    """Create ``base_delays``: what `made` returned, beside the attempts' own columns."""
+    names = [name for name in _NAMES if wanted is None or name in wanted or name in {"job", "attempt"}]
+    causes = [name for name in ("cause_at_arrival", "dominant_cause") if name in rows.columns]
+    replaced = f"REPLACE ({', '.join(f'{name}::VARCHAR AS {name}' for name in causes)})" if causes else ""
+    store.view("delay_rows", rows)
+    # every part of this text is ours
+    store.execute(
+        f"CREATE OR REPLACE TEMP TABLE base_delays AS SELECT {', '.join(f'a.{name}' for name in names)}, "  # noqa: S608
+        f"d.* EXCLUDE (number) {replaced} FROM delay_rows AS d JOIN base_attempts AS a USING (number)"
+    )
+    store.drop_view("delay_rows")
+
+
+def numbered(name: str, values: list[str]) -> pl.DataFrame:
+    """Names and their places among `values`, as the column ``code``."""
+    return pl.DataFrame({name: values, "code": range(len(values))}, schema={name: pl.String, "code": pl.Int64})
+
+
+def made(  # noqa: PLR0917
+    waited: pl.DataFrame,
+    waits: delays.Waits,
+    found: delays.Delays,
+    pools: tuple[occupancy.Servers, ...],
+    stood: pl.DataFrame,
+    machines: pl.DataFrame,
+    wanted: frozenset[str] | None,
+) -> pl.DataFrame:
+    """Make the rows.
+
+    Args:
+        waited: number, gpus, largest (GPUs of the largest server of its pool), start_c and wait_s of each wait.
+        waits: the same waits as they were split.
+        found: how.
+        pools: the servers of each pool.
+        stood: number of the attempt and code of the machine of every placement.
+        machines: the machines with their racks.
+        wanted: the columns to make, and other words; None: all.
+    """
+    causes = pl.Series(delays.CAUSES, dtype=pl.Enum([*delays.CAUSES, "ineligible"]))
+    begin = waited["start_c"].to_numpy()
+    idle = pl.Series(begin <= waits.queued)
+    seconds = found.seconds.copy()
+    seconds[:, delays.CAUSES.index("scheduler")] += begin - waits.start
+    # seconds since 1970 have six digits behind the point: what differences of them have more is noise
+    before = np.round(waits.queued - (begin - waited["wait_s"].to_numpy()), 6)
+
+    def dominant() -> pl.Series:
+        held = pl.Series(before > seconds.max(axis=1, initial=0.0))
+        return causes.gather(seconds.argmax(axis=1)).set(idle, None).set(held, "ineligible")
+
+    makers: dict[str, Callable[[], pl.Series]] = {
+        "fewest_servers": lambda: (waited["gpus"] / waited["largest"]).ceil().cast(pl.Int32),
+        "ineligible_s": lambda: pl.Series(before),
+        **{
+            f"{cause}_s": lambda k=k: pl.Series(np.round(seconds[:, k], 6))  # type: ignore[misc]
+            for k, cause in enumerate(delays.CAUSES)
+        },
+        "fewest_racks": lambda: pl.Series(_fewest_racks(waits, pools), nan_to_null=True).cast(pl.Int32),
+        "cause_at_arrival": lambda: causes.gather(found.at_arrival).set(idle, None),
+        "dominant_cause": dominant,
+        "behind_s": lambda: pl.Series(np.round(found.behind, 6)),
+        "overtook_gpus": lambda: pl.Series(found.overtook_gpus),
+        "overtook_harmless": lambda: pl.Series(found.harmless),
+        "racks": lambda: _racks_of(waited["number"].to_numpy(), stood, machines),
+    }
+    columns = {name: make() for name, make in makers.items() if wanted is None or name in wanted}
+    return waited.select("number").with_columns(**columns)
+
+
+def _racks_of(attempts: np.ndarray, stood: pl.DataFrame, machines: pl.DataFrame) -> pl.Series:
+    """In how many racks each attempt ran; null where one of its machines stands in none that is known, or none is."""
+    names = numbered("rack", machines["rack"].drop_nulls().unique().to_list())
+    known = machines.select("rack").join(names, on="rack", how="left", maintain_order="left")["code"].fill_null(-1)
+    rack, number = known.to_numpy()[stood["code"].to_numpy()], stood["number"].to_numpy().astype(np.int64)
+    size = 1 + max(int(number.max(initial=-1)), int(attempts.max(initial=-1)))
+    # np.unique hashes, which takes ten times as long as sorting what is nearly sorted
+    pairs = np.sort(number * (names.height + 1) + rack + 1, kind="stable")
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+    count = np.bincount(pairs // (names.height + 1), minlength=size)
+    unknown = np.bincount(number[rack < 0], minlength=size) > 0
+    found = np.where(unknown, 0, count)[attempts].astype(np.uint32)
+    return pl.Series(found).replace(0, None)
+
+
+def _fewest_racks(waits: delays.Waits, pools: tuple[occupancy.Servers, ...]) -> np.ndarray:
+    """The fewest racks of its pool that could hold each gang if they were empty; NaN where all together could not."""
+    fewest = np.full(waits.gpus.size, np.nan)
+    for number, pool in enumerate(pools):
+        known = pool.rack >= 0
+        sizes = np.bincount(pool.rack[known], weights=pool.gpus[known])
+        held = np.cumsum(np.sort(sizes)[::-1])
+        ours = np.flatnonzero(waits.pool == number)
+        ours = ours[waits.gpus[ours] <= held[-1]] if held.size else ours[:0]
+        fewest[ours] = np.searchsorted(held, waits.gpus[ours]) + 1
+    return fewest
