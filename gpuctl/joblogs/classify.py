@@ -141,10 +141,10 @@ def _by_rules(matches: Sequence[Match], table: Table, facts: Facts | None) -> Ve
     alive = _the_last_word_first([candidate for candidate in found if not candidate.survived])
     if blamed:
         # the launcher names who failed first: its peers' errors come of that
-        root, symptom = CAUSES.index(Tier.ROOT), CAUSES.index(Tier.SYMPTOM)
+        at_root, at_symptom = CAUSES.index(Tier.ROOT), CAUSES.index(Tier.SYMPTOM)
         alive.sort(
             key=lambda candidate: (
-                candidate.order > root and not (candidate.match.rank in blamed and candidate.order <= symptom),
+                candidate.order > at_root and not (candidate.match.rank in blamed and candidate.order <= at_symptom),
                 candidate.order,
                 candidate.match.rank not in blamed,
             )
