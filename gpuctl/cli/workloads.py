@@ -57,6 +57,7 @@ class Method(StrEnum):
     JOBS = "jobs"
     PARAMETRIC = "parametric"
     LUBLIN = "lublin"
+    PUBLISHED = "lublin-published"
 
 
 class Arrivals(StrEnum):
@@ -101,7 +102,7 @@ def fit(  # noqa: PLR0917 - Typer passes options by name
         Method,
         typer.Option(
             help="resample: users with their weeks, or weeks or blocks of jobs where users or weeks are few; users, "
-            "weeks, jobs: one of these; parametric: laws; lublin: Lublin and Feitelson's model."
+            "weeks, jobs: one of these; parametric: laws; lublin: Lublin and Feitelson's model, fitted or as published."
         ),
     ] = Method.RESAMPLE,
     unit: Annotated[
@@ -223,18 +224,19 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
 
 
 def _fit(trace: Jobs, method: Method, near: float | None, arrivals: Arrivals | None, *, anonymous: bool) -> Model:
-    from gpuctl.workloads import learn, lublin, resample
+    from gpuctl.workloads import learn, lublin, lublin_fit, resample
 
     if anonymous and method not in {Method.RESAMPLE, Method.PARAMETRIC}:
         raise UsageError(f"--anonymous: {method.value} is made of the trace's jobs", hint="--method parametric")
     if arrivals is not None and method is not Method.PARAMETRIC and not anonymous:
         raise UsageError("--arrivals is for --method parametric", hint="add it, or leave --arrivals out")
-    if near is not None and (anonymous or method in {Method.PARAMETRIC, Method.LUBLIN, Method.JOBS}):
+    if near is not None and (anonymous or method in {Method.PARAMETRIC, Method.LUBLIN, Method.PUBLISHED, Method.JOBS}):
         raise UsageError("--near is for users and weeks that are drawn", hint="leave it out")
     if anonymous or method is Method.PARAMETRIC:
         return learn.fit(trace, None if arrivals is None else arrivals.value, anonymous=anonymous)
-    if method is Method.LUBLIN:
-        laws = lublin.for_machine(lublin.PUBLISHED, trace.capacity)
+    if method in {Method.LUBLIN, Method.PUBLISHED}:
+        published = lublin.for_machine(lublin.PUBLISHED, trace.capacity)
+        laws = lublin_fit.fit(trace) if method is Method.LUBLIN else published
         return lublin.Lublin(laws, trace.unit, trace.capacity, trace.name, trace.capacity_from)
     return resample.fit(trace, method.value, near)
 

@@ -6,6 +6,7 @@ import zoneinfo
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import percent
+from gpuctl.core.relative_time import BEFORE_S
 from gpuctl.core.text import plural
 from gpuctl.doctor.check import Finding, Opened, Status, few
 
@@ -21,6 +22,13 @@ REJECTED_PCT = 1.0
 UNKNOWN_PCT = 1.0
 """Per cent of a cluster's jobs; more of them without a GPU count or submission time make a warning."""
 DAY_S = 86_400.0
+
+
+def _day(column: str) -> str:
+    """SQL for the date of a time; of one that counts from a trace's own start, its day."""
+    day = f"'day ' || floor(epoch({column}) / 86400)::BIGINT"
+    relative = f"epoch({column}) BETWEEN 0 AND {BEFORE_S - 1}"
+    return f"CASE WHEN {relative} THEN {day} ELSE strftime({column}::TIMESTAMP, '%Y-%m-%d') END"
 
 
 def rejected(opened: Opened) -> Iterable[Finding]:
@@ -59,10 +67,10 @@ def parsers(opened: Opened) -> Iterable[Finding]:
 
 def clusters(opened: Opened) -> Iterable[Finding]:
     """Which clusters the store has, and whether their zones are known here."""
-    rows = opened.store.execute(
-        "SELECT cluster, source_format, timezone, clock, strftime(first_ts::TIMESTAMP, '%Y-%m-%d'), "
-        "strftime(last_ts::TIMESTAMP, '%Y-%m-%d') FROM clusters ORDER BY cluster"
-    ).fetchall()
+    # names and numbers of this module's own
+    days = f"{_day('first_ts')}, {_day('last_ts')}"
+    sql = f"SELECT cluster, source_format, timezone, clock, {days} FROM clusters ORDER BY cluster"  # noqa: S608
+    rows = opened.store.execute(sql).fetchall()
     if not rows:
         yield Finding("clusters", Status.WARN, "none", "gpuctl ingest LOGDIR --db FILE")
         return

@@ -136,11 +136,19 @@ def _by_rules(matches: Sequence[Match], table: Table, facts: Facts | None) -> Ve
     found = sorted(_while_saving(_candidates(matches, table, crashed=crashed)), key=_first)
     if not known and (_says_success(matches, table) or not any(_ended_here(candidate) for candidate in found)):
         return Verdict(failed=False)
-    alive = _the_last_word_first([candidate for candidate in found if not candidate.survived])
     blamed = {match.rank for match in matches if match.signature in _LAUNCHERS}
+    found = _not_survived(found, blamed)
+    alive = _the_last_word_first([candidate for candidate in found if not candidate.survived])
     if blamed:
         # the launcher names who failed first: its peers' errors come of that
-        alive.sort(key=lambda candidate: (candidate.order, candidate.match.rank not in blamed))
+        at_root, at_symptom = CAUSES.index(Tier.ROOT), CAUSES.index(Tier.SYMPTOM)
+        alive.sort(
+            key=lambda candidate: (
+                candidate.order > at_root and not (candidate.match.rank in blamed and candidate.order <= at_symptom),
+                candidate.order,
+                candidate.match.rank not in blamed,
+            )
+        )
     own = _own_word(told)
     root = next((c for c in alive if c.tier == Tier.ROOT), None)
     if own is not None and root is None and own[1] >= _SCHEDULER_STATE:
@@ -177,6 +185,21 @@ def _candidates(matches: Sequence[Match], table: Table, *, crashed: bool) -> lis
         when = match.ts if stamped and match.ts is not None else float(match.line_no)
         candidates.append(_Candidate(survived, order, when, match, signature.tier, signature.reason, signature.final))
     return candidates
+
+
+def _not_survived(found: list[_Candidate], blamed: set[int | None]) -> list[_Candidate]:
+    """Take the last error of a process that its launcher blames, whatever other processes printed after it."""
+    last: dict[int | None, int] = {}
+    for candidate in found:
+        rank, tier = candidate.match.rank, candidate.tier
+        if rank in blamed and tier != Tier.GENERIC:
+            last[rank] = max(last.get(rank, 0), candidate.match.line_no)
+    return [
+        candidate._replace(survived=False)
+        if last.get(candidate.match.rank, 0) == candidate.match.line_no and candidate.tier != Tier.GENERIC
+        else candidate
+        for candidate in found
+    ]
 
 
 def _while_saving(candidates: list[_Candidate]) -> list[_Candidate]:

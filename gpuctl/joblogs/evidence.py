@@ -125,3 +125,9 @@ class Verdict(NamedTuple):
     line_no: int | None = None
     evidence: str | None = None
     others: tuple[str, ...] = ()
+
+
+def shown(line: str, at: int) -> str:
+    """Cut a line down to what is kept of it, around a place."""
+    begin = 0 if len(line) <= TEXT_LIMIT or at <= TEXT_LIMIT else min(at - TEXT_LIMIT // 2, len(line) - TEXT_LIMIT)
+    return line[begin : begin + TEXT_LIMIT]

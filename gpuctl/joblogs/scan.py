@@ -19,8 +19,9 @@ import numpy as np
 
 from gpuctl.core.errors import InputError
 from gpuctl.joblogs import endings, pattern_database, progress
-from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step
+from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step, shown
 from gpuctl.joblogs.prefix import Prefix, prefix
+from gpuctl.joblogs.ranks import ranks_of
 from gpuctl.joblogs.structure import FORMATS
 from gpuctl.joblogs.structure.ending import messages
 from gpuctl.joblogs.table import CAUSES, LAST_WORDS, Signature, Table, Tier
@@ -47,12 +48,7 @@ _ANSI = re.compile(rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?
 _RETURNS = bytes.maketrans(b"\r\x00", b"\n ")
 _BLANKS = np.zeros(256, dtype=bool)
 _BLANKS[[*b" \t\n^~"]] = True
-_BRACKET, _COLON, _BLANK = b"[: "
-_DIGITS, _RANK_STARTS = np.zeros(256, dtype=bool), np.zeros(256, dtype=bool)
-_DIGITS[[*b"0123456789"]] = _RANK_STARTS[[*b"0123456789rdR"]] = True
 _NO_PREFIX = Prefix(0, None, None)
-_RANK = re.compile(rb"\[(?:rank|default|RANK )?(\d{1,6})\](?:: | )|(\d{1,6}): |\[\d{1,5},(\d{1,6})\]<std")
-"""The processes' prefixes of `gpuctl.joblogs.prefix`, at the beginning of a line."""
 _RANKED = re.compile(r"\[|\d{1,6}:\s")
 _FRAMES = (
     rb'^[^\n]{0,80}  File "[^"\n]{1,300}", line \d',
@@ -325,7 +321,7 @@ class _Log:
         if starts[-1] == len(codes) and len(starts) > 1:
             starts = starts[:-1]
         plain = ~_BLANKS[codes[np.minimum(starts, max(len(codes) - 1, 0))]] if len(codes) else np.zeros(0, bool)
-        ranks = _ranks(text, codes, starts)
+        ranks = ranks_of(text, codes, starts)
         self._keep_tail(raw, base)
         if hits:
             # a carriage return parts pieces of one line
@@ -426,9 +422,9 @@ class _Log:
             weakest = min(self._fallback[n] for n in causes)
             causes = [n for n in causes if self._fallback[n] == weakest]
             block.plain[row] = False
-            shown = _shown(line, end - window)
+            text = shown(line, end - window)
             raised = 0 < line_no - self._frame <= _RAISED
-            pending += [_Hit(row, n, Match(self._id(n), line_no, shown, head.rank, ts=head.ts), raised) for n in causes]
+            pending += [_Hit(row, n, Match(self._id(n), line_no, text, head.rank, ts=head.ts), raised) for n in causes]
         if _STEP_TIER in tiers and not tiers & set(CAUSES):
             self._step(line, line_no, head.rank)
 
@@ -459,7 +455,7 @@ class _Log:
                 if isinstance(entry := self._entries[hit.number], Signature)
             ]
             inner = [] if endings.strong(known) else self._scanner.signatures_in(one.texts)
-            head = Match("", line_no, _shown(one.line, 0), one.rank, ts=one.ts)
+            head = Match("", line_no, shown(one.line, 0), one.rank, ts=one.ts)
             if one.ending.rank is not None:
                 head = head._replace(rank=one.ending.rank)
             added = [(entry.id, text) for entry, text in inner if entry.fallback < 2]
@@ -468,9 +464,10 @@ class _Log:
             if added:
                 weaker = {id(hit) for row in one.span for hit in by_row.get(row, ()) if self._gives_way(hit)}
                 pending = [hit for hit in pending if id(hit) not in weaker]
+            raised = one.ending.rank is None  # a launcher's word is no exception of the rank that it blames
             for name, text in added:
-                match = head._replace(signature=name, text=_shown(text, 0))
-                pending.append(_Hit(one.row, self._scanner.numbers[name], match, True))
+                match = head._replace(signature=name, text=shown(text, 0))
+                pending.append(_Hit(one.row, self._scanner.numbers[name], match, raised))
         return [hit for hit in pending if hit.row not in ignored]
 
     def _gives_way(self, hit: _Hit) -> bool:
@@ -574,25 +571,6 @@ def _kind(entry: Signature | str) -> int:
     return _CAUSE if entry.tier in {*CAUSES, Tier.SUCCESS} else _HARMLESS if entry.tier == Tier.HARMLESS else _OTHER
 
 
-def _ranks(text: bytes, codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """The rank of each line's process; -1 where its beginning names none."""
-    ranks = np.full(len(starts), -1, np.int32)
-    if not len(codes):
-        return ranks
-    last = len(codes) - 1
-    first, second = codes[starts.clip(max=last)], codes[(starts + 1).clip(max=last)]
-    maybe = (first == _BRACKET) & _RANK_STARTS[second]
-    digit = np.flatnonzero(_DIGITS[first])
-    for width in range(1, 7):
-        at = starts[digit] + width
-        maybe[digit] |= (codes[at.clip(max=last)] == _COLON) & (codes[(at + 1).clip(max=last)] == _BLANK)
-    for row in np.flatnonzero(maybe).tolist():
-        match = _RANK.match(text, int(starts[row]))
-        if match:
-            ranks[row] = int(match[match.lastindex or 0])
-    return ranks
-
-
 def _before_traceback(text: bytes, cut: int) -> int:
     """Where to cut so that a traceback which begins shortly before the cut stays whole, with the lines above it."""
     begin = text.rfind(b"Traceback (most recent", max(cut - _TRACEBACK_BYTES, 0), cut)
@@ -617,9 +595,3 @@ def _words(entry: Signature) -> re.Pattern[str]:
         return re.compile(entry.pattern, re.IGNORECASE if entry.caseless else 0)
     except re.error as error:
         raise InputError(f"signature {entry.id!r}: pattern {entry.pattern!r}: {error}") from error
-
-
-def _shown(line: str, at: int) -> str:
-    """Cut a line down to what is kept of it, around a place."""
-    begin = 0 if len(line) <= TEXT_LIMIT or at <= TEXT_LIMIT else min(at - TEXT_LIMIT // 2, len(line) - TEXT_LIMIT)
-    return line[begin : begin + TEXT_LIMIT]

@@ -31,7 +31,7 @@ METHODS = {
     "weeks": "weeks of all jobs: blocks of seven days are put into another order, hours and weekdays stay",
     "jobs": "blocks of consecutive jobs, with the times between them, drawn with replacement",
     "parametric": "laws with parameters: users, sessions by hour of the week, sizes, run times by size, limits",
-    "lublin": "the model of Lublin and Feitelson (2003) with its published numbers, for the trace's capacity",
+    "lublin": "the model of Lublin and Feitelson (2003) for the trace's capacity",
 }
 CAPACITY = {
     "machines": "all machines of the log",

@@ -1,5 +1,6 @@
 -- Of which attempt each kept line is, in logs that hold several (Slurm appends after a requeue). A stamp decides where the line has one: the attempt that had started last. A line without one
--- goes with the nearest line of its log that has one, the earlier first; in a log without stamps, Slurm's own word that it ended an attempt parts them. What none of them tells counts for the last attempt.
+-- is of the attempt of the stamped line before it, or of a later one where Slurm's own word that it ended an attempt stands between; without either, of the next stamped line's. What none of them tells
+-- counts for the last attempt.
 WITH mixed AS (
     SELECT l.job, l.stream, l.line_no, l.signature, l.ts, j.attempts,
            l.text LIKE '%*** JOB % CANCELLED AT %***%' OR l.text LIKE '%*** STEP % CANCELLED AT %***%' AS ends
@@ -18,5 +19,5 @@ near AS (
            max(ended) OVER (PARTITION BY job, stream) > 0 OR bool_or(ends) OVER (PARTITION BY job, stream) AS parted
     FROM stamped
 )
-SELECT DISTINCT job, stream, line_no, least(coalesce(by_stamp, earlier, later, CASE WHEN parted THEN ended END, attempts - 1), attempts - 1)::INTEGER AS attempt
+SELECT DISTINCT job, stream, line_no, least(coalesce(by_stamp, greatest(earlier, CASE WHEN parted THEN ended END), later, attempts - 1), attempts - 1)::INTEGER AS attempt
 FROM near

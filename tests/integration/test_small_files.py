@@ -97,8 +97,10 @@ KINDS: dict[str, Callable[[Path], object]] = {
 }
 
 PROGRAM = """
-import contextlib, io, json, sys
+import contextlib, functools, io, json, sys
+import typer.main
 from gpuctl.cli import main
+typer.main.get_command = functools.cache(typer.main.get_command)
 from gpuctl.core import files
 files.IDLE_S, files.PIPE_S = 0.2, 0.4
 for line in sys.stdin:

@@ -193,7 +193,7 @@ def test_a_log_of_several_attempts_counts_for_each(tmp_path: Path) -> None:
     requeued = "slurmstepd: error: *** JOB 7 ON m1 CANCELLED AT 2026-03-02T12:10:00 DUE TO NODE FAILURE ***"
     with Store(tmp_path / "t.duckdb", write=True) as store:
         site = Site(store)
-        for job in ("bare", "stamped", "parted"):
+        for job in ("bare", "stamped", "parted", "both"):
             site.job(job, ("failed", 0, 10), ("failed", 10, 70), ("failed", 80, 90))
         site.log("bare", None, ("t_xid", 1, "XID 79"))
         # a line without a stamp goes with the one before it, and the first with the next
@@ -203,6 +203,9 @@ def test_a_log_of_several_attempts_counts_for_each(tmp_path: Path) -> None:
             ("t_xid", 5, "XID 79"),
             ("t_denied", 6, "Permission denied"),
         )
+        # Slurm's word parts what follows a stamped line, too
+        mixed = (("t_xid", 1, "XID 79"), (None, 2, requeued), ("t_denied", 3, "Permission denied"))
+        site.log("both", None, *mixed, minutes={1: 5})
         site.log("stamped", None, *lines, minutes={2: 3, 5: 85})
         site.log(
             "parted", None, ("t_denied", 1, "Permission denied"), (None, 2, requeued), ("t_xid", 3, "XID 79"),
@@ -216,6 +219,7 @@ def test_a_log_of_several_attempts_counts_for_each(tmp_path: Path) -> None:
     none = ("no_signature", False)
     assert found["bare"] == [none, none, ("gpu_hardware_error", True)]
     assert found["stamped"] == [("syntax_error", True), none, ("gpu_hardware_error", True)]
+    assert found["both"] == [("gpu_hardware_error", True), ("permission_error", True), ("no_signature", True)]
     assert found["parted"] == [("permission_error", True), ("gpu_hardware_error", True), ("syntax_error", True)]
 
 

@@ -287,6 +287,11 @@ def test_files_read_by_an_older_parser(store: Path) -> None:
     assert "1 of 1 file read by an older parser: /logs/jobs" in found.evidence
 
 
+def test_a_trace_without_dates_has_days(store: Path) -> None:
+    change(store, "UPDATE clusters SET first_ts = to_timestamp(0), last_ts = to_timestamp(149 * 86400 + 5)")
+    assert look(store)["clusters"].evidence.endswith("(wall), day 0 to day 149")
+
+
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../../etc/passwd", "", "UTC\x1b[2J"])
 def test_zones_that_are_not_known(store: Path, zone: str) -> None:
     change(store, f"UPDATE clusters SET timezone = '{zone}'")

@@ -194,7 +194,9 @@ def test_lines_of_other_ranks_do_not_show_that_a_rank_went_on() -> None:
         "Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-25_10:00:00\n  host      : n1\n"
         "  rank      : 1 (local_rank: 1)\n",
         "srun: error: n1: task 1: Exited with exit code 1\n",
-        "mpirun noticed that process rank 1 with PID 7 on node n1 exited on signal 9 (Killed).\n",
+        "mpirun detected that one or more processes exited with non-zero status, thus causing\n"
+        "the job to be terminated. The first process to do so was:\n\n"
+        "  Process name: [[1234,1],1]\n  Exit code:    1\n",
     ],
     ids=["torchrun", "srun", "mpirun"],
 )
@@ -202,6 +204,11 @@ def test_a_launcher_s_summary_points_to_the_rank_whose_log_has_the_cause(summary
     zero = "0: ValueError: peers are gone\n"
     one = "1: KeyError: 'gain'\n"
     assert (verdict(zero + one).evidence, verdict(zero + one + summary).evidence) == (zero.strip(), one.strip())
+    # the blamed rank's own traceback is not taken for one that it survived
+    raised = "".join(f"1: {line}\n" for line in PYTHON.splitlines()) + "step 3 loss 0.1\n"
+    assert (
+        verdict(zero.replace("0:", "2:") + raised + "launcher stops\n" + summary).evidence == "1: widgets.Stuck: belt 3"
+    )
 
 
 def test_a_system_s_error_is_known_by_its_number_whoever_prints_it() -> None:

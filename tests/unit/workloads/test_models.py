@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.workloads import folder, knobs, learn, lublin, quality, replays, resample, tables
+from gpuctl.workloads import folder, knobs, learn, lublin, lublin_fit, quality, replays, resample, tables
 from gpuctl.workloads.jobs import DAY_S, HOUR_S, WEEK_S, Jobs, jobs_of, most_at_once
 from gpuctl.workloads.synth import Wanted, synthesize
 
@@ -224,6 +224,13 @@ def test_lublins_laws_are_those_of_the_authors_program() -> None:
     assert np.log(np.median(drawn.run_s) / 137) == pytest.approx(0, abs=0.1)
     assert np.log(drawn.run_s).mean() == pytest.approx(5.68, abs=0.05)
     assert np.log(drawn.run_s).std() == pytest.approx(3.02, abs=0.05)
+
+
+def test_lublins_laws_are_found_again() -> None:
+    laws = lublin.for_machine(lublin.PUBLISHED, 256)
+    found = lublin_fit.fit(synthesize(lublin.Lublin(laws, "cpu", 256.0), Wanted(20_000, seed=5)))
+    for name, value in vars(laws).items():
+        assert getattr(found, name) == pytest.approx(value, rel=0.1), name
 
 
 def test_jobs_are_counted_in_what_they_have() -> None:

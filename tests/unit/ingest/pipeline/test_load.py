@@ -70,7 +70,7 @@ def test_loads_a_file_and_writes_its_ledger_row_and_rejects(logs: Path, db: Path
     assert {row[0] for row in stored["host_util"]} == {"logs"}
     assert {row[-1] for row in stored["host_util"]} == {"1"}
     assert stored["clusters"] == [
-        ("logs", "fake", "America/Los_Angeles", "wall", "2024-01-01 00:02:00+00", "2024-01-01 00:11:00+00")
+        ("logs", "fake", "America/Los_Angeles", "wall", "2024-01-01 00:02:00+00", "2024-01-01 00:11:00+00", None, None)
     ]
 
 
