@@ -114,7 +114,7 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         (
             "Ten thousand such jobs at 90 % load, and their waits",
             "gpuctl synth model --jobs 10000 --load 0.9 -o jobs.csv\n"
-            "gpuctl replay jobs.csv --cluster pool:512 --policy fifo,easy",
+            "gpuctl replay jobs.csv --cluster pool:512 --policy fifo,fifo-skip",
         ),
         (
             "More users, a fifth of the jobs on 16 GPUs or more, a heavier tail",

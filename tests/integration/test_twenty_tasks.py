@@ -545,6 +545,33 @@ def test_what_a_chain_learns_is_kept(user: User, sample_data: Path) -> None:
     assert json.loads((user.folder / "chain-model" / "card.json").read_text())
 
 
+def test_jobs_for_other_simulators(user: User) -> None:
+    user.run("convert", "CSV for gpuctl replay", instead={"jobs.csv": "own.csv"})
+    rows = pl.read_csv(user.folder / "own.csv")
+    true = sorted((job.gpus, round(job.end - job.start)) for job in user.made.jobs)
+    assert sorted(zip(rows["num_gpus"], rows["duration"].round().cast(int), strict=True)) == true
+    user.run("convert", "Batsim")
+    batsim = json.loads((user.folder / "workload.json").read_text())
+    assert sorted(one["res"] for one in batsim["jobs"]) == sorted(job.gpus for job in user.made.jobs)
+
+
+def test_jobs_like_those_of_a_log(user: User) -> None:
+    user.run("fit", "A model of")
+    user.run("fit", "published", instead={"model": "public"})
+    names = {job.user for job in user.made.jobs}
+    texts = [path.read_text("utf-8", "replace") for path in (user.folder / "public").iterdir() if path.is_file()]
+    assert texts
+    assert [name for name in sorted(names) if any(re.search(rf"\b{name}\b", text) for text in texts)] == []
+    few = {"10000": 300, "jobs.csv": "more.csv"}
+    user.run("synth", "Ten thousand", instead=few)
+    rows = pl.read_csv(user.folder / "more.csv")
+    assert rows.height == 300
+    assert set(rows["num_gpus"]) <= {job.gpus for job in user.made.jobs}
+    user.run("synth", "More users", instead=few)
+    rows = pl.read_csv(user.folder / "more.csv")
+    assert (rows["num_gpus"] >= 16).mean() == near(0.2, within=0.35)
+
+
 def test_every_example_was_run_here(request: pytest.FixtureRequest) -> None:
     """No example without its task; that of a live Slurm has none to ask (tests/labs/slurm does)."""
     from gpuctl.cli.examples import EXAMPLES
