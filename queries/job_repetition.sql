@@ -13,12 +13,12 @@
 -- column: single_pct | % | sessions of one job
 -- column: seen_pct | % | jobs with a name and size that their user has submitted before
 WITH chained AS (
-    SELECT "user", name, size, run_s, submit_s, lag(size) OVER chain AS size_before, lag(name) OVER chain AS name_before, lag(run_s) OVER chain AS run_before, lag(submit_s) OVER chain AS submit_before,
+    SELECT job, "user", name, size, run_s, submit_s, lag(size) OVER chain AS size_before, lag(name) OVER chain AS name_before, lag(run_s) OVER chain AS run_before, lag(submit_s) OVER chain AS submit_before,
            row_number() OVER (PARTITION BY "user", name, size ORDER BY submit_s, job) AS time_seen
     FROM base_workload WHERE size > 0 AND "user" IS NOT NULL
     WINDOW chain AS (PARTITION BY "user" ORDER BY submit_s, job)
 ),
-numbered AS (SELECT *, sum(CASE WHEN submit_before IS NULL OR submit_s - submit_before > 1200 THEN 1 ELSE 0 END) OVER (PARTITION BY "user" ORDER BY submit_s ROWS UNBOUNDED PRECEDING) AS session FROM chained),
+numbered AS (SELECT *, sum(CASE WHEN submit_before IS NULL OR submit_s - submit_before > 1200 THEN 1 ELSE 0 END) OVER (PARTITION BY "user" ORDER BY submit_s, job ROWS UNBOUNDED PRECEDING) AS session FROM chained),
 sessions AS (SELECT count(*) AS sessions, sum(jobs) / count(*) AS session_jobs, 100.0 * count(*) FILTER (jobs = 1) / count(*) AS single_pct
              FROM (SELECT count(*) AS jobs FROM numbered GROUP BY "user", session)),
 followed AS (SELECT *, name = name_before AS same_name, size = size_before AS same_size FROM chained WHERE submit_before IS NOT NULL)

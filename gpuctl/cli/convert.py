@@ -66,7 +66,7 @@ def convert(  # noqa: PLR0917 - Typer passes options by name
 
     What the format cannot say is lost, and what a job lacks that the format needs leaves it out; both are counted.
     """
-    from gpuctl.core.errors import UsageError
+    from gpuctl.core.errors import ExitCode, UsageError
     from gpuctl.core.files import write_atomically
     from gpuctl.store.database import Store
     from gpuctl.workloads.convert import convert as write
@@ -77,15 +77,17 @@ def convert(  # noqa: PLR0917 - Typer passes options by name
     check_outputs(context, {"--output": output})
     site = Site(map=columns_map, unit=unit, swf_unit=swf_unit)
     done: list[Done] = []
+    faults: list[bool] = []
 
     def body(file: BinaryIO) -> None:
         with (
             opened(
                 paths or [], None, cluster, given, timezone=timezone, columns=columns, doing="convert", site=site,
                 log_format=log_format, brief=True,
-            ) as (store_path, name, _),
+            ) as (store_path, name, report),
             Store(store_path) as store,
         ):  # fmt: skip
+            faults.append(report is not None and report.failed)
             done.append(write(store, name, to.value, file, unit=swf_unit, servers=servers))
 
     write_atomically(output, body)
@@ -93,3 +95,5 @@ def convert(  # noqa: PLR0917 - Typer passes options by name
         for told in one.notes:
             message(told, quiet=given.quiet)
         message(f"{output}: {one.rows:,} rows ({to.value})", quiet=given.quiet)
+    if any(faults):
+        raise typer.Exit(ExitCode.BAD_INPUT)

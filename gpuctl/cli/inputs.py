@@ -78,6 +78,7 @@ def opened(
                 f"--timezone {timezone} says how to read logs, and those of {stores[0] if stores else db} were read",
                 hint="leave it out, or load the logs again into another --db",
             )
+        _check_unread(site, doing)
         yield stores[0] if stores else db, cluster, None  # type: ignore[misc]
         return
     mapped, log_format = _mapped(site, log_format)
@@ -125,6 +126,21 @@ def opened(
                 hint="name the files of one cluster, or, if they are of one, say so with --cluster NAME",
             )
         yield store_path, report.cluster, report
+
+
+def _check_unread(site: Site | None, doing: str) -> None:
+    """What says how logs are read is of no use to a store; convert counts in the unit of ``--swf-unit``."""
+    given = {
+        "--map": site and site.map,
+        "--unit": site and site.unit,
+        "--swf-unit": site and doing != "convert" and site.swf_unit,
+    }
+    option = next((option for option, value in given.items() if value), None)
+    if option is not None:
+        raise UsageError(
+            f"{option} says how to read logs, and those of a trace store were read",
+            hint="leave it out, or load the logs again into another --db",
+        )
 
 
 def _mapped(site: Site | None, log_format: str | None) -> tuple[Said | None, str | None]:

@@ -141,6 +141,10 @@ def fit(  # noqa: PLR0917 - Typer passes options by name
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     if (model is None) == (check is None):
         raise UsageError("fit needs -o for a new model, or --check for one to compare, and not both", hint="-o model")
+    if check is not None:
+        _check_unused(context, ("method", "near", "arrivals", "anonymous"), "is for a new model, not for --check")
+    if capacity is not None and not 1 <= capacity <= 1e9:
+        raise UsageError(f"--capacity {capacity:g}: expected at least 1")
     from gpuctl.predictors import card
     from gpuctl.workloads import tables
 
@@ -154,6 +158,10 @@ def fit(  # noqa: PLR0917 - Typer passes options by name
     if capacity is not None:
         trace = replace(trace, capacity=capacity, capacity_from="given")
     made = _load(check) if check is not None else _fit(trace, method, near, arrivals, anonymous=anonymous)
+    if made.unit != trace.unit:
+        raise UsageError(
+            f"the model counts {made.unit}s, the trace {trace.unit}s", hint=f"--unit {made.unit}, or another model"
+        )
     scores = _compare(made, trace, seeds, None if no_replay else load, given)
     command = "gpuctl " + shlex.join(sys.argv[1:])
     result = tables.fitted(
@@ -204,6 +212,8 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.workloads import knobs, tables, write
     from gpuctl.workloads.synth import Wanted, synthesize
 
+    if load is None:
+        _check_unused(context, ("load_by",), "is for --load")
     monday = write.start_of(start)
     check_outputs(context, {"--output": output})
     wanted = Wanted(
@@ -221,6 +231,13 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
     result = tables.made(found, made, wanted, (), "gpuctl " + shlex.join(sys.argv[1:]))
     print_result(result, shape, None, None, given)
     tell_written((output,), given)
+
+
+def _check_unused(context: typer.Context, names: Sequence[str], why: str) -> None:
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise UsageError(f"--{name.replace('_', '-')} {why}", hint="leave it out")
 
 
 def _fit(trace: Jobs, method: Method, near: float | None, arrivals: Arrivals | None, *, anonymous: bool) -> Model:

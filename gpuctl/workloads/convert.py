@@ -31,6 +31,7 @@ HEADROOM = 1.02
 _PEAK = 0.99
 _DONE = {State.COMPLETED: 1, State.KILLED: 5, State.UNKNOWN: -1, State.PENDING: -1, State.RUNNING: -1}
 _PHILLY = {State.COMPLETED: "Pass", State.KILLED: "Killed"}
+_OPEN = frozenset({State.PENDING, State.RUNNING, State.SUSPENDED})
 _MODEL = "ResNet-18 (batch size 32)"
 
 _JOBS = """
@@ -117,8 +118,7 @@ def _whole(trace: Trace, *, timed: bool = True) -> tuple[pl.DataFrame, list[Note
         needs["no run time"] = pl.col("run_s").is_null() | (pl.col("run_s") <= 0)
     for why, lacks in needs.items():
         kept = jobs.filter(~lacks)
-        if kept.height < jobs.height:
-            notes.append(note("{jobs:,} jobs are left out: {why}", jobs=jobs.height - kept.height, why=ours(why)))
+        notes += _left_out(jobs.height - kept.height, why)
         jobs = kept
     parts = jobs.filter(pl.col("size") != pl.col("size").ceil()).height
     if parts:
@@ -126,6 +126,10 @@ def _whole(trace: Trace, *, timed: bool = True) -> tuple[pl.DataFrame, list[Note
     if trace.unit != "gpu":
         notes.append(note("sizes are {unit}s: no job has GPUs, or they were asked for", unit=ours(trace.unit)))
     return jobs.with_columns(pl.col("size").ceil().cast(pl.Int64)), notes
+
+
+def _left_out(jobs: int, why: str) -> list[Note]:
+    return [note("{jobs:,} jobs are left out: {why}", jobs=jobs, why=ours(why))] if jobs else []
 
 
 def _numbers(column: pl.Series) -> tuple[pl.Series, dict[str, int]]:
@@ -280,6 +284,7 @@ def batsim(trace: Trace, file: BinaryIO) -> Done:
 def philly(trace: Trace, file: BinaryIO, store: Store) -> Done:
     """Philly's ``cluster_job_log``: attempts and the GPUs of each on machines; times on the trace's own clock.
 
+    Jobs that have not ended, or of which no end or no attempt is told, are left out: the format has no word for them.
     A job of which no machine is told is written on one of the name ``untold``: the format has sizes nowhere else.
     """
     jobs, notes = _whole(trace, timed=False)
@@ -291,10 +296,18 @@ def philly(trace: Trace, file: BinaryIO, store: Store) -> Done:
     for row in store.frame(_PLACES, dict(here)).iter_rows(named=True):
         if row["gpus"] > 0:
             places.setdefault((row["job"], row["attempt"]), []).append(_place(row))
+    endless = {"not ended": _OPEN, "outcome unknown": {State.UNKNOWN}}
+    for why, states in endless.items():
+        lacks = jobs["state"].is_in([state.value for state in states])
+        notes += _left_out(int(lacks.sum()), why)
+        jobs = jobs.filter(~lacks)
+    lacks = ~jobs["job"].is_in(list(tries))
+    notes += _left_out(int(lacks.sum()), "no attempt")
+    jobs = jobs.filter(~lacks)
     written, untold = [], 0
     for row in jobs.iter_rows(named=True):
         attempts = []
-        for one in tries.get(row["job"], []):
+        for one in tries[row["job"]]:
             detail = places.get((row["job"], one["attempt"]))
             untold += detail is None
             detail = detail or [{"ip": "untold", "gpus": [f"gpu{k}" for k in range(row["size"])]}]
@@ -372,7 +385,7 @@ def convert(
         servers: of the inference cluster, for ``inference-load``.
 
     Raises:
-        UsageError: no such format, cluster or unit; servers are missing.
+        UsageError: no such format, cluster or unit; servers are missing, or of no use.
         InputError: nothing can be written.
     """
     if to == "inference-load":
@@ -381,6 +394,8 @@ def convert(
         return inference_load(store, cluster, servers, file)
     if to not in FORMATS:
         raise UsageError(f"--to {to[:40]!r}: no such format", hint=f"formats are {', '.join(FORMATS)}")
+    if servers is not None:
+        raise UsageError("--servers is for --to inference-load", hint="leave it out")
     trace = read(store, cluster, unit)
     done = philly(trace, file, store) if to == "philly" else WRITERS[to](trace, file)
     if not done.rows:

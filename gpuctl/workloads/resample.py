@@ -68,6 +68,11 @@ class Resampled:
         return self.jobs.capacity
 
     @property
+    def unit(self) -> str:
+        """What sizes count."""
+        return self.jobs.unit
+
+    @property
     def offered(self) -> float:
         """Mean units that its jobs need."""
         return self.jobs.offered

@@ -61,6 +61,15 @@ def test_jobs_come_out_as_csv_swf_and_store(gpuctl: Gpuctl, model: Path, tmp_pat
     ]
     stored = json.loads(gpuctl("query", tmp_path / "d.duckdb", "SELECT sum(run_sum_s) AS s FROM jobs", "--json").stdout)
     assert stored[0]["s"] == jobs["duration"].sum()
+    refused = gpuctl("fit", tmp_path / "c.swf", "--check", model, check=False)
+    assert "the model counts gpus, the trace cpus" in refused.stderr
+    refused = gpuctl("convert", tmp_path / "d.duckdb", "--map", "a=num_gpus", "-o", tmp_path / "e.csv", check=False)
+    assert (refused.returncode, "--map says how to read logs" in refused.stderr) == (ExitCode.USAGE, True)
+    # a file that cannot be read is told by the exit code
+    (tmp_path / "torn.json").write_text('{"jobs": [{"subtime": 1, "res": 2, "profile": "x"')
+    paths = [tmp_path / "c.swf", tmp_path / "torn.json"]
+    partly = gpuctl("convert", *paths, "--cluster", "x", "-o", tmp_path / "e.csv", check=False)
+    assert (partly.returncode, pl.read_csv(tmp_path / "e.csv").height) == (ExitCode.BAD_INPUT, 400)
     replayed = gpuctl("--quiet", "replay", tmp_path / "a.csv", "--cluster", "pool:64", "--policy", "fifo", "--json")
     assert json.loads(replayed.stdout)["tables"]["replay_summary"]["rows"][0]["jobs_finished"] == 400
 
@@ -82,6 +91,9 @@ def test_a_model_is_compared_with_another_trace(gpuctl: Gpuctl, model: Path, tmp
         (["fit", "TRACE", "-o", "x", "--check", "y"], "not both"),
         (["fit", "TRACE", "-o", "x", "--anonymous", "--method", "users"], "is made of the trace's jobs"),
         (["fit", "TRACE", "-o", "x", "--arrivals", "nhpp"], "is for --method parametric"),
+        (["fit", "TRACE", "--check", "MODEL", "--method", "resample"], "--method is for a new model"),
+        (["fit", "TRACE", "-o", "x", "--capacity", "nan"], "expected at least 1"),
+        (["synth", "MODEL", "--jobs", "10", "--load-by", "users", "-o", "x.csv"], "--load-by is for --load"),
         (["fit", "no such file", "-o", "x"], "no such file"),
         (["synth", "MODEL", "--jobs", "10", "--large", "2:x", "-o", "x.csv"], "not understood"),
         (["synth", "MODEL", "--jobs", "10", "--load", "-1", "-o", "x.csv"], "above 0"),

@@ -75,17 +75,20 @@ def _row(job: object, profiles: dict[str, Any]) -> dict[str, Any]:
     submit, size = count(job, "subtime", 1e18), count(job, "res", 2**31 - 1)
     if submit > _LATEST_S:
         raise RowError("subtime is over 200 years")
-    profile = profiles.get(str(job.get("profile")))
+    told = job.get("profile")
+    if isinstance(told, bool) or not isinstance(told, int | str):
+        raise RowError("profile is neither a number nor a text")
+    profile = profiles.get(str(told))
     if not isinstance(profile, dict):
         raise RowError("its profile is not among the profiles")
     # -1 is no limit, too
-    limit = None if job.get("walltime") in {None, -1} else count(job, "walltime")
-    run = count(profile, "delay") if profile.get("type") in _DELAYS else None
+    limit = None if job.get("walltime") is None or job["walltime"] == -1 else count(job, "walltime")
+    run = count(profile, "delay") if str(profile.get("type")) in _DELAYS else None
     quirks = [] if run is not None else ["no_run_time"]
     if run is not None and limit is not None and limit < run:
         run, quirks = limit, ["killed_at_limit"]
     return {
-        "job": str(name), "submit_ts": submit, "cpus": int(size), "gpus": 0.0, "name": str(job["profile"]),
+        "job": str(name), "submit_ts": submit, "cpus": int(size), "gpus": 0.0, "name": str(told),
         "time_limit_s": None if limit is None else round(limit), "run_sum_s": run, "quirks": quirks,
     }  # fmt: skip
 

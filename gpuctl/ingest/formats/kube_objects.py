@@ -97,6 +97,8 @@ def _together(jobs: dict[str, tuple[Told, int, bytes]], told: Told) -> Told:
     if told.job in jobs:
         before = jobs[told.job][0]
         told.starts |= before.starts
+        told.ready |= before.ready
+        told.admissions |= before.admissions
         told.stops |= before.stops
         told.gpu_type = told.gpu_type or before.gpu_type
     return told
@@ -153,6 +155,7 @@ def _write(told: list[Told], sink: Sink) -> None:
     for one in told:
         spells = one.spells()
         run = [s.end - s.start for s in spells if s.end is not None]
+        admitted = {"start_is_admission"} if any(s.start in one.admissions - one.ready for s in spells) else set()
         start, end = (spells[0].start if spells else None), one.end
         wait = None if start is None or one.submit is None or start < one.submit else start - one.submit
         jobs.append({
@@ -163,7 +166,7 @@ def _write(told: list[Told], sink: Sink) -> None:
             "reason": one.reason, "attempts": len(spells), "wait_s": wait,
             "run_span_s": None if start is None or end is None else max(0.0, end - start),
             "run_sum_s": sum(run) if run else None, "run_last_s": run[-1] if run else None,
-            "quirks": sorted(one.quirks),
+            "quirks": sorted(one.quirks | admitted),
         })  # fmt: skip
         queued = one.submit
         for number, spell in enumerate(spells):

@@ -42,6 +42,7 @@ _PHASES = {
     "Aborted": State.KILLED,
     "Failed": State.FAILED,
 }
+_OVER = frozenset({"Restarting", "Pending", "Completed", "Terminated", "Aborted", "Failed"})
 
 
 class Spell(NamedTuple):
@@ -72,17 +73,34 @@ class Told:
     reason: str | None = None
     end: float | None = None
     starts: set[float] = field(default_factory=set)
+    ready: set[float] = field(default_factory=set)
+    admissions: set[float] = field(default_factory=set)
     stops: set[float] = field(default_factory=set)
     quirks: set[str] = field(default_factory=set)
 
     def spells(self) -> list[Spell]:
         """The times that it had its GPUs, as far as its snapshots tell: each start to the first stop behind it."""
-        found, starts = [], sorted(self.starts)
+        ends = sorted({*self.stops, *([self.end] if self.end is not None else ())})
+        found, starts = [], self._starts(ends)
         for start, following in zip(starts, [*starts[1:], None], strict=True):
-            stops = [s for s in (*self.stops, *([self.end] if self.end is not None else ())) if s >= start]
-            stop = min(stops, default=following)
+            stop = next((end for end in ends if end >= start), following)
             found.append(Spell(start, stop if following is None or stop is None else min(stop, following)))
         return found
+
+    def _starts(self, ends: list[float]) -> list[float]:
+        """Its starts: of Kueue, ready pods, and admissions that none follow before a stop.
+
+        Pods that are ready again without a stop did not start anew.
+        """
+        starts: list[float] = []
+        for ready in sorted(self.ready):
+            if not starts or any(starts[-1] <= end < ready for end in ends):
+                starts.append(ready)
+        for admitted in self.admissions:
+            ready_at = min((ready for ready in self.ready if ready >= admitted), default=None)
+            if ready_at is None or any(admitted < end < ready_at for end in ends):
+                starts.append(admitted)
+        return sorted({*self.starts, *starts})
 
 
 def objects(stream: BinaryIO) -> Iterator[tuple[Element, dict[str, Any] | None]]:
@@ -131,7 +149,7 @@ def seconds(stamp: object) -> float | None:
     Raises:
         RowError: it is no time.
     """
-    if stamp in {None, ""}:
+    if stamp is None or stamp == "":
         return None
     try:
         found = datetime.fromisoformat(str(stamp).replace("Z", "+00:00"))
@@ -157,6 +175,13 @@ def quantity(value: object) -> float:
     return float(match[1]) * _SCALE[match[2]]
 
 
+def _pairs(found: object, key: str) -> dict[str, Any]:
+    value = at(found, key) or {}
+    if not isinstance(value, dict):
+        raise RowError(f"{key} is no object")
+    return value
+
+
 def is_gpu(key: str) -> bool:
     """Whether a resource is a whole GPU."""
     return key.endswith("/gpu") or key in GPU_KEYS
@@ -172,7 +197,7 @@ def requests(spec: object) -> tuple[float, float, float, bool]:
     parts = False
     for container in listed(spec, "containers"):
         resources = at(container, "resources")
-        asked = {**(at(resources, "limits") or {}), **(at(resources, "requests") or {})}
+        asked = {**_pairs(resources, "limits"), **_pairs(resources, "requests")}
         for key, value in asked.items():
             if is_gpu(key):
                 gpus += quantity(value)
@@ -227,7 +252,7 @@ def workload(found: dict[str, Any]) -> Told:
     flavors = {
         flavor
         for one in listed(found, "status", "admission", "podSetAssignments")
-        for key, flavor in (at(one, "flavors") or {}).items()
+        for key, flavor in _pairs(one, "flavors").items()
         if is_gpu(str(key)) and isinstance(flavor, str)
     }
     told.gpu_type = "|".join(sorted(flavors)) or None
@@ -244,11 +269,10 @@ def _conditions(told: Told, found: dict[str, Any]) -> None:
     holds = {name for name, one in by_type.items() if one.get("status") == "True"}
     ready = since.get("PodsReady") if "PodsReady" in holds else None
     admitted = since.get("Admitted") if "Admitted" in holds else None
-    start = ready if ready is not None else admitted
-    if ready is None and admitted is not None:
-        told.quirks.add("start_is_admission")
-    if start is not None:
-        told.starts.add(start)
+    if ready is not None:
+        told.ready.add(ready)
+    elif admitted is not None:
+        told.admissions.add(admitted)
     # a condition that is false was true until its transition
     for name in ("Admitted", "Evicted"):
         stamp = since.get(name)
@@ -302,7 +326,7 @@ def volcano_job(found: dict[str, Any]) -> Told:
             if not running:
                 told.starts.add(stamp)
             running = True
-        elif running and state in {"Restarting", "Pending", "Completed", "Terminated", "Aborted", "Failed"}:
+        elif running and isinstance(state, str) and state in _OVER:
             told.stops.add(stamp)
             running = False
     last = seconds(at(found, "status", "state", "lastTransitionTime"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.lines import RowError
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.read.csv_header import first_line, split
@@ -200,18 +201,28 @@ def _load(told: Said, stream: BinaryIO, sink: Sink) -> None:
     ours |= {name: name for name in names if name in OURS and name not in ours and name not in ours.values()}
     if not {"submit_time", "start_time"} & set(ours.values()):
         raise InputError("no column is submit_time or start_time", line=1, hint=_HINT)
-    first = dict(zip(names, _first_row(head, told.separator), strict=False))
+    first = _first_cells(head, names, told.separator)
     table = _table(told, ours, first)
     stamped = any(column.kind == "time" for column in table.columns.values())
     sink.epoch = "real" if stamped or _late(told, ours, first) else "relative"
     table.load(again, sink)
 
 
-def _first_row(head: bytes, separator: str) -> list[str]:
-    lines = head.split(b"\n", 2)
-    return (
-        split(lines[1].decode("utf-8", "replace").strip(), separator) if len(lines) > 1 and b'"' not in lines[1] else []
-    )
+def _first_cells(head: bytes, names: Sequence[str], separator: str) -> dict[str, str]:
+    """The first cell with a digit of each column, among the whole lines of a file's head."""
+    found: dict[str, str] = {}
+    lines = head.split(b"\n")[1:]
+    # what is behind the last line end may be cut off, but may be all that there is
+    for line in lines[:-1] if len(lines) > 1 else lines:
+        try:
+            cells = split(line.decode("utf-8", "replace").rstrip("\r"), separator)
+        except RowError:
+            continue
+        if len(cells) == len(names):
+            for name, cell in zip(names, cells, strict=True):
+                if name not in found and any(c.isdigit() for c in cell):
+                    found[name] = cell.strip()
+    return found
 
 
 def _is_stamp(told: Said, ours: str, cell: str) -> bool:
@@ -219,12 +230,12 @@ def _is_stamp(told: Said, ours: str, cell: str) -> bool:
 
 
 def _late(told: Said, ours: Mapping[str, str], first: Mapping[str, str]) -> bool:
-    """Whether the first row's seconds count from 1970: they are after 1990."""
-    for name, column in ours.items():
-        cell = first.get(name, "").strip()
-        if column in _TIMES and _NUMBER.fullmatch(cell):
-            return float(cell) * SECONDS[told.units.get(column, "s")] > 631_152_000
-    return False
+    """Whether the first seconds of a column count from 1970: they are after 1990."""
+    return any(
+        float(first[name]) * SECONDS[told.units.get(column, "s")] > 631_152_000
+        for name, column in ours.items()
+        if column in _TIMES and _NUMBER.fullmatch(first.get(name, ""))
+    )
 
 
 def _table(told: Said, ours: Mapping[str, str], first: Mapping[str, str]) -> JobTable:
@@ -274,6 +285,8 @@ def _derived(there: frozenset[str]) -> Mapping[str, pl.Expr]:
     if start is None and "wait" in there and "submit_time" in there:
         start = pl.col("submit_ts") + micros["wait"]
         made["start_ts"] = start
+    elif start is not None and "wait" in there and "submit_time" not in there:
+        made["submit_ts"] = start - micros["wait"]
     if "duration" in there:
         if start is not None and "end_time" not in there:
             made["end_ts"] = start + micros["duration"]

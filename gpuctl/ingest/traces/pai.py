@@ -29,7 +29,11 @@ FORMAT: dict[str, Any] = {
     "epoch": "shifted",
 }
 """What all of its tables have in common."""
-_JOBS = """
+_THEIRS = """source IN (
+    SELECT source FROM sources
+    WHERE cluster = $cluster AND format IN ('pai-jobs', 'pai-tasks', 'pai-instances', 'pai-groups'))"""
+"""Rows of these tables: a cluster may have jobs of other files, too."""
+_JOBS = f"""
 INSERT INTO jobs BY NAME
 WITH listed AS (
     SELECT job, any_value(instance) AS instance, any_value("user") AS "user", any_value(state) AS state,
@@ -47,7 +51,9 @@ ran AS (
     SELECT job, min(running_ts) AS start_ts, CASE WHEN count(*) = count(end_ts) THEN max(end_ts) END AS end_ts,
            list(DISTINCT state) AS states, count(DISTINCT machine) AS nodes, count(*) AS instances,
            max(source) AS source
-    FROM containers WHERE cluster = $cluster AND container IS NOT NULL AND state IS NOT NULL GROUP BY job
+    FROM containers
+    WHERE cluster = $cluster AND container IS NOT NULL AND state IS NOT NULL AND {_THEIRS}
+    GROUP BY job
 ),
 groups AS (
     SELECT instance, any_value(gpu_type) AS gpu_type, any_value("group") AS "group", any_value(name) AS name
@@ -81,8 +87,8 @@ SELECT $cluster AS cluster, job, "user", account, name, submit_ts, start_ts,
            || CASE WHEN state = 'unknown' THEN ['unknown_state'] ELSE [] END AS quirks,
        source
 FROM made
-"""
-_ATTEMPTS = """
+"""  # noqa: S608
+_ATTEMPTS = f"""
 INSERT INTO attempts BY NAME
 SELECT cluster, job, 0 AS attempt, submit_ts AS queued_ts, start_ts, end_ts,
        CASE WHEN state NOT IN ('running', 'pending') THEN greatest(start_ts, end_ts) END AS released_ts, state,
@@ -91,20 +97,22 @@ SELECT cluster, job, 0 AS attempt, submit_ts AS queued_ts, start_ts, end_ts,
            || CASE WHEN end_ts IS NULL AND start_ts IS NOT NULL AND state <> 'running' THEN ['no_end'] ELSE [] END
            || CASE WHEN end_ts < start_ts THEN ['end_before_start'] ELSE [] END AS quirks,
        source
-FROM jobs WHERE cluster = $cluster AND attempts > 0
-"""
-_SIZES = """
+FROM jobs WHERE cluster = $cluster AND attempts > 0 AND {_THEIRS}
+"""  # noqa: S608
+_SIZES = f"""
 UPDATE containers SET gpus = t.gpus, cpus = ceil(t.cpus)::INTEGER, mem_mb = round(t.mem_mb)::BIGINT
 FROM (SELECT job, task, any_value(gpus) AS gpus, any_value(cpus) AS cpus, any_value(mem_mb) AS mem_mb
       FROM trace_parts WHERE cluster = $cluster AND kind = 'task' GROUP BY job, task) AS t
 WHERE containers.cluster = $cluster AND containers.job = t.job AND containers.task = t.task
-"""
-_PLACEMENTS = """
+      AND {_THEIRS}
+"""  # noqa: S608
+_PLACEMENTS = f"""
 INSERT INTO placements BY NAME
 SELECT cluster, job, 0 AS attempt, machine, sum(gpus) AS gpus, max(source) AS source
 FROM containers WHERE cluster = $cluster AND machine IS NOT NULL AND gpus IS NOT NULL AND running_ts IS NOT NULL
+      AND {_THEIRS}
 GROUP BY ALL
-"""
+"""  # noqa: S608
 _SPAN = """
 UPDATE clusters SET first_ts = low, last_ts = high
 FROM (SELECT min(least(submit_ts, start_ts, end_ts)) AS low, max(greatest(submit_ts, start_ts, end_ts)) AS high
@@ -130,7 +138,7 @@ def conclude(sink: Sink | None) -> list[str]:
         return []
     for table in ("jobs", "attempts", "placements"):
         # the names stand in this line
-        sink.execute(f"DELETE FROM {table} WHERE cluster = $cluster", here)  # noqa: S608
+        sink.execute(f"DELETE FROM {table} WHERE cluster = $cluster AND {_THEIRS}", here)  # noqa: S608
     for sql in (_SIZES, _JOBS, _ATTEMPTS, _PLACEMENTS, _SPAN):
         sink.execute(sql, here)
     return []

@@ -95,6 +95,11 @@ def test_figures_of_six_jobs(tmp_path: Path) -> None:
     ]
     outcome = {(row["size_bucket"], row["state"]): row["jobs"] for row in found["runtime_by_outcome"]}
     assert outcome["all", "all"] == 5
+    with Store(tmp_path / "six.duckdb", write=True) as store:
+        store.execute("UPDATE clusters SET epoch = 'relative'")
+    undated = tables(tmp_path / "six.duckdb")
+    assert undated["arrivals_by_hour"] == undated["arrivals_by_weekday"] == []
+    assert undated["job_sizes"] == found["job_sizes"]
     assert outcome["1", "failed"] == outcome["2-4", "killed"] == outcome[">8", "failed"] == 1
 
 
@@ -117,6 +122,14 @@ def test_series_are_those_of_numpy(tmp_path: Path) -> None:
         else:
             own = quality.dispersion(trace, 3600 * row["lag_h"])
         assert row["value"] == pytest.approx(own), row
+
+
+def test_sessions_of_jobs_of_one_second_begin_with_the_first_by_name(tmp_path: Path) -> None:
+    at = {"state": "completed", "gpus": 1, "user": "a", "run_sum_s": 1.0}
+    hours = {"c": 1, "b": 1, "z": 0}
+    jobs = [{**at, "job": job, "submit_ts": MONDAY + timedelta(hours=hour)} for job, hour in hours.items()]
+    [found] = tables(a_store(tmp_path / "tie.duckdb", jobs), "job_repetition")["job_repetition"]
+    assert (found["sessions"], found["session_jobs"], found["single_pct"]) == (2, 1.5, 50)
 
 
 def test_published_values_stand_beside_ours(tmp_path: Path) -> None:

@@ -130,6 +130,20 @@ def test_places_of_philly_stay(tmp_path: Path) -> None:
     assert (done.rows, done.notes) == (12, ())
 
 
+def test_what_philly_has_no_word_for_is_left_out(tmp_path: Path) -> None:
+    db = store_of(tmp_path, *TRACES["openb-pods"])
+    with Store(db, write=True) as store:
+        store.execute("UPDATE jobs SET gpus = 1")
+        store.execute("DELETE FROM attempts WHERE job = 'pod-2'")
+    data, done = written(db, "philly")
+    assert [(job["jobid"], job["status"]) for job in json.loads(data)] == [("pod-1", "Pass")]
+    assert [str(n) for n in done.notes[:3]] == [
+        "1 jobs are left out: not ended", "2 jobs are left out: outcome unknown", "1 jobs are left out: no attempt",
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="--servers is for"), Store(db) as store:
+        convert.convert(store, "c", "swf", io.BytesIO(), servers=3)
+
+
 def test_load_of_services_for_loans(tmp_path: Path) -> None:
     # 4 spans of 5 minutes: 100, 0, 1 000, 500 tokens
     rows = [(10, 60, 40), (700, 500, 500), (1100, 250, 250)]

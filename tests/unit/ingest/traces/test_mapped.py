@@ -69,6 +69,35 @@ def test_columns_with_our_names_need_not_be_named_and_seconds_have_no_dates(tmp_
 
 
 @pytest.mark.parametrize(
+    ("rows", "starts", "epoch"),
+    [
+        ('"1","a","1767261600","2026-01-01 11:00:00"', [1767265200.0], None),
+        ("1,a,1767261600,\n2,b,1767261601,2026-01-01 11:00:00", [None, 1767265200.0], None),
+        ('1,"a,b",1767261600,2026-01-01 11:00:00', [1767265200.0], None),
+        ("1,a,60,\n2,b,61,90", [None, 90.0], "relative"),
+        ("1,a,1767261600,0\n2,b,1767261601,1767261605", [0.0, 1767261605.0], None),
+    ],
+)
+def test_how_times_are_written_is_told_by_the_first_that_there_is(
+    rows: str, starts: list[float | None], epoch: str | None, tmp_path: Path
+) -> None:
+    told = said(["id=job_id,at=submit_time,from=start_time"], [])
+    assert told is not None
+    with loaded(tmp_path, f"id,name,at,from\n{rows}\n", told) as store:
+        found = store.execute("SELECT epoch(start_ts) FROM jobs ORDER BY job").fetchall()
+        assert [start for (start,) in found] == starts
+        assert store.value("SELECT epoch FROM clusters") == epoch
+
+
+def test_a_submission_follows_of_start_and_wait(tmp_path: Path) -> None:
+    told = said(["gpus=num_gpus"], ["wait=min"])
+    assert told is not None
+    with loaded(tmp_path, "gpus,start_time,wait,duration\n8,600,2,100\n", told) as store:
+        sql = "SELECT epoch(submit_ts), epoch(start_ts), wait_s FROM jobs"
+        assert store.execute(sql).fetchall() == [(480.0, 600.0, 120.0)]
+
+
+@pytest.mark.parametrize(
     ("maps", "units", "match"),
     [
         (["gpu_num"], [], "cannot be opened|no such file|cannot be read"),

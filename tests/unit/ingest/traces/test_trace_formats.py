@@ -188,10 +188,12 @@ def test_jobs_of_pai_are_made_of_all_its_tables(tmp_path: Path) -> None:
         placed = "SELECT machine, gpus FROM placements ORDER BY machine"
         assert store.execute(placed).fetchall() == [("m1", 0.5), ("m2", 0.5)]
         assert store.value("SELECT epoch FROM clusters") == "shifted"
-    # told once more, they are the same
-    ingest([tmp_path / "trace-duckdb"], tmp_path / "trace.duckdb")
+    # told once more, they are the same; so are jobs of another file
+    (tmp_path / "trace-duckdb" / TRACES["pai-simulator"][0]).write_text(TRACES["pai-simulator"][1])
+    ingest([tmp_path / "trace-duckdb"], tmp_path / "trace.duckdb", cluster="trace-duckdb")
     with Store(tmp_path / "trace.duckdb") as store:
-        assert store.value("SELECT count(*) FROM jobs") == 4
+        assert store.value("SELECT count(*) FROM jobs") == 4 + 2
+        assert store.value("SELECT count(*) FROM attempts") == 3
 
 
 def test_extensions_of_swf_are_told_by_their_shape(tmp_path: Path) -> None:
@@ -249,6 +251,52 @@ def test_snapshots_of_a_job_of_kubernetes_are_put_together(tmp_path: Path) -> No
     with loaded(tmp_path, {"all.json": KUBE}, "all.duckdb") as store:
         assert store.execute(QUEUES).fetchall() == [("cq", 16.0, 24.0), ("gold", None, None)]
         assert store.execute(MACHINES).fetchall() == [("n1", 8, "A100", 64, 1048576)]
+
+
+def test_admission_and_ready_pods_are_one_start(tmp_path: Path) -> None:
+    import json
+
+    whole = json.loads(KUBE)["items"][0]
+    since = {
+        "Admitted": "2026-01-01T00:10:00Z",
+        "PodsReady": "2026-01-01T00:11:00Z",
+        "Finished": "2026-01-01T01:00:00Z",
+    }
+    told = [{"type": name, "status": "True", "lastTransitionTime": stamp} for name, stamp in since.items()]
+    events = [whole | {"status": {"conditions": told[:count]}} for count in (1, 2)]
+    # the pods of the last one were not ready for a while
+    again = [told[0], told[1] | {"lastTransitionTime": "2026-01-01T00:20:00Z"}, told[2]]
+    for name, last in (("a", told), ("b", again)):
+        text = "\n".join(json.dumps(one, indent=2) for one in [*events, whole | {"status": {"conditions": last}}])
+        with loaded(tmp_path, {"jobs.json": text}, f"{name}.duckdb") as store:
+            sql = "SELECT epoch(start_ts)::BIGINT % 86400, wait_s, run_s, state FROM attempts"
+            assert store.execute(sql).fetchall() == [(660, 600.0, 2940.0, "unknown")]
+            assert store.execute("SELECT quirks FROM jobs").fetchall() == [([],)]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "reason"),
+    [
+        ("kube-objects", ("metadata", "creationTimestamp"), {}, "a time is not as RFC 3339 has it"),
+        ("kube-objects", ("status", "admission", "podSetAssignments"), [{"flavors": ["x"]}], "flavors is no object"),
+        ("batsim-workload", ("walltime",), [1], "walltime is not a number, 0 or more"),
+        ("batsim-workload", ("profile",), [], "profile is neither a number nor a text"),
+    ],
+)
+def test_lists_and_objects_in_place_of_values_spoil_one_row(
+    name: str, path: tuple[str, ...], value: object, reason: str, tmp_path: Path
+) -> None:
+    import json
+
+    file, text = TRACES[name]
+    document = json.loads(text)
+    place = document["items" if "items" in document else "jobs"][0]
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    with loaded(tmp_path, {file: json.dumps(document)}) as store:
+        assert [r for (r,) in store.execute("SELECT reason FROM rejects").fetchall()] == [reason]
+        assert store.value("SELECT count(*) FROM jobs") == len(EXPECTED[name][1]) - 1
 
 
 def test_a_second_variant_of_a_trace_adds_nothing(tmp_path: Path) -> None:
