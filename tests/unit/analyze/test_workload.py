@@ -124,14 +124,6 @@ def test_series_are_those_of_numpy(tmp_path: Path) -> None:
         assert row["value"] == pytest.approx(own), row
 
 
-def test_sessions_of_jobs_of_one_second_begin_with_the_first_by_name(tmp_path: Path) -> None:
-    at = {"state": "completed", "gpus": 1, "user": "a", "run_sum_s": 1.0}
-    hours = {"c": 1, "b": 1, "z": 0}
-    jobs = [{**at, "job": job, "submit_ts": MONDAY + timedelta(hours=hour)} for job, hour in hours.items()]
-    [found] = tables(a_store(tmp_path / "tie.duckdb", jobs), "job_repetition")["job_repetition"]
-    assert (found["sessions"], found["session_jobs"], found["single_pct"]) == (2, 1.5, 50)
-
-
 def test_published_values_stand_beside_ours(tmp_path: Path) -> None:
     at = {"submit_ts": MONDAY, "state": "completed", "gpus": 2, "wait_s": 5.0, "run_sum_s": 400.0}
     path = a_store(tmp_path / "two.duckdb", [{**at, "job": str(k)} for k in range(2)])
