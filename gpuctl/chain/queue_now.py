@@ -46,6 +46,7 @@ class QueuedJob:
         end_s: of its end; None: it has not ended.
         exit_code: of its script; None: it is not told.
         tasks: that wait, of an array: squeue has one record for all of these; else 1.
+        cut: whether more tasks wait than squeue names.
     """
 
     job: str
@@ -62,6 +63,7 @@ class QueuedJob:
     end_s: int | None
     exit_code: int | None
     tasks: int = 1
+    cut: bool = False
 
     @property
     def pending(self) -> bool:
@@ -122,6 +124,7 @@ def _job(job: dict[str, Any]) -> QueuedJob:
         end_s=end if over else None,
         exit_code=status,
         tasks=array_tasks(text(job, "array_task_string")) if number(job.get("array_task_id")) is None else 1,
+        cut=pending and "..." in text(job, "array_task_string"),
     )
 
 

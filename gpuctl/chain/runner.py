@@ -106,7 +106,8 @@ class Runner:
             try:
                 found = [job.job for job in self.slurm.accounting(name=name, since_s=since) if job.name == name]
             except InputError as error:
-                self._say(f"sacct does not answer, the queue has to do: {error.message}")
+                self._say(f"job {number} may or may not be submitted, and sacct does not answer: {error.message}")
+                return
         if found:
             self.absent_since = None
             self._write(log.SUBMITTED, number=number, job=min(found, key=int), found=True)

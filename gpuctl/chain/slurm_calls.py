@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gpuctl.chain.queue_now import QueuedJob
 
-_ENVIRONMENT = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "SLURM_TIME_FORMAT": "%s"}
+_ENVIRONMENT = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
 _FIELDS = ("JobIDRaw", "JobName", "State", "Start", "End", "ExitCode")
 _UNSURE = ("timed out", "unable to contact", "zero bytes", "connection", "communication", "try again", "temporar")
 

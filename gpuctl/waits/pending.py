@@ -13,7 +13,7 @@ from gpuctl.predictors import job_table
 from gpuctl.waits import adapt, features, forward, learn, quantiles
 from gpuctl.waits.forecast import NONE_, TOLD, Forecast, unanswerable
 from gpuctl.waits.forward_kernel import HORIZON_S
-from gpuctl.waits.snapshot import on_clock, taken_on_clock
+from gpuctl.waits.snapshot import CLOCK_S, LATER, on_clock, taken_on_clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,7 +51,9 @@ def of_all(model: Model, log: WaitLog, snapshot: Snapshot | None = None) -> list
         k = simulated.get(j)
         size, limit = log.rows["size"][j], log.rows["time_limit_s"][j]
         why = unanswerable(model, size, math.nan if limit is None else limit)
-        if not why and k is None:
+        if not why and waited < -CLOCK_S:
+            why = LATER
+        elif not why and k is None:
             why = _no_place(size)
         elif not why and k is not None and samples[k, 0] >= HORIZON_S:
             why = note("it started within 30 days in none of the simulations")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -194,6 +195,26 @@ def test_of_two_jobs_of_one_name_the_later_is_cancelled(tmp_path: Path) -> None:
     assert list(alive.values()) == [1, 1]
 
 
+def test_without_sacct_nothing_is_submitted_again(tmp_path: Path) -> None:
+    slurm = MadeUp(unsure=True, late_s=400, kept_s=7200, accounts=False)
+    assert drive(slurm, wishes(tmp_path, jobs=2), tmp_path / "j")
+    assert list(names(slurm).values()) == [1, 1]
+
+
+def test_a_line_that_finds_no_room_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = os.write
+    slurm = MadeUp()
+    with Journal(tmp_path / "j", "svc") as kept:
+        runner = Runner(wishes(tmp_path), slurm, kept, decider(wishes(tmp_path), None, slurm), lambda: 0.0)  # type: ignore[arg-type]
+        monkeypatch.setattr(os, "write", lambda file, data: whole(file, data[:9]))
+        with pytest.raises(OSError, match="No space left"):
+            runner.step()
+        monkeypatch.undo()
+        assert not slurm.jobs
+        runner.step()
+    assert [event["event"] for event in read(tmp_path / "j").events] == [log.BEGUN, log.SUBMITTING, log.SUBMITTED]
+
+
 def test_with_accrue_always_the_successor_depends_and_is_there_at_once(tmp_path: Path) -> None:
     slurm = MadeUp(flags=frozenset({"ACCRUE_ALWAYS"}))
     assert drive(slurm, wishes(tmp_path), tmp_path / "j")
@@ -291,14 +312,18 @@ def test_a_journal_is_of_one_chain_and_one_process(tmp_path: Path) -> None:
     [
         ("jobs = 0", "jobs"), ('name = "a b"', "name"), ('options = ["-J x"]', "set by gpuctl"),
         ('options = ["--dependency=afterok:1"]', "set by gpuctl"), ('options = ["rm"]', "options"),
+        ('options = ["--arr=1-3"]', "no chain"), ('options = ["-kMfar"]', "no chain"),
+        ('script = "array.sh"', "#SBATCH -a"),
         ("nodez = 3", "nodez"), ('on_failure = "no"', "on_failure"), ('script = "gone.sh"', "script"), ("x", "TOML"),
     ],
 )  # fmt: skip
 def test_a_file_that_says_no_chain_is_refused(tmp_path: Path, change: str, told: str) -> None:
     (tmp_path / "job.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "array.sh").write_text("#!/bin/sh\n# all\n\n#SBATCH -N1 -a 1-3 # three\nsleep 1\n")
     good = {"name": 'name = "svc"', "script": 'script = "job.sh"', "jobs": "jobs = 5"}
     path = tmp_path / "chain.toml"
     path.write_text("\n".join(good.values()))
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH --wait-all-nodes=1 --account=a\ntrue\n#SBATCH -a 1\n")
     assert read_wishes(path).jobs == 5
     path.write_text("\n".join({**good, change.split(" ", maxsplit=1)[0]: change}.values()))
     with pytest.raises(InputError, match=told):

@@ -54,6 +54,11 @@ def test_clocks_of_queue_and_accounting() -> None:
     ranks = pending._priorities(found.jobs["job"].to_list(), {each.job: each for each in found.waiting})
     assert ranks is not None
     assert ranks.tolist() == [40] * 6
+    assert found.cut == 0
+    later = {**job, "array_task_string": "1,3,...", "eligible_time": 1_700_000_161, "state_reason": "Priority"}
+    other = {**later, "array_task_string": "", "eligible_time": 1_700_000_100}
+    read = snapshot.read_snapshot(json.dumps({"jobs": [later, other], "last_update": 1_700_000_100}).encode(), "q")
+    assert ([str(each.reason) for each in read.waiting], read.cut) == (["it is to begin later", ""], 1)
     book = pl.DataFrame({name: [None] for name in snapshot.COLUMNS}, schema=snapshot.COLUMNS).with_columns(
         job=pl.lit("7"), submit_s=pl.lit(1_700_000_000.0), state=pl.lit("pending")
     )
