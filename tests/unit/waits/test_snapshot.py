@@ -64,5 +64,5 @@ def test_clocks_of_queue_and_accounting() -> None:
 def test_what_is_no_queue_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="is not a queue"):
         snapshot.read_snapshot(text.encode(), "q")
-    with pytest.raises(InputError, match="no list of servers"):
+    with pytest.raises(InputError, match="is not a list of servers"):
         snapshot.read_servers(text.encode(), "s")
