@@ -60,7 +60,7 @@ class Slurm:
     timeout_s: float = 60.0
 
     def queue(self) -> list[QueuedJob]:
-        """The jobs of the queue, tasks of arrays one by one, and those that have ended lately.
+        """The jobs of the queue, and those that have ended lately; all tasks of an array that wait are one record.
 
         Raises:
             InputError: squeue does not answer, or not in JSON.

@@ -28,7 +28,10 @@ _ONLY_NODES = frozenset(("", "None", "Priority", "Resources", "NodesAvail", "Cle
 """Reasons of jobs that wait for nothing but nodes."""
 _TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 MOST_TASKS = 100_000
-_OFF = ("DOWN", "DRAIN", "FAIL", "MAINT", "UNKNOWN", "FUTURE", "POWERED_DOWN_UNUSABLE", "NOT_RESPONDING")
+_OFF = frozenset(
+    ("DOWN", "MAINT", "MAINTENANCE", "UNKNOWN", "FUTURE", "DYNAMIC_FUTURE", "NOT_RESPONDING", "POWER_DRAIN")
+)
+"""Words of states of servers that take no jobs, beside DRAIN… and FAIL…; those that only sleep take some."""
 CLOCK_S = 60.0
 """Clocks that differ by more are said to."""
 
@@ -160,7 +163,7 @@ def _waiting(pending: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Iterab
             parts.setdefault(row["het_job"], []).append(row)
     for row, job in pending:
         reason = _reason(text(job, "state_reason"))
-        tasks = _tasks(text(job, "array_task_string")) if number(job.get("array_task_id")) is None else 1
+        tasks = array_tasks(text(job, "array_task_string")) if number(job.get("array_task_id")) is None else 1
         own, more = row, max(tasks - 1, 0)
         if row["het_job"] is not None:
             all_parts = parts[row["het_job"]]
@@ -198,7 +201,7 @@ def _reason(said: str) -> Note:
     return note("it waits for something else than nodes ({reason})", reason=foreign(said))
 
 
-def _tasks(said: str) -> int:
+def array_tasks(said: str) -> int:
     """How many tasks a text such as ``0-9:2,12%4`` names; 1 for none."""
     count = 0
     for part in said.partition("%")[0].split(","):
@@ -221,8 +224,8 @@ def read_servers(data: bytes, path: str) -> tuple[float, int]:
         servers = {text(node, "name"): node for node in rows}
         gpus, up = 0.0, 0
         for node in servers.values():
-            state = "+".join([*words(node, "state"), *words(node, "state_flags")]).upper()
-            if any(word in state for word in _OFF):
+            state = "+".join([*words(node, "state"), *words(node, "state_flags")]).upper().split("+")
+            if any(word.rstrip("*~#!%$@^-") in _OFF or word.startswith(("DRAIN", "FAIL")) for word in state):
                 continue
             fields = node_fields(node)
             up += 1

@@ -134,6 +134,12 @@ def test_the_queue_of_a_real_slurm_is_read(root: Path) -> None:
     assert any(job.holds and job.start_s for job in jobs)
     assert all(job.start_s is None for job in jobs if job.pending)
     assert when(b'{"jobs": [], "last_update": {"set": true, "number": 17}}') == 17
+    told = json.loads(data)
+    job = {**next(job for job in told["jobs"] if job["job_state"] == "PENDING"), "state_reason": "Priority"}
+    array = {**job, "array_task_id": None, "array_task_string": "3-11:2,20%4", "partition": "far,main", "job_id": 90}
+    jobs = read_queue(json.dumps({"jobs": [array, {**array, "partition": "far", "job_id": 91}]}).encode(), "q")
+    p = queued("p", 1, 60, 0, 0)
+    assert len(now_of([p, *jobs], p, Pair(1, 60), 6, BASE_S + 600).waiting) == jobs[0].tasks == 6
     for bad in (b"", b"[]", b'{"jobs": 3}', b'{"jobs": [{"job_id": "x"}]}', b'{"jobs": [{"job_id": 1}]}'):
         with pytest.raises(InputError, match="is not a queue"):
             read_queue(bad, "queue")

@@ -214,6 +214,44 @@ def test_a_job_that_fails_stops_the_chain_or_not(tmp_path: Path, go_on: bool) ->
     assert [job["cancelled"] for job in slurm.jobs][1:2] == [not go_on]
 
 
+def test_a_chain_stops_although_a_cancel_fails(tmp_path: Path) -> None:
+    class Deaf(MadeUp):
+        deaf = True
+
+        def cancel(self, job: str) -> None:
+            if self.deaf:
+                self.deaf = False
+                raise InputError("scancel: Socket timed out")
+            super().cancel(job)
+
+    slurm = Deaf(fails=frozenset({7}), flags=frozenset({"ACCRUE_ALWAYS"}))
+    assert drive(slurm, wishes(tmp_path), tmp_path / "j")
+    assert not slurm.deaf
+    assert [job["cancelled"] for job in slurm.jobs] == [False, True]
+    assert read(tmp_path / "j").events[-1]["event"] == log.STOPPED
+
+
+def test_a_dry_look_changes_nothing(tmp_path: Path) -> None:
+    """A double job, a job that has failed, one that waits for it, and a submission of which nothing is known."""
+    asked, path = wishes(tmp_path), tmp_path / "j"
+    slurm = MadeUp(fails=frozenset({7}), flags=frozenset({"ACCRUE_ALWAYS"}))
+    assert not drive(slurm, asked, path, 32 + 2)
+    slurm.jobs.append({**slurm.jobs[1], "id": "99"})
+    slurm.now += RUN_S
+    for open_, told in (
+        (False, ["job 99 is job 2 a second time", "ended number=1", "job 2 (8) is cancelled", "stopped why"]),
+        (True, ["submitted number=2"]),
+    ):
+        with Killable(path, slurm) as kept:
+            if open_:
+                kept.write(log.SUBMITTING, number=2, name=slurm.jobs[1]["name"], after=None)
+            before, jobs, said = path.read_bytes(), [dict(job) for job in slurm.jobs], list[str]()
+            runner = Runner(asked, slurm, kept, decider(asked, None, slurm), lambda: 0.0, 60, True, said.append)  # type: ignore[arg-type]
+            runner.step()
+            assert (path.read_bytes(), slurm.jobs) == (before, jobs)
+            assert all(text in line for text, line in zip(told, said, strict=True)), said
+
+
 def test_absence_is_no_end_and_without_accounting_the_end_is_not_known(tmp_path: Path) -> None:
     slurm = MadeUp(kept_s=-RUN_S, accounts=False)
     asked = wishes(tmp_path, jobs=2, lead_s=0)
